@@ -66,7 +66,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   const ForCalls for_calls_{
       options_,
       {&at_end_, &options_.random, &options_.observers,
-       options_.policies ? &*options_.policies : nullptr, &options_.shared_state}};
+       options_.policies ? &*options_.policies : nullptr, options_.shared_state}};
   UnderWay under_way_;
   LoopPool pool_;
   mutable std::mutex mutex_;  // guards the rest

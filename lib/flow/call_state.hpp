@@ -25,7 +25,7 @@ struct CallsInCommon {
   const std::function<double()>* random = nullptr;
   const std::vector<std::shared_ptr<Observer>>* observers = nullptr;
   const PolicySource* policies = nullptr;
-  const std::shared_ptr<SharedState>* shared_state = nullptr;  // ClientOptions::shared_state
+  std::shared_ptr<SharedState> shared_state{};  // ClientOptions::shared_state
 };
 
 // Lives in the frame of the coroutine that carries the call.
@@ -49,9 +49,7 @@ struct Call::State {
   static State& of(const Call& call) { return *call.state_; }
   // nullptr where the client shares nothing.
   static const std::shared_ptr<SharedState>& shared_state_of(const Call& call) {
-    static const std::shared_ptr<SharedState> none;
-    const auto* const shared = of(call).common->shared_state;
-    return shared == nullptr ? none : *shared;
+    return of(call).common->shared_state;
   }
 
   // The stop without the end of the client, for a wait that the end of its loop cancels anyway.

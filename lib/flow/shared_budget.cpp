@@ -8,12 +8,6 @@ namespace httpretry {
 
 namespace {
 
-// With the lock.
-std::optional<std::int64_t> whole_tokens(const Budget& budget, Time now) {
-  const auto thousandths = budget.left(now);
-  return thousandths ? std::optional(*thousandths / 1000) : std::nullopt;
-}
-
 // These numbers, and those that were replaced by them, one by one; the latest first.
 std::vector<BudgetPolicy> versions_of(const BudgetPolicy& policy,
                                       std::span<const ChangedBudget> changes) {
@@ -26,61 +20,6 @@ std::vector<BudgetPolicy> versions_of(const BudgetPolicy& policy,
 }
 
 }  // namespace
-
-Duration SharedBudget::take_send(Time now) {
-  const std::lock_guard lock(mutex);
-  last_used = now;
-  return rate.acquire(now);
-}
-
-void SharedBudget::count_attempt(bool throttled, Time now) {
-  const std::lock_guard lock(mutex);
-  rate.update(now, throttled);
-}
-
-void SharedBudget::begin_call(Time now) {
-  const std::lock_guard lock(mutex);
-  budget.begin(now);
-  last_used = now;
-}
-
-RetryPermit SharedBudget::end_attempt(BudgetClaim& claim, const Classified& classified,
-                                      AfterAttempt next, Time now) {
-  const std::lock_guard lock(mutex);
-  RetryPermit permit;
-  budget.end_attempt(claim);
-  if (next == AfterAttempt::Retry)
-    permit.allowed = budget.take(claim, classified.cls, classified.timeout, now);
-  if (next == AfterAttempt::Stop || !permit.allowed) budget.settle(claim, classified.cls, now);
-  permit.left = whole_tokens(budget, now);
-  return permit;
-}
-
-void SharedBudget::cancel(BudgetClaim& claim, bool paid, Time now) {
-  const std::lock_guard lock(mutex);
-  if (paid) budget.cancel(claim, now);
-  budget.settle(claim, Class::Permanent, now);
-}
-
-bool SharedBudget::take_hedge(BudgetClaim& claim, Time now) {
-  const std::lock_guard lock(mutex);
-  return budget.take_hedge(claim, now);
-}
-
-void SharedBudget::give_back_hedge(BudgetClaim& claim, Time now) {
-  const std::lock_guard lock(mutex);
-  budget.give_back_hedge(claim, now);
-}
-
-void SharedBudget::end_hedge(BudgetClaim& claim, Time) {
-  const std::lock_guard lock(mutex);
-  budget.end_hedge(claim);
-}
-
-std::optional<std::int64_t> SharedBudget::left(Time now) const {
-  const std::lock_guard lock(mutex);
-  return whole_tokens(budget, now);
-}
 
 std::shared_ptr<SharedBudget> Budgets::at(std::string_view key, const BudgetPolicy& policy,
                                           Time now, std::span<const ChangedBudget> changes) {

@@ -23,22 +23,65 @@ class HTTPRETRY_API SharedBudget final : public RetryAccount {
   SharedBudget(const Budget& like, const SendRate& sends, Time now)
       : budget(like), rate(sends), last_used(now) {}
 
-  Duration take_send(Time now) override;
-  void count_attempt(bool throttled, Time now) override;
-  void begin_call(Time now) override;
+  Duration take_send(Time now) override {
+    const std::lock_guard lock(mutex);
+    last_used = now;
+    return rate.acquire(now);
+  }
+  void count_attempt(bool throttled, Time now) override {
+    const std::lock_guard lock(mutex);
+    rate.update(now, throttled);
+  }
+  void begin_call(Time now) override {
+    const std::lock_guard lock(mutex);
+    budget.begin(now);
+    last_used = now;
+  }
   RetryPermit end_attempt(BudgetClaim& claim, const Classified& classified, AfterAttempt next,
-                          Time now) override;
-  void cancel(BudgetClaim& claim, bool paid, Time now) override;
-  bool take_hedge(BudgetClaim& claim, Time now) override;
-  void give_back_hedge(BudgetClaim& claim, Time now) override;
-  void end_hedge(BudgetClaim& claim, Time now) override;
+                          Time now) override {
+    const std::lock_guard lock(mutex);
+    RetryPermit permit;
+    budget.end_attempt(claim);
+    if (next == AfterAttempt::Retry) {
+      permit.allowed = budget.take(claim, classified.cls, classified.timeout, now);
+    }
+    if (next == AfterAttempt::Stop || !permit.allowed) budget.settle(claim, classified.cls, now);
+    permit.left = whole_tokens(now);
+    return permit;
+  }
+  void cancel(BudgetClaim& claim, bool paid, Time now) override {
+    const std::lock_guard lock(mutex);
+    if (paid) budget.cancel(claim, now);
+    budget.settle(claim, Class::Permanent, now);
+  }
+  bool take_hedge(BudgetClaim& claim, Time now) override {
+    const std::lock_guard lock(mutex);
+    return budget.take_hedge(claim, now);
+  }
+  void give_back_hedge(BudgetClaim& claim, Time now) override {
+    const std::lock_guard lock(mutex);
+    budget.give_back_hedge(claim, now);
+  }
+  void end_hedge(BudgetClaim& claim, Time /*now*/) override {
+    const std::lock_guard lock(mutex);
+    budget.end_hedge(claim);
+  }
   // In whole tokens; empty for a policy of kind None.
-  [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
+  [[nodiscard]] std::optional<std::int64_t> left(Time now) const override {
+    const std::lock_guard lock(mutex);
+    return whole_tokens(now);
+  }
 
   mutable std::mutex mutex;  // guards what follows
   Budget budget;
   SendRate rate;
   Time last_used;
+
+ private:
+  [[nodiscard]] std::optional<std::int64_t> whole_tokens(Time now) const {
+    const auto thousandths = budget.left(now);
+    return thousandths ? std::optional(*thousandths / 1000) : std::nullopt;
+  }
 };
 
 // A map from keys (a host, an endpoint, a policy) to budgets: for each key one of each policy. When

@@ -32,37 +32,34 @@ std::size_t Gate::lanes() const {
   return lanes_.size();
 }
 
-Gate::Lane& Gate::lane_of(const Sender& sender, Time now) {
-  const LaneKey key(sender.policy.get(), sender.credentials, sender.host, sender.endpoint);
-  if (const auto found = lanes_.find(key); found != lanes_.end()) return found->second;
-  if (lanes_.size() >= room_at_) make_room();
+Gate::Lane::~Lane() {
+  for (auto* const scope : scopes) {
+    std::erase(scope->second.lanes, this);
+    if (scope->second.lanes.empty()) all_scopes->erase(all_scopes->find(scope->first));
+  }
+}
+
+// A lane for each policy, credentials, host and endpoint. A new version of a policy file has lanes
+// of its own, with the same states.
+std::shared_ptr<Gate::Lane> Gate::lane_of(const Sender& sender, Time now) {
+  auto key = std::to_string(reinterpret_cast<std::uintptr_t>(sender.policy.get())) + " " +
+             std::to_string(sender.credentials) + " ";
+  key.append(sender.host).append(" ").append(sender.endpoint);
+  auto lane = lanes_.at(key, now);
+  if (lane->limits) return lane;
   const auto keys = limit_keys(sender);
-  auto limits = state_->limits(keys, now);
-  auto& lane = lanes_[key];
-  lane.policy = sender.policy;
-  lane.limits = std::move(limits);
-  lane.two_pauses = !keys.pauses[1].empty();
+  lane->limits = state_->limits(keys, now);
+  lane->all_scopes = &scopes_;
+  lane->policy = sender.policy;
+  lane->two_pauses = !keys.pauses[1].empty();
   for (const auto* const state :
        {&keys.pauses[0], &keys.pauses[1], &keys.breaker, &keys.rate, &keys.slots}) {
     if (state->empty()) continue;
     auto& scope = *scopes_.try_emplace(*state).first;
-    scope.second.lanes.push_back(&lane);
-    lane.scopes.push_back(&scope);
+    scope.second.lanes.push_back(lane.get());
+    lane->scopes.push_back(&scope);
   }
   return lane;
-}
-
-void Gate::make_room() {
-  std::erase_if(lanes_, [&](auto& entry) {
-    auto& lane = entry.second;
-    if (lane.users > 0) return false;
-    for (auto* const scope : lane.scopes) {
-      std::erase(scope->second.lanes, &lane);
-      if (scope->second.lanes.empty()) scopes_.erase(scopes_.find(scope->first));
-    }
-    return true;
-  });
-  room_at_ = std::max(kMaxIdleLanes, 2 * lanes_.size());
 }
 
 std::string Gate::pause(const Sender& sender, GuardScope scope, Time until, Time now) {
@@ -70,11 +67,11 @@ std::string Gate::pause(const Sender& sender, GuardScope scope, Time until, Time
   std::string key;
   {
     const std::lock_guard lock(mutex_);
-    auto& lane = lane_of(sender, now);
-    const bool second = lane.two_pauses && !chosen && scope == GuardScope::Endpoint;
-    key = lane.scopes[second ? 1 : 0]->first;  // pauses are the first of them
-    lane.limits->pause(second ? 1 : 0, until, now);
-    refuse_in_vain(lane, now);
+    const auto lane = lane_of(sender, now);
+    const bool second = lane->two_pauses && !chosen && scope == GuardScope::Endpoint;
+    key = lane->scopes[second ? 1 : 0]->first;  // pauses are the first of them
+    lane->limits->pause(second ? 1 : 0, until, now);
+    refuse_in_vain(*lane, now);
   }
   state_->tell_changed(now, listener_.get());
   return std::string(without_kind(key));
@@ -85,9 +82,9 @@ QueuedBy Gate::would_hold(const Sender& sender, Time now) {
   ask.now = now;
   ask.is_retry = true;
   const std::lock_guard lock(mutex_);
-  const auto& lane = lane_of(sender, now);
-  const auto by = lane.limits->look(ask).held;
-  if (by != QueuedBy::Nothing || lane.queue.empty()) return by;
+  const auto lane = lane_of(sender, now);
+  const auto by = lane->limits->look(ask).held;
+  if (by != QueuedBy::Nothing || lane->queue.empty()) return by;
   return QueuedBy::Concurrency;
 }
 

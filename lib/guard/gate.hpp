@@ -5,6 +5,7 @@
 // Safe to use from many threads. The caller brings the time and the random numbers.
 #pragma once
 
+#include "scopes.hpp"
 #include "sender.hpp"
 
 #include <httpretry/flow/detail/shared_work.hpp>
@@ -16,7 +17,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -62,15 +62,22 @@ class Gate {
   using Scopes = std::unordered_map<std::string, Scope>;
   // Sends with the same limits. Only the first in its queue may be next.
   struct Lane {
+    Lane() = default;
+    // Nobody waits for its states in it any more.
+    ~Lane();
+    Lane(const Lane&) = delete;
+    Lane& operator=(const Lane&) = delete;
+
+    Scopes* all_scopes = nullptr;  // of the gate
     std::shared_ptr<const GuardPolicy> policy;
-    std::shared_ptr<SendLimits> limits;
+    std::shared_ptr<SendLimits> limits;       // nullptr: it is new
     std::vector<Scopes::value_type*> scopes;  // each once
     bool two_pauses = false;
     std::map<Rank, Turn*> queue;
-    int users = 0;  // turns that live
     int turns = 0;  // that were granted
 
     [[nodiscard]] Turn& head() const;
+    [[nodiscard]] bool idle(Time /*now*/) const { return true; }
   };
   // What a listener has of a gate, which may end while it is told.
   struct Hearing {
@@ -79,11 +86,7 @@ class Gate {
     Gate* gate;
   };
 
-  // Policy, credentials, host and endpoint. A new version of a policy file has lanes of its own,
-  // with the same states.
-  using LaneKey = std::tuple<const GuardPolicy*, std::uint64_t, std::string, std::string>;
-
-  Lane& lane_of(const Sender& sender, Time now);
+  std::shared_ptr<Lane> lane_of(const Sender& sender, Time now);
   void serve(const Lane& lane, Time now);
   void serve(Scope& scope, Time now);
   // Something has closed: those that would wait in vain are refused.
@@ -91,16 +94,14 @@ class Gate {
   static void refuse_in_vain(const Lane& lane, Time now);
   static void wake_head(const Lane& lane, Time now);
   void look_again(Time now);
-  void make_room();
 
   const std::shared_ptr<SharedState> state_;
   const std::shared_ptr<Hearing> hearing_;
   std::shared_ptr<const SharedState::Listener> listener_;
   mutable std::mutex mutex_;  // guards the rest
   std::uint64_t arrivals_ = 0;
-  std::size_t room_at_ = kMaxIdleLanes;  // so many lanes, and the idle ones are dropped
-  std::map<LaneKey, Lane> lanes_;
   Scopes scopes_;
+  guard::Scopes<Lane> lanes_{kMaxIdleLanes};  // destroyed before the scopes that they are in
 };
 
 // A send's turn: its place in the queue, and then its right to be sent, for as long as this lives.
@@ -147,7 +148,7 @@ class Gate::Turn {
   [[nodiscard]] Time next_look(Time now);
 
   Gate& gate_;
-  Lane* lane_ = nullptr;
+  std::shared_ptr<Lane> lane_;
   Status status_ = Status::Waiting;
   Wait why_;
   bool taken_ = false;

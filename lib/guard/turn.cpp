@@ -12,8 +12,7 @@ Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
       pause_limit_(sender.pause_limit),
       last_(now) {
   const std::lock_guard lock(gate_.mutex_);
-  lane_ = &gate_.lane_of(sender, now);
-  ++lane_->users;
+  lane_ = gate_.lane_of(sender, now);
   gate_.serve(*lane_, now);
   arrive(now);
 }
@@ -25,10 +24,8 @@ Gate::Turn::~Turn() {
       leave_queue();
       wake_head(*lane_, last_);
     }
-    const bool taken = taken_;
-    if (taken) give_back(nullptr, last_, 0);
-    --lane_->users;
-    if (!taken) return;
+    if (!taken_) return;
+    give_back(nullptr, last_, 0);
   }
   gate_.state_->tell_changed(last_, gate_.listener_.get());
 }
