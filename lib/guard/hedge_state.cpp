@@ -38,9 +38,6 @@ Duration middle_of(std::size_t bucket) {
   return Duration(static_cast<std::int64_t>(scaled * kLeast));
 }
 
-// A product such as 0.07 * 100 may be a little off.
-constexpr double kRounding = 1e-9;
-
 HedgeDelay delay_of(Duration after, std::uint32_t samples = 0,
                     std::optional<HedgeRefused> refused = {}) {
   HedgeDelay delay;
@@ -86,61 +83,6 @@ std::optional<Duration> Sketch::quantile(double q, Time now) const {
   return middle_of(kBuckets - 1);
 }
 
-std::int64_t HedgeBudget::hedges(Time now) const {
-  const auto sum = window_.sum(now);
-  return std::int64_t{sum.good} - sum.slow;
-}
-
-std::int64_t HedgeBudget::most(double per_call, Time now) const {
-  return static_cast<std::int64_t>(per_call * static_cast<double>(calls(now)) + kRounding);
-}
-
-std::int64_t HedgeBudget::left(double per_call, Time now) const {
-  return most(per_call, now) - hedges(now);
-}
-
-bool HedgeBudget::take(double per_call, Time now) {
-  if (left(per_call, now) < 1) return false;
-  add({0, 1, 0}, now);
-  return true;
-}
-
-void HedgeState::begin_call(Time now) {
-  const std::lock_guard lock(mutex_);
-  last_call_ = now;
-  budget_.count_call(now);
-}
-
-void HedgeState::add_sample(Duration to_headers, Time now) {
-  const std::lock_guard lock(mutex_);
-  sketch_.add(to_headers, now);
-}
-
-std::optional<Duration> HedgeState::median(Time now) {
-  const std::lock_guard lock(mutex_);
-  return sketch_.quantile(0.5, now);
-}
-
-void HedgeState::throttle(Time until) {
-  const std::lock_guard lock(mutex_);
-  throttled_until_ = std::max(throttled_until_, until);
-}
-
-bool HedgeState::throttled(Time now) {
-  const std::lock_guard lock(mutex_);
-  return now < throttled_until_;
-}
-
-bool HedgeState::take(const HedgePolicy& policy, Time now) {
-  const std::lock_guard lock(mutex_);
-  return !policy.budget || budget_.take(*policy.budget, now);
-}
-
-void HedgeState::give_back(const HedgePolicy& policy, Time now) {
-  const std::lock_guard lock(mutex_);
-  if (policy.budget) budget_.give_back(now);
-}
-
 HedgeDelay HedgeState::delay(const HedgePolicy& policy, Time now) {
   if (policy.quantile == 0) return delay_of(policy.after);
   const std::lock_guard lock(mutex_);
@@ -153,19 +95,6 @@ HedgeDelay HedgeState::delay(const HedgePolicy& policy, Time now) {
   }
   if (value > policy.max) return delay_of(policy.max, count, HedgeRefused::OverRange);
   return delay_of(std::max(value, policy.min), count);
-}
-
-bool HedgeState::idle(Time now) {
-  const std::lock_guard lock(mutex_);
-  return now - last_call_ > std::chrono::seconds(30) && now >= throttled_until_;
-}
-
-void HedgeState::reset() {
-  const std::lock_guard lock(mutex_);
-  sketch_ = {};
-  budget_ = {};
-  throttled_until_ = {};
-  last_call_ = {};
 }
 
 ScopeState HedgeState::facts(const std::string& key, Time now) {

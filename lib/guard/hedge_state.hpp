@@ -7,6 +7,7 @@
 #include <httpretry/flow/shared_state.hpp>
 #include <httpretry/retry/hedge_policy.hpp>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <string>
@@ -42,14 +43,26 @@ class HedgeBudget {
  public:
   void count_call(Time now) { add({1, 0, 0}, now); }
   // False: nothing was taken.
-  bool take(double per_call, Time now);
+  bool take(double per_call, Time now) {
+    if (left(per_call, now) < 1) return false;
+    add({0, 1, 0}, now);
+    return true;
+  }
   // What was taken in an earlier second is given back in this one: the sum is the same.
   void give_back(Time now) { add({0, 0, 1}, now); }
   // Whole hedges; negative where a smaller budget came into force.
-  [[nodiscard]] std::int64_t left(double per_call, Time now) const;
-  [[nodiscard]] std::int64_t most(double per_call, Time now) const;
+  [[nodiscard]] std::int64_t left(double per_call, Time now) const {
+    return most(per_call, now) - hedges(now);
+  }
+  [[nodiscard]] std::int64_t most(double per_call, Time now) const {
+    // A product such as 0.07 * 100 may be a little off.
+    return static_cast<std::int64_t>(per_call * static_cast<double>(calls(now)) + 1e-9);
+  }
   [[nodiscard]] std::int64_t calls(Time now) const { return window_.sum(now).all; }
-  [[nodiscard]] std::int64_t hedges(Time now) const;
+  [[nodiscard]] std::int64_t hedges(Time now) const {
+    const auto sum = window_.sum(now);
+    return std::int64_t{sum.good} - sum.slow;
+  }
 
  private:
   void add(const Counts& more, Time now) { window_.add(more, now, std::chrono::seconds(10)); }
@@ -60,17 +73,48 @@ class HedgeBudget {
 
 class HedgeState final : public HedgeAccount {
  public:
-  void begin_call(Time now) override;
-  void add_sample(Duration to_headers, Time now) override;
+  void begin_call(Time now) override {
+    const std::lock_guard lock(mutex_);
+    last_call_ = now;
+    budget_.count_call(now);
+  }
+  void add_sample(Duration to_headers, Time now) override {
+    const std::lock_guard lock(mutex_);
+    sketch_.add(to_headers, now);
+  }
   [[nodiscard]] HedgeDelay delay(const HedgePolicy& policy, Time now) override;
-  [[nodiscard]] std::optional<Duration> median(Time now) override;
-  void throttle(Time until) override;
-  [[nodiscard]] bool throttled(Time now) override;
-  bool take(const HedgePolicy& policy, Time now) override;
-  void give_back(const HedgePolicy& policy, Time now) override;
+  [[nodiscard]] std::optional<Duration> median(Time now) override {
+    const std::lock_guard lock(mutex_);
+    return sketch_.quantile(0.5, now);
+  }
+  void throttle(Time until) override {
+    const std::lock_guard lock(mutex_);
+    throttled_until_ = std::max(throttled_until_, until);
+  }
+  [[nodiscard]] bool throttled(Time now) override {
+    const std::lock_guard lock(mutex_);
+    return now < throttled_until_;
+  }
+  bool take(const HedgePolicy& policy, Time now) override {
+    const std::lock_guard lock(mutex_);
+    return !policy.budget || budget_.take(*policy.budget, now);
+  }
+  void give_back(const HedgePolicy& policy, Time now) override {
+    const std::lock_guard lock(mutex_);
+    if (policy.budget) budget_.give_back(now);
+  }
   // As new.
-  [[nodiscard]] bool idle(Time now);
-  void reset();
+  [[nodiscard]] bool idle(Time now) {
+    const std::lock_guard lock(mutex_);
+    return now - last_call_ > std::chrono::seconds(30) && now >= throttled_until_;
+  }
+  void reset() {
+    const std::lock_guard lock(mutex_);
+    sketch_ = {};
+    budget_ = {};
+    throttled_until_ = {};
+    last_call_ = {};
+  }
   [[nodiscard]] ScopeState facts(const std::string& key, Time now);
 
  private:
