@@ -270,7 +270,7 @@ bool Transfer::end_of_headers() {
   // libcurl sends no more of the body after an error status, but sees that only when it may send.
   if (upload_.paused) loop_.timers().set(*this, started_);
   if (sends_.body_left_out()) return true;  // this is not the response to the whole request
-  if (auto* const watch = Call::State::watch(call_)) watch->headers_came(reader_.response);
+  if (auto* const watch = Call::State::watch(call_)) (*watch)(reader_.response);
   return reader_.begin_response();
 }
 

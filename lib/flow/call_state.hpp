@@ -60,9 +60,10 @@ struct Call::State {
   // the deadline of `call`.
   static Call attempt(const Call& call, int number, Time deadline, CurrentAttempt& current);
   static CurrentAttempt* current_attempt(const Call& call) { return call.current_; }
-  // What is told how far the send of this branch is; nullptr where nobody wants to know.
-  static SendWatch* watch(const Call& call) { return call.watch_; }
-  static void set_watch(Call& call, SendWatch* watch) { call.watch_ = watch; }
+  // Is told of the final headers of this branch's response, on the loop of the call. nullptr where
+  // nobody wants to know. Must not throw.
+  static const HeadersWatch* watch(const Call& call) { return call.watch_; }
+  static void set_watch(Call& call, const HeadersWatch* watch) { call.watch_ = watch; }
   // A branch for one of several sends.
   static Call racing(const Call& call, RacingSend& send, int number, Time deadline,
                      std::stop_token stop);

@@ -76,14 +76,4 @@ class PausingGate : public SendGate {
   ~PausingGate() = default;
 };
 
-// Is told how far a send is, on the loop of its call.
-class SendWatch {
- public:
-  // The final ones of the response.
-  virtual void headers_came(const Response& head) noexcept = 0;
-
- protected:
-  ~SendWatch() = default;
-};
-
 }  // namespace httpretry

@@ -1,5 +1,4 @@
 #include "gate.hpp"
-#include "limits.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -132,7 +131,7 @@ void Gate::refuse_in_vain(const Lane& lane, Time now) {
 
 void Gate::refuse_in_vain(const Scope& scope, Time now) {
   for (const auto* lane : scope.lanes) {
-    std::vector<std::pair<Turn*, Wait>> refused;
+    std::vector<std::pair<Turn*, Hold>> refused;
     for (const auto& [rank, turn] : lane->queue) {
       if (const auto why = turn->refusal(turn->held(now), now)) refused.emplace_back(turn, *why);
     }

@@ -5,6 +5,7 @@
 // Safe to use from many threads. The caller brings the time and the random numbers.
 #pragma once
 
+#include "limits.hpp"
 #include "scopes.hpp"
 #include "sender.hpp"
 
@@ -22,13 +23,6 @@
 #include <vector>
 
 namespace httpretry::guard {
-
-// What keeps a send from going out, or has refused it.
-struct Wait {
-  QueuedBy by = QueuedBy::Nothing;
-  Time until = kNever;  // it may change by itself then
-  std::string why{};    // of a circuit
-};
 
 class Gate {
  public:
@@ -117,7 +111,7 @@ class Gate::Turn {
 
   [[nodiscard]] Status status() const;
   // What holds it back, or has refused it.
-  [[nodiscard]] Wait why() const;
+  [[nodiscard]] Hold why() const;
   // Continues when the status may have changed. False: canceled.
   Task<bool> wait(Scheduler& scheduler, std::stop_token stop);
   // It is a probe of a breaker, which has not voted yet.
@@ -134,12 +128,12 @@ class Gate::Turn {
   // Everything from here on with the mutex.
   void arrive(Time now);
   // What holds it back now.
-  [[nodiscard]] Wait held(Time now);
+  [[nodiscard]] Hold held(Time now);
   // Takes what it needs, or says what holds it back.
   bool enter(Time now);
   // Why it would wait in vain.
-  [[nodiscard]] std::optional<Wait> refusal(const Wait& held, Time now) const;
-  void refuse(const Wait& why);
+  [[nodiscard]] std::optional<Hold> refusal(const Hold& held, Time now) const;
+  void refuse(const Hold& why);
   void enter_queue();
   // Also where it has not waited.
   void leave_queue();
@@ -150,7 +144,7 @@ class Gate::Turn {
   Gate& gate_;
   std::shared_ptr<Lane> lane_;
   Status status_ = Status::Waiting;
-  Wait why_;
+  Hold why_;
   bool taken_ = false;
   SendAsk ask_;
   Time limit_;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -23,7 +24,7 @@ namespace {
 
 using Status = Gate::Turn::Status;
 
-Error error_of(const Wait& wait, std::string_view host) {
+Error error_of(const Hold& wait, std::string_view host) {
   const auto whose = " of " + std::string(host);
   switch (wait.by) {
     case QueuedBy::Pause:
@@ -119,28 +120,17 @@ std::optional<ServerDelay> asked_pause(const Classified& found, const Outcome& o
 }
 
 // Others need not wait for the body of a probe, unless a rule of the policy reads it.
-class ProbeWatch final : public SendWatch {
- public:
-  ProbeWatch(Gate::Turn& turn, const Call& call, const CurrentAttempt& attempt, Time sent)
-      : turn_(turn), call_(call), attempt_(attempt), sent_(sent) {}
-
-  void headers_came(const Response& head) noexcept override {
-    if (!turn_.probes() || attempt_.reads_body(head.status, head.headers)) return;
-    try {
-      const Outcome outcome(head);
-      const auto end = end_of(*attempt_.policy, attempt_.judge(outcome), outcome, call_, sent_);
-      turn_.vote_early(end, call_.scheduler().now(), call_.random());
-      tell(turn_, call_);
-    } catch (const std::bad_alloc&) {  // then it votes at its end
-    }
+void vote_early(Gate::Turn& turn, const Call& call, const CurrentAttempt& attempt, Time sent,
+                const Response& head) noexcept {
+  if (!turn.probes() || attempt.reads_body(head.status, head.headers)) return;
+  try {
+    const Outcome outcome(head);
+    const auto end = end_of(*attempt.policy, attempt.judge(outcome), outcome, call, sent);
+    turn.vote_early(end, call.scheduler().now(), call.random());
+    tell(turn, call);
+  } catch (const std::bad_alloc&) {  // then it votes at its end
   }
-
- private:
-  Gate::Turn& turn_;
-  const Call& call_;
-  const CurrentAttempt& attempt_;
-  const Time sent_;
-};
+}
 
 class Guards final : public Middleware, public PausingGate {
  public:
@@ -220,25 +210,23 @@ class Guards final : public Middleware, public PausingGate {
       const auto origin = request.parsed_url()->origin();
       Error error = canceled ? detail::wait_ended(true, "its turn at " + std::string(origin))
                              : refused(turn.why(), origin, call);
-      error.exchange.timings.queued = waited;
-      error.exchange.queued_by = by;
-      remember(turn, call, by, waited);
+      remember(turn, call, by, waited, error.exchange);
       co_return error;
     }
     if (racing != nullptr) racing->admitted();
     Call admitted = Call::State::admitted_after(call, waited);
-    ProbeWatch watch(turn, call, attempt, sent);
-    if (turn.probes()) Call::State::set_watch(admitted, &watch);
+    std::function<void(const Response&)> watch;
+    if (turn.probes()) {
+      watch = [&](const Response& head) { vote_early(turn, call, attempt, sent, head); };
+      Call::State::set_watch(admitted, &watch);
+    }
     Outcome outcome = co_await next(request, admitted);
     // First of all: nothing that the end of this send lets out may go out into a pause.
     const auto found = attempt.judge(outcome);
     hear(request, call, attempt, outcome, found);
     turn.end(end_of(policy, found, outcome, call, sent), scheduler.now(), call.random());
     tell(turn, call);
-    remember(turn, call, by, waited);
-    auto& exchange = exchange_of(outcome);
-    exchange.timings.queued += waited;
-    if (exchange.queued_by == QueuedBy::Nothing) exchange.queued_by = by;
+    remember(turn, call, by, waited, exchange_of(outcome));
     co_return outcome;
   }
 
@@ -282,7 +270,7 @@ class Guards final : public Middleware, public PausingGate {
     return sender;
   }
 
-  static Error refused(const Wait& why, std::string_view origin, const Call& call) {
+  static Error refused(const Hold& why, std::string_view origin, const Call& call) {
     auto error = error_of(why, origin);
     error.permanent = true;
     error.history.stop_reason = stop_reason(error.code);
@@ -293,7 +281,10 @@ class Guards final : public Middleware, public PausingGate {
     return error;
   }
 
-  static void remember(const Gate::Turn& turn, const Call& call, QueuedBy by, Duration waited) {
+  static void remember(const Gate::Turn& turn, const Call& call, QueuedBy by, Duration waited,
+                       Exchange& exchange) {
+    exchange.timings.queued += waited;
+    if (exchange.queued_by == QueuedBy::Nothing) exchange.queued_by = by;
     auto& scheduler = call.scheduler();
     auto facts = std::make_shared<GuardFacts>(turn.facts(scheduler.now(), scheduler.wall_now()));
     auto& kept = call.history().guards;

@@ -35,10 +35,11 @@ struct Scope {
   [[nodiscard]] bool idle(Time now) const { return machine.idle(now); }
 };
 
-// What holds a send back, and until when: it may change by itself then.
+// What keeps a send from going out, or has refused it.
 struct Hold {
   QueuedBy by = QueuedBy::Nothing;
-  Time until = kNever;
+  Time until = kNever;  // it may change by itself then
+  std::string why{};    // of a circuit
 };
 
 // The part of a SharedState that all its Limits use.

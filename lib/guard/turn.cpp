@@ -49,12 +49,12 @@ Gate::Turn::Status Gate::Turn::status() const {
   return status_;
 }
 
-Wait Gate::Turn::why() const {
+Hold Gate::Turn::why() const {
   const std::lock_guard lock(gate_.mutex_);
   return why_;
 }
 
-Wait Gate::Turn::held(Time now) {
+Hold Gate::Turn::held(Time now) {
   ask_.now = now;
   const auto answer = lane_->limits->look(ask_);
   return {answer.held, answer.until};
@@ -101,7 +101,7 @@ void Gate::Turn::arrive(Time now) {
   enter_queue();
 }
 
-std::optional<Wait> Gate::Turn::refusal(const Wait& held, Time now) const {
+std::optional<Hold> Gate::Turn::refusal(const Hold& held, Time now) const {
   const auto& policy = *lane_->policy;
   if (held.by == QueuedBy::Circuit && policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail) {
     return held;
@@ -110,11 +110,11 @@ std::optional<Wait> Gate::Turn::refusal(const Wait& held, Time now) const {
   if (held.by == QueuedBy::Rate) limit = std::min(limit, rate_limit_);
   if (held.by == QueuedBy::Pause) limit = std::min(limit, pause_limit_);
   if (held.until != kNever && held.until > limit) return held;
-  if (now >= slot_limit_) return Wait{QueuedBy::Concurrency};
+  if (now >= slot_limit_) return Hold{QueuedBy::Concurrency};
   return now >= limit ? std::optional(held) : std::nullopt;
 }
 
-void Gate::Turn::refuse(const Wait& why) {
+void Gate::Turn::refuse(const Hold& why) {
   leave_queue();
   status_ = Status::Refused;
   why_ = why;

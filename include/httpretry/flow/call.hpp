@@ -7,6 +7,7 @@
 #include <httpretry/http/request.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -19,7 +20,6 @@ namespace httpretry {
 struct CurrentAttempt;
 class PolicySource;
 class RacingSend;
-class SendWatch;
 
 // What limits one exchange beside the deadline of its call. The words are those of RequestOptions.
 struct HTTPRETRY_API ExchangeLimits {
@@ -85,14 +85,15 @@ class HTTPRETRY_API Call {
  private:
   [[nodiscard]] const std::vector<std::shared_ptr<Observer>>& observers() const;
   [[nodiscard]] Context& context() const;
+  using HeadersWatch = std::function<void(const Response& head)>;
 
   State* state_;
   Time deadline_;
   Time limit_;  // the deadline that waiting for admission does not move
   int attempt_ = 0;
-  CurrentAttempt* current_ = nullptr;  // that this branch is for
-  SendWatch* watch_ = nullptr;         // of its send
-  RacingSend* racing_ = nullptr;       // it is for one of several sends of that attempt
+  CurrentAttempt* current_ = nullptr;    // that this branch is for
+  const HeadersWatch* watch_ = nullptr;  // of its send
+  RacingSend* racing_ = nullptr;         // it is for one of several sends of that attempt
   std::stop_token stop_;
 };
 
