@@ -10,19 +10,13 @@ namespace httpretry::guard {
 
 class Rate {
  public:
-  // When `count` tokens are there; kNever for more than a burst.
-  [[nodiscard]] Time ready_at(const RatePolicy& policy, std::int64_t count = 1) const {
-    if (count > policy.burst) return kNever;
-    return full_at_ - (policy.burst - count) * interval(policy);
+  // When there is a token.
+  [[nodiscard]] Time ready_at(const RatePolicy& policy) const {
+    return full_at_ - (policy.burst - 1) * interval(policy);
   }
   // Not before `ready_at`.
-  void take(const RatePolicy& policy, Time now, std::int64_t count = 1) {
-    full_at_ = std::max(full_at_, now) + count * interval(policy);
-  }
-  [[nodiscard]] std::int64_t left(const RatePolicy& policy, Time now) const {
-    const auto missing = std::max(full_at_ - now, Duration::zero());
-    const auto each = interval(policy);
-    return std::max<std::int64_t>(policy.burst - (missing + each - Duration(1)) / each, 0);
+  void take(const RatePolicy& policy, Time now) {
+    full_at_ = std::max(full_at_, now) + interval(policy);
   }
   // When all tokens are there.
   [[nodiscard]] Time full_at() const { return full_at_; }

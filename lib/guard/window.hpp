@@ -4,9 +4,9 @@
 // place. Counts that need more, and tenths of an earlier length, are kept in a list.
 #pragma once
 
-#include <httpretry/export.hpp>
 #include <httpretry/http/time.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -18,19 +18,60 @@ struct Counts {
   std::uint32_t good = 0;
   std::uint32_t slow = 0;
   [[nodiscard]] std::uint32_t failed() const { return all > good ? all - good : 0; }
-  HTTPRETRY_API Counts& operator+=(const Counts& other);
+  Counts& operator+=(const Counts& other) {
+    all += other.all;
+    good += other.good;
+    slow += other.slow;
+    return *this;
+  }
 };
 
 class Window {
  public:
-  void add(const Counts& more, Time now, Duration length);
+  void add(const Counts& more, Time now, Duration length) {
+    const auto of_tenth = std::max(length / kTenths, Duration(1));
+    if (of_tenth != length_of_tenth_ && end_ != Time()) list_all();
+    length_of_tenth_ = of_tenth;
+    std::erase_if(listed_, [&](const Tenth& one) { return is_over(one.end, now); });
+    if (listed_.empty()) listed_.shrink_to_fit();
+    const auto listed_until = listed_.empty() ? Time() : listed_.back().end;
+    if (now < listed_until && end_ <= listed_until) {
+      listed_.back().counts += more;
+      return;
+    }
+    if (now >= end_) begin_tenth(now);
+    auto& newest = tenths_.front();
+    Counts counts = newest;
+    counts += more;
+    const bool fits = std::max({counts.all, counts.good, counts.slow}) <= UINT16_MAX;
+    if (!fits) listed_.push_back({end_, counts});
+    newest = fits ? SmallCounts(counts) : SmallCounts();
+  }
   // By the length that was given last.
-  [[nodiscard]] Counts sum(Time now) const;
+  [[nodiscard]] Counts sum(Time now) const {
+    Counts sum;
+    auto end = end_;
+    for (const auto& one : tenths_) {
+      if (!is_over(end, now)) sum += one;
+      end -= length_of_tenth_;
+    }
+    for (const auto& one : listed_) {
+      if (!is_over(one.end, now)) sum += one.counts;
+    }
+    return sum;
+  }
   void clear() { *this = Window(); }
 
  private:
   static constexpr int kTenths = 10;
   struct SmallCounts {
+    SmallCounts() = default;
+    explicit SmallCounts(const Counts& counts)
+        : all(static_cast<std::uint16_t>(counts.all)),
+          good(static_cast<std::uint16_t>(counts.good)),
+          slow(static_cast<std::uint16_t>(counts.slow)) {}
+    operator Counts() const { return {all, good, slow}; }
+
     std::uint16_t all = 0;
     std::uint16_t good = 0;
     std::uint16_t slow = 0;
@@ -40,9 +81,29 @@ class Window {
     Counts counts;
   };
 
-  [[nodiscard]] bool is_over(Time end, Time now) const;
-  void begin_tenth(Time now);
-  void list_all();
+  // The window has nine tenths and the one that `now` is in.
+  [[nodiscard]] bool is_over(Time end, Time now) const {
+    return now - end >= (kTenths - 1) * length_of_tenth_;
+  }
+  // Tenths begin at multiples of their length. Drops those that are over then.
+  void begin_tenth(Time now) {
+    const auto since = std::max(now.time_since_epoch(), Duration::zero());
+    const auto end = Time((since / length_of_tenth_ + 1) * length_of_tenth_);
+    const auto passed = std::min<std::int64_t>((end - end_) / length_of_tenth_, kTenths);
+    std::move_backward(tenths_.begin(), tenths_.end() - passed, tenths_.end());
+    std::fill_n(tenths_.begin(), passed, SmallCounts());
+    end_ = end;
+  }
+  // Those that follow have another length.
+  void list_all() {
+    end_ -= kTenths * length_of_tenth_;
+    for (auto one = tenths_.rbegin(); one != tenths_.rend(); ++one) {
+      end_ += length_of_tenth_;
+      listed_.push_back({end_, *one});
+    }
+    tenths_ = {};
+    end_ = {};
+  }
 
   Duration length_of_tenth_{};
   // The newest first. All are of one length, and follow each other.
