@@ -2,6 +2,8 @@
 
 #include "resume_on.hpp"
 
+#include <httpretry/flow/sleep.hpp>
+
 #include <algorithm>
 #include <new>
 #include <stdexcept>
@@ -163,6 +165,16 @@ Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
   }
   Sleep sleep(*this, when, std::move(stop));
   const bool slept = co_await sleep;
+  co_return slept;
+}
+
+Task<bool> sleep_for(Scheduler& loop, Duration time, std::stop_token stop) {
+  const ReturnTo there(loop);
+  co_await there;
+  // The turn may have begun long ago.
+  if (driven == &loop) driven->read_clock();
+  const auto when = later(loop.now(), std::max(time, Duration::zero()));
+  const bool slept = co_await loop.sleep_until(when, std::move(stop));
   co_return slept;
 }
 

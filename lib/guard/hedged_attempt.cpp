@@ -40,8 +40,6 @@ class HedgedAttempt::Send final : public RacingSend {
   Use headers_came(const Response& head) override { return race_.headers_came(*this, head); }
   bool uses(const Response& begun) override { return race_.uses(*this, begun); }
 
-  [[nodiscard]] Call& branch() { return branch_; }
-  void cancel() { over_.request_stop(); }
   [[nodiscard]] bool in_flight() const { return !outcome_; }
 
   Request request_;
@@ -55,8 +53,6 @@ class HedgedAttempt::Send final : public RacingSend {
   Classified judged_;
   bool canceled_ = false;  // it lost
   std::shared_ptr<const Hedge> told_;
-
- private:
   HedgedAttempt& race_;
   std::size_t gates_passed_ = 0;  // of those that the first send has passed
   std::stop_source over_;
@@ -100,7 +96,7 @@ void HedgedAttempt::start(int number, Time deadline) {
 }
 
 Task<> HedgedAttempt::carry(HedgedAttempt& race, Send& send) {
-  Outcome outcome = co_await race.next_(std::move(send.request_), send.branch());
+  Outcome outcome = co_await race.next_(std::move(send.request_), send.branch_);
   if (RunQueue::is_not_driving(race.call_.scheduler())) {
     const ResumeOn home(race.call_.scheduler());
     co_await home;
@@ -189,7 +185,7 @@ void HedgedAttempt::win(Send& send) {
   for (const auto& other : sends_) {
     if (other.get() == &send || !other->in_flight()) continue;
     other->canceled_ = true;
-    other->cancel();
+    other->over_.request_stop();
   }
   changed();
 }
