@@ -54,8 +54,6 @@ constexpr std::array kMeanings{
     Meaning{Errc::TooLarge, true, {CURLE_FILESIZE_EXCEEDED, kCurlTooLarge}},
 };
 
-enum class Append : std::uint8_t { Nothing, Elapsed, Limit };
-
 // libcurl's numbers are those that its own limits would have given.
 struct Row {
   Abort why;
@@ -63,7 +61,7 @@ struct Row {
   bool permanent;
   CURLcode curl_code;
   const char* text;  // nullptr: the error of the reason says it
-  Append append = Append::Nothing;
+  bool with_elapsed = false;  // the time that the exchange took ends the text
 };
 
 constexpr std::array kRows{
@@ -73,9 +71,9 @@ constexpr std::array kRows{
     Row{Abort::NoTimeLeft, Errc::Timeout, false, CURLE_OPERATION_TIMEDOUT,
         "no time was left to send it"},
     Row{Abort::NoResponse, Errc::Timeout, false, CURLE_OPERATION_TIMEDOUT, "no response after ",
-        Append::Elapsed},
+        true},
     Row{Abort::ResponseIncomplete, Errc::Timeout, false, CURLE_OPERATION_TIMEDOUT,
-        "the response was not complete after ", Append::Elapsed},
+        "the response was not complete after ", true},
     Row{Abort::ConnectionDied, Errc::Receive, false, CURLE_RECV_ERROR,
         "the reused connection was closed before a response came"},
     Row{Abort::StreamRefused, Errc::Receive, false, CURLE_RECV_ERROR,
@@ -87,10 +85,6 @@ constexpr std::array kRows{
     Row{Abort::Flooded, Errc::Receive, false, CURLE_RECV_ERROR,
         "the connection was closed: the server sent HTTP/2 frames without end that belong to no "
         "response"},
-    Row{Abort::BodyTooLarge, Errc::TooLarge, true, CURLE_FILESIZE_EXCEEDED,
-        "the response body is larger than ", Append::Limit},
-    Row{Abort::HeadersTooLarge, Errc::TooLarge, true, CURLE_FILESIZE_EXCEEDED,
-        "the response headers are larger than ", Append::Limit},
     Row{Abort::CorruptGzip, Errc::Protocol, true, CURLE_BAD_CONTENT_ENCODING,
         "the gzip body of the response is corrupt"},
     Row{Abort::UnknownCoding, Errc::Protocol, true, CURLE_BAD_CONTENT_ENCODING,
@@ -109,11 +103,15 @@ static_assert(kRows.size() == static_cast<std::size_t>(Abort::NoMemory) + 1);
 
 }  // namespace
 
-CurlFailure failure_of(CURLcode code) {
-  for (const auto& [error, permanent, codes] : kMeanings) {
-    if (std::ranges::find(codes, code) != codes.end()) return {error, permanent};
+Error failure_of(CURLcode code) {
+  auto error = permanent_error(Errc::Internal, {}, code);
+  for (const auto& meaning : kMeanings) {
+    if (std::ranges::find(meaning.codes, code) == meaning.codes.end()) continue;
+    error.code = meaning.code;
+    error.permanent = meaning.permanent;
   }
-  return {Errc::Internal, true};
+  if (code == kCurlTooLarge) error.curl_code = CURLE_FILESIZE_EXCEEDED;
+  return error;
 }
 
 std::string system_text(int error) { return std::strerror(error) + hint_at_limit(error); }
@@ -150,8 +148,7 @@ Error AbortReason::error(Duration elapsed) const {
     error.permanent = row.permanent;
     error.message = row.text;
   }
-  if (row.append == Append::Elapsed) error.message += duration_text(elapsed);
-  if (row.append == Append::Limit) error.message += std::to_string(limit_) + " bytes";
+  if (row.with_elapsed) error.message += duration_text(elapsed);
   if (error.curl_code == 0) error.curl_code = row.curl_code;
   return error;
 }

@@ -8,11 +8,6 @@
 
 namespace httpretry {
 
-struct CurlFailure {
-  Errc code;
-  bool permanent;  // the same would happen again
-};
-
 // CURLE_TOO_LARGE, of libcurl 8.6: something is longer than libcurl allows. Before, it had other
 // codes.
 inline constexpr auto kCurlTooLarge = static_cast<CURLcode>(100);
@@ -25,8 +20,9 @@ inline Error permanent_error(Errc code, std::string message, int curl_code = 0) 
   return error;
 }
 
-// A code that is newer than our table is a permanent error.
-CurlFailure failure_of(CURLcode code);
+// Makes the error that `code` stands for, without a message. A code that is newer than our table is
+// a permanent error.
+Error failure_of(CURLcode code);
 
 // The system's text for an `errno`, with the limit of this process that may be the cause.
 std::string system_text(int error);
@@ -45,8 +41,6 @@ enum class Abort : std::uint8_t {
   ExpectRefused,       // a 417: it is sent again without Expect
   Unread,              // something had come on the connection before the request was sent
   Flooded,             // by HTTP/2 frames: the watchdog has closed the connection
-  BodyTooLarge,
-  HeadersTooLarge,
   CorruptGzip,
   UnknownCoding,
   BadResponse,     // with an error of its own
@@ -69,10 +63,6 @@ class AbortReason {
     if (none()) why_ = why;
     return false;
   }
-  bool set_limit(Abort why, std::uint64_t limit) noexcept {
-    if (none()) limit_ = limit;
-    return set(why);
-  }
   bool set_error(Abort why, Error error) noexcept {
     if (none()) error_.emplace(std::move(error));
     return set(why);
@@ -85,7 +75,6 @@ class AbortReason {
 
  private:
   Abort why_ = Abort::None;
-  std::uint64_t limit_ = 0;
   std::optional<Error> error_;
 };
 

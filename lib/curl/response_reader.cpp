@@ -74,60 +74,20 @@ std::string length_problem(const Headers& headers) {
 
 // Decodes a gzip body as it arrives. libcurl could do it, but takes a gzip body that ends early,
 // inside a correct Content-Length, for complete.
-class ResponseReader::Gunzip {
- public:
+struct ResponseReader::Gunzip {
   Gunzip() {
     constexpr int kGzipOnly = 16 + MAX_WBITS;
-    if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
+    if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw std::bad_alloc();
   }
-  ~Gunzip() { inflateEnd(&stream_); }
+  ~Gunzip() { inflateEnd(&stream); }
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  // Both stop where the budget is used up or the sink must be drained.
-  bool decode(std::string_view encoded, ResponseReader& into, std::size_t& budget) {
-    // zlib does not write to its input, and says so only by a macro.
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(encoded.data()));
-    stream_.avail_in = static_cast<uInt>(encoded.size());
-    const bool good = decode_rest(into, budget);
-    rest_ = encoded.substr(encoded.size() - stream_.avail_in);
-    stream_.next_in = reinterpret_cast<Bytef*>(rest_.data());
-    return good;
-  }
-  bool decode_rest(ResponseReader& into, std::size_t& budget);
-  [[nodiscard]] bool has_rest() const { return stream_.avail_in > 0 || more_output_; }
-  // Whether every gzip member that began has ended.
-  [[nodiscard]] bool complete() const { return !inside_; }
-
- private:
-  z_stream stream_{};
-  std::string rest_;  // of what was received
-  bool inside_ = false;
-  bool more_output_ = false;  // zlib may hold decoded bytes for which there was no room
+  z_stream stream{};
+  std::string rest;          // of what was received
+  bool inside = false;       // a gzip member that began has not ended
+  bool more_output = false;  // zlib may hold decoded bytes for which there was no room
 };
-
-bool ResponseReader::Gunzip::decode_rest(ResponseReader& into, std::size_t& budget) {
-  std::array<char, 16384> decoded;
-  while (has_rest() && budget > 0 && !into.paused) {
-    inside_ = true;
-    const auto room = std::min(decoded.size(), budget);
-    stream_.next_out = reinterpret_cast<Bytef*>(decoded.data());
-    stream_.avail_out = static_cast<uInt>(room);
-    const int result = inflate(&stream_, Z_NO_FLUSH);
-    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-      return into.abort_.set(Abort::CorruptGzip);
-    }
-    const auto count = room - stream_.avail_out;
-    budget -= count;
-    more_output_ = result == Z_OK && stream_.avail_out == 0;
-    if (result == Z_STREAM_END) {  // RFC 1952: another member may follow
-      inside_ = false;
-      inflateReset(&stream_);
-    }
-    if (count > 0 && !into.decoded_bytes({decoded.data(), count})) return false;
-  }
-  return true;
-}
 
 ResponseReader::ResponseReader(const Request& request, const TransportOptions& options,
                                Delivery* delivery, RacingSend* racing, AbortReason& abort)
@@ -186,10 +146,15 @@ std::string ResponseReader::too_many_headers_text() {
   return "the response has more than " + std::to_string(kMaxHeaders) + " headers";
 }
 
-bool ResponseReader::too_many_headers() {
+bool ResponseReader::too_large(std::string text) {
   return abort_.set_error(
       Abort::BadResponse,
-      permanent_error(Errc::TooLarge, too_many_headers_text(), CURLE_FILESIZE_EXCEEDED));
+      permanent_error(Errc::TooLarge, std::move(text), CURLE_FILESIZE_EXCEEDED));
+}
+
+bool ResponseReader::over_limit(const char* what, std::uint64_t limit) {
+  return too_large("the response " + std::string(what) + " larger than " + std::to_string(limit) +
+                   " bytes");
 }
 
 bool ResponseReader::keep_proxy_block() {
@@ -251,28 +216,56 @@ bool ResponseReader::begin_body(std::int64_t announced) {
   }
   if (to_sink || (delivery_ != nullptr && delivery_->held()) || announced <= 0) return true;
   const auto length = static_cast<std::uint64_t>(announced);
-  if (length > max_body_) return abort_.set_limit(Abort::BodyTooLarge, max_body_);
+  if (length > max_body_) return over_limit("body is", max_body_);
   response.body.reserve(std::min(length, kMaxReserved));
   return true;
 }
 
 bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   received += bytes.size();
-  return gunzip_ ? gunzip_->decode(bytes, *this, budget) : decoded_bytes(bytes);
+  if (!gunzip_) return decoded_bytes(bytes);
+  auto& stream = gunzip_->stream;
+  // zlib does not write to its input, and says so only by a macro.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  const bool good = decode_rest(budget);
+  gunzip_->rest = bytes.substr(bytes.size() - stream.avail_in);
+  stream.next_in = reinterpret_cast<Bytef*>(gunzip_->rest.data());
+  return good;
+}
+
+bool ResponseReader::has_rest() const {
+  return gunzip_ && (gunzip_->stream.avail_in > 0 || gunzip_->more_output);
 }
 
 bool ResponseReader::decode_rest(std::size_t& budget) {
-  return gunzip_->decode_rest(*this, budget);
+  auto& stream = gunzip_->stream;
+  std::array<char, 16384> decoded;
+  while (has_rest() && budget > 0 && !paused) {
+    gunzip_->inside = true;
+    const auto room = std::min(decoded.size(), budget);
+    stream.next_out = reinterpret_cast<Bytef*>(decoded.data());
+    stream.avail_out = static_cast<uInt>(room);
+    const int result = inflate(&stream, Z_NO_FLUSH);
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
+      return abort_.set(Abort::CorruptGzip);
+    }
+    const auto count = room - stream.avail_out;
+    budget -= count;
+    gunzip_->more_output = result == Z_OK && stream.avail_out == 0;
+    if (result == Z_STREAM_END) {  // RFC 1952: another member may follow
+      gunzip_->inside = false;
+      inflateReset(&stream);
+    }
+    if (count > 0 && !decoded_bytes({decoded.data(), count})) return false;
+  }
+  return true;
 }
-
-bool ResponseReader::has_rest() const { return gunzip_ && gunzip_->has_rest(); }
 
 bool ResponseReader::decoded_bytes(std::string_view bytes) {
   if (to_sink) return write_to_sink(bytes);
   auto& body = response.body;
-  if (bytes.size() > max_body_ - body.size()) {
-    return abort_.set_limit(Abort::BodyTooLarge, max_body_);
-  }
+  if (bytes.size() > max_body_ - body.size()) return over_limit("body is", max_body_);
   body.append(bytes);
   const bool enough = delivery_ != nullptr && !kept_ && delivery_->can_judge(body.size());
   return !enough || release_to_sink();
@@ -300,7 +293,7 @@ bool ResponseReader::sink_failed(Error error) {
   return abort_.set_error(Abort::SinkFailed, std::move(error));
 }
 
-bool ResponseReader::cut_short() const { return gunzip_ && !gunzip_->complete(); }
+bool ResponseReader::cut_short() const { return gunzip_ && gunzip_->inside; }
 
 Outcome ResponseReader::take() {
   if (gunzip_) {  // the body is no longer what these describe

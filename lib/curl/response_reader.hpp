@@ -29,9 +29,7 @@ class ResponseReader {
 
   bool header_line(std::string_view line) {  // here, since it is called for each line
     header_bytes_ += line.size();
-    if (header_bytes_ > max_headers_) {
-      return abort_.set_limit(Abort::HeadersTooLarge, max_headers_);
-    }
+    if (header_bytes_ > max_headers_) return over_limit("headers are", max_headers_);
     if (!in_headers) {
       // Other lines outside a block are trailers. libcurl takes this prefix in any case.
       if (awaits_block && equal_ignoring_case(line.substr(0, 5), "HTTP/")) begin_block(line);
@@ -40,7 +38,7 @@ class ResponseReader {
     } else if (line.starts_with(' ') || line.starts_with('\t')) {
       return folded_line(line);
     } else if (response.headers.size() == kMaxHeaders) {
-      return too_many_headers();
+      return too_large(too_many_headers_text());
     } else {
       // Lines that libcurl accepts but RFC 9110 forbids are left out.
       last_line_ = response.headers.try_add_line(line) ? LastLine::Kept : LastLine::LeftOut;
@@ -63,7 +61,8 @@ class ResponseReader {
   bool begin_response();
   // Before the first bytes of a body; `announced`: its Content-Length, or -1.
   bool begin_body(std::int64_t announced);
-  // `budget`: how many bytes may be decoded now; it is lowered. What is left over is kept.
+  // Both stop where the sink must be drained. `budget`: how many bytes may be decoded now; it is
+  // lowered. What is left over is kept.
   bool body_bytes(std::string_view bytes, std::size_t& budget);
   bool decode_rest(std::size_t& budget);
   [[nodiscard]] bool has_rest() const;
@@ -89,12 +88,14 @@ class ResponseReader {
   Headers proxy_headers;
 
  private:
-  class Gunzip;
+  struct Gunzip;
   enum class LastLine : std::uint8_t { Status, Kept, LeftOut };
   static constexpr std::size_t kMaxHeaders = 5000;  // libcurl 8 takes no more, either
   void begin_block(std::string_view status_line);
   bool folded_line(std::string_view line);
-  bool too_many_headers();
+  bool too_large(std::string text);
+  // `what`: with its verb.
+  bool over_limit(const char* what, std::uint64_t limit);
   bool bad_response(const std::string& why);
   bool check_lengths();
   bool decoded_bytes(std::string_view bytes);

@@ -303,10 +303,7 @@ bool Transfer::line_too_long() const {
 
 Error Transfer::curl_failure() {
   const std::string_view text = easy_->error_text();
-  const auto [code, permanent] = failure_of(code_);
-  Error error(code);
-  error.permanent = permanent;
-  error.curl_code = code_ == kCurlTooLarge ? CURLE_FILESIZE_EXCEEDED : code_;
+  Error error = failure_of(code_);
   const int proxy_status = sends_.sends() == 0 ? reader_.proxy_status : 0;
   if (proxy_status >= 300) {
     error.code = Errc::Connect;
