@@ -60,7 +60,7 @@ struct Row {
   Errc code;
   bool permanent;
   CURLcode curl_code;
-  const char* text;  // nullptr: the error of the reason says it
+  const char* text;           // nullptr: the error of the reason says it
   bool with_elapsed = false;  // the time that the exchange took ends the text
 };
 

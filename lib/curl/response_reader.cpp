@@ -147,9 +147,8 @@ std::string ResponseReader::too_many_headers_text() {
 }
 
 bool ResponseReader::too_large(std::string text) {
-  return abort_.set_error(
-      Abort::BadResponse,
-      permanent_error(Errc::TooLarge, std::move(text), CURLE_FILESIZE_EXCEEDED));
+  return abort_.set_error(Abort::BadResponse, permanent_error(Errc::TooLarge, std::move(text),
+                                                              CURLE_FILESIZE_EXCEEDED));
 }
 
 bool ResponseReader::over_limit(const char* what, std::uint64_t limit) {

@@ -12,71 +12,51 @@
 
 namespace httpretry {
 
-class SendTracker {
- public:
-  // The first time, and while rounds of authentication go on.
+struct SendTracker {
+  // Whether libcurl may send: the first time, and while it goes on by itself with rounds of
+  // authentication. It asks for the challenge without the body, and sends the body also where the
+  // server wants no authentication.
   [[nodiscard]] bool may_send() const {
-    return sends_ == 0 || (answered_ && asks_for_another_send() && sends_ < kMaxSends);
+    // A digest server that always says `stale` was sent 2 390 requests in one attempt. Five leave
+    // room for a proxy's and an origin's rounds together.
+    constexpr int kMaxSends = 5;
+    const bool goes_on = status == 401 || status == 407 || body_left_out;
+    return sends == 0 || (answered && goes_on && sends < kMaxSends);
   }
-  // libcurl is about to send, on our port `local_port`. False: it must not.
-  bool about_to_send(bool reused_connection, int local_port) {
+  // libcurl is about to send, on our port `port`. False: it must not.
+  bool about_to_send(bool reused_connection, int port) {
     if (!may_send()) return false;
-    if (sends_ == 0) {
-      reused_ = reused_connection;
-      local_port_ = local_port;
+    if (sends == 0) {
+      reused = reused_connection;
+      local_port = port;
     }
-    ++sends_;
-    answered_ = body_left_out_ = false;
+    ++sends;
+    answered = body_left_out = false;
     return true;
   }
-  // The headers of a final response (no 1xx) are complete. `body_left_out`: they count as a
-  // success, but the request went out without its body.
-  void response_came(int status, bool body_left_out) {
-    answered_ = true;
-    status_ = status;
-    body_left_out_ = body_left_out;
+  // The headers of a final response (no 1xx) are complete. `left_out`: they count as a success, but
+  // the request went out without its body.
+  void response_came(int final_status, bool left_out) {
+    answered = true;
+    status = final_status;
+    body_left_out = left_out;
   }
-  // The server has not got all of the body, although the last response counts as a success.
-  void leave_body_out() { body_left_out_ = true; }
-  [[nodiscard]] bool body_left_out() const { return body_left_out_; }
-
-  [[nodiscard]] int sends() const { return sends_; }
-  [[nodiscard]] int local_port() const { return local_port_; }  // of the first send
-  // The first send went out on a connection that had been used before.
-  [[nodiscard]] bool reused() const { return reused_; }
-  // A final response came since the last send.
-  [[nodiscard]] bool answered() const { return answered_; }
-  [[nodiscard]] Sent sent() const {
-    if (sends_ == 0) return Sent::Never;
-    return answered_ && !body_left_out_ ? Sent::Answered : Sent::Maybe;
-  }
-
   // Fills in what is known here. `died`: the connection did, before a response; `refused`: the
   // server did not process the request.
   void describe(Exchange& exchange, bool died, bool refused) const {
-    exchange.wire_sends = sends_;
-    exchange.sent = sent();
-    exchange.reused_connection = sends_ > 0 && reused_;
-    exchange.stale_connection = exchange.sent == Sent::Maybe && reused_ && died;
-    exchange.refused = refused && sends_ == 1 && !answered_;
+    exchange.wire_sends = sends;
+    if (sends > 0) exchange.sent = answered && !body_left_out ? Sent::Answered : Sent::Maybe;
+    exchange.reused_connection = reused;
+    exchange.stale_connection = exchange.sent == Sent::Maybe && reused && died;
+    exchange.refused = refused && sends == 1 && !answered;
   }
 
- private:
-  // libcurl goes on by itself with a round of authentication. It asks for the challenge without the
-  // body, and sends the body also where the server wants no authentication.
-  [[nodiscard]] bool asks_for_another_send() const {
-    return status_ == 401 || status_ == 407 || body_left_out_;
-  }
-  // A digest server that always says `stale` was sent 2 390 requests in one attempt. Five leave
-  // room for a proxy's and an origin's rounds together.
-  static constexpr int kMaxSends = 5;
-
-  int sends_ = 0;
-  int local_port_ = 0;
-  int status_ = 0;  // of the last final response
-  bool reused_ = false;
-  bool answered_ = false;
-  bool body_left_out_ = false;
+  int sends = 0;
+  int local_port = 0;          // of the first send
+  int status = 0;              // of the last final response
+  bool reused = false;         // the first send went out on a connection that had been used before
+  bool answered = false;       // a final response came since the last send
+  bool body_left_out = false;  // it counts as a success, but the server has not got all of the body
 };
 
 }  // namespace httpretry

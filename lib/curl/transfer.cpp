@@ -132,7 +132,7 @@ void Transfer::set_timer() {
 // libcurl sends such a body by itself. For the response_timeout, which counts from the last part of
 // it, we look from time to time how far it has come.
 bool Transfer::sends_from_memory() const {
-  if (limits_.response_timeout == kForever || sends_.answered()) return false;
+  if (limits_.response_timeout == kForever || sends_.answered) return false;
   const auto* bytes = request_.body().bytes();
   return bytes != nullptr && seen_sent_ < bytes->size();
 }
@@ -141,7 +141,7 @@ Time Transfer::limit() const {
   if (reader_.paused) return call_.deadline();
   if (stream_may_end_ && !curl_done_)
     return std::min(call_.deadline(), later(last_byte_, kStreamEnd));
-  const bool headers_done = sends_.answered() && !reader_.in_headers;
+  const bool headers_done = sends_.answered && !reader_.in_headers;
   auto pause = headers_done ? limits_.stall_timeout : limits_.response_timeout;
   if (upload_.paused) pause = kForever;  // the server may be waiting for us
   auto since = last_byte_;
@@ -172,7 +172,7 @@ void Transfer::due() {
     loop_.remove(*this);
     return finished(CURLE_OK);
   }
-  end(sends_.answered() ? Abort::ResponseIncomplete : Abort::NoResponse);
+  end(sends_.answered ? Abort::ResponseIncomplete : Abort::NoResponse);
 }
 
 void Transfer::end(Abort why) {
@@ -188,7 +188,7 @@ void Transfer::finished(CURLcode code) {
     code = CURLE_OK;
     plan_.private_handle = true;
   }
-  if (code == CURLE_OK && !sends_.answered()) code = CURLE_GOT_NOTHING;
+  if (code == CURLE_OK && !sends_.answered) code = CURLE_GOT_NOTHING;
   code_ = code;
   curl_done_ = true;
   if (code != CURLE_OK && flooded()) abort_.set(flood_reason());
@@ -221,14 +221,14 @@ bool Transfer::about_to_send(int local_port) noexcept {
   loop_.progress(connection_.get());
   if (flooded()) return abort_.set(flood_reason());
   const bool reuses = info<long>(handle(), CURLINFO_NUM_CONNECTS) == 0;
-  const bool used = sends_.sends() == 0 ? reuses : local_port == sends_.local_port();
+  const bool used = sends_.sends == 0 ? reuses : local_port == sends_.local_port;
   if (used && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
   if (!sends_.about_to_send(reuses, local_port)) {
-    if (reader_.response.status == 417 && sends_.answered()) return false;  // it is the response
+    if (reader_.response.status == 417 && sends_.answered) return false;  // it is the response
     return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);
   }
   reader_.await_response();
-  if (sends_.sends() > 1) return true;
+  if (sends_.sends > 1) return true;
   --shard->connecting;
   return !plan_.may_multiplex || watch_connection();
 }
@@ -248,13 +248,13 @@ bool Transfer::end_of_headers() {
   const auto status = info<long>(handle(), CURLINFO_RESPONSE_CODE);
   const auto of_proxy = status == 0 ? info<long>(handle(), CURLINFO_HTTP_CONNECTCODE) : 0;
   // A proxy's response to CONNECT: before the request was sent, or before libcurl sends it again.
-  if (sends_.sends() == 0 || (of_proxy != 0 && of_proxy == reader_.response.status)) {
+  if (sends_.sends == 0 || (of_proxy != 0 && of_proxy == reader_.response.status)) {
     return reader_.keep_proxy_block();
   }
   if (!reader_.check_block(status)) return false;
   if (status < 200) return true;
   if (connection_ && reader_.response.http_version != "2") {
-    loop_.found_http1(sends_.local_port());
+    loop_.found_http1(sends_.local_port);
     connection_.reset();
   }
   const auto limit_before = limit();
@@ -269,7 +269,7 @@ bool Transfer::end_of_headers() {
   if (limit() < limit_before) set_timer();
   // libcurl sends no more of the body after an error status, but sees that only when it may send.
   if (upload_.paused) loop_.timers().set(*this, started_);
-  if (sends_.body_left_out()) return true;  // this is not the response to the whole request
+  if (sends_.body_left_out) return true;  // this is not the response to the whole request
   if (auto* const watch = Call::State::watch(call_)) (*watch)(reader_.response);
   return reader_.begin_response();
 }
@@ -281,7 +281,7 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     return CURL_WRITEFUNC_PAUSE;
   }
   last_byte_ = loop_.now();
-  if (sends_.body_left_out()) {  // libcurl takes it for the response, and sends nothing more
+  if (sends_.body_left_out) {  // libcurl takes it for the response, and sends nothing more
     abort_.set(Abort::BodyLeftOut);
     return CURL_WRITEFUNC_ERROR;
   }

@@ -53,7 +53,7 @@ class Transfer final : public CancelableWait {
   // At the end: nothing was sent, because the connection from the pool had something to read. The
   // request can be sent on a new one.
   [[nodiscard]] bool had_unread() const {
-    return abort_.why() == Abort::Unread && sends_.sends() == 0;
+    return abort_.why() == Abort::Unread && sends_.sends == 0;
   }
 
   // From the loop: libcurl is done with it.
@@ -83,11 +83,11 @@ class Transfer final : public CancelableWait {
   // It has received no more of a response since then, on a connection that others may share. kNever
   // if it does not wait for more.
   [[nodiscard]] Time waits_for_rest_since() const {
-    const bool waits = connection_ != nullptr && sends_.answered() && !curl_paused_;
+    const bool waits = connection_ != nullptr && sends_.answered && !curl_paused_;
     return waits ? last_byte_ : kNever;
   }
   // It has not sent yet.
-  [[nodiscard]] bool connecting() const { return sends_.sends() == 0; }
+  [[nodiscard]] bool connecting() const { return sends_.sends == 0; }
 
   [[nodiscard]] CURL* handle() const { return easy_->handle(); }
   Shard* shard = nullptr;  // where it runs; set by the loop

@@ -45,10 +45,10 @@ bool Transfer::has_unread(int local_port) noexcept {
 
 // Not needed for a connection that has shown that it speaks HTTP/1: that saves 8 000 instructions.
 bool Transfer::watch_connection() noexcept {
-  if (sends_.reused() && loop_.sockets().is_http1(sends_.local_port())) return true;
+  if (sends_.reused && loop_.sockets().is_http1(sends_.local_port)) return true;
   try {
     easy_->listen();
-    connection_ = loop_.watch_connection(sends_.local_port());
+    connection_ = loop_.watch_connection(sends_.local_port);
     return true;
   } catch (const std::bad_alloc&) {
     return abort_.set(Abort::NoMemory);
@@ -81,7 +81,7 @@ void Transfer::heard(std::string_view text) noexcept {
     }
     return;
   }
-  if (sends_.sends() == 0) return;  // it is about connections that were not used
+  if (sends_.sends == 0) return;  // it is about connections that were not used
   switch (line->kind) {
     case StreamOpened: stream_ = line->number.value_or(0); break;
     case StreamRefused:
@@ -103,8 +103,8 @@ void Transfer::will_close(std::uint32_t last_stream) {
 
 // Connections to different servers may have the same port of ours.
 bool Transfer::shares_with(const Transfer& other) const {
-  const int port = sends_.local_port();
-  return port > 0 && other.sends_.sends() > 0 && other.sends_.local_port() == port &&
+  const int port = sends_.local_port;
+  return port > 0 && other.sends_.sends > 0 && other.sends_.local_port == port &&
          other.url_.origin() == url_.origin() && address(other.handle()) == address(handle());
 }
 
@@ -151,6 +151,6 @@ void Transfer::settle(bool answered, std::span<Transfer* const> asked_now) {
 Abort Transfer::flood_reason() const {
   if (stop_requested()) return Abort::Canceled;
   if (limit() > loop_.now()) return Abort::Flooded;
-  return sends_.answered() ? Abort::ResponseIncomplete : Abort::NoResponse;
+  return sends_.answered ? Abort::ResponseIncomplete : Abort::NoResponse;
 }
 }  // namespace httpretry

@@ -137,22 +137,22 @@ Outcome Transfer::response_or_error() {
   if (abort_.none() && code_ == CURLE_OK) check_end();
   const bool good = abort_.none() && code_ == CURLE_OK;
   if (good) learn_of_origin();
-  if (plan_.cookies && sends_.answered()) easy_->return_cookies();
+  if (plan_.cookies && sends_.answered) easy_->return_cookies();
   if (good) reader_.response.exchange = exchange();
   easy_->expected_body = reader_.to_sink ? 0 : reader_.received;
   auto outcome = good ? reader_.take() : Outcome(failure());
   // A handle remembers a refused stream, a resend and the credentials of its URL: it must not serve
   // other requests then.
-  loop_.give_back(std::move(easy_), good && sends_.sends() == 1 && !plan_.private_handle);
+  loop_.give_back(std::move(easy_), good && sends_.sends == 1 && !plan_.private_handle);
   return outcome;
 }
 
 // libcurl reports success.
 void Transfer::check_end() {
-  if (sends_.body_left_out()) {
+  if (sends_.body_left_out) {
     abort_.set(Abort::BodyLeftOut);
   } else if (reader_.response.status < 300 && !upload_.check_end()) {
-    sends_.leave_body_out();
+    sends_.body_left_out = true;
   } else if (reader_.cut_short() || broke_off()) {
     code_ = CURLE_PARTIAL_FILE;
   }
@@ -174,13 +174,13 @@ bool Transfer::leaves_body_out() const {
 // libcurl reports a failure.
 void Transfer::judge_failure() {
   // libcurl 7.88 says so if another request has found that the connection they share is closed.
-  if (code_ == CURLE_FAILED_INIT && sends_.sends() > 0) code_ = CURLE_SEND_ERROR;
+  if (code_ == CURLE_FAILED_INIT && sends_.sends > 0) code_ = CURLE_SEND_ERROR;
   const bool lost =
       code_ == CURLE_SEND_ERROR || code_ == CURLE_RECV_ERROR || code_ == CURLE_GOT_NOTHING;
   const auto kind = failure_of(code_).code;
-  if (sends_.sends() == 1 && !sends_.answered() && (refused_ || stream_ > last_stream_)) {
+  if (sends_.sends == 1 && !sends_.answered && (refused_ || stream_ > last_stream_)) {
     abort_.set(Abort::StreamRefused);  // the server has said that it did not process the request
-  } else if (lost && sends_.reused() && reader_.nothing_came()) {
+  } else if (lost && sends_.reused && reader_.nothing_came()) {
     abort_.set(Abort::ConnectionDied);
   } else if ((kind == Errc::Receive || kind == Errc::Send) && complete()) {
     // RFC 9113 §8.1: a server may respond before it has read the request, and reset the stream
@@ -202,7 +202,7 @@ bool Transfer::may_be_cut_short() const {
 
 // All of the response has come, as far as its length says.
 bool Transfer::complete() const {
-  if (!sends_.answered() || reader_.in_headers) return false;
+  if (!sends_.answered || reader_.in_headers) return false;
   if (!reader_.has_body()) return true;
   const auto length = announced_length();
   return length >= 0 && reader_.received == static_cast<std::uint64_t>(length);
@@ -250,20 +250,20 @@ Error Transfer::failure() {
   Error error = abort_.none() ? curl_failure() : abort_.error(loop_.now() - started_);
   find_shortage(error);
   error.exchange = exchange();
-  error.partial = sends_.answered() && (error.code == Errc::Receive || error.code == Errc::Timeout);
-  if (sends_.answered()) {
+  error.partial = sends_.answered && (error.code == Errc::Receive || error.code == Errc::Timeout);
+  if (sends_.answered) {
     error.status = reader_.response.status;
     error.headers = std::move(reader_.response.headers);
   }
   const bool not_reached = error.code == Errc::Connect || error.code == Errc::Timeout;
-  if (not_reached && sends_.sends() == 0 && url_.parts().named) loop_.renew_addresses(url_);
+  if (not_reached && sends_.sends == 0 && url_.parts().named) loop_.renew_addresses(url_);
   error.message = about(request_, url_) + error.message;
   return error;
 }
 
 // Fills in why there was no socket, or no local port for it. False if that is not the problem.
 bool Transfer::explain_socket(Error& error) const {
-  if (code_ != CURLE_COULDNT_CONNECT || sends_.sends() > 0) return false;
+  if (code_ != CURLE_COULDNT_CONNECT || sends_.sends > 0) return false;
   const int cause = number_info(handle(), CURLINFO_OS_ERRNO);
   if (socket_error_ != 0) {
     if (is_shortage(socket_error_)) error.code = Errc::LocalShortage;
@@ -286,7 +286,7 @@ void Transfer::find_shortage(Error& error) const {
   const bool no_memory =
       error.curl_code == CURLE_OUT_OF_MEMORY || error.curl_code == CURLE_SETOPT_OPTION_SYNTAX;
   const bool no_thread = error.message.find(kNoThread) != std::string::npos;
-  if (sends_.sends() > 0 || (!no_memory && !no_thread)) return;
+  if (sends_.sends > 0 || (!no_memory && !no_thread)) return;
   error.code = Errc::LocalShortage;
   error.permanent = false;
 }
@@ -298,13 +298,13 @@ bool Transfer::line_too_long() const {
   const bool in_block = reader_.in_headers || reader_.awaits_block;
   const bool too_long = (code_ == CURLE_OUT_OF_MEMORY && loop_.sockets().close_error != ENOMEM) ||
                         (code_ == kCurlTooLarge && *easy_->error_text() == '\0');
-  return too_long && sends_.sends() > 0 && in_block;
+  return too_long && sends_.sends > 0 && in_block;
 }
 
 Error Transfer::curl_failure() {
   const std::string_view text = easy_->error_text();
   Error error = failure_of(code_);
-  const int proxy_status = sends_.sends() == 0 ? reader_.proxy_status : 0;
+  const int proxy_status = sends_.sends == 0 ? reader_.proxy_status : 0;
   if (proxy_status >= 300) {
     error.code = Errc::Connect;
     error.curl_code = CURLE_RECV_ERROR;  // COULDNT_CONNECT in newer versions
@@ -320,7 +320,7 @@ Error Transfer::curl_failure() {
     error.message = "the HTTP/2 connection broke before the end of the response";
   } else if (code_ == CURLE_UNSUPPORTED_PROTOCOL) {
     error.message = "the response is not HTTP";
-  } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT && sends_.sends() == 0) {
+  } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT && sends_.sends == 0) {
     // libcurl 8.23, where older versions have SSL_CERTPROBLEM.
     error = permanent_error(Errc::Tls, "the client certificate or its key cannot be used",
                             CURLE_SSL_CERTPROBLEM);

@@ -68,7 +68,7 @@ void Transfer::look_at_upload() {
   if (curl_done_) return;
   if (upload_.rewound) {
     body_over_.request_stop();
-  } else if (sends_.answered()) {
+  } else if (sends_.answered) {
     unpause();
   }
 }
@@ -84,7 +84,7 @@ bool Transfer::progressed(std::uint64_t sent) noexcept {
   if (body.present()) {
     now.sent = std::min(sent, body.bytes() != nullptr ? *now.to_send : upload_.given);
   }
-  if (sends_.answered() && !reader_.in_headers) {
+  if (sends_.answered && !reader_.in_headers) {
     now.received = reader_.received;
     if (reader_.to_sink) now.offset = delivery_->offset();
     const auto length = reader_.has_body() ? announced_length() : 0;

@@ -109,8 +109,8 @@ TEST_CASE("a server that asks for authentication for ever gets five sends") {
     tracker.response_came(401, false);
   }
   CHECK_FALSE(tracker.about_to_send(false, 1));
-  CHECK(tracker.sends() == 5);
-  CHECK(tracker.sent() == Sent::Answered);
+  CHECK(tracker.sends == 5);
+  CHECK(tracker.answered);
 }
 
 TEST_CASE("only the first send says whether the connection was reused, and from which port") {
@@ -118,8 +118,8 @@ TEST_CASE("only the first send says whether the connection was reused, and from 
   CHECK(tracker.about_to_send(false, 1));
   tracker.response_came(401, false);
   CHECK(tracker.about_to_send(true, 2));
-  CHECK_FALSE(tracker.reused());
-  CHECK(tracker.local_port() == 1);
+  CHECK_FALSE(tracker.reused);
+  CHECK(tracker.local_port == 1);
 }
 
 TEST_CASE("a connection is stale only where it was reused and may have carried the request") {
