@@ -202,10 +202,9 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   const bool tls = url.scheme() == "https";
   set_http_version(plan, tls, tls && options.on_connection);
   set_buffer_size();
-  set_changed(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
-  set_changed(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout), connect_timeout_ms_);
-  set_changed(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout),
-              expect_timeout_ms_);
+  set(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds);
+  set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout));
+  set(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout));
 }
 
 // libcurl 7.88 refuses another size while the handle still has a buffer. Then it uses that one.
@@ -223,26 +222,24 @@ void Easy::set_http_version(const SendPlan& plan, bool tls, bool tells_tls) {
   static const bool reusable = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000;
   static const bool has_http2 =
       (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) != 0;
-  bool once = false;
+  closes_connection_ = false;
   long version = wanted == HttpVersion::Any && tls && has_http2 ? CURL_HTTP_VERSION_2TLS
                                                                 : CURL_HTTP_VERSION_1_1;
   if (wanted == HttpVersion::Http2PriorKnowledge) {
     version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
-    once = plan.negotiates || (!reusable && !tls);
+    closes_connection_ = plan.negotiates || (!reusable && !tls);
   }
-  set_changed(CURLOPT_HTTP_VERSION, version, http_version_);
+  set(CURLOPT_HTTP_VERSION, version);
   // What libcurl says costs 7 000 instructions an exchange. Before it sends, only the TLS is of
   // interest; then it is asked for where the connection may speak HTTP/2.
-  set_changed(CURLOPT_VERBOSE, tells_tls ? 1L : 0L, verbose_);
+  set(CURLOPT_VERBOSE, tells_tls ? 1L : 0L);
   // Without TLS, libcurl would have the requests to a server wait until the first one is answered.
-  set_changed(CURLOPT_PIPEWAIT, tls ? 1L : 0L, pipe_wait_);
-  set_changed(CURLOPT_FORBID_REUSE, once ? 1L : 0L, forbid_reuse_);
-  set_changed(CURLOPT_FRESH_CONNECT, plan.fresh_connection || once ? 1L : 0L, fresh_connection_);
+  set(CURLOPT_PIPEWAIT, tls ? 1L : 0L);
+  set(CURLOPT_FORBID_REUSE, closes_connection_ ? 1L : 0L);
+  set(CURLOPT_FRESH_CONNECT, plan.fresh_connection || closes_connection_ ? 1L : 0L);
 }
 
 void Easy::set_certificate(bool wanted) {
-  if (wanted == certified_) return;
-  certified_ = wanted;
   const auto& certificate = options_.client_certificate;
   const auto text = [&](const std::string& value) {
     return wanted && !value.empty() ? value.c_str() : nullptr;
@@ -299,37 +296,25 @@ void Easy::set_credentials(const Credentials& credentials, CURLoption scheme, CU
 
 void Easy::set_url(const Url& url) {
   const auto& parts = url.parts();
-  // Plain URLs have nothing but their text. Often it is the same as before, or only its path is
-  // not.
-  const bool plain = !parts.handle;
-  if (url_ && (&url_->parts() == &parts ||
-               (plain && !url_->parts().handle && url_->parts().text == parts.text))) {
-    return;
-  }
   // If only CURLU changes, libcurl 7.88 still reports the previous URL, and authenticates for it.
   // So URL is set too. With NULL libcurl makes the text by itself, with the userinfo; that takes a
   // tenth of all the instructions of a small exchange.
   set(CURLOPT_URL, url.has_userinfo() ? nullptr : parts.text.c_str());
-  if (plain) {
-    set_plain_url(url);
-  } else {
+  // Empty until all is changed: it may throw halfway.
+  const auto before = std::exchange(url_, std::nullopt);
+  if (parts.handle) {
     set(CURLOPT_CURLU, parts.handle.get());
+    url_ = url;  // kept alive, as libcurl keeps the pointer
+    return;
   }
-  url_ = url;  // kept alive, as libcurl keeps the pointer
-}
-
-// A plain URL is set in a form of this handle, of which only path and query change while the origin
-// stays: libcurl parses a whole text with some thousand instructions.
-void Easy::set_plain_url(const Url& url) {
-  const auto& parts = url.parts();
+  // A plain URL is set in a form of this handle, of which only path and query change while the
+  // origin stays: libcurl parses a whole text with some thousand instructions.
   if (!plain_url_) plain_url_.reset(curl_url());
   auto* form = plain_url_.get();
   const auto change = [form](CURLUPart part, const char* text) {
     // It is known to be a good URL, so all that can be missing is memory.
     if (form == nullptr || curl_url_set(form, part, text, 0) != CURLUE_OK) throw std::bad_alloc();
   };
-  // Empty until all is changed: it may throw halfway.
-  const auto before = std::exchange(url_, std::nullopt);
   if (!before || before->parts().handle || before->origin() != url.origin()) {
     change(CURLUPART_URL, parts.text.c_str());
   } else {
@@ -339,13 +324,13 @@ void Easy::set_plain_url(const Url& url) {
     if (before->query() != query) change(CURLUPART_QUERY, query.empty() ? nullptr : query.data());
   }
   set(CURLOPT_CURLU, form);
+  url_ = url;
 }
 
 // Each shape is reached from HTTPGET, which undoes what the others set.
 void Easy::set_shape(const Request& request, const SendPlan& plan) {
   const auto& method = request.method();
   const bool body = plan.streamed_body || request.body().present();
-  if (method == "GET" && !body && shape_ == Shape::Get && method_.empty()) return;  // as it is
   const bool wants_body = method == "POST" || method == "PUT" || method == "PATCH";
   Shape shape = Shape::Get;
   // Where the body is empty, the request that asks for a challenge is the whole request. libcurl
@@ -375,12 +360,9 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(bytes->size()));
     set(CURLOPT_POSTFIELDS, bytes->data());
   }
-  const bool implied = (shape == Shape::Get && method == "GET") || shape == Shape::Head ||
-                       (shape == Shape::Bytes && method == "POST");
-  const char* custom = implied ? "" : method.c_str();
-  if (method_ == custom) return;
-  method_ = custom;
-  set(CURLOPT_CUSTOMREQUEST, implied ? nullptr : custom);
+  if (method_ == method) return;
+  method_ = method;
+  set(CURLOPT_CUSTOMREQUEST, method.c_str());
 }
 
 // libcurl adds Accept, Expect and Content-Type by itself. "Name:" has it leave the field out.

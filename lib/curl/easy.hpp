@@ -92,7 +92,7 @@ class Easy {
   // In a callback of libcurl: has it say from here on what happens to the connection. Not where it
   // closes each connection, which is no sign of anything.
   void listen() {
-    if (forbid_reuse_ == 0) set_changed(CURLOPT_VERBOSE, 1L, verbose_);
+    if (!closes_connection_) set(CURLOPT_VERBOSE, 1L);
   }
 
   // The cookies that the exchange brought, for the jar they were taken from.
@@ -123,7 +123,7 @@ class Easy {
     const bool unknown = code == CURLE_UNKNOWN_OPTION || code == CURLE_NOT_BUILT_IN;
     if (code != CURLE_OK && !unknown) refused(option, code);
   }
-  // Sets what is not yet set.
+  // Sets an option of few requests, if its value has changed.
   template <class Value>
   void set_changed(CURLoption option, Value value, Value& known) {
     if (value == known) return;
@@ -149,7 +149,6 @@ class Easy {
   void set_cookies(const Request& request, const Url& url);
   [[nodiscard]] std::vector<std::string> cookie_lines() const;
   void set_url(const Url& url);
-  void set_plain_url(const Url& url);
   void set_shape(const Request& request, const SendPlan& plan);
   void set_headers(const Request& request, const SendPlan& plan);
   void set_addresses(const std::string* entry);
@@ -169,17 +168,9 @@ class Easy {
   Shape shape_ = Shape::Get;
   std::string method_;
   long buffer_size_ = 0;
-  long http_version_ = CURL_HTTP_VERSION_NONE;
-  long fresh_connection_ = 0;
-  long max_idle_seconds_ = -1;
-  long connect_timeout_ms_ = 0;
-  long forbid_reuse_ = 0;
-  long pipe_wait_ = 0;
-  long verbose_ = 0;
+  bool closes_connection_ = false;
   long no_progress_ = 1;
-  long expect_timeout_ms_ = 1000;
   curl_off_t upload_rate_ = 0;
-  bool certified_ = false;
   bool sends_length_0_ = false;
   std::vector<std::string> cookies_before_;
 

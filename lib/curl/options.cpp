@@ -249,21 +249,18 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   // looks up a name by itself.
   if (!proxied) set(CURLOPT_DNS_CACHE_TIMEOUT, 300L);
 
-  set(CURLOPT_PRIVATE, this);
   set(CURLOPT_PREREQFUNCTION, &on_prereq);
-  set(CURLOPT_PREREQDATA, this);
   set(CURLOPT_HEADERFUNCTION, &on_header);
-  set(CURLOPT_HEADERDATA, this);
   set(CURLOPT_WRITEFUNCTION, &on_body);
-  set(CURLOPT_WRITEDATA, this);
   set(CURLOPT_READFUNCTION, &on_read);
-  set(CURLOPT_READDATA, this);
   set(CURLOPT_SEEKFUNCTION, &on_seek);
-  set(CURLOPT_SEEKDATA, this);
   set(CURLOPT_DEBUGFUNCTION, &on_debug);
-  set(CURLOPT_DEBUGDATA, this);
   set(CURLOPT_XFERINFOFUNCTION, &on_progress);  // called only where NOPROGRESS is unset
-  set(CURLOPT_XFERINFODATA, this);
+  for (const auto option :
+       {CURLOPT_PRIVATE, CURLOPT_PREREQDATA, CURLOPT_HEADERDATA, CURLOPT_WRITEDATA,
+        CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_DEBUGDATA, CURLOPT_XFERINFODATA}) {
+    set(option, this);
+  }
   configure_tls();
   configure_connections();
   // Without a proxy variable libcurl would still look for one at each exchange.
