@@ -22,7 +22,7 @@ EventLoopCore::EventLoopCore() : process_(::getpid()) {
 }
 
 void EventLoopCore::watch(int fd) {
-  if (poller_.watch(fd, CURL_POLL_IN, false)) return;
+  if (poller_.watch(fd, CURL_POLL_IN)) return;
   throw std::system_error(errno, std::generic_category(), kFailure);
 }
 

@@ -10,19 +10,14 @@ EpollPoller::EpollPoller(const char* failure) : epoll_(::epoll_create1(EPOLL_CLO
   if (!epoll_.open()) throw std::system_error(errno, std::generic_category(), failure);
 }
 
-bool EpollPoller::watch(int fd, int what, bool watched) noexcept {
+bool EpollPoller::watch(int fd, int what) noexcept {
   epoll_event event{};
   if ((what & CURL_POLL_IN) != 0) event.events |= EPOLLIN;
   if ((what & CURL_POLL_OUT) != 0) event.events |= EPOLLOUT;
   event.data.fd = fd;
-  const auto problem_of = [&](int change) {
-    return ::epoll_ctl(epoll_.get(), change, fd, &event) == 0 ? 0 : errno;
-  };
-  int problem = problem_of(watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD);
-  // The number may have been closed and used again without our knowledge.
-  if (problem == EEXIST) problem = problem_of(EPOLL_CTL_MOD);
-  if (problem == ENOENT) problem = problem_of(EPOLL_CTL_ADD);
-  return problem == 0;
+  // Whether it is watched already is not known: its number may have been closed and used again.
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0) return true;
+  return errno == ENOENT && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 std::size_t EpollPoller::wait(std::span<Event> events, int timeout_ms) noexcept {

@@ -24,13 +24,11 @@ class EpollPoller {
   [[nodiscard]] int descriptor() const { return epoll_.get(); }
 
   // Reports the events `what` (CURL_POLL_IN, CURL_POLL_OUT or both) of the descriptor from now on,
-  // each time that `wait` is called while they last, together with errors. `watched`: whether the
-  // descriptor is probably being watched already. Returns false, with errno, if the system lacks
-  // memory.
-  bool watch(int fd, int what, bool watched) noexcept;
+  // each time that `wait` is called while they last, together with errors. Returns false, with
+  // errno, if the system lacks memory.
+  bool watch(int fd, int what) noexcept;
+  // Must be called before a watched descriptor is closed.
   void forget(int fd) noexcept { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
-  // Must be called before a watched descriptor is closed, unless `forget` was.
-  void on_close(int /*fd*/) noexcept {}  // the kernel forgets it
 
   // Blocks until something happens, at most for `timeout_ms`, and writes the events to `events`.
   // Returns their number. The events for which there was no room are reported by the next wait.

@@ -6,7 +6,7 @@
 
 namespace httpretry {
 
-bool PollPoller::watch(int fd, int what, bool /*watched*/) noexcept {
+bool PollPoller::watch(int fd, int what) noexcept {
   pollfd entry{fd, 0, 0};
   if ((what & CURL_POLL_IN) != 0) entry.events |= POLLIN;
   if ((what & CURL_POLL_OUT) != 0) entry.events |= POLLOUT;
@@ -34,7 +34,7 @@ void PollPoller::forget(int fd) noexcept {
 std::size_t PollPoller::wait(std::span<Event> events, int timeout_ms) noexcept {
   const auto all = watched_.size();
   if (::poll(watched_.data(), all, timeout_ms) <= 0) return 0;
-  // As epoll does, it forgets descriptors that were closed without a call of `on_close`.
+  // As epoll does, it forgets descriptors that were closed without a call of `forget`.
   std::erase_if(watched_, [](const pollfd& entry) { return (entry.revents & POLLNVAL) != 0; });
   std::size_t count = 0;
   if (first_ >= watched_.size()) first_ = 0;

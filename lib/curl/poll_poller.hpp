@@ -20,9 +20,8 @@ class PollPoller {
 
   [[nodiscard]] static int descriptor() { return -1; }
 
-  bool watch(int fd, int what, bool watched) noexcept;
+  bool watch(int fd, int what) noexcept;
   void forget(int fd) noexcept;
-  void on_close(int fd) noexcept { forget(fd); }
 
   std::size_t wait(std::span<Event> events, int timeout_ms) noexcept;
   CURLMcode wait_with(CURLM* multi, int timeout_ms, int& ready, bool& own);

@@ -49,7 +49,7 @@ bool is_spare(int fd) {
 }  // namespace
 
 SocketSet::SocketSet() {
-  if (poller_.watch(wake_.fd(), CURL_POLL_IN, false)) return;
+  if (poller_.watch(wake_.fd(), CURL_POLL_IN)) return;
   throw std::system_error(errno, std::generic_category(), kFailure);
 }
 
@@ -86,7 +86,7 @@ bool SocketSet::want(int fd, Shard& shard, int what) noexcept {
   }
   socket.wanted = what;
   if (socket.wanted == socket.watched) return true;
-  const bool watched = poller_.watch(fd, socket.wanted, socket.watched != 0);
+  const bool watched = poller_.watch(fd, socket.wanted);
   socket.watched = watched ? socket.wanted : 0;
   return watched;
 }
@@ -161,7 +161,7 @@ int SocketSet::close(curl_socket_t fd) noexcept {
   const auto [first, end] = ports_.equal_range(at(fd).port);
   const auto own = std::find_if(first, end, [fd](const auto& one) { return one.second == fd; });
   if (own != end) ports_.erase(own);
-  if (at(fd).watched != 0) poller_.on_close(fd);
+  forget(fd, at(fd));
   at(fd) = Socket{};
   return ::close(fd);
 }

@@ -58,16 +58,16 @@ TEST_CASE_TEMPLATE("a poller reports what was asked for, while it lasts", Poller
                    HTTPRETRY_POLLERS) {
   Poller poller("failure");
   const Pair pair;
-  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN, false));
+  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN));
   CHECK(events_of(poller, pair.fd()) == 0);
   pair.fill();
   CHECK(events_of(poller, pair.fd()) == CURL_CSELECT_IN);
   CHECK(events_of(poller, pair.fd()) == CURL_CSELECT_IN);
-  REQUIRE(poller.watch(pair.fd(), CURL_POLL_INOUT, true));
+  REQUIRE(poller.watch(pair.fd(), CURL_POLL_INOUT));
   CHECK(events_of(poller, pair.fd()) == (CURL_CSELECT_IN | CURL_CSELECT_OUT));
-  REQUIRE(poller.watch(pair.fd(), CURL_POLL_OUT, true));
+  REQUIRE(poller.watch(pair.fd(), CURL_POLL_OUT));
   CHECK(events_of(poller, pair.fd()) == CURL_CSELECT_OUT);
-  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN, true));
+  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN));
   pair.drain();
   CHECK(events_of(poller, pair.fd(), 20) == 0);
 }
@@ -76,7 +76,7 @@ TEST_CASE_TEMPLATE("a poller reports the end of a connection as an error, too", 
                    HTTPRETRY_POLLERS) {
   Poller poller("failure");
   const Pair pair;
-  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN, false));
+  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN));
   REQUIRE(::shutdown(pair.ends[1], SHUT_RDWR) == 0);
   CHECK(events_of(poller, pair.fd()) == (CURL_CSELECT_IN | CURL_CSELECT_ERR));
 }
@@ -87,13 +87,13 @@ TEST_CASE_TEMPLATE("a poller forgets", Poller, HTTPRETRY_POLLERS) {
   const Pair other;
   pair.fill();
   other.fill();
-  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN, false));
-  REQUIRE(poller.watch(other.fd(), CURL_POLL_IN, false));
+  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN));
+  REQUIRE(poller.watch(other.fd(), CURL_POLL_IN));
   poller.forget(pair.fd());
   CHECK(events_of(poller, pair.fd()) == 0);
   CHECK(events_of(poller, other.fd()) == CURL_CSELECT_IN);
   poller.forget(pair.fd());  // changes nothing
-  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN, false));
+  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN));
   CHECK(events_of(poller, pair.fd()) == CURL_CSELECT_IN);
 }
 
@@ -106,16 +106,15 @@ TEST_CASE_TEMPLATE("a number that was closed and used again is a new descriptor"
       const Pair pair;
       pair.fill();
       fd = pair.fd();
-      REQUIRE(poller.watch(fd, CURL_POLL_IN, false));
-      if (announced) poller.on_close(fd);
+      REQUIRE(poller.watch(fd, CURL_POLL_IN));
+      if (announced) poller.forget(fd);
     }
     CHECK(events_of(poller, fd) == 0);
     const Pair next;
     REQUIRE(next.fd() == fd);
     next.fill();
     CHECK(events_of(poller, fd) == 0);
-    // As it is, and as SocketSet takes it to be if it did not see the number being closed.
-    REQUIRE(poller.watch(fd, CURL_POLL_IN, !announced));
+    REQUIRE(poller.watch(fd, CURL_POLL_IN));
     CHECK(events_of(poller, fd) == CURL_CSELECT_IN);
   }
 }
@@ -126,7 +125,7 @@ TEST_CASE_TEMPLATE("with more events than room, each has its turn", Poller, HTTP
   for (int i = 0; i < 7; ++i) {
     pairs.push_back(std::make_unique<Pair>());
     pairs.back()->fill();
-    REQUIRE(poller.watch(pairs.back()->fd(), CURL_POLL_IN, false));
+    REQUIRE(poller.watch(pairs.back()->fd(), CURL_POLL_IN));
   }
   std::set<int> reported;
   for (int i = 0; i < 4; ++i) {
@@ -142,7 +141,7 @@ TEST_CASE_TEMPLATE("a poller waits together with libcurl", Poller, HTTPRETRY_POL
   REQUIRE(multi != nullptr);
   Poller poller("failure");
   const Pair pair;
-  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN, false));
+  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN));
   int ready = 0;
   bool own = false;
   CHECK(poller.wait_with(multi, 1, ready, own) == CURLM_OK);
@@ -160,8 +159,8 @@ TEST_CASE_TEMPLATE("a poller's descriptor is readable while there are events", P
     Poller poller("failure");
     const Pair pair;
     PollPoller outer("failure");
-    REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN, false));
-    REQUIRE(outer.watch(poller.descriptor(), CURL_POLL_IN, false));
+    REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN));
+    REQUIRE(outer.watch(poller.descriptor(), CURL_POLL_IN));
     CHECK(events_of(outer, poller.descriptor()) == 0);
     pair.fill();
     CHECK(events_of(outer, poller.descriptor()) == CURL_CSELECT_IN);
