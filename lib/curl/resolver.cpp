@@ -114,42 +114,90 @@ Result<Addresses> system_lookup(const std::string& host) {
 }
 
 // One look-up of a name; the event is its result. Each call that waits for it has a shared_ptr.
-class Resolver::Name final : public detail::Event {
- public:
+struct Resolver::Name final : detail::Event {
   Name(std::string host_, Time now) : host(std::move(host_)), asked_at(now) {}
-  void set_result(Result<Addresses> addresses) {
-    found_.emplace(std::move(addresses));
-    happen();
-  }
-  [[nodiscard]] const Result<Addresses>& found() const { return *found_; }
 
   const std::string host;
   const Time asked_at;
   bool for_later = false;  // wanted, though no call waits for it; guarded by the mutex of State
-
- private:
-  std::optional<Result<Addresses>> found_;
+  // Once the event has happened; nullopt where no call waited.
+  std::optional<Result<Addresses>> found;
 };
 
+// All functions are called with the mutex held.
 struct Resolver::State : std::enable_shared_from_this<State> {
-  State(Lookup how, bool blocks)
-      : lookup(how ? std::move(how) : Lookup(&system_lookup)), may_block(blocks) {}
-
   struct Entry {
     std::shared_ptr<Name> known;  // the last with addresses
     std::shared_ptr<Name> asked;  // the look-up that is queued or running
   };
 
-  void work();
-  // The others with the mutex held.
-  std::shared_ptr<Name> ask(const std::string& host, Time now);
-  void start_thread();
-  void look_up(const std::shared_ptr<Name>& name, std::unique_lock<std::mutex>& lock);
-  void end_lookup(const std::string& host);
-  void forget_old(Time now);
+  // Returns the look-up that is running, or a new one.
+  std::shared_ptr<Name> ask(const std::string& host, Time now) {
+    auto& entry = names[host];
+    if (entry.asked) return entry.asked;
+    auto name = std::make_shared<Name>(host, now);
+    queue.push_back(name);
+    entry.asked = name;
+    if (threads < kMaxThreads) start_thread();
+    return name;
+  }
 
-  const Lookup lookup;
-  const bool may_block;
+  void start_thread() {
+    try {
+      std::thread([self = shared_from_this()] {
+        block_signals();
+        std::unique_lock lock(self->mutex);
+        self->work(lock);
+      }).detach();
+      ++threads;
+    } catch (const std::exception& cause) {  // no thread, or no memory for one
+      if (threads > 0) return;               // a thread that is running will take the name
+      const auto name = queue.back();
+      queue.pop_back();
+      end_lookup(*name, Error(Errc::LocalShortage, "cannot start a thread to look up " +
+                                                       name->host + ": " + cause.what()));
+    }
+  }
+
+  // Looks up what is queued, and ends the thread then: names are looked up again after a minute at
+  // the earliest.
+  void work(std::unique_lock<std::mutex>& lock) {
+    while (!queue.empty()) {
+      const auto name = std::move(queue.front());
+      queue.pop_front();
+      const bool call_waits = name.use_count() > 2;  // only this function and `names` hold it
+      if (!call_waits && !name->for_later) {
+        end_lookup(*name, std::nullopt);
+        continue;
+      }
+      lock.unlock();
+      auto found = call_lookup(lookup, name->host);
+      lock.lock();
+      if (found) names.find(name->host)->second.known = name;  // a failure leaves what was known
+      end_lookup(*name, std::move(found));
+    }
+    --threads;
+  }
+
+  void end_lookup(Name& name, std::optional<Result<Addresses>> found) {
+    const auto at = names.find(name.host);
+    at->second.asked.reset();
+    if (!at->second.known) names.erase(at);
+    name.found = std::move(found);
+    name.happen();
+  }
+
+  void forget_old(Time now) {
+    if (names.size() < forget_at) return;
+    std::erase_if(names, [now](const auto& each) {
+      const auto& entry = each.second;
+      return !entry.asked && entry.known && now - entry.known->asked_at >= kUsable;
+    });
+    forget_at = std::max(kFewNames, 2 * names.size());
+  }
+
+  Lookup lookup = &system_lookup;
+  bool may_block = true;
   std::mutex mutex;  // guards the rest
   std::deque<std::shared_ptr<Name>> queue;
   std::unordered_map<std::string, Entry> names;
@@ -157,73 +205,10 @@ struct Resolver::State : std::enable_shared_from_this<State> {
   std::size_t threads = 0;  // that are running
 };
 
-// The look-up that is running, or a new one.
-std::shared_ptr<Resolver::Name> Resolver::State::ask(const std::string& host, Time now) {
-  auto& entry = names[host];
-  if (entry.asked) return entry.asked;
-  auto name = std::make_shared<Name>(host, now);
-  queue.push_back(name);
-  entry.asked = name;
-  if (threads < kMaxThreads) start_thread();
-  return name;
+Resolver::Resolver(Lookup lookup, bool may_block) : state_(std::make_shared<State>()) {
+  if (lookup) state_->lookup = std::move(lookup);
+  state_->may_block = may_block;
 }
-
-void Resolver::State::start_thread() {
-  try {
-    std::thread([self = shared_from_this()] { self->work(); }).detach();
-    ++threads;
-  } catch (const std::exception& cause) {  // no thread, or no memory for one
-    if (threads > 0) return;               // a thread that is running will take the name
-    const auto name = queue.back();
-    queue.pop_back();
-    end_lookup(name->host);
-    name->set_result(Error(Errc::LocalShortage,
-                           "cannot start a thread to look up " + name->host + ": " + cause.what()));
-  }
-}
-
-// A thread ends when no name is queued: names are looked up again after a minute at the earliest.
-void Resolver::State::work() {
-  block_signals();
-  std::unique_lock lock(mutex);
-  while (!queue.empty()) {
-    const auto name = std::move(queue.front());
-    queue.pop_front();
-    look_up(name, lock);
-  }
-  --threads;
-}
-
-void Resolver::State::look_up(const std::shared_ptr<Name>& name,
-                              std::unique_lock<std::mutex>& lock) {
-  const bool no_call_waits = name.use_count() == 2;  // only `work` and `names` hold it
-  if (no_call_waits && !name->for_later) return end_lookup(name->host);
-  lock.unlock();
-  auto found = call_lookup(lookup, name->host);
-  lock.lock();
-  auto& entry = names.find(name->host)->second;
-  if (found) entry.known = name;  // a failure leaves what was known
-  end_lookup(name->host);
-  name->set_result(std::move(found));
-}
-
-void Resolver::State::end_lookup(const std::string& host) {
-  const auto at = names.find(host);
-  at->second.asked.reset();
-  if (!at->second.known) names.erase(at);
-}
-
-void Resolver::State::forget_old(Time now) {
-  if (names.size() < forget_at) return;
-  std::erase_if(names, [now](const auto& each) {
-    const auto& entry = each.second;
-    return !entry.asked && entry.known && now - entry.known->asked_at >= kUsable;
-  });
-  forget_at = std::max(kFewNames, 2 * names.size());
-}
-
-Resolver::Resolver(Lookup lookup, bool may_block)
-    : state_(std::make_shared<State>(std::move(lookup), may_block)) {}
 
 Resolver::~Resolver() {
   const std::lock_guard lock(state_->mutex);
@@ -242,11 +227,11 @@ Task<Resolver::Resolved> Resolver::resolve(std::string host, Scheduler& schedule
     const auto known = entry.known;
     const auto age = known ? now - known->asked_at : kForever;
     const bool looking = entry.asked != nullptr;
-    if (age < kFresh && !looking) co_return Resolved(known->found(), known->asked_at + kFresh);
+    if (age < kFresh && !looking) co_return Resolved(*known->found, known->asked_at + kFresh);
     name = state_->ask(host, now);
     if (age < kUsable) {
       if (!looking) name->for_later = true;
-      co_return Resolved(known->found(), now + kSoon);
+      co_return Resolved(*known->found, now + kSoon);
     }
   }
   if (!name->happened()) {
@@ -255,7 +240,7 @@ Task<Resolver::Resolved> Resolver::resolve(std::string host, Scheduler& schedule
       co_return Resolved(detail::wait_ended(!waited, "the address of " + host), now);
     }
   }
-  co_return Resolved(name->found(), now + kFresh);
+  co_return Resolved(*name->found, now + kFresh);
 }
 
 void Resolver::renew(const std::string& host, Time now) {

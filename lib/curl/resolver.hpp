@@ -34,7 +34,7 @@ class Resolver {
   void renew(const std::string& host, Time now);
 
  private:
-  class Name;
+  struct Name;
   struct State;
   std::shared_ptr<State> state_;
 };
