@@ -19,11 +19,8 @@ namespace {
 constexpr std::size_t kTransfersPerShard = 256;
 // More than the transfers in flight, or connections would be closed and opened all the time.
 constexpr long kConnectionsPerShard = 2 * static_cast<long>(kTransfersPerShard);
-// Making one takes a quarter of the instructions of a small GET, so those of a burst of calls are
-// kept while there are other calls.
-constexpr std::size_t kIdleEasies = 1024;
-// Each holds 7 to 8 KiB, so few are kept where nothing is under way. An idle connection itself
-// takes 2.3 KiB, with TLS 35.
+// An idle handle holds 7 to 8 KiB, so few are kept where nothing is under way. An idle connection
+// itself takes 2.3 KiB, with TLS 35.
 constexpr std::size_t kEasiesAtRest = 8;
 // Some 100 bytes each. Beyond it all are dropped, and learned again soon enough.
 constexpr std::size_t kMaxOrigins = 4096;
@@ -98,7 +95,7 @@ void Loop::run_turn() {
   const Driving driving(*this);
   take_events(0);
   work();
-  if (prepare_to_block()) free_spare_easies();  // where it must not block, `next_turn` says so
+  prepare_to_block();  // where it must not block, `next_turn` says so
 }
 
 void Loop::work() {
@@ -166,7 +163,6 @@ void Loop::wait_for_events() {
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_work() - now()).count();
   int timeout = static_cast<int>(std::clamp<std::int64_t>(wait, 0, 3'600'000));
   if (timeout != 0 && !prepare_to_block()) timeout = 0;
-  if (timeout != 0) free_spare_easies();
   Shard* polled = nullptr;
   bool others_send = false;
   for (const auto& shard : shards_) {
@@ -307,15 +303,12 @@ Shard& Loop::shard_for(const SendPlan& plan) {
 
 const OriginInfo& Loop::origin(const Url& url) const {
   static const OriginInfo unknown;
-  if (origins_.empty()) return unknown;
   const auto found = origins_.find(url.origin());
   return found == origins_.end() ? unknown : found->second;
 }
 
 OriginInfo& Loop::edit_origin(const Url& url) {
-  const auto found = origins_.find(url.origin());
-  if (found != origins_.end()) return found->second;
-  if (origins_.size() >= kMaxOrigins) origins_.clear();
+  if (origins_.size() > kMaxOrigins) origins_.clear();
   return origins_[std::string(url.origin())];
 }
 
@@ -335,14 +328,12 @@ std::unique_ptr<Easy> Loop::take_easy() {
 }
 
 void Loop::give_back(std::unique_ptr<Easy> easy, bool reusable) {
-  if (reusable && easies_.size() < kIdleEasies) easies_.push_back(std::move(easy));
-}
-
-void Loop::free_spare_easies() {
-  const auto rests = [](const auto& shard) { return shard->active.empty(); };
-  if (easies_.size() > kEasiesAtRest && std::ranges::all_of(shards_, rests)) {
-    easies_.resize(kEasiesAtRest);
-  }
+  if (reusable) easies_.push_back(std::move(easy));
+  // Making one takes a quarter of the instructions of a small GET, so as many are kept as are in
+  // use: where there are many calls, more of them are likely.
+  std::size_t in_use = 0;
+  for (const auto& shard : shards_) in_use += shard->active.size();
+  while (easies_.size() > std::max(kEasiesAtRest, in_use)) easies_.pop_back();
 }
 
 CURLMcode Loop::start(Transfer& transfer, const SendPlan& plan) {

@@ -130,7 +130,6 @@ class Loop final : public RunQueue, public Transport {
   void reap(Shard& shard, CURLMcode code);
   void fail_all(Shard& shard, CURLMcode code);
   void open(Shard& shard);
-  void free_spare_easies();
   Shard& shard_for(const SendPlan& plan);
 
   static int on_socket(CURL*, curl_socket_t socket, int what, void* shard, void*);
