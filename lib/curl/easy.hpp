@@ -62,6 +62,12 @@ Value info(CURL* easy, CURLINFO what) {
   return value;
 }
 
+// Returns a text likewise; empty if there is none.
+inline std::string_view text_info(CURL* easy, CURLINFO what) {
+  const auto* text = info<const char*>(easy, what);
+  return text == nullptr ? std::string_view() : text;
+}
+
 // libcurl's list nodes, in an array that owns no text.
 class CurlList {
  public:

@@ -38,11 +38,10 @@ constexpr std::array kMeanings{
     // SEND_FAIL_REWIND: the body went out on a connection that died, and libcurl could not rewind
     // it; retry() can, where the body can be opened again.
     Meaning{Errc::Send, false, {CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND}},
-    // ABORTED_BY_CALLBACK is never seen: an abort has its own code.
     Meaning{Errc::Receive,
             false,
             {CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_HTTP2,
-             CURLE_HTTP2_STREAM, CURLE_HTTP3, CURLE_ABORTED_BY_CALLBACK}},
+             CURLE_HTTP2_STREAM, CURLE_HTTP3}},
     // HTTP/0.9 or an unknown version in the response: an unknown scheme is an error before this.
     // BAD_FUNCTION_ARGUMENT: a line that is no header, as the argument of a function of libcurl's.
     Meaning{Errc::Protocol,
@@ -54,48 +53,42 @@ constexpr std::array kMeanings{
     Meaning{Errc::TooLarge, true, {CURLE_FILESIZE_EXCEEDED, kCurlTooLarge}},
 };
 
-// libcurl's numbers are those that its own limits would have given.
+// libcurl's numbers are those that its own limits would have given. They also say what kind of
+// error it is.
 struct Row {
   Abort why;
-  Errc code;
-  bool permanent;
   CURLcode curl_code;
-  const char* text;           // nullptr: the error of the reason says it
+  const char* text = "";      // unless the reason has an error of its own
   bool with_elapsed = false;  // the time that the exchange took ends the text
 };
 
 constexpr std::array kRows{
-    Row{Abort::None, Errc::Internal, true, CURLE_OK, ""},
-    Row{Abort::NotStarted, Errc::InvalidRequest, true, CURLE_OK, nullptr},
-    Row{Abort::Canceled, Errc::Canceled, true, CURLE_ABORTED_BY_CALLBACK, "canceled"},
-    Row{Abort::NoTimeLeft, Errc::Timeout, false, CURLE_OPERATION_TIMEDOUT,
-        "no time was left to send it"},
-    Row{Abort::NoResponse, Errc::Timeout, false, CURLE_OPERATION_TIMEDOUT, "no response after ",
+    Row{Abort::None, CURLE_OK},
+    Row{Abort::NotStarted, CURLE_OK},
+    Row{Abort::Canceled, CURLE_ABORTED_BY_CALLBACK, "canceled"},
+    Row{Abort::NoTimeLeft, CURLE_OPERATION_TIMEDOUT, "no time was left to send it"},
+    Row{Abort::NoResponse, CURLE_OPERATION_TIMEDOUT, "no response after ", true},
+    Row{Abort::ResponseIncomplete, CURLE_OPERATION_TIMEDOUT, "the response was not complete after ",
         true},
-    Row{Abort::ResponseIncomplete, Errc::Timeout, false, CURLE_OPERATION_TIMEDOUT,
-        "the response was not complete after ", true},
-    Row{Abort::ConnectionDied, Errc::Receive, false, CURLE_RECV_ERROR,
+    Row{Abort::ConnectionDied, CURLE_RECV_ERROR,
         "the reused connection was closed before a response came"},
-    Row{Abort::StreamRefused, Errc::Receive, false, CURLE_RECV_ERROR,
-        "the server refused the request unread"},
-    Row{Abort::ExpectRefused, Errc::Receive, false, CURLE_RECV_ERROR,
-        "the server does not support Expect: 100-continue"},
-    Row{Abort::Unread, Errc::Receive, false, CURLE_RECV_ERROR,
+    Row{Abort::StreamRefused, CURLE_RECV_ERROR, "the server refused the request unread"},
+    Row{Abort::ExpectRefused, CURLE_RECV_ERROR, "the server does not support Expect: 100-continue"},
+    Row{Abort::Unread, CURLE_RECV_ERROR,
         "the connection had something to read before the request was sent"},
-    Row{Abort::Flooded, Errc::Receive, false, CURLE_RECV_ERROR,
+    Row{Abort::Flooded, CURLE_RECV_ERROR,
         "the connection was closed: the server sent HTTP/2 frames without end that belong to no "
         "response"},
-    Row{Abort::CorruptGzip, Errc::Protocol, true, CURLE_BAD_CONTENT_ENCODING,
-        "the gzip body of the response is corrupt"},
-    Row{Abort::UnknownCoding, Errc::Protocol, true, CURLE_BAD_CONTENT_ENCODING,
+    Row{Abort::CorruptGzip, CURLE_BAD_CONTENT_ENCODING, "the gzip body of the response is corrupt"},
+    Row{Abort::UnknownCoding, CURLE_BAD_CONTENT_ENCODING,
         "the response body has another coding than gzip, the only one asked for"},
-    Row{Abort::BadResponse, Errc::Protocol, false, CURLE_WEIRD_SERVER_REPLY, nullptr},
-    Row{Abort::UploadFailed, Errc::InvalidRequest, true, CURLE_READ_ERROR, nullptr},
-    Row{Abort::BodyLeftOut, Errc::Send, true, CURLE_SEND_ERROR,
+    Row{Abort::BadResponse, CURLE_WEIRD_SERVER_REPLY},
+    Row{Abort::UploadFailed, CURLE_READ_ERROR},
+    Row{Abort::BodyLeftOut, CURLE_SEND_ERROR,
         "the response is to a request without its body, which was sent to get a challenge"},
-    Row{Abort::SinkFailed, Errc::Internal, true, CURLE_WRITE_ERROR, nullptr},
-    Row{Abort::ProgressFailed, Errc::Internal, true, CURLE_ABORTED_BY_CALLBACK, nullptr},
-    Row{Abort::NoMemory, Errc::Internal, true, CURLE_OUT_OF_MEMORY, "out of memory"},
+    Row{Abort::SinkFailed, CURLE_WRITE_ERROR},
+    Row{Abort::ProgressFailed, CURLE_ABORTED_BY_CALLBACK},
+    Row{Abort::NoMemory, CURLE_OUT_OF_MEMORY, "out of memory"},
 };
 
 const Row& row_of(Abort why) { return *std::ranges::find(kRows, why, &Row::why); }
@@ -103,8 +96,8 @@ static_assert(kRows.size() == static_cast<std::size_t>(Abort::NoMemory) + 1);
 
 }  // namespace
 
-Error failure_of(CURLcode code) {
-  auto error = permanent_error(Errc::Internal, {}, code);
+Error failure_of(CURLcode code, std::string message) {
+  auto error = permanent_error(Errc::Internal, std::move(message), code);
   for (const auto& meaning : kMeanings) {
     if (std::ranges::find(meaning.codes, code) == meaning.codes.end()) continue;
     error.code = meaning.code;
@@ -131,8 +124,8 @@ bool AbortReason::set_thrown(Abort why, const char* who) noexcept {
       return set(Abort::NoMemory);
     } catch (...) {
       return set_error(
-          why, permanent_error(row_of(why).code,
-                               std::string(who) + " threw: " + text_of(std::current_exception())));
+          why, failure_of(row_of(why).curl_code,
+                          std::string(who) + " threw: " + text_of(std::current_exception())));
     }
   } catch (...) {  // no memory for the message
     return set(Abort::NoMemory);
@@ -141,13 +134,9 @@ bool AbortReason::set_thrown(Abort why, const char* who) noexcept {
 
 Error AbortReason::error(Duration elapsed) const {
   const auto& row = row_of(why_);
-  Error error(row.code);
-  if (row.text == nullptr) {
-    error = *error_;
-  } else {
-    error.permanent = row.permanent;
-    error.message = row.text;
-  }
+  Error error = error_ ? *error_ : failure_of(row.curl_code, row.text);
+  if (why_ == Abort::Canceled) error.code = Errc::Canceled;
+  if (why_ == Abort::BodyLeftOut) error.permanent = true;
   if (row.with_elapsed) error.message += duration_text(elapsed);
   if (error.curl_code == 0) error.curl_code = row.curl_code;
   return error;

@@ -20,9 +20,8 @@ inline Error permanent_error(Errc code, std::string message, int curl_code = 0) 
   return error;
 }
 
-// Makes the error that `code` stands for, without a message. A code that is newer than our table is
-// a permanent error.
-Error failure_of(CURLcode code);
+// Makes the error that `code` stands for. A code that is not in our table is a permanent error.
+Error failure_of(CURLcode code, std::string message = {});
 
 // The system's text for an `errno`, with the limit of this process that may be the cause.
 std::string system_text(int error);

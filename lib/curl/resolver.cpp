@@ -37,9 +37,7 @@ constexpr Duration kSoon = 100ms;
 constexpr std::size_t kFewNames = 256;
 
 Error resolve_error(std::string text) {
-  Error error(Errc::Resolve, std::move(text));
-  error.curl_code = 6;  // CURLE_COULDNT_RESOLVE_HOST
-  return error;
+  return failure_of(CURLE_COULDNT_RESOLVE_HOST, std::move(text));
 }
 
 // `code`: of getaddrinfo; `cause`: errno.

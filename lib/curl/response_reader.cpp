@@ -147,8 +147,7 @@ std::string ResponseReader::too_many_headers_text() {
 }
 
 bool ResponseReader::too_large(std::string text) {
-  return abort_.set_error(Abort::BadResponse, permanent_error(Errc::TooLarge, std::move(text),
-                                                              CURLE_FILESIZE_EXCEEDED));
+  return abort_.set_error(Abort::BadResponse, failure_of(CURLE_FILESIZE_EXCEEDED, std::move(text)));
 }
 
 bool ResponseReader::over_limit(const char* what, std::uint64_t limit) {

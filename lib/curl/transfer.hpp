@@ -136,7 +136,6 @@ class Transfer final : public CancelableWait {
   void resume_awaiter();
 
   Outcome ended();
-  Outcome response_or_error();
   void check_end();
   [[nodiscard]] bool leaves_body_out() const;
   void learn_of_origin();

@@ -6,17 +6,6 @@
 #include <cstring>
 
 namespace httpretry {
-namespace {
-
-// The peer of its connection.
-std::string_view address(CURL* easy) {
-  const char* text = "";
-  curl_easy_getinfo(easy, CURLINFO_PRIMARY_IP, &text);
-  return text;
-}
-
-}  // namespace
-
 curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
   const int fd = loop_.sockets().open(address);
   socket_error_ = fd < 0 ? -fd : 0;
@@ -105,7 +94,8 @@ void Transfer::will_close(std::uint32_t last_stream) {
 bool Transfer::shares_with(const Transfer& other) const {
   const int port = sends_.local_port;
   return port > 0 && other.sends_.sends > 0 && other.sends_.local_port == port &&
-         other.url_.origin() == url_.origin() && address(other.handle()) == address(handle());
+         other.url_.origin() == url_.origin() &&
+         text_info(other.handle(), CURLINFO_PRIMARY_IP) == text_info(handle(), CURLINFO_PRIMARY_IP);
 }
 
 void Transfer::look_at_connection() {

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 
 namespace httpretry {
 namespace {
@@ -31,17 +30,11 @@ std::string without_userinfo(std::string text) {
   return text.erase(begin, at + 1 - begin);
 }
 
-std::string text_info(CURL* easy, CURLINFO what) {
-  const auto* text = info<const char*>(easy, what);
-  return text == nullptr ? std::string() : std::string(text);
-}
-
 int number_info(CURL* easy, CURLINFO what) { return static_cast<int>(info<long>(easy, what)); }
 
 Peer peer_of(CURL* easy) {
   Peer peer;  // made without taking memory: there may be none
-  const auto* address = info<const char*>(easy, CURLINFO_PRIMARY_IP);
-  if (address != nullptr) std::strncpy(peer.text.data(), address, peer.text.size() - 1);
+  text_info(easy, CURLINFO_PRIMARY_IP).copy(peer.text.data(), peer.text.size() - 1);
   peer.port = static_cast<std::uint16_t>(number_info(easy, CURLINFO_PRIMARY_PORT));
   return peer;
 }
@@ -124,27 +117,23 @@ Outcome Transfer::ended() {
       connection.tls = std::move(tls_);
       options_.on_connection(connection);
     }
-    return response_or_error();
+    if (abort_.none() && code_ == CURLE_OK) check_end();
+    const bool good = abort_.none() && code_ == CURLE_OK;
+    if (good) learn_of_origin();
+    if (plan_.cookies && sends_.answered) easy_->return_cookies();
+    if (good) reader_.response.exchange = exchange();
+    easy_->expected_body = reader_.to_sink ? 0 : reader_.received;
+    auto outcome = good ? reader_.take() : Outcome(failure());
+    // A handle remembers a refused stream, a resend and the credentials of its URL: it must not
+    // serve other requests then.
+    loop_.give_back(std::move(easy_), good && sends_.sends == 1 && !plan_.private_handle);
+    return outcome;
   } catch (const std::bad_alloc&) {  // what was sent is told all the same
-    auto error = permanent_error(Errc::Internal, "out of memory", CURLE_OUT_OF_MEMORY);
+    auto error = failure_of(CURLE_OUT_OF_MEMORY, "out of memory");
     find_shortage(error);
     error.exchange = exchange();
     return error;
   }
-}
-
-Outcome Transfer::response_or_error() {
-  if (abort_.none() && code_ == CURLE_OK) check_end();
-  const bool good = abort_.none() && code_ == CURLE_OK;
-  if (good) learn_of_origin();
-  if (plan_.cookies && sends_.answered) easy_->return_cookies();
-  if (good) reader_.response.exchange = exchange();
-  easy_->expected_body = reader_.to_sink ? 0 : reader_.received;
-  auto outcome = good ? reader_.take() : Outcome(failure());
-  // A handle remembers a refused stream, a resend and the credentials of its URL: it must not serve
-  // other requests then.
-  loop_.give_back(std::move(easy_), good && sends_.sends == 1 && !plan_.private_handle);
-  return outcome;
 }
 
 // libcurl reports success.
@@ -266,17 +255,15 @@ bool Transfer::explain_socket(Error& error) const {
   if (code_ != CURLE_COULDNT_CONNECT || sends_.sends > 0) return false;
   const int cause = number_info(handle(), CURLINFO_OS_ERRNO);
   if (socket_error_ != 0) {
-    if (is_shortage(socket_error_)) error.code = Errc::LocalShortage;
     error.message = "cannot open a socket: " + system_text(socket_error_);
   } else if (is_shortage(cause)) {
-    error.code = Errc::LocalShortage;
     error.message = "cannot connect: " + system_text(cause);
   } else if (lacks_port(cause, socket_address_)) {
-    error.code = Errc::LocalShortage;
     error.message = "cannot connect: all local ports for this server are in use";
   } else {
     return false;
   }
+  if (socket_error_ == 0 || is_shortage(socket_error_)) error.code = Errc::LocalShortage;
   return true;
 }
 
@@ -322,8 +309,7 @@ Error Transfer::curl_failure() {
     error.message = "the response is not HTTP";
   } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT && sends_.sends == 0) {
     // libcurl 8.23, where older versions have SSL_CERTPROBLEM.
-    error = permanent_error(Errc::Tls, "the client certificate or its key cannot be used",
-                            CURLE_SSL_CERTPROBLEM);
+    error = failure_of(CURLE_SSL_CERTPROBLEM, "the client certificate or its key cannot be used");
   } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT ||
              (code_ == CURLE_WEIRD_SERVER_REPLY && text == "Header without colon")) {
     error.message = "a header line of the response is not NAME: VALUE";
