@@ -26,11 +26,4 @@ std::size_t EpollPoller::wait(std::span<Event> events, int timeout_ms) noexcept 
   return static_cast<std::size_t>(std::max(count, 0));
 }
 
-CURLMcode EpollPoller::wait_with(CURLM* multi, int timeout_ms, int& ready, bool& own) {
-  curl_waitfd others{epoll_.get(), CURL_WAIT_POLLIN, 0};
-  const auto code = curl_multi_poll(multi, &others, 1, timeout_ms, &ready);
-  own = others.revents != 0;
-  return code;
-}
-
 }  // namespace httpretry

@@ -14,7 +14,7 @@ namespace httpretry {
 class EpollPoller {
  public:
   using Event = epoll_event;
-  // Whether `descriptor` exists, so that another poller can wait for this one.
+  // Whether `descriptor` exists, so that another poller, or libcurl, can wait for this one.
   static constexpr bool kHasDescriptor = true;
 
   // Throws std::system_error, with the text `failure`, if the process may open no more descriptors.
@@ -33,9 +33,6 @@ class EpollPoller {
   // Blocks until something happens, at most for `timeout_ms`, and writes the events to `events`.
   // Returns their number. The events for which there was no room are reported by the next wait.
   std::size_t wait(std::span<Event> events, int timeout_ms) noexcept;
-  // The same for the sockets of `multi`, by curl_multi_poll, which sets `ready`. Sets `own` if
-  // `wait` may return events.
-  CURLMcode wait_with(CURLM* multi, int timeout_ms, int& ready, bool& own);
 
   static int descriptor_of(const Event& event) { return event.data.fd; }
   // CURL_CSELECT_IN and so on.

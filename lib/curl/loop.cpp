@@ -203,13 +203,13 @@ void Loop::on_events(std::span<const Poller::Event> events) {
 // next timer. The next turn lets libcurl handle what has happened on its sockets.
 void Loop::wait_with_curl(Shard& shard, int timeout) {
   int ready = 0;
-  bool own = false;
-  const auto code = sockets_.wait_with(shard.multi.get(), timeout, ready, own);
+  curl_waitfd own{sockets_.descriptor(), CURL_WAIT_POLLIN, 0};
+  const auto code = curl_multi_poll(shard.multi.get(), &own, 1, timeout, &ready);
   unblocked();
   read_clock();
   if (ready == 0 && shard.look_at > now()) plan_look(shard, true);
   if (code != CURLM_OK) return fail_all(shard, code);
-  if (own) on_events(sockets_.wait(0));
+  if (own.revents != 0) on_events(sockets_.wait(0));
 }
 
 void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
@@ -297,7 +297,7 @@ Shard& Loop::shard_for(const SendPlan& plan) {
     if (shard->negotiates != plan.negotiates) continue;
     if (together || shard->active.size() < most) return *shard;
   }
-  const bool polled = load_ == Load::OneCall && !plan.negotiates;
+  const bool polled = Poller::kHasDescriptor && load_ == Load::OneCall && !plan.negotiates;
   return *shards_.emplace_back(std::make_unique<Shard>(*this, plan.negotiates, polled));
 }
 

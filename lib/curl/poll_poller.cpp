@@ -46,19 +46,4 @@ std::size_t PollPoller::wait(std::span<Event> events, int timeout_ms) noexcept {
   return count;
 }
 
-CURLMcode PollPoller::wait_with(CURLM* multi, int timeout_ms, int& ready, bool& own) {
-  std::vector<curl_waitfd> others;
-  try {
-    others.reserve(watched_.size());
-  } catch (const std::bad_alloc&) {
-    return CURLM_OUT_OF_MEMORY;
-  }
-  static_assert(CURL_WAIT_POLLIN == POLLIN && CURL_WAIT_POLLOUT == POLLOUT);
-  for (const auto& entry : watched_) others.push_back({entry.fd, entry.events, 0});
-  const auto count = static_cast<unsigned>(others.size());
-  const auto code = curl_multi_poll(multi, others.data(), count, timeout_ms, &ready);
-  own = ready != 0;  // libcurl does not say which of them has an error
-  return code;
-}
-
 }  // namespace httpretry

@@ -24,7 +24,6 @@ class PollPoller {
   void forget(int fd) noexcept;
 
   std::size_t wait(std::span<Event> events, int timeout_ms) noexcept;
-  CURLMcode wait_with(CURLM* multi, int timeout_ms, int& ready, bool& own);
 
   static int descriptor_of(const Event& event) { return event.fd; }
   static int what_of(const Event& event) {

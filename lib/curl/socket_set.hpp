@@ -32,10 +32,6 @@ class SocketSet {
 
   // What has happened, until the next wait.
   [[nodiscard]] std::span<const Poller::Event> wait(int timeout_ms);
-  // Poller::wait_with.
-  CURLMcode wait_with(CURLM* multi, int timeout_ms, int& ready, bool& own) {
-    return poller_.wait_with(multi, timeout_ms, ready, own);
-  }
   // Whose socket it is; nullptr where it has been closed, or is not wanted any more, since the
   // kernel wrote the event.
   Shard* owner_of(int fd);

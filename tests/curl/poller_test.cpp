@@ -136,23 +136,6 @@ TEST_CASE_TEMPLATE("with more events than room, each has its turn", Poller, HTTP
   for (const auto& pair : pairs) CHECK(reported.contains(pair->fd()));
 }
 
-TEST_CASE_TEMPLATE("a poller waits together with libcurl", Poller, HTTPRETRY_POLLERS) {
-  CURLM* const multi = curl_multi_init();
-  REQUIRE(multi != nullptr);
-  Poller poller("failure");
-  const Pair pair;
-  REQUIRE(poller.watch(pair.fd(), CURL_POLL_IN));
-  int ready = 0;
-  bool own = false;
-  CHECK(poller.wait_with(multi, 1, ready, own) == CURLM_OK);
-  CHECK_FALSE(own);
-  pair.fill();
-  CHECK(poller.wait_with(multi, 10'000, ready, own) == CURLM_OK);
-  CHECK(own);
-  CHECK(events_of(poller, pair.fd()) == CURL_CSELECT_IN);
-  curl_multi_cleanup(multi);
-}
-
 TEST_CASE_TEMPLATE("a poller's descriptor is readable while there are events", Poller,
                    HTTPRETRY_POLLERS) {
   if constexpr (Poller::kHasDescriptor) {
