@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace httpretry {
 namespace {
@@ -48,14 +49,6 @@ long idle_limit(const Request& request, const TransportOptions& options, const O
   const auto announced = origin.keep_alive_seconds;
   const auto limit = announced >= 0 ? announced - 1 : kIdleSecondsIfUnsafe;
   return std::min(usual, limit - 1);
-}
-
-// libcurl reads so much at a time, and holds a buffer of this size while an exchange lasts. Bodies
-// of a megabyte take a sixth of the system calls with the large one.
-long buffer_size(std::uint64_t expected_body) {
-  constexpr long kUsual = 64L * 1024;
-  constexpr long kLarge = 512L * 1024;
-  return expected_body >= static_cast<std::uint64_t>(kLarge) ? kLarge : kUsual;
 }
 
 Error unreadable(const std::string& what, const std::string& path, const std::string& why) {
@@ -118,13 +111,10 @@ SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, co
                         const OriginInfo& origin) {
   const auto& wanted = request.options();
   SendPlan plan;
-  const bool has_certificate = present(options.client_certificate);
-  if (options.netrc || options.cookies || has_certificate) {
-    const bool own_origin = url.origin() == call.origin();
-    plan.certificate = has_certificate && own_origin;
-    plan.netrc = options.netrc && own_origin;
-    plan.cookies = options.cookies && (own_origin || options.cookies_of_other_origins);
-  }
+  const bool own_origin = url.origin() == call.origin();
+  plan.certificate = own_origin && present(options.client_certificate);
+  plan.netrc = options.netrc && own_origin;
+  plan.cookies = options.cookies && (own_origin || options.cookies_of_other_origins);
   plan.private_handle = url.has_userinfo() || wanted.credentials || plan.cookies || plan.netrc ||
                         wanted.on_connection || (plan.certificate && would_share_session(options));
   plan.negotiates = is_digest(wanted.credentials);
@@ -207,9 +197,12 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout));
 }
 
-// libcurl 7.88 refuses another size while the handle still has a buffer. Then it uses that one.
+// libcurl reads so much at a time, and holds a buffer of this size while an exchange lasts. Bodies
+// of a megabyte take a sixth of the system calls with the large one. libcurl 7.88 refuses another
+// size while the handle still has a buffer. Then it uses that one.
 void Easy::set_buffer_size() {
-  const auto size = buffer_size(expected_body);
+  constexpr long kLarge = 512L * 1024;
+  const long size = std::cmp_greater_equal(expected_body, kLarge) ? kLarge : 64L * 1024;
   if (size == buffer_size_) return;
   const auto code = curl_easy_setopt(handle(), CURLOPT_BUFFERSIZE, size);
   if (code == CURLE_OK) buffer_size_ = size;
@@ -344,19 +337,17 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
     shape = Shape::Head;
   }
 
-  if (shape != shape_) {
-    set(CURLOPT_HTTPGET, 1L);
-    if (shape == Shape::Head) set(CURLOPT_NOBODY, 1L);
-    if (shape == Shape::Stream) set(CURLOPT_UPLOAD, 1L);
-    if (shape == Shape::Bytes) set(CURLOPT_POST, 1L);
-    shape_ = shape;
-  }
+  shape_ = shape;
+  set(CURLOPT_HTTPGET, 1L);
+  if (shape == Shape::Head) set(CURLOPT_NOBODY, 1L);
   if (shape == Shape::Stream) {
+    set(CURLOPT_UPLOAD, 1L);
     set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(plan.body_size));
   }
   if (shape == Shape::Bytes) {
     static const std::string none;
     const auto* bytes = request.body().present() ? request.body().bytes() : &none;
+    set(CURLOPT_POST, 1L);
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(bytes->size()));
     set(CURLOPT_POSTFIELDS, bytes->data());
   }

@@ -104,8 +104,6 @@ class Easy {
   // The cookies that the exchange brought, for the jar they were taken from.
   void return_cookies();
 
-  [[nodiscard]] const char* error_text() const { return error_text_.data(); }
-
   // Throws std::bad_alloc or std::runtime_error if libcurl refuses the value. A refusal must not be
   // ignored: the value may be a method, a pin or an authority.
   template <class Value>
@@ -118,6 +116,7 @@ class Easy {
   bool expects = false;  // the request asks with "Expect: 100-continue" before its body is sent
   // How much of a body went into memory: the next one on this handle is likely as large.
   std::uint64_t expected_body = 0;
+  std::array<char, CURL_ERROR_SIZE> error_text{};  // emptied by libcurl before an exchange
 
  private:
   enum class Shape { Get, Head, Bytes, Stream };
@@ -166,7 +165,6 @@ class Easy {
   CurlList lines_;
   CurlList addresses_;
   CurlList connect_to_;
-  std::array<char, CURL_ERROR_SIZE> error_text_{};  // emptied by libcurl before an exchange
 
   // What is set on the handle.
   std::optional<Url> url_;

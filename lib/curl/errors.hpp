@@ -68,6 +68,15 @@ class AbortReason {
   }
   // For the exception that is being handled: "WHO threw: …"; NoMemory for a std::bad_alloc.
   bool set_thrown(Abort why, const char* who) noexcept;
+  // Returns what `function` returns; if it throws, sets that and returns false.
+  template <class Function>
+  bool guard(Abort why, const char* who, const Function& function) noexcept {
+    try {
+      return function();
+    } catch (...) {
+      return set_thrown(why, who);
+    }
+  }
 
   // Where why() is not None: the Errc, `permanent`, libcurl's number and the message. Takes memory.
   [[nodiscard]] Error error(Duration elapsed) const;

@@ -237,7 +237,7 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   if (!handle_) throw std::bad_alloc();
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_PROTOCOLS_STR, "http,https");
-  set(CURLOPT_ERRORBUFFER, error_text_.data());
+  set(CURLOPT_ERRORBUFFER, error_text.data());
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, 30L);
   set(CURLOPT_TCP_KEEPINTVL, 30L);
@@ -300,14 +300,9 @@ void Easy::configure_proxy() {
   set(CURLOPT_PROXY_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   set(CURLOPT_PROXY_SSL_VERIFYPEER, proxy.verify_tls ? 1L : 0L);
   set(CURLOPT_PROXY_SSL_VERIFYHOST, proxy.verify_tls ? 2L : 0L);
-  if (!proxy.ca_file.empty()) {
-    set(CURLOPT_PROXY_CAINFO, proxy.ca_file.c_str());
-    set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
-  }
-  if (!proxy.ca_pem.empty()) {
-    set_pem(CURLOPT_PROXY_CAINFO_BLOB, proxy.ca_pem);
-    set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
-  }
+  set_text(CURLOPT_PROXY_CAINFO, proxy.ca_file);
+  if (!proxy.ca_pem.empty()) set_pem(CURLOPT_PROXY_CAINFO_BLOB, proxy.ca_pem);
+  if (!proxy.ca_file.empty() || !proxy.ca_pem.empty()) set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
   if (proxy.no_proxy) set(CURLOPT_NOPROXY, proxy.no_proxy->c_str());
   if (!proxy.credentials) return;
   set_credentials(*proxy.credentials, CURLOPT_PROXYAUTH, CURLOPT_PROXYUSERNAME,

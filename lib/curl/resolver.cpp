@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -99,13 +100,10 @@ Result<Addresses> system_lookup(const std::string& host) {
   const Owned<addrinfo, ::freeaddrinfo> owned(list);
   Addresses found;
   for (const auto* each = list; each != nullptr; each = each->ai_next) {
-    std::array<char, INET6_ADDRSTRLEN> text{};
-    const void* bytes = &reinterpret_cast<const sockaddr_in*>(each->ai_addr)->sin_addr;
-    if (each->ai_family == AF_INET6) {
-      bytes = &reinterpret_cast<const sockaddr_in6*>(each->ai_addr)->sin6_addr;
-    }
-    ::inet_ntop(each->ai_family, bytes, text.data(), text.size());
-    const std::string address(text.data());
+    std::array<char, NI_MAXHOST> text{};
+    ::getnameinfo(each->ai_addr, each->ai_addrlen, text.data(), NI_MAXHOST, nullptr, 0,
+                  NI_NUMERICHOST);
+    const std::string address(text.data(), std::strcspn(text.data(), "%"));  // without a scope
     if (std::ranges::find(found, address) == found.end()) found.push_back(address);
   }
   return found;

@@ -92,7 +92,6 @@ struct ResponseReader::Gunzip {
 ResponseReader::ResponseReader(const Request& request, const TransportOptions& options,
                                Delivery* delivery, RacingSend* racing, AbortReason& abort)
     : request_(request),
-      compressed_(request.options().compressed),
       max_body_(request.options().max_body.value_or(options.max_body)),
       max_headers_(options.max_headers),
       delivery_(delivery),
@@ -204,7 +203,7 @@ bool ResponseReader::begin_response() {
 
 bool ResponseReader::begin_body(std::int64_t announced) {
   body_begun = true;
-  if (compressed_) {
+  if (request_.options().compressed) {
     const auto gzips = times_gzipped(response.headers);
     if (gzips != 0 && gzips != 1) return abort_.set(Abort::UnknownCoding);
     if (gzips == 1) {

@@ -103,7 +103,6 @@ class ResponseReader {
   bool release_to_sink();
 
   const Request& request_;
-  const bool compressed_;          // may be, as the request asked for it
   const std::uint64_t max_body_;   // decoded bytes in memory
   const std::size_t max_headers_;  // all blocks and trailers
   Delivery* const delivery_;

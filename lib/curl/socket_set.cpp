@@ -104,9 +104,7 @@ int SocketSet::open(const curl_sockaddr& address) noexcept {
     if (fd >= 0) ::close(fd);
     return -problem;
   }
-  at(fd) = Socket{};
-  at(fd).ours = true;
-  at(fd).of_unix = address.family == AF_UNIX;
+  at(fd) = {.ours = true, .of_unix = address.family == AF_UNIX};
   return fd;
 }
 

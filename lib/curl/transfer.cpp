@@ -235,13 +235,11 @@ bool Transfer::about_to_send(int local_port) noexcept {
 
 bool Transfer::header_line(std::string_view line) noexcept {
   loop_.progress(connection_.get());
-  try {
+  return abort_.guard(Abort::SinkFailed, kSink, [&] {
     const bool within = reader_.in_headers;
     if (!reader_.header_line(line)) return false;
     return !within || reader_.in_headers || end_of_headers();
-  } catch (...) {
-    return abort_.set_thrown(Abort::SinkFailed, kSink);
-  }
+  });
 }
 
 bool Transfer::end_of_headers() {
@@ -285,12 +283,8 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     abort_.set(Abort::BodyLeftOut);
     return CURL_WRITEFUNC_ERROR;
   }
-  try {
-    if (!received(bytes)) return CURL_WRITEFUNC_ERROR;
-  } catch (...) {
-    abort_.set_thrown(Abort::SinkFailed, kSink);
-    return CURL_WRITEFUNC_ERROR;
-  }
+  const auto take = [&] { return received(bytes); };
+  if (!abort_.guard(Abort::SinkFailed, kSink, take)) return CURL_WRITEFUNC_ERROR;
   if (reader_.paused) {
     set_timer();  // waiting for the sink is not waiting for the server
     resume_awaiter();
@@ -306,7 +300,7 @@ bool Transfer::received(std::string_view bytes) {
   // libcurl must not be asked to keep the bytes: it would give us all of them again.
   if (reader_.has_rest()) loop_.decode_later(*this);
   decoding_ = reader_.has_rest();
-  const auto size = request_.body().present() ? upload_.size() : std::uint64_t{0};
+  const auto size = upload_.size();
   if (reader_.response.http_version == "2" && complete() && size && sent_bytes() >= *size) {
     stream_may_end_ = true;
     set_timer();
@@ -317,11 +311,8 @@ bool Transfer::received(std::string_view bytes) {
 void Transfer::decode_rest() noexcept {
   if (reader_.paused) return;
   last_byte_ = loop_.now();
-  try {
-    reader_.decode_rest(loop_.decode_budget());
-  } catch (...) {
-    abort_.set_thrown(Abort::SinkFailed, kSink);
-  }
+  abort_.guard(Abort::SinkFailed, kSink,
+               [this] { return reader_.decode_rest(loop_.decode_budget()); });
   if (!abort_.none()) return end(abort_.why());
   if (reader_.paused) {
     set_timer();

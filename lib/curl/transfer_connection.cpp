@@ -35,13 +35,11 @@ bool Transfer::has_unread(int local_port) noexcept {
 // Not needed for a connection that has shown that it speaks HTTP/1: that saves 8 000 instructions.
 bool Transfer::watch_connection() noexcept {
   if (sends_.reused && loop_.sockets().is_http1(sends_.local_port)) return true;
-  try {
+  return abort_.guard(Abort::NoMemory, "watching the connection", [this] {
     easy_->listen();
     connection_ = loop_.watch_connection(sends_.local_port);
     return true;
-  } catch (const std::bad_alloc&) {
-    return abort_.set(Abort::NoMemory);
-  }
+  });
 }
 
 template <class Function>
@@ -59,18 +57,7 @@ void Transfer::heard(std::string_view text) noexcept {
   using enum LogLine::Kind;
   const auto line = read_log_line(text);
   if (!line) return;
-  if (line->kind == Tls) {
-    // A proxy may speak TLS, too; that comes first, or it is all there is. libcurl has no other way
-    // to say it without the headers of its TLS library.
-    if (!options_.on_connection || url_.scheme() != "https") return;
-    try {
-      tls_ = line->text;
-    } catch (const std::bad_alloc&) {
-      abort_.set(Abort::NoMemory);
-    }
-    return;
-  }
-  if (sends_.sends == 0) return;  // it is about connections that were not used
+  if (sends_.sends == 0 && line->kind != Tls) return;  // about connections that were not used
   switch (line->kind) {
     case StreamOpened: stream_ = line->number.value_or(0); break;
     case StreamRefused:
@@ -80,7 +67,15 @@ void Transfer::heard(std::string_view text) noexcept {
     case GoAway: will_close(line->number.value_or(kStays - 1)); break;
     case ConnectionClosed: closed_ = true; break;
     case ConnectionKept: closed_ = false; break;  // it was another one, to make room in the pool
-    case Tls: break;
+    case Tls:
+      // A proxy may speak TLS, too; that comes first, or it is all there is. libcurl has no other
+      // way to say it without the headers of its TLS library.
+      if (!options_.on_connection || url_.scheme() != "https") break;
+      abort_.guard(Abort::NoMemory, "the name of the cipher", [&] {
+        tls_ = line->text;
+        return true;
+      });
+      break;
   }
 }
 

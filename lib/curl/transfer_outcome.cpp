@@ -284,12 +284,12 @@ void Transfer::find_shortage(Error& error) const {
 bool Transfer::line_too_long() const {
   const bool in_block = reader_.in_headers || reader_.awaits_block;
   const bool too_long = (code_ == CURLE_OUT_OF_MEMORY && loop_.sockets().close_error != ENOMEM) ||
-                        (code_ == kCurlTooLarge && *easy_->error_text() == '\0');
+                        (code_ == kCurlTooLarge && easy_->error_text[0] == '\0');
   return too_long && sends_.sends > 0 && in_block;
 }
 
 Error Transfer::curl_failure() {
-  const std::string_view text = easy_->error_text();
+  const std::string_view text = easy_->error_text.data();
   Error error = failure_of(code_);
   const int proxy_status = sends_.sends == 0 ? reader_.proxy_status : 0;
   if (proxy_status >= 300) {
@@ -323,8 +323,8 @@ Error Transfer::curl_failure() {
       error.from_proxy = true;
       error.permanent = refused_by_socks(handle());
     }
-    error.message =
-        printable(without_userinfo(text.empty() ? curl_easy_strerror(code_) : easy_->error_text()));
+    error.message = printable(
+        without_userinfo(text.empty() ? curl_easy_strerror(code_) : easy_->error_text.data()));
     if (code_ == CURLE_SSL_CONNECT_ERROR && error.message.find(kNoTls) != std::string::npos) {
       error.permanent = true;
       error.message = "the server does not speak TLS on port " + std::to_string(url_.port()) +

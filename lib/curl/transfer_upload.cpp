@@ -17,12 +17,10 @@ bool Transfer::rewind_body() noexcept {
   loop_.progress(connection_.get());
   last_byte_ = loop_.now();
   if (!upload_.rewind()) return false;
-  try {
+  return abort_.guard(Abort::NoMemory, "setting a timer", [this] {
     if (upload_.rewound) loop_.timers().set(*this, started_);  // then it looks at the upload
     return true;
-  } catch (...) {
-    return abort_.set(Abort::NoMemory);
-  }
+  });
 }
 
 CheckedReader Transfer::lend_body(const std::stop_source& over) {
@@ -80,7 +78,7 @@ bool Transfer::progressed(std::uint64_t sent) noexcept {
   if (!running_ || !abort_.none()) return true;
   const auto& body = request_.body();
   Progress now;
-  now.to_send = body.present() ? upload_.size() : std::uint64_t{0};
+  now.to_send = upload_.size();
   if (body.present()) {
     now.sent = std::min(sent, body.bytes() != nullptr ? *now.to_send : upload_.given);
   }
@@ -92,12 +90,10 @@ bool Transfer::progressed(std::uint64_t sent) noexcept {
   }
   if (now == progress_) return true;
   progress_ = now;
-  try {
+  return abort_.guard(Abort::ProgressFailed, "RequestOptions::on_progress", [&] {
     options_.on_progress(now);
     return true;
-  } catch (...) {
-    return abort_.set_thrown(Abort::ProgressFailed, "RequestOptions::on_progress");
-  }
+  });
 }
 
 }  // namespace httpretry

@@ -22,8 +22,9 @@ class Upload {
     ended_ = false;
     return look_for_end();
   }
-  // Of the whole body, where it is known.
+  // Of the whole body, where it is known; 0 if there is no body.
   [[nodiscard]] std::optional<std::uint64_t> size() const {
+    if (!body_.present()) return 0;
     return body_.bytes() != nullptr ? body_.bytes()->size() : size_;
   }
 
@@ -44,19 +45,16 @@ class Upload {
       }
       abort_.set_error(Abort::UploadFailed, std::move(count).error());
     } catch (...) {
-      abort_.set_thrown(Abort::UploadFailed, "reading the body");
+      abort_.set_thrown(Abort::UploadFailed, kReading);
     }
     return CURL_READFUNC_ABORT;
   }
   // When the exchange is over. False: the body is longer than its announced size, and it aborts.
   bool check_end() noexcept {
-    if (lent_) return true;
-    try {
+    return lent_ || abort_.guard(Abort::UploadFailed, kReading, [this] {
       auto looked = look_for_end();
       return looked || abort_.set_error(Abort::UploadFailed, std::move(looked).error());
-    } catch (...) {
-      return abort_.set_thrown(Abort::UploadFailed, "reading the body");
-    }
+    });
   }
   // To whom awaits more; it gives the reader back.
   [[nodiscard]] CheckedReader lend() {
@@ -86,6 +84,7 @@ class Upload {
   bool rewound = false;  // it began again while it was lent: what is awaited is of no use any more
 
  private:
+  static constexpr char kReading[] = "reading the body";
   // All that was announced.
   [[nodiscard]] bool has_given_all() const { return size_ && given == *size_; }
   // libcurl 8 does not ask for more than was announced, so we look whether there is more. A reader

@@ -91,15 +91,9 @@ class Watchdog {
 
   void add(Heartbeat& loop) {
     const std::lock_guard lock(mutex_);
+    if (!running_) std::thread(&Watchdog::run, this).detach();  // it waits for the lock
+    running_ = true;
     loops_.push_back(&loop);
-    if (running_) return;
-    try {
-      std::thread(&Watchdog::run, this).detach();
-      running_ = true;
-    } catch (...) {
-      loops_.pop_back();
-      throw;
-    }
   }
 
   void remove(Heartbeat& loop) {

@@ -34,8 +34,6 @@ class Heartbeat {
   // Starts the watchdog if it does not run. To be made while libcurl is running.
   Heartbeat();
   ~Heartbeat();
-  Heartbeat(const Heartbeat&) = delete;
-  Heartbeat& operator=(const Heartbeat&) = delete;
 
   // For the thread that drives the loop.
 

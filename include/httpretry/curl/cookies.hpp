@@ -25,10 +25,6 @@ namespace httpretry {
 
 class HTTPRETRY_API CookieJar {
  public:
-  CookieJar() = default;
-  CookieJar(const CookieJar&) = delete;
-  CookieJar& operator=(const CookieJar&) = delete;
-
   // Adds the cookies of a file in Netscape's format, which curl writes: seven fields in each line,
   // separated by tabs. Errc::InvalidRequest, with the line's number, where it cannot be read or a
   // line is malformed; nothing is added then.
