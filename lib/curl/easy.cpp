@@ -116,7 +116,8 @@ SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, co
   plan.netrc = options.netrc && own_origin;
   plan.cookies = options.cookies && (own_origin || options.cookies_of_other_origins);
   plan.private_handle = url.has_userinfo() || wanted.credentials || plan.cookies || plan.netrc ||
-                        wanted.on_connection || (plan.certificate && would_share_session(options));
+                        wanted.on_connection || wanted.on_progress || wanted.upload_rate ||
+                        (plan.certificate && would_share_session(options));
   plan.negotiates = is_digest(wanted.credentials);
   plan.asks_for_challenge = plan.negotiates || is_digest(options.proxy.credentials);
   plan.http_version = wanted.http_version;
@@ -175,7 +176,7 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_shape(request, plan);
   set_headers(request, plan);
   set_addresses(plan.addresses);
-  // Credentials, netrc and cookies are never unset: see SendPlan::private_handle.
+  // What few requests have is never unset: see SendPlan::private_handle.
   if (const auto& credentials = options.credentials) {
     set_credentials(*credentials, CURLOPT_HTTPAUTH, CURLOPT_USERNAME, CURLOPT_PASSWORD);
   }
@@ -186,9 +187,10 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   }
   if (plan.cookies) set_cookies(request, url);
   if (options.on_connection) set_if_known(CURLOPT_CERTINFO, 1L);
-  set_changed(CURLOPT_NOPROGRESS, options.on_progress ? 0L : 1L, no_progress_);
-  set_changed(CURLOPT_MAX_SEND_SPEED_LARGE,
-              static_cast<curl_off_t>(options.upload_rate.value_or(0)), upload_rate_);
+  if (options.on_progress) set(CURLOPT_NOPROGRESS, 0L);
+  if (const auto rate = options.upload_rate) {
+    set(CURLOPT_MAX_SEND_SPEED_LARGE, static_cast<curl_off_t>(*rate));
+  }
   const bool tls = url.scheme() == "https";
   set_http_version(plan, tls, tls && options.on_connection);
   set_buffer_size();

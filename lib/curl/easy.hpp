@@ -128,13 +128,6 @@ class Easy {
     const bool unknown = code == CURLE_UNKNOWN_OPTION || code == CURLE_NOT_BUILT_IN;
     if (code != CURLE_OK && !unknown) refused(option, code);
   }
-  // Sets an option of few requests, if its value has changed.
-  template <class Value>
-  void set_changed(CURLoption option, Value value, Value& known) {
-    if (value == known) return;
-    set(option, value);
-    known = value;
-  }
   // An empty text leaves libcurl's default.
   void set_text(CURLoption option, const std::string& text) {
     if (!text.empty()) set(option, text.c_str());
@@ -173,8 +166,6 @@ class Easy {
   std::string method_;
   long buffer_size_ = 0;
   bool closes_connection_ = false;
-  long no_progress_ = 1;
-  curl_off_t upload_rate_ = 0;
   bool sends_length_0_ = false;
   std::vector<std::string> cookies_before_;
 

@@ -64,7 +64,6 @@ struct Row {
 
 constexpr std::array kRows{
     Row{Abort::None, CURLE_OK},
-    Row{Abort::NotStarted, CURLE_OK},
     Row{Abort::Canceled, CURLE_ABORTED_BY_CALLBACK, "canceled"},
     Row{Abort::NoTimeLeft, CURLE_OPERATION_TIMEDOUT, "no time was left to send it"},
     Row{Abort::NoResponse, CURLE_OPERATION_TIMEDOUT, "no response after ", true},

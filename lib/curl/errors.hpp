@@ -30,7 +30,6 @@ std::string hint_at_limit(int error);  // the second half of that, often empty
 // Why the library ended an exchange.
 enum class Abort : std::uint8_t {
   None,
-  NotStarted,  // with an error of its own
   Canceled,
   NoTimeLeft,
   NoResponse,          // a timeout before the final headers

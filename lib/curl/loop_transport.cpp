@@ -141,7 +141,8 @@ Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* add
   auto delivery = Delivery::of(request, call);
   if (!delivery) co_return std::move(delivery).error();
   Transfer transfer(*this, request, call, *delivery);
-  transfer.start(addresses, fresh);
+  auto started = transfer.start(addresses, fresh);
+  if (!started) co_return std::move(started).error();
   for (;;) {
     const auto wants = co_await transfer;
     if (wants == Transfer::Wants::End) break;

@@ -44,7 +44,7 @@ Transfer::~Transfer() {
   if (easy_) easy_->transfer = nullptr;  // libcurl may say something when it frees the handle
 }
 
-void Transfer::start(const std::string* addresses, bool fresh) {
+Result<void> Transfer::start(const std::string* addresses, bool fresh) {
   started_ = last_byte_ = loop_.now();
   try {
     if (stop_requested()) {
@@ -52,7 +52,7 @@ void Transfer::start(const std::string* addresses, bool fresh) {
     } else if (call_.deadline() <= started_) {
       abort_.set(Abort::NoTimeLeft);
     } else if (auto prepared = prepare(addresses, fresh); !prepared) {
-      abort_.set_error(Abort::NotStarted, std::move(prepared).error());
+      return prepared;
     } else {
       running_ = true;
       set_timer();
@@ -62,13 +62,12 @@ void Transfer::start(const std::string* addresses, bool fresh) {
     abort_.set(Abort::NoMemory);
     end(Abort::NoMemory);
   } catch (const std::system_error& lack) {
-    abort_.set_error(Abort::NotStarted,
-                     Error(Errc::LocalShortage,
-                           "the request cannot begin: " + system_text(lack.code().value())));
+    return Error(Errc::LocalShortage,
+                 "the request cannot begin: " + system_text(lack.code().value()));
   } catch (const std::runtime_error& refused) {  // an option of libcurl that the request needs
-    abort_.set_error(Abort::NotStarted,
-                     permanent_error(Errc::Internal, refused.what(), CURLE_NOT_BUILT_IN));
+    return failure_of(CURLE_NOT_BUILT_IN, refused.what());
   }
+  return {};
 }
 
 Result<void> Transfer::prepare(const std::string* addresses, bool fresh) {

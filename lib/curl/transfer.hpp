@@ -16,7 +16,7 @@ namespace httpretry {
 
 // In a coroutine on the loop:
 //
-//   transfer.start(addresses, false);
+//   ... transfer.start(addresses, false) ...
 //   for (;;) {
 //     const auto wants = co_await transfer;
 //     if (wants == Transfer::Wants::End) break;  // the exchange is over
@@ -33,7 +33,8 @@ class Transfer final : public CancelableWait {
   ~Transfer() override;
 
   // `addresses`: of the host, where libcurl does not know them yet; `fresh`: on a new connection.
-  void start(const std::string* addresses, bool fresh);
+  // If it returns an error, that is the outcome.
+  Result<void> start(const std::string* addresses, bool fresh);
   [[nodiscard]] bool await_ready() const { return reader_.paused || wants_body() || !running_; }
   void await_suspend(std::coroutine_handle<> awaiter) { awaiter_ = awaiter; }
   [[nodiscard]] Wants await_resume() const {

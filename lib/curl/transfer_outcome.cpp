@@ -108,7 +108,6 @@ Outcome Transfer::outcome() {
 Outcome Transfer::ended() {
   end_waiting();
   loop_.read_clock();  // it may have begun in this very turn
-  if (abort_.why() == Abort::NotStarted) return abort_.error(Duration::zero());
   if (!easy_) return failure();
   easy_->transfer = nullptr;
   try {
