@@ -78,9 +78,6 @@ constexpr std::array kRows{
     Row{Abort::Flooded, CURLE_RECV_ERROR,
         "the connection was closed: the server sent HTTP/2 frames without end that belong to no "
         "response"},
-    Row{Abort::CorruptGzip, CURLE_BAD_CONTENT_ENCODING, "the gzip body of the response is corrupt"},
-    Row{Abort::UnknownCoding, CURLE_BAD_CONTENT_ENCODING,
-        "the response body has another coding than gzip, the only one asked for"},
     Row{Abort::BadResponse, CURLE_WEIRD_SERVER_REPLY},
     Row{Abort::UploadFailed, CURLE_READ_ERROR},
     Row{Abort::BodyLeftOut, CURLE_SEND_ERROR,

@@ -39,13 +39,11 @@ enum class Abort : std::uint8_t {
   ExpectRefused,       // a 417: it is sent again without Expect
   Unread,              // something had come on the connection before the request was sent
   Flooded,             // by HTTP/2 frames: the watchdog has closed the connection
-  CorruptGzip,
-  UnknownCoding,
-  BadResponse,     // with an error of its own
-  UploadFailed,    // with an error of its own
-  BodyLeftOut,     // the response counts as a success, but libcurl has not sent the body
-  SinkFailed,      // with an error of its own
-  ProgressFailed,  // likewise
+  BadResponse,         // with an error of its own
+  UploadFailed,        // with an error of its own
+  BodyLeftOut,         // the response counts as a success, but libcurl has not sent the body
+  SinkFailed,          // with an error of its own
+  ProgressFailed,      // likewise
   NoMemory,
 };
 

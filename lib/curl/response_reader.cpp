@@ -111,9 +111,7 @@ void ResponseReader::begin_block(std::string_view line) {
   response.reason.clear();
   if (!line.starts_with("HTTP/")) return;
   line.remove_prefix(5);
-  // Not find_last_not_of: it calls memchr for each character.
-  const auto is_blank = [](char c) { return c == '\r' || c == '\n' || c == ' '; };
-  while (!line.empty() && is_blank(line.back())) line.remove_suffix(1);
+  line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
   const auto version = take_until(line, ' ');
   response.http_version = version == "2" || version == "1.0" ? version : "1.1";
   if (line.starts_with(' ')) return;  // libcurl 8 takes two blanks for no status line
@@ -145,13 +143,13 @@ std::string ResponseReader::too_many_headers_text() {
   return "the response has more than " + std::to_string(kMaxHeaders) + " headers";
 }
 
-bool ResponseReader::too_large(std::string text) {
-  return abort_.set_error(Abort::BadResponse, failure_of(CURLE_FILESIZE_EXCEEDED, std::move(text)));
+bool ResponseReader::refuse(CURLcode code, std::string text) {
+  return abort_.set_error(Abort::BadResponse, failure_of(code, std::move(text)));
 }
 
 bool ResponseReader::over_limit(const char* what, std::uint64_t limit) {
-  return too_large("the response " + std::string(what) + " larger than " + std::to_string(limit) +
-                   " bytes");
+  return refuse(CURLE_FILESIZE_EXCEEDED, "the response " + std::string(what) + " larger than " +
+                                             std::to_string(limit) + " bytes");
 }
 
 bool ResponseReader::keep_proxy_block() {
@@ -184,7 +182,7 @@ bool ResponseReader::check_lengths() {
 }
 
 bool ResponseReader::bad_response(const std::string& why) {
-  return abort_.set_error(Abort::BadResponse, Error(Errc::Protocol, "the response " + why));
+  return refuse(CURLE_WEIRD_SERVER_REPLY, "the response " + why);
 }
 
 bool ResponseReader::begin_response() {
@@ -205,7 +203,10 @@ bool ResponseReader::begin_body(std::int64_t announced) {
   body_begun = true;
   if (request_.options().compressed) {
     const auto gzips = times_gzipped(response.headers);
-    if (gzips != 0 && gzips != 1) return abort_.set(Abort::UnknownCoding);
+    if (gzips != 0 && gzips != 1) {
+      return refuse(CURLE_BAD_CONTENT_ENCODING,
+                    "the response body has another coding than gzip, the only one asked for");
+    }
     if (gzips == 1) {
       gunzip_ = std::make_unique<Gunzip>();
       return true;
@@ -245,7 +246,7 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
     stream.avail_out = static_cast<uInt>(room);
     const int result = inflate(&stream, Z_NO_FLUSH);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-      return abort_.set(Abort::CorruptGzip);
+      return refuse(CURLE_BAD_CONTENT_ENCODING, "the gzip body of the response is corrupt");
     }
     const auto count = room - stream.avail_out;
     budget -= count;

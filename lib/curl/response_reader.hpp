@@ -38,7 +38,7 @@ class ResponseReader {
     } else if (line.starts_with(' ') || line.starts_with('\t')) {
       return folded_line(line);
     } else if (response.headers.size() == kMaxHeaders) {
-      return too_large(too_many_headers_text());
+      return refuse(CURLE_FILESIZE_EXCEEDED, too_many_headers_text());
     } else {
       // Lines that libcurl accepts but RFC 9110 forbids are left out.
       last_line_ = response.headers.try_add_line(line) ? LastLine::Kept : LastLine::LeftOut;
@@ -93,7 +93,7 @@ class ResponseReader {
   static constexpr std::size_t kMaxHeaders = 5000;  // libcurl 8 takes no more, either
   void begin_block(std::string_view status_line);
   bool folded_line(std::string_view line);
-  bool too_large(std::string text);
+  bool refuse(CURLcode code, std::string text);
   // `what`: with its verb.
   bool over_limit(const char* what, std::uint64_t limit);
   bool bad_response(const std::string& why);

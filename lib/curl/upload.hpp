@@ -17,7 +17,6 @@ class Upload {
   Result<void> open() {
     auto opened = reader_.open(body_);
     if (!opened) return opened;
-    size_ = reader_.bytes_left();
     given = 0;
     ended_ = false;
     return look_for_end();
@@ -25,36 +24,31 @@ class Upload {
   // Of the whole body, where it is known; 0 if there is no body.
   [[nodiscard]] std::optional<std::uint64_t> size() const {
     if (!body_.present()) return 0;
-    return body_.bytes() != nullptr ? body_.bytes()->size() : size_;
+    if (body_.bytes() != nullptr) return body_.bytes()->size();
+    const auto left = reader_.bytes_left();
+    return left ? given + *left : left;
   }
 
   // As libcurl's read callback: the number of bytes, 0 at the end, CURL_READFUNC_ABORT or
   // CURL_READFUNC_PAUSE.
   std::size_t read(std::span<char> into) noexcept {
     if (lent_) return CURL_READFUNC_PAUSE;
-    if (has_given_all()) return 0;
-    try {
+    if (reader_.bytes_left() == 0) return 0;
+    std::size_t result = CURL_READFUNC_PAUSE;
+    const bool good = abort_.guard(Abort::UploadFailed, kReading, [&] {
       auto count = reader_.read(into);
-      paused = count && *count == BodyReader::kPause;
-      if (paused) return CURL_READFUNC_PAUSE;
-      if (count) {
-        given += *count;
-        auto looked = look_for_end();  // before the server gets what it would take for the whole
-        if (looked) return *count;
-        count = std::move(looked).error();
-      }
-      abort_.set_error(Abort::UploadFailed, std::move(count).error());
-    } catch (...) {
-      abort_.set_thrown(Abort::UploadFailed, kReading);
-    }
-    return CURL_READFUNC_ABORT;
+      if (!count) return abort_.set_error(Abort::UploadFailed, std::move(count).error());
+      paused = *count == BodyReader::kPause;
+      if (paused) return true;
+      result = *count;
+      given += result;
+      return ends();  // before the server gets what it would take for the whole
+    });
+    return good ? result : CURL_READFUNC_ABORT;
   }
   // When the exchange is over. False: the body is longer than its announced size, and it aborts.
   bool check_end() noexcept {
-    return lent_ || abort_.guard(Abort::UploadFailed, kReading, [this] {
-      auto looked = look_for_end();
-      return looked || abort_.set_error(Abort::UploadFailed, std::move(looked).error());
-    });
+    return lent_ || abort_.guard(Abort::UploadFailed, kReading, [this] { return ends(); });
   }
   // To whom awaits more; it gives the reader back.
   [[nodiscard]] CheckedReader lend() {
@@ -85,23 +79,24 @@ class Upload {
 
  private:
   static constexpr char kReading[] = "reading the body";
-  // All that was announced.
-  [[nodiscard]] bool has_given_all() const { return size_ && given == *size_; }
   // libcurl 8 does not ask for more than was announced, so we look whether there is more. A reader
   // that would have to wait to know is not waited for.
   Result<void> look_for_end() {
-    if (!has_given_all() || ended_) return {};
+    if (reader_.bytes_left() != 0 || ended_) return {};
     std::array<char, 1> more{};
     const auto count = reader_.read(more);
     if (!count) return count.error();
     ended_ = *count == 0;
     return {};
   }
+  bool ends() {
+    auto looked = look_for_end();
+    return looked || abort_.set_error(Abort::UploadFailed, std::move(looked).error());
+  }
 
   const Body& body_;
   AbortReason& abort_;
   CheckedReader reader_;
-  std::optional<std::uint64_t> size_;
   bool ended_ = false;  // the reader has said so
   bool lent_ = false;
 };
