@@ -61,11 +61,6 @@ bool is_digest(const std::optional<Credentials>& credentials) {
   return credentials && credentials->scheme == Credentials::Scheme::Digest;
 }
 
-bool is_empty(const Request& request, const SendPlan& plan) {
-  if (plan.streamed_body) return plan.body_size == 0;
-  return !request.body().present() || request.body().bytes()->empty();
-}
-
 // libcurl reads these files in the loop, and would wait for ever where one is a pipe. About one
 // that is missing, it has errors of its own.
 Result<void> check_tls_files(const TransportOptions& options, bool tls) {
@@ -330,7 +325,7 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
   Shape shape = Shape::Get;
   // Where the body is empty, the request that asks for a challenge is the whole request. libcurl
   // would send it again if no challenge comes, so it gets it as one without a body.
-  sends_length_0_ = plan.asks_for_challenge && (body || wants_body) && is_empty(request, plan);
+  sends_length_0_ = plan.asks_for_challenge && (body || wants_body) && plan.body_size == 0;
   if (plan.streamed_body && !sends_length_0_) {
     shape = Shape::Stream;
   } else if ((body || wants_body) && !sends_length_0_) {
@@ -347,11 +342,9 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
     set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(plan.body_size));
   }
   if (shape == Shape::Bytes) {
-    static const std::string none;
-    const auto* bytes = request.body().present() ? request.body().bytes() : &none;
     set(CURLOPT_POST, 1L);
-    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(bytes->size()));
-    set(CURLOPT_POSTFIELDS, bytes->data());
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(plan.body_size));
+    set(CURLOPT_POSTFIELDS, request.body().present() ? request.body().bytes()->data() : "");
   }
   if (method_ == method) return;
   method_ = method;
@@ -376,11 +369,9 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
     if (const auto own = headers.get("Expect")) {
       expects = equal_ignoring_case(*own, "100-continue");
     } else {
-      const auto* bytes = request.body().bytes();
-      const auto size =
-          bytes != nullptr ? bytes->size() : static_cast<std::uint64_t>(plan.body_size);
       const auto& from = options.expect_continue_from;
-      expects = from && request.body().present() && size >= *from;
+      expects =
+          from && request.body().present() && static_cast<std::uint64_t>(plan.body_size) >= *from;
       lines_.add(expects ? "Expect: 100-continue" : "Expect:");
     }
     if (!headers.contains("Content-Type")) lines_.add("Content-Type:");

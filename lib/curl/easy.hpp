@@ -34,7 +34,7 @@ struct SendPlan {
   bool may_multiplex = false;  // the connection may turn out to speak HTTP/2
 
   bool streamed_body = false;   // the read callback gives the body
-  std::int64_t body_size = -1;  // of a streamed body; -1 is unknown
+  std::int64_t body_size = -1;  // 0 if there is no body; -1 is unknown
   const char* range = nullptr;  // header lines that ask for the rest of a body
   const char* if_range = nullptr;
 

@@ -35,14 +35,6 @@ void add_before(Timings& timings, Duration took) {
   timings.total += took;
 }
 
-// RFC 9110 §10.1.1: a 417 only says that somebody on the way does not support the expectation.
-Request without_expect(const Request& request) {
-  Request same = request;
-  same.remove_header("Expect");
-  same.edit_options().expect_continue_from.reset();
-  return same;
-}
-
 // `last`: of the transfer that took the place of another one.
 void add_first_transfer(Exchange& last, const Exchange& first) {
   add_before(last.timings, first.timings.total);
@@ -156,7 +148,9 @@ Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* add
   }
   Outcome outcome = transfer.outcome();
   if (transfer.expect_refused()) {
-    request = without_expect(request);
+    // RFC 9110 §10.1.1: a 417 only says that somebody on the way does not support it.
+    request.remove_header("Expect");
+    request.edit_options().expect_continue_from.reset();
   } else if (!transfer.had_unread()) {
     co_return outcome;
   }

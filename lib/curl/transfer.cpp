@@ -86,8 +86,8 @@ Result<void> Transfer::prepare(const std::string* addresses, bool fresh) {
   if (request_.body().present() && request_.body().bytes() == nullptr) {
     if (auto opened = upload_.open(); !opened) return opened;
     plan.streamed_body = true;
-    if (const auto size = upload_.size()) plan.body_size = static_cast<std::int64_t>(*size);
   }
+  if (const auto size = upload_.size()) plan.body_size = static_cast<std::int64_t>(*size);
   easy_ = loop_.take_easy();
   easy_->transfer = this;
   easy_->prepare(request_, url_, plan);
