@@ -243,7 +243,6 @@ void Loop::found_http1(int local_port) {
 // `code`: what libcurl returned when it was driven.
 void Loop::reap(Shard& shard, CURLMcode code) {
   if (code != CURLM_OK) return fail_all(shard, code);
-  const auto asked_before = shard.doubtful.size();
   int left = 0;
   while (CURLMsg* message = curl_multi_info_read(shard.multi.get(), &left)) {
     if (message->msg != CURLMSG_DONE) continue;
@@ -252,7 +251,8 @@ void Loop::reap(Shard& shard, CURLMcode code) {
     remove(transfer);  // `message` is gone with it
     transfer.finished(result);
   }
-  if (!shard.doubtful.empty()) shard.settle(asked_before);
+  // By index from the end: one that is settled leaves the list.
+  for (auto i = shard.doubtful.size(); i-- > 0;) shard.doubtful[i]->settle();
 }
 
 // After an error of the multi itself the state of its transfers is undefined: each ends with an
@@ -263,7 +263,7 @@ void Loop::fail_all(Shard& shard, CURLMcode code) {
     remove(*transfer);
     transfer->lost(code);
   }
-  while (!shard.doubtful.empty()) shard.doubtful.back()->settle(true, {});
+  while (!shard.doubtful.empty()) shard.doubtful.back()->settle();
   shard.multi.reset();
   shard.deadline = kNever;
 }

@@ -3,7 +3,6 @@
 #include "transfer.hpp"
 
 #include <algorithm>
-#include <span>
 
 namespace httpretry {
 namespace {
@@ -38,15 +37,6 @@ void Shard::run_waiting(Time now) {
     } else if (since != kNever) {
       run_at = std::min(run_at, since + kWaited);
     }
-  }
-}
-
-void Shard::settle(std::size_t asked_before) {
-  for (auto i = doubtful.size(); i-- > 0;) {  // one that is settled leaves the list
-    const bool answered = i < asked_before;
-    const auto before = doubtful.size();
-    doubtful[i]->settle(answered, std::span(doubtful).subspan(asked_before));
-    if (answered && doubtful.size() < before) --asked_before;
   }
 }
 

@@ -28,9 +28,6 @@ struct Shard {
   // some time after something was received, it is made to run those that have waited since.
   void run_soon(Time now);
   void run_waiting(Time now);
-  // Those that asked (Transfer::ask_other) before libcurl was driven, the first `asked_before`,
-  // have their answer, if the transfer that they asked did not end and ask another one.
-  void settle(std::size_t asked_before);
 
   Loop& loop;
   // Its transfers ask for challenges of the server. libcurl 7.88 keeps in the connection that the

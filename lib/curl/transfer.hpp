@@ -59,9 +59,9 @@ class Transfer final : public CancelableWait {
 
   // From the loop: libcurl is done with it.
   void finished(CURLcode code);
-  // From the loop, after libcurl was driven, where `ask_other` asked. `answered`: the transfer that
-  // was asked had its turn. `asked_now`: those that have asked since.
-  void settle(bool answered, std::span<Transfer* const> asked_now);
+  // From the loop, each time after libcurl was driven, where `ask_other` asked. Ends the exchange
+  // if the transfer that was asked has had its turn.
+  void settle();
   // From the loop, in each turn as long as bytes are left that were received but not decoded.
   void decode_rest() noexcept;
   [[nodiscard]] bool waits_for_sink() const { return reader_.paused; }
@@ -175,10 +175,11 @@ class Transfer final : public CancelableWait {
   // libcurl will close it though no frame broke it (HTTP/2): the server goes away, and processes no
   // stream above this, or it refused one.
   std::uint32_t last_stream_ = kStays;
-  bool closed_ = false;        // libcurl has closed it
-  bool broken_ = false;        // a frame broke it
-  bool doubtful_ = false;      // libcurl is done, but the connection may be broken
-  Transfer* asked_ = nullptr;  // then: another one on it, which may be gone
+  bool closed_ = false;         // libcurl has closed it
+  bool broken_ = false;         // a frame broke it
+  bool doubtful_ = false;       // libcurl is done, but the connection may be broken
+  Transfer* asked_ = nullptr;   // then: another one on it, which may be gone
+  bool awaits_answer_ = false;  // since libcurl was last driven
 
   std::uint32_t stream_ = 0;  // on it; 0: not known
   bool refused_ = false;      // by the server

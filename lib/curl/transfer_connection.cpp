@@ -113,20 +113,17 @@ void Transfer::ask_other() {
     if (!std::exchange(doubtful_, true)) shard->doubtful.push_back(this);
     if (curl_easy_pause(other->handle(), CURLPAUSE_SEND) != CURLE_OK) continue;  // it has ended
     curl_easy_pause(other->handle(), CURLPAUSE_CONT);
-    asked_ = other;
+    for (auto* asking : shard->doubtful) {  // and those that asked this one
+      if (asking != this && asking->asked_ != this) continue;
+      asking->asked_ = other;
+      asking->awaits_answer_ = true;
+    }
     return;
   }
 }
 
-void Transfer::settle(bool answered, std::span<Transfer* const> asked_now) {
-  if (!broken_ && asked_ != nullptr) {
-    if (!answered) return;
-    const auto next = std::ranges::find(asked_now, asked_);
-    if (next != asked_now.end()) {
-      asked_ = (*next)->asked_;
-      return;
-    }
-  }
+void Transfer::settle() {
+  if (std::exchange(awaits_answer_, false) && !broken_) return;
   doubtful_ = false;
   std::erase(shard->doubtful, this);
   conclude_if_done();
