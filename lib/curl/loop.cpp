@@ -102,7 +102,7 @@ void Loop::work() {
   decode_budget_ = kDecodedPerTurn;
   turn();
   drive_shards();
-  if (!decoding_.empty()) decode_rests();
+  decode_rests();
 }
 
 void Loop::drive_shards() {
@@ -164,18 +164,13 @@ void Loop::wait_for_events() {
   int timeout = static_cast<int>(std::clamp<std::int64_t>(wait, 0, 3'600'000));
   if (timeout != 0 && !prepare_to_block()) timeout = 0;
   Shard* polled = nullptr;
-  bool others_send = false;
+  Shard* other = nullptr;
   for (const auto& shard : shards_) {
-    if (shard->active.empty()) continue;
-    if (shard->polled) {
-      polled = shard.get();
-    } else {
-      others_send = true;
-    }
+    if (!shard->active.empty()) (shard->polled ? polled : other) = shard.get();
   }
   if (polled != nullptr && timeout != 0) return wait_with_curl(*polled, timeout);
   // Each turn has libcurl look at the sockets that it polls itself.
-  if (load_ == Load::OneCall && timeout == 0 && !others_send) return read_clock();
+  if (load_ == Load::OneCall && timeout == 0 && other == nullptr) return read_clock();
   take_events(timeout);
 }
 
@@ -183,15 +178,9 @@ void Loop::take_events(int timeout) {
   const auto events = sockets_.wait(timeout);
   unblocked();
   read_clock();
-  on_events(events);
-}
-
-void Loop::on_events(std::span<const Poller::Event> events) {
   for (const auto& event : events) {
     const int fd = Poller::descriptor_of(event);
-    if (fd == sockets_.wake_descriptor()) {
-      sockets_.clear_wake();
-    } else if (auto* shard = sockets_.owner_of(fd)) {
+    if (auto* shard = sockets_.owner_of(fd)) {
       drive(*shard, fd, Poller::what_of(event));
       plan_look(*shard, false);
     }
@@ -209,7 +198,7 @@ void Loop::wait_with_curl(Shard& shard, int timeout) {
   read_clock();
   if (ready == 0 && shard.look_at > now()) plan_look(shard, true);
   if (code != CURLM_OK) return fail_all(shard, code);
-  if (own.revents != 0) on_events(sockets_.wait(0));
+  if (own.revents != 0) take_events(0);
 }
 
 void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
@@ -346,7 +335,6 @@ CURLMcode Loop::start(Transfer& transfer, const SendPlan& plan) {
   const auto code = curl_multi_add_handle(shard.multi.get(), transfer.handle());
   if (code != CURLM_OK) return code;
   transfer.shard = &shard;
-  transfer.index = shard.active.size();
   shard.active.push_back(&transfer);
   ++shard.connecting;
   return CURLM_OK;
@@ -356,8 +344,7 @@ void Loop::remove(Transfer& transfer) {
   auto& shard = *transfer.shard;
   if (transfer.connecting()) --shard.connecting;
   curl_multi_remove_handle(shard.multi.get(), transfer.handle());
-  shard.active[transfer.index] = shard.active.back();
-  shard.active[transfer.index]->index = transfer.index;
+  *std::ranges::find(shard.active, &transfer) = shard.active.back();
   shard.active.pop_back();
 }
 

@@ -58,6 +58,10 @@ std::span<const Poller::Event> SocketSet::wait(int timeout_ms) {
 }
 
 Shard* SocketSet::owner_of(int fd) {
+  if (fd == wake_.fd()) {
+    wake_.clear();
+    return nullptr;
+  }
   auto& socket = at(fd);
   if (socket.shard != nullptr && socket.wanted != 0) return socket.shard;
   forget(fd, socket);

@@ -23,8 +23,6 @@ class SocketSet {
 
   // From any thread: ends a wait.
   void wake() noexcept { wake_.signal(); }
-  void clear_wake() { wake_.clear(); }
-  [[nodiscard]] int wake_descriptor() const { return wake_.fd(); }
 
   // Readable while something has happened that no wait has reported. -1 without
   // Poller::kHasDescriptor.
@@ -32,8 +30,8 @@ class SocketSet {
 
   // What has happened, until the next wait.
   [[nodiscard]] std::span<const Poller::Event> wait(int timeout_ms);
-  // Whose socket it is; nullptr where it has been closed, or is not wanted any more, since the
-  // kernel wrote the event.
+  // Returns whose socket has the event; nullptr where it has been closed, or is not wanted any
+  // more, since the kernel wrote the event. The event of `wake` is over then.
   Shard* owner_of(int fd);
 
   // What libcurl's callbacks ask for. Nothing throws.

@@ -92,7 +92,6 @@ class Transfer final : public CancelableWait {
 
   [[nodiscard]] CURL* handle() const { return easy_->handle(); }
   Shard* shard = nullptr;  // where it runs; set by the loop
-  std::size_t index = 0;   // in that shard's list
 
  private:
   static constexpr std::uint32_t kStays = UINT32_MAX;  // larger than the number of any stream
