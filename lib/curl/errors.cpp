@@ -58,12 +58,11 @@ constexpr std::array kMeanings{
 struct Row {
   Abort why;
   CURLcode curl_code;
-  const char* text = "";      // unless the reason has an error of its own
+  const char* text;
   bool with_elapsed = false;  // the time that the exchange took ends the text
 };
 
 constexpr std::array kRows{
-    Row{Abort::None, CURLE_OK},
     Row{Abort::Canceled, CURLE_ABORTED_BY_CALLBACK, "canceled"},
     Row{Abort::NoTimeLeft, CURLE_OPERATION_TIMEDOUT, "no time was left to send it"},
     Row{Abort::NoResponse, CURLE_OPERATION_TIMEDOUT, "no response after ", true},
@@ -78,17 +77,12 @@ constexpr std::array kRows{
     Row{Abort::Flooded, CURLE_RECV_ERROR,
         "the connection was closed: the server sent HTTP/2 frames without end that belong to no "
         "response"},
-    Row{Abort::BadResponse, CURLE_WEIRD_SERVER_REPLY},
-    Row{Abort::UploadFailed, CURLE_READ_ERROR},
     Row{Abort::BodyLeftOut, CURLE_SEND_ERROR,
         "the response is to a request without its body, which was sent to get a challenge"},
-    Row{Abort::SinkFailed, CURLE_WRITE_ERROR},
-    Row{Abort::ProgressFailed, CURLE_ABORTED_BY_CALLBACK},
     Row{Abort::NoMemory, CURLE_OUT_OF_MEMORY, "out of memory"},
 };
 
-const Row& row_of(Abort why) { return *std::ranges::find(kRows, why, &Row::why); }
-static_assert(kRows.size() == static_cast<std::size_t>(Abort::NoMemory) + 1);
+static_assert(kRows.size() + 1 == static_cast<std::size_t>(Abort::NoMemory));
 
 }  // namespace
 
@@ -112,16 +106,15 @@ std::string hint_at_limit(int error) {
          " files open, which `ulimit -n` can raise)";
 }
 
-bool AbortReason::set_thrown(Abort why, const char* who) noexcept {
+bool AbortReason::set_thrown(CURLcode code, const char* who) noexcept {
   try {
     try {
       throw;  // the exception that is being handled
     } catch (const std::bad_alloc&) {
       return set(Abort::NoMemory);
     } catch (...) {
-      return set_error(
-          why, failure_of(row_of(why).curl_code,
-                          std::string(who) + " threw: " + text_of(std::current_exception())));
+      return set_error(code, failure_of(code, std::string(who) +
+                                                  " threw: " + text_of(std::current_exception())));
     }
   } catch (...) {  // no memory for the message
     return set(Abort::NoMemory);
@@ -129,12 +122,12 @@ bool AbortReason::set_thrown(Abort why, const char* who) noexcept {
 }
 
 Error AbortReason::error(Duration elapsed) const {
-  const auto& row = row_of(why_);
-  Error error = error_ ? *error_ : failure_of(row.curl_code, row.text);
+  if (error_) return *error_;
+  const auto& row = *std::ranges::find(kRows, why_, &Row::why);
+  auto error = failure_of(row.curl_code, row.text);
   if (why_ == Abort::Canceled) error.code = Errc::Canceled;
   if (why_ == Abort::BodyLeftOut) error.permanent = true;
   if (row.with_elapsed) error.message += duration_text(elapsed);
-  if (error.curl_code == 0) error.curl_code = row.curl_code;
   return error;
 }
 

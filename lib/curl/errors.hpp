@@ -30,6 +30,7 @@ std::string hint_at_limit(int error);  // the second half of that, often empty
 // Why the library ended an exchange.
 enum class Abort : std::uint8_t {
   None,
+  Failed,  // with an error of its own
   Canceled,
   NoTimeLeft,
   NoResponse,          // a timeout before the final headers
@@ -39,11 +40,7 @@ enum class Abort : std::uint8_t {
   ExpectRefused,       // a 417: it is sent again without Expect
   Unread,              // something had come on the connection before the request was sent
   Flooded,             // by HTTP/2 frames: the watchdog has closed the connection
-  BadResponse,         // with an error of its own
-  UploadFailed,        // with an error of its own
   BodyLeftOut,         // the response counts as a success, but libcurl has not sent the body
-  SinkFailed,          // with an error of its own
-  ProgressFailed,      // likewise
   NoMemory,
 };
 
@@ -59,19 +56,22 @@ class AbortReason {
     if (none()) why_ = why;
     return false;
   }
-  bool set_error(Abort why, Error error) noexcept {
+  // `code`: for an error that has no number of libcurl's.
+  bool set_error(CURLcode code, Error error) noexcept {
+    if (error.curl_code == 0) error.curl_code = code;
     if (none()) error_.emplace(std::move(error));
-    return set(why);
+    return set(Abort::Failed);
   }
-  // For the exception that is being handled: "WHO threw: …"; NoMemory for a std::bad_alloc.
-  bool set_thrown(Abort why, const char* who) noexcept;
+  // For the exception that is being handled: "WHO threw: …"; NoMemory for a std::bad_alloc. `code`
+  // says what kind of error it is.
+  bool set_thrown(CURLcode code, const char* who) noexcept;
   // Returns what `function` returns; if it throws, sets that and returns false.
   template <class Function>
-  bool guard(Abort why, const char* who, const Function& function) noexcept {
+  bool guard(CURLcode code, const char* who, const Function& function) noexcept {
     try {
       return function();
     } catch (...) {
-      return set_thrown(why, who);
+      return set_thrown(code, who);
     }
   }
 

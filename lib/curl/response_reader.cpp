@@ -144,7 +144,7 @@ std::string ResponseReader::too_many_headers_text() {
 }
 
 bool ResponseReader::refuse(CURLcode code, std::string text) {
-  return abort_.set_error(Abort::BadResponse, failure_of(code, std::move(text)));
+  return abort_.set_error(CURLE_WEIRD_SERVER_REPLY, failure_of(code, std::move(text)));
 }
 
 bool ResponseReader::over_limit(const char* what, std::uint64_t limit) {
@@ -190,7 +190,7 @@ bool ResponseReader::begin_response() {
   if (kept_) return true;
   if (delivery_ == nullptr) {
     auto error = has_body() ? unasked_part(request_, response, false) : std::nullopt;
-    return !error || abort_.set_error(Abort::BadResponse, *std::move(error));
+    return !error || abort_.set_error(CURLE_WEIRD_SERVER_REPLY, *std::move(error));
   }
   response.url = url_of(request_);
   auto begun = delivery_->begin(request_, response);
@@ -288,7 +288,7 @@ bool ResponseReader::release_to_sink() {
 }
 
 bool ResponseReader::sink_failed(Error error) {
-  return abort_.set_error(Abort::SinkFailed, std::move(error));
+  return abort_.set_error(CURLE_WRITE_ERROR, std::move(error));
 }
 
 bool ResponseReader::cut_short() const { return gunzip_ && gunzip_->inside; }

@@ -234,7 +234,7 @@ bool Transfer::about_to_send(int local_port) noexcept {
 
 bool Transfer::header_line(std::string_view line) noexcept {
   loop_.progress(connection_.get());
-  return abort_.guard(Abort::SinkFailed, kSink, [&] {
+  return abort_.guard(CURLE_WRITE_ERROR, kSink, [&] {
     const bool within = reader_.in_headers;
     if (!reader_.header_line(line)) return false;
     return !within || reader_.in_headers || end_of_headers();
@@ -283,7 +283,7 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     return CURL_WRITEFUNC_ERROR;
   }
   const auto take = [&] { return received(bytes); };
-  if (!abort_.guard(Abort::SinkFailed, kSink, take)) return CURL_WRITEFUNC_ERROR;
+  if (!abort_.guard(CURLE_WRITE_ERROR, kSink, take)) return CURL_WRITEFUNC_ERROR;
   if (reader_.paused) {
     set_timer();  // waiting for the sink is not waiting for the server
     resume_awaiter();
@@ -310,7 +310,7 @@ bool Transfer::received(std::string_view bytes) {
 void Transfer::decode_rest() noexcept {
   if (reader_.paused) return;
   last_byte_ = loop_.now();
-  abort_.guard(Abort::SinkFailed, kSink,
+  abort_.guard(CURLE_WRITE_ERROR, kSink,
                [this] { return reader_.decode_rest(loop_.decode_budget()); });
   if (!abort_.none()) return end(abort_.why());
   if (reader_.paused) {

@@ -35,7 +35,7 @@ bool Transfer::has_unread(int local_port) noexcept {
 // Not needed for a connection that has shown that it speaks HTTP/1: that saves 8 000 instructions.
 bool Transfer::watch_connection() noexcept {
   if (sends_.reused && loop_.sockets().is_http1(sends_.local_port)) return true;
-  return abort_.guard(Abort::NoMemory, "watching the connection", [this] {
+  return abort_.guard(CURLE_OUT_OF_MEMORY, "watching the connection", [this] {
     easy_->listen();
     connection_ = loop_.watch_connection(sends_.local_port);
     return true;
@@ -71,7 +71,7 @@ void Transfer::heard(std::string_view text) noexcept {
       // A proxy may speak TLS, too; that comes first, or it is all there is. libcurl has no other
       // way to say it without the headers of its TLS library.
       if (!options_.on_connection || url_.scheme() != "https") break;
-      abort_.guard(Abort::NoMemory, "the name of the cipher", [&] {
+      abort_.guard(CURLE_OUT_OF_MEMORY, "the name of the cipher", [&] {
         tls_ = line->text;
         return true;
       });

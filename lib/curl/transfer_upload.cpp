@@ -17,7 +17,7 @@ bool Transfer::rewind_body() noexcept {
   loop_.progress(connection_.get());
   last_byte_ = loop_.now();
   if (!upload_.rewind()) return false;
-  return abort_.guard(Abort::NoMemory, "setting a timer", [this] {
+  return abort_.guard(CURLE_OUT_OF_MEMORY, "setting a timer", [this] {
     if (upload_.rewound) loop_.timers().set(*this, started_);  // then it looks at the upload
     return true;
   });
@@ -33,8 +33,8 @@ void Transfer::take_body(CheckedReader body, Result<void> ready) {
   const bool used = upload_.take_back(std::move(body));
   if (!running_ || curl_done_) return;
   if (used && !ready) {
-    abort_.set_error(Abort::UploadFailed, std::move(ready).error());
-    return end(Abort::UploadFailed);
+    abort_.set_error(CURLE_READ_ERROR, std::move(ready).error());
+    return end(Abort::Failed);
   }
   last_byte_ = loop_.now();
   set_timer();
@@ -90,7 +90,7 @@ bool Transfer::progressed(std::uint64_t sent) noexcept {
   }
   if (now == progress_) return true;
   progress_ = now;
-  return abort_.guard(Abort::ProgressFailed, "RequestOptions::on_progress", [&] {
+  return abort_.guard(CURLE_ABORTED_BY_CALLBACK, "RequestOptions::on_progress", [&] {
     options_.on_progress(now);
     return true;
   });

@@ -35,9 +35,9 @@ class Upload {
     if (lent_) return CURL_READFUNC_PAUSE;
     if (reader_.bytes_left() == 0) return 0;
     std::size_t result = CURL_READFUNC_PAUSE;
-    const bool good = abort_.guard(Abort::UploadFailed, kReading, [&] {
+    const bool good = abort_.guard(CURLE_READ_ERROR, kReading, [&] {
       auto count = reader_.read(into);
-      if (!count) return abort_.set_error(Abort::UploadFailed, std::move(count).error());
+      if (!count) return abort_.set_error(CURLE_READ_ERROR, std::move(count).error());
       paused = *count == BodyReader::kPause;
       if (paused) return true;
       result = *count;
@@ -48,7 +48,7 @@ class Upload {
   }
   // When the exchange is over. False: the body is longer than its announced size, and it aborts.
   bool check_end() noexcept {
-    return lent_ || abort_.guard(Abort::UploadFailed, kReading, [this] { return ends(); });
+    return lent_ || abort_.guard(CURLE_READ_ERROR, kReading, [this] { return ends(); });
   }
   // To whom awaits more; it gives the reader back.
   [[nodiscard]] CheckedReader lend() {
@@ -91,7 +91,7 @@ class Upload {
   }
   bool ends() {
     auto looked = look_for_end();
-    return looked || abort_.set_error(Abort::UploadFailed, std::move(looked).error());
+    return looked || abort_.set_error(CURLE_READ_ERROR, std::move(looked).error());
   }
 
   const Body& body_;

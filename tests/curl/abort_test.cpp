@@ -45,14 +45,14 @@ TEST_CASE("the first reason counts") {
   CHECK(reason.none());
   reason.set(Abort::BodyLeftOut);
   reason.set(Abort::ConnectionDied);
-  reason.set_error(Abort::SinkFailed, Error(Errc::Internal, "disk full"));
+  reason.set_error(CURLE_WRITE_ERROR, Error(Errc::Internal, "disk full"));
   CHECK(reason.why() == Abort::BodyLeftOut);
   CHECK(reason.error(0s).code == Errc::Send);
 }
 
 TEST_CASE("an error of the user's keeps its code, and has libcurl's number where it had none") {
   AbortReason reason;
-  reason.set_error(Abort::SinkFailed, Error(Errc::Canceled, "enough"));
+  reason.set_error(CURLE_WRITE_ERROR, Error(Errc::Canceled, "enough"));
   const auto error = reason.error(0s);
   CHECK(error.code == Errc::Canceled);
   CHECK(error.message == "enough");
@@ -65,7 +65,7 @@ TEST_CASE("what user code throws is an error in its own words, want of memory is
     try {
       throw what;
     } catch (...) {
-      CHECK_FALSE(reason.set_thrown(Abort::SinkFailed, "the sink"));
+      CHECK_FALSE(reason.set_thrown(CURLE_WRITE_ERROR, "the sink"));
     }
     return reason.error(0s).message;
   };
