@@ -201,18 +201,14 @@ bool ResponseReader::begin_response() {
 
 bool ResponseReader::begin_body(std::int64_t announced) {
   body_begun = true;
-  if (request_.options().compressed) {
-    const auto gzips = times_gzipped(response.headers);
-    if (gzips != 0 && gzips != 1) {
-      return refuse(CURLE_BAD_CONTENT_ENCODING,
-                    "the response body has another coding than gzip, the only one asked for");
-    }
-    if (gzips == 1) {
-      gunzip_ = std::make_unique<Gunzip>();
-      return true;
-    }
+  const int gzips = request_.options().compressed ? times_gzipped(response.headers) : 0;
+  if (gzips != 0 && gzips != 1) {
+    return refuse(CURLE_BAD_CONTENT_ENCODING,
+                  "the response body has another coding than gzip, the only one asked for");
   }
-  if (to_sink || (delivery_ != nullptr && delivery_->held()) || announced <= 0) return true;
+  if (gzips == 1) gunzip_ = std::make_unique<Gunzip>();
+  if (gunzip_ || to_sink || (delivery_ != nullptr && delivery_->held()) || announced <= 0)
+    return true;
   const auto length = static_cast<std::uint64_t>(announced);
   if (length > max_body_) return over_limit("body is", max_body_);
   response.body.reserve(std::min(length, kMaxReserved));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 namespace httpretry {
 namespace {
@@ -115,7 +116,7 @@ void Transfer::go_on(Result<BodyWriter::Wish> drained) {
   if (!abort_.none()) return end(abort_.why());
   last_byte_ = loop_.now();
   set_timer();
-  if (!decoding_) resume_curl();
+  if (!reader_.has_rest()) resume_curl();
 }
 
 void Transfer::set_timer() {
@@ -182,8 +183,8 @@ void Transfer::end(Abort why) {
 }
 
 void Transfer::finished(CURLcode code) {
-  const bool kept_from_resend = code == CURLE_ABORTED_BY_CALLBACK && abort_.none();
-  if (kept_from_resend) {  // a 417, after a body that cannot be sent again
+  // libcurl was kept from sending again, after a 417 to a body that cannot be sent again.
+  if (code == CURLE_ABORTED_BY_CALLBACK && abort_.none()) {
     code = CURLE_OK;
     plan_.private_handle = true;
   }
@@ -198,7 +199,7 @@ void Transfer::finished(CURLcode code) {
 }
 
 void Transfer::conclude_if_done() {
-  if (!decoding_ && !doubtful_) conclude();
+  if (!reader_.has_rest() && !doubtful_) conclude();
 }
 
 void Transfer::conclude() {
@@ -206,7 +207,7 @@ void Transfer::conclude() {
   set_curl_paused(false);
   body_over_.request_stop();
   loop_.timers().remove(*this);
-  if (std::exchange(decoding_, false)) loop_.stop_decoding(*this);
+  loop_.stop_decoding(*this);
   if (std::exchange(doubtful_, false)) std::erase(shard->doubtful, this);
   resume_awaiter();
 }
@@ -254,7 +255,6 @@ bool Transfer::end_of_headers() {
     loop_.found_http1(sends_.local_port);
     connection_.reset();
   }
-  const auto limit_before = limit();
   last_byte_ = loop_.now();
   sends_.response_came(reader_.response.status, leaves_body_out());
   // The connection is closed: the server may take what comes next for the body. Libcurl would use
@@ -262,8 +262,7 @@ bool Transfer::end_of_headers() {
   if (status == 417 && easy_->expects && request_.body().replayable()) {
     return abort_.set(Abort::ExpectRefused);
   }
-  // From here on other limits count. A timer that is too early is set anew when it fires.
-  if (limit() < limit_before) set_timer();
+  set_timer();  // from here on other limits count
   // libcurl sends no more of the body after an error status, but sees that only when it may send.
   if (upload_.paused) loop_.timers().set(*this, started_);
   if (sends_.body_left_out) return true;  // this is not the response to the whole request
@@ -273,7 +272,7 @@ bool Transfer::end_of_headers() {
 
 std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
   loop_.progress(connection_.get());
-  if (reader_.paused || decoding_) {
+  if (reader_.paused || reader_.has_rest()) {
     set_curl_paused(true);
     return CURL_WRITEFUNC_PAUSE;
   }
@@ -298,9 +297,8 @@ bool Transfer::received(std::string_view bytes) {
   if (!reader_.body_bytes(bytes, loop_.decode_budget())) return false;
   // libcurl must not be asked to keep the bytes: it would give us all of them again.
   if (reader_.has_rest()) loop_.decode_later(*this);
-  decoding_ = reader_.has_rest();
-  const auto size = upload_.size();
-  if (reader_.response.http_version == "2" && complete() && size && sent_bytes() >= *size) {
+  if (reader_.response.http_version == "2" && complete() && plan_.body_size >= 0 &&
+      std::cmp_greater_equal(sent_bytes(), plan_.body_size)) {
     stream_may_end_ = true;
     set_timer();
   }
@@ -318,7 +316,6 @@ void Transfer::decode_rest() noexcept {
     resume_awaiter();
   }
   if (reader_.has_rest()) return;
-  decoding_ = false;
   loop_.stop_decoding(*this);
   if (curl_done_) return conclude_if_done();
   if (!reader_.paused) resume_curl();

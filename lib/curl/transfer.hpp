@@ -164,7 +164,6 @@ class Transfer final : public CancelableWait {
   CURLcode code_ = CURLE_OK;
   bool running_ = false;
   bool curl_done_ = false;       // libcurl is done, but not all is decoded
-  bool decoding_ = false;        // the loop calls `decode_rest`
   bool curl_paused_ = false;     // libcurl is paused, for the sink or for the decoding
   bool stream_may_end_ = false;  // the whole response has come, but not the end of its stream
   // The socket that libcurl last asked for:
