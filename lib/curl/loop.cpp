@@ -112,17 +112,15 @@ void Loop::drive_shards() {
     const bool to_look = shard.look_at <= now();
     if (to_look) shard.look_at = kNever;
     if (shard.run_at <= now()) shard.run_waiting(now());
-    if (shard.polled) {
-      if (!shard.active.empty()) drive(shard, CURL_SOCKET_TIMEOUT, 0);
-      plan_look(shard, false);
-    } else {
-      const bool due = shard.deadline <= now();
-      if (to_look) shard.run_connecting();
-      if (shard.deadline > now()) continue;
+    const bool due = shard.deadline <= now();
+    if (to_look && !shard.polled) shard.run_connecting();
+    if (shard.polled ? !shard.active.empty() : shard.deadline <= now()) {
       shard.deadline = kNever;
       drive(shard, CURL_SOCKET_TIMEOUT, 0);
-      plan_look(shard, due);
+    } else if (!shard.polled) {
+      continue;
     }
+    plan_look(shard, due);
   }
 }
 

@@ -102,9 +102,6 @@ class Loop final : public RunQueue, public Transport {
 
  private:
   [[nodiscard]] bool watches() const { return heartbeat_ && heartbeat_->watches(); }
-  // Whether the host must be looked up: not for literals and localhost, nor with a proxy, and not
-  // while libcurl still has the addresses, or where an option gives them.
-  [[nodiscard]] bool needs_addresses(const Url& url) const;
   // For a host whose addresses libcurl does not know: looks them up first.
   Task<Outcome> resolve_and_send(Request request, Call& call);
   // `addresses`: for libcurl, where it does not know them. `fresh`: on a new connection.

@@ -52,16 +52,15 @@ bool is_for(std::string_view entry, const Url& url) {
 }  // namespace
 
 Task<Outcome> Loop::send(Request request, Call& call) {
+  // A host is not looked up if it is a literal or localhost, with a proxy, while libcurl still has
+  // the addresses, or if an option gives them.
   const auto& url = request.parsed_url();
-  const bool unknown = url && needs_addresses(*url);
+  const bool unknown = url && url->parts().named && looks_up_ &&
+                       origin(*url).addresses_until <= now() &&
+                       std::ranges::none_of(options_->resolve,
+                                            [&](const auto& entry) { return is_for(entry, *url); });
   return unknown ? resolve_and_send(std::move(request), call)
                  : exchange(std::move(request), call, nullptr, false);
-}
-
-bool Loop::needs_addresses(const Url& url) const {
-  if (!url.parts().named || !looks_up_ || origin(url).addresses_until > now()) return false;
-  return std::ranges::none_of(options_->resolve,
-                              [&](const auto& entry) { return is_for(entry, url); });
 }
 
 // libcurl 8.23 connects to an address in a URL whatever version of IP is wanted.
