@@ -21,9 +21,8 @@ namespace {
 // up. A limit that is far away, or none, becomes the longest that fits a long of 32 bits.
 long milliseconds(Duration time) {
   constexpr Duration kMost = std::chrono::hours(24 * 24);
-  const auto bounded = std::min(time, kMost);
-  return std::max(1L,
-                  static_cast<long>(std::chrono::ceil<std::chrono::milliseconds>(bounded).count()));
+  const auto bounded = std::chrono::ceil<std::chrono::milliseconds>(std::min(time, kMost));
+  return std::max(1L, static_cast<long>(bounded.count()));
 }
 
 // The host whose cookies libcurl sends: that of the header Host, without its port, or of the URL.

@@ -102,7 +102,12 @@ void Loop::work() {
   decode_budget_ = kDecodedPerTurn;
   turn();
   drive_shards();
-  decode_rests();
+  // One after the other, so that none waits for the end of another.
+  for (auto left = decoding_.size(); left > 0 && decode_budget_ > 0; --left) {
+    auto* transfer = decoding_.front();
+    std::rotate(decoding_.begin(), decoding_.begin() + 1, decoding_.end());
+    transfer->decode_rest();
+  }
 }
 
 void Loop::drive_shards() {
@@ -121,15 +126,6 @@ void Loop::drive_shards() {
       continue;
     }
     plan_look(shard, due);
-  }
-}
-
-// One after the other, so that none waits for the end of another.
-void Loop::decode_rests() {
-  for (auto left = decoding_.size(); left > 0 && decode_budget_ > 0; --left) {
-    auto* transfer = decoding_.front();
-    std::rotate(decoding_.begin(), decoding_.begin() + 1, decoding_.end());
-    transfer->decode_rest();
   }
 }
 

@@ -113,7 +113,6 @@ class Loop final : public RunQueue, public Transport {
   void wake() noexcept override { sockets_.wake(); }
   void work();
   void drive_shards();
-  void decode_rests();
   void wait_for_events();
   void take_events(int timeout);
   void wait_with_curl(Shard& shard, int timeout);

@@ -10,13 +10,9 @@ bool PollPoller::watch(int fd, int what) noexcept {
   pollfd entry{fd, 0, 0};
   if ((what & CURL_POLL_IN) != 0) entry.events |= POLLIN;
   if ((what & CURL_POLL_OUT) != 0) entry.events |= POLLOUT;
-  const auto found = std::ranges::find(watched_, fd, &pollfd::fd);
+  forget(fd);
   try {
-    if (found == watched_.end()) {
-      watched_.push_back(entry);
-    } else {
-      *found = entry;
-    }
+    watched_.push_back(entry);
     return true;
   } catch (const std::bad_alloc&) {
     errno = ENOMEM;
@@ -25,10 +21,7 @@ bool PollPoller::watch(int fd, int what) noexcept {
 }
 
 void PollPoller::forget(int fd) noexcept {
-  const auto found = std::ranges::find(watched_, fd, &pollfd::fd);
-  if (found == watched_.end()) return;
-  *found = watched_.back();
-  watched_.pop_back();
+  std::erase_if(watched_, [fd](const pollfd& entry) { return entry.fd == fd; });
 }
 
 std::size_t PollPoller::wait(std::span<Event> events, int timeout_ms) noexcept {

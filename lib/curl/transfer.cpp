@@ -132,9 +132,8 @@ void Transfer::set_timer() {
 // libcurl sends such a body by itself. For the response_timeout, which counts from the last part of
 // it, we look from time to time how far it has come.
 bool Transfer::sends_from_memory() const {
-  if (limits_.response_timeout == kForever || sends_.answered) return false;
-  const auto* bytes = request_.body().bytes();
-  return bytes != nullptr && seen_sent_ < bytes->size();
+  return limits_.response_timeout != kForever && !sends_.answered && !plan_.streamed_body &&
+         std::cmp_less(seen_sent_, plan_.body_size);
 }
 
 Time Transfer::limit() const {
