@@ -316,34 +316,25 @@ void Easy::set_url(const Url& url) {
   url_ = url;
 }
 
-// Each shape is reached from HTTPGET, which undoes what the others set.
+// HTTPGET undoes what the last request has set.
 void Easy::set_shape(const Request& request, const SendPlan& plan) {
   const auto& method = request.method();
   const bool body = plan.streamed_body || request.body().present();
   const bool wants_body = method == "POST" || method == "PUT" || method == "PATCH";
-  Shape shape = Shape::Get;
   // Where the body is empty, the request that asks for a challenge is the whole request. libcurl
   // would send it again if no challenge comes, so it gets it as one without a body.
   sends_length_0_ = plan.asks_for_challenge && (body || wants_body) && plan.body_size == 0;
-  if (plan.streamed_body && !sends_length_0_) {
-    shape = Shape::Stream;
-  } else if ((body || wants_body) && !sends_length_0_) {
-    shape = Shape::Bytes;
-  } else if (method == "HEAD") {
-    shape = Shape::Head;
-  }
-
-  shape_ = shape;
+  sends_body_ = (body || wants_body) && !sends_length_0_;
   set(CURLOPT_HTTPGET, 1L);
-  if (shape == Shape::Head) set(CURLOPT_NOBODY, 1L);
-  if (shape == Shape::Stream) {
+  if (sends_body_ && plan.streamed_body) {
     set(CURLOPT_UPLOAD, 1L);
     set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(plan.body_size));
-  }
-  if (shape == Shape::Bytes) {
+  } else if (sends_body_) {
     set(CURLOPT_POST, 1L);
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(plan.body_size));
     set(CURLOPT_POSTFIELDS, request.body().present() ? request.body().bytes()->data() : "");
+  } else if (method == "HEAD") {
+    set(CURLOPT_NOBODY, 1L);
   }
   if (method_ == method) return;
   method_ = method;
@@ -353,7 +344,6 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
 // libcurl adds Accept, Expect and Content-Type by itself. "Name:" has it leave the field out.
 void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
-  const bool has_body = shape_ == Shape::Bytes || shape_ == Shape::Stream;
   const auto& options = request.options();
   lines_.clear();
   expects = false;
@@ -364,7 +354,7 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   if (!headers.contains("Accept")) lines_.add("Accept:");
   if (sends_length_0_) lines_.add("Content-Length: 0");
   if (!user_agent_.empty() && !headers.contains("User-Agent")) lines_.add(user_agent_.c_str());
-  if (has_body) {
+  if (sends_body_) {
     if (const auto own = headers.get("Expect")) {
       expects = equal_ignoring_case(*own, "100-continue");
     } else {

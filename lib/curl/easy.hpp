@@ -119,7 +119,6 @@ class Easy {
   std::array<char, CURL_ERROR_SIZE> error_text{};  // emptied by libcurl before an exchange
 
  private:
-  enum class Shape { Get, Head, Bytes, Stream };
   [[noreturn]] static void refused(CURLoption option, CURLcode code);
   // Sets an option that some builds of libcurl lack and that the library can do without.
   template <class Value>
@@ -162,10 +161,10 @@ class Easy {
   // What is set on the handle.
   std::optional<Url> url_;
   detail::CurlUrl plain_url_;  // the same, where it is plain
-  Shape shape_ = Shape::Get;
   std::string method_;
   long buffer_size_ = 0;
   bool closes_connection_ = false;
+  bool sends_body_ = false;
   bool sends_length_0_ = false;
   std::vector<std::string> cookies_before_;
 

@@ -15,12 +15,11 @@ namespace {
 
 // Our port of a socket; 0 where it is not connected yet.
 int port_of(int fd) {
-  sockaddr_storage address{};
+  sockaddr_in6 address{};
   socklen_t size = sizeof address;
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
-  if (address.ss_family != AF_INET6) return 0;
-  return ntohs(reinterpret_cast<sockaddr_in6&>(address).sin6_port);
+  const bool has_port = address.sin6_family == AF_INET || address.sin6_family == AF_INET6;
+  return has_port ? ntohs(address.sin6_port) : 0;  // at the same place in an address of IPv4
 }
 
 // Whether there are bytes to read, or the end of the connection.
@@ -108,7 +107,7 @@ int SocketSet::open(const curl_sockaddr& address) noexcept {
     if (fd >= 0) ::close(fd);
     return -problem;
   }
-  at(fd) = {.ours = true, .of_unix = address.family == AF_UNIX};
+  at(fd) = {.ours = true};
   return fd;
 }
 
@@ -135,9 +134,10 @@ bool SocketSet::any_with(int local_port, bool (*is)(int fd)) {
 
 bool SocketSet::has_unread(int local_port) {
   if (local_port != 0) return any_with(local_port, is_readable);
+  // Only Unix sockets have no port. If there is one, all are.
   for (std::size_t i = 0; i < sockets_.size(); ++i) {
     const auto& socket = sockets_[i];
-    if (socket.of_unix && socket.wanted == 0 && is_readable(static_cast<int>(i))) return true;
+    if (socket.ours && socket.wanted == 0 && is_readable(static_cast<int>(i))) return true;
   }
   return false;
 }

@@ -67,7 +67,6 @@ class SocketSet {
     int watched = 0;  // CURL_POLL_IN and so on, as the poller knows
     int wanted = 0;
     bool ours = false;  // opened by `open`, so that `close` is called
-    bool of_unix = false;
     bool http1 = false;
     int port = 0;  // of our end, if known
   };
