@@ -136,7 +136,7 @@ SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, co
 Result<void> check_sendable(const Request& request, const TransportOptions& options,
                             const SendPlan& plan) {
   for (const auto* name : {"Content-Length", "Transfer-Encoding"}) {
-    if (request.headers().empty() || !request.headers().contains(name)) continue;
+    if (!request.headers().contains(name)) continue;
     return Error(Errc::InvalidRequest,
                  std::string("the header ") + name + " is made from the body and cannot be set");
   }
@@ -144,9 +144,7 @@ Result<void> check_sendable(const Request& request, const TransportOptions& opti
     if (const char* why = unusable(*credentials)) return Error(Errc::InvalidRequest, why);
   }
   const bool tls = request.parsed_url()->scheme() == "https";
-  if (tls || !options.proxy.ca_file.empty()) {
-    if (auto checked = check_tls_files(options, tls); !checked) return checked;
-  }
+  if (auto checked = check_tls_files(options, tls); !checked) return checked;
   return plan.netrc ? check_netrc(*options.netrc) : Result<void>();
 }
 
@@ -199,9 +197,7 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
 void Easy::set_buffer_size() {
   constexpr long kLarge = 512L * 1024;
   const long size = std::cmp_greater_equal(expected_body, kLarge) ? kLarge : 64L * 1024;
-  if (size == buffer_size_) return;
   const auto code = curl_easy_setopt(handle(), CURLOPT_BUFFERSIZE, size);
-  if (code == CURLE_OK) buffer_size_ = size;
   if (code != CURLE_OK && code != CURLE_BAD_FUNCTION_ARGUMENT) refused(CURLOPT_BUFFERSIZE, code);
 }
 

@@ -162,7 +162,6 @@ class Easy {
   std::optional<Url> url_;
   detail::CurlUrl plain_url_;  // the same, where it is plain
   std::string method_;
-  long buffer_size_ = 0;
   bool closes_connection_ = false;
   bool sends_body_ = false;
   bool sends_length_0_ = false;
