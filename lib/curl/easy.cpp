@@ -167,7 +167,14 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_url(url);
   set_shape(request, plan);
   set_headers(request, plan);
-  set_addresses(plan.addresses);
+  // libcurl takes the addresses into the cache that all transfers of a loop share. It forgets after
+  // each transfer that an entry is for any host.
+  if (plan.addresses != nullptr || !addresses_.empty() || !options_.resolve.empty()) {
+    addresses_.clear();
+    for (const auto& fixed : options_.resolve) addresses_.add(fixed.c_str());
+    if (plan.addresses != nullptr) addresses_.add(plan.addresses->c_str());
+    set(CURLOPT_RESOLVE, addresses_.chained());
+  }
   // What few requests have is never unset: see SendPlan::private_handle.
   if (const auto& credentials = options.credentials) {
     set_credentials(*credentials, CURLOPT_HTTPAUTH, CURLOPT_USERNAME, CURLOPT_PASSWORD);
@@ -185,20 +192,16 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   }
   const bool tls = url.scheme() == "https";
   set_http_version(plan, tls, tls && options.on_connection);
-  set_buffer_size();
-  set(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds);
-  set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout));
-  set(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout));
-}
-
-// libcurl reads so much at a time, and holds a buffer of this size while an exchange lasts. Bodies
-// of a megabyte take a sixth of the system calls with the large one. libcurl 7.88 refuses another
-// size while the handle still has a buffer. Then it uses that one.
-void Easy::set_buffer_size() {
+  // libcurl reads so much at a time, and holds a buffer of this size while an exchange lasts.
+  // Bodies of a megabyte take a sixth of the system calls with the large one. libcurl 7.88 refuses
+  // another size while the handle still has a buffer. Then it uses that one.
   constexpr long kLarge = 512L * 1024;
   const long size = std::cmp_greater_equal(expected_body, kLarge) ? kLarge : 64L * 1024;
   const auto code = curl_easy_setopt(handle(), CURLOPT_BUFFERSIZE, size);
   if (code != CURLE_OK && code != CURLE_BAD_FUNCTION_ARGUMENT) refused(CURLOPT_BUFFERSIZE, code);
+  set(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds);
+  set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout));
+  set(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout));
 }
 
 void Easy::set_http_version(const SendPlan& plan, bool tls, bool tells_tls) {
@@ -367,16 +370,6 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
     if (line != nullptr) lines_.add(line);
   }
   set(CURLOPT_HTTPHEADER, lines_.chained());
-}
-
-// libcurl takes them into the cache that all transfers of a loop share. It forgets after each
-// transfer that an entry is for any host.
-void Easy::set_addresses(const std::string* entry) {
-  if (entry == nullptr && addresses_.empty() && options_.resolve.empty()) return;
-  addresses_.clear();
-  for (const auto& fixed : options_.resolve) addresses_.add(fixed.c_str());
-  if (entry != nullptr) addresses_.add(entry->c_str());
-  set(CURLOPT_RESOLVE, addresses_.chained());
 }
 
 }  // namespace httpretry

@@ -140,7 +140,6 @@ class Easy {
   void configure_tls();
   void configure_proxy();
   void configure_connections();
-  void set_buffer_size();
   void set_http_version(const SendPlan& plan, bool tls, bool tells_tls);
   void set_certificate(bool wanted);
   void set_cookies(const Request& request, const Url& url);
@@ -148,7 +147,6 @@ class Easy {
   void set_url(const Url& url);
   void set_shape(const Request& request, const SendPlan& plan);
   void set_headers(const Request& request, const SendPlan& plan);
-  void set_addresses(const std::string* entry);
   void set_credentials(const Credentials& credentials, CURLoption scheme, CURLoption user,
                        CURLoption password);
 

@@ -162,7 +162,12 @@ void Transfer::due() {
     if (sent != std::exchange(seen_sent_, sent)) last_byte_ = loop_.now();
   }
   if (limit() > loop_.now()) {
-    if (upload_.paused) look_at_upload();
+    // The final headers have come, or the body begins again, although more of it is awaited.
+    if (wants_body() && upload_.rewound) {
+      body_over_.request_stop();
+    } else if (wants_body() && sends_.answered) {
+      unpause();
+    }
     if (running_) set_timer();
     return;
   }
@@ -229,7 +234,15 @@ bool Transfer::about_to_send(int local_port) noexcept {
   reader_.await_response();
   if (sends_.sends > 1) return true;
   --shard->connecting;
-  return !plan_.may_multiplex || watch_connection();
+  // A connection that has shown that it speaks HTTP/1 need not be watched: that saves 8 000
+  // instructions.
+  if (!plan_.may_multiplex) return true;
+  if (sends_.reused && loop_.sockets().is_http1(local_port)) return true;
+  return abort_.guard(CURLE_OUT_OF_MEMORY, "watching the connection", [this] {
+    easy_->listen();
+    connection_ = loop_.watch_connection(sends_.local_port);
+    return true;
+  });
 }
 
 bool Transfer::header_line(std::string_view line) noexcept {
@@ -280,28 +293,24 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     abort_.set(Abort::BodyLeftOut);
     return CURL_WRITEFUNC_ERROR;
   }
-  const auto take = [&] { return received(bytes); };
-  if (!abort_.guard(CURLE_WRITE_ERROR, kSink, take)) return CURL_WRITEFUNC_ERROR;
+  const bool taken = abort_.guard(CURLE_WRITE_ERROR, kSink, [&] {
+    if (!reader_.body_begun && !reader_.begin_body(announced_length())) return false;
+    if (!reader_.body_bytes(bytes, loop_.decode_budget())) return false;
+    // libcurl must not be asked to keep the bytes: it would give us all of them again.
+    if (reader_.has_rest()) loop_.decode_later(*this);
+    if (reader_.response.http_version == "2" && complete() && plan_.body_size >= 0 &&
+        std::cmp_greater_equal(sent_bytes(), plan_.body_size)) {
+      stream_may_end_ = true;
+      set_timer();
+    }
+    return true;
+  });
+  if (!taken) return CURL_WRITEFUNC_ERROR;
   if (reader_.paused) {
     set_timer();  // waiting for the sink is not waiting for the server
     resume_awaiter();
   }
   return bytes.size();
-}
-
-bool Transfer::received(std::string_view bytes) {
-  if (!reader_.body_begun) {
-    if (!reader_.begin_body(announced_length())) return false;
-  }
-  if (!reader_.body_bytes(bytes, loop_.decode_budget())) return false;
-  // libcurl must not be asked to keep the bytes: it would give us all of them again.
-  if (reader_.has_rest()) loop_.decode_later(*this);
-  if (reader_.response.http_version == "2" && complete() && plan_.body_size >= 0 &&
-      std::cmp_greater_equal(sent_bytes(), plan_.body_size)) {
-    stream_may_end_ = true;
-    set_timer();
-  }
-  return true;
 }
 
 void Transfer::decode_rest() noexcept {

@@ -102,7 +102,6 @@ class Transfer final : public CancelableWait {
 
   Result<void> prepare(const std::string* addresses, bool fresh);
   [[nodiscard]] bool has_unread(int local_port) noexcept;
-  bool watch_connection() noexcept;
   [[nodiscard]] Abort flood_reason() const;
   [[nodiscard]] bool flooded() const { return connection_ && connection_->closed; }
   void will_close(std::uint32_t last_stream);
@@ -124,12 +123,10 @@ class Transfer final : public CancelableWait {
   void set_timer();
   [[nodiscard]] Time limit() const;
   [[nodiscard]] bool sends_from_memory() const;
-  bool received(std::string_view bytes);
   void resume_curl();
   [[nodiscard]] bool wants_body() const { return upload_.paused && running_ && !curl_done_; }
   void unpause();
   void set_curl_paused(bool paused);
-  void look_at_upload();
   void end(Abort why);
   void conclude_if_done();
   void conclude();

@@ -32,16 +32,6 @@ bool Transfer::has_unread(int local_port) noexcept {
   }
 }
 
-// Not needed for a connection that has shown that it speaks HTTP/1: that saves 8 000 instructions.
-bool Transfer::watch_connection() noexcept {
-  if (sends_.reused && loop_.sockets().is_http1(sends_.local_port)) return true;
-  return abort_.guard(CURLE_OUT_OF_MEMORY, "watching the connection", [this] {
-    easy_->listen();
-    connection_ = loop_.watch_connection(sends_.local_port);
-    return true;
-  });
-}
-
 template <class Function>
 void Transfer::each_on_connection(const Function& function) {
   function(*this);

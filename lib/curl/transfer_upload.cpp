@@ -61,16 +61,6 @@ void Transfer::unpause() {
   end(abort_.why());
 }
 
-// When the final headers have come, or the body begins again, although more of it is awaited.
-void Transfer::look_at_upload() {
-  if (curl_done_) return;
-  if (upload_.rewound) {
-    body_over_.request_stop();
-  } else if (sends_.answered) {
-    unpause();
-  }
-}
-
 // libcurl counts what frames the chunks of a body without a length, too. A body that we give it
 // piece by piece is ahead of what was sent.
 bool Transfer::progressed(std::uint64_t sent) noexcept {
