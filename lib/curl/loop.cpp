@@ -162,10 +162,19 @@ void Loop::wait_for_events() {
   for (const auto& shard : shards_) {
     if (!shard->active.empty()) (shard->polled ? polled : other) = shard.get();
   }
-  if (polled != nullptr && timeout != 0) return wait_with_curl(*polled, timeout);
   // Each turn has libcurl look at the sockets that it polls itself.
   if (load_ == Load::OneCall && timeout == 0 && other == nullptr) return read_clock();
-  take_events(timeout);
+  if (polled == nullptr || timeout == 0) return take_events(timeout);
+  // Waits for libcurl's sockets, and for those in the set and posts, at most until libcurl's next
+  // timer. The next turn lets libcurl handle what has happened on its sockets.
+  int ready = 0;
+  curl_waitfd own{sockets_.descriptor(), CURL_WAIT_POLLIN, 0};
+  const auto code = curl_multi_poll(polled->multi.get(), &own, 1, timeout, &ready);
+  unblocked();
+  read_clock();
+  if (ready == 0 && polled->look_at > now()) plan_look(*polled, true);
+  if (code != CURLM_OK) return fail_all(*polled, code);
+  if (own.revents != 0) take_events(0);
 }
 
 void Loop::take_events(int timeout) {
@@ -180,19 +189,6 @@ void Loop::take_events(int timeout) {
     }
   }
   if (!events.empty()) read_clock();
-}
-
-// Waits for libcurl's sockets, and for those in the set and posts, at most until libcurl's
-// next timer. The next turn lets libcurl handle what has happened on its sockets.
-void Loop::wait_with_curl(Shard& shard, int timeout) {
-  int ready = 0;
-  curl_waitfd own{sockets_.descriptor(), CURL_WAIT_POLLIN, 0};
-  const auto code = curl_multi_poll(shard.multi.get(), &own, 1, timeout, &ready);
-  unblocked();
-  read_clock();
-  if (ready == 0 && shard.look_at > now()) plan_look(shard, true);
-  if (code != CURLM_OK) return fail_all(shard, code);
-  if (own.revents != 0) take_events(0);
 }
 
 void Loop::drive(Shard& shard, curl_socket_t socket, int events) {

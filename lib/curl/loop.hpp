@@ -115,7 +115,6 @@ class Loop final : public RunQueue, public Transport {
   void drive_shards();
   void wait_for_events();
   void take_events(int timeout);
-  void wait_with_curl(Shard& shard, int timeout);
   // When there is something to do, if nothing happens on a socket and nothing is posted.
   [[nodiscard]] Time next_work() const;
   // Has libcurl handle the events of the socket, or do what is due. It may run for as long as a

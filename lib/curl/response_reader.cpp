@@ -139,10 +139,6 @@ bool ResponseReader::folded_line(std::string_view line) {
   return true;
 }
 
-std::string ResponseReader::too_many_headers_text() {
-  return "the response has more than " + std::to_string(kMaxHeaders) + " headers";
-}
-
 bool ResponseReader::refuse(CURLcode code, std::string text) {
   return abort_.set_error(CURLE_WEIRD_SERVER_REPLY, failure_of(code, std::move(text)));
 }

@@ -38,7 +38,7 @@ class ResponseReader {
     } else if (line.starts_with(' ') || line.starts_with('\t')) {
       return folded_line(line);
     } else if (response.headers.size() == kMaxHeaders) {
-      return refuse(CURLE_FILESIZE_EXCEEDED, too_many_headers_text());
+      return refuse(CURLE_FILESIZE_EXCEEDED, kTooManyHeaders);
     } else {
       // Lines that libcurl accepts but RFC 9110 forbids are left out.
       last_line_ = response.headers.try_add_line(line) ? LastLine::Kept : LastLine::LeftOut;
@@ -74,7 +74,7 @@ class ResponseReader {
   [[nodiscard]] bool cut_short() const;
   // The response, when it is complete.
   Outcome take();
-  static std::string too_many_headers_text();
+  static constexpr char kTooManyHeaders[] = "the response has more than 5000 headers";
 
   Response response;        // as far as it has come: the last block, and the body
   bool in_headers = false;  // between a status line and the empty line after it
@@ -90,7 +90,8 @@ class ResponseReader {
  private:
   struct Gunzip;
   enum class LastLine : std::uint8_t { Status, Kept, LeftOut };
-  static constexpr std::size_t kMaxHeaders = 5000;  // libcurl 8 takes no more, either
+  // As in kTooManyHeaders. libcurl 8 takes no more, either.
+  static constexpr std::size_t kMaxHeaders = 5000;
   void begin_block(std::string_view status_line);
   bool folded_line(std::string_view line);
   bool refuse(CURLcode code, std::string text);

@@ -313,7 +313,7 @@ Error Transfer::curl_failure() {
              (code_ == CURLE_WEIRD_SERVER_REPLY && text == "Header without colon")) {
     error.message = "a header line of the response is not NAME: VALUE";
   } else if (code_ == kCurlTooLarge && text.starts_with("Too many response headers")) {
-    error.message = ResponseReader::too_many_headers_text();
+    error.message = ResponseReader::kTooManyHeaders;
   } else if (line_too_long()) {
     error.code = Errc::TooLarge;
     error.message = "a header line of the response is longer than libcurl's limit of 100 KiB";

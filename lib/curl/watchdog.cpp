@@ -85,7 +85,13 @@ void close(int fd, Heartbeat::Watched& watched) {
 class Watchdog {
  public:
   static Watchdog& instance() {
-    static auto* const watchdog = make_first();  // the thread may outlive static objects
+    // The thread may outlive static objects. A forked child lacks it, and it may have held the lock
+    // or waited at the moment of the fork. So the child gets a new watchdog in place of the old
+    // one.
+    static auto* const watchdog = [] {
+      if (::pthread_atfork(nullptr, nullptr, [] { make(); }) != 0) throw std::bad_alloc();
+      return make();
+    }();
     return *watchdog;
   }
 
@@ -115,13 +121,6 @@ class Watchdog {
   static Watchdog* make() {
     alignas(Watchdog) static std::array<std::byte, sizeof(Watchdog)> place;
     return new (place.data()) Watchdog;
-  }
-
-  // A forked child lacks the thread, which may have held the lock or waited at the moment of the
-  // fork. So the child gets a new watchdog in place of the old one.
-  static Watchdog* make_first() {
-    if (::pthread_atfork(nullptr, nullptr, [] { make(); }) != 0) throw std::bad_alloc();
-    return make();
   }
 
   void run() {
