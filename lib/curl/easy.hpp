@@ -139,7 +139,6 @@ class Easy {
   void set_other(const CurlOption& option);  // which was checked
   void configure_tls();
   void configure_proxy();
-  void configure_connections();
   void set_http_version(const SendPlan& plan, bool tls, bool tells_tls);
   void set_certificate(bool wanted);
   void set_cookies(const Request& request, const Url& url);

@@ -78,9 +78,6 @@ Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Reso
   }
 }
 
-Time Loop::now() const { return now_.load(std::memory_order_relaxed); }
-WallTime Loop::wall_now() const { return std::chrono::system_clock::now(); }
-
 void Loop::run_until(const std::atomic<bool>& done) {
   const Driving driving(*this);
   read_clock();
@@ -99,13 +96,13 @@ void Loop::run_turn() {
 }
 
 void Loop::work() {
-  decode_budget_ = kDecodedPerTurn;
+  decode_budget = kDecodedPerTurn;
   turn();
   drive_shards();
   // One after the other, so that none waits for the end of another.
-  for (auto left = decoding_.size(); left > 0 && decode_budget_ > 0; --left) {
-    auto* transfer = decoding_.front();
-    std::rotate(decoding_.begin(), decoding_.begin() + 1, decoding_.end());
+  for (auto left = decoding.size(); left > 0 && decode_budget > 0; --left) {
+    auto* transfer = decoding.front();
+    std::rotate(decoding.begin(), decoding.begin() + 1, decoding.end());
     transfer->decode_rest();
   }
 }
@@ -145,7 +142,7 @@ void Loop::plan_look(Shard& shard, bool by_time) {
 
 Time Loop::next_work() const {
   if (has_ready()) return now();
-  if (!std::ranges::all_of(decoding_, &Transfer::waits_for_sink)) return now();
+  if (!std::ranges::all_of(decoding, &Transfer::waits_for_sink)) return now();
   auto next = timers().next();
   for (const auto& shard : shards_)
     next = std::min({next, shard->deadline, shard->look_at, shard->run_at});
@@ -200,7 +197,9 @@ void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
   if (heartbeat_ && heartbeat_->leave()) read_clock();  // it may have begun inside libcurl
   reap(shard, code);
   const bool received = std::exchange(progressed_, false) || socket != CURL_SOCKET_TIMEOUT;
-  if (received && watches()) shard.run_soon(now());
+  if (received && watches() && !shard.active.empty()) {
+    shard.run_at = std::min(shard.run_at, now() + Shard::kWaited);
+  }
 }
 
 std::shared_ptr<Heartbeat::Watched> Loop::watch_connection(int local_port) {

@@ -44,8 +44,8 @@ class Loop final : public RunQueue, public Transport {
   enum class Load { OneCall, Many };
   Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver,
        Load load);
-  [[nodiscard]] Time now() const override;
-  [[nodiscard]] WallTime wall_now() const override;
+  [[nodiscard]] Time now() const override { return now_.load(std::memory_order_relaxed); }
+  [[nodiscard]] WallTime wall_now() const override { return std::chrono::system_clock::now(); }
   void run_until(const std::atomic<bool>& done) override;
   void read_clock() override {
     now_.store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
@@ -78,10 +78,9 @@ class Loop final : public RunQueue, public Transport {
 
   // How many bytes of bodies may still be decoded in this turn of the loop: without a limit, a
   // small body that becomes huge would keep all other calls waiting, and also its own deadline.
-  std::size_t& decode_budget() { return decode_budget_; }
-  // Has the transfer decode its rest in the next turns.
-  void decode_later(Transfer& transfer) { decoding_.push_back(&transfer); }
-  void stop_decoding(Transfer& transfer) { std::erase(decoding_, &transfer); }
+  std::size_t decode_budget = 0;
+  // The transfers that decode their rest in the next turns. The one whose turn is next comes first.
+  std::vector<Transfer*> decoding;
 
   // About the connection with this local port. For libcurl's callbacks.
   // It may speak HTTP/2: has the watchdog look after it. nullptr where it cannot.
@@ -137,8 +136,6 @@ class Loop final : public RunQueue, public Transport {
   bool proxied_;
   bool looks_up_;            // we connect to the host of the URL
   std::atomic<Time> now_{};  // other threads may read it
-  std::size_t decode_budget_ = 0;
-  std::vector<Transfer*> decoding_;  // the one whose turn is next comes first
   SocketSet sockets_;
   std::unique_ptr<Heartbeat> heartbeat_;  // once a connection may speak HTTP/2
   bool progressed_ = false;  // while one may: libcurl has called us since it was last called

@@ -77,7 +77,6 @@ Result<void> Loop::check_ip_version(const Url& url) const {
 }
 
 void Loop::renew_addresses(const Url& url) {
-  if (!looks_up_) return;
   edit_origin(url).addresses_until = Time();
   resolver_->renew(std::string(url.host()), now());
 }

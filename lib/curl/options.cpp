@@ -139,13 +139,6 @@ void check_resolve(const std::string& entry) {
   if (!good) refuse("resolve", "expected HOST:PORT:ADDRESS[,ADDRESS]");
 }
 
-// Debian builds libcurl with a directory of hashed certificates, which switches its cache of the
-// certificate store off. The bundle file holds the same certificates.
-bool has_readable_bundle() {
-  const auto* about = curl_version_info(CURLVERSION_NOW);
-  return about->cainfo != nullptr && ::access(about->cainfo, R_OK) == 0;
-}
-
 // libcurl's callbacks, with the Easy as their last argument.
 
 int on_prereq(void* easy, char* /*remote*/, char* /*local*/, int /*port*/, int local_port) {
@@ -262,7 +255,13 @@ Easy::Easy(const TransportOptions& options, bool proxied)
     set(option, this);
   }
   configure_tls();
-  configure_connections();
+  set_text(CURLOPT_UNIX_SOCKET_PATH, options_.unix_socket);
+  set_text(CURLOPT_INTERFACE, options_.local_interface);
+  static_assert(static_cast<long>(IpVersion::V4) == CURL_IPRESOLVE_V4 &&
+                static_cast<long>(IpVersion::V6) == CURL_IPRESOLVE_V6);
+  set(CURLOPT_IPRESOLVE, static_cast<long>(options_.ip_version));
+  for (const auto& entry : options_.connect_to) connect_to_.add(entry.c_str());
+  set(CURLOPT_CONNECT_TO, connect_to_.chained());
   // Without a proxy variable libcurl would still look for one at each exchange.
   if (proxied) {
     configure_proxy();
@@ -282,7 +281,12 @@ void Easy::configure_tls() {
   set(CURLOPT_SSL_VERIFYHOST, options_.verify_tls ? 2L : 0L);
   set_text(CURLOPT_CAINFO, options_.ca_file);
   set_text(CURLOPT_CAPATH, options_.ca_path);
-  if (options_.ca_path.empty() && (!options_.ca_file.empty() || has_readable_bundle())) {
+  // Debian builds libcurl with a directory of hashed certificates, which switches its cache of the
+  // certificate store off. The bundle file holds the same certificates.
+  const char* const bundle = curl_version_info(CURLVERSION_NOW)->cainfo;
+  const bool has_file =
+      !options_.ca_file.empty() || (bundle != nullptr && ::access(bundle, R_OK) == 0);
+  if (options_.ca_path.empty() && has_file) {
     set_if_known(CURLOPT_CAPATH, nullptr);
     set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
   }
@@ -307,17 +311,6 @@ void Easy::configure_proxy() {
   if (!proxy.credentials) return;
   set_credentials(*proxy.credentials, CURLOPT_PROXYAUTH, CURLOPT_PROXYUSERNAME,
                   CURLOPT_PROXYPASSWORD);
-}
-
-// Where connections go.
-void Easy::configure_connections() {
-  set_text(CURLOPT_UNIX_SOCKET_PATH, options_.unix_socket);
-  set_text(CURLOPT_INTERFACE, options_.local_interface);
-  static_assert(static_cast<long>(IpVersion::V4) == CURL_IPRESOLVE_V4 &&
-                static_cast<long>(IpVersion::V6) == CURL_IPRESOLVE_V6);
-  set(CURLOPT_IPRESOLVE, static_cast<long>(options_.ip_version));
-  for (const auto& entry : options_.connect_to) connect_to_.add(entry.c_str());
-  set(CURLOPT_CONNECT_TO, connect_to_.chained());
 }
 
 void try_out(const TransportOptions& options) {

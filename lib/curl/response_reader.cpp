@@ -2,8 +2,6 @@
 
 #include "lib/http/text.hpp"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <new>
@@ -72,23 +70,6 @@ std::string length_problem(const Headers& headers) {
   return {};
 }
 
-// Decodes a gzip body as it arrives. libcurl could do it, but takes a gzip body that ends early,
-// inside a correct Content-Length, for complete.
-struct ResponseReader::Gunzip {
-  Gunzip() {
-    constexpr int kGzipOnly = 16 + MAX_WBITS;
-    if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw std::bad_alloc();
-  }
-  ~Gunzip() { inflateEnd(&stream); }
-  Gunzip(const Gunzip&) = delete;
-  Gunzip& operator=(const Gunzip&) = delete;
-
-  z_stream stream{};
-  std::string rest;          // of what was received
-  bool inside = false;       // a gzip member that began has not ended
-  bool more_output = false;  // zlib may hold decoded bytes for which there was no room
-};
-
 ResponseReader::ResponseReader(const Request& request, const TransportOptions& options,
                                Delivery* delivery, RacingSend* racing, AbortReason& abort)
     : request_(request),
@@ -97,8 +78,6 @@ ResponseReader::ResponseReader(const Request& request, const TransportOptions& o
       delivery_(delivery),
       racing_(racing),
       abort_(abort) {}
-
-ResponseReader::~ResponseReader() = default;
 
 void ResponseReader::begin_block(std::string_view line) {
   received = 0;
@@ -202,7 +181,7 @@ bool ResponseReader::begin_body(std::int64_t announced) {
     return refuse(CURLE_BAD_CONTENT_ENCODING,
                   "the response body has another coding than gzip, the only one asked for");
   }
-  if (gzips == 1) gunzip_ = std::make_unique<Gunzip>();
+  if (gzips == 1) gunzip_.emplace();
   if (gunzip_ || to_sink || (delivery_ != nullptr && delivery_->held()) || announced <= 0)
     return true;
   const auto length = static_cast<std::uint64_t>(announced);

@@ -10,6 +10,10 @@
 
 #include <httpretry/curl/transport_options.hpp>
 
+#include <zlib.h>
+
+#include <new>
+
 namespace httpretry {
 
 // Why the headers do not say where the body ends (RFC 9112 §6.3); empty where they do. libcurl
@@ -22,7 +26,6 @@ class ResponseReader {
   // `delivery`: where the body goes, if to a sink; `racing`: if there may be other responses.
   ResponseReader(const Request& request, const TransportOptions& options, Delivery* delivery,
                  RacingSend* racing, AbortReason& abort);
-  ~ResponseReader();
 
   // These are called from libcurl's callbacks. False: the exchange is to be aborted, and the reason
   // is set. They throw what the sink throws, or std::bad_alloc.
@@ -88,7 +91,22 @@ class ResponseReader {
   Headers proxy_headers;
 
  private:
-  struct Gunzip;
+  // Decodes a gzip body as it arrives. libcurl could do it, but takes a gzip body that ends early,
+  // inside a correct Content-Length, for complete.
+  struct Gunzip {
+    Gunzip() {
+      constexpr int kGzipOnly = 16 + MAX_WBITS;
+      if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw std::bad_alloc();
+    }
+    ~Gunzip() { inflateEnd(&stream); }
+    Gunzip(const Gunzip&) = delete;
+    Gunzip& operator=(const Gunzip&) = delete;
+
+    z_stream stream{};
+    std::string rest;          // of what was received
+    bool inside = false;       // a gzip member that began has not ended
+    bool more_output = false;  // zlib may hold decoded bytes for which there was no room
+  };
   enum class LastLine : std::uint8_t { Status, Kept, LeftOut };
   // As in kTooManyHeaders. libcurl 8 takes no more, either.
   static constexpr std::size_t kMaxHeaders = 5000;
@@ -112,7 +130,7 @@ class ResponseReader {
   AbortReason& abort_;
   std::size_t header_bytes_ = 0;
   LastLine last_line_ = LastLine::Status;  // of the block
-  std::unique_ptr<Gunzip> gunzip_;
+  std::optional<Gunzip> gunzip_;
 };
 
 }  // namespace httpretry

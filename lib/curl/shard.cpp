@@ -7,9 +7,6 @@
 namespace httpretry {
 namespace {
 
-// Long enough for what is on its way, and hardly noticed.
-constexpr Duration kWaited = std::chrono::milliseconds(20);
-
 // libcurl has no function to run a transfer, but runs what was paused.
 void run(const Transfer& transfer) {
   curl_easy_pause(transfer.handle(), CURLPAUSE_RECV);
@@ -22,10 +19,6 @@ void Shard::run_connecting() const {
   for (const auto* transfer : active) {
     if (transfer->connecting()) run(*transfer);
   }
-}
-
-void Shard::run_soon(Time now) {
-  if (!active.empty()) run_at = std::min(run_at, now + kWaited);
 }
 
 void Shard::run_waiting(Time now) {

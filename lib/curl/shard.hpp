@@ -26,8 +26,9 @@ struct Shard {
   // libcurl 7.88 may receive the end of an HTTP/2 response while it runs another transfer of the
   // connection, or while it sends the request, and then not run the transfer that it is for. So
   // some time after something was received, it is made to run those that have waited since.
-  void run_soon(Time now);
   void run_waiting(Time now);
+  // Long enough for what is on its way, and hardly noticed.
+  static constexpr Duration kWaited = std::chrono::milliseconds(20);
 
   Loop& loop;
   // Its transfers ask for challenges of the server. libcurl 7.88 keeps in the connection that the

@@ -211,7 +211,7 @@ void Transfer::conclude() {
   set_curl_paused(false);
   body_over_.request_stop();
   loop_.timers().remove(*this);
-  loop_.stop_decoding(*this);
+  std::erase(loop_.decoding, this);
   if (std::exchange(doubtful_, false)) std::erase(shard->doubtful, this);
   resume_awaiter();
 }
@@ -295,9 +295,9 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
   }
   const bool taken = abort_.guard(CURLE_WRITE_ERROR, kSink, [&] {
     if (!reader_.body_begun && !reader_.begin_body(announced_length())) return false;
-    if (!reader_.body_bytes(bytes, loop_.decode_budget())) return false;
+    if (!reader_.body_bytes(bytes, loop_.decode_budget)) return false;
     // libcurl must not be asked to keep the bytes: it would give us all of them again.
-    if (reader_.has_rest()) loop_.decode_later(*this);
+    if (reader_.has_rest()) loop_.decoding.push_back(this);
     if (reader_.response.http_version == "2" && complete() && plan_.body_size >= 0 &&
         std::cmp_greater_equal(sent_bytes(), plan_.body_size)) {
       stream_may_end_ = true;
@@ -317,14 +317,14 @@ void Transfer::decode_rest() noexcept {
   if (reader_.paused) return;
   last_byte_ = loop_.now();
   abort_.guard(CURLE_WRITE_ERROR, kSink,
-               [this] { return reader_.decode_rest(loop_.decode_budget()); });
+               [this] { return reader_.decode_rest(loop_.decode_budget); });
   if (!abort_.none()) return end(abort_.why());
   if (reader_.paused) {
     set_timer();
     resume_awaiter();
   }
   if (reader_.has_rest()) return;
-  loop_.stop_decoding(*this);
+  std::erase(loop_.decoding, this);
   if (curl_done_) return conclude_if_done();
   if (!reader_.paused) resume_curl();
 }
