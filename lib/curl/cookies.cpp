@@ -69,20 +69,19 @@ std::string problem(std::string_view line) {
   return {};
 }
 
-Error cannot_load(const std::string& path, const std::string& why) {
-  return Error(Errc::InvalidRequest, "cannot read cookie file " + path + ": " + why);
-}
-
 }  // namespace
 
 Result<void> CookieJar::load(const std::string& path) {
-  if (const auto why = cannot_read(path); !why.empty()) return cannot_load(path, why);
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
+  auto why = cannot_read(path);
   std::ostringstream text;
-  if (file.is_open() && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  if (!file.is_open() || file.bad() || text.bad()) {
-    return cannot_load(path, std::generic_category().message(errno));
+  if (why.empty()) {
+    errno = 0;
+    std::ifstream file(path, std::ios::binary);
+    if (file.is_open() && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+    if (!file.is_open() || file.bad() || text.bad()) why = std::generic_category().message(errno);
+  }
+  if (!why.empty()) {
+    return Error(Errc::InvalidRequest, "cannot read cookie file " + path + ": " + why);
   }
   return add(text.str(), path);
 }

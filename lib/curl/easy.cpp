@@ -1,7 +1,6 @@
 #include "easy.hpp"
 
 #include "transfer.hpp"
-#include "url_parts.hpp"
 
 #include "lib/flow/call_state.hpp"
 #include "lib/http/regular_file.hpp"
@@ -210,12 +209,12 @@ void Easy::set_http_version(const SendPlan& plan, bool tls, bool tells_tls) {
   static const bool reusable = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000;
   static const bool has_http2 =
       (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) != 0;
-  closes_connection_ = false;
+  closes_connection = false;
   long version = wanted == HttpVersion::Any && tls && has_http2 ? CURL_HTTP_VERSION_2TLS
                                                                 : CURL_HTTP_VERSION_1_1;
   if (wanted == HttpVersion::Http2PriorKnowledge) {
     version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
-    closes_connection_ = plan.negotiates || (!reusable && !tls);
+    closes_connection = plan.negotiates || (!reusable && !tls);
   }
   set(CURLOPT_HTTP_VERSION, version);
   // What libcurl says costs 7 000 instructions an exchange. Before it sends, only the TLS is of
@@ -223,8 +222,8 @@ void Easy::set_http_version(const SendPlan& plan, bool tls, bool tells_tls) {
   set(CURLOPT_VERBOSE, tells_tls ? 1L : 0L);
   // Without TLS, libcurl would have the requests to a server wait until the first one is answered.
   set(CURLOPT_PIPEWAIT, tls ? 1L : 0L);
-  set(CURLOPT_FORBID_REUSE, closes_connection_ ? 1L : 0L);
-  set(CURLOPT_FRESH_CONNECT, plan.fresh_connection || closes_connection_ ? 1L : 0L);
+  set(CURLOPT_FORBID_REUSE, closes_connection ? 1L : 0L);
+  set(CURLOPT_FRESH_CONNECT, plan.fresh_connection || closes_connection ? 1L : 0L);
 }
 
 void Easy::set_certificate(bool wanted) {

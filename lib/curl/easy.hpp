@@ -95,12 +95,6 @@ class Easy {
   // Sets what the request needs. `request` must stay as it is until the exchange has ended.
   void prepare(const Request& request, const Url& url, const SendPlan& plan);
 
-  // In a callback of libcurl: has it say from here on what happens to the connection. Not where it
-  // closes each connection, which is no sign of anything.
-  void listen() {
-    if (!closes_connection_) set(CURLOPT_VERBOSE, 1L);
-  }
-
   // The cookies that the exchange brought, for the jar they were taken from.
   void return_cookies();
 
@@ -112,7 +106,8 @@ class Easy {
     if (code != CURLE_OK) refused(option, code);
   }
 
-  Transfer* transfer = nullptr;  // whose exchange it is: libcurl's callbacks go there
+  Transfer* transfer = nullptr;    // whose exchange it is: libcurl's callbacks go there
+  bool closes_connection = false;  // after the exchange
   bool expects = false;  // the request asks with "Expect: 100-continue" before its body is sent
   // How much of a body went into memory: the next one on this handle is likely as large.
   std::uint64_t expected_body = 0;
@@ -159,7 +154,6 @@ class Easy {
   std::optional<Url> url_;
   detail::CurlUrl plain_url_;  // the same, where it is plain
   std::string method_;
-  bool closes_connection_ = false;
   bool sends_body_ = false;
   bool sends_length_0_ = false;
   std::vector<std::string> cookies_before_;

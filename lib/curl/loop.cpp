@@ -38,8 +38,8 @@ constexpr Duration kSoon = std::chrono::milliseconds(5);
 // could take the last descriptors, and none would be left for other hosts.
 long most_connections() {
   constexpr rlim_t kForOthers = 32;
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return kConnectionsPerShard;
+  rlimit files{RLIM_INFINITY, RLIM_INFINITY};
+  ::getrlimit(RLIMIT_NOFILE, &files);
   const auto most = std::max(files.rlim_cur, kForOthers + 1) - kForOthers;
   return static_cast<long>(std::min(most, static_cast<rlim_t>(kConnectionsPerShard)));
 }
@@ -130,7 +130,7 @@ void Loop::drive_shards() {
 // that for the next address only when it is called again, and sets no timer for it. `by_time`: it
 // was called for a timer, and may have closed a socket without telling us.
 void Loop::plan_look(Shard& shard, bool by_time) {
-  const bool lost = std::exchange(sockets_.lost, false);
+  const bool lost = std::exchange(sockets.lost, false);
   if (shard.connecting == 0) {
     shard.look_at = kNever;
   } else if (lost) {
@@ -165,7 +165,7 @@ void Loop::wait_for_events() {
   // Waits for libcurl's sockets, and for those in the set and posts, at most until libcurl's next
   // timer. The next turn lets libcurl handle what has happened on its sockets.
   int ready = 0;
-  curl_waitfd own{sockets_.descriptor(), CURL_WAIT_POLLIN, 0};
+  curl_waitfd own{sockets.descriptor(), CURL_WAIT_POLLIN, 0};
   const auto code = curl_multi_poll(polled->multi.get(), &own, 1, timeout, &ready);
   unblocked();
   read_clock();
@@ -175,12 +175,12 @@ void Loop::wait_for_events() {
 }
 
 void Loop::take_events(int timeout) {
-  const auto events = sockets_.wait(timeout);
+  const auto events = sockets.wait(timeout);
   unblocked();
   read_clock();
   for (const auto& event : events) {
     const int fd = Poller::descriptor_of(event);
-    if (auto* shard = sockets_.owner_of(fd)) {
+    if (auto* shard = sockets.owner_of(fd)) {
       drive(*shard, fd, Poller::what_of(event));
       plan_look(*shard, false);
     }
@@ -203,7 +203,7 @@ void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
 }
 
 std::shared_ptr<Heartbeat::Watched> Loop::watch_connection(int local_port) {
-  const int fd = sockets_.find(local_port);
+  const int fd = sockets.find(local_port);
   if (fd < 0) return nullptr;
   try {
     if (!heartbeat_) heartbeat_ = std::make_unique<Heartbeat>();
@@ -214,7 +214,7 @@ std::shared_ptr<Heartbeat::Watched> Loop::watch_connection(int local_port) {
 }
 
 void Loop::found_http1(int local_port) {
-  const int fd = sockets_.set_http1(local_port);
+  const int fd = sockets.set_http1(local_port);
   if (fd >= 0 && heartbeat_) heartbeat_->forget(fd);
 }
 
@@ -341,7 +341,7 @@ void Loop::remove(Transfer& transfer) {
 // would otherwise wait for ever.
 int Loop::on_socket(CURL* /*easy*/, curl_socket_t fd, int what, void* user, void* /*assigned*/) {
   auto& shard = *static_cast<Shard*>(user);
-  return shard.loop.sockets_.want(fd, shard, what) ? 0 : -1;
+  return shard.loop.sockets.want(fd, shard, what) ? 0 : -1;
 }
 
 int Loop::on_timer(CURLM* /*multi*/, long timeout, void* user) {
@@ -357,7 +357,7 @@ curl_socket_t Loop::on_open(void* easy, curlsocktype /*purpose*/, curl_sockaddr*
 int Loop::on_close(void* self, curl_socket_t fd) {
   auto& loop = *static_cast<Loop*>(self);
   if (loop.heartbeat_) loop.heartbeat_->forget(fd);
-  return loop.sockets_.close(fd);
+  return loop.sockets.close(fd);
 }
 
 }  // namespace httpretry

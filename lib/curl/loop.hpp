@@ -55,7 +55,7 @@ class Loop final : public RunQueue, public Transport {
   // and at `next_turn`, which each turn changes. `run_turn` does not wait.
   void run_turn();
   // -1 without Poller::kHasDescriptor.
-  [[nodiscard]] int descriptor() const { return sockets_.descriptor(); }
+  [[nodiscard]] int descriptor() const { return sockets.descriptor(); }
   [[nodiscard]] Time next_turn() const { return has_posted() ? now() : next_work(); }
 
   Task<Outcome> send(Request request, Call& call) override;
@@ -74,7 +74,7 @@ class Loop final : public RunQueue, public Transport {
   std::unique_ptr<Easy> take_easy();
   void give_back(std::unique_ptr<Easy> easy, bool reusable);
 
-  SocketSet& sockets() { return sockets_; }
+  SocketSet sockets;
 
   // How many bytes of bodies may still be decoded in this turn of the loop: without a limit, a
   // small body that becomes huge would keep all other calls waiting, and also its own deadline.
@@ -109,7 +109,7 @@ class Loop final : public RunQueue, public Transport {
   // Waits for more of the body of the request, which has paused.
   Task<> await_body(Transfer& transfer, const Call& call);
 
-  void wake() noexcept override { sockets_.wake(); }
+  void wake() noexcept override { sockets.wake(); }
   void work();
   void drive_shards();
   void wait_for_events();
@@ -134,9 +134,8 @@ class Loop final : public RunQueue, public Transport {
   std::shared_ptr<Resolver> resolver_;
   Load load_;
   bool proxied_;
-  bool looks_up_;            // we connect to the host of the URL
-  std::atomic<Time> now_{};  // other threads may read it
-  SocketSet sockets_;
+  bool looks_up_;                         // we connect to the host of the URL
+  std::atomic<Time> now_{};               // other threads may read it
   std::unique_ptr<Heartbeat> heartbeat_;  // once a connection may speak HTTP/2
   bool progressed_ = false;  // while one may: libcurl has called us since it was last called
   std::unordered_map<std::string, OriginInfo, TextHash, std::equal_to<>> origins_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 
 namespace httpretry {
 namespace {
@@ -203,10 +202,6 @@ bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   return good;
 }
 
-bool ResponseReader::has_rest() const {
-  return gunzip_ && (gunzip_->stream.avail_in > 0 || gunzip_->more_output);
-}
-
 bool ResponseReader::decode_rest(std::size_t& budget) {
   auto& stream = gunzip_->stream;
   std::array<char, 16384> decoded;
@@ -261,8 +256,6 @@ bool ResponseReader::release_to_sink() {
 bool ResponseReader::sink_failed(Error error) {
   return abort_.set_error(CURLE_WRITE_ERROR, std::move(error));
 }
-
-bool ResponseReader::cut_short() const { return gunzip_ && gunzip_->inside; }
 
 Outcome ResponseReader::take() {
   if (gunzip_) {  // the body is no longer what these describe

@@ -48,13 +48,6 @@ class ResponseReader {
     }
     return true;
   }
-  // The request is about to be sent.
-  void await_response() {
-    awaits_block = true;
-    response.status = 0;
-  }
-  // Not even a 1xx has come since then.
-  [[nodiscard]] bool nothing_came() const { return awaits_block && response.status == 0; }
   // The block is a proxy's response to CONNECT.
   bool keep_proxy_block();
   // Whether the block can be trusted: its status, which is what libcurl took it for, and where the
@@ -68,13 +61,15 @@ class ResponseReader {
   // lowered. What is left over is kept.
   bool body_bytes(std::string_view bytes, std::size_t& budget);
   bool decode_rest(std::size_t& budget);
-  [[nodiscard]] bool has_rest() const;
+  [[nodiscard]] bool has_rest() const {
+    return gunzip_ && (gunzip_->stream.avail_in > 0 || gunzip_->more_output);
+  }
   bool sink_failed(Error error);
 
   // Whether a response of this kind can have a body (RFC 9112 §6.3).
   [[nodiscard]] bool has_body() const;
   // The gzip body has ended before its end.
-  [[nodiscard]] bool cut_short() const;
+  [[nodiscard]] bool cut_short() const { return gunzip_ && gunzip_->inside; }
   // The response, when it is complete.
   Outcome take();
   static constexpr char kTooManyHeaders[] = "the response has more than 5000 headers";

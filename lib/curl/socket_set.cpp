@@ -39,8 +39,8 @@ bool is_ended(int fd) {
 // connection that has one also needs files, for a moment (certificates, /etc/hosts), and without
 // them it would fail for another reason, which may be permanent.
 bool is_spare(int fd) {
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return false;
+  rlimit files{RLIM_INFINITY, RLIM_INFINITY};
+  ::getrlimit(RLIMIT_NOFILE, &files);
   constexpr rlim_t kSpare = 8;
   return static_cast<rlim_t>(fd) + std::min(kSpare, files.rlim_cur / 16) >= files.rlim_cur;
 }

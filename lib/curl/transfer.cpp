@@ -99,12 +99,6 @@ Result<void> Transfer::prepare(const std::string* addresses, bool fresh) {
                std::string("libcurl refused the transfer: ") + curl_multi_strerror(refusal));
 }
 
-// While the sink is drained nobody awaits the transfer: the coroutine sees afterwards that it
-// ended.
-void Transfer::resume_awaiter() {
-  if (awaiter_) queue_.ready(std::exchange(awaiter_, nullptr));
-}
-
 void Transfer::go_on(Result<BodyWriter::Wish> drained) {
   reader_.paused = false;
   if (!drained) {
@@ -202,10 +196,6 @@ void Transfer::finished(CURLcode code) {
   conclude_if_done();
 }
 
-void Transfer::conclude_if_done() {
-  if (!reader_.has_rest() && !doubtful_) conclude();
-}
-
 void Transfer::conclude() {
   running_ = false;
   set_curl_paused(false);
@@ -231,15 +221,17 @@ bool Transfer::about_to_send(int local_port) noexcept {
     if (reader_.response.status == 417 && sends_.answered) return false;  // it is the response
     return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);
   }
-  reader_.await_response();
+  reader_.awaits_block = true;
+  reader_.response.status = 0;
   if (sends_.sends > 1) return true;
   --shard->connecting;
   // A connection that has shown that it speaks HTTP/1 need not be watched: that saves 8 000
   // instructions.
   if (!plan_.may_multiplex) return true;
-  if (sends_.reused && loop_.sockets().is_http1(local_port)) return true;
+  if (sends_.reused && loop_.sockets.is_http1(local_port)) return true;
   return abort_.guard(CURLE_OUT_OF_MEMORY, "watching the connection", [this] {
-    easy_->listen();
+    // libcurl says from here on what happens to the connection. That it closes each one is no sign.
+    if (!easy_->closes_connection) easy_->set(CURLOPT_VERBOSE, 1L);
     connection_ = loop_.watch_connection(sends_.local_port);
     return true;
   });

@@ -128,9 +128,15 @@ class Transfer final : public CancelableWait {
   void unpause();
   void set_curl_paused(bool paused);
   void end(Abort why);
-  void conclude_if_done();
+  void conclude_if_done() {
+    if (!reader_.has_rest() && !doubtful_) conclude();
+  }
   void conclude();
-  void resume_awaiter();
+  // While the sink is drained nobody awaits the transfer: the coroutine sees afterwards that it
+  // ended.
+  void resume_awaiter() {
+    if (awaiter_) queue_.ready(std::exchange(awaiter_, nullptr));
+  }
 
   Outcome ended();
   void check_end();
@@ -141,7 +147,10 @@ class Transfer final : public CancelableWait {
   bool explain_socket(Error& error) const;
   void find_shortage(Error& error) const;
   [[nodiscard]] bool line_too_long() const;
-  [[nodiscard]] bool broke_off() const;
+  // Where an HTTP/2 connection breaks because of a frame, libcurl 7.88 ends its streams as if they
+  // were complete; only a length shows that they are not. Without one the sign is that libcurl has
+  // closed the connection, though the server did not announce it.
+  [[nodiscard]] bool broke_off() const { return broken_ && may_be_cut_short(); }
   [[nodiscard]] Exchange exchange() const;
 
   Loop& loop_;

@@ -7,7 +7,7 @@
 
 namespace httpretry {
 curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
-  const int fd = loop_.sockets().open(address);
+  const int fd = loop_.sockets.open(address);
   socket_error_ = fd < 0 ? -fd : 0;
   socket_address_ = {};
   if (address.addrlen <= sizeof socket_address_) {
@@ -24,9 +24,9 @@ bool Transfer::has_unread(int local_port) noexcept {
   static const bool looks_seldom = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081600;
   try {
     const bool http1 = !plan_.may_multiplex || loop_.origin(url_).speaks_http1 ||
-                       loop_.sockets().is_http1(local_port);
-    return http1 ? loop_.sockets().has_unread(local_port)
-                 : looks_seldom && loop_.sockets().has_ended(local_port);
+                       loop_.sockets.is_http1(local_port);
+    return http1 ? loop_.sockets.has_unread(local_port)
+                 : looks_seldom && loop_.sockets.has_ended(local_port);
   } catch (const std::bad_alloc&) {
     return true;
   }

@@ -168,7 +168,8 @@ void Transfer::judge_failure() {
   const auto kind = failure_of(code_).code;
   if (sends_.sends == 1 && !sends_.answered && (refused_ || stream_ > last_stream_)) {
     abort_.set(Abort::StreamRefused);  // the server has said that it did not process the request
-  } else if (lost && sends_.reused && reader_.nothing_came()) {
+  } else if (lost && sends_.reused && reader_.awaits_block && reader_.response.status == 0) {
+    // Not even a 1xx has come since it was sent.
     abort_.set(Abort::ConnectionDied);
   } else if ((kind == Errc::Receive || kind == Errc::Send) && complete()) {
     // RFC 9113 §8.1: a server may respond before it has read the request, and reset the stream
@@ -177,11 +178,6 @@ void Transfer::judge_failure() {
     plan_.private_handle = true;
   }
 }
-
-// Where an HTTP/2 connection breaks because of a frame, libcurl 7.88 ends its streams as if they
-// were complete; only a length shows that they are not. Without one the sign is that libcurl has
-// closed the connection, though the server did not announce it.
-bool Transfer::broke_off() const { return broken_ && may_be_cut_short(); }
 
 bool Transfer::may_be_cut_short() const {
   return reader_.response.http_version == "2" && reader_.has_body() &&
@@ -282,7 +278,7 @@ void Transfer::find_shortage(Error& error) const {
 // use that for too many headers as well, and then say so.
 bool Transfer::line_too_long() const {
   const bool in_block = reader_.in_headers || reader_.awaits_block;
-  const bool too_long = (code_ == CURLE_OUT_OF_MEMORY && loop_.sockets().close_error != ENOMEM) ||
+  const bool too_long = (code_ == CURLE_OUT_OF_MEMORY && loop_.sockets.close_error != ENOMEM) ||
                         (code_ == kCurlTooLarge && easy_->error_text[0] == '\0');
   return too_long && sends_.sends > 0 && in_block;
 }
