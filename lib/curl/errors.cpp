@@ -87,13 +87,13 @@ static_assert(kRows.size() + 1 == static_cast<std::size_t>(Abort::NoMemory));
 }  // namespace
 
 Error failure_of(CURLcode code, std::string message) {
-  auto error = permanent_error(Errc::Internal, std::move(message), code);
-  for (const auto& meaning : kMeanings) {
-    if (std::ranges::find(meaning.codes, code) == meaning.codes.end()) continue;
-    error.code = meaning.code;
-    error.permanent = meaning.permanent;
-  }
-  if (code == kCurlTooLarge) error.curl_code = CURLE_FILESIZE_EXCEEDED;
+  const auto* const meaning = std::ranges::find_if(kMeanings, [code](const Meaning& some) {
+    return std::ranges::find(some.codes, code) != some.codes.end();
+  });
+  const bool known = meaning != kMeanings.end();
+  Error error(known ? meaning->code : Errc::Internal, std::move(message));
+  error.permanent = !known || meaning->permanent;
+  error.curl_code = code == kCurlTooLarge ? CURLE_FILESIZE_EXCEEDED : code;
   return error;
 }
 
