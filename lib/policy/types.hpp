@@ -256,8 +256,11 @@ class Optional final : public TypeOf<std::optional<typename Inner::Field>> {
  protected:
   bool parse(const JsonNode& json, std::optional<Value>& value, Problems& problems) const override {
     value.reset();
-    const auto none = !none_.empty() && json.is(JsonNode::Type::String) && json.text == none_;
-    return none || inner_.read(json, &value.emplace(), problems);
+    if (!none_.empty() && json.is(JsonNode::Type::String) && json.text == none_) return true;
+    Value inner{};
+    if (!inner_.read(json, &inner, problems)) return false;
+    value = std::move(inner);
+    return true;
   }
   [[nodiscard]] OrderedJson print(const std::optional<Value>& value) const override {
     if (value) return inner_.write(&*value);
