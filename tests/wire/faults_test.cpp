@@ -405,7 +405,10 @@ TEST_CASE("gzip is decoded where it was asked for, whole or not at all") {
   CHECK(server.seen()[1].headers.get("Accept-Encoding") == "gzip");
 
   request.edit_options().max_body = 50'000;  // of what it becomes, not of what is sent
-  CHECK(Client::bare().send(request).error().code == Errc::TooLarge);
+  const auto error = Client::bare().send(request).error();
+  CHECK(error.code == Errc::TooLarge);
+  CHECK(error.curl_code == 63);
+  CHECK(error.message.ends_with("the response body is larger than 50000 bytes"));
 }
 
 TEST_CASE("a gzip body that is none is an error that a retry cannot mend") {
@@ -414,6 +417,8 @@ TEST_CASE("a gzip body that is none is an error that a retry cannot mend") {
   request.edit_options().compressed = true;
   const auto outcome = Client({retry(hasty())}).send(request);
   CHECK(outcome.error().code == Errc::Protocol);
+  CHECK(outcome.error().curl_code == 61);
+  CHECK(outcome.error().message.ends_with("the gzip body of the response is corrupt"));
   CHECK(server.requests() == 1);
 }
 
