@@ -36,10 +36,9 @@ Error cannot_open(const std::string& path, int cause) {
   return error;
 }
 
-Error no_name() { return write_error(Errc::InvalidRequest, "the file to write to has no name"); }
-
 // The target of a link, whether it exists or not.
 Result<std::string> behind_links(const std::string& link) {
+  if (link.empty()) return write_error(Errc::InvalidRequest, "the file to write to has no name");
   std::error_code failed;
   auto path = link;
   // Linux follows 40 links at most.
@@ -101,7 +100,6 @@ bool NewFile::set_mode(mode_t mode) const {
 }
 
 Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
-  if (target.empty()) return no_name();
   const auto found = behind_links(target);
   if (!found) return found.error();
   const auto& there = *found;
@@ -129,7 +127,6 @@ Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
 }
 
 Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
-  if (target.empty()) return no_name();
   const auto there = behind_links(target);
   if (!there) return there.error();
   struct ::stat about {};

@@ -122,8 +122,10 @@ class HTTPRETRY_API Problems {
     add(position, std::move(pointer), std::move(message), true);
   }
 
-  // A problem at a value, without a message.
-  [[nodiscard]] Problem place_of(const JsonNode& at) const;
+  // Returns a problem at a value, without a message.
+  [[nodiscard]] Problem place_of(const JsonNode& at) const {
+    return place_of(at.position, pointer_to(at));
+  }
 
   // did_you_mean, if the message will be kept: the search takes time.
   [[nodiscard]] std::string suggestion(std::string_view word,
@@ -147,6 +149,7 @@ class HTTPRETRY_API Problems {
     error(position, pointer(at), std::move(message));
   }
   void add(Position position, std::string pointer, std::string message, bool warning);
+  [[nodiscard]] Problem place_of(Position position, std::string pointer) const;
 
   std::string file_;
   std::vector<Problem> problems_;

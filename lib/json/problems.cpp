@@ -66,26 +66,20 @@ std::string to_string(const Problem& problem) {
   return line + problem.message;
 }
 
-Problem Problems::place_of(const JsonNode& at) const {
+Problem Problems::place_of(Position position, std::string pointer) const {
   Problem problem;
   problem.file = file_;
-  problem.line = at.position.line;
-  problem.column = at.position.column;
-  problem.pointer = pointer_to(at);
+  problem.line = position.line;
+  problem.column = position.column;
+  problem.pointer = std::move(pointer);
   return problem;
 }
 
 void Problems::add(Position position, std::string pointer, std::string message, bool warning) {
   failed_ = failed_ || !warning;
-  if (full()) {
-    more_ = true;
-    return;
-  }
-  auto& problem = problems_.emplace_back();
-  problem.file = file_;
-  problem.line = position.line;
-  problem.column = position.column;
-  problem.pointer = std::move(pointer);
+  more_ = more_ || full();
+  if (full()) return;
+  auto& problem = problems_.emplace_back(place_of(position, std::move(pointer)));
   problem.message = std::move(message);
   problem.warning = warning;
 }
