@@ -1,33 +1,23 @@
 #include <httpretry/http/response.hpp>
 
+#include "text.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <ostream>
 
 namespace httpretry {
-namespace {
-
-// The words stand in the order of the enumerators, of which `last` is the last.
-template <auto last, std::size_t count>
-std::string_view word(decltype(last) value, const std::string_view (&words)[count]) {
-  static_assert(count == static_cast<std::size_t>(last) + 1);
-  const auto index = static_cast<std::size_t>(value);
-  return index < count ? words[index] : "?";
-}
-
-}  // namespace
-
 std::string_view to_string(Sent sent) {
-  return word<Sent::Answered>(sent, {"never", "maybe", "answered"});
+  return enum_word<Sent::Answered>(sent, {"never", "maybe", "answered"});
 }
 
 std::string_view to_string(Class cls) {
-  return word<Class::Permanent>(
+  return enum_word<Class::Permanent>(
       cls, {"success", "pending", "throttle", "transient", "transport", "permanent"});
 }
 
 std::string_view to_string(Reason reason) {
-  return word<Reason::Canceled>(
+  return enum_word<Reason::Canceled>(
       reason,
       {"success", "not_retryable", "unsafe_to_repeat", "not_replayable", "attempts_exhausted",
        "elapsed_exhausted", "server_delay_too_long", "budget_exhausted", "circuit_open",
@@ -35,24 +25,24 @@ std::string_view to_string(Reason reason) {
 }
 
 std::string_view to_string(HedgeRefused why) {
-  return word<HedgeRefused::RetryBudget>(
+  return enum_word<HedgeRefused::RetryBudget>(
       why, {"method", "unsafe_to_repeat", "not_replayable", "attempts", "deadline", "throttled",
             "circuit", "busy", "warming", "over_range", "hedge_budget", "retry_budget"});
 }
 
 std::string_view to_string(Errc code) {
-  return word<Errc::Status>(
+  return enum_word<Errc::Status>(
       code, {"invalid_request", "resolve", "connect", "tls", "timeout", "send", "receive",
              "protocol", "too_large", "canceled", "paused", "circuit_open", "rate_limited",
              "queue_full", "local_shortage", "internal", "status"});
 }
 
 std::string_view to_string(Circuit circuit) {
-  return word<Circuit::HalfOpen>(circuit, {"closed", "open", "half_open"});
+  return enum_word<Circuit::HalfOpen>(circuit, {"closed", "open", "half_open"});
 }
 
 std::string_view to_string(QueuedBy by) {
-  return word<QueuedBy::SharedState>(
+  return enum_word<QueuedBy::SharedState>(
       by, {"", "pause", "ramp", "circuit", "rate", "concurrency", "max_in_flight", "shared_state"});
 }
 

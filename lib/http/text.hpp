@@ -57,6 +57,15 @@ template <class Number>
   return number;
 }
 
+// Returns the word for an enumerator. The words stand in the order of the enumerators, of which
+// `last` is the last.
+template <auto last, std::size_t count>
+std::string_view enum_word(decltype(last) value, const std::string_view (&words)[count]) {
+  static_assert(count == static_cast<std::size_t>(last) + 1);
+  const auto index = static_cast<std::size_t>(value);
+  return index < count ? words[index] : "?";
+}
+
 // For a hash map whose keys are texts: with std::equal_to<> it is searched without making one.
 struct TextHash {
   using is_transparent = void;

@@ -1,5 +1,6 @@
 #include <httpretry/retry/retry_policy.hpp>
 
+#include "lib/http/text.hpp"
 #include "lib/retry/policy_limits.hpp"
 
 #include <algorithm>
@@ -92,29 +93,20 @@ std::string policy::quantile_text(double quantile) {
 }
 
 std::string_view to_string(TransportKind kind) {
-  constexpr std::string_view kWords[] = {"resolve", "connect", "tls",      "timeout",
-                                         "send",    "receive", "protocol", "partial"};
-  return kWords[static_cast<std::size_t>(kind)];
+  return enum_word<TransportKind::Partial>(
+      kind, {"resolve", "connect", "tls", "timeout", "send", "receive", "protocol", "partial"});
 }
 
 std::string_view to_string(ErrorRule::Family family) {
-  constexpr std::string_view kWords[] = {"custom", "aws", "google", "github", "openai", "stripe"};
-  return kWords[static_cast<std::size_t>(family)];
+  return enum_word<ErrorRule::Family::Stripe>(
+      family, {"custom", "aws", "google", "github", "openai", "stripe"});
 }
 
 std::string_view to_string(ServerDelaySource source) {
-  constexpr std::string_view kWords[] = {"retry-after-ms",
-                                         "x-ms-retry-after-ms",
-                                         "x-amz-retry-after",
-                                         "retry-after",
-                                         "x-ratelimit-reset",
-                                         "ratelimit-reset",
-                                         "ratelimit",
-                                         "grpc-retry-pushback-ms",
-                                         "google.rpc.RetryInfo",
-                                         "github secondary rate limit",
-                                         "function"};
-  return kWords[static_cast<std::size_t>(source)];
+  return enum_word<ServerDelaySource::Function>(
+      source, {"retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after", "retry-after",
+               "x-ratelimit-reset", "ratelimit-reset", "ratelimit", "grpc-retry-pushback-ms",
+               "google.rpc.RetryInfo", "github secondary rate limit", "function"});
 }
 
 }  // namespace httpretry

@@ -276,9 +276,8 @@ std::optional<Duration> parse_go_duration(std::string_view text) {
     const auto amount = decimal_at_front(text);
     if (!amount) return std::nullopt;
     text.remove_prefix(amount->size);
-    const auto* const unit = std::find_if(std::begin(kUnits), std::end(kUnits), [&](const Unit& u) {
-      return text.substr(0, u.name.size()) == u.name;
-    });
+    const auto* const unit =
+        std::ranges::find_if(kUnits, [&](auto& each) { return text.starts_with(each.name); });
     if (unit == std::end(kUnits)) return std::nullopt;
     text.remove_prefix(unit->name.size());
     sum = plus(sum, amount->of(unit->size));
