@@ -55,6 +55,13 @@ void demand_valid(std::string_view name, std::string_view value) {
   }
 }
 
+// Terminals obey control characters: C0, DEL, and C1, which UTF-8 spells as C2 80 to C2 9F.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  return character.size() == 2 && first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
+}
+
 }  // namespace
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
@@ -214,6 +221,21 @@ bool operator==(const Headers& a, const Headers& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
     return equal_ignoring_case(x.name, y.name) && x.value == y.value;
   });
+}
+
+std::string printable(std::string_view text) {
+  std::string safe;
+  while (!text.empty()) {
+    const auto length = character_length(text);
+    const auto character = text.substr(0, std::max<std::size_t>(length, 1));
+    if (length > 0 && !is_control(character)) {
+      safe += character;
+    } else {
+      for (const char c : character) append_hex(safe += "\\x", static_cast<unsigned char>(c));
+    }
+    text.remove_prefix(character.size());
+  }
+  return safe;
 }
 
 }  // namespace httpretry

@@ -1,21 +1,8 @@
 #include "text.hpp"
 
-#include <httpretry/http/headers.hpp>
-
 #include <algorithm>
 
 namespace httpretry {
-namespace {
-
-// Terminals obey control characters: C0, DEL, and C1, which UTF-8 spells as C2 80 to C2 9F.
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character.front());
-  if (character.size() == 1) return first < 0x20 || first == 0x7F;
-  return character.size() == 2 && first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
-}
-
-}  // namespace
-
 std::string to_lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = to_lower(c);
@@ -61,21 +48,6 @@ std::size_t character_length(std::string_view text) {
     if ((byte(i) & 0xC0U) != 0x80U) return 0;
   }
   return length;
-}
-
-std::string printable(std::string_view text) {
-  std::string safe;
-  while (!text.empty()) {
-    const auto length = character_length(text);
-    const auto character = text.substr(0, std::max<std::size_t>(length, 1));
-    if (length > 0 && !is_control(character)) {
-      safe += character;
-    } else {
-      for (const char c : character) append_hex(safe += "\\x", static_cast<unsigned char>(c));
-    }
-    text.remove_prefix(character.size());
-  }
-  return safe;
 }
 
 }  // namespace httpretry

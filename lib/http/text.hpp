@@ -3,7 +3,6 @@
 #pragma once
 
 #include <httpretry/export.hpp>
-#include <httpretry/http/time.hpp>
 
 #include <charconv>
 #include <cstddef>
