@@ -37,11 +37,11 @@ int attempts_reached(const RetryPolicy& retry) {
     own = delay_range(retry.backoff, attempt, own);
     throttled = delay_range(other, attempt, throttled);
     const auto wait = std::min(own.least, throttled.least);
-    const auto left = policy::minus(retry.max_elapsed_time, spent);
+    const auto left = saturating::minus(retry.max_elapsed_time, spent);
     const auto needed = rule == ElapsedRule::IncludeWait ? wait : Duration::zero();
     const bool none_left = rule == ElapsedRule::ClipWait && left <= Duration::zero();
     if (needed > left || none_left) return attempt;
-    spent = policy::plus(spent, wait);
+    spent = saturating::plus(spent, wait);
   }
   return most;
 }

@@ -237,7 +237,7 @@ void Budget::change_window(Duration window, Time now) {
 SendRate::SendRate(Time start) : start_(start) {}
 
 double SendRate::seconds(Time now) const {
-  return static_cast<double>(policy::between(start_, now).count()) * kNanosecond;
+  return static_cast<double>(saturating::between(start_, now).count()) * kNanosecond;
 }
 
 void SendRate::refill(double now) {

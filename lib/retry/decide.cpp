@@ -9,10 +9,14 @@ namespace httpretry {
 namespace {
 
 using namespace std::chrono_literals;
-using policy::between;
-using policy::minus;
-using policy::plus;
-using policy::wait_text;
+using saturating::between;
+using saturating::minus;
+using saturating::plus;
+
+// A time that saturates stands at the end of the range of Duration.
+std::string wait_text(Duration time) {
+  return time == kForever ? "292 years or more" : duration_text(time);
+}
 
 // The limit that a retry would exceed; None if there is none.
 struct Exceeded {

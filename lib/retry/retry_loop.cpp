@@ -1,7 +1,5 @@
 #include "lib/retry/retry_loop.hpp"
 
-#include "lib/retry/saturating.hpp"
-
 #include <algorithm>
 #include <cassert>
 #include <iterator>
@@ -36,9 +34,8 @@ std::string time_spent(const std::vector<Attempt>& attempts, Duration since) {
     sending += attempt.duration;
     waiting += attempt.wait.value_or(Duration::zero());
   }
-  if (waiting == Duration::zero()) return "; the attempt took " + policy::wait_text(sending);
-  return "; the attempts took " + policy::wait_text(sending) + ", the waits " +
-         policy::wait_text(waiting);
+  if (waiting == Duration::zero()) return "; the attempt took " + duration_text(sending);
+  return "; the attempts took " + duration_text(sending) + ", the waits " + duration_text(waiting);
 }
 
 }  // namespace

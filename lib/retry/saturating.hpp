@@ -1,12 +1,12 @@
-// Arithmetic with times that saturates instead of overflowing, and times in messages.
+// Arithmetic with times that saturates instead of overflowing.
 #pragma once
 
-#include <httpretry/http/time.hpp>
-
+#include <chrono>
 #include <cstdint>
-#include <string>
 
-namespace httpretry::policy {
+namespace httpretry::saturating {
+
+using Duration = std::chrono::nanoseconds;
 
 inline Duration plus(Duration a, Duration b) {
   Duration::rep sum = 0;
@@ -33,7 +33,8 @@ Duration between(Point from, Point to) {
 // For amounts of at least 0.
 inline Duration times(std::uint64_t count, Duration unit) {
   Duration::rep product = 0;
-  return __builtin_mul_overflow(count, unit.count(), &product) ? kForever : Duration(product);
+  return __builtin_mul_overflow(count, unit.count(), &product) ? Duration::max()
+                                                               : Duration(product);
 }
 
 // The next multiple of `unit`; 0 for negative waits.
@@ -43,9 +44,4 @@ inline Duration round_up(Duration wait, Duration unit) {
   return rest == Duration::zero() ? wait : plus(wait, unit - rest);
 }
 
-// For messages. What saturates is at the end of the range of Duration.
-inline std::string wait_text(Duration time) {
-  return time == kForever ? "292 years or more" : duration_text(time);
-}
-
-}  // namespace httpretry::policy
+}  // namespace httpretry::saturating

@@ -11,10 +11,10 @@ namespace httpretry {
 namespace {
 
 using namespace std::chrono_literals;
-using policy::between;
-using policy::plus;
-using policy::round_up;
-using policy::times;
+using saturating::between;
+using saturating::plus;
+using saturating::round_up;
+using saturating::times;
 
 constexpr std::size_t kRawKept = 64;  // as server_delay.hpp says
 

@@ -18,7 +18,7 @@ Event::~Event() {
   if (clock_ != nullptr) clock_->remove(*this);
 }
 
-WallTime VirtualTime::wall_now() const { return policy::plus(kStart, now_.time_since_epoch()); }
+WallTime VirtualTime::wall_now() const { return saturating::plus(kStart, now_.time_since_epoch()); }
 
 Task<bool> VirtualTime::sleep_until(Time when, std::stop_token stop) {
   Wait wait(*this, when, std::move(stop));

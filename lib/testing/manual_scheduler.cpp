@@ -13,7 +13,7 @@ class ManualScheduler::Queue final : public RunQueue {
 
   [[nodiscard]] Time now() const override { return now_; }
   [[nodiscard]] WallTime wall_now() const override {
-    return policy::plus(wall_, now_.time_since_epoch());
+    return saturating::plus(wall_, now_.time_since_epoch());
   }
 
   void run() {

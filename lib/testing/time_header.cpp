@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 std::string TimeHeader::value(WallTime now) const {
-  const WallTime time(policy::plus(now.time_since_epoch(), offset));
+  const WallTime time(saturating::plus(now.time_since_epoch(), offset));
   const bool down = equal_ignoring_case(name, "Date");
   const auto whole = down ? std::chrono::floor<seconds>(time) : std::chrono::ceil<seconds>(time);
   const auto in_ms =
