@@ -1,5 +1,4 @@
-#include "secrets.hpp"
-
+#include "redacted.hpp"
 #include "text.hpp"
 
 #include <httpretry/http/headers.hpp>
@@ -11,7 +10,6 @@
 namespace httpretry {
 namespace {
 
-constexpr std::string_view kRedacted = "REDACTED";
 constexpr std::string_view kBlanks = " \t";
 
 // Words that tell a secret wherever they are in a name.
@@ -51,45 +49,6 @@ bool is_secret_word(std::string_view word) {
   return word.ends_with("key") || word.ends_with("token");
 }
 
-// Appends the items of a query or fragment, which follow "?" or "#".
-void append_items(std::string& to, std::string_view items, bool (*hides)(std::string_view)) {
-  const bool alone = items.find_first_of("&=") == std::string_view::npos;
-  for (;;) {
-    const auto end = std::min(items.find('&'), items.size());
-    const auto item = items.substr(0, end);
-    const auto equals = item.find('=');
-    const bool hidden = alone || hides(item.substr(0, equals));
-    if (!hidden || item.empty()) {
-      to += item;
-    } else if (equals == std::string_view::npos) {
-      to += kRedacted;
-    } else {
-      to.append(item.substr(0, equals + 1)).append(kRedacted);
-    }
-    if (end == items.size()) return;
-    to += '&';
-    items.remove_prefix(end + 1);
-  }
-}
-
-// Appends what stands before the query. A list of URLs without blanks between them has several
-// authorities.
-void append_without_userinfo(std::string& to, std::string_view head) {
-  for (std::size_t at = 0; at < head.size();) {
-    const auto slashes = head.find("//", at);
-    if (slashes == std::string_view::npos) return void(to += head.substr(at));
-    const auto begin = slashes + 2;
-    to += head.substr(at, begin - at);
-    const bool authority = slashes == 0 || head[slashes - 1] == ':';
-    const auto end = std::min(head.find('/', begin), head.size());
-    const auto user = head.substr(begin, end - begin).rfind('@');
-    at = begin;
-    if (!authority || user == std::string_view::npos) continue;
-    to.append(kRedacted).append(":").append(kRedacted);
-    at += user;
-  }
-}
-
 // Returns where the next URL within other text begins, at or after `from`, or npos.
 std::size_t next_url(std::string_view text, std::size_t from) {
   for (auto colon = text.find("://", from); colon != std::string_view::npos;
@@ -117,19 +76,6 @@ std::size_t end_of_url(std::string_view text, std::size_t begin) {
 bool hide_all(std::string_view /*name*/) { return true; }
 
 }  // namespace
-
-std::string redacted(std::string_view reference, bool (*hides)(std::string_view name)) {
-  std::string shown;
-  auto at = std::min(reference.find_first_of("?#"), reference.size());
-  append_without_userinfo(shown, reference.substr(0, at));
-  while (at < reference.size()) {
-    shown += reference[at++];
-    const auto end = std::min(reference.find('#', at), reference.size());
-    append_items(shown, reference.substr(at, end - at), hides);
-    at = end;
-  }
-  return shown;
-}
 
 bool tells_secret(std::string_view header_name) {
   const auto name = to_lower(header_name);

@@ -1,6 +1,6 @@
 #include "words.hpp"
 
-#include "lib/http/secrets.hpp"
+#include "lib/http/redacted.hpp"
 
 #include <httpretry/client/report.hpp>
 #include <httpretry/telemetry/traces.hpp>
