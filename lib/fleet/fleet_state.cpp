@@ -1,9 +1,9 @@
 #include "fleet_account.hpp"
 #include "fleet_limits.hpp"
 
-#include "lib/flow/log.hpp"
 #include "lib/http/random.hpp"
 
+#include <httpretry/flow/log.hpp>
 #include <httpretry/guard/local_state.hpp>
 
 #include <algorithm>

@@ -2,8 +2,9 @@
 
 #include "server_facts.hpp"
 
-#include "lib/flow/log.hpp"
 #include "lib/http/random.hpp"
+
+#include <httpretry/flow/log.hpp>
 
 #include <algorithm>
 #include <cmath>

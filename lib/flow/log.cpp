@@ -1,4 +1,4 @@
-#include "lib/flow/log.hpp"
+#include <httpretry/flow/log.hpp>
 
 #include <array>
 #include <chrono>
@@ -43,8 +43,9 @@ std::string time_text() {
 }
 
 // In one write, so that the lines of several threads stay whole.
-void to_standard_error(LogLevel level, const std::string& line) {
-  const auto text = time_text() + " [" + std::string(to_string(level)) + "] " + line + "\n";
+void to_standard_error(LogLevel level, std::string_view line) {
+  const auto text =
+      time_text().append(" [").append(to_string(level)).append("] ").append(line) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
@@ -65,7 +66,7 @@ void log_to(LogFunction function) {
   target().function.swap(fresh);  // what was replaced is destroyed after the lock
 }
 
-void write_log(const LogFunction& function, LogLevel level, const std::string& line) {
+void write_log(const LogFunction& function, LogLevel level, std::string_view line) {
   if (!function) return to_standard_error(level, line);
   try {
     function(level, line);
@@ -74,7 +75,7 @@ void write_log(const LogFunction& function, LogLevel level, const std::string& l
   }
 }
 
-void write_log(LogLevel level, const std::string& line) {
+void write_log(LogLevel level, std::string_view line) {
   write_log(*function_of_program(), level, line);
 }
 

@@ -1,6 +1,6 @@
 #include "nested_retry.hpp"
 
-#include "log.hpp"
+#include <httpretry/flow/log.hpp>
 
 #include <atomic>
 

@@ -1,7 +1,7 @@
-#include "log.hpp"
 
 #include "lib/http/text.hpp"
 
+#include <httpretry/flow/log.hpp>
 #include <httpretry/flow/task_group.hpp>
 
 #include <atomic>

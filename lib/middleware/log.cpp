@@ -1,5 +1,4 @@
 // The middleware that logs calls.
-#include "lib/flow/log.hpp"
 
 #include <httpretry/http/shown_value.hpp>
 #include <httpretry/middleware/builtin.hpp>

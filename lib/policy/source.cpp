@@ -1,9 +1,9 @@
 // Policies from a file: read once, or watched.
-#include <httpretry/policy/policy_set.hpp>
-
-#include "lib/flow/log.hpp"
 #include "lib/http/descriptor.hpp"
 #include "lib/policy/policy_set_data.hpp"
+
+#include <httpretry/flow/log.hpp>
+#include <httpretry/policy/policy_set.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

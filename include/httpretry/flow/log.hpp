@@ -29,4 +29,9 @@ using LogFunction = std::function<void(LogLevel level, std::string_view line)>;
 // spdlog_logger (spdlog/spdlog.hpp) makes one for spdlog.
 HTTPRETRY_API void log_to(LogFunction function);
 
+// Writes a line where the lines of the program go, for example from a middleware of yours.
+HTTPRETRY_API void write_log(LogLevel level, std::string_view line);
+// Writes it to `function`; to standard error if that is empty or throws.
+HTTPRETRY_API void write_log(const LogFunction& function, LogLevel level, std::string_view line);
+
 }  // namespace httpretry
