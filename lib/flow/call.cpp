@@ -6,7 +6,6 @@
 
 namespace httpretry {
 
-Scheduler::~Scheduler() = default;
 Transport::~Transport() = default;
 
 Observer::~Observer() = default;

@@ -20,6 +20,8 @@ void reserve_room(std::vector<T>& list, std::size_t count) {
 
 }  // namespace
 
+Scheduler::~Scheduler() = default;
+
 void Sleep::await_suspend(std::coroutine_handle<> awaiter) {
   awaiter_ = awaiter;
   begin_waiting();

@@ -5,7 +5,6 @@
 
 #include "lib/flow/call_state.hpp"
 #include "lib/flow/delivery.hpp"
-#include "lib/flow/log.hpp"
 #include "lib/flow/run_queue.hpp"
 #include "lib/flow/shared_budget.hpp"
 #include "lib/retry/policy_limits.hpp"
