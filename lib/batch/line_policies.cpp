@@ -1,7 +1,5 @@
 #include "lib/batch/line_policies.hpp"
 
-#include "lib/policy/policy_set_data.hpp"
-
 namespace httpretry::batch {
 namespace {
 
@@ -16,9 +14,7 @@ Result<ResolvedPolicy> LinePolicies::base(const RequestLine& line) const {
   if (line.policy.empty()) {
     return policies_.find(line.method, *line.parsed_url, line.headers);
   }
-  for (const auto& named : policies_.data().policies) {
-    if (named.name == line.policy) return named;
-  }
+  if (const auto* named = policies_.named(line.policy)) return *named;
   auto preset = resolve_preset(line.policy);
   if (preset) return preset;
   Error error(Errc::InvalidRequest,

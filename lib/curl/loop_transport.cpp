@@ -3,7 +3,7 @@
 #include "transfer.hpp"
 #include "url_parts.hpp"
 
-#include "lib/flow/awaited_body.hpp"
+#include "lib/flow/delivery.hpp"
 #include "lib/flow/call_state.hpp"
 #include "lib/flow/resume_on.hpp"
 #include "lib/http/text.hpp"

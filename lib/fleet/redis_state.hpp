@@ -8,7 +8,7 @@
 
 #include "limit_scripts.hpp"
 
-#include "lib/guard/window.hpp"
+#include "lib/guard/limits.hpp"
 
 #include <httpretry/http/guard_facts.hpp>
 #include <httpretry/retry/guard_policy.hpp>

@@ -1,4 +1,4 @@
-#include "awaited_body.hpp"
+#include "delivery.hpp"
 
 #include "resume_on.hpp"
 

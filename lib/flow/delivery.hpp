@@ -1,7 +1,12 @@
-// Delivery: brings the body of a call to its sink, over all attempts of the call.
+// What transports do with bodies. Delivery brings the body of a call to its sink, over all attempts
+// of the call; wait_for_more waits for a request's body that pauses.
 #pragma once
 
 #include "body_version.hpp"
+
+#include "lib/http/checked_reader.hpp"
+
+#include <httpretry/flow/awaited_body.hpp>
 
 #include <functional>
 
@@ -20,6 +25,10 @@ HTTPRETRY_API std::optional<Error> unasked_part(const Request& request, const Re
 
 // For Wish::Stop.
 HTTPRETRY_API Error reader_stopped();
+
+// Waits until the reader, which has paused, has more; then continues on the scheduler of the call.
+// What the reader throws is an error. An error is permanent.
+HTTPRETRY_API Task<Result<void>> wait_for_more(CheckedReader& reader, Call& call);
 
 class HTTPRETRY_API Delivery {
  public:

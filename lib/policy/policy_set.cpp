@@ -210,6 +210,11 @@ std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method
   return misses;
 }
 
+const ResolvedPolicy* PolicySet::named(std::string_view name) const {
+  const auto found = std::ranges::find(data_->policies, name, &ResolvedPolicy::name);
+  return found == data_->policies.end() ? nullptr : &*found;
+}
+
 std::size_t PolicySet::policy_count() const { return data_->policies.size(); }
 std::size_t PolicySet::endpoint_count() const { return data_->entries.size(); }
 

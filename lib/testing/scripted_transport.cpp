@@ -1,4 +1,3 @@
-#include "lib/flow/awaited_body.hpp"
 #include "lib/flow/delivery.hpp"
 #include "lib/flow/either_stop.hpp"
 #include "lib/http/text.hpp"

@@ -1,6 +1,6 @@
 #include <httpretry/testing/time_header.hpp>
 
-#include "lib/policy/types.hpp"
+#include "lib/policy/keys.hpp"
 #include "lib/retry/saturating.hpp"
 
 #include <httpretry/retry/server_delay.hpp>

@@ -141,6 +141,8 @@ class HTTPRETRY_API PolicySet {
   [[nodiscard]] std::shared_ptr<const ResolvedPolicy> find_shared(
       std::string_view method, const Url& url, const Headers& headers = Headers()) const;
 
+  // The policy of that name; nullptr if there is none.
+  [[nodiscard]] const ResolvedPolicy* named(std::string_view name) const;
   // How many policies with names there are, and how many entries.
   [[nodiscard]] std::size_t policy_count() const;
   [[nodiscard]] std::size_t endpoint_count() const;
