@@ -2,7 +2,7 @@
 
 #include "lib/http/text.hpp"
 
-#include <httpretry/flow/shared.hpp>
+#include <httpretry/flow/detail/shared_work.hpp>
 #include <httpretry/flow/start.hpp>
 
 namespace httpretry::detail {
