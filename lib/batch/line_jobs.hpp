@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lib/batch/line_policies.hpp"
-#include "lib/json/json_writer.hpp"
+#include "lib/json/json.hpp"
 
 #include <functional>
 #include <optional>

@@ -3,7 +3,7 @@
 #include "lib/batch/path_below.hpp"
 #include "lib/batch/text.hpp"
 #include "lib/http/text.hpp"
-#include "lib/json/json_writer.hpp"
+#include "lib/json/json.hpp"
 
 #include <algorithm>
 #include <array>

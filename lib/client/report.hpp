@@ -1,7 +1,7 @@
 // The members of a report, for those who write it as part of something else.
 #pragma once
 
-#include "lib/json/json_writer.hpp"
+#include "lib/json/json.hpp"
 
 #include <httpretry/client/report.hpp>
 

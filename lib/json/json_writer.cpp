@@ -1,7 +1,6 @@
-#include "lib/json/json_writer.hpp"
+#include "lib/json/json.hpp"
 
 #include "lib/http/text.hpp"
-#include "lib/json/json.hpp"
 
 #include <algorithm>
 

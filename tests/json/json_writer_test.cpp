@@ -1,5 +1,4 @@
 // JsonWriter against nlohmann_json: what it writes is what that library dumps.
-#include "lib/json/json_writer.hpp"
 #include "lib/json/json.hpp"
 
 #include <doctest/doctest.h>
