@@ -74,8 +74,8 @@ foreach(component ${HTTPRETRY_COMPONENTS})
 endforeach()
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT elsewhere)
-install(FILES ${PROJECT_SOURCE_DIR}/lib/policy/policy-file.md
-              ${PROJECT_SOURCE_DIR}/lib/policy/presets.md
+install(FILES ${PROJECT_SOURCE_DIR}/lib/core/policy/policy-file.md
+              ${PROJECT_SOURCE_DIR}/lib/core/policy/presets.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/coroutines.query
         DESTINATION ${CMAKE_INSTALL_DATADIR}/httpretry COMPONENT dev)

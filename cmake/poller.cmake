@@ -1,4 +1,4 @@
-# How loops wait for their sockets: lib/curl/NAME_poller.cpp.
+# How loops wait for their sockets: lib/core/curl/NAME_poller.cpp.
 include(CheckIncludeFileCXX)
 check_include_file_cxx(sys/epoll.h HTTPRETRY_HAS_EPOLL)
 if(NOT DEFINED HTTPRETRY_POLLER)

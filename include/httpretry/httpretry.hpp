@@ -6,25 +6,24 @@
 #error "httpretry needs C++20: compile with -std=c++20"
 #else
 
+#include <httpretry/body/awaited_body.hpp>
+#include <httpretry/body/sink.hpp>
+#include <httpretry/chain/call.hpp>
+#include <httpretry/chain/middleware.hpp>
+#include <httpretry/chain/observer.hpp>
+#include <httpretry/chain/shared.hpp>
+#include <httpretry/chain/transport.hpp>
 #include <httpretry/client/client.hpp>
 #include <httpretry/client/report.hpp>
 #include <httpretry/curl/cookies.hpp>
 #include <httpretry/curl/transport_options.hpp>
-#include <httpretry/flow/awaited_body.hpp>
-#include <httpretry/flow/call.hpp>
-#include <httpretry/flow/log.hpp>
-#include <httpretry/flow/middleware.hpp>
-#include <httpretry/flow/observer.hpp>
 #include <httpretry/flow/scheduler.hpp>
-#include <httpretry/flow/shared.hpp>
-#include <httpretry/flow/shared_state.hpp>
-#include <httpretry/flow/sink.hpp>
 #include <httpretry/flow/start.hpp>
 #include <httpretry/flow/task.hpp>
-#include <httpretry/flow/transport.hpp>
 #include <httpretry/guard/guards.hpp>
 #include <httpretry/guard/hedge.hpp>
 #include <httpretry/guard/local_state.hpp>
+#include <httpretry/guard/shared_state.hpp>
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/http/body.hpp>
 #include <httpretry/http/context.hpp>
@@ -37,6 +36,7 @@
 #include <httpretry/http/time.hpp>
 #include <httpretry/http/url.hpp>
 #include <httpretry/json/problem.hpp>
+#include <httpretry/log/log.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/middleware/retry_call.hpp>

@@ -1,5 +1,5 @@
 // Which calls the threads of the client send by themselves.
-#include "lib/batch/call_watch.hpp"
+#include "lib/extras/batch/call_watch.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // A journal for tests, opened as Batch does it, with clocks that the test moves.
 #pragma once
 
-#include "lib/batch/journal.hpp"
+#include "lib/extras/batch/journal.hpp"
 #include "tests/batch/folder.hpp"
 
 #include <memory>

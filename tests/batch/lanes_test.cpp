@@ -1,6 +1,6 @@
-#include "lib/batch/lanes.hpp"
-#include "lib/batch/pace.hpp"
-#include "lib/batch/send_limit.hpp"
+#include "lib/extras/batch/lanes.hpp"
+#include "lib/extras/batch/pace.hpp"
+#include "lib/extras/batch/send_limit.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-#include "lib/batch/outages.hpp"
+#include "lib/extras/batch/outages.hpp"
 
-#include "lib/batch/call_watch.hpp"
+#include "lib/extras/batch/call_watch.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/batch/parallel_limit.hpp"
+#include "lib/extras/batch/parallel_limit.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-#include "lib/batch/request_line.hpp"
+#include "lib/extras/batch/request_line.hpp"
 
-#include "lib/batch/text.hpp"
+#include "lib/extras/batch/text.hpp"
 
 #include <doctest/doctest.h>
 

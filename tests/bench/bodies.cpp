@@ -6,8 +6,8 @@
 #include "measure.hpp"
 #include "raw.hpp"
 
+#include <httpretry/body/sink.hpp>
 #include <httpretry/client/client.hpp>
-#include <httpretry/flow/sink.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 

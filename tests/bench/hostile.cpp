@@ -4,8 +4,8 @@
 //                          server with that fault (gzip_bomb, http2_empty_data, ...) is running
 #include "measure.hpp"
 
+#include <httpretry/body/sink.hpp>
 #include <httpretry/client/client.hpp>
-#include <httpretry/flow/sink.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 // The parts, one by one, with google-benchmark.
 #include "passing.hpp"
 
-#include "lib/flow/run_queue.hpp"
+#include "lib/core/flow/detail/run_queue.hpp"
 
 #include <httpretry/client/client.hpp>
 #include <httpretry/middleware/builtin.hpp>

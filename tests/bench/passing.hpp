@@ -1,7 +1,7 @@
 // A middleware that does nothing, as a coroutine.
 #pragma once
 
-#include <httpretry/flow/middleware.hpp>
+#include <httpretry/chain/middleware.hpp>
 
 #include <memory>
 

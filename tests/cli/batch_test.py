@@ -594,7 +594,7 @@ class FullDisks(BatchTest):
 
 
 class Recipes(BatchTest):
-    """The recipes of lib/batch/README.md, run as they stand there."""
+    """The recipes of lib/extras/batch/README.md, run as they stand there."""
 
     def setUp(self):
         super().setUp()

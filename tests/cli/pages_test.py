@@ -31,7 +31,7 @@ class Pages(ProgramTest):
     def test_every_outcome_that_the_manual_names_is_played(self):
         table = (ROOT / "apps/httpretry/manual.md").read_text().split("## Outcomes")[1].split("##")[0]
         words = re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE)
-        source = (ROOT / "lib/testing/scenario.cpp").read_text()
+        source = (ROOT / "lib/extras/testing/scenario.cpp").read_text()
         known = re.search(r"kWords\{(.*?)\};", source, re.S)[1]
         self.assertEqual(set(words) | {"none"}, set(re.findall(r'"([a-z_]+)"', known)))
         for word in words:
@@ -58,7 +58,7 @@ class Pages(ProgramTest):
                 "| preset | shortest and longest wait before each retry, if the server always responds 503"
                 " | how the call ends, with waits of medium length |\n"
                 f"|---|---|---|\n{rows}{sections}")
-        self.compare("lib/policy/presets.md", text, "httpretry policy presets")
+        self.compare("lib/core/policy/presets.md", text, "httpretry policy presets")
 
     def plan(self, name):
         table = self.said("plan", "--preset", name)
@@ -96,7 +96,7 @@ def names_of(schema):
 class PolicyFile(ProgramTest):
     def test_the_page_names_every_key_and_word_of_the_loader_and_no_other(self):
         keys, words = names_of(json.loads(self.run_program("policy", "schema").stdout))
-        page = (ROOT / "lib/policy/policy-file.md").read_text()
+        page = (ROOT / "lib/core/policy/policy-file.md").read_text()
         prose = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
         code = " ".join(re.findall(r"`([^`]+)`", prose))
         told = set(re.findall(r"[$a-z][a-z0-9_-]*", code))

@@ -11,7 +11,7 @@ import unittest
 
 from program import LIMIT, PROGRAM, ProgramTest, clean_environment, main
 
-OUTAGE_PAGE = pathlib.Path(__file__).parents[2] / "lib/simulate/outage.html"
+OUTAGE_PAGE = pathlib.Path(__file__).parents[2] / "lib/extras/simulate/outage.html"
 
 OUTAGE = ("simulate", "--preset", "standard", "--preset", "curl", "--model", "queue:servers=10",
           "--rate", "100", "--trigger", "at=10s,for=5s,capacity=0.1", "--duration", "30s")

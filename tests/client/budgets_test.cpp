@@ -1,5 +1,5 @@
-#include "lib/flow/shared_budget.hpp"
-#include "lib/retry/retry_loop.hpp"
+#include "lib/core/guard/detail/shared_budget.hpp"
+#include "lib/core/retry/retry_loop.hpp"
 
 #include "policies.hpp"
 

@@ -2,7 +2,7 @@
 // errors that the others give.
 #include "conversation.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 
 #include <doctest/doctest.h>
 

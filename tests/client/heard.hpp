@@ -1,7 +1,7 @@
 // What is logged while it lives, with the level of each line.
 #pragma once
 
-#include <httpretry/flow/log.hpp>
+#include <httpretry/log/log.hpp>
 
 #include <memory>
 #include <mutex>

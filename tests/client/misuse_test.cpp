@@ -1,7 +1,7 @@
 // What can never be right ends with a sentence, not with a crash or a wait without end.
 #include "conversation.hpp"
 
-#include "lib/curl/poller.hpp"
+#include "lib/core/curl/poller.hpp"
 
 #include <httpretry/client/event_loop.hpp>
 #include <httpretry/flow/start.hpp>

@@ -1,7 +1,7 @@
 // What one writes first works: default chain, headers in a call, a base URL, conversions.
 #include "conversation.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 #include "heard.hpp"
 #include "policies.hpp"
 
-#include "lib/flow/nested_retry.hpp"
+#include "lib/core/chain/nested_retry.hpp"
 
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/middleware/retry_call.hpp>

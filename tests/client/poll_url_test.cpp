@@ -2,7 +2,7 @@
 #include "conversation.hpp"
 #include "policies.hpp"
 
-#include "lib/middleware/send_again.hpp"
+#include "lib/core/middleware/send_again.hpp"
 
 #include <httpretry/client/report.hpp>
 

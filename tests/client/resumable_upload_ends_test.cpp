@@ -1,7 +1,7 @@
 // How a resumable upload begins and ends, other than by a success.
 #include "uploading.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 
 using namespace httpretry;
 using namespace std::chrono_literals;

@@ -4,7 +4,7 @@
 
 #include "tests/policy/temporary.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 
 #include <doctest/doctest.h>
 

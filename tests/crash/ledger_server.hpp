@@ -2,8 +2,8 @@
 // clients; and what must be true of it, and of their results, afterwards.
 #pragma once
 
-#include "lib/http/text.hpp"
-#include "lib/json/json.hpp"
+#include "lib/core/base/text.hpp"
+#include "lib/core/json/detail/json.hpp"
 
 #include <httpretry/testing/testing.hpp>
 

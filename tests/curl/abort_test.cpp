@@ -1,5 +1,5 @@
 // The errors of exchanges that the library ended itself.
-#include "lib/curl/errors.hpp"
+#include "lib/core/curl/errors.hpp"
 
 #include <doctest/doctest.h>
 

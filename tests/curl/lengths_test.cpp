@@ -1,4 +1,4 @@
-#include "lib/curl/response_reader.hpp"
+#include "lib/core/curl/response_reader.hpp"
 
 #include <doctest/doctest.h>
 

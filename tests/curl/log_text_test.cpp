@@ -1,6 +1,6 @@
 // The lines were written by libcurl 7.88.1, 8.14.1 and 8.23.0, except where a comment says
 // "source": those have the words of libcurl's source at that version.
-#include "lib/curl/log_text.hpp"
+#include "lib/core/curl/log_text.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // URLs that are read without libcurl are what libcurl would have made of them.
-#include "lib/curl/url_parts.hpp"
+#include "lib/core/curl/url_parts.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-#include "lib/curl/poll_poller.hpp"
+#include "lib/core/curl/poll_poller.hpp"
 #if __has_include(<sys/epoll.h>)
-#include "lib/curl/epoll_poller.hpp"
+#include "lib/core/curl/epoll_poller.hpp"
 #endif
 
 #include <doctest/doctest.h>

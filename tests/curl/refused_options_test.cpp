@@ -1,6 +1,6 @@
 // A build of libcurl may lack options. A client reports that when it is made, or works without
 // them.
-#include "lib/curl/loop.hpp"
+#include "lib/core/curl/loop.hpp"
 
 #include <httpretry/client/client.hpp>
 #include <httpretry/curl/cookies.hpp>

@@ -1,5 +1,5 @@
 // How long a response about a name is used, in virtual time. The look-ups are made by real threads.
-#include "lib/curl/resolver.hpp"
+#include "lib/core/curl/resolver.hpp"
 #include "tests/waiting.hpp"
 
 #include <httpretry/testing/testing.hpp>

@@ -1,5 +1,5 @@
 // What a server can have seen, from the order of sends and responses alone.
-#include "lib/curl/send_tracker.hpp"
+#include "lib/core/curl/send_tracker.hpp"
 
 #include <doctest/doctest.h>
 

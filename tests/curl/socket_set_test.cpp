@@ -1,4 +1,4 @@
-#include "lib/curl/socket_set.hpp"
+#include "lib/core/curl/socket_set.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/curl/watchdog.hpp"
+#include "lib/core/curl/watchdog.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/fleet/address.hpp"
+#include "lib/extras/fleet/address.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // The scripts of shared limits, on a real server.
 #include "redis_server.hpp"
 
-#include "lib/fleet/limit_scripts.hpp"
+#include "lib/extras/fleet/limit_scripts.hpp"
 
 #include <doctest/doctest.h>
 

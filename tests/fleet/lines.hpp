@@ -1,7 +1,7 @@
 // Lines: the log lines of the library, for as long as it lives.
 #pragma once
 
-#include <httpretry/flow/log.hpp>
+#include <httpretry/log/log.hpp>
 
 #include <algorithm>
 #include <chrono>

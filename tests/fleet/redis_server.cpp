@@ -1,6 +1,6 @@
 #include "redis_server.hpp"
 
-#include "lib/http/descriptor.hpp"
+#include "lib/core/base/descriptor.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 // long as it lives.
 #pragma once
 
-#include "lib/fleet/link.hpp"
+#include "lib/extras/fleet/link.hpp"
 
 #include <sys/types.h>
 

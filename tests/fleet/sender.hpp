@@ -2,7 +2,7 @@
 // state of its own, so it stands for a process.
 #pragma once
 
-#include <httpretry/flow/shared_state.hpp>
+#include <httpretry/guard/shared_state.hpp>
 
 #include <condition_variable>
 #include <functional>

@@ -4,9 +4,9 @@
 #include "sender.hpp"
 #include "slow_proxy.hpp"
 
-#include "lib/fleet/fleet_state.hpp"
-#include "lib/fleet/redis_state.hpp"
-#include "lib/fleet/shared_scope.hpp"
+#include "lib/extras/fleet/fleet_state.hpp"
+#include "lib/extras/fleet/redis_state.hpp"
+#include "lib/extras/fleet/shared_scope.hpp"
 
 #include <httpretry/fleet/redis.hpp>
 

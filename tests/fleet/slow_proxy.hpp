@@ -2,7 +2,7 @@
 // delay changes have it, too.
 #pragma once
 
-#include "lib/http/descriptor.hpp"
+#include "lib/core/base/descriptor.hpp"
 
 #include <httpretry/http/time.hpp>
 

@@ -1,6 +1,6 @@
 #include "tests/wire/files.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 
 #include <sys/stat.h>
 

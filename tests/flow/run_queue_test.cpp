@@ -1,4 +1,4 @@
-#include "lib/flow/run_queue.hpp"
+#include "lib/core/flow/detail/run_queue.hpp"
 
 #include <httpretry/testing/testing.hpp>
 

@@ -1,7 +1,7 @@
 // Tasks that end together, in virtual time and on threads.
-#include <httpretry/flow/log.hpp>
 #include <httpretry/flow/sleep.hpp>
 #include <httpretry/flow/task_group.hpp>
+#include <httpretry/log/log.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include "awaiters.hpp"

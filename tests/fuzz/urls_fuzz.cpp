@@ -1,6 +1,6 @@
 // Any text as a URL, and as a reference from it. What is accepted is written, read again, and the
 // same; nothing of it could end a line of a request.
-#include "lib/curl/url_parts.hpp"
+#include "lib/core/curl/url_parts.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "lib/guard/breaker.hpp"
+#include "lib/core/guard/breaker.hpp"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // places are free afterwards.
 #include "hedging.hpp"
 
-#include "lib/flow/shared_budget.hpp"
+#include "lib/core/guard/detail/shared_budget.hpp"
 #include "tests/client/heard.hpp"
 #include "tests/policy/temporary.hpp"
 

@@ -1,5 +1,5 @@
 // The gate in virtual time, with sends that take as long as they are told to.
-#include "lib/guard/gate.hpp"
+#include "lib/core/guard/gate.hpp"
 
 #include <httpretry/flow/task.hpp>
 #include <httpretry/guard/local_state.hpp>

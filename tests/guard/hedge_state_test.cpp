@@ -1,6 +1,6 @@
 // What hedges are decided by, without sends.
-#include "lib/guard/hedge_state.hpp"
-#include "lib/retry/policy_limits.hpp"
+#include "lib/core/guard/hedge_state.hpp"
+#include "lib/core/retry/policy_limits.hpp"
 
 #include <httpretry/guard/local_state.hpp>
 

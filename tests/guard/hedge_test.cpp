@@ -1,8 +1,8 @@
 // The middleware hedge in virtual time.
 #include "hedging.hpp"
 
+#include <httpretry/body/sink.hpp>
 #include <httpretry/client/report.hpp>
-#include <httpretry/flow/sink.hpp>
 #include <httpretry/guard/guards.hpp>
 
 #include <doctest/doctest.h>

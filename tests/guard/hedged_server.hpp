@@ -1,7 +1,7 @@
 // A server in virtual time that keeps a ledger of what it was sent.
 #pragma once
 
-#include <httpretry/flow/transport.hpp>
+#include <httpretry/chain/transport.hpp>
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/response.hpp>
 

@@ -1,4 +1,4 @@
-#include "lib/guard/pause.hpp"
+#include "lib/core/guard/pause.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/guard/rate.hpp"
+#include "lib/core/guard/rate.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/guard/scopes.hpp"
+#include "lib/core/guard/scopes.hpp"
 
 #include <doctest/doctest.h>
 

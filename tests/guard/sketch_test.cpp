@@ -1,4 +1,4 @@
-#include "lib/guard/hedge_state.hpp"
+#include "lib/core/guard/hedge_state.hpp"
 
 #include <doctest/doctest.h>
 

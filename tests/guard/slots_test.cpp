@@ -1,4 +1,4 @@
-#include "lib/guard/slots.hpp"
+#include "lib/core/guard/slots.hpp"
 
 #include <doctest/doctest.h>
 

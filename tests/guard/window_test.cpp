@@ -1,4 +1,4 @@
-#include "lib/guard/window.hpp"
+#include "lib/core/guard/window.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/http/keyed_hash.hpp"
+#include "lib/core/base/keyed_hash.hpp"
 
 #include <doctest/doctest.h>
 

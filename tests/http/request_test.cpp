@@ -1,5 +1,5 @@
+#include <httpretry/body/sink.hpp>
 #include <httpretry/client/client.hpp>
-#include <httpretry/flow/sink.hpp>
 #include <httpretry/http/request.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>

@@ -1,4 +1,4 @@
-#include "lib/http/text.hpp"
+#include "lib/core/base/text.hpp"
 
 #include <httpretry/http/headers.hpp>
 

@@ -1,4 +1,4 @@
-#include "lib/retry/body_reader.hpp"
+#include "lib/core/retry/body_reader.hpp"
 
 #include <doctest/doctest.h>
 

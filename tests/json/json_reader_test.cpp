@@ -1,6 +1,6 @@
 // read_json against nlohmann_json: what that library accepts is read, with the same values, and
 // what it refuses is a problem.
-#include "lib/json/json.hpp"
+#include "lib/core/json/detail/json.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // JsonWriter against nlohmann_json: what it writes is what that library dumps.
-#include "lib/json/json.hpp"
+#include "lib/core/json/detail/json.hpp"
 
 #include <doctest/doctest.h>
 

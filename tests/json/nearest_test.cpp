@@ -1,4 +1,4 @@
-#include "lib/json/json.hpp"
+#include "lib/core/json/detail/json.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,8 +5,8 @@
 
 #include "ledger.hpp"
 
-#include "lib/testing/certificates.hpp"
-#include "lib/testing/sockets.hpp"
+#include "lib/extras/testing/certificates.hpp"
+#include "lib/extras/testing/sockets.hpp"
 
 #include <functional>
 #include <list>

@@ -7,12 +7,12 @@
 #include "http2_fault_server.hpp"
 #include "ledger.hpp"
 
+#include <httpretry/body/awaited_body.hpp>
 #include <httpretry/client/client.hpp>
-#include <httpretry/flow/awaited_body.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
-#include <lib/http/text.hpp>
+#include <lib/core/base/text.hpp>
 #include <tests/open_files.hpp>
 
 #include <openssl/evp.h>

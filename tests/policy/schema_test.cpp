@@ -1,5 +1,5 @@
 // cmake/policy.schema.json against the tables of keys that the loader uses.
-#include "lib/policy/keys.hpp"
+#include "lib/core/policy/detail/keys.hpp"
 
 #include <httpretry/policy/policy_set.hpp>
 

@@ -1,5 +1,5 @@
 // Leases, and the sends that they allow.
-#include "lib/queue/lease.hpp"
+#include "lib/extras/queue/lease.hpp"
 
 #include <httpretry/client/client.hpp>
 #include <httpretry/middleware/retry.hpp>

@@ -1,7 +1,7 @@
 // The scripts of a queue, driven directly on a real server.
 #include "tests/fleet/redis_server.hpp"
 
-#include "lib/queue/remote_queue.hpp"
+#include "lib/extras/queue/remote_queue.hpp"
 
 #include <httpretry/batch/store.hpp>
 

@@ -1,8 +1,8 @@
 // Workers of one queue, in this process, on a real server.
 #include "tests/fleet/redis_server.hpp"
 
-#include "lib/queue/queue.hpp"
-#include "lib/queue/queue_store.hpp"
+#include "lib/extras/queue/queue.hpp"
+#include "lib/extras/queue/queue_store.hpp"
 #include "tests/batch/folder.hpp"
 #include "tests/waiting.hpp"
 

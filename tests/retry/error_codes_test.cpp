@@ -1,4 +1,4 @@
-#include "lib/retry/error_codes.hpp"
+#include "lib/core/retry/error_codes.hpp"
 #include "tests/retry/answers.hpp"
 
 #include <doctest/doctest.h>

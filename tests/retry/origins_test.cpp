@@ -1,5 +1,5 @@
 // Which URLs an origin of PendingRule::origins allows.
-#include "lib/retry/origins.hpp"
+#include "lib/core/retry/origins.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/retry/retry_loop.hpp"
+#include "lib/core/retry/retry_loop.hpp"
 
 #include "tests/retry/situation.hpp"
 

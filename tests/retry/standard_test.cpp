@@ -1,6 +1,6 @@
 // The numbers of the preset `standard`, tried on servers that restart, stay down or throttle: many
 // calls in virtual time, with the real retry loop and budget. The seed is fixed unless it is given.
-#include "lib/retry/retry_loop.hpp"
+#include "lib/core/retry/retry_loop.hpp"
 #include "random.hpp"
 #include "situation.hpp"
 

@@ -40,7 +40,7 @@ class Prometheus(ServerTest):
         self.promtool("test", "rules", "alerts_test.yml")
 
     def test_the_names_are_those_of_the_page(self):
-        known = set(re.findall(r"`(\w+)`", (ROOT / "lib/telemetry/README.md").read_text()))
+        known = set(re.findall(r"`(\w+)`", (ROOT / "lib/extras/telemetry/README.md").read_text()))
         board = json.loads((MONITORING / "dashboard.json").read_text())
         texts = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
         texts.append((MONITORING / "alerts.yml").read_text())

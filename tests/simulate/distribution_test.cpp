@@ -1,4 +1,4 @@
-#include "lib/simulate/distribution.hpp"
+#include "lib/extras/simulate/distribution.hpp"
 
 #include "tests/simulate/runs.hpp"
 

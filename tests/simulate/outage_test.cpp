@@ -1,5 +1,5 @@
-// The page and the picture that README.md shows: outage.html and outage.svg of lib/simulate. What
-// they show, too: it must be so. HTTPRETRY_UPDATE=1 writes them again.
+// The page and the picture that README.md shows: outage.html and outage.svg of lib/extras/simulate.
+// What they show, too: it must be so. HTTPRETRY_UPDATE=1 writes them again.
 //
 // Nothing in this simulation depends on the last bit of a logarithm, so that all processors and
 // compilers give the same bytes.
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const std::string kFolder = SOURCE_DIR "/lib/simulate/";
+const std::string kFolder = SOURCE_DIR "/lib/extras/simulate/";
 
 // What is on the page; tests/cli/simulate_test.py runs it.
 constexpr std::string_view kCommand =

@@ -1,6 +1,6 @@
-#include "lib/simulate/virtual_time.hpp"
+#include "lib/extras/simulate/virtual_time.hpp"
 
-#include "lib/simulate/random.hpp"
+#include "lib/extras/simulate/random.hpp"
 
 #include <httpretry/flow/start.hpp>
 

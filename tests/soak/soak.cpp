@@ -6,11 +6,11 @@
 //   soak [--seconds N] [--seed N]
 //
 // What happens follows from the seed but for the races, which are the point of it.
-#include "lib/curl/poller.hpp"
+#include "lib/core/curl/poller.hpp"
 
+#include <httpretry/body/awaited_body.hpp>
 #include <httpretry/client/client.hpp>
 #include <httpretry/client/event_loop.hpp>
-#include <httpretry/flow/awaited_body.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>

@@ -1,6 +1,6 @@
 // Bodies that are awaited, in virtual time: the script reads them as the real transport does.
+#include <httpretry/body/awaited_body.hpp>
 #include <httpretry/client/client.hpp>
-#include <httpretry/flow/awaited_body.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>

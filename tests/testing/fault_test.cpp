@@ -1,5 +1,5 @@
+#include <httpretry/body/sink.hpp>
 #include <httpretry/client/client.hpp>
-#include <httpretry/flow/sink.hpp>
 #include <httpretry/testing/testing.hpp>
 #include <tests/testing/raw_client.hpp>
 

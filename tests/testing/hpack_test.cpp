@@ -1,4 +1,4 @@
-#include <lib/testing/hpack.hpp>
+#include <lib/extras/testing/hpack.hpp>
 
 #include <doctest/doctest.h>
 

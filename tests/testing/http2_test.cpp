@@ -1,8 +1,8 @@
 // A FaultServer over HTTP/2.
 #include <httpretry/client/client.hpp>
 #include <httpretry/testing/testing.hpp>
-#include <lib/testing/hpack.hpp>
-#include <lib/testing/http2_frames.hpp>
+#include <lib/extras/testing/hpack.hpp>
+#include <lib/extras/testing/http2_frames.hpp>
 #include <tests/libcurl_version.hpp>
 #include <tests/testing/raw_client.hpp>
 

@@ -4,12 +4,12 @@
 //   torture [RESOURCE [K]]     all of them; those of one resource; one, in this very process
 #include "failures.hpp"
 
-#include "lib/curl/poller.hpp"
+#include "lib/core/curl/poller.hpp"
 
+#include <httpretry/body/sink.hpp>
 #include <httpretry/client/client.hpp>
 #include <httpretry/client/event_loop.hpp>
 #include <httpretry/curl/cookies.hpp>
-#include <httpretry/flow/sink.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>

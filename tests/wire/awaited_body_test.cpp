@@ -3,10 +3,10 @@
 #include "raw_server.hpp"
 #include "wire.hpp"
 
-#include "lib/flow/either_stop.hpp"
+#include "lib/core/base/either_stop.hpp"
 
-#include <httpretry/flow/awaited_body.hpp>
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/awaited_body.hpp>
+#include <httpretry/body/sink.hpp>
 
 #include <sys/socket.h>
 #include <unistd.h>

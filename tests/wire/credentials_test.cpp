@@ -6,10 +6,10 @@
 #include "send_functions.hpp"
 #include "wire.hpp"
 
-#include "lib/curl/poller.hpp"
+#include "lib/core/curl/poller.hpp"
 
-#include <httpretry/flow/awaited_body.hpp>
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/awaited_body.hpp>
+#include <httpretry/body/sink.hpp>
 
 #include <future>
 #include <vector>

@@ -2,8 +2,8 @@
 // the C library's own resolver ask it.
 #pragma once
 
+#include <httpretry/chain/transport.hpp>
 #include <httpretry/curl/transport_options.hpp>
-#include <httpretry/flow/transport.hpp>
 
 #include <atomic>
 #include <functional>

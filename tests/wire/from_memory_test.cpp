@@ -242,12 +242,12 @@ TEST_CASE("what the library relies on without setting it is refused") {
   }
 }
 
-// Whoever sets another option in lib/curl must refuse it here.
+// Whoever sets another option in lib/core/curl must refuse it here.
 TEST_CASE("all that the library sets on a handle is refused") {
   // Nothing relies on these.
   const std::string free = " TCP_KEEPALIVE TCP_KEEPIDLE TCP_KEEPINTVL BUFFERSIZE ";
   std::size_t count = 0;
-  for (const auto& file : std::filesystem::directory_iterator(SOURCE_DIR "/lib/curl")) {
+  for (const auto& file : std::filesystem::directory_iterator(SOURCE_DIR "/lib/core/curl")) {
     const auto text = read_file(file.path());
     constexpr std::string_view kPrefix = "CURLOPT_";
     for (auto at = text.find(kPrefix); at != text.npos; at = text.find(kPrefix, at)) {

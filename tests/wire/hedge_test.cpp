@@ -2,7 +2,7 @@
 #include "http2_server.hpp"
 #include "wire.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 #include <httpretry/guard/hedge.hpp>
 
 using namespace httpretry;

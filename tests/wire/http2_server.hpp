@@ -3,7 +3,7 @@
 #pragma once
 
 #include "files.hpp"
-#include "lib/testing/certificates.hpp"
+#include "lib/extras/testing/certificates.hpp"
 #include "processes.hpp"
 #include "raw_server.hpp"
 

@@ -4,7 +4,7 @@
 #include "send_functions.hpp"
 #include "wire.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 
 using namespace httpretry;
 

@@ -3,7 +3,7 @@
 #include "raw_server.hpp"
 #include "wire.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>

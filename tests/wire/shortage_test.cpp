@@ -4,7 +4,7 @@
 #include "files.hpp"
 #include "wire.hpp"
 
-#include "lib/http/descriptor.hpp"
+#include "lib/core/base/descriptor.hpp"
 
 #include <httpretry/client/report.hpp>
 

@@ -3,7 +3,7 @@
 
 #include "wire.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 #include <httpretry/middleware/retry.hpp>
 
 namespace httpretry {

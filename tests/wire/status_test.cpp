@@ -3,7 +3,7 @@
 #include "files.hpp"
 #include "wire.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 
 using namespace httpretry;
 

@@ -1,7 +1,7 @@
 // A TLS server that tells in its response what it saw of the client's certificate.
 #pragma once
 
-#include "lib/testing/certificates.hpp"
+#include "lib/extras/testing/certificates.hpp"
 #include "raw_server.hpp"
 
 #include <string>

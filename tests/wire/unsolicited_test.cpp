@@ -3,9 +3,9 @@
 #include "http2_server.hpp"
 #include "send_functions.hpp"
 
-#include "lib/http/descriptor.hpp"
-#include "lib/http/owned.hpp"
-#include "lib/testing/certificates.hpp"
+#include "lib/core/base/descriptor.hpp"
+#include "lib/core/base/owned.hpp"
+#include "lib/extras/testing/certificates.hpp"
 #include "tests/waiting.hpp"
 
 #include <linux/sockios.h>

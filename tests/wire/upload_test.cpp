@@ -4,7 +4,7 @@
 #include "raw_server.hpp"
 #include "wire.hpp"
 
-#include <httpretry/flow/awaited_body.hpp>
+#include <httpretry/body/awaited_body.hpp>
 #include <httpretry/http/body.hpp>
 #include <httpretry/middleware/retry.hpp>
 

@@ -111,7 +111,7 @@ constexpr auto kCommands = std::to_array<Command>({
      "the slower), occ (all clients update one row), trace (recorded reports). A trigger changes "
      "the share of the capacity, the share of requests that fail, or the load, for a time.\n"
      "Times such as network or service are constant (10ms), exponential(10ms), normal(10ms,2ms) or "
-     "lognormal(10ms,0.5). All keys with their defaults: lib/simulate/README.md.\n"
+     "lognormal(10ms,0.5). All keys with their defaults: lib/extras/simulate/README.md.\n"
      "METHOD and URL choose the policy of a policy file; METHOD defaults to GET.",
      kSimulating, simulate_table, simulate},
 #endif
@@ -142,7 +142,7 @@ constexpr auto kCommands = std::to_array<Command>({
      "Where the server is away, nothing is taken, requests that are on their way end, and their "
      "results are kept until it is back.\n"
      "--unknown writes what is unknown, --retry-unknown queues it again. What is promised, and "
-     "what to set on the server: lib/queue/README.md.\n"
+     "what to set on the server: lib/extras/queue/README.md.\n"
      "The first SIGINT or SIGTERM lets requests that are on their way end, the second stops them; "
      "SIGUSR1 prints how far it is. With --drain the exit status is 0 if all is done, 22 if a job "
      "is dead, 75 if some is left for later.",

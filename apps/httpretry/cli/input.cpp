@@ -1,6 +1,6 @@
 #include "cli/input.hpp"
 
-#include "lib/http/descriptor.hpp"
+#include "lib/core/base/descriptor.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
 #include "cli/output.hpp"
 
-#include "lib/http/text.hpp"
+#include "lib/core/base/text.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 // SignalThread: a thread that is told of signals, which then do not end the process.
 #pragma once
 
-#include "lib/http/descriptor.hpp"
+#include "lib/core/base/descriptor.hpp"
 
 #include <csignal>
 #include <functional>

@@ -3,7 +3,7 @@
 
 #include "batch/options.hpp"
 
-#include "lib/queue/queue.hpp"
+#include "lib/extras/queue/queue.hpp"
 
 namespace httpretry::cli {
 

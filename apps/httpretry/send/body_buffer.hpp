@@ -2,7 +2,7 @@
 // rest in an unnamed file in TMPDIR.
 #pragma once
 
-#include "lib/http/descriptor.hpp"
+#include "lib/core/base/descriptor.hpp"
 
 #include <httpretry/http/result.hpp>
 

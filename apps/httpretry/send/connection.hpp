@@ -1,8 +1,8 @@
 // Converts the values of connection flags to TransportOptions.
 #pragma once
 
+#include <httpretry/chain/transport.hpp>
 #include <httpretry/curl/transport_options.hpp>
-#include <httpretry/flow/transport.hpp>
 
 #include <string>
 

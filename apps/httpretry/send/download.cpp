@@ -1,7 +1,7 @@
 #include "send/download.hpp"
 
 #include "cli/exit_status.hpp"
-#include "lib/http/text.hpp"
+#include "lib/core/base/text.hpp"
 #include "send/write_out.hpp"
 
 #include <chrono>

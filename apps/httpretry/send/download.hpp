@@ -8,7 +8,7 @@
 #include "send/body_output.hpp"
 #include "send/targets.hpp"
 
-#include <httpretry/flow/sink.hpp>
+#include <httpretry/body/sink.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -8,9 +8,9 @@
 #include "send/protocols.hpp"
 #include "send/telemetry.hpp"
 
+#include <httpretry/chain/transport.hpp>
 #include <httpretry/curl/transport_options.hpp>
-#include <httpretry/flow/shared_state.hpp>
-#include <httpretry/flow/transport.hpp>
+#include <httpretry/guard/shared_state.hpp>
 #include <httpretry/http/request.hpp>
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 // no end.
 #pragma once
 
-#include "lib/http/descriptor.hpp"
+#include "lib/core/base/descriptor.hpp"
 
 #include <httpretry/curl/transport_options.hpp>
 

@@ -1,7 +1,7 @@
 // --proto and --proto-redir: which protocols a request may use.
 #pragma once
 
-#include <httpretry/flow/middleware.hpp>
+#include <httpretry/chain/middleware.hpp>
 
 #include <string>
 

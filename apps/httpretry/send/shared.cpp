@@ -4,7 +4,7 @@
 #include "cli/text.hpp"
 
 #include <httpretry/fleet/redis.hpp>
-#include <httpretry/flow/log.hpp>
+#include <httpretry/log/log.hpp>
 
 #include <stdexcept>
 

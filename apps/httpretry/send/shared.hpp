@@ -3,7 +3,7 @@
 
 #include "cli/args.hpp"
 
-#include <httpretry/flow/shared_state.hpp>
+#include <httpretry/guard/shared_state.hpp>
 
 #include <memory>
 #include <optional>

@@ -3,7 +3,7 @@
 #include "cli/message.hpp"
 #include "cli/text.hpp"
 
-#include <httpretry/flow/call.hpp>
+#include <httpretry/chain/call.hpp>
 
 #include <unistd.h>
 #include <mutex>

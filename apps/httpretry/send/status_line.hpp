@@ -3,7 +3,7 @@
 
 #include "send/options.hpp"
 
-#include <httpretry/flow/observer.hpp>
+#include <httpretry/chain/observer.hpp>
 
 #include <memory>
 

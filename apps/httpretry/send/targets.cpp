@@ -4,7 +4,7 @@
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 
-#include "lib/http/descriptor.hpp"
+#include "lib/core/base/descriptor.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include "cli/text.hpp"
 #include "send/whole_run.hpp"
 
-#include <httpretry/flow/call.hpp>
+#include <httpretry/chain/call.hpp>
 #include <httpretry/http/shown_value.hpp>
 
 namespace httpretry::cli {

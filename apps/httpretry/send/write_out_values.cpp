@@ -3,11 +3,11 @@
 #include "cli/input.hpp"
 #include "cli/text.hpp"
 
-#include "lib/http/text.hpp"
+#include "lib/core/base/text.hpp"
 
+#include <httpretry/chain/transport.hpp>
 #include <httpretry/client/report.hpp>
 #include <httpretry/curl/transport_options.hpp>
-#include <httpretry/flow/transport.hpp>
 #include <httpretry/http/url.hpp>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 //   if (const auto batch = Batch::open(std::move(options))) batch->run();
 //
 // Each line of the input is a request, as JSON or as a URL. A journal beside it has the state of
-// each. To start again is to resume. lib/batch/README.md says what is promised.
+// each. To start again is to resume. lib/extras/batch/README.md says what is promised.
 #pragma once
 
 #include <httpretry/batch/runner.hpp>

@@ -35,9 +35,9 @@
 // lives. libcurl is never shut down.
 #pragma once
 
+#include <httpretry/chain/middleware.hpp>
+#include <httpretry/chain/shared.hpp>
 #include <httpretry/client/client_options.hpp>
-#include <httpretry/flow/middleware.hpp>
-#include <httpretry/flow/shared.hpp>
 #include <httpretry/flow/task.hpp>
 #include <httpretry/http/request.hpp>
 

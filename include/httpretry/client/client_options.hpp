@@ -2,11 +2,11 @@
 // have a default that suits most programs.
 #pragma once
 
+#include <httpretry/chain/middleware.hpp>
+#include <httpretry/chain/observer.hpp>
+#include <httpretry/chain/transport.hpp>
 #include <httpretry/curl/transport_options.hpp>
-#include <httpretry/flow/middleware.hpp>
-#include <httpretry/flow/observer.hpp>
 #include <httpretry/flow/scheduler.hpp>
-#include <httpretry/flow/transport.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/policy/policy_set.hpp>
 

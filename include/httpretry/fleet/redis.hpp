@@ -2,7 +2,7 @@
 // httpretry::fleet, or httpretry-fleet of pkg-config.
 #pragma once
 
-#include <httpretry/flow/shared_state.hpp>
+#include <httpretry/guard/shared_state.hpp>
 
 #include <memory>
 #include <string_view>
@@ -23,7 +23,7 @@ namespace httpretry {
 // within `timeout` (50 ms), this process goes on with its share of each limit: one of as many as
 // there were processes when the server last replied, and of `workers` at least. One log line says
 // when that begins, one when it ends; observers are told by `shared_state_changed`. What is
-// promised then, and what each process keeps for itself, is in lib/fleet/README.md.
+// promised then, and what each process keeps for itself, is in lib/extras/fleet/README.md.
 //
 // Throws std::invalid_argument with the reason where the URL is none, or begins with rediss://: the
 // connection is not encrypted.

@@ -2,7 +2,7 @@
 // pauses that a server asks for, rates, circuit breakers, limits of concurrent sends.
 #pragma once
 
-#include <httpretry/flow/middleware.hpp>
+#include <httpretry/chain/middleware.hpp>
 #include <httpretry/guard/local_state.hpp>
 #include <httpretry/retry/longest_pause.hpp>
 

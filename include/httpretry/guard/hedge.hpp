@@ -1,7 +1,7 @@
 // hedge: the middleware that races a send that is slow with a second one.
 #pragma once
 
-#include <httpretry/flow/middleware.hpp>
+#include <httpretry/chain/middleware.hpp>
 
 namespace httpretry {
 

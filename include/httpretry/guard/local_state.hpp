@@ -1,7 +1,7 @@
 // The states of one process, in memory.
 #pragma once
 
-#include <httpretry/flow/shared_state.hpp>
+#include <httpretry/guard/shared_state.hpp>
 
 #include <memory>
 

@@ -64,7 +64,7 @@ enum class HttpVersion : std::uint8_t {
 };
 
 // A name and a password, used when the server asks for them. Sent only to the origin of the
-// request. Requests with Digest use HTTP/1.1: see lib/curl/README.md.
+// request. Requests with Digest use HTTP/1.1: see lib/core/curl/README.md.
 struct HTTPRETRY_API Credentials {
   enum class Scheme : std::uint8_t { Basic, Digest };
   Credentials() = default;

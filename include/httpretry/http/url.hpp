@@ -44,7 +44,7 @@ class HTTPRETRY_API Url {
   [[nodiscard]] Result<Url> resolve(std::string_view reference) const;
 
   // For the transport.
-  struct Parts;  // lib/curl/url_parts.hpp
+  struct Parts;  // lib/core/curl/url_parts.hpp
   [[nodiscard]] const Parts& parts() const { return *parts_; }
 
  private:

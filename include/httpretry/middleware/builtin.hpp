@@ -7,8 +7,8 @@
 //   Client client({log(), redirect(), retry(), hedge(), guards(), timeout(2s)});
 #pragma once
 
-#include <httpretry/flow/log.hpp>
-#include <httpretry/flow/middleware.hpp>
+#include <httpretry/chain/middleware.hpp>
+#include <httpretry/log/log.hpp>
 
 #include <concepts>
 #include <functional>

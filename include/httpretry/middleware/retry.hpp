@@ -1,7 +1,7 @@
 // retry: the middleware that retries requests, by a policy.
 #pragma once
 
-#include <httpretry/flow/middleware.hpp>
+#include <httpretry/chain/middleware.hpp>
 #include <httpretry/policy/policy_set.hpp>
 #include <httpretry/retry/decide.hpp>
 

@@ -109,7 +109,7 @@ class HTTPRETRY_API EndpointIndex {
   };
   [[nodiscard]] const std::vector<Tie>& ties() const;
 
-  struct Data;  // lib/policy/endpoint_index.cpp
+  struct Data;  // lib/core/policy/endpoint_index.cpp
 
  private:
   std::shared_ptr<const Data> data_;

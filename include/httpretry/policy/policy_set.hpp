@@ -33,7 +33,7 @@
 namespace httpretry {
 
 namespace policy_file {
-struct Layer;  // JSON; lib/policy/policy_set_data.hpp
+struct Layer;  // JSON; lib/core/policy/policy_set_data.hpp
 }
 
 // One effective value of a policy and where it was written.
@@ -173,7 +173,7 @@ class HTTPRETRY_API PolicySet {
 
   friend HTTPRETRY_API bool operator==(const PolicySet& a, const PolicySet& b);
 
-  struct Data;  // lib/policy/policy_set_data.hpp
+  struct Data;  // lib/core/policy/policy_set_data.hpp
   explicit PolicySet(std::shared_ptr<const Data> data);
   [[nodiscard]] const Data& data() const { return *data_; }  // for the library itself
 

@@ -31,7 +31,7 @@ struct HTTPRETRY_API PolicyTest {
     Outcomes() = default;
 
     std::string text;      // as `httpretry plan --outcomes` takes it; or, as JSON,
-    bool is_step = false;  // a step of a scenario (lib/testing)
+    bool is_step = false;  // a step of a scenario (lib/extras/testing)
     Problem place;         // where it stands; without a message
   };
 

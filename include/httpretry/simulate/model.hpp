@@ -1,7 +1,7 @@
 // What a simulation is made of besides policies: the model of a server and its network, the load,
 // and what goes wrong in between. Data only; it can be read from JSON.
 //
-// lib/simulate/README.md, "Models", describes each key with its default.
+// lib/extras/simulate/README.md, "Models", describes each key with its default.
 #pragma once
 
 #include <httpretry/http/result.hpp>

@@ -2,7 +2,7 @@
 // spdlog: link httpretry::spdlog, or httpretry-spdlog of pkg-config.
 #pragma once
 
-#include <httpretry/flow/log.hpp>
+#include <httpretry/log/log.hpp>
 
 #include <string>
 

@@ -10,7 +10,7 @@
 // `shown_value` shows them. It is kept in memory.
 #pragma once
 
-#include <httpretry/flow/observer.hpp>
+#include <httpretry/chain/observer.hpp>
 
 #include <cstddef>
 #include <memory>

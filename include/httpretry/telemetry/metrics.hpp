@@ -8,10 +8,10 @@
 //   response.set_body(numbers->prometheus());  // where the service answers to GET /metrics
 //
 // Each thread that drives calls counts for itself, without a lock; reading adds it all up. All
-// numbers only grow, gauges aside. The names are listed in lib/telemetry/README.md.
+// numbers only grow, gauges aside. The names are listed in lib/extras/telemetry/README.md.
 #pragma once
 
-#include <httpretry/flow/observer.hpp>
+#include <httpretry/chain/observer.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -124,7 +124,7 @@ class HTTPRETRY_API Metrics final : public Observer {
   void paused(const Call& call, const PauseBegun& pause) noexcept override;
   void resumed(const Call& call, std::string_view key) noexcept override;
 
-  struct State;  // lib/telemetry/metrics_state.hpp
+  struct State;  // lib/extras/telemetry/metrics_state.hpp
 
  private:
   std::shared_ptr<State> state_;

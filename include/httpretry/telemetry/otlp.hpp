@@ -103,7 +103,7 @@ class HTTPRETRY_API Otlp {
   // Spans that a collector has taken.
   [[nodiscard]] std::uint64_t exported() const;
 
-  struct State;  // lib/telemetry/exporter.hpp
+  struct State;  // lib/extras/telemetry/exporter.hpp
 
  private:
   std::shared_ptr<State> state_;

@@ -15,8 +15,8 @@
 // tokens of middlewares before it have spans of their own.
 #pragma once
 
-#include <httpretry/flow/middleware.hpp>
-#include <httpretry/flow/observer.hpp>
+#include <httpretry/chain/middleware.hpp>
+#include <httpretry/chain/observer.hpp>
 #include <httpretry/http/url.hpp>
 #include <httpretry/telemetry/trace_context.hpp>
 

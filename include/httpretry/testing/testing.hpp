@@ -27,9 +27,9 @@
 //   CHECK(server.requests() == 3);
 #pragma once
 
-#include <httpretry/flow/observer.hpp>
+#include <httpretry/chain/observer.hpp>
+#include <httpretry/chain/transport.hpp>
 #include <httpretry/flow/scheduler.hpp>
-#include <httpretry/flow/transport.hpp>
 #include <httpretry/testing/time_header.hpp>
 
 #include <chrono>

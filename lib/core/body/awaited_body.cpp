@@ -1,0 +1,80 @@
+#include "lib/core/body/detail/delivery.hpp"
+
+#include "lib/core/flow/resume_on.hpp"
+
+#include "lib/core/base/text.hpp"
+
+namespace httpretry {
+namespace {
+
+class PieceReader final : public PausingReader {
+ public:
+  PieceReader(NextPiece next, std::optional<std::uint64_t> size)
+      : next_(std::move(next)), size_(size) {}
+
+  Result<std::size_t> read(std::span<char> into) override {
+    if (ended_) return std::size_t{0};
+    if (at_ == piece_.size()) return kPause;
+    const auto count = piece_.copy(into.data(), into.size(), at_);
+    at_ += count;
+    return count;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> size() const override { return size_; }
+
+  Task<Result<void>> wait(Call& call) override {
+    const auto task = next_(call);
+    auto next = co_await task;
+    if (!next) co_return std::move(next).error();
+    piece_ = *std::move(next);
+    at_ = 0;
+    ended_ = piece_.empty();
+    co_return Result<void>();
+  }
+
+ private:
+  NextPiece next_;
+  std::optional<std::uint64_t> size_;
+  std::string piece_;
+  std::size_t at_ = 0;  // what comes before it was read
+  bool ended_ = false;
+};
+
+Error unreadable(std::string message) {
+  Error error(Errc::InvalidRequest, std::move(message));
+  error.permanent = true;
+  return error;
+}
+
+}  // namespace
+
+Body awaited_body(std::function<NextPiece()> start, std::optional<std::uint64_t> size) {
+  return Body::reopened([start = std::move(start), size]() -> Result<std::unique_ptr<BodyReader>> {
+    return std::unique_ptr<BodyReader>(std::make_unique<PieceReader>(start(), size));
+  });
+}
+
+Body awaited_body_once(NextPiece next, std::optional<std::uint64_t> size) {
+  return Body::once(std::make_unique<PieceReader>(std::move(next), size));
+}
+
+Task<Result<void>> wait_for_more(CheckedReader& reader, Call& call) {
+  auto* pausing = reader.pausing();
+  if (pausing == nullptr)
+    co_return unreadable("the body reader pauses, but is not a PausingReader");
+  Result<void> ready;
+  std::string thrown;
+  try {
+    const auto task = pausing->wait(call);
+    ready = co_await task;
+  } catch (...) {
+    thrown = "reading the body threw: " + text_of(std::current_exception());
+  }
+  // The coroutine may have continued on another thread.
+  const ReturnTo loop(call.scheduler());
+  co_await loop;
+  if (!thrown.empty()) co_return unreadable(std::move(thrown));
+  if (!ready) co_return unreadable(ready.error().message);
+  co_return ready;
+}
+
+}  // namespace httpretry

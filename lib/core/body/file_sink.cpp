@@ -1,0 +1,166 @@
+#include "body_version.hpp"
+
+#include "lib/core/base/text.hpp"
+#include "new_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+
+namespace httpretry {
+namespace {
+
+using Wish = BodyWriter::Wish;
+
+// Identifies a URL without storing it: it may contain secrets. FNV-1a, with its constants for 64
+// bits.
+std::string fingerprint(std::string_view url) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : url) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return std::to_string(hash);
+}
+
+// The first bytes of a regular file; nothing of a pipe or a device, which could make us wait.
+std::string read_small_file(const std::string& path) {
+  std::array<char, 65536> bytes{};
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct ::stat about {};
+  if (!file.open() || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return {};
+  const auto count = ::read(file.get(), bytes.data(), bytes.size());
+  return {bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0};
+}
+
+// PATH.part.info says which body PATH.part is the beginning of. Three lines: the fingerprint of the
+// URL, the validator, and the size of the whole body (empty if it is unknown).
+class PartInfo {
+ public:
+  PartInfo(std::string path, std::string_view url)
+      : path_(std::move(path)), url_(fingerprint(url)) {}
+
+  // Empty if nothing is known, or if the file is for another URL.
+  [[nodiscard]] std::optional<BodyStart> read() const {
+    const auto bytes = read_small_file(path_);
+    std::string_view text = bytes;
+    if (take_until(text, '\n') != url_) return std::nullopt;
+    BodyStart start;
+    start.validator = take_until(text, '\n');
+    start.total = to_number<std::uint64_t>(take_until(text, '\n'));
+    const bool usable = !start.validator.empty() && valid_header_value(start.validator);
+    return usable ? std::optional(std::move(start)) : std::nullopt;
+  }
+  [[nodiscard]] Result<void> write(const BodyVersion& version) const {
+    auto file = NewFile::beside(path_, FileAccess::AlwaysOwner);
+    if (!file) return std::move(file).error();
+    const auto total = version.total ? std::to_string(*version.total) : std::string();
+    const auto text = url_ + "\n" + version.validator + "\n" + total + "\n";
+    if (auto written = file->write(text); !written) return written;
+    return file->commit();
+  }
+  void remove() const { ::unlink(path_.c_str()); }
+
+ private:
+  std::string path_;
+  std::string url_;
+};
+
+class FileWriter final : public BodyWriter {
+ public:
+  // The response to this request; `info` is for later calls.
+  FileWriter(const Request& request, NewFile file, std::optional<PartInfo> info,
+             std::optional<BodyStart> had)
+      : file_(std::move(file)),
+        info_(std::move(info)),
+        had_(std::move(had)),
+        continuable_(can_be_continued(request)),
+        described_(had_ && !had_->validator.empty()) {}
+
+  [[nodiscard]] std::optional<BodyStart> had() const override { return had_; }
+  [[nodiscard]] bool restartable() const override { return file_.restartable(); }
+
+  Result<void> begin(const Response& head, std::uint64_t offset) override {
+    if (offset == 0) {
+      forget();  // first, so that the info never describes other bytes
+      if (auto emptied = file_.restart(); !emptied) return emptied;
+    }
+    const BodyVersion version(head.headers);
+    if (described_ || !info_ || !continuable_ || version.validator.empty()) return {};
+    if (head.status != 200 && offset == 0) return {};
+    info_->remove();  // it may be a pipe or a link
+    auto written = info_->write(version);
+    described_ = written.has_value();
+    // Without the info, a later call begins again: no reason to end this one.
+    if (!written && written.error().code == Errc::LocalShortage) return {};
+    return written;
+  }
+  void forget() override {
+    described_ = false;
+    if (info_) info_->remove();
+  }
+  Result<Wish> write(std::string_view bytes) override {
+    if (auto written = file_.write(bytes); !written) return std::move(written).error();
+    return Wish::More;
+  }
+  Result<void> finish() override {
+    if (auto done = file_.commit(); !done) return done;
+    if (info_) info_->remove();
+    return {};
+  }
+
+ private:
+  NewFile file_;
+  std::optional<PartInfo> info_;
+  std::optional<BodyStart> had_;
+  bool continuable_;
+  bool described_;  // the info is written
+};
+
+Result<void> copy_into(NewFile& file, const std::string& from) {
+  std::ifstream old(from, std::ios::binary);
+  std::array<char, 65536> bytes{};
+  while (old) {
+    old.read(bytes.data(), bytes.size());
+    const auto count = static_cast<std::size_t>(old.gcount());
+    if (auto written = file.write({bytes.data(), count}); !written) return written;
+  }
+  return {};
+}
+
+class FileSink final : public Sink {
+ public:
+  FileSink(std::string path, FileOptions options) : path_(std::move(path)), options_(options) {}
+
+  Result<std::unique_ptr<BodyWriter>> open(const Request& request) override {
+    const auto access = options_.owner_only ? FileAccess::Owner : FileAccess::All;
+    auto file =
+        options_.keep_partial ? NewFile::part(path_, access) : NewFile::beside(path_, access);
+    if (!file) return std::move(file).error();
+    const bool keeps = !file->direct();
+    std::optional<PartInfo> info;
+    if (options_.keep_partial && keeps) info.emplace(file->path() + ".info", request.url());
+    std::optional<BodyStart> had;
+    if (file->size() > 0 && info) had = info->read();
+    if (!had && options_.continue_existing && keeps) {
+      if (auto emptied = file->restart(); !emptied) return std::move(emptied).error();
+      if (auto copied = copy_into(*file, path_); !copied) return std::move(copied).error();
+      if (file->size() > 0) had.emplace();
+    }
+    if (had) had->size = file->size();
+    return std::unique_ptr<BodyWriter>(
+        std::make_unique<FileWriter>(request, *std::move(file), std::move(info), std::move(had)));
+  }
+
+ private:
+  std::string path_;
+  FileOptions options_;
+};
+
+}  // namespace
+
+SinkPtr save_to(std::string path, FileOptions options) {
+  return std::make_shared<FileSink>(std::move(path), options);
+}
+
+}  // namespace httpretry

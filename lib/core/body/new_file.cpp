@@ -1,0 +1,199 @@
+#include "new_file.hpp"
+
+#include "lib/core/base/random.hpp"
+#include "lib/core/base/regular_file.hpp"
+#include "lib/core/base/shortage.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+namespace httpretry {
+namespace {
+
+Error write_error(Errc code, std::string message) {
+  Error error(code, std::move(message));
+  error.permanent = true;
+  error.curl_code = 23;  // CURLE_WRITE_ERROR
+  return error;
+}
+
+Error cannot_write(const std::string& path, int cause, Errc code = Errc::Internal) {
+  return write_error(code, "cannot write " + path + ": " + std::generic_category().message(cause));
+}
+
+// The request names a file that cannot be written to, unless the process lacks a descriptor.
+Error cannot_open(const std::string& path, int cause) {
+  const bool lacking = is_shortage(cause);
+  auto error = cannot_write(path, cause, lacking ? Errc::LocalShortage : Errc::InvalidRequest);
+  error.permanent = !lacking;
+  if (lacking) error.curl_code = 0;
+  return error;
+}
+
+// The target of a link, whether it exists or not.
+Result<std::string> behind_links(const std::string& link) {
+  if (link.empty()) return write_error(Errc::InvalidRequest, "the file to write to has no name");
+  std::error_code failed;
+  auto path = link;
+  // Linux follows 40 links at most.
+  for (int links = 0; std::filesystem::is_symlink(path, failed); ++links) {
+    if (links == 40) return cannot_open(link, ELOOP);
+    const auto target = std::filesystem::read_symlink(path, failed);
+    if (failed) break;
+    path = (std::filesystem::path(path).parent_path() / target).string();
+  }
+  return path;
+}
+
+Error written_by_another(const std::string& path) {
+  return write_error(Errc::InvalidRequest, path + " is being written by another process");
+}
+
+Error not_regular(const std::string& path) {
+  return write_error(Errc::InvalidRequest,
+                     path + " is not a regular file, and cannot keep a partial body; remove it");
+}
+
+bool is_same_file(const struct ::stat& a, const struct ::stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+constexpr mode_t kMode = 07777;
+
+mode_t mode_of(FileAccess access) { return access == FileAccess::All ? 0666 : 0600; }
+
+// Begins with the target's own name if that is not too long.
+std::string name_beside(const std::string& target) {
+  constexpr std::size_t kMostBytes = 230;  // NAME_MAX is 255; we add 21
+  const std::filesystem::path path(target);
+  const bool fits = path.filename().native().size() <= kMostBytes;
+  const auto stem = fits ? target : (path.parent_path() / ".httpretry").string();
+  return stem + "." + random_hex(8) + ".tmp";
+}
+
+}  // namespace
+
+// Does not open the file yet: memory is allocated before there is a descriptor to close.
+NewFile::NewFile(Kind kind, std::string path, std::string target)
+    : kind_(kind), path_(std::move(path)), target_(std::move(target)) {}
+
+bool NewFile::open(int flags, mode_t mode) {
+  fd_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | flags, mode));
+  return fd_.open();
+}
+
+NewFile::~NewFile() {
+  if (fd_.open() && kind_ == Kind::Aside) ::unlink(path_.c_str());
+}
+
+// A file of another user that has the mode already is as good.
+bool NewFile::set_mode(mode_t mode) const {
+  struct ::stat about {};
+  if (::fstat(fd_.get(), &about) != 0) return false;
+  return (about.st_mode & kMode) == (mode & kMode) || ::fchmod(fd_.get(), mode & kMode) == 0;
+}
+
+Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
+  const auto found = behind_links(target);
+  if (!found) return found.error();
+  const auto& there = *found;
+  struct ::stat old {};
+  const bool exists = ::stat(there.c_str(), &old) == 0;
+  if (exists && S_ISDIR(old.st_mode)) return cannot_open(target, EISDIR);
+  if (exists && (S_ISFIFO(old.st_mode) || S_ISSOCK(old.st_mode))) {
+    return write_error(Errc::InvalidRequest,
+                       "cannot write " + target +
+                           ": it is a pipe or a socket, and nothing would end a wait for its "
+                           "reader; expected a file or a device");
+  }
+  if (exists && !S_ISREG(old.st_mode)) {
+    NewFile file(is_null_device(old) ? Kind::Nowhere : Kind::Direct, there, there);
+    if (!file.open(0)) return cannot_open(target, errno);
+    return file;
+  }
+  // A rename would replace even a file that we may not write to.
+  if (exists && ::access(there.c_str(), W_OK) != 0) return cannot_open(target, errno);
+  NewFile file(Kind::Aside, name_beside(there), there);
+  if (!file.open(O_CREAT | O_EXCL, mode_of(access))) return cannot_open(target, errno);
+  const bool keeps_mode = exists && access != FileAccess::AlwaysOwner;
+  if (keeps_mode && !file.set_mode(old.st_mode)) return cannot_write(target, errno);
+  return file;
+}
+
+Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
+  const auto there = behind_links(target);
+  if (!there) return there.error();
+  struct ::stat about {};
+  const bool exists = ::stat(there->c_str(), &about) == 0;
+  if (exists && !S_ISREG(about.st_mode)) return beside(target, access);
+  // Another process may finish the file after we have opened it and before we lock it. Then what we
+  // hold has become the finished file, and must not be written to.
+  for (int times = 0; times < 100; ++times) {
+    NewFile file(Kind::Part, *there + ".part", *there);
+    const auto locked = file.open_and_lock(exists ? about.st_mode & 0777U : mode_of(access));
+    if (!locked) return locked.error();
+    if (!*locked) continue;
+    if (exists && !file.set_mode(about.st_mode)) return cannot_write(target, errno);
+    return file;
+  }
+  return written_by_another(*there + ".part");
+}
+
+// False: it is no longer the file of that name.
+Result<bool> NewFile::open_and_lock(mode_t mode) {
+  // Without O_NONBLOCK, opening a pipe would wait for a reader.
+  if (!open(O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode)) {
+    return errno == ENXIO ? not_regular(path_) : cannot_open(path_, errno);
+  }
+  struct ::stat opened {};
+  struct ::stat named {};
+  if (::fstat(fd_.get(), &opened) != 0) return cannot_write(path_, errno);
+  if (!S_ISREG(opened.st_mode)) return not_regular(path_);
+  if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) return written_by_another(path_);
+  if (::fstat(fd_.get(), &opened) != 0) return cannot_write(path_, errno);
+  if (::lstat(path_.c_str(), &named) != 0 || !is_same_file(opened, named)) return false;
+  size_ = static_cast<std::uint64_t>(opened.st_size);
+  if (::lseek(fd_.get(), 0, SEEK_END) < 0) return cannot_write(path_, errno);
+  return true;
+}
+
+Result<void> NewFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto count = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return cannot_write(path_, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+    size_ += static_cast<std::uint64_t>(count);
+  }
+  return {};
+}
+
+Result<void> NewFile::restart() {
+  if (size_ == 0) return {};
+  if (kind_ == Kind::Direct) return cannot_write(path_, ESPIPE);
+  if (kind_ == Kind::Nowhere) return size_ = 0, Result<void>();
+  if (::ftruncate(fd_.get(), 0) != 0 || ::lseek(fd_.get(), 0, SEEK_SET) < 0)
+    return cannot_write(path_, errno);
+  size_ = 0;
+  return {};
+}
+
+Result<void> NewFile::commit() {
+  // A network file system reports some errors only at close. So a copy of the descriptor is closed
+  // first: at an error the old file is still there, and a partial file is still locked.
+  const int copy = ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0);
+  if (copy >= 0 && ::close(copy) != 0 && errno != EINTR) return cannot_write(target_, errno);
+  if (!direct() && ::rename(path_.c_str(), target_.c_str()) != 0) {
+    return cannot_write(target_, errno);
+  }
+  fd_.close();
+  return {};
+}
+
+}  // namespace httpretry

@@ -1,0 +1,60 @@
+// NewFile: a file that replaces another one when it is complete. Until then the old one stays.
+#pragma once
+
+#include "lib/core/base/descriptor.hpp"
+
+#include <httpretry/http/result.hpp>
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace httpretry {
+
+// Who may read a file. The umask limits it further, except where it has the mode of an old file.
+enum class FileAccess : std::uint8_t {
+  All,          // 0666, or the mode of the old file
+  Owner,        // 0600, or the mode of the old file
+  AlwaysOwner,  // 0600, even in place of an old file with another mode
+};
+
+class NewFile {
+ public:
+  // A temporary file beside `target` (beside its target, if it is a link). A device is written to
+  // directly. A pipe is an error: its reader could hold us up for ever.
+  static Result<NewFile> beside(const std::string& target, FileAccess access);
+  // "TARGET.part", which stays if it is not committed, and is appended to when it is opened again.
+  // One process at a time can open it.
+  static Result<NewFile> part(const std::string& target, FileAccess access);
+
+  NewFile(NewFile&& other) noexcept = default;
+  NewFile& operator=(NewFile&& other) = delete;
+  ~NewFile();  // removes a temporary file that was not committed
+
+  Result<void> write(std::string_view bytes);
+  // Empties it.
+  Result<void> restart();
+  Result<void> commit();
+
+  [[nodiscard]] bool restartable() const { return kind_ != Kind::Direct || size_ == 0; }
+  // A device, which keeps nothing.
+  [[nodiscard]] bool direct() const { return kind_ == Kind::Direct || kind_ == Kind::Nowhere; }
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  // Its own name; the target's if that is written to directly.
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  enum class Kind { Aside, Part, Direct, Nowhere };
+  NewFile(Kind kind, std::string path, std::string target);
+  bool open(int flags, mode_t mode = 0);
+  Result<bool> open_and_lock(mode_t mode);
+  [[nodiscard]] bool set_mode(mode_t mode) const;
+
+  Kind kind_;
+  Descriptor fd_;
+  std::uint64_t size_ = 0;
+  std::string path_;
+  std::string target_;
+};
+
+}  // namespace httpretry

@@ -1,0 +1,94 @@
+#include <httpretry/body/sink.hpp>
+
+#include "lib/core/flow/resume_on.hpp"
+
+namespace httpretry {
+
+using Wish = BodyWriter::Wish;
+
+Sink::~Sink() = default;
+BodyWriter::~BodyWriter() = default;
+std::optional<BodyStart> BodyWriter::had() const { return std::nullopt; }
+bool BodyWriter::restartable() const { return false; }
+Result<void> BodyWriter::begin(const Response& /*head*/, std::uint64_t /*offset*/) { return {}; }
+void BodyWriter::forget() {}
+Result<void> BodyWriter::finish() { return {}; }
+Task<Result<Wish>> BodyWriter::drain(Call& /*call*/) { co_return Wish::More; }
+
+namespace {
+
+Error sink_threw(const std::exception_ptr& thrown) {
+  auto error = detail::internal_error("sink", thrown);
+  error.permanent = true;
+  return error;
+}
+
+using TakeBytes = std::function<bool(std::string_view)>;
+using detail::AwaitBytes;
+
+// The function that gets the body: one of the two is set.
+struct Taker {
+  TakeBytes take;
+  AwaitBytes await;
+};
+
+class FunctionWriter final : public BodyWriter {
+ public:
+  explicit FunctionWriter(std::shared_ptr<const Taker> taker) : taker_(std::move(taker)) {}
+
+  Result<Wish> write(std::string_view bytes) override {
+    if (taker_->await) {
+      waiting_.append(bytes);
+      return Wish::Pause;
+    }
+    try {
+      return taker_->take(bytes) ? Wish::More : Wish::Stop;
+    } catch (...) {
+      return sink_threw(std::current_exception());
+    }
+  }
+
+  Task<Result<Wish>> drain(Call& call) override {
+    if (waiting_.empty()) co_return Wish::More;
+    std::exception_ptr thrown;
+    bool more = false;
+    try {
+      const auto task = taker_->await(std::exchange(waiting_, std::string()), call);
+      more = co_await task;
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    // The reader may have continued on another thread.
+    const ReturnTo loop(call.scheduler());
+    co_await loop;
+    if (thrown) co_return sink_threw(thrown);
+    co_return more ? Wish::More : Wish::Stop;
+  }
+
+ private:
+  std::shared_ptr<const Taker> taker_;
+  std::string waiting_;  // for the coroutine
+};
+
+class FunctionSink final : public Sink {
+ public:
+  explicit FunctionSink(Taker taker) : taker_(std::make_shared<const Taker>(std::move(taker))) {}
+  Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
+    return std::unique_ptr<BodyWriter>(std::make_unique<FunctionWriter>(taker_));
+  }
+
+ private:
+  std::shared_ptr<const Taker> taker_;
+};
+
+}  // namespace
+
+SinkPtr pass_to(TakeBytes take) {
+  return std::make_shared<FunctionSink>(Taker{std::move(take), nullptr});
+}
+
+SinkPtr detail::pass_to_coroutine(AwaitBytes take) {
+  return std::make_shared<FunctionSink>(Taker{nullptr, std::move(take)});
+}
+
+}  // namespace httpretry

@@ -1,0 +1,97 @@
+#include "lib/core/chain/detail/call_state.hpp"
+
+#include "lib/core/retry/error_codes.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+
+Transport::~Transport() = default;
+
+Observer::~Observer() = default;
+std::uint64_t Call::id() const { return state_->id; }
+Scheduler& Call::scheduler() const { return *state_->scheduler; }
+Time Call::started() const { return state_->started; }
+History& Call::history() const { return state_->history; }
+Context& Call::context() const { return state_->context; }
+const PolicySource* Call::policies() const { return state_->common->policies; }
+double Call::random() const { return (*state_->common->random)(); }
+const std::vector<std::shared_ptr<Observer>>& Call::observers() const {
+  return *state_->common->observers;
+}
+
+std::string_view Call::origin() const {
+  return state_->first_url ? state_->first_url->origin() : std::string_view();
+}
+
+Call Call::with(Time deadline, std::stop_token stop) const {
+  Call branch(*this);
+  branch.deadline_ = std::min(deadline_, deadline);
+  if (attempt_ == 0) branch.limit_ = branch.deadline_;
+  branch.stop_ = std::move(stop);
+  return branch;
+}
+
+const std::stop_token& Call::stop() const {
+  auto& state = *state_;
+  // A branch with a stop of its own got it from this function.
+  if (!state.watches_end || stop_ != state.stop) return stop_;
+  const auto& client_end = *state.common->client_end;
+  if (!stop_.stop_possible()) return client_end;
+  auto& either = state.either_stop;
+  if (!either) either = std::make_unique<EitherStop>(stop_, client_end);
+  return either->token();
+}
+
+Call Call::State::racing(const Call& call, RacingSend& send, int number, Time deadline,
+                         std::stop_token stop) {
+  Call branch = call.with(kNever, std::move(stop));
+  branch.attempt_ = number;
+  branch.deadline_ = std::min(call.limit_, deadline);
+  branch.racing_ = &send;
+  return branch;
+}
+
+ExchangeLimits Call::limits(const Request& request) const {
+  const auto& own = request.options();
+  ExchangeLimits all;
+  if (current_ != nullptr) all = current_->limits;
+  all.fresh_connection = all.fresh_connection || own.fresh_connection;
+  if (own.connect_timeout) all.connect_timeout = own.connect_timeout;
+  all.response_timeout = std::min(all.response_timeout, own.response_timeout);
+  all.respond_by = std::min(all.respond_by, own.respond_by);
+  all.stall_timeout = std::min(all.stall_timeout, own.stall_timeout);
+  return all;
+}
+
+Call Call::State::attempt(const Call& call, int number, Time deadline, CurrentAttempt& current) {
+  Call branch(call);
+  branch.deadline_ = std::min(call.deadline_, deadline);
+  branch.attempt_ = number;
+  branch.current_ = &current;
+  return branch;
+}
+
+Call Call::State::admitted_after(const Call& call, Duration waited) {
+  Call branch(call);
+  branch.deadline_ = std::min(call.limit_, later(call.deadline_, waited));
+  return branch;
+}
+
+// What went to a sink was judged by its beginning.
+Classified CurrentAttempt::judge(const Outcome& outcome) const {
+  if (outcome && outcome->delivered > 0 && judged) return *judged;
+  return judge_anew(outcome);
+}
+
+Classified CurrentAttempt::judge_anew(const Outcome& outcome) const {
+  const Observed observed(outcome, call.scheduler().wall_now());
+  return classify ? classify(*policy, request, observed) : httpretry::classify(*policy, observed);
+}
+
+bool CurrentAttempt::reads_body(int status, const Headers& headers) const {
+  // We do not know what a function of the user reads.
+  return classify != nullptr || policy::looks_into(policy->retry_on, status, headers);
+}
+
+}  // namespace httpretry

@@ -1,0 +1,107 @@
+// A program's mistakes in the options of a client show when the client is made, not in production.
+#include "core.hpp"
+
+#include "lib/core/middleware/missing_stages.hpp"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+namespace httpretry::detail {
+namespace {
+
+[[noreturn]] void refuse(const char* why) { throw std::invalid_argument(why); }
+
+// A middleware named `name` is refused if one named `above` stands above it, or, with `wanted`, if
+// none does.
+struct Order {
+  std::string_view name;
+  std::string_view above;
+  bool wanted;
+  const char* why;
+};
+constexpr Order kOrders[] = {
+    {"hedge", "retry", true, "hedge stands above retry: put it below, to race single attempts"},
+    {"hedge", "guards", false, "guards stands above hedge: put it below, so that each send asks"},
+    {"hedge", "hedge", false, "two hedge middlewares in one chain: remove one"},
+    {"retry", "retry", false,
+     "two retry middlewares in one chain: each attempt of the outer would be retried by the "
+     "inner; remove one"},
+    {"redirect", "retry", false,
+     "redirect stands below retry: put it above, so that each redirect is retried by the "
+     "policy of its own endpoint"},
+    {"retry", "guards", false,
+     "guards stands above retry: put it below, so that each attempt asks; above, nothing is "
+     "held back"},
+};
+
+void check_chain(const std::vector<MiddlewarePtr>& chain) {
+  std::set<std::string_view> above;
+  for (const auto& middleware : chain) {
+    if (!middleware) refuse("a middleware of the client is null");
+    for (const auto& order : kOrders) {
+      if (order.name != middleware->name()) continue;
+      if (above.contains(order.above) != order.wanted) refuse(order.why);
+    }
+    above.insert(middleware->name());
+  }
+}
+
+const Middleware* find(const std::vector<MiddlewarePtr>& chain, std::string_view name) {
+  const auto found = std::find_if(chain.begin(), chain.end(),
+                                  [name](const auto& each) { return each->name() == name; });
+  return found == chain.end() ? nullptr : found->get();
+}
+
+void check_stages(const ClientOptions& options) {
+  const auto& chain = options.middlewares;
+  const auto* const retry = find(chain, "retry");
+  if (retry == nullptr) return;
+  const auto* policies = policies_of(*retry);
+  if (policies == nullptr && options.policies) policies = &*options.policies;
+  if (policies == nullptr) return;
+  const auto problem = missing_stages(
+      policies->in_force(), [&](std::string_view stage) { return find(chain, stage) != nullptr; });
+  if (!problem.empty()) refuse(problem.c_str());
+}
+
+std::string base_problem(const std::string& base) {
+  if (base.empty()) return {};
+  const auto url = Url::parse(base);
+  if (!url) return url.error().message;
+  const bool plain = base.find_first_of("?#") == std::string::npos;
+  return plain ? "" : "a query belongs into base_query, and a fragment is not sent";
+}
+
+}  // namespace
+
+bool has_retry(const ClientOptions& options) {
+  return find(options.middlewares, "retry") != nullptr;
+}
+
+void check(const ClientOptions& options) {
+  check(options.connection);
+  check_chain(options.middlewares);
+  const auto& observers = options.observers;
+  if (std::find(observers.begin(), observers.end(), nullptr) != observers.end()) {
+    refuse("an observer of the client is null");
+  }
+  if (options.max_in_flight < 0 || options.max_in_flight_per_origin < 0) {
+    refuse("ClientOptions::max_in_flight must not be negative (0: no limit)");
+  }
+  if (const auto problem = base_problem(options.base_url); !problem.empty()) {
+    refuse(("ClientOptions::base_url: " + problem).c_str());
+  }
+  if (options.threads < 1) refuse("ClientOptions::threads must be at least 1");
+  const bool event_loop = dynamic_cast<EventLoop*>(options.scheduler.get()) != nullptr;
+  if (options.scheduler && !options.transport && !event_loop) {
+    refuse(
+        "ClientOptions::scheduler is set: set ClientOptions::transport, too, or use an EventLoop");
+  }
+  if (options.policies && !has_retry(options)) {
+    refuse("the client has policies but no retry middleware: add retry() to its middlewares");
+  }
+  check_stages(options);
+}
+
+}  // namespace httpretry::detail

@@ -1,0 +1,216 @@
+#include <httpretry/client/event_stream.hpp>
+
+#include "core.hpp"
+
+#include "lib/core/base/text.hpp"
+#include "lib/core/body/endless_body.hpp"
+#include "lib/core/curl/errors.hpp"
+
+#include <httpretry/body/sink.hpp>
+
+#include <algorithm>
+
+namespace httpretry {
+
+Result<bool> EventParser::parse(std::string_view bytes, const OnEvent& on_event) {
+  if (after_cr_ && bytes.starts_with('\n')) bytes.remove_prefix(1);
+  while (!bytes.empty()) {
+    const auto end = bytes.find_first_of("\r\n");
+    const auto part = bytes.substr(0, end);
+    if (line_.size() + event_.data.size() + part.size() > max_event_) {
+      return Error(Errc::TooLarge, "an event of the stream is larger than max_event");
+    }
+    line_ += part;
+    after_cr_ = false;
+    if (end == std::string_view::npos) break;
+    after_cr_ = bytes[end] == '\r' && end + 1 == bytes.size();
+    bytes.remove_prefix(end + (bytes.substr(end).starts_with("\r\n") ? 2 : 1));
+    auto more = take_line(on_event);
+    if (!more || !*more) return more;
+  }
+  return true;
+}
+
+void EventParser::restart() {
+  line_.clear();
+  event_ = ServerEvent();
+  next_id_ = last_id_;
+  after_cr_ = has_data_ = false;
+  first_line_ = true;
+}
+
+Result<bool> EventParser::take_line(const OnEvent& on_event) {
+  const auto whole = std::exchange(line_, std::string());
+  std::string_view line = whole;
+  if (std::exchange(first_line_, false) && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
+  if (!line.empty()) {
+    const auto colon = line.find(':');
+    auto value = colon == std::string_view::npos ? std::string_view() : line.substr(colon + 1);
+    if (value.starts_with(' ')) value.remove_prefix(1);
+    take_field(line.substr(0, colon), value);
+    return true;
+  }
+  last_id_ = next_id_;
+  auto event = std::exchange(event_, ServerEvent());
+  if (!std::exchange(has_data_, false)) return true;
+  event.id = last_id_;
+  return on_event(event);
+}
+
+// A comment has an empty name. Names that are not known are ignored.
+void EventParser::take_field(std::string_view name, std::string_view value) {
+  if (name == "data") {
+    if (std::exchange(has_data_, true)) event_.data += '\n';
+    event_.data += value;
+  } else if (name == "event") {
+    event_.type = value.empty() ? "message" : value;
+  } else if (name == "id") {
+    if (value.find('\0') == std::string_view::npos) next_id_ = value;
+  } else if (name == "retry") {
+    const bool digits = value.find_first_not_of("0123456789") == std::string_view::npos;
+    const auto milliseconds = digits ? to_number<std::int32_t>(value) : std::nullopt;
+    if (milliseconds) reconnect_ = std::chrono::milliseconds(*milliseconds);
+  }
+}
+
+namespace {
+
+constexpr std::string_view kType = "text/event-stream";
+
+// The state of an event stream, across the requests that it takes. It is the sink of them all.
+class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(const Request& request, OnEvent on_event, EventStreamOptions options, Time now)
+      : request_(request),
+        on_event_(std::move(on_event)),
+        options_(std::move(options)),
+        parser_(options_.max_event) {
+    parser_.set_last_id(options_.last_id);
+    request_.set_header("Accept", kType).set_header("Cache-Control", "no-store");
+    auto& own = request_.edit_options();
+    own.stall_timeout = std::min(own.stall_timeout, options_.stall_timeout);
+    own.context.set(EndlessBody());
+    auto& call = options_.call;  // the deadline is that of all requests
+    call.deadline = std::min(call.deadline, later(now, call.timeout));
+    call.timeout = kForever;
+  }
+  [[nodiscard]] const CallOptions& call() const { return options_.call; }
+  Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
+    return std::unique_ptr<BodyWriter>(std::make_unique<Writer>(shared_from_this()));
+  }
+
+  Request next() {
+    began_ = false;
+    parser_.restart();
+    auto request = request_;
+    request.remove_header("Last-Event-ID");
+    if (!parser_.last_id().empty()) request.set_header("Last-Event-ID", parser_.last_id());
+    request.edit_options().sink = shared_from_this();
+    if (std::exchange(requested_, true) && options_.on_reconnect) options_.on_reconnect(request);
+    return request;
+  }
+
+  Result<void> begin_response(const Response& head) {
+    const auto given = head.headers["Content-Type"];
+    const auto type = to_lower(trimmed(given.substr(0, given.find(';'))));
+    began_ = head.status == 200 && type == kType;
+    if (began_) {
+      open_ = true;
+      if (options_.on_open) options_.on_open(head);
+    }
+    if (began_ || head.status == 204) return {};
+    return permanent_error(Errc::Protocol, "the response is not an event stream: its status is " +
+                                               std::to_string(head.status) +
+                                               " and its Content-Type \"" + printable(type) +
+                                               "\", not 200 and text/event-stream");
+  }
+
+  Result<BodyWriter::Wish> write(std::string_view bytes) {
+    auto more = parser_.parse(bytes, on_event_);
+    if (!more) {
+      began_ = false;
+      return std::move(more).error();
+    }
+    enough_ = !*more;
+    return enough_ ? BodyWriter::Wish::Stop : BodyWriter::Wish::More;
+  }
+
+  // How it ends, after a request. Empty: the stream is requested again.
+  std::optional<Result<void>> end(Outcome outcome) {
+    if (std::exchange(open_, false) && options_.on_end) options_.on_end(outcome);
+    if (enough_ || (outcome && outcome->status == 204)) return Result<void>();
+    const bool stopped = !outcome && outcome.error().code == Errc::Canceled;
+    if (began_ && !stopped) return std::nullopt;
+    if (!outcome) return Result<void>(std::move(outcome).error());
+    try {
+      static_cast<void>(require_success(std::move(outcome)));
+    } catch (const Failure& failure) {
+      return Result<void>(failure.error());
+    }
+    return Result<void>(Error(Errc::Protocol, "the response is not an event stream"));
+  }
+
+  // When the stream is requested again. Empty: the deadline comes first.
+  [[nodiscard]] std::optional<Time> again(Time now) const {
+    const auto wait =
+        std::min(parser_.reconnect().value_or(options_.reconnect), options_.max_reconnect);
+    const auto when = later(now, wait);
+    return when < options_.call.deadline ? std::optional(when) : std::nullopt;
+  }
+
+ private:
+  struct Writer final : BodyWriter {
+    explicit Writer(std::shared_ptr<Stream> of) : stream(std::move(of)) {}
+    Result<void> begin(const Response& head, std::uint64_t /*offset*/) override {
+      return stream->begin_response(head);
+    }
+    Result<Wish> write(std::string_view bytes) override { return stream->write(bytes); }
+    std::shared_ptr<Stream> stream;
+  };
+
+  Request request_;
+  OnEvent on_event_;
+  EventStreamOptions options_;
+  EventParser parser_;
+  bool requested_ = false;  // not for the first time
+  bool open_ = false;       // on_end is to be called
+  bool began_ = false;      // the response of this request is an event stream
+  bool enough_ = false;     // for on_event
+};
+
+Error no_time() { return Error(Errc::Timeout, "the deadline of the event stream has come"); }
+Error stopped() { return Error(Errc::Canceled, "canceled while waiting for the event stream"); }
+
+}  // namespace
+
+Result<void> listen(Client& client, const Request& request, OnEvent on_event,
+                    EventStreamOptions options) {
+  const auto core = detail::CoreOf::get(client);
+  const auto stream =
+      std::make_shared<Stream>(request, std::move(on_event), std::move(options), core->now());
+  for (;;) {
+    auto end = stream->end(client.send(stream->next(), stream->call()));
+    if (end) return *std::move(end);
+    const auto when = stream->again(core->now());
+    if (!when) return no_time();
+    if (!core->wait_until(*when, stream->call().stop)) return stopped();
+  }
+}
+
+Task<Result<void>> co_listen(Client& client, Scheduler& scheduler, Request request,
+                             OnEvent on_event, EventStreamOptions options) {
+  const auto stream =
+      std::make_shared<Stream>(request, std::move(on_event), std::move(options), scheduler.now());
+  for (;;) {
+    auto task = client.co_send(stream->next(), stream->call());
+    Outcome outcome = co_await task;
+    auto end = stream->end(std::move(outcome));
+    if (end) co_return *std::move(end);
+    const auto when = stream->again(scheduler.now());
+    if (!when) co_return no_time();
+    const bool waited = co_await scheduler.sleep_until(*when, stream->call().stop);
+    if (!waited) co_return stopped();
+  }
+}
+
+}  // namespace httpretry

@@ -1,0 +1,270 @@
+#include <httpretry/policy/policy_set.hpp>
+
+#include "lib/core/client/detail/report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <ctime>
+
+namespace httpretry {
+namespace {
+
+// As a number of milliseconds; what JsonWriter does with a double costs ten times as much.
+void write_ms(JsonWriter& json, Duration time) {
+  constexpr std::int64_t kNanoseconds = 1'000'000;  // in a millisecond
+  const std::int64_t count = time.count();
+  if (count < 0) return json.value(std::chrono::duration<double, std::milli>(time).count());
+  std::array<char, 32> text{};
+  auto* end = std::to_chars(text.data(), text.data() + text.size(), count / kNanoseconds).ptr;
+  *end++ = '.';
+  auto rest = count % kNanoseconds;
+  do {
+    *end++ = static_cast<char>('0' + rest / (kNanoseconds / 10));
+    rest = rest % (kNanoseconds / 10) * 10;
+  } while (rest > 0);
+  json.raw({text.data(), static_cast<std::size_t>(end - text.data())});
+}
+
+// A text, or an optional value. An empty one is null.
+template <class Name, class Value>
+void write(JsonWriter& json, const Name& name, const Value& value) {
+  json.key(name);
+  if constexpr (std::is_convertible_v<Value, std::string_view>) {
+    const std::string_view text = value;
+    text.empty() ? json.null() : json.value(text);
+  } else if (!value) {
+    json.null();
+  } else if constexpr (std::is_convertible_v<decltype(*value), Duration>) {
+    write_ms(json, *value);
+  } else if constexpr (std::is_convertible_v<decltype(*value), WallTime>) {
+    json.value(rfc3339(*value));
+  } else {
+    json.value(*value);
+  }
+}
+
+// 0 stands for none.
+void write_status(JsonWriter& json, int status) {
+  json.key("status");
+  status == 0 ? json.null() : json.value(status);
+}
+
+void write_error(JsonWriter& json, std::optional<Errc> code, int curl_code,
+                 std::string_view message, Sent sent) {
+  if (!code) return json.null_member("error");
+  json.key("error").begin_object();
+  json.member("kind", to_string(*code));
+  json.member("curl_code", curl_code);
+  json.member("message", message);
+  json.member("maybe_sent", sent != Sent::Never);
+  json.end_object();
+}
+
+void write_hedge(JsonWriter& json, const Hedge* hedge) {
+  if (hedge == nullptr) return json.null_member("hedge");
+  json.key("hedge").begin_object();
+  json.member("of", hedge->of);
+  write_ms(json.key("after_ms"), hedge->after);
+  json.member("from", hedge->from);
+  json.end_object();
+}
+
+void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* polled) {
+  json.begin_object();
+  json.member("number", attempt.number);
+  if (polled != nullptr) json.member("polled_url", polled->url);
+  write_ms(json.key("start_ms"), attempt.start);
+  write_ms(json.key("duration_ms"), attempt.duration);
+  write_status(json, attempt.status);
+  write_error(json, attempt.error, attempt.curl_code, attempt.error_message, attempt.sent);
+  json.member("class", to_string(attempt.cls));
+  json.member("rule", attempt.rule);
+  json.member("sent", to_string(attempt.sent));
+  json.member("wire_sends", attempt.wire_sends);
+  write_ms(json.key("queued_ms"), attempt.exchange().timings.queued);
+  write(json, "queued_by", to_string(attempt.queued_by));
+  write(json, "server_delay_ms", attempt.server_delay);
+  write(json, "server_delay_source", attempt.server_delay_source);
+  write(json, "backoff_ms", attempt.backoff);
+  write(json, "wait_ms", attempt.wait);
+  write(json, "budget_left", attempt.budget_left);
+  const bool lost = attempt.race == Race::Lost;
+  json.member("decision", lost ? "lost" : attempt.retried ? "retry" : "stop");
+  write_hedge(json, attempt.hedge.get());
+  write(json, "outcome", lost ? "lost" : attempt.race == Race::Won ? "won" : "");
+  if (attempt.ambiguous) json.member("ambiguous", true);
+  json.end_object();
+}
+
+void write_policy(JsonWriter& json, const History& history) {
+  static const ResolvedPolicy none;
+  const bool known = !history.attempts.empty() && history.attempts.front().policy;
+  const auto& policy = known ? *history.attempts.front().policy : none;
+  json.key("policy").begin_object();
+  write(json, "endpoint", policy.endpoint);
+  write(json, "name", policy.name);
+  write(json, "preset", policy.preset);
+  write(json, "source", policy.source);
+  json.end_object();
+}
+
+void write_circuit(JsonWriter& json, const History& history) {
+  if (!history.guards || !history.guards->circuit) return json.null_member("circuit");
+  const auto& circuit = *history.guards->circuit;
+  json.key("circuit").begin_object();
+  json.member("key", circuit.key);
+  json.member("state", to_string(circuit.state));
+  json.member("failed", circuit.failed);
+  json.member("total", circuit.total);
+  write(json, "until", circuit.until);
+  write(json, "p", circuit.refused_share);
+  json.end_object();
+}
+
+void write_limits(JsonWriter& json, const History& history) {
+  if (!history.guards || !history.guards->limits) return json.null_member("limits");
+  const auto& limits = *history.guards->limits;
+  json.key("limits").begin_object();
+  write_ms(json.key("rate_wait_ms"), limits.rate_wait);
+  if (limits.limit) {
+    json.key("concurrency").begin_object();
+    json.member("limit", *limits.limit);
+    json.member("in_flight", limits.in_flight.value_or(0));
+    json.end_object();
+  } else {
+    json.null_member("concurrency");
+  }
+  write(json, "paused_until", limits.paused_until);
+  json.end_object();
+}
+
+void write_outcome(JsonWriter& json, const Outcome& outcome) {
+  json.member("outcome", outcome ? "response" : "error");
+  // A status that came before the connection broke is the attempt's, not the call's.
+  write_status(json, outcome ? outcome->status : 0);
+  if (outcome) return json.null_member("error");
+  const auto& error = outcome.error();
+  write_error(json, error.code, error.curl_code, error.message, error.exchange.sent);
+}
+
+// "503 each time", "503, 503, timeout", and the last ones where there were many.
+std::string what_came(const std::vector<Attempt>& attempts) {
+  constexpr std::size_t kShown = 6;
+  const auto last = attempt_text(attempts.back());
+  const bool same = std::all_of(attempts.begin(), attempts.end(),
+                                [&](const Attempt& each) { return attempt_text(each) == last; });
+  if (attempts.size() == 1) return last;
+  if (same) return last + " each time";
+  std::string list = attempts.size() > kShown ? "..., " : "";
+  for (auto i = attempts.size() - std::min(attempts.size(), kShown); i < attempts.size(); ++i) {
+    list += attempt_text(attempts[i]) + (i + 1 < attempts.size() ? ", " : "");
+  }
+  return list;
+}
+
+std::ptrdiff_t hedges_in(const std::vector<Attempt>& attempts) {
+  return std::count_if(attempts.begin(), attempts.end(),
+                       [](const Attempt& each) { return each.hedge != nullptr; });
+}
+
+// " (1 hedge)"; empty without any.
+std::string hedges_text(const std::vector<Attempt>& attempts) {
+  const auto hedges = hedges_in(attempts);
+  if (hedges == 0) return {};
+  return " (" + std::to_string(hedges) + (hedges == 1 ? " hedge)" : " hedges)");
+}
+
+std::string_view verb(Reason reason) {
+  if (reason == Reason::Success) return "succeeded";
+  if (reason == Reason::Canceled) return "was canceled";
+  return reason == Reason::NotRetryable ? "failed" : "gave up";
+}
+
+}  // namespace
+
+std::string attempt_text(const Attempt& attempt) {
+  return attempt.error ? std::string(to_string(*attempt.error)) : std::to_string(attempt.status);
+}
+
+std::string describe(const Outcome& outcome) {
+  const auto& history = history_of(outcome);
+  const auto count = history.attempts.size();
+  const bool short_of = history.stop_reason == Reason::LocalShortage;
+  if (count == 0 && !outcome && (outcome.error().held_back() || short_of)) {
+    auto line = "not sent: " + outcome.error().message;
+    if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
+    return line + " (" + std::string(to_string(history.stop_reason)) + ")";
+  }
+  std::string line(verb(history.stop_reason));
+  line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") +
+          hedges_text(history.attempts) + " in " + duration_text(history.elapsed);
+  if (count > 0) line += ": " + what_came(history.attempts);
+  const bool counted = history.stop_reason == Reason::AttemptsExhausted;
+  if (!history.detail.empty() && !counted) line += "; " + history.detail;
+  if (count > 0 && history.last()->ambiguous) {
+    line += "; an earlier attempt may have done it";
+  }
+  if (!history.polled.empty()) line += "; polled " + history.polled.back().url;
+  if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
+  if (history.stop_reason == Reason::Success) return line;
+  return line + " (" + std::string(to_string(history.stop_reason)) + ")";
+}
+
+void write_report(JsonWriter& json, const Request& request, const Outcome& outcome) {
+  const auto& history = history_of(outcome);
+  const auto& url = request.parsed_url();
+  json.member("url", url ? url->to_string() : request.url());
+  json.member("method", request.method());
+  write_policy(json, history);
+  write_outcome(json, outcome);
+  json.member("stop_reason", to_string(history.stop_reason));
+  write(json, "retry_at", history.retry_at);
+  write_ms(json.key("elapsed_ms"), history.elapsed);
+  write_circuit(json, history);
+  write_limits(json, history);
+  // A body that a sink took is not in the response any more.
+  json.member("bytes",
+              outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0);
+  json.key("http_version");
+  outcome ? json.value(outcome->http_version) : json.null();
+  const auto& attempts = history.attempts;
+  json.member("hedges", hedges_in(attempts));
+  write(json, "hedge_refused", history.hedge_refused ? to_string(*history.hedge_refused) : "");
+  json.key("attempts").begin_array();
+  for (const auto& attempt : attempts) {
+    write_attempt(json, attempt, history.polled_by(attempt));
+  }
+  json.end_array();
+}
+
+std::string report_json(const Request& request, const Outcome& outcome, bool virtual_time) {
+  std::string text;
+  JsonWriter json(text, JsonWriter::Layout::Spaced);
+  json.begin_object();
+  if (virtual_time) json.member("virtual", true);
+  write_report(json, request, outcome);
+  json.end_object();
+  return text;
+}
+
+std::string quote_json(std::string_view text) {
+  std::string quoted;
+  append_json_string(quoted, text);
+  return quoted;
+}
+
+std::string rfc3339(WallTime time) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+  const std::time_t stamp = whole.time_since_epoch().count();
+  std::tm parts{};
+  ::gmtime_r(&stamp, &parts);
+  std::array<char, 32> text{};
+  const auto size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(time - whole);
+  std::snprintf(text.data() + size, text.size() - size, ".%03dZ", static_cast<int>(rest.count()));
+  return text.data();
+}
+
+}  // namespace httpretry

@@ -1,0 +1,285 @@
+#include <httpretry/client/resumable_upload.hpp>
+
+#include "lib/core/base/text.hpp"
+#include "lib/core/curl/errors.hpp"
+#include "lib/core/middleware/send_again.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+namespace {
+
+constexpr int kIncomplete = 308;
+constexpr int kMostStandingStill = 5;
+
+// The first bytes of a body.
+class PartReader final : public BodyReader {
+ public:
+  PartReader(std::unique_ptr<BodyReader> rest, std::uint64_t size)
+      : rest_(std::move(rest)), left_(size) {}
+  Result<std::size_t> read(std::span<char> into) override {
+    auto count = rest_->read(into.first(std::min<std::uint64_t>(into.size(), left_)));
+    if (count && *count != kPause) left_ -= *count;
+    return count;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> size() const override { return left_; }
+  PausingReader* pausing() override { return rest_->pausing(); }
+
+ private:
+  std::unique_ptr<BodyReader> rest_;
+  std::uint64_t left_;
+};
+
+Body part_of(const UploadContent& content, std::uint64_t begin, std::uint64_t end) {
+  return Body::reopened([content, begin, end]() -> Result<std::unique_ptr<BodyReader>> {
+    auto rest = content.from(begin).open();
+    if (!rest) return rest;
+    return std::unique_ptr<BodyReader>(std::make_unique<PartReader>(*std::move(rest), end - begin));
+  });
+}
+
+Error protocol_error(const std::string& message) {
+  return permanent_error(Errc::Protocol, "resumable upload: " + message);
+}
+
+// How much of the content the server has: "Range: bytes=0-41" is 42, no Range is 0. Empty where the
+// field says something else.
+std::optional<std::uint64_t> bytes_had(const Response& response) {
+  const auto field = response.headers.get("Range");
+  if (!field) return 0;
+  constexpr std::string_view kPrefix = "bytes=0-";
+  if (!field->starts_with(kPrefix)) return std::nullopt;
+  const auto last = to_number<std::uint64_t>(field->substr(kPrefix.size()));
+  return last && *last < UINT64_MAX ? std::optional(*last + 1) : std::nullopt;
+}
+
+// The policy has no more attempts, or no more time, for a request that could be sent again.
+bool gave_up(const History& history) {
+  return history.stop_reason == Reason::AttemptsExhausted ||
+         history.stop_reason == Reason::ElapsedExhausted;
+}
+
+// What the requests of one upload share: which comes next, and what its outcome means. The call of
+// a part shares it, and may outlive the upload.
+class Upload : public std::enable_shared_from_this<Upload> {
+ public:
+  Upload(Request start, UploadContent content, ResumableUploadOptions options)
+      : start_(std::move(start)), content_(std::move(content)), options_(std::move(options)) {
+    auto& wanted = start_.edit_options();
+    if (!wanted.repeatable) wanted.repeatable = true;
+    tell_ = std::exchange(wanted.on_progress, nullptr);
+  }
+
+  // The error if nothing can be sent.
+  std::optional<Error> begin() {
+    if (start_.options().sink) {
+      return Error(Errc::InvalidRequest, "the request of a resumable upload must not have a sink");
+    }
+    const auto whole = content_.from(0).open();
+    if (!whole) return whole.error();
+    const auto size = (*whole)->size();
+    if (!size) {
+      return Error(Errc::InvalidRequest, "the content of a resumable upload must tell its size");
+    }
+    size_ = *size;
+    all_sent_ = size_ == 0;
+    if (options_.session.empty()) return std::nullopt;
+    all_sent_ = true;  // perhaps, by an earlier upload
+    open_session(options_.session);
+    return std::nullopt;
+  }
+
+  Request next() {
+    if (step_ == Step::Start) return start_;
+    if (step_ == Step::Ask) return question(session_);
+    const auto room = size_ - had_;
+    const auto end = had_ + (options_.part_size == 0 ? room : std::min(room, options_.part_size));
+    all_sent_ = all_sent_ || end == size_;
+    auto request = part(session_, had_, end);
+    SendAgain again;
+    again.send = [self = shared_from_this(), end](Request attempt, Call& call, Next rest) {
+      return self->ask_and_send(std::move(attempt), call, rest, end);
+    };
+    request.edit_options().context.set(std::move(again));
+    return request;
+  }
+
+  [[nodiscard]] CallOptions call() const {
+    auto call = options_.call;
+    if (call.timeout != kForever) call.timeout = std::max(call.timeout - used_, Duration::zero());
+    return call;
+  }
+
+  // The outcome of the upload, if it has ended with this one.
+  std::optional<Outcome> take(Outcome outcome) {
+    used_ += history_of(outcome).elapsed;
+    if (step_ == Step::Start) return take_start(std::move(outcome));
+    auto failure = std::exchange(failure_, std::nullopt);
+    if (outcome && outcome->status == kIncomplete) return go_on(*outcome, std::move(failure));
+    if (outcome && outcome->is_2xx()) return finish(std::move(outcome));
+    if (failure) return failure;  // and the server could not be asked
+    if (step_ == Step::Ask || !gave_up(history_of(outcome))) return outcome;
+    failure_ = std::move(outcome);
+    step_ = Step::Ask;
+    return std::nullopt;
+  }
+
+ private:
+  enum class Step : std::uint8_t { Start, Part, Ask };
+
+  std::optional<Outcome> take_start(Outcome outcome) {
+    if (!outcome || !outcome->is_2xx()) return outcome;
+    const auto location = outcome->headers.get("Location");
+    if (!location) return protocol_error("the response that begins a session has no Location");
+    const auto& asked = start_.parsed_url();
+    const auto from = asked ? asked : Url::parse(outcome->url);
+    const auto url = from ? from->resolve(*location) : from;
+    if (!url) return protocol_error("the Location of the session is " + url.error().message);
+    if (url->origin() != from->origin() && !options_.session_at_other_origin) {
+      return protocol_error("the session is at another origin, " + std::string(url->origin()) +
+                            ", than " + std::string(from->origin()) +
+                            "; set session_at_other_origin if you trust it");
+    }
+    open_session(url->to_string());
+    if (options_.on_session) options_.on_session(session_.url());
+    return std::nullopt;
+  }
+
+  void open_session(std::string url) {
+    session_ = Request("PUT", std::move(url));
+    session_.edit_options() = start_.options();
+    if (const auto secret = start_.headers().get("Authorization")) {
+      session_.set_header("Authorization", *secret);
+    }
+    for (const auto field : options_.headers) session_.set_header(field.name, field.value);
+    const bool is_new = options_.session.empty() && size_ > 0;
+    step_ = is_new ? Step::Part : Step::Ask;
+  }
+
+  // After a 308. `failure`: of the part before the question.
+  std::optional<Outcome> go_on(const Response& response, std::optional<Outcome> failure) {
+    const auto had = bytes_had(response);
+    if (!had || *had > size_) {
+      return protocol_error("the server says that it has \"" +
+                            printable(response.headers["Range"]) +
+                            "\"; expected bytes=0-N, with N less than " + std::to_string(size_));
+    }
+    const bool moves = *had > most_had_;
+    if (failure && !moves) return failure;
+    standing_still_ = moves ? 0 : standing_still_ + 1;
+    if (standing_still_ > kMostStandingStill) {
+      return protocol_error("the server took nothing of the last requests; it has " +
+                            std::to_string(*had) + " of " + std::to_string(size_) + " bytes");
+    }
+    most_had_ = std::max(most_had_, *had);
+    had_ = *had;
+    step_ = had_ == size_ ? Step::Ask : Step::Part;
+    return std::nullopt;
+  }
+
+  Outcome finish(Outcome outcome) const {
+    if (all_sent_) return outcome;
+    return protocol_error("the server ended the upload with the status " +
+                          std::to_string(outcome->status) + " before it had all " +
+                          std::to_string(size_) + " bytes");
+  }
+
+  // An attempt after the first, of the part that ends at `end`.
+  Task<Outcome> ask_and_send(Request attempt, Call& call, Next next, std::uint64_t end) const {
+    auto asking = next(question(attempt), call);
+    Outcome asked = co_await asking;
+    const bool incomplete = asked && asked->status == kIncomplete;
+    const auto had = incomplete ? bytes_had(*asked) : std::nullopt;
+    if (!had || *had >= end) co_return asked;
+    auto sending = next(part(std::move(attempt), *had, end), call);
+    Outcome sent = co_await sending;
+    exchange_of(sent).wire_sends += asked->exchange.wire_sends;
+    if (exchange_of(sent).sent == Sent::Never) exchange_of(sent).sent = asked->exchange.sent;
+    co_return sent;
+  }
+
+  [[nodiscard]] Request question(Request request) const {
+    request.set_header("Content-Range", "bytes */" + std::to_string(size_)).set_body("");
+    request.edit_options().on_progress = nullptr;
+    return request;
+  }
+
+  [[nodiscard]] Request part(Request request, std::uint64_t begin, std::uint64_t end) const {
+    request.set_header("Content-Range", "bytes " + std::to_string(begin) + "-" +
+                                            std::to_string(end - 1) + "/" + std::to_string(size_));
+    request.set_body(part_of(content_, begin, end));
+    if (!tell_) return request;
+    request.edit_options().on_progress = [self = shared_from_this(), begin](Progress now) {
+      now.sent += begin;
+      now.to_send = self->size_;
+      self->tell_(now);
+    };
+    return request;
+  }
+
+  Request start_;
+  UploadContent content_;
+  ResumableUploadOptions options_;
+  std::function<void(const Progress&)> tell_;
+  Request session_ = Request("PUT", "");  // to be completed
+  Step step_ = Step::Start;
+  std::uint64_t size_ = 0;
+  std::uint64_t had_ = 0;       // by the server, as it last said
+  std::uint64_t most_had_ = 0;  // the most that it has said
+  int standing_still_ = 0;      // how many times in a row it had no more than before
+  bool all_sent_ = false;       // the last byte may have been sent
+  std::optional<Outcome> failure_;
+  Duration used_{};  // the time of all requests
+};
+
+}  // namespace
+
+UploadContent::UploadContent(std::function<Body(std::uint64_t offset)> from)
+    : from_(std::move(from)) {}
+
+UploadContent UploadContent::file(std::string path) {
+  return UploadContent(
+      [path = std::move(path)](std::uint64_t offset) { return Body::file(path, offset); });
+}
+
+UploadContent UploadContent::bytes(std::string content) {
+  const auto shared = std::make_shared<const std::string>(std::move(content));
+  return UploadContent([shared](std::uint64_t offset) {
+    return Body::generated(
+        [shared, offset] {
+          return [shared, at = offset](std::span<char> into) mutable {
+            const auto count = shared->copy(into.data(), into.size(), at);
+            at += count;
+            return count;
+          };
+        },
+        shared->size() - offset);
+  });
+}
+
+Outcome upload_resumable(Client& client, Request start, UploadContent content,
+                         ResumableUploadOptions options) {
+  const auto upload =
+      std::make_shared<Upload>(std::move(start), std::move(content), std::move(options));
+  if (auto problem = upload->begin()) return *std::move(problem);
+  for (;;) {
+    auto end = upload->take(client.send(upload->next(), upload->call()));
+    if (end) return *std::move(end);
+  }
+}
+
+Task<Outcome> co_upload_resumable(Client& client, Request start, UploadContent content,
+                                  ResumableUploadOptions options) {
+  const auto upload =
+      std::make_shared<Upload>(std::move(start), std::move(content), std::move(options));
+  auto problem = upload->begin();
+  if (problem) co_return *std::move(problem);
+  for (;;) {
+    auto task = client.co_send(upload->next(), upload->call());
+    Outcome outcome = co_await task;
+    auto end = upload->take(std::move(outcome));
+    if (end) co_return *std::move(end);
+  }
+}
+
+}  // namespace httpretry

@@ -1,0 +1,145 @@
+#include "run_call.hpp"
+
+#include "lib/core/base/shortage.hpp"
+#include "lib/core/body/detail/delivery.hpp"
+#include "lib/core/chain/detail/call_state.hpp"
+#include "lib/core/curl/errors.hpp"
+#include "lib/core/flow/resume_on.hpp"
+
+#include <httpretry/retry/classify.hpp>
+
+#include <new>
+
+namespace httpretry::detail {
+namespace {
+
+std::atomic<std::uint64_t> last_call_id = 0;
+
+// Without retry() the history is empty. Adds the last exchange as the only attempt.
+void add_only_attempt(const Outcome& outcome, Call::State& state) {
+  const auto& exchange = exchange_of(outcome);
+  auto& attempt = state.history.attempts.emplace_back();
+  attempt.number = state.exchanges;
+  attempt.status = outcome ? outcome->status : outcome.error().status;
+  if (!outcome) {
+    attempt.error = outcome.error().code;
+    attempt.curl_code = outcome.error().curl_code;
+    attempt.error_message = outcome.error().message;
+  }
+  const bool good = outcome && outcome->status < 400;
+  attempt.rule = "no middleware retry";
+  attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
+  attempt.set_exchange(exchange);
+  attempt.duration = exchange.timings.total;
+}
+
+// The exception does not tell what an exchange has sent: Maybe, if there was one.
+Error out_of_memory(bool exchanged) {
+  if (!exchanged) return Error(Errc::LocalShortage, "out of memory");
+  auto error = permanent_error(Errc::Internal, "out of memory");
+  error.exchange.sent = Sent::Maybe;
+  return error;
+}
+
+// A policy may make a response of any status a success.
+bool is_good(const Outcome& outcome, const History& history) {
+  if (!outcome) return false;
+  if (outcome->status < 400) return true;
+  const auto* last = history.last();
+  return last != nullptr && last->status == outcome->status && last->cls == Class::Success;
+}
+
+// Completes the history, and moves it into the outcome.
+void finish(Outcome& outcome, Call::State& state) {
+  auto& history = state.history;
+  if (!outcome && state.exchanges == 0) {
+    auto& error = outcome.error();
+    error.exchange.sent = Sent::Never;
+    if (error.code == Errc::Internal && error.curl_code == kOutOfMemory) {
+      error.code = Errc::LocalShortage;
+      history.stop_reason = Reason::LocalShortage;
+    }
+  }
+  try {
+    if (history.attempts.empty() && state.exchanges > 0) add_only_attempt(outcome, state);
+  } catch (const std::bad_alloc&) {
+    history.attempts.clear();  // the outcome says enough
+  }
+  if (!outcome && outcome.error().code == Errc::Canceled) {
+    history.stop_reason = Reason::Canceled;
+  } else if (history.stop_reason == Reason::Success && !is_good(outcome, history)) {
+    history.stop_reason = outcome ? Reason::NotRetryable : stop_reason(outcome.error().code);
+  }
+  // The work of middlewares counts, too.
+  if (auto* queue = RunQueue::current(); queue == state.scheduler) queue->read_clock();
+  history.elapsed = state.scheduler->now() - state.started;
+  (outcome ? outcome->history : outcome.error().history) = std::move(history);
+}
+
+void set_up(Call::State& state, const ForCalls& client, RunsOn& where, const CallOptions& options) {
+  state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
+  state.scheduler = where.scheduler;
+  state.transport = where.transport;
+  state.common = &client.common;
+  state.started = where.scheduler->now();
+  state.stop = options.stop;
+  state.watches_end = where.watches_end;
+  state.either_stop = std::move(where.either_stop);
+}
+
+}  // namespace
+
+PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, Request request,
+                         CallOptions options, Completion& completion) {
+  Call::State state;
+  set_up(state, *client, where, options);
+  Call call(state, std::min(options.deadline, later(state.started, options.timeout)),
+            std::move(options.stop));
+
+  std::optional<Outcome> result;
+  try {
+    if (const auto& url = request.parsed_url()) state.first_url = *url;
+    state.context = request.options().context;
+    call.emit(&Observer::call_started, request);
+    const bool to_sink = request.options().sink != nullptr;
+    const auto sending =
+        Next(client->options.middlewares, 0)(to_sink ? Request(request) : std::move(request), call);
+    result = co_await sending;
+    if (to_sink) {
+      const auto delivering = Delivery::deliver_rest(std::move(request), call, *std::move(result));
+      result = co_await delivering;
+    }
+  } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
+    result.emplace(out_of_memory(state.exchanges > 0));
+  }
+  if (RunQueue::is_not_driving(*state.scheduler)) {
+    const ResumeOn home(*state.scheduler);
+    co_await home;
+  }
+  finish(*result, state);
+  call.emit(&Observer::call_ended, *result);
+  state.context = Context();  // before the caller is notified: this removes an unfinished file
+
+  where.count.in_flight.reset();  // what the user begins now may take its place
+  if (where.ticket) where.ticket->ended(*result);
+  completion.complete(*std::move(result));
+  where.ticket.reset();  // while `client` keeps alive what it counts
+}
+
+PostedCoroutine run_work([[maybe_unused]] std::shared_ptr<const ForCalls> client, RunsOn where,
+                         std::shared_ptr<Work> work) {
+  try {
+    const auto running = work->run(*where.scheduler);
+    co_await running;
+  } catch (...) {  // std::bad_alloc, as in run_call
+    work->give_up(out_of_memory(true));
+  }
+  if (RunQueue::is_not_driving(*where.scheduler)) {
+    const ResumeOn home(*where.scheduler);
+    co_await home;
+  }
+  work.reset();
+  where.ticket.reset();  // as in run_call
+}
+
+}  // namespace httpretry::detail

@@ -1,0 +1,182 @@
+#include <httpretry/curl/cookies.hpp>
+
+#include "lib/core/base/regular_file.hpp"
+#include "lib/core/base/text.hpp"
+#include "lib/core/body/new_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace httpretry {
+namespace {
+
+// What Chrome keeps: 3300 less the 300 that it drops at once, and 180 for a domain.
+constexpr std::size_t kMaxCookies = 3000;
+constexpr std::ptrdiff_t kMaxOfDomain = 180;
+constexpr std::string_view kHttpOnly = "#HttpOnly_";
+
+enum Field : std::size_t { kDomain, kTail, kPath, kSecure, kExpires, kName, kValue, kFields };
+using Fields = std::array<std::string_view, kFields>;
+
+// The first seven fields of a line, separated by tabs. Missing ones are empty.
+Fields split(std::string_view line) {
+  Fields fields;
+  for (auto& field : fields) field = take_until(line, '\t');
+  return fields;
+}
+
+std::string domain_of(const Fields& fields) {
+  auto domain = fields[kDomain];
+  if (domain.starts_with(kHttpOnly)) domain.remove_prefix(kHttpOnly.size());
+  if (domain.starts_with('.')) domain.remove_prefix(1);
+  return to_lower(domain);
+}
+
+// A cookie that a server has deleted stays in libcurl's list, with a time long past.
+bool is_expired(const Fields& fields) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto expires = to_number<std::int64_t>(fields[kExpires]).value_or(0);
+  return expires > 0 && expires <= std::chrono::floor<std::chrono::seconds>(now).count();
+}
+
+std::string key_of(const Fields& fields) {
+  auto key = domain_of(fields) + '\t';
+  return key.append(fields[kName]).append("\t").append(fields[kPath]);
+}
+
+bool is_flag(std::string_view text) { return text == "TRUE" || text == "FALSE"; }
+
+// Empty where the line is good. An empty value may be missing.
+std::string problem(std::string_view line) {
+  const auto count = std::ranges::count(line, '\t') + 1;
+  if (count != kFields && count != kFields - 1) {
+    return "expected 7 fields with tabs between, found " + std::to_string(count);
+  }
+  const auto fields = split(line);
+  if (domain_of(fields).empty()) return "the first field must name a domain";
+  if (!is_flag(fields[kTail])) return "the second field must be TRUE or FALSE";
+  if (!fields[kPath].starts_with('/')) return "the third field must be a path";
+  if (!is_flag(fields[kSecure])) return "the fourth field must be TRUE or FALSE";
+  if (to_number<std::int64_t>(fields[kExpires]).value_or(-1) < 0) {
+    return "the fifth field must be a time in seconds since 1970, or 0";
+  }
+  if (fields[kName].empty()) return "the sixth field must be the name of a cookie";
+  if (line.find('\0') != std::string_view::npos) return "a NUL byte is not allowed";
+  return {};
+}
+
+}  // namespace
+
+Result<void> CookieJar::load(const std::string& path) {
+  auto why = cannot_read(path);
+  std::ostringstream text;
+  if (why.empty()) {
+    errno = 0;
+    std::ifstream file(path, std::ios::binary);
+    if (file.is_open() && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+    if (!file.is_open() || file.bad() || text.bad()) why = std::generic_category().message(errno);
+  }
+  if (!why.empty()) {
+    return Error(Errc::InvalidRequest, "cannot read cookie file " + path + ": " + why);
+  }
+  return add(text.str(), path);
+}
+
+Result<void> CookieJar::add(std::string_view text, std::string_view name) {
+  std::vector<std::string> lines;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    auto line = take_until(text, '\n');
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const bool comment = line.starts_with('#') && !line.starts_with(kHttpOnly);
+    if (comment || line.find_first_not_of(" \t") == std::string_view::npos) continue;
+    if (const auto why = problem(line); !why.empty()) {
+      return Error(Errc::InvalidRequest,
+                   std::string(name) + ":" + std::to_string(number) + ": " + why);
+    }
+    lines.emplace_back(line);
+  }
+  const std::lock_guard lock(mutex_);
+  for (auto& line : lines) put(std::move(line));
+  return {};
+}
+
+Result<void> CookieJar::save(const std::string& path) const {
+  auto file = NewFile::beside(path, FileAccess::AlwaysOwner);
+  if (!file) return std::move(file).error();
+  if (auto written = file->write(to_text()); !written) return written;
+  return file->commit();
+}
+
+std::string CookieJar::to_text() const {
+  const std::lock_guard lock(mutex_);
+  std::string text = "# Netscape HTTP Cookie File\n";
+  for (const auto& [key, cookie] : cookies_) text.append(cookie.line).append("\n");
+  return text;
+}
+
+std::size_t CookieJar::size() const {
+  const std::lock_guard lock(mutex_);
+  return cookies_.size();
+}
+
+void CookieJar::clear() {
+  const std::lock_guard lock(mutex_);
+  cookies_.clear();
+}
+
+// Of the host and of every domain above it; libcurl chooses among them.
+std::vector<std::string> CookieJar::lines_for(std::string_view host) const {
+  std::vector<std::string> lines;
+  const std::lock_guard lock(mutex_);
+  for (;;) {
+    for (auto at = cookies_.lower_bound(host); at != cookies_.end(); ++at) {
+      const auto& [key, cookie] = *at;
+      if (!key.starts_with(host) || key[host.size()] != '\t') break;
+      lines.push_back(cookie.line);
+    }
+    const auto dot = host.find('.');
+    if (dot == std::string_view::npos) return lines;
+    host.remove_prefix(dot + 1);
+  }
+}
+
+// Only what the exchange changed: meanwhile others may have changed the rest.
+void CookieJar::learn(const std::vector<std::string>& before,
+                      const std::vector<std::string>& after) {
+  const auto in = [](const std::vector<std::string>& lines, const std::string& line) {
+    return std::ranges::find(lines, line) != lines.end();
+  };
+  const std::lock_guard lock(mutex_);
+  for (const auto& line : before) {
+    if (!in(after, line)) cookies_.erase(key_of(split(line)));
+  }
+  for (const auto& line : after) {
+    if (!in(before, line)) put(line);
+  }
+}
+
+void CookieJar::put(std::string line) {
+  const auto fields = split(line);
+  auto key = key_of(fields);
+  if (is_expired(fields)) return static_cast<void>(cookies_.erase(key));
+  const auto domain = domain_of(fields);
+  auto& cookie = cookies_[std::move(key)];
+  cookie.line = std::move(line);
+  cookie.age = ++arrivals_;
+  // A tab is in no domain, and '\n' is the next character.
+  const auto first = cookies_.lower_bound(domain + '\t');
+  const auto last = cookies_.lower_bound(domain + '\n');
+  if (std::distance(first, last) > kMaxOfDomain) drop_oldest(first, last);
+  if (cookies_.size() > kMaxCookies) drop_oldest(cookies_.begin(), cookies_.end());
+}
+
+void CookieJar::drop_oldest(Cookies::iterator first, Cookies::iterator last) {
+  const auto older = [](const auto& a, const auto& b) { return a.second.age < b.second.age; };
+  cookies_.erase(std::min_element(first, last, older));
+}
+
+}  // namespace httpretry

@@ -1,0 +1,64 @@
+#include "log_text.hpp"
+
+#include "lib/core/base/text.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace httpretry {
+namespace {
+
+using Kind = LogLine::Kind;
+
+// A line consists of `start`, sometimes other words, `before` and then the number or text. `after`
+// must follow the number.
+struct Spelling {
+  Kind kind;
+  std::string_view start;
+  std::string_view before = {};
+  std::string_view after = {};
+};
+
+// The versions whose source has these words. The test has lines that some of them wrote.
+constexpr std::array kSpellings{
+    Spelling{Kind::StreamOpened, "Using Stream ID: "},                  // up to 8.2
+    Spelling{Kind::StreamOpened, "[HTTP/2] [", "", "] OPENED stream"},  // since 8.3
+    Spelling{Kind::StreamRefused, "REFUSED_STREAM, "},                  // all
+    Spelling{Kind::GoAway, "recveived GOAWAY, ", "last_stream="},       // up to 8.0
+    Spelling{Kind::GoAway, "received GOAWAY, ", "last_stream="},        // since 8.1
+    Spelling{Kind::ConnectionClosed, "Closing connection"},             // up to 8.8
+    Spelling{Kind::ConnectionClosed, "closing connection #"},           // since 8.9
+    Spelling{Kind::ConnectionKept, "Connection #", " left intact"},     // all
+    Spelling{Kind::Tls, "SSL connection using "},                       // all
+};
+
+std::optional<LogLine> read(const Spelling& spelling, std::string_view line) {
+  if (!line.starts_with(spelling.start)) return std::nullopt;
+  line.remove_prefix(spelling.start.size());
+  LogLine result{spelling.kind};
+  const auto at = line.find(spelling.before);
+  if (at == line.npos) {
+    // A GOAWAY counts even if its last stream is unknown.
+    if (spelling.kind == Kind::GoAway) return result;
+    return std::nullopt;
+  }
+  line.remove_prefix(at + spelling.before.size());
+  const auto digits = std::min(line.find_first_not_of("0123456789"), line.size());
+  if (!line.substr(digits).starts_with(spelling.after)) return std::nullopt;
+  if (spelling.kind == Kind::StreamOpened || spelling.kind == Kind::GoAway) {
+    result.number = to_number<std::uint32_t>(line.substr(0, digits));
+  }
+  result.text = line.substr(0, line.find('\n'));
+  return result;
+}
+
+}  // namespace
+
+std::optional<LogLine> read_log_line(std::string_view line) {
+  for (const auto& spelling : kSpellings) {
+    if (const auto result = read(spelling, line)) return result;
+  }
+  return std::nullopt;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,363 @@
+#include "loop.hpp"
+
+#include "resolver.hpp"
+#include "transfer.hpp"
+
+#include "lib/core/base/shortage.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <system_error>
+
+namespace httpretry {
+namespace {
+
+// libcurl's look-up of a connection is linear in the connections of a multi: 14 µs of CPU a request
+// at 64 in flight, 17 at 256, 31 at 1 000, 75 at 4 000.
+constexpr std::size_t kTransfersPerShard = 256;
+// More than the transfers in flight, or connections would be closed and opened all the time.
+constexpr long kConnectionsPerShard = 2 * static_cast<long>(kTransfersPerShard);
+// An idle handle holds 7 to 8 KiB, so few are kept where nothing is under way. An idle connection
+// itself takes 2.3 KiB, with TLS 35.
+constexpr std::size_t kEasiesAtRest = 8;
+// Some 100 bytes each. Beyond it all are dropped, and learned again soon enough.
+constexpr std::size_t kMaxOrigins = 4096;
+// Takes about a millisecond.
+constexpr std::size_t kDecodedPerTurn = std::size_t{256} << 10;
+// How soon to call libcurl where it may have gone on to another address of a host.
+constexpr Duration kSoon = std::chrono::milliseconds(5);
+
+[[noreturn]] void refused(const char* why) {
+  throw std::runtime_error("libcurl refuses an option of its share or multi interface: " +
+                           std::string(why));
+}
+
+// If there are more, libcurl closes one that is idle. Otherwise idle connections to some hosts
+// could take the last descriptors, and none would be left for other hosts.
+long most_connections() {
+  constexpr rlim_t kForOthers = 32;
+  rlimit files{RLIM_INFINITY, RLIM_INFINITY};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  const auto most = std::max(files.rlim_cur, kForOthers + 1) - kForOthers;
+  return static_cast<long>(std::min(most, static_cast<rlim_t>(kConnectionsPerShard)));
+}
+
+}  // namespace
+
+void check_libcurl(const curl_version_info_data& about) {
+  constexpr unsigned kOldest = 0x075800;
+  if (about.version_num >= kOldest) return;
+  throw std::runtime_error("httpretry needs libcurl 7.88 or later; this program runs with " +
+                           std::string(about.version) + ", and was built with " LIBCURL_VERSION);
+}
+
+void init_curl() {
+  static const CURLcode result = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (result != CURLE_OK) throw std::runtime_error("libcurl could not be initialised");
+  check_libcurl(*curl_version_info(CURLVERSION_NOW));
+}
+
+Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver,
+           Load load)
+    : options_(std::move(options)),
+      resolver_(std::move(resolver)),
+      load_(load),
+      proxied_(may_use_proxy(options_->proxy)),
+      looks_up_(!proxied_ && options_->unix_socket.empty() && options_->connect_to.empty()) {
+  init_curl();
+  read_clock();
+  share_.reset(curl_share_init());
+  if (!share_) throw std::bad_alloc();
+  // One thread at a time drives a loop, so the share needs no locks.
+  for (const auto what : {CURL_LOCK_DATA_DNS, CURL_LOCK_DATA_SSL_SESSION}) {
+    const auto code = curl_share_setopt(share_.get(), CURLSHOPT_SHARE, what);
+    if (code == CURLSHE_NOMEM) throw std::bad_alloc();
+    if (code != CURLSHE_OK) refused(curl_share_strerror(code));
+  }
+}
+
+void Loop::run_until(const std::atomic<bool>& done) {
+  const Driving driving(*this);
+  read_clock();
+  for (;;) {
+    work();
+    if (done.load(std::memory_order_acquire)) return;
+    wait_for_events();
+  }
+}
+
+void Loop::run_turn() {
+  const Driving driving(*this);
+  take_events(0);
+  work();
+  prepare_to_block();  // where it must not block, `next_turn` says so
+}
+
+void Loop::work() {
+  decode_budget = kDecodedPerTurn;
+  turn();
+  drive_shards();
+  // One after the other, so that none waits for the end of another.
+  for (auto left = decoding.size(); left > 0 && decode_budget > 0; --left) {
+    auto* transfer = decoding.front();
+    std::rotate(decoding.begin(), decoding.begin() + 1, decoding.end());
+    transfer->decode_rest();
+  }
+}
+
+void Loop::drive_shards() {
+  // By index, which stays valid should a callback add a shard.
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    auto& shard = *shards_[i];
+    const bool to_look = shard.look_at <= now();
+    if (to_look) shard.look_at = kNever;
+    if (shard.run_at <= now()) shard.run_waiting(now());
+    const bool due = shard.deadline <= now();
+    if (to_look && !shard.polled) shard.run_connecting();
+    if (shard.polled ? !shard.active.empty() : shard.deadline <= now()) {
+      shard.deadline = kNever;
+      drive(shard, CURL_SOCKET_TIMEOUT, 0);
+    } else if (!shard.polled) {
+      continue;
+    }
+    plan_look(shard, due);
+  }
+}
+
+// Where an address refuses, or does not answer in time, libcurl 7.88 closes its socket, but opens
+// that for the next address only when it is called again, and sets no timer for it. `by_time`: it
+// was called for a timer, and may have closed a socket without telling us.
+void Loop::plan_look(Shard& shard, bool by_time) {
+  const bool lost = std::exchange(sockets.lost, false);
+  if (shard.connecting == 0) {
+    shard.look_at = kNever;
+  } else if (lost) {
+    shard.look_at = now();
+  } else if (by_time) {
+    shard.look_at = std::min(shard.look_at, now() + kSoon);
+  }
+}
+
+Time Loop::next_work() const {
+  if (has_ready()) return now();
+  if (!std::ranges::all_of(decoding, &Transfer::waits_for_sink)) return now();
+  auto next = timers().next();
+  for (const auto& shard : shards_)
+    next = std::min({next, shard->deadline, shard->look_at, shard->run_at});
+  return next;
+}
+
+void Loop::wait_for_events() {
+  // Rounded up to the tick of the poller: a timer must never fire early.
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_work() - now()).count();
+  int timeout = static_cast<int>(std::clamp<std::int64_t>(wait, 0, 3'600'000));
+  if (timeout != 0 && !prepare_to_block()) timeout = 0;
+  Shard* polled = nullptr;
+  Shard* other = nullptr;
+  for (const auto& shard : shards_) {
+    if (!shard->active.empty()) (shard->polled ? polled : other) = shard.get();
+  }
+  // Each turn has libcurl look at the sockets that it polls itself.
+  if (load_ == Load::OneCall && timeout == 0 && other == nullptr) return read_clock();
+  if (polled == nullptr || timeout == 0) return take_events(timeout);
+  // Waits for libcurl's sockets, and for those in the set and posts, at most until libcurl's next
+  // timer. The next turn lets libcurl handle what has happened on its sockets.
+  int ready = 0;
+  curl_waitfd own{sockets.descriptor(), CURL_WAIT_POLLIN, 0};
+  const auto code = curl_multi_poll(polled->multi.get(), &own, 1, timeout, &ready);
+  unblocked();
+  read_clock();
+  if (ready == 0 && polled->look_at > now()) plan_look(*polled, true);
+  if (code != CURLM_OK) return fail_all(*polled, code);
+  if (own.revents != 0) take_events(0);
+}
+
+void Loop::take_events(int timeout) {
+  const auto events = sockets.wait(timeout);
+  unblocked();
+  read_clock();
+  for (const auto& event : events) {
+    const int fd = Poller::descriptor_of(event);
+    if (auto* shard = sockets.owner_of(fd)) {
+      drive(*shard, fd, Poller::what_of(event));
+      plan_look(*shard, false);
+    }
+  }
+  if (!events.empty()) read_clock();
+}
+
+void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
+  auto* const multi = shard.multi.get();
+  int running = 0;
+  if (watches()) heartbeat_->enter(socket);
+  const auto code = shard.polled ? curl_multi_perform(multi, &running)
+                                 : curl_multi_socket_action(multi, socket, events, &running);
+  if (heartbeat_ && heartbeat_->leave()) read_clock();  // it may have begun inside libcurl
+  reap(shard, code);
+  const bool received = std::exchange(progressed_, false) || socket != CURL_SOCKET_TIMEOUT;
+  if (received && watches() && !shard.active.empty()) {
+    shard.run_at = std::min(shard.run_at, now() + Shard::kWaited);
+  }
+}
+
+std::shared_ptr<Heartbeat::Watched> Loop::watch_connection(int local_port) {
+  const int fd = sockets.find(local_port);
+  if (fd < 0) return nullptr;
+  try {
+    if (!heartbeat_) heartbeat_ = std::make_unique<Heartbeat>();
+  } catch (const std::system_error&) {  // no thread: then a flood is noticed at its end
+    return nullptr;
+  }
+  return heartbeat_->watch(fd);
+}
+
+void Loop::found_http1(int local_port) {
+  const int fd = sockets.set_http1(local_port);
+  if (fd >= 0 && heartbeat_) heartbeat_->forget(fd);
+}
+
+// `code`: what libcurl returned when it was driven.
+void Loop::reap(Shard& shard, CURLMcode code) {
+  if (code != CURLM_OK) return fail_all(shard, code);
+  int left = 0;
+  while (CURLMsg* message = curl_multi_info_read(shard.multi.get(), &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    const CURLcode result = message->data.result;
+    auto& transfer = *info<Easy*>(message->easy_handle, CURLINFO_PRIVATE)->transfer;
+    remove(transfer);  // `message` is gone with it
+    transfer.finished(result);
+  }
+  // By index from the end: one that is settled leaves the list.
+  for (auto i = shard.doubtful.size(); i-- > 0;) shard.doubtful[i]->settle();
+}
+
+// After an error of the multi itself the state of its transfers is undefined: each ends with an
+// error (what was sent is known), and the multi is made anew.
+void Loop::fail_all(Shard& shard, CURLMcode code) {
+  while (!shard.active.empty()) {
+    auto* transfer = shard.active.back();
+    remove(*transfer);
+    transfer->lost(code);
+  }
+  while (!shard.doubtful.empty()) shard.doubtful.back()->settle();
+  shard.multi.reset();
+  shard.deadline = kNever;
+}
+
+void Loop::open(Shard& shard) {
+  errno = 0;
+  shard.multi.reset(curl_multi_init());
+  if (!shard.multi) {  // newer versions need a descriptor for it
+    if (!is_shortage(errno)) throw std::bad_alloc();
+    throw std::system_error(errno, std::generic_category(), "cannot make a multi handle");
+  }
+  const auto set = [multi = shard.multi.get()](CURLMoption option, auto value) {
+    const auto code = curl_multi_setopt(multi, option, value);
+    if (code != CURLM_OK) refused(curl_multi_strerror(code));
+  };
+  set(CURLMOPT_MAXCONNECTS, most_connections());
+  if (shard.polled) return;
+  set(CURLMOPT_SOCKETFUNCTION, &on_socket);
+  set(CURLMOPT_SOCKETDATA, &shard);
+  set(CURLMOPT_TIMERFUNCTION, &on_timer);
+  set(CURLMOPT_TIMERDATA, &shard);
+}
+
+// HTTP/2 shares one connection, which belongs to one multi; HTTP/1.1 needs a connection each. What
+// one call sends at once is polled together. Negotiation that may use HTTP/2 is alone: for its
+// second round, libcurl would take any connection that can carry it.
+Shard& Loop::shard_for(const SendPlan& plan) {
+  const bool together = !plan.negotiates && (plan.http2 || load_ == Load::OneCall);
+  const auto most = plan.negotiates && plan.may_multiplex ? 1 : kTransfersPerShard;
+  for (auto& shard : shards_) {
+    if (shard->negotiates != plan.negotiates) continue;
+    if (together || shard->active.size() < most) return *shard;
+  }
+  const bool polled = Poller::kHasDescriptor && load_ == Load::OneCall && !plan.negotiates;
+  return *shards_.emplace_back(std::make_unique<Shard>(*this, plan.negotiates, polled));
+}
+
+const OriginInfo& Loop::origin(const Url& url) const {
+  static const OriginInfo unknown;
+  const auto found = origins_.find(url.origin());
+  return found == origins_.end() ? unknown : found->second;
+}
+
+OriginInfo& Loop::edit_origin(const Url& url) {
+  if (origins_.size() > kMaxOrigins) origins_.clear();
+  return origins_[std::string(url.origin())];
+}
+
+std::unique_ptr<Easy> Loop::take_easy() {
+  if (!easies_.empty()) {
+    auto easy = std::move(easies_.back());
+    easies_.pop_back();
+    return easy;
+  }
+  auto easy = std::make_unique<Easy>(*options_, proxied_);
+  easy->set(CURLOPT_SHARE, share_.get());
+  easy->set(CURLOPT_OPENSOCKETFUNCTION, &on_open);
+  easy->set(CURLOPT_OPENSOCKETDATA, easy.get());
+  easy->set(CURLOPT_CLOSESOCKETFUNCTION, &on_close);
+  easy->set(CURLOPT_CLOSESOCKETDATA, this);
+  return easy;
+}
+
+void Loop::give_back(std::unique_ptr<Easy> easy, bool reusable) {
+  if (reusable) easies_.push_back(std::move(easy));
+  // Making one takes a quarter of the instructions of a small GET, so as many are kept as are in
+  // use: where there are many calls, more of them are likely.
+  std::size_t in_use = 0;
+  for (const auto& shard : shards_) in_use += shard->active.size();
+  while (easies_.size() > std::max(kEasiesAtRest, in_use)) easies_.pop_back();
+}
+
+CURLMcode Loop::start(Transfer& transfer, const SendPlan& plan) {
+  auto& shard = shard_for(plan);
+  if (!shard.multi) open(shard);
+  if (shard.active.size() == shard.active.capacity()) {  // what is added must be in the list
+    shard.active.reserve(2 * shard.active.size() + 1);
+    shard.doubtful.reserve(shard.active.capacity());
+  }
+  const auto code = curl_multi_add_handle(shard.multi.get(), transfer.handle());
+  if (code != CURLM_OK) return code;
+  transfer.shard = &shard;
+  shard.active.push_back(&transfer);
+  ++shard.connecting;
+  return CURLM_OK;
+}
+
+void Loop::remove(Transfer& transfer) {
+  auto& shard = *transfer.shard;
+  if (transfer.connecting()) --shard.connecting;
+  curl_multi_remove_handle(shard.multi.get(), transfer.handle());
+  *std::ranges::find(shard.active, &transfer) = shard.active.back();
+  shard.active.pop_back();
+}
+
+// -1 ends all transfers of the multi: where the system has no memory to watch the socket, they
+// would otherwise wait for ever.
+int Loop::on_socket(CURL* /*easy*/, curl_socket_t fd, int what, void* user, void* /*assigned*/) {
+  auto& shard = *static_cast<Shard*>(user);
+  return shard.loop.sockets.want(fd, shard, what) ? 0 : -1;
+}
+
+int Loop::on_timer(CURLM* /*multi*/, long timeout, void* user) {
+  auto& shard = *static_cast<Shard*>(user);
+  shard.deadline = timeout < 0 ? kNever : shard.loop.now() + std::chrono::milliseconds(timeout);
+  return 0;
+}
+
+curl_socket_t Loop::on_open(void* easy, curlsocktype /*purpose*/, curl_sockaddr* address) {
+  return static_cast<Easy*>(easy)->transfer->open_socket(*address);
+}
+
+int Loop::on_close(void* self, curl_socket_t fd) {
+  auto& loop = *static_cast<Loop*>(self);
+  if (loop.heartbeat_) loop.heartbeat_->forget(fd);
+  return loop.sockets.close(fd);
+}
+
+}  // namespace httpretry

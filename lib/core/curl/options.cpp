@@ -1,0 +1,334 @@
+// The options of a client: the check that they make sense, and what they set on an easy handle
+// once.
+#include "resolver.hpp"
+#include "transfer.hpp"
+#include "url_parts.hpp"
+
+#include "lib/core/base/text.hpp"
+
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <stdexcept>
+
+namespace httpretry {
+namespace {
+
+[[noreturn]] void refuse(std::string_view option, const std::string& why) {
+  throw std::invalid_argument("TransportOptions::" + std::string(option) + ": " + why);
+}
+
+void check_text(std::string_view option, std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) refuse(option, "a NUL byte is not allowed");
+}
+
+// A file's name instead of its text would else be seen only at the first connection. The text is
+// not repeated in messages: it is secret.
+void check_pem(std::string_view option, std::string_view pem, std::string_view what) {
+  check_text(option, pem);
+  if (pem.empty()) return;
+  const auto begin = pem.find("-----BEGIN ");
+  if (begin != pem.npos && pem.find(std::string(what) + "-----", begin) != pem.npos) return;
+  refuse(option, "there is no " + std::string(what) +
+                     " in it; expected the text of a PEM file, not its name");
+}
+
+void check_certificate(const ClientCertificate& certificate) {
+  constexpr std::string_view kOption = "client_certificate";
+  check_text("client_certificate.file", certificate.file);
+  check_text("client_certificate.key_file", certificate.key_file);
+  check_text("client_certificate.key_password", certificate.key_password);
+  check_pem("client_certificate.pem", certificate.pem, "CERTIFICATE");
+  check_pem("client_certificate.key_pem", certificate.key_pem, "PRIVATE KEY");
+  const bool from_file = !certificate.file.empty() || !certificate.key_file.empty();
+  const bool from_memory = !certificate.pem.empty() || !certificate.key_pem.empty();
+  if (from_file && from_memory) {
+    refuse(kOption, "set file and key_file, or pem and key_pem, but not both");
+  }
+  if (from_file && certificate.file.empty()) {
+    refuse(kOption, "a key_file needs the file of its certificate");
+  }
+  if (!from_memory) return;
+  if (certificate.pem.empty()) refuse(kOption, "a key_pem needs the pem of its certificate");
+  if (certificate.key_pem.empty()) {
+    check_pem("client_certificate.pem", certificate.pem, "PRIVATE KEY");
+  }
+}
+
+// The text is not repeated in messages: a password may stand in it.
+void check_proxy(const ProxyOptions& proxy) {
+  check_pem("proxy.ca_pem", proxy.ca_pem, "CERTIFICATE");
+  if (proxy.credentials) {
+    if (const char* why = unusable(*proxy.credentials)) refuse("proxy.credentials", why);
+  }
+  if (!proxy.url || proxy.url->empty()) return;
+  check_text("proxy.url", *proxy.url);
+  const detail::CurlUrl url(curl_url());
+  const auto text =
+      proxy.url->find("://") == std::string::npos ? "http://" + *proxy.url : *proxy.url;
+  const auto code = curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_NON_SUPPORT_SCHEME);
+  if (code != CURLUE_OK) refuse("proxy.url", std::string("not a URL: ") + curl_url_strerror(code));
+  constexpr std::array<std::string_view, 6> kSchemes{"http",    "https",  "socks4",
+                                                     "socks4a", "socks5", "socks5h"};
+  const auto scheme = detail::url_part(url.get(), CURLUPART_SCHEME);
+  if (std::ranges::find(kSchemes, scheme) == kSchemes.end()) {
+    refuse("proxy.url",
+           "the scheme must be one of http, https, socks4, socks4a, socks5 and "
+           "socks5h, not \"" +
+               scheme + "\"");
+  }
+}
+
+bool is_base64_of_32_bytes(std::string_view text) {
+  const auto is_base64 = [](char c) { return is_letter(c) || is_digit(c) || c == '+' || c == '/'; };
+  return text.size() == 44 && text.back() == '=' &&
+         std::all_of(text.begin(), text.end() - 1, is_base64);
+}
+
+void check_pins(std::string_view pins) {
+  constexpr std::string_view kHash = "sha256//";
+  check_text("pinned_keys", pins);
+  if (!pins.starts_with(kHash)) return;  // a file
+  while (!pins.empty()) {
+    const auto pin = take_until(pins, ';');
+    if (!pin.starts_with(kHash) || !is_base64_of_32_bytes(pin.substr(kHash.size()))) {
+      refuse("pinned_keys", "\"" + std::string(pin) +
+                                "\" is not sha256// and the 44 characters of a hash in base64");
+    }
+  }
+}
+
+bool is_port(std::string_view text) {
+  return text.empty() || to_number<std::uint16_t>(text).value_or(0) > 0;
+}
+
+// Takes "NAME:" or "[ADDRESS]:" off the front.
+bool take_host(std::string_view& text) {
+  const auto colon = text.find(':', text.starts_with('[') ? text.find(']') : 0);
+  if (colon == std::string_view::npos) return false;
+  text.remove_prefix(colon + 1);
+  return true;
+}
+
+// A URL in the wrong place may have a password, so the entry is not repeated in messages. The same
+// for check_resolve.
+void check_connect_to(const std::string& entry) {
+  check_text("connect_to", entry);
+  std::string_view rest = entry;
+  const bool good = take_host(rest) && rest.find(':') != std::string_view::npos &&
+                    is_port(take_until(rest, ':')) && take_host(rest) && is_port(rest);
+  if (!good) refuse("connect_to", "expected HOST:PORT:TO-HOST:TO-PORT");
+}
+
+bool is_address(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  return is_numeric(std::string(text));
+}
+
+void check_resolve(const std::string& entry) {
+  check_text("resolve", entry);
+  std::string_view rest = entry;
+  const auto host = take_until(rest, ':');
+  const auto port = take_until(rest, ':');
+  // libcurl has another meaning for entries that begin so.
+  bool good = !host.empty() && !host.starts_with('+') && !host.starts_with('-') && !port.empty() &&
+              is_port(port) && !rest.empty() && !rest.ends_with(',');
+  while (good && !rest.empty()) good = is_address(take_until(rest, ','));
+  if (!good) refuse("resolve", "expected HOST:PORT:ADDRESS[,ADDRESS]");
+}
+
+// libcurl's callbacks, with the Easy as their last argument.
+
+int on_prereq(void* easy, char* /*remote*/, char* /*local*/, int /*port*/, int local_port) {
+  auto& transfer = *static_cast<Easy*>(easy)->transfer;
+  return transfer.about_to_send(local_port) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+
+std::size_t on_header(char* data, std::size_t size, std::size_t count, void* easy) {
+  const auto bytes = size * count;
+  return static_cast<Easy*>(easy)->transfer->header_line({data, bytes}) ? bytes : 0;
+}
+
+std::size_t on_body(char* data, std::size_t size, std::size_t count, void* easy) {
+  return static_cast<Easy*>(easy)->transfer->body_bytes({data, size * count});
+}
+
+std::size_t on_read(char* data, std::size_t size, std::size_t count, void* easy) {
+  return static_cast<Easy*>(easy)->transfer->send_bytes({data, size * count});
+}
+
+int on_debug(CURL* /*handle*/, curl_infotype what, char* data, std::size_t size, void* easy) {
+  auto* transfer = static_cast<Easy*>(easy)->transfer;
+  if (what == CURLINFO_TEXT && transfer != nullptr) transfer->heard({data, size});
+  return 0;
+}
+
+int on_progress(void* easy, curl_off_t /*to_receive*/, curl_off_t /*received*/,
+                curl_off_t /*to_send*/, curl_off_t sent) {
+  auto* transfer = static_cast<Easy*>(easy)->transfer;
+  return transfer == nullptr || transfer->progressed(static_cast<std::uint64_t>(sent)) ? 0 : 1;
+}
+
+int on_seek(void* easy, curl_off_t offset, int origin) {
+  if (offset != 0 || origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
+  return static_cast<Easy*>(easy)->transfer->rewind_body() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
+}
+
+}  // namespace
+
+void check(const TransportOptions& options) {
+  check_text("ca_file", options.ca_file);
+  check_text("ca_path", options.ca_path);
+  check_pem("ca_pem", options.ca_pem, "CERTIFICATE");
+  check_certificate(options.client_certificate);
+  check_text("local_interface", options.local_interface);
+  if (!options.lookup && !options.lookup_may_block) {
+    refuse("lookup_may_block", "false needs a lookup: system_lookup blocks");
+  }
+  check_text("unix_socket", options.unix_socket);
+  constexpr auto kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  if (options.unix_socket.size() > kLongest) {
+    refuse("unix_socket", "a path of " + std::to_string(options.unix_socket.size()) +
+                              " bytes; the system takes " + std::to_string(kLongest));
+  }
+  if (!valid_header_value(options.user_agent))
+    refuse("user_agent", "it cannot be sent as a header");
+  if (options.netrc) check_text("netrc", *options.netrc);
+  check_pins(options.pinned_keys);
+  check_proxy(options.proxy);
+  for (const auto& entry : options.connect_to) check_connect_to(entry);
+  for (const auto& entry : options.resolve) check_resolve(entry);
+  check_others(options.curl_options);
+}
+
+std::string default_user_agent() { return "httpretry/" HTTPRETRY_VERSION; }
+
+std::string transport_version() { return curl_version(); }
+
+bool may_use_proxy(const ProxyOptions& options) {
+  if (options.url) return !options.url->empty();
+  // HTTP_PROXY is not among them, for a server's CGI sets it from a request header.
+  constexpr std::array kNames{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+  return std::ranges::any_of(kNames, [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
+void Easy::refused(CURLoption option, CURLcode code) {
+  if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+  const auto* about = curl_easy_option_by_id(option);
+  throw std::runtime_error("libcurl " + std::string(curl_version_info(CURLVERSION_NOW)->version) +
+                           " refuses the option " +
+                           (about == nullptr ? std::to_string(option) : about->name) +
+                           ", which is needed here: " + curl_easy_strerror(code));
+}
+
+Easy::Easy(const TransportOptions& options, bool proxied)
+    : options_(options),
+      user_agent_(options.user_agent.empty() ? "" : "User-Agent: " + options.user_agent),
+      handle_(curl_easy_init()) {
+  if (!handle_) throw std::bad_alloc();
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_ERRORBUFFER, error_text.data());
+  set(CURLOPT_TCP_KEEPALIVE, 1L);
+  set(CURLOPT_TCP_KEEPIDLE, 30L);
+  set(CURLOPT_TCP_KEEPINTVL, 30L);
+  // libcurl looks at this also for HTTP: it keeps it from sending again where a reused connection
+  // gave no response. What it then sends again was refused, and it says so. A build without RTSP
+  // connects again before SendTracker stops it.
+  set_if_known(CURLOPT_RTSP_REQUEST, static_cast<long>(CURL_RTSPREQ_RECEIVE));
+  // Longer than the minute after which libcurl gets the addresses of a host anew, so that it never
+  // looks up a name by itself.
+  if (!proxied) set(CURLOPT_DNS_CACHE_TIMEOUT, 300L);
+
+  set(CURLOPT_PREREQFUNCTION, &on_prereq);
+  set(CURLOPT_HEADERFUNCTION, &on_header);
+  set(CURLOPT_WRITEFUNCTION, &on_body);
+  set(CURLOPT_READFUNCTION, &on_read);
+  set(CURLOPT_SEEKFUNCTION, &on_seek);
+  set(CURLOPT_DEBUGFUNCTION, &on_debug);
+  set(CURLOPT_XFERINFOFUNCTION, &on_progress);  // called only where NOPROGRESS is unset
+  for (const auto option :
+       {CURLOPT_PRIVATE, CURLOPT_PREREQDATA, CURLOPT_HEADERDATA, CURLOPT_WRITEDATA,
+        CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_DEBUGDATA, CURLOPT_XFERINFODATA}) {
+    set(option, this);
+  }
+  configure_tls();
+  set_text(CURLOPT_UNIX_SOCKET_PATH, options_.unix_socket);
+  set_text(CURLOPT_INTERFACE, options_.local_interface);
+  static_assert(static_cast<long>(IpVersion::V4) == CURL_IPRESOLVE_V4 &&
+                static_cast<long>(IpVersion::V6) == CURL_IPRESOLVE_V6);
+  set(CURLOPT_IPRESOLVE, static_cast<long>(options_.ip_version));
+  for (const auto& entry : options_.connect_to) connect_to_.add(entry.c_str());
+  set(CURLOPT_CONNECT_TO, connect_to_.chained());
+  // Without a proxy variable libcurl would still look for one at each exchange.
+  if (proxied) {
+    configure_proxy();
+  } else {
+    set_if_known(CURLOPT_PROXY, "");
+    set_if_known(CURLOPT_NOPROXY, "");
+  }
+  for (const auto& option : options_.curl_options) set_other(option);
+}
+
+void Easy::configure_tls() {
+  set(CURLOPT_SSLVERSION,
+      static_cast<long>(options_.min_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_TLSv1_3
+                                                              : CURL_SSLVERSION_TLSv1_2));
+  set_text(CURLOPT_PINNEDPUBLICKEY, options_.pinned_keys);
+  set(CURLOPT_SSL_VERIFYPEER, options_.verify_tls ? 1L : 0L);
+  set(CURLOPT_SSL_VERIFYHOST, options_.verify_tls ? 2L : 0L);
+  set_text(CURLOPT_CAINFO, options_.ca_file);
+  set_text(CURLOPT_CAPATH, options_.ca_path);
+  // Debian builds libcurl with a directory of hashed certificates, which switches its cache of the
+  // certificate store off. The bundle file holds the same certificates.
+  const char* const bundle = curl_version_info(CURLVERSION_NOW)->cainfo;
+  const bool has_file =
+      !options_.ca_file.empty() || (bundle != nullptr && ::access(bundle, R_OK) == 0);
+  if (options_.ca_path.empty() && has_file) {
+    set_if_known(CURLOPT_CAPATH, nullptr);
+    set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
+  }
+  if (!options_.ca_pem.empty()) {  // libcurl would trust the certificates of a directory, too
+    set_pem(CURLOPT_CAINFO_BLOB, options_.ca_pem);
+    set_if_known(CURLOPT_CAPATH, nullptr);
+  }
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(options_.ca_reload).count();
+  set_if_known(CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
+}
+
+void Easy::configure_proxy() {
+  const auto& proxy = options_.proxy;
+  if (proxy.url) set(CURLOPT_PROXY, proxy.url->c_str());
+  set(CURLOPT_PROXY_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  set(CURLOPT_PROXY_SSL_VERIFYPEER, proxy.verify_tls ? 1L : 0L);
+  set(CURLOPT_PROXY_SSL_VERIFYHOST, proxy.verify_tls ? 2L : 0L);
+  set_text(CURLOPT_PROXY_CAINFO, proxy.ca_file);
+  if (!proxy.ca_pem.empty()) set_pem(CURLOPT_PROXY_CAINFO_BLOB, proxy.ca_pem);
+  if (!proxy.ca_file.empty() || !proxy.ca_pem.empty()) set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
+  if (proxy.no_proxy) set(CURLOPT_NOPROXY, proxy.no_proxy->c_str());
+  if (!proxy.credentials) return;
+  set_credentials(*proxy.credentials, CURLOPT_PROXYAUTH, CURLOPT_PROXYUSERNAME,
+                  CURLOPT_PROXYPASSWORD);
+}
+
+void try_out(const TransportOptions& options) {
+  Easy easy(options, may_use_proxy(options.proxy));
+  const std::string url = "https://localhost/";
+  const auto prepare = [&](const Request& request, bool streamed) {
+    SendPlan plan;
+    plan.certificate = present(options.client_certificate);
+    plan.netrc = options.netrc.has_value();
+    plan.cookies = options.cookies != nullptr;
+    plan.streamed_body = streamed;
+    easy.prepare(request, *request.parsed_url(), plan);
+  };
+  prepare(Request::get(url), false);
+  prepare(Request::head(url), false);
+  const auto put = Request::put(url, std::string("body"));
+  prepare(put, false);
+  prepare(put, true);
+}
+
+}  // namespace httpretry

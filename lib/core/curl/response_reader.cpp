@@ -1,0 +1,269 @@
+#include "response_reader.hpp"
+
+#include "lib/core/base/text.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace httpretry {
+namespace {
+
+// Memory is reserved for the announced length, but a server may announce more than any machine has.
+constexpr std::uint64_t kMaxReserved = 1U << 30U;
+
+// Room for the headers of a usual response, so that they need no further allocation.
+constexpr std::size_t kUsualHeaderLines = 12;
+constexpr std::size_t kUsualHeaderBytes = 384;
+
+// How many times the body is gzipped; -1: it has another coding.
+int times_gzipped(const Headers& headers) {
+  int times = 0;
+  for (auto list : headers.get_all("Content-Encoding")) {
+    while (!list.empty()) {
+      const auto coding = trimmed(take_until(list, ','));
+      if (equal_ignoring_case(coding, "gzip") || equal_ignoring_case(coding, "x-gzip")) {
+        ++times;
+      } else if (!coding.empty() && !equal_ignoring_case(coding, "identity")) {
+        return -1;
+      }
+    }
+  }
+  return times;
+}
+
+using Length = std::optional<std::uint64_t>;
+
+// Reads the value of one Content-Length, which may be a list of equal numbers.
+std::string read_lengths(std::string_view list, Length& length) {
+  for (;;) {
+    const auto comma = list.find(',');
+    const auto text = trimmed(list.substr(0, comma));
+    const auto number = to_number<std::uint64_t>(text);
+    if (!number) return "its Content-Length \"" + printable(text) + "\" is not a number";
+    if (length && length != number) {
+      return "its Content-Length is " + std::to_string(*length) + " and also " +
+             std::to_string(*number);
+    }
+    length = number;
+    if (comma == std::string_view::npos) return {};
+    list.remove_prefix(comma + 1);
+  }
+}
+
+std::string url_of(const Request& request) {
+  const auto& url = *request.parsed_url();
+  return url.has_userinfo() ? url.to_string() : request.url();
+}
+
+}  // namespace
+
+std::string length_problem(const Headers& headers) {
+  Length length;
+  bool encoded = false;
+  for (const auto field : headers) {
+    if (equal_ignoring_case(field.name, "Transfer-Encoding")) encoded = true;
+    if (!equal_ignoring_case(field.name, "Content-Length")) continue;
+    if (auto problem = read_lengths(field.value, length); !problem.empty()) return problem;
+  }
+  if (encoded && length) return "it has both Content-Length and Transfer-Encoding; expected one";
+  return {};
+}
+
+ResponseReader::ResponseReader(const Request& request, const TransportOptions& options,
+                               Delivery* delivery, RacingSend* racing, AbortReason& abort)
+    : request_(request),
+      max_body_(request.options().max_body.value_or(options.max_body)),
+      max_headers_(options.max_headers),
+      delivery_(delivery),
+      racing_(racing),
+      abort_(abort) {}
+
+void ResponseReader::begin_block(std::string_view line) {
+  received = 0;
+  response.headers.clear();
+  response.headers.reserve(kUsualHeaderLines, kUsualHeaderBytes);
+  in_headers = true;
+  last_line_ = LastLine::Status;
+  awaits_block = false;
+  response.status = 0;
+  response.reason.clear();
+  if (!line.starts_with("HTTP/")) return;
+  line.remove_prefix(5);
+  line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
+  const auto version = take_until(line, ' ');
+  response.http_version = version == "2" || version == "1.0" ? version : "1.1";
+  if (line.starts_with(' ')) return;  // libcurl 8 takes two blanks for no status line
+  const char* end = line.data() + line.size();
+  const auto [rest, problem] = std::from_chars(line.data(), end, response.status);
+  if (rest == end) return;
+  const std::string_view reason(rest + 1, end);
+  if (valid_header_value(reason)) response.reason = reason;
+}
+
+// Joins the line to the one before, as libcurl does from 8.18 on. Earlier versions use only the
+// first line, so a header that says where the body ends must not have a second one.
+bool ResponseReader::folded_line(std::string_view line) {
+  if (last_line_ == LastLine::Status) {
+    return bad_response("begins with a header line that is not NAME: VALUE");
+  }
+  if (last_line_ == LastLine::LeftOut) return true;
+  const auto name = response.headers[response.headers.size() - 1].name;
+  for (const std::string_view framing : {"Content-Length", "Transfer-Encoding"}) {
+    if (!equal_ignoring_case(name, framing)) continue;
+    return bad_response("does not say where it ends: " + std::string(framing) +
+                        " goes on in a second line");
+  }
+  if (!response.headers.try_continue(line)) last_line_ = LastLine::LeftOut;
+  return true;
+}
+
+bool ResponseReader::refuse(CURLcode code, std::string text) {
+  return abort_.set_error(CURLE_WEIRD_SERVER_REPLY, failure_of(code, std::move(text)));
+}
+
+bool ResponseReader::over_limit(const char* what, std::uint64_t limit) {
+  return refuse(CURLE_FILESIZE_EXCEEDED, "the response " + std::string(what) + " larger than " +
+                                             std::to_string(limit) + " bytes");
+}
+
+bool ResponseReader::keep_proxy_block() {
+  awaits_block = true;
+  if (response.status >= 300 && !check_lengths()) return false;
+  proxy_status = response.status;
+  proxy_headers = std::move(response.headers);
+  response.headers.clear();
+  return true;
+}
+
+bool ResponseReader::check_block(long libcurls_status) {
+  const int status = response.status;
+  if (status < 100 || status > 999 || status != libcurls_status) {
+    return bad_response("has no valid status line; expected HTTP/1.1 and three digits");
+  }
+  if (status == 101) return bad_response("switches to another protocol, which was not asked for");
+  awaits_block = status < 200;
+  return !has_body() || check_lengths();
+}
+
+bool ResponseReader::has_body() const {
+  const int status = response.status;
+  return status >= 200 && status != 204 && status != 304 && request_.method() != "HEAD";
+}
+
+bool ResponseReader::check_lengths() {
+  const auto problem = length_problem(response.headers);
+  return problem.empty() || bad_response("does not say where it ends: " + problem);
+}
+
+bool ResponseReader::bad_response(const std::string& why) {
+  return refuse(CURLE_WEIRD_SERVER_REPLY, "the response " + why);
+}
+
+bool ResponseReader::begin_response() {
+  kept_ = racing_ != nullptr && racing_->headers_came(response) == RacingSend::Use::No;
+  if (kept_) return true;
+  if (delivery_ == nullptr) {
+    auto error = has_body() ? unasked_part(request_, response, false) : std::nullopt;
+    return !error || abort_.set_error(CURLE_WEIRD_SERVER_REPLY, *std::move(error));
+  }
+  response.url = url_of(request_);
+  auto begun = delivery_->begin(request_, response);
+  if (!begun) return sink_failed(std::move(begun).error());
+  to_sink = *begun;
+  return true;
+}
+
+bool ResponseReader::begin_body(std::int64_t announced) {
+  body_begun = true;
+  const int gzips = request_.options().compressed ? times_gzipped(response.headers) : 0;
+  if (gzips != 0 && gzips != 1) {
+    return refuse(CURLE_BAD_CONTENT_ENCODING,
+                  "the response body has another coding than gzip, the only one asked for");
+  }
+  if (gzips == 1) gunzip_.emplace();
+  if (gunzip_ || to_sink || (delivery_ != nullptr && delivery_->held()) || announced <= 0)
+    return true;
+  const auto length = static_cast<std::uint64_t>(announced);
+  if (length > max_body_) return over_limit("body is", max_body_);
+  response.body.reserve(std::min(length, kMaxReserved));
+  return true;
+}
+
+bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
+  received += bytes.size();
+  if (!gunzip_) return decoded_bytes(bytes);
+  auto& stream = gunzip_->stream;
+  // zlib does not write to its input, and says so only by a macro.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  const bool good = decode_rest(budget);
+  gunzip_->rest = bytes.substr(bytes.size() - stream.avail_in);
+  stream.next_in = reinterpret_cast<Bytef*>(gunzip_->rest.data());
+  return good;
+}
+
+bool ResponseReader::decode_rest(std::size_t& budget) {
+  auto& stream = gunzip_->stream;
+  std::array<char, 16384> decoded;
+  while (has_rest() && budget > 0 && !paused) {
+    gunzip_->inside = true;
+    const auto room = std::min(decoded.size(), budget);
+    stream.next_out = reinterpret_cast<Bytef*>(decoded.data());
+    stream.avail_out = static_cast<uInt>(room);
+    const int result = inflate(&stream, Z_NO_FLUSH);
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
+      return refuse(CURLE_BAD_CONTENT_ENCODING, "the gzip body of the response is corrupt");
+    }
+    const auto count = room - stream.avail_out;
+    budget -= count;
+    gunzip_->more_output = result == Z_OK && stream.avail_out == 0;
+    if (result == Z_STREAM_END) {  // RFC 1952: another member may follow
+      gunzip_->inside = false;
+      inflateReset(&stream);
+    }
+    if (count > 0 && !decoded_bytes({decoded.data(), count})) return false;
+  }
+  return true;
+}
+
+bool ResponseReader::decoded_bytes(std::string_view bytes) {
+  if (to_sink) return write_to_sink(bytes);
+  auto& body = response.body;
+  if (bytes.size() > max_body_ - body.size()) return over_limit("body is", max_body_);
+  body.append(bytes);
+  const bool enough = delivery_ != nullptr && !kept_ && delivery_->can_judge(body.size());
+  return !enough || release_to_sink();
+}
+
+bool ResponseReader::write_to_sink(std::string_view bytes) {
+  auto wish = delivery_->write(bytes);
+  if (!wish) return sink_failed(std::move(wish).error());
+  if (*wish == BodyWriter::Wish::Stop) return sink_failed(reader_stopped());
+  paused = paused || *wish == BodyWriter::Wish::Pause;
+  return true;
+}
+
+// What was held back is for the sink after all.
+bool ResponseReader::release_to_sink() {
+  kept_ = racing_ != nullptr && !racing_->uses(response);
+  if (kept_) return true;
+  auto released = delivery_->release(request_, response);
+  if (!released) return sink_failed(std::move(released).error());
+  to_sink = *released;
+  return !to_sink || write_to_sink(std::exchange(response.body, {}));
+}
+
+bool ResponseReader::sink_failed(Error error) {
+  return abort_.set_error(CURLE_WRITE_ERROR, std::move(error));
+}
+
+Outcome ResponseReader::take() {
+  if (gunzip_) {  // the body is no longer what these describe
+    response.headers.remove("Content-Encoding");
+    response.headers.remove("Content-Length");
+  }
+  response.url = url_of(request_);
+  return Outcome(std::in_place, std::move(response));
+}
+
+}  // namespace httpretry

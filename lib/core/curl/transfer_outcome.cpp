@@ -1,0 +1,332 @@
+// The outcome of a transfer: the response or the error, with what was sent.
+#include "transfer.hpp"
+#include "url_parts.hpp"
+
+#include "lib/core/base/descriptor.hpp"
+#include "lib/core/base/shortage.hpp"
+#include "lib/core/chain/detail/call_state.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+namespace httpretry {
+namespace {
+
+// What OpenSSL says where the bytes that came are not TLS, such as those of a plain HTTP response.
+constexpr std::string_view kNoTls = "wrong version number";
+// libcurl looks up the names of proxies on threads of its own.
+constexpr std::string_view kNoThread = "getaddrinfo() thread failed to start";
+
+// libcurl quotes the URL of a proxy that it cannot read, with its password.
+std::string without_userinfo(std::string text) {
+  const auto at = text.rfind('@');
+  if (at == std::string::npos) return text;
+  const auto quote = text.find('\'');
+  const auto before = quote < at ? quote : text.rfind(' ', at);
+  const auto begin = before == std::string::npos ? 0 : before + 1;
+  return text.erase(begin, at + 1 - begin);
+}
+
+int number_info(CURL* easy, CURLINFO what) { return static_cast<int>(info<long>(easy, what)); }
+
+Peer peer_of(CURL* easy) {
+  Peer peer;  // made without taking memory: there may be none
+  text_info(easy, CURLINFO_PRIMARY_IP).copy(peer.text.data(), peer.text.size() - 1);
+  peer.port = static_cast<std::uint16_t>(number_info(easy, CURLINFO_PRIMARY_PORT));
+  return peer;
+}
+
+// libcurl has a line for each field; the last is the certificate itself, of many lines.
+std::string certificate(const curl_slist* fields) {
+  constexpr std::string_view kPem = "cert:";
+  std::string text;
+  for (; fields != nullptr; fields = fields->next) {
+    std::string_view field = fields->data;
+    if (equal_ignoring_case(field.substr(0, kPem.size()), kPem)) field.remove_prefix(kPem.size());
+    text += field;
+    if (!text.ends_with('\n')) text += '\n';
+  }
+  return text;
+}
+
+// Whether a SOCKS proxy did not want to connect us. If it only failed to, a retry may help.
+bool refused_by_socks(CURL* easy) {
+  const auto why = info<long>(easy, CURLINFO_PROXY_ERROR);
+  constexpr std::array<long, 6> kPermanent{CURLPX_NO_AUTH,
+                                           CURLPX_USER_REJECTED,
+                                           CURLPX_REPLY_NOT_ALLOWED,
+                                           CURLPX_BAD_VERSION,
+                                           CURLPX_REPLY_COMMAND_NOT_SUPPORTED,
+                                           CURLPX_UNKNOWN_MODE};
+  return std::ranges::find(kPermanent, why) != kPermanent.end();
+}
+
+// Whether `error`, of connecting, says that all local ports to this address are in use. IPv6 has
+// the same code for a machine without an address in the network. UDP has ports of its own, so it
+// can be connected without a free port of TCP.
+bool lacks_port(int error, const sockaddr_in6& address) {
+  if (error != EADDRNOTAVAIL) return false;
+  const auto family = address.sin6_family;
+  if (family != AF_INET && family != AF_INET6) return false;
+  const Descriptor udp(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return udp.open() && ::connect(udp.get(), reinterpret_cast<const sockaddr*>(&address),
+                                 family == AF_INET ? sizeof(sockaddr_in) : sizeof address) == 0;
+}
+
+// Certificates only where CURLOPT_CERTINFO was set.
+ConnectionInfo connection_info(CURL* easy) {
+  ConnectionInfo result;
+  result.remote_ip = text_info(easy, CURLINFO_PRIMARY_IP);
+  result.local_ip = text_info(easy, CURLINFO_LOCAL_IP);
+  result.remote_port = number_info(easy, CURLINFO_PRIMARY_PORT);
+  result.local_port = number_info(easy, CURLINFO_LOCAL_PORT);
+  result.new_connections = number_info(easy, CURLINFO_NUM_CONNECTS);
+  result.request_bytes = static_cast<std::uint64_t>(info<long>(easy, CURLINFO_REQUEST_SIZE));
+  result.verify_result = info<long>(easy, CURLINFO_SSL_VERIFYRESULT);
+  result.proxy_verify_result = info<long>(easy, CURLINFO_PROXY_SSL_VERIFYRESULT);
+  result.proxy_status = number_info(easy, CURLINFO_HTTP_CONNECTCODE);
+  const auto* chain = info<curl_certinfo*>(easy, CURLINFO_CERTINFO);
+  for (int i = 0; chain != nullptr && i < chain->num_of_certs; ++i) {
+    result.certificates.push_back(certificate(chain->certinfo[i]));
+  }
+  return result;
+}
+
+}  // namespace
+
+Outcome Transfer::outcome() {
+  Outcome outcome = ended();
+  if (!outcome || !reader_.to_sink) return outcome;
+  auto finished = delivery_->finish(*outcome);
+  if (finished) return outcome;
+  return sink_failed(request_, *outcome, std::move(finished).error());
+}
+
+Outcome Transfer::ended() {
+  end_waiting();
+  loop_.read_clock();  // it may have begun in this very turn
+  if (!easy_) return failure();
+  easy_->transfer = nullptr;
+  try {
+    if (options_.on_connection && !had_unread()) {
+      auto connection = connection_info(handle());
+      connection.tls = std::move(tls_);
+      options_.on_connection(connection);
+    }
+    if (abort_.none() && code_ == CURLE_OK) check_end();
+    const bool good = abort_.none() && code_ == CURLE_OK;
+    if (good) learn_of_origin();
+    if (plan_.cookies && sends_.answered) easy_->return_cookies();
+    if (good) reader_.response.exchange = exchange();
+    easy_->expected_body = reader_.to_sink ? 0 : reader_.received;
+    auto outcome = good ? reader_.take() : Outcome(failure());
+    // A handle remembers a refused stream, a resend and the credentials of its URL: it must not
+    // serve other requests then.
+    loop_.give_back(std::move(easy_), good && sends_.sends == 1 && !plan_.private_handle);
+    return outcome;
+  } catch (const std::bad_alloc&) {  // what was sent is told all the same
+    auto error = failure_of(CURLE_OUT_OF_MEMORY, "out of memory");
+    find_shortage(error);
+    error.exchange = exchange();
+    return error;
+  }
+}
+
+// libcurl reports success.
+void Transfer::check_end() {
+  if (sends_.body_left_out) {
+    abort_.set(Abort::BodyLeftOut);
+  } else if (reader_.response.status < 300 && !upload_.check_end()) {
+    sends_.body_left_out = true;
+  } else if (reader_.cut_short() || broke_off()) {
+    code_ = CURLE_PARTIAL_FILE;
+  }
+}
+
+// The response in hand would count as the end of the request, of which libcurl announced less than
+// the whole body. It does so to ask for a challenge. RFC 9110 §15.4: after a 303, and in practice
+// after a 301 and 302 to a POST, nothing would bring the body later.
+bool Transfer::leaves_body_out() const {
+  const int status = reader_.response.status;
+  const bool becomes_get =
+      status == 303 || ((status == 301 || status == 302) && request_.method() == "POST");
+  if ((status >= 300 && !becomes_get) || !request_.body().present()) return false;
+  const auto announced = info<curl_off_t>(handle(), CURLINFO_CONTENT_LENGTH_UPLOAD_T);
+  if (announced < 0) return false;  // libcurl sends what there is
+  return static_cast<std::uint64_t>(announced) < upload_.size().value_or(UINT64_MAX);
+}
+
+// libcurl reports a failure.
+void Transfer::judge_failure() {
+  // libcurl 7.88 says so if another request has found that the connection they share is closed.
+  if (code_ == CURLE_FAILED_INIT && sends_.sends > 0) code_ = CURLE_SEND_ERROR;
+  const bool lost =
+      code_ == CURLE_SEND_ERROR || code_ == CURLE_RECV_ERROR || code_ == CURLE_GOT_NOTHING;
+  const auto kind = failure_of(code_).code;
+  if (sends_.sends == 1 && !sends_.answered && (refused_ || stream_ > last_stream_)) {
+    abort_.set(Abort::StreamRefused);  // the server has said that it did not process the request
+  } else if (lost && sends_.reused && reader_.awaits_block && reader_.response.status == 0) {
+    // Not even a 1xx has come since it was sent.
+    abort_.set(Abort::ConnectionDied);
+  } else if ((kind == Errc::Receive || kind == Errc::Send) && complete()) {
+    // RFC 9113 §8.1: a server may respond before it has read the request, and reset the stream
+    // then.
+    code_ = CURLE_OK;
+    plan_.private_handle = true;
+  }
+}
+
+bool Transfer::may_be_cut_short() const {
+  return reader_.response.http_version == "2" && reader_.has_body() &&
+         !reader_.response.headers.contains("Content-Length");
+}
+
+// All of the response has come, as far as its length says.
+bool Transfer::complete() const {
+  if (!sends_.answered || reader_.in_headers) return false;
+  if (!reader_.has_body()) return true;
+  const auto length = announced_length();
+  return length >= 0 && reader_.received == static_cast<std::uint64_t>(length);
+}
+
+void Transfer::learn_of_origin() {
+  const auto keep_alive = reader_.response.headers.get("Keep-Alive");
+  if (!keep_alive && !plan_.may_multiplex) return;
+  auto& origin = loop_.edit_origin(url_);
+  if (plan_.may_multiplex) {
+    origin.speaks_http2 = reader_.response.http_version == "2";
+    origin.speaks_http1 = !origin.speaks_http2;
+  }
+  const auto at = keep_alive ? keep_alive->find("timeout=") : std::string_view::npos;
+  if (at == std::string_view::npos) return;
+  const auto digits = keep_alive->substr(at + 8);
+  std::from_chars(digits.data(), digits.data() + digits.size(), origin.keep_alive_seconds);
+}
+
+Exchange Transfer::exchange() const {
+  Exchange exchange;
+  const bool died = abort_.why() == Abort::ConnectionDied || code_ == CURLE_SEND_FAIL_REWIND ||
+                    code_ == CURLE_COULDNT_CONNECT;
+  sends_.describe(exchange, died, abort_.why() == Abort::StreamRefused);
+  auto& timings = exchange.timings;
+  timings.total = loop_.now() - started_;
+  if (!easy_) return exchange;
+  const auto at = [&](CURLINFO what) -> Duration {
+    return std::chrono::microseconds(info<curl_off_t>(handle(), what));
+  };
+  if (!exchange.reused_connection) {  // else libcurl tells when it skipped these steps
+    timings.resolved = at(CURLINFO_NAMELOOKUP_TIME_T);
+    timings.connected = at(CURLINFO_CONNECT_TIME_T);
+    timings.secured = at(CURLINFO_APPCONNECT_TIME_T);
+  }
+  if (request_.body().present()) exchange.body_sent = sent_bytes();
+  exchange.body_received = reader_.received;
+  timings.sent = at(CURLINFO_PRETRANSFER_TIME_T);
+  timings.first_byte = at(CURLINFO_STARTTRANSFER_TIME_T);
+  if (!Call::State::of(call_).common->observers->empty()) exchange.peer = peer_of(handle());
+  return exchange;
+}
+
+Error Transfer::failure() {
+  Error error = abort_.none() ? curl_failure() : abort_.error(loop_.now() - started_);
+  find_shortage(error);
+  error.exchange = exchange();
+  error.partial = sends_.answered && (error.code == Errc::Receive || error.code == Errc::Timeout);
+  if (sends_.answered) {
+    error.status = reader_.response.status;
+    error.headers = std::move(reader_.response.headers);
+  }
+  const bool not_reached = error.code == Errc::Connect || error.code == Errc::Timeout;
+  if (not_reached && sends_.sends == 0 && url_.parts().named) loop_.renew_addresses(url_);
+  error.message = about(request_, url_) + error.message;
+  return error;
+}
+
+// Fills in why there was no socket, or no local port for it. False if that is not the problem.
+bool Transfer::explain_socket(Error& error) const {
+  if (code_ != CURLE_COULDNT_CONNECT || sends_.sends > 0) return false;
+  const int cause = number_info(handle(), CURLINFO_OS_ERRNO);
+  if (socket_error_ != 0) {
+    error.message = "cannot open a socket: " + system_text(socket_error_);
+  } else if (is_shortage(cause)) {
+    error.message = "cannot connect: " + system_text(cause);
+  } else if (lacks_port(cause, socket_address_)) {
+    error.message = "cannot connect: all local ports for this server are in use";
+  } else {
+    return false;
+  }
+  if (socket_error_ == 0 || is_shortage(socket_error_)) error.code = Errc::LocalShortage;
+  return true;
+}
+
+// Marks the error as a local shortage if libcurl or the library lacked something before the send.
+void Transfer::find_shortage(Error& error) const {
+  // SETOPT_OPTION_SYNTAX: libcurl had no memory for a host's addresses, whose syntax is right.
+  const bool no_memory =
+      error.curl_code == CURLE_OUT_OF_MEMORY || error.curl_code == CURLE_SETOPT_OPTION_SYNTAX;
+  const bool no_thread = error.message.find(kNoThread) != std::string::npos;
+  if (sends_.sends > 0 || (!no_memory && !no_thread)) return;
+  error.code = Errc::LocalShortage;
+  error.permanent = false;
+}
+
+// libcurl 7.88 reports a long line as lack of memory. Where memory was really lacking, the C
+// library has said so before libcurl closed the connection. Newer versions have a code for it, but
+// use that for too many headers as well, and then say so.
+bool Transfer::line_too_long() const {
+  const bool in_block = reader_.in_headers || reader_.awaits_block;
+  const bool too_long = (code_ == CURLE_OUT_OF_MEMORY && loop_.sockets.close_error != ENOMEM) ||
+                        (code_ == kCurlTooLarge && easy_->error_text[0] == '\0');
+  return too_long && sends_.sends > 0 && in_block;
+}
+
+Error Transfer::curl_failure() {
+  const std::string_view text = easy_->error_text.data();
+  Error error = failure_of(code_);
+  const int proxy_status = sends_.sends == 0 ? reader_.proxy_status : 0;
+  if (proxy_status >= 300) {
+    error.code = Errc::Connect;
+    error.curl_code = CURLE_RECV_ERROR;  // COULDNT_CONNECT in newer versions
+    error.from_proxy = true;
+    error.status = proxy_status;
+    error.headers = std::move(reader_.proxy_headers);
+    error.permanent = proxy_status < 500 && proxy_status != 429;
+    error.message = "the proxy refused to connect, with status " + std::to_string(proxy_status);
+  } else if (explain_socket(error)) {
+  } else if (code_ == CURLE_PARTIAL_FILE && reader_.cut_short()) {
+    error.message = "the gzip body of the response ends early";
+  } else if (code_ == CURLE_PARTIAL_FILE && broke_off()) {
+    error.message = "the HTTP/2 connection broke before the end of the response";
+  } else if (code_ == CURLE_UNSUPPORTED_PROTOCOL) {
+    error.message = "the response is not HTTP";
+  } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT && sends_.sends == 0) {
+    // libcurl 8.23, where older versions have SSL_CERTPROBLEM.
+    error = failure_of(CURLE_SSL_CERTPROBLEM, "the client certificate or its key cannot be used");
+  } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT ||
+             (code_ == CURLE_WEIRD_SERVER_REPLY && text == "Header without colon")) {
+    error.message = "a header line of the response is not NAME: VALUE";
+  } else if (code_ == kCurlTooLarge && text.starts_with("Too many response headers")) {
+    error.message = ResponseReader::kTooManyHeaders;
+  } else if (line_too_long()) {
+    error.code = Errc::TooLarge;
+    error.message = "a header line of the response is longer than libcurl's limit of 100 KiB";
+  } else {
+    if (code_ == CURLE_PROXY) {
+      error.from_proxy = true;
+      error.permanent = refused_by_socks(handle());
+    }
+    error.message = printable(
+        without_userinfo(text.empty() ? curl_easy_strerror(code_) : easy_->error_text.data()));
+    if (code_ == CURLE_SSL_CONNECT_ERROR && error.message.find(kNoTls) != std::string::npos) {
+      error.permanent = true;
+      error.message = "the server does not speak TLS on port " + std::to_string(url_.port()) +
+                      "; is it meant to be http://? (" + error.message + ")";
+    }
+  }
+  return error;
+}
+
+}  // namespace httpretry

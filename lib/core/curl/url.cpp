@@ -1,0 +1,256 @@
+#include <httpretry/http/url.hpp>
+
+#include "resolver.hpp"
+#include "url_parts.hpp"
+
+#include "lib/core/base/text.hpp"
+
+#include <clocale>
+
+#include <algorithm>
+#include <new>
+
+namespace httpretry {
+namespace {
+
+using detail::CurlUrl;
+using detail::url_part;
+
+// libcurl has converted every form of an IPv4 address to the usual one.
+bool is_name(std::string_view host) {
+  const auto in_address = [](char c) { return is_digit(c) || c == '.'; };
+  if (host.front() == '[' || std::ranges::all_of(host, in_address)) return false;
+  return host != "localhost" && !host.ends_with(".localhost");
+}
+
+// Versions of libcurl before 8.21 look up such a name.
+bool names_nothing(std::string_view host) { return host == "." || host.ends_with(".."); }
+
+Error refused(std::string_view why) {
+  return Error(Errc::InvalidRequest, "not a usable URL: " + std::string(why));
+}
+
+// libcurl takes the first segment of "http:/a/b", "http:///a/b" and "///a/b" for the host. Where a
+// variable in a URL was empty, the request and its credentials would go there.
+bool lacks_host(std::string_view text) {
+  const auto scheme = text.substr(0, text.find_first_of(":/?#"));
+  const bool absolute = equal_ignoring_case(scheme, "http") || equal_ignoring_case(scheme, "https");
+  if (absolute && scheme.size() < text.size() && text[scheme.size()] == ':') {
+    text.remove_prefix(scheme.size() + 1);
+    if (!text.starts_with("//")) return true;
+  }
+  return text.starts_with("///");
+}
+
+// Why libcurl need not look at it; nullptr where it must.
+const char* problem_of(std::string_view text) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (std::ranges::any_of(text, is_control)) return "it holds a control character";
+  return lacks_host(text) ? "it has no host; expected \"//\" and a host after the scheme" : nullptr;
+}
+
+using Locale = std::remove_pointer_t<locale_t>;
+
+// The host as it is looked up; an international one is replaced in `url` too, so that libcurl need
+// not convert it when it connects.
+Result<std::string> ascii_host(CURLU* url) {
+  auto host = url_part(url, CURLUPART_HOST);
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (!std::ranges::all_of(host, is_ascii)) {
+    // libidn2, which libcurl uses, reads names in the encoding of the locale, and a program that
+    // sets no locale has ASCII. URLs are UTF-8, so this thread has a UTF-8 locale for a moment.
+    const Owned<Locale, ::freelocale> utf8(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr));
+    const Owned<Locale, ::uselocale> restored_at_end(::uselocale(utf8.get()));
+    host = url_part(url, CURLUPART_HOST, CURLU_PUNYCODE);
+    if (host.empty()) return refused("its host is not a valid international name");
+    curl_url_set(url, CURLUPART_HOST, host.c_str(), 0);
+  }
+  return to_lower(host);
+}
+
+// For the URLs that programs send most, which are read without libcurl: in 1 100 instead of 10 000
+// instructions. Whatever is not surely the same to libcurl is left to libcurl;
+// tests/curl/plain_url_test.cpp and fuzz/urls compare the two.
+
+constexpr std::size_t kLongest = 64 * 1024;  // libcurl refuses what is over its own limits
+
+bool in_host(char c) { return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '.'; }
+// Unreserved characters and the usual delimiters of RFC 3986, but no percent sign.
+bool in_path(char c) {
+  constexpr std::string_view kOthers = "-._~!$&'()*+,;=:@/";
+  return is_letter(c) || is_digit(c) || kOthers.find(c) != kOthers.npos;
+}
+bool in_query(char c) { return in_path(c) || c == '?'; }
+
+// Takes the characters that are `allowed` off the front of the text.
+std::string_view take_all(std::string_view& text, bool (*allowed)(char)) {
+  const auto size = std::ranges::find_if_not(text, allowed) - text.begin();
+  const auto taken = text.substr(0, static_cast<std::size_t>(size));
+  text.remove_prefix(taken.size());
+  return taken;
+}
+
+// libcurl also reads "127.1" and "0x7f000001" as addresses: such hosts are left to it. So are "."
+// and "a..", which are no names.
+bool is_plain_host(std::string_view host) {
+  if (host.empty() || names_nothing(host)) return false;
+  return !is_digit(host.front()) || is_numeric(std::string(host));
+}
+
+bool is_plain_path(std::string_view path) {
+  if (!path.starts_with('/')) return false;
+  for (auto dot = path.find("/."); dot != std::string_view::npos; dot = path.find("/.", dot + 1)) {
+    const auto segment = path.substr(dot + 1, path.find('/', dot + 1) - dot - 1);
+    if (segment == "." || segment == "..") return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Url Url::Parts::make(bool tls, bool userinfo, std::string_view host, std::uint16_t port,
+                     std::string_view path, std::string_view query, CurlUrl handle) {
+  auto parts = std::make_shared<Parts>();
+  auto& text = parts->text;
+  text.reserve(sizeof "https://:65535?" + host.size() + path.size() + query.size());
+  text = tls ? "https" : "http";
+  parts->scheme_end = text.size();
+  text.append("://").append(host);
+  parts->host_end = text.size();
+  if (port != (tls ? 443 : 80)) text.append(":").append(std::to_string(port));
+  parts->origin_end = text.size();
+  text.append(path);
+  parts->path_end = text.size();
+  if (!query.empty()) text.append("?").append(query);
+  parts->port = port;
+  parts->userinfo = userinfo;
+  parts->named = is_name(host);
+  parts->handle = std::move(handle);
+  return Url(std::move(parts));
+}
+
+std::optional<Url> Url::Parts::read_plain(std::string_view text) {
+  const bool tls = text.starts_with("https://");
+  if ((!tls && !text.starts_with("http://")) || text.size() > kLongest) return std::nullopt;
+  auto rest = text.substr(tls ? 8 : 7);
+  const auto host = take_all(rest, in_host);
+  std::uint16_t port = tls ? 443 : 80;
+  if (rest.starts_with(':')) {
+    rest.remove_prefix(1);
+    const auto digits = take_all(rest, is_digit);
+    const auto number = to_number<std::uint16_t>(digits);
+    if (!number || *number == 0 || digits.front() == '0') return std::nullopt;
+    port = *number;
+  }
+  const auto path = take_all(rest, in_path);
+  std::string_view query;
+  if (rest.starts_with('?')) {
+    rest.remove_prefix(1);
+    query = take_all(rest, in_query);
+    if (query.empty()) return std::nullopt;
+  }
+  if (!rest.empty() || !is_plain_host(host) || !is_plain_path(path)) return std::nullopt;
+  return make(tls, false, host, port, path, query, nullptr);
+}
+
+Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned flags) {
+  if (const char* problem = problem_of(text)) return refused(problem);
+  if (!handle) throw std::bad_alloc();
+  auto* const url = handle.get();
+  const auto code = curl_url_set(url, CURLUPART_URL, std::string(text).c_str(),
+                                 CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME | flags);
+  // Versions of libcurl differ in what they call an empty text.
+  const bool has_scheme = text.find("://") != std::string_view::npos;
+  if (text.empty() ? code != CURLUE_OK : code == CURLUE_BAD_SCHEME && !has_scheme) {
+    return refused("it must begin with http:// or https://");
+  }
+  if (code != CURLUE_OK) return refused(curl_url_strerror(code));
+
+  const auto scheme = to_lower(url_part(url, CURLUPART_SCHEME));
+  if (scheme != "http" && scheme != "https") {
+    return refused("its scheme must be http or https, not \"" + scheme + "\"");
+  }
+  const auto host = ascii_host(url);
+  if (!host) return host.error();
+  if (host->empty()) return refused("it has no host");
+  if (names_nothing(*host)) return refused("its host \"" + *host + "\" is not a name");
+  bool userinfo = false;
+  for (const auto part : {CURLUPART_USER, CURLUPART_PASSWORD}) {
+    if (url_part(url, part).empty()) continue;
+    userinfo = true;
+    // RFC 7617 forbids control characters, and libcurl does not decode them.
+    if (url_part(url, part, CURLU_URLDECODE).empty()) {
+      return refused("its name or password holds a control character");
+    }
+  }
+  curl_url_set(url, CURLUPART_FRAGMENT, nullptr, 0);
+  const auto port = to_number<std::uint16_t>(url_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT));
+  const auto path = url_part(url, CURLUPART_PATH);
+  const auto query = url_part(url, CURLUPART_QUERY);
+  return make(scheme == "https", userinfo, *host, port.value_or(0), path, query, std::move(handle));
+}
+
+std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
+  char* text = nullptr;
+  if (curl_url_get(url, which, &text, flags) != CURLUE_OK) return {};
+  const Owned<char, curl_free> owned(text);
+  return text;
+}
+
+Result<Url> Url::parse(std::string_view text) {
+  if (auto plain = Parts::read_plain(text)) return *std::move(plain);
+  if (text.find(' ') != std::string_view::npos) {
+    return refused("it holds a blank; in a path or query, write %20");
+  }
+  if (text.starts_with('/')) {
+    return refused("it begins with \"/\" and has no host; is a variable empty?");
+  }
+  return Parts::read(CurlUrl(curl_url()), text, 0);
+}
+
+std::string_view Url::scheme() const { return parts_->between(0, parts_->scheme_end); }
+std::string_view Url::host() const {
+  return parts_->between(parts_->scheme_end + 3, parts_->host_end);
+}
+std::uint16_t Url::port() const { return parts_->port; }
+std::string_view Url::path() const { return parts_->between(parts_->origin_end, parts_->path_end); }
+std::string_view Url::query() const {
+  const auto& text = parts_->text;
+  return parts_->between(std::min(parts_->path_end + 1, text.size()), text.size());
+}
+bool Url::has_userinfo() const { return parts_->userinfo; }
+std::string_view Url::origin() const { return parts_->between(0, parts_->origin_end); }
+std::string Url::without_secrets() const { return parts_->text.substr(0, parts_->path_end); }
+std::string Url::to_string() const { return parts_->text; }
+
+Result<Url> Url::resolve(std::string_view reference) const {
+  CurlUrl handle(parts_->handle ? curl_url_dup(parts_->handle.get()) : curl_url());
+  if (!handle) throw std::bad_alloc();
+  if (!parts_->handle) curl_url_set(handle.get(), CURLUPART_URL, parts_->text.c_str(), 0);
+  curl_url_set(handle.get(), CURLUPART_USER, nullptr, 0);
+  curl_url_set(handle.get(), CURLUPART_PASSWORD, nullptr, 0);
+  return Parts::read(std::move(handle), reference, CURLU_ALLOW_SPACE);
+}
+
+std::string percent_encode(std::string_view text) {
+  if (text.empty()) return {};  // libcurl would take 0 for the length of a C string
+  const Owned<char, curl_free> encoded(
+      curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size())));
+  if (!encoded) throw std::bad_alloc();
+  return encoded.get();
+}
+
+std::string with_query(std::string_view url, std::string_view name, std::string_view value) {
+  const auto fragment = std::min(url.find('#'), url.size());
+  std::string result(url.substr(0, fragment));
+  const auto mark = result.find('?');
+  if (mark == std::string::npos) {
+    result.push_back('?');
+  } else if (mark + 1 != result.size() && result.back() != '&') {
+    result.push_back('&');
+  }
+  result.append(percent_encode(name)).append("=").append(percent_encode(value));
+  return result.append(url.substr(fragment));
+}
+
+}  // namespace httpretry

@@ -1,0 +1,230 @@
+#include "watchdog.hpp"
+
+#include "lib/core/base/signals.hpp"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace httpretry {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLookEvery = 25ms;
+// The CPU time for which libcurl may read from a connection without calling us. With a response of
+// many headers or a large body it calls us every few microseconds. CPU time, because the thread may
+// have had to wait for a core.
+constexpr Duration kMaxCpuTime = 50ms;
+// A connection may receive this much while libcurl does not call us, counted after this many calls
+// of libcurl. PING frames, one a second, reach it after seventeen hours.
+constexpr unsigned kSilentCalls = 256;
+constexpr std::uint64_t kMaxSilentBytes = 1024 * 1024;
+// Without progress of any loop for so many looks, it sleeps until one wakes it.
+constexpr int kQuietLooks = 40;
+
+Duration cpu_time(clockid_t clock) {
+  timespec time{};
+  if (::clock_gettime(clock, &time) != 0) return {};  // the thread has ended
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+clockid_t clock_of_this_thread() {
+  clockid_t clock{};
+  ::pthread_getcpuclockid(::pthread_self(), &clock);
+  return clock;
+}
+
+std::optional<std::uint64_t> bytes_received(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  return info.tcpi_bytes_received;
+}
+
+// How many bytes of a TCP connection libcurl has read: those received, less those still unread.
+// Empty if bytes arrived between the two system calls each time: the difference would be too small,
+// or even negative.
+std::optional<std::uint64_t> bytes_read(int fd) {
+  constexpr int kTries = 8;
+  auto received = bytes_received(fd);
+  for (int tries = 0; received && tries < kTries; ++tries) {
+    int unread = 0;
+    if (::ioctl(fd, FIONREAD, &unread) != 0) return std::nullopt;
+    const auto before = std::exchange(received, bytes_received(fd));
+    if (received == before) return *before - static_cast<std::uint64_t>(unread);
+  }
+  return std::nullopt;
+}
+
+// Connecting to this address resets the connection, and drops what was received but not read. As a
+// plain system call: ThreadSanitizer thinks that connect() makes a new descriptor.
+void close(int fd, Heartbeat::Watched& watched) {
+  watched.closed = true;
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  ::syscall(SYS_connect, fd, &nowhere, sizeof nowhere);
+}
+
+}  // namespace
+
+// The thread runs while there are loops to look at.
+class Watchdog {
+ public:
+  static Watchdog& instance() {
+    // The thread may outlive static objects. A forked child lacks it, and it may have held the lock
+    // or waited at the moment of the fork. So the child gets a new watchdog in place of the old
+    // one.
+    static auto* const watchdog = [] {
+      if (::pthread_atfork(nullptr, nullptr, [] { make(); }) != 0) throw std::bad_alloc();
+      return make();
+    }();
+    return *watchdog;
+  }
+
+  void add(Heartbeat& loop) {
+    const std::lock_guard lock(mutex_);
+    if (!running_) std::thread(&Watchdog::run, this).detach();  // it waits for the lock
+    running_ = true;
+    loops_.push_back(&loop);
+  }
+
+  void remove(Heartbeat& loop) {
+    const std::lock_guard lock(mutex_);
+    std::erase(loops_, &loop);
+    if (!loops_.empty()) return;
+    loops_.shrink_to_fit();
+    woken_.notify_one();
+  }
+
+  // A loop has made progress.
+  void wake() {
+    if (!asleep_.load(std::memory_order_seq_cst)) return;
+    const std::lock_guard lock(mutex_);  // so it waits already
+    woken_.notify_one();
+  }
+
+ private:
+  static Watchdog* make() {
+    alignas(Watchdog) static std::array<std::byte, sizeof(Watchdog)> place;
+    return new (place.data()) Watchdog;
+  }
+
+  void run() {
+    block_signals();
+    std::unique_lock lock(mutex_);
+    for (int quiet = 0; !loops_.empty();) {
+      quiet = look() ? 0 : quiet + 1;
+      asleep_ = quiet >= kQuietLooks;
+      // A loop that made progress before the flag was set did not wake us.
+      if (asleep_ && look()) asleep_ = false;
+      if (asleep_) {
+        woken_.wait(lock);
+      } else {
+        woken_.wait_for(lock, kLookEvery);
+      }
+    }
+    running_ = false;
+  }
+
+  bool look() {
+    bool progress = false;
+    for (auto* loop : loops_) progress = loop->look() || progress;
+    return progress;
+  }
+
+  std::mutex mutex_;  // guards the next two
+  std::vector<Heartbeat*> loops_;
+  bool running_ = false;
+  std::condition_variable woken_;
+  std::atomic<bool> asleep_ = false;
+};
+
+Heartbeat::Heartbeat() : clock_(clock_of_this_thread()) { Watchdog::instance().add(*this); }
+Heartbeat::~Heartbeat() { Watchdog::instance().remove(*this); }
+
+void Heartbeat::enter(int fd) {
+  fd_.store(fd, std::memory_order_relaxed);
+  clock_.store(clock_of_this_thread(), std::memory_order_relaxed);
+  beats_.fetch_add(1, std::memory_order_seq_cst);
+  Watchdog::instance().wake();
+}
+
+bool Heartbeat::leave() {
+  if (!entered()) return false;
+  beats_.fetch_add(1, std::memory_order_relaxed);
+  const int handled = fd_.load(std::memory_order_relaxed);
+  for (auto& [fd, watched, beats, read, reading] : connections_) {
+    if (handled != -1 && handled != fd) continue;
+    if (std::exchange(watched->progressed, false) || watched->paused > 0) {
+      watched->silent_calls = 0;
+      watched->read_at_first_count.reset();
+    }
+    if (++watched->silent_calls % kSilentCalls != 0) continue;
+    const auto now = bytes_read(fd);
+    if (!now) continue;
+    if (!watched->read_at_first_count) watched->read_at_first_count = now;
+    if (*now - *watched->read_at_first_count > kMaxSilentBytes) close(fd, *watched);
+  }
+  return true;
+}
+
+std::shared_ptr<Heartbeat::Watched> Heartbeat::watch(int fd) {
+  const std::lock_guard lock(mutex_);
+  const auto known = std::ranges::find(connections_, fd, &Connection::fd);
+  if (known != connections_.end()) return known->watched;
+  auto watched = std::make_shared<Watched>();
+  connections_.push_back({fd, watched});
+  if (!entered()) enter(-1);  // there was nothing to watch when libcurl was called
+  return watched;
+}
+
+void Heartbeat::forget(int fd) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(connections_, [fd](const Connection& one) { return one.fd == fd; });
+}
+
+bool Heartbeat::look() {
+  const auto beats = beats_.load(std::memory_order_seq_cst);
+  const bool in_curl = beats % 2 == 1;
+  const bool progress = std::exchange(seen_, beats) != beats;
+  if (in_curl) {
+    const auto cpu = cpu_time(clock_);
+    const auto then = std::exchange(cpu_then_, cpu);
+    if (!progress) look_at_connections(cpu - then);
+  }
+  return in_curl || progress;
+}
+
+// libcurl may also be busy without a flood: it opens certificates, or hashes a password, and then
+// reads from the connection once. So the time between two looks counts only if libcurl has read in
+// between; and at most kLookEvery of it, because a look may be late.
+void Heartbeat::look_at_connections(Duration cpu) {
+  const std::lock_guard lock(mutex_);
+  const int handled = fd_;
+  for (auto& [fd, watched, beats, read, reading] : connections_) {
+    if (handled != -1 && handled != fd) continue;
+    const auto read_now = bytes_read(fd).value_or(read);
+    const bool first = std::exchange(beats, seen_) != seen_;
+    const bool more = std::exchange(read, read_now) != read_now;
+    if (first) reading = {};
+    if (first || !more) continue;
+    reading += std::min<Duration>(cpu, kLookEvery);
+    if (reading > kMaxCpuTime) close(fd, *watched);
+  }
+}
+
+}  // namespace httpretry

@@ -1,0 +1,32 @@
+// Awaited to continue on a scheduler.
+#pragma once
+
+#include "lib/core/flow/detail/run_queue.hpp"
+
+namespace httpretry {
+
+class ResumeOn {
+ public:
+  explicit ResumeOn(Scheduler& scheduler) : scheduler_(scheduler) {}
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> self) const {
+    scheduler_.post(self);
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  Scheduler& scheduler_;
+};
+
+// After code of a user, which may have continued on another thread. Does nothing if it did not.
+class ReturnTo : public ResumeOn {
+ public:
+  explicit ReturnTo(Scheduler& scheduler)
+      : ResumeOn(scheduler), here_(static_cast<Scheduler*>(RunQueue::current()) == &scheduler) {}
+  [[nodiscard]] bool await_ready() const noexcept { return here_; }
+
+ private:
+  bool here_;
+};
+
+}  // namespace httpretry

@@ -1,0 +1,204 @@
+#include "lib/core/flow/detail/run_queue.hpp"
+
+#include "resume_on.hpp"
+
+#include <httpretry/flow/sleep.hpp>
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+
+namespace httpretry {
+namespace {
+
+thread_local RunQueue* driven = nullptr;
+
+template <class T>
+void reserve_room(std::vector<T>& list, std::size_t count) {
+  if (list.capacity() < count) list.reserve(std::max(count, 2 * list.capacity()));
+}
+
+}  // namespace
+
+Scheduler::~Scheduler() = default;
+
+void Sleep::await_suspend(std::coroutine_handle<> awaiter) {
+  awaiter_ = awaiter;
+  begin_waiting();
+}
+
+void Sleep::due() {
+  slept_ = true;
+  queue_.ready(awaiter_);
+}
+
+void Sleep::on_cancel() {
+  if (slept_) return;  // the timer was due in the same turn
+  queue_.timers().remove(*this);
+  queue_.ready(awaiter_);
+}
+
+void Sleep::end() {
+  queue_.timers().remove(*this);
+  end_waiting();
+}
+
+bool CancelableWait::stop_requested() const { return queue_.closed_ || stop_.stop_requested(); }
+
+void CancelableWait::begin_waiting() {
+  queue_.enter(*this);
+  waiting_ = true;
+  if (!stop_.stop_possible()) return;
+  on_stop_ = std::make_unique<std::stop_callback<PostCancel>>(stop_, PostCancel{this});
+}
+
+void CancelableWait::end_waiting() {
+  if (!waiting_) return;
+  waiting_ = false;
+  on_stop_.reset();  // waits until a callback on another thread has returned
+  queue_.leave(*this);
+}
+
+// Runs on the thread that requests the stop, which may hold locks of its own: so it only posts.
+void CancelableWait::PostCancel::operator()() const { wait->queue_.post_cancel(*wait); }
+
+RunQueue::~RunQueue() = default;
+
+RunQueue* RunQueue::current() { return driven; }
+
+RunQueue* RunQueue::driven_of(const Scheduler& scheduler) {
+  return driven != nullptr && driven == scheduler.queue() ? driven : nullptr;
+}
+
+void detail::check_may_block(const char* function) {
+  if (driven == nullptr) return;
+  throw std::logic_error(std::string(function) +
+                         " was called on a thread that drives a loop (in a callback or a "
+                         "middleware): it would wait for itself; use co_await there");
+}
+
+bool RunQueue::is_not_driving(const Scheduler& home) {
+  return driven != &home && home.queue() == &home;
+}
+
+RunQueue::Driving::Driving(RunQueue& queue) : before_(driven) { driven = &queue; }
+RunQueue::Driving::~Driving() { driven = before_; }
+
+void RunQueue::post(std::coroutine_handle<> handle) {
+  const std::lock_guard lock(mutex_);
+  posted_.push_back(handle);
+  notify();
+}
+
+void RunQueue::post_cancel(CancelableWait& wait) noexcept {
+  const std::lock_guard lock(mutex_);
+  wait.next_posted_ = std::exchange(posted_cancels_, &wait);
+  notify();
+}
+
+void RunQueue::close() noexcept {
+  const std::lock_guard lock(mutex_);
+  close_asked_ = true;
+  notify();
+}
+
+// The mutex is held, so the driver cannot destroy the queue meanwhile: it takes what was posted,
+// and for that the mutex, before it finds that it is done.
+void RunQueue::notify() {
+  has_posted_.store(true, std::memory_order_seq_cst);
+  if (blocked_.exchange(false, std::memory_order_seq_cst)) wake();
+}
+
+bool RunQueue::prepare_to_block() {
+  if (!ready_.empty()) return false;
+  blocked_.store(true, std::memory_order_seq_cst);
+  if (!has_posted_.load(std::memory_order_seq_cst)) return true;
+  unblocked();
+  return false;
+}
+
+bool RunQueue::turn() {
+  if (has_posted()) take_posted();
+  const auto time = now();
+  while (Timer* timer = timers_.take_due(time)) timer->due();
+  if (ready_.empty()) return false;
+  // Coroutines that become ready now are left for the next turn, so that sockets are not starved.
+  const auto count = ready_.size();
+  // By index: a wait that begins may reallocate the vector.
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto handle = ready_[i];
+    handle.resume();
+  }
+  ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));
+  return true;
+}
+
+void RunQueue::take_posted() {
+  CancelableWait* canceled = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    try {
+      reserve_room(ready_, ready_.size() + posted_.size() + waits_.size());
+    } catch (const std::bad_alloc&) {
+      return;  // the next turn tries again
+    }
+    has_posted_.store(false, std::memory_order_relaxed);
+    ready_.insert(ready_.end(), posted_.begin(), posted_.end());
+    posted_.clear();
+    while (posted_cancels_ != nullptr) {  // the last posted is at the front
+      auto* wait = std::exchange(posted_cancels_, posted_cancels_->next_posted_);
+      wait->next_posted_ = std::exchange(canceled, wait);
+    }
+    closed_ = close_asked_;
+  }
+  // Nothing resumes here, so the waits stay what they are.
+  while (canceled != nullptr) cancel(*std::exchange(canceled, canceled->next_posted_));
+  if (closed_) std::for_each(waits_.begin(), waits_.end(), [](auto* wait) { cancel(*wait); });
+}
+
+void RunQueue::cancel(CancelableWait& wait) {
+  if (!std::exchange(wait.canceled_, true)) wait.on_cancel();
+}
+
+Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
+  if (driven != nullptr && driven != this) {
+    const ResumeOn home(*this);
+    co_await home;
+  }
+  Sleep sleep(*this, when, std::move(stop));
+  const bool slept = co_await sleep;
+  co_return slept;
+}
+
+Task<bool> sleep_for(Scheduler& loop, Duration time, std::stop_token stop) {
+  const ReturnTo there(loop);
+  co_await there;
+  // The turn may have begun long ago.
+  if (driven == &loop) driven->read_clock();
+  const auto when = later(loop.now(), std::max(time, Duration::zero()));
+  const bool slept = co_await loop.sleep_until(when, std::move(stop));
+  co_return slept;
+}
+
+// Reserves all memory that the wait will need, because here its coroutine can be told that there is
+// none.
+void RunQueue::enter(CancelableWait& wait) {
+  const auto count = waits_.size() + 1;
+  reserve_room(waits_, count);
+  reserve_room(ready_, ready_.size() + count);
+  wait.index_ = static_cast<std::uint32_t>(waits_.size());
+  waits_.push_back(&wait);
+}
+
+void RunQueue::leave(CancelableWait& wait) {
+  waits_[wait.index_] = waits_.back();
+  waits_[wait.index_]->index_ = wait.index_;
+  waits_.pop_back();
+  if (!wait.stop_.stop_requested()) return;
+  const std::lock_guard lock(mutex_);  // its cancellation may still be in the list
+  auto** link = &posted_cancels_;
+  while (*link != nullptr && *link != &wait) link = &(*link)->next_posted_;
+  if (*link != nullptr) *link = wait.next_posted_;
+}
+
+}  // namespace httpretry

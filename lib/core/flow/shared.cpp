@@ -1,0 +1,35 @@
+#include "lib/core/base/either_stop.hpp"
+
+#include "lib/core/base/text.hpp"
+
+#include <httpretry/flow/detail/shared_work.hpp>
+#include <httpretry/flow/start.hpp>
+
+namespace httpretry::detail {
+
+Event::~Event() = default;
+
+// sleep_until takes one stop token, and there are two reasons to end this wait.
+Task<bool> Event::wait(Scheduler& scheduler, Time limit, std::stop_token stop) const {
+  const EitherStop either(happened_.get_token(), stop);
+  const bool whole = co_await scheduler.sleep_until(limit, either.token());
+  co_return whole || (happened() && !stop.stop_requested());
+}
+
+Error Work::thrown_by_work(const std::exception_ptr& thrown) {
+  return Error(Errc::Internal, "the work of spawn threw: " + text_of(thrown));
+}
+
+Error thrown_by_task(const std::exception_ptr& thrown) {
+  return Error(Errc::Internal, "the task threw: " + text_of(thrown));
+}
+
+Error wait_ended(bool canceled, std::string_view waited_for) {
+  const auto code = canceled ? Errc::Canceled : Errc::Timeout;
+  Error error(code, (canceled ? "canceled while waiting for " : "timed out while waiting for ") +
+                        std::string(waited_for));
+  error.curl_code = canceled ? 42 : 28;  // what libcurl's transport says then
+  return error;
+}
+
+}  // namespace httpretry::detail

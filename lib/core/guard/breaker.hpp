@@ -1,0 +1,230 @@
+// Breaker: whether the sends of one scope go out, by how the sends before them ended. A plain state
+// machine, without clock, lock and chance.
+//
+//   closed     all sends go out; it opens when too many fail
+//   open       none goes out until a time
+//   half-open  from then on a few probes go out: their success closes it, one failure opens it
+//
+// Each change of the state begins a generation, and votes of an older one do not count. Share has
+// no states and counts in another way, so where the kind becomes or was Share, it begins anew.
+#pragma once
+
+#include "window.hpp"
+
+#include <httpretry/guard/shared_state.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace httpretry::guard {
+
+inline bool reaches(std::uint32_t part, std::uint32_t all, double ratio) {
+  return static_cast<double>(part) >= ratio * static_cast<double>(all);
+}
+
+// Whether a closed breaker opens: by the sends of its window, and the failures in a row.
+[[nodiscard]] inline bool too_many_failed(const BreakerPolicy& policy, const Counts& counts,
+                                          int in_a_row) {
+  if (policy.failures > 0 && in_a_row >= policy.failures) return true;
+  if (policy.kind != BreakerPolicy::Kind::Ratio) return false;
+  if (counts.all < static_cast<std::uint32_t>(policy.min_requests)) return false;
+  return reaches(counts.failed(), counts.all, policy.failure_ratio) ||
+         (policy.slow_after != kForever && reaches(counts.slow, counts.all, policy.slow_ratio));
+}
+
+class Breaker {
+ public:
+  // No send may go out before; `now` or earlier where one may. kNever where only the end of a probe
+  // can tell. Share never says so before it is asked.
+  [[nodiscard]] Time held_until(const BreakerPolicy& policy, Time now) const {
+    if (policy.kind == Kind::Share || state_ == Circuit::Closed) return now;
+    if (state_ == Circuit::Open) return std::max(opened_->until, now);
+    if (has_room_for_probe(policy)) return now;
+    auto next = kNever;
+    for (const auto& probe : opened_->probes) {
+      next = std::min(next, later(probe.sent, policy.probe_timeout));
+    }
+    return std::max(next, now);
+  }
+  // Sets the `votes` of `grant` if the send may go out, and what `vote` and `give_back` need of it.
+  void ask(const BreakerPolicy& policy, Time now, double unit_random, SendGrant& grant) {
+    const auto counts_by = policy.kind == Kind::Share ? Counting::Asked : Counting::Ended;
+    if (counts_by != counting_) {
+      if (counting_ != Counting::Nothing) close();
+      counting_ = counts_by;
+    }
+    if (policy.kind == Kind::Share) return ask_share(policy, now, unit_random, grant);
+    if (state_ == Circuit::Closed) return pass(grant);
+    if (state_ == Circuit::Open) {
+      if (now < opened_->until) return;
+      change_to(Circuit::HalfOpen);
+    }
+    ask_to_probe(policy, now, grant);
+  }
+  // For a send that goes out without being asked: its vote counts while the breaker is closed.
+  void pass(SendGrant& grant) const {
+    grant.votes = true;
+    grant.generation = generation_;
+  }
+  // The send did not go out, or how it ended says nothing about the server.
+  // Returns false if it was no probe that counts.
+  bool give_back(const SendGrant& grant) {
+    if (grant.probe == 0 || grant.generation != generation_) return false;
+    return std::erase_if(opened_->probes,
+                         [&](const Probe& one) { return one.number == grant.probe; }) > 0;
+  }
+  void vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end, Time now,
+            double unit_random) {
+    if (grant.generation != generation_) return;
+    if (policy.kind == Kind::Share) {
+      if (!end.failed) window_.add({0, 1, 0}, now, policy.share_window);
+      return;
+    }
+    if (grant.probe != 0) {
+      if (give_back(grant)) vote_of_probe(policy, end, now, unit_random);
+      return;
+    }
+    if (state_ != Circuit::Closed) return;
+    window_.add({1, end.failed ? 0U : 1U, end.took > policy.slow_after ? 1U : 0U}, now,
+                policy.window);
+    in_a_row_ = end.failed ? in_a_row_ + 1 : 0;
+    if (too_many_failed(policy, window_.sum(now), in_a_row_)) open(policy, end, now, unit_random);
+  }
+
+  void open_until(Time until) {
+    if (!opened_) opened_ = std::make_unique<Opened>();
+    opened_->until = until;
+    opened_->tripped = {};
+    opened_->why = "it was opened by the program";
+    change_to(Circuit::Open);
+  }
+  // As new. Votes of sends that are under way do not count.
+  void close() {
+    change_to(Circuit::Closed);
+    opened_.reset();
+  }
+
+  [[nodiscard]] Circuit state() const { return state_; }
+  // While it is open.
+  [[nodiscard]] Time until() const { return opened_ ? opened_->until : Time(); }
+  // While it is closed the sends of the window, else those that have opened it; of a probe that
+  // failed, that one.
+  [[nodiscard]] Counts counts(Time now) const {
+    return state_ == Circuit::Closed ? window_.sum(now) : opened_->tripped;
+  }
+  // For people, while it is not closed: what has opened it.
+  [[nodiscard]] std::string why_open() const { return opened_ ? opened_->why : std::string(); }
+  // As new.
+  [[nodiscard]] bool idle(Time now) const {
+    return state_ == Circuit::Closed && in_a_row_ == 0 && window_.sum(now).all == 0 &&
+           (!opened_ || quiet_windows(now) >= opened_->openings);
+  }
+
+ private:
+  using Kind = BreakerPolicy::Kind;
+  struct Probe {
+    std::uint32_t number = 0;
+    Time sent{};
+  };
+  // Most breakers never open, so what this needs is made when one does.
+  struct Opened {
+    Time until{};
+    Time closed_at{};
+    Duration open_for{};        // the last time
+    Duration forgets_after{1};  // so long without an opening takes one off `openings`
+    int openings = 0;           // in a row
+    Counts tripped;
+    std::string why;
+    int good_probes = 0;
+    std::uint32_t last_probe = 0;
+    std::vector<Probe> probes;
+  };
+  // Which sends the window has: those that asked (Share), or those that ended.
+  enum class Counting : std::uint8_t { Nothing, Asked, Ended };
+
+  // How the SRE book throttles: https://sre.google/sre-book/handling-overload/
+  void ask_share(const BreakerPolicy& policy, Time now, double unit_random, SendGrant& grant) {
+    const auto counts = window_.sum(now);
+    const auto requests = static_cast<double>(counts.all);
+    const auto good = static_cast<double>(counts.good);
+    grant.refused_share = std::max(0.0, (requests - policy.k * good) / (requests + 1));
+    // Counted when it is asked: a server that hangs is good to nobody.
+    window_.add({1, 0, 0}, now, policy.share_window);
+    pass(grant);
+    grant.votes = unit_random >= grant.refused_share;
+  }
+  [[nodiscard]] bool has_room_for_probe(const BreakerPolicy& policy) const {
+    return static_cast<int>(opened_->probes.size()) + opened_->good_probes < policy.probes;
+  }
+  void ask_to_probe(const BreakerPolicy& policy, Time now, SendGrant& grant) {
+    // A probe that never ends must not keep the circuit half-open for ever.
+    std::erase_if(opened_->probes,
+                  [&](const Probe& one) { return now - one.sent >= policy.probe_timeout; });
+    if (!has_room_for_probe(policy)) return;
+    opened_->probes.push_back({++opened_->last_probe, now});
+    pass(grant);
+    grant.probe = opened_->last_probe;
+  }
+  void vote_of_probe(const BreakerPolicy& policy, const SendEnd& end, Time now,
+                     double unit_random) {
+    if (end.failed || end.took > policy.slow_after) return open(policy, end, now, unit_random);
+    if (++opened_->good_probes < policy.probes) return;
+    opened_->closed_at = now;
+    change_to(Circuit::Closed);
+  }
+  void open(const BreakerPolicy& policy, const SendEnd& end, Time now, double unit_random) {
+    if (!opened_) opened_ = std::make_unique<Opened>();
+    auto& opened = *opened_;
+    opened.forgets_after = std::max(policy.window, Duration(1));
+    if (state_ == Circuit::Closed) {
+      opened.openings = std::max(opened.openings - quiet_windows(now), 0);
+      opened.tripped = window_.sum(now);
+      opened.why = why_opens(policy, opened.tripped);
+    } else {
+      opened.tripped = {1, 0, 0};
+      opened.why = "a probe failed";
+    }
+    ++opened.openings;
+    opened.open_for = delay(policy.open_for, opened.openings,
+                            opened.openings == 1 ? Duration() : opened.open_for, unit_random);
+    opened.until = later(now, std::max(opened.open_for, end.server_delay));
+    change_to(Circuit::Open);
+  }
+  // "5 failures in a row", "12 of 20 failed in 10 s".
+  [[nodiscard]] std::string why_opens(const BreakerPolicy& policy, const Counts& counts) const {
+    if (policy.failures > 0 && in_a_row_ >= policy.failures) {
+      return std::to_string(in_a_row_) +
+             (in_a_row_ == 1 ? " failure in a row" : " failures in a row");
+    }
+    const bool failed = reaches(counts.failed(), counts.all, policy.failure_ratio);
+    return std::to_string(failed ? counts.failed() : counts.slow) + " of " +
+           std::to_string(counts.all) + (failed ? " failed in " : " were slow in ") +
+           duration_text(policy.window);
+  }
+  // Each whole window without an opening takes one off the row.
+  [[nodiscard]] int quiet_windows(Time now) const {
+    const auto windows = (now - opened_->closed_at) / opened_->forgets_after;
+    return static_cast<int>(std::min<std::int64_t>(windows, opened_->openings));
+  }
+  void change_to(Circuit state) {
+    state_ = state;
+    ++generation_;
+    in_a_row_ = 0;
+    window_.clear();
+    if (!opened_) return;
+    opened_->good_probes = 0;
+    opened_->probes.clear();
+  }
+
+  Circuit state_ = Circuit::Closed;
+  Counting counting_ = Counting::Nothing;  // by the policy that was asked for last
+  std::uint32_t generation_ = 0;
+  int in_a_row_ = 0;  // failures
+  Window window_;
+  std::unique_ptr<Opened> opened_;  // where it is not closed, or was not
+};
+
+}  // namespace httpretry::guard

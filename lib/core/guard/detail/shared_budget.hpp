@@ -1,0 +1,121 @@
+// The budgets and send rates of a client, in memory. Calls to one host, endpoint or policy share
+// one, whatever loop they are on.
+#pragma once
+
+#include "lib/core/base/text.hpp"
+
+#include <httpretry/guard/shared_state.hpp>
+#include <httpretry/retry/budget.hpp>
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+namespace httpretry {
+
+// What calls share.
+class HTTPRETRY_API SharedBudget final : public RetryAccount {
+ public:
+  SharedBudget(const BudgetPolicy& policy, Time now) : budget(policy), rate(now), last_used(now) {}
+  SharedBudget(const Budget& like, const SendRate& sends, Time now)
+      : budget(like), rate(sends), last_used(now) {}
+
+  Duration take_send(Time now) override {
+    const std::lock_guard lock(mutex);
+    last_used = now;
+    return rate.acquire(now);
+  }
+  void count_attempt(bool throttled, Time now) override {
+    const std::lock_guard lock(mutex);
+    rate.update(now, throttled);
+  }
+  void begin_call(Time now) override {
+    const std::lock_guard lock(mutex);
+    budget.begin(now);
+    last_used = now;
+  }
+  RetryPermit end_attempt(BudgetClaim& claim, const Classified& classified, AfterAttempt next,
+                          Time now) override {
+    const std::lock_guard lock(mutex);
+    RetryPermit permit;
+    budget.end_attempt(claim);
+    if (next == AfterAttempt::Retry) {
+      permit.allowed = budget.take(claim, classified.cls, classified.timeout, now);
+    }
+    if (next == AfterAttempt::Stop || !permit.allowed) budget.settle(claim, classified.cls, now);
+    permit.left = whole_tokens(now);
+    return permit;
+  }
+  void cancel(BudgetClaim& claim, bool paid, Time now) override {
+    const std::lock_guard lock(mutex);
+    if (paid) budget.cancel(claim, now);
+    budget.settle(claim, Class::Permanent, now);
+  }
+  bool take_hedge(BudgetClaim& claim, Time now) override {
+    const std::lock_guard lock(mutex);
+    return budget.take_hedge(claim, now);
+  }
+  void give_back_hedge(BudgetClaim& claim, Time now) override {
+    const std::lock_guard lock(mutex);
+    budget.give_back_hedge(claim, now);
+  }
+  void end_hedge(BudgetClaim& claim, Time /*now*/) override {
+    const std::lock_guard lock(mutex);
+    budget.end_hedge(claim);
+  }
+  // In whole tokens; empty for a policy of kind None.
+  [[nodiscard]] std::optional<std::int64_t> left(Time now) const override {
+    const std::lock_guard lock(mutex);
+    return whole_tokens(now);
+  }
+
+  mutable std::mutex mutex;  // guards what follows
+  Budget budget;
+  SendRate rate;
+  Time last_used;
+
+ private:
+  [[nodiscard]] std::optional<std::int64_t> whole_tokens(Time now) const {
+    const auto thousandths = budget.left(now);
+    return thousandths ? std::optional(*thousandths / 1000) : std::nullopt;
+  }
+};
+
+// A map from keys (a host, an endpoint, a policy) to budgets: for each key one of each policy. When
+// a policy file has changed the numbers, the budget goes on with the new ones. Who comes with the
+// old ones afterwards, because a second policy has them, or a client that has not read the file
+// again, gets a budget of which as much is left.
+//
+// Bounded: budgets that no call uses are dropped, first those that are as new.
+class Budgets {
+ public:
+  // `changes`: the latest last.
+  std::shared_ptr<SharedBudget> at(std::string_view key, const BudgetPolicy& policy, Time now,
+                                   std::span<const ChangedBudget> changes = {});
+
+  // About 400 bytes each: 1.6 MB for a client that calls ever new hosts.
+  static constexpr std::size_t kMaxBudgets = 4096;
+
+ private:
+  struct Entry {
+    std::shared_ptr<SharedBudget> shared;
+    std::unique_ptr<const BudgetPolicy> before;  // its numbers before they were changed last
+  };
+  // Several maps, so that loops seldom wait for each other's lock.
+  struct Part {
+    std::mutex mutex;
+    std::unordered_multimap<std::string, Entry, TextHash, std::equal_to<>> budgets;
+  };
+  static constexpr std::size_t kParts = 16;
+  static std::shared_ptr<SharedBudget> made(Part& part, std::string_view key,
+                                            const BudgetPolicy& policy, Time now,
+                                            std::span<const ChangedBudget> changes);
+  static void make_room(Part& part, Time now);
+
+  std::array<Part, kParts> parts_;
+};
+
+}  // namespace httpretry

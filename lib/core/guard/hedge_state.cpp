@@ -1,0 +1,118 @@
+#include "hedge_state.hpp"
+
+#include "lib/core/retry/policy_limits.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace httpretry::guard {
+namespace {
+
+constexpr double kLeast = 1e5;  // nanoseconds
+constexpr double kError = 0.05;
+constexpr double kGrowth = (1 + kError) / (1 - kError);
+
+std::int64_t slot_number(Time now) {
+  return std::max(now.time_since_epoch(), Duration::zero()) / std::chrono::seconds(10);
+}
+
+// The most nanoseconds that each bucket takes.
+constexpr auto kMost = [] {
+  std::array<std::int64_t, kBuckets> most{};
+  double next = kLeast;
+  for (auto& each : most) {
+    each = static_cast<std::int64_t>(next);
+    next *= kGrowth;
+  }
+  return most;
+}();
+
+// What is over the range goes to the last bucket.
+std::size_t bucket_of(Duration sample) {
+  const auto* const found = std::lower_bound(kMost.begin(), kMost.end() - 1, sample.count());
+  return static_cast<std::size_t>(found - kMost.begin());
+}
+
+Duration middle_of(std::size_t bucket) {
+  const auto scaled = 2 * std::pow(kGrowth, static_cast<double>(bucket)) / (kGrowth + 1);
+  return Duration(static_cast<std::int64_t>(scaled * kLeast));
+}
+
+HedgeDelay delay_of(Duration after, std::uint32_t samples = 0,
+                    std::optional<HedgeRefused> refused = {}) {
+  HedgeDelay delay;
+  delay.after = after;
+  delay.samples = samples;
+  delay.refused = refused;
+  return delay;
+}
+
+}  // namespace
+
+bool Sketch::counts(const Slot& slot, Time now) {
+  const auto current = slot_number(now);
+  return slot.number > current - kSlots && slot.number <= current;
+}
+
+void Sketch::add(Duration sample, Time now) {
+  const auto number = slot_number(now);
+  auto& slot = slots_[static_cast<std::size_t>(number) % slots_.size()];
+  if (slot.number != number) {
+    slot = Slot();
+    slot.number = number;
+  }
+  ++slot.count;
+  ++slot.buckets[bucket_of(sample)];
+}
+
+std::uint32_t Sketch::count(Time now) const {
+  std::uint32_t count = 0;
+  for (const auto& slot : slots_) count += counts(slot, now) ? slot.count : 0;
+  return count;
+}
+
+std::optional<Duration> Sketch::quantile(double q, Time now) const {
+  const auto all = count(now);
+  if (all == 0) return std::nullopt;
+  const auto rank = static_cast<std::uint32_t>(q * (all - 1));
+  std::uint32_t seen = 0;
+  for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
+    for (const auto& slot : slots_) seen += counts(slot, now) ? slot.buckets[bucket] : 0;
+    if (seen > rank) return middle_of(bucket);
+  }
+  return middle_of(kBuckets - 1);
+}
+
+HedgeDelay HedgeState::delay(const HedgePolicy& policy, Time now) {
+  if (policy.quantile == 0) return delay_of(policy.after);
+  const std::lock_guard lock(mutex_);
+  const auto count = sketch_.count(now);
+  const auto value = sketch_.quantile(policy.quantile, now).value_or(policy.max);
+  if (count < static_cast<std::uint32_t>(policy.min_samples)) {
+    if (policy.initial) return delay_of(*policy.initial);
+    // Asked when it would go out: by what is known, or at the latest time.
+    return delay_of(std::clamp(value, policy.min, policy.max), count, HedgeRefused::Warming);
+  }
+  if (value > policy.max) return delay_of(policy.max, count, HedgeRefused::OverRange);
+  return delay_of(std::max(value, policy.min), count);
+}
+
+ScopeState HedgeState::facts(const std::string& key, Time now) {
+  const std::lock_guard lock(mutex_);
+  ScopeState facts;
+  facts.key = key;
+  facts.calls = budget_.calls(now);
+  facts.hedges = budget_.hedges(now);
+  facts.samples = sketch_.count(now);
+  if (now < throttled_until_) facts.until = throttled_until_;
+  return facts;
+}
+
+std::string source_text(const HedgePolicy& policy, const HedgeDelay& delay) {
+  if (policy.quantile == 0) return "fixed";
+  if (delay.samples == 0) return "initial";
+  return policy::quantile_text(policy.quantile) + " of " + std::to_string(delay.samples) +
+         " samples";
+}
+
+}  // namespace httpretry::guard

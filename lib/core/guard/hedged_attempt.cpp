@@ -1,0 +1,276 @@
+#include "hedged_attempt.hpp"
+
+#include "lib/core/base/either_stop.hpp"
+#include "lib/core/chain/detail/call_state.hpp"
+#include "lib/core/flow/resume_on.hpp"
+
+#include <algorithm>
+
+namespace httpretry::guard {
+
+// One send. It ends when the stop of `over_` is requested.
+class HedgedAttempt::Send final : public RacingSend {
+ public:
+  Send(HedgedAttempt& race, Request request, const Call& call, int number, Time deadline)
+      : request_(std::move(request)),
+        hedge_(!race.sends_.empty()),
+        number_(number),
+        race_(race),
+        on_stop_(call.stop(), RequestStop{over_}),
+        branch_(Call::State::racing(call, *this, number, deadline, over_.get_token())) {}
+
+  [[nodiscard]] bool is_hedge() const override { return hedge_; }
+  void passes(SendGate& gate) override {
+    auto& gates = race_.gates_;
+    if (std::find(gates.begin(), gates.end(), &gate) == gates.end()) gates.push_back(&gate);
+  }
+  void begins() override {
+    if (race_.gates_.empty()) admitted();
+  }
+  void waits() override {
+    began_.reset();
+    race_.last_began_ = kNever;
+  }
+  void admitted() override {
+    if (began_) return;  // a middleware below sends twice
+    if (hedge_ && ++gates_passed_ < race_.gates_.size()) return;
+    began_ = race_.now();
+    race_.began(*this);
+  }
+  Use headers_came(const Response& head) override { return race_.headers_came(*this, head); }
+  bool uses(const Response& begun) override { return race_.uses(*this, begun); }
+
+  [[nodiscard]] bool in_flight() const { return !outcome_; }
+
+  Request request_;
+  const bool hedge_;
+  const int number_;           // Attempt::number
+  std::optional<Time> began_;  // empty: it was not sent
+  std::optional<Time> headers_at_;
+  Time ended_{};
+  int ending_ = 0;  // in the order of the endings
+  std::optional<Outcome> outcome_;
+  Classified judged_;
+  bool canceled_ = false;  // it lost
+  std::shared_ptr<const Hedge> told_;
+  HedgedAttempt& race_;
+  std::size_t gates_passed_ = 0;  // of those that the first send has passed
+  std::stop_source over_;
+  const std::stop_callback<RequestStop> on_stop_;
+  Call branch_;
+};
+
+HedgedAttempt::HedgedAttempt(CurrentAttempt& attempt, HedgeAccount& scope, const Request& request,
+                             Call& call, Next next)
+    : attempt_(attempt),
+      policy_(*attempt.policy->hedge),
+      scope_(scope),
+      request_(request),
+      call_(call),
+      next_(next),
+      started_(now()),
+      group_(std::stop_source(std::nostopstate)) {}
+
+HedgedAttempt::~HedgedAttempt() = default;
+
+Task<Outcome> HedgedAttempt::run() {
+  if (!attempt_.is_retry) scope_.begin_call(started_);
+  start(attempt_.number, call_.deadline());
+  while (winner_ == nullptr && in_flight_ > 0) {
+    const auto change = change_ = std::make_shared<detail::Event>();
+    const bool whole = co_await change->wait(call_.scheduler(), next_hedge(), std::stop_token());
+    if (!whole) break;  // the loop ends, and the sends with it
+    if (winner_ == nullptr && in_flight_ > 0 && now() >= next_hedge()) try_hedge();
+  }
+  const auto all = group_.join();
+  co_await all;
+  Outcome outcome = finish();
+  co_return outcome;
+}
+
+void HedgedAttempt::start(int number, Time deadline) {
+  sends_.push_back(std::make_unique<Send>(*this, request_, call_, number, deadline));
+  auto& send = *sends_.back();
+  ++in_flight_;
+  group_.begin(carry(*this, send));
+}
+
+Task<> HedgedAttempt::carry(HedgedAttempt& race, Send& send) {
+  Outcome outcome = co_await race.next_(std::move(send.request_), send.branch_);
+  if (RunQueue::is_not_driving(race.call_.scheduler())) {
+    const ResumeOn home(race.call_.scheduler());
+    co_await home;
+  }
+  race.ended(send, std::move(outcome));
+}
+
+void HedgedAttempt::changed() {
+  if (change_) change_->happen();
+}
+
+// From here on its time counts.
+void HedgedAttempt::began(Send& send) {
+  last_began_ = now();
+  if (!send.hedge_) {
+    delay_ = scope_.delay(policy_, now());
+    return changed();
+  }
+  Hedge told;
+  told.of = sends_.front()->number_;
+  told.after = now() - *sends_.front()->began_;
+  told.from = source_text(policy_, delay_);
+  send.told_ = std::make_shared<const Hedge>(std::move(told));
+  call_.emit(&Observer::attempt_started, request_, send.number_);
+  call_.emit(&Observer::hedge_started, request_, send.number_, send.told_->after);
+}
+
+Time HedgedAttempt::next_hedge() const {
+  if (last_began_ == kNever || tried_ >= policy_.max_hedges) return kNever;
+  // One that has its headers may be the one; one that was not sent yet is enough.
+  const bool enough = std::any_of(sends_.begin(), sends_.end(), [](const auto& send) {
+    return send->in_flight() && (send->headers_at_ || !send->began_);
+  });
+  return enough ? kNever : later(last_began_, delay_.after);
+}
+
+void HedgedAttempt::try_hedge() {
+  ++tried_;
+  if (const auto why = refusal()) return refuse(*why);
+  last_began_ = now();
+  const auto timeout = attempt_.policy->attempt_timeout;
+  start(sends_.front()->number_ + static_cast<int>(sends_.size()),
+        timeout == kForever ? call_.deadline() : later(now(), timeout));
+}
+
+void HedgedAttempt::refuse(HedgeRefused why) {
+  last_began_ = now();
+  call_.history().hedge_refused = why;
+  call_.emit(&Observer::hedge_refused, why);
+}
+
+RacingSend::Use HedgedAttempt::headers_came(Send& send, const Response& head) {
+  using Use = RacingSend::Use;
+  send.headers_at_ = now();
+  if (winner_ != nullptr) return winner_ == &send ? Use::Yes : Use::No;
+  if (in_flight_ == 1) return Use::Yes;  // no other is left, or will be sent
+  if (attempt_.reads_body(head.status, head.headers)) return Use::NotYet;
+  return uses(send, head) ? Use::Yes : Use::No;
+}
+
+bool HedgedAttempt::uses(Send& send, const Response& begun) {
+  if (winner_ != nullptr || in_flight_ == 1) return winner_ == nullptr || winner_ == &send;
+  const bool good = settles(send, attempt_.judge(Outcome(begun)));
+  if (good) win(send);
+  return good;
+}
+
+bool HedgedAttempt::settles(const Send& send, const Classified& judged) const {
+  const bool failed = judged.cls == Class::Throttle || judged.cls == Class::Transient ||
+                      judged.cls == Class::Transport;
+  return !failed && !is_doing_of_twin(send, judged.status);
+}
+
+// The server may refuse a key whose first request it still carries out.
+bool HedgedAttempt::is_doing_of_twin(const Send& send, int status) const {
+  if (!send.hedge_ || (status != 409 && status != 425)) return false;
+  const auto& name = attempt_.policy->idempotency_key;
+  const bool keyed = request_.headers().contains("Idempotency-Key") ||
+                     (!name.empty() && request_.headers().contains(name));
+  const auto others = in_flight_ - (send.in_flight() ? 1 : 0);
+  return keyed && others > 0;
+}
+
+void HedgedAttempt::win(Send& send) {
+  winner_ = &send;
+  for (const auto& other : sends_) {
+    if (other.get() == &send || !other->in_flight()) continue;
+    other->canceled_ = true;
+    other->over_.request_stop();
+  }
+  changed();
+}
+
+void HedgedAttempt::ended(Send& send, Outcome outcome) {
+  send.ended_ = now();
+  send.ending_ = ++endings_;
+  send.judged_ = attempt_.judge(outcome);
+  send.outcome_.emplace(std::move(outcome));
+  --in_flight_;
+  if (send.hedge_ && !send.began_) return drop(send);
+  if (send.hedge_) attempt_.loop.claim().end_hedge(now());
+  learn(send);
+  if (winner_ == nullptr && settles(send, send.judged_)) win(send);
+  changed();
+}
+
+// Something else was quicker: it was held back after all.
+void HedgedAttempt::drop(Send& send) {
+  scope_.give_back(policy_, now());
+  attempt_.loop.claim().give_back_hedge(now());
+  refuse(HedgeRefused::Busy);
+  unsent_ = std::move(*std::find_if(sends_.begin(), sends_.end(),
+                                    [&](const auto& one) { return one.get() == &send; }));
+  sends_.pop_back();  // the last one: no other is sent before it has begun
+  changed();
+}
+
+// Quick failures would pull the quantile down, so they are no samples; what was given up is one.
+void HedgedAttempt::learn(const Send& send) {
+  const auto& judged = send.judged_;
+  if (judged.cls == Class::Throttle && !send.canceled_) {
+    throttled_ = true;
+    if (judged.server_delay) scope_.throttle(later(now(), judged.server_delay->delay));
+  }
+  if (!send.began_ || (call_.stop().stop_requested() && !send.canceled_)) return;
+  const bool responded = judged.cls == Class::Success || judged.cls == Class::Pending ||
+                         (judged.cls == Class::Permanent && send.outcome_->has_value());
+  if (!responded && !judged.timeout && !send.canceled_) return;
+  scope_.add_sample(send.headers_at_.value_or(send.ended_) - *send.began_, now());
+}
+
+HedgedAttempt::Send& HedgedAttempt::decisive() const {
+  if (winner_ != nullptr) return *winner_;
+  const auto rank = [](const Send& send) {
+    const auto& asked = send.judged_.server_delay;
+    return std::pair(asked ? asked->delay : Duration::zero(), send.ending_);
+  };
+  return **std::max_element(sends_.begin(), sends_.end(),
+                            [&](const auto& a, const auto& b) { return rank(*a) < rank(*b); });
+}
+
+Outcome HedgedAttempt::finish() {
+  auto& best = decisive();
+  if (sends_.size() > 1) {
+    HedgedSends sends;
+    sends.number = best.number_;
+    sends.began = best.hedge_ ? *best.began_ : started_;
+    sends.hedge = best.told_;
+    sends.won = winner_ != nullptr;
+    for (const auto& send : sends_) {
+      if (send.get() != &best) sends.others.push_back(lost_attempt(*send, best.number_));
+    }
+    attempt_.hedged = std::move(sends);
+  }
+  return *std::move(best.outcome_);
+}
+
+Attempt HedgedAttempt::lost_attempt(Send& send, int winner) const {
+  const auto began = send.hedge_ ? *send.began_ : started_;
+  Attempt attempt;
+  attempt.number = send.number_;
+  attempt.start = began - call_.started();
+  attempt.duration = send.ended_ - began;
+  set_outcome(attempt, *send.outcome_);
+  attempt.cls = send.judged_.cls;
+  attempt.rule =
+      send.canceled_ ? "lost to attempt " + std::to_string(winner) : to_string(send.judged_.rule);
+  if (const auto& asked = send.judged_.server_delay; asked && !asked->do_not_retry) {
+    attempt.server_delay = asked->delay;
+    attempt.server_delay_source = to_string(asked->source);
+  }
+  attempt.hedge = send.told_;
+  attempt.race = Race::Lost;
+  return attempt;
+}
+
+}  // namespace httpretry::guard

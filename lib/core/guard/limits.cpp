@@ -1,0 +1,278 @@
+#include "lib/core/guard/detail/limits.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+namespace httpretry::guard {
+namespace {
+
+// Empty for a time that never comes.
+std::optional<WallTime> wall_time(Time when, Time now, WallTime wall_now) {
+  if (when == kNever) return std::nullopt;
+  return wall_now + std::chrono::duration_cast<WallTime::duration>(when - now);
+}
+
+}  // namespace
+
+ScopeState circuit_of(const Breaker& breaker, Time now) {
+  const auto counts = breaker.counts(now);
+  ScopeState state;
+  state.circuit = breaker.state();
+  state.failed = counts.failed();
+  state.total = counts.all;
+  if (state.circuit == Circuit::Open) state.until = breaker.until();
+  return state;
+}
+
+// --- LimitState ---
+
+void LimitState::begin_pause(const Pauses& scope, std::string_view key, Time until) {
+  scope->machine.begin(until);
+  const bool known = std::any_of(paused_.begin(), paused_.end(),
+                                 [&](const Paused& one) { return one.scope == scope; });
+  if (known) return;
+  paused_.push_back({std::string(key), scope});
+  set_pauses(paused_.size());
+}
+
+void LimitState::end_pauses(Time now, StateChanges& changes) {
+  if (paused_.empty()) return;
+  std::erase_if(paused_, [&](const Paused& one) {
+    auto& scope = *one.scope;
+    if (!scope.machine.ramp_used(now) || scope.waiting > 0 || scope.under_way > 0) return false;
+    scope.machine.end_ramp();
+    if (!one.key.empty()) changes.resumed.push_back(one.key);
+    return true;
+  });
+  set_pauses(paused_.size());
+}
+
+bool LimitState::change(Time now, const std::function<bool()>& how) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!how()) return false;
+  }
+  tell_changed(now);
+  return true;
+}
+
+// --- what holds a send ---
+
+const PausePolicy& Limits::pause_policy(std::size_t which) const {
+  static const PausePolicy ramp;
+  return which == kRamp ? ramp : keys_.policy->pause;
+}
+
+bool Limits::asks_breaker(const SendAsk& ask) const {
+  return breaker_ &&
+         (ask.is_retry || keys_.policy->breaker->applies_to == BreakerPolicy::AppliesTo::All);
+}
+
+Hold Limits::held_by_pause(Time now) const {
+  for (std::size_t which = 0; which < pauses_.size(); ++which) {
+    const auto* const scope = pauses_[which].get();
+    if (scope == nullptr || scope->machine.allows(pause_policy(which), now)) continue;
+    const bool over = now >= scope->machine.until();
+    return {over ? QueuedBy::Ramp : QueuedBy::Pause, scope->machine.next_change(now)};
+  }
+  return {};
+}
+
+Hold Limits::held_by_circuit(Time now) const {
+  const auto until = breaker_->machine.held_until(*own_policy().breaker, now);
+  return until > now ? Hold{QueuedBy::Circuit, until} : Hold{};
+}
+
+Hold Limits::held_by_rate(Time now) const {
+  const auto ready = rate_->machine.ready_at(*own_policy().rate);
+  return ready > now ? Hold{QueuedBy::Rate, ready} : Hold{};
+}
+
+Hold Limits::held_by_slots(const SendAsk& ask) const {
+  const bool low = ask.priority == Priority::Low && slots_->waiting > 1;
+  const bool free = slots_->machine.free(*own_policy().concurrency, low);
+  return free ? Hold{} : Hold{QueuedBy::Concurrency, kNever};
+}
+
+SendGrant Limits::held(const SendAsk& ask) const {
+  auto hold = held_by_pause(ask.now);
+  if (hold.by == QueuedBy::Nothing && asks_breaker(ask) && !keys_.policy->breaker->dry_run) {
+    hold = held_by_circuit(ask.now);
+  }
+  if (hold.by == QueuedBy::Nothing && rate_) hold = held_by_rate(ask.now);
+  if (hold.by == QueuedBy::Nothing && slots_) hold = held_by_slots(ask);
+  SendGrant answer;
+  answer.held = hold.by;
+  answer.until = hold.until;
+  return answer;
+}
+
+SendGrant Limits::look(const SendAsk& ask) const {
+  const std::lock_guard lock(state_->mutex_);
+  return held(ask);
+}
+
+// --- a send ---
+
+SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
+  const std::lock_guard lock(state_->mutex_);
+  state_->end_pauses(ask.now, changes);
+  tell_news(ask.now, changes);
+  auto grant = held(ask);
+  if (grant.held == QueuedBy::Circuit) changes.why = why_open();
+  if (grant.held == QueuedBy::Nothing && (!breaker_ || take_ticket(ask, grant, changes))) {
+    for (std::size_t which = 0; which < pauses_.size(); ++which) {
+      auto* const scope = pauses_[which].get();
+      if (scope == nullptr) continue;
+      grant.ramps[which] = scope->machine.enter(pause_policy(which), ask.now);
+      ++scope->under_way;
+    }
+    if (rate_) take_token(ask.now);
+    if (slots_) slots_->machine.take();
+  }
+  on_asked(ask, grant.held);
+  return grant;
+}
+
+void Limits::take_token(Time now) { rate_->machine.take(*own_policy().rate, now); }
+
+bool Limits::take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes) {
+  auto& breaker = breaker_->machine;
+  if (!asks_breaker(ask)) {
+    breaker.pass(grant);
+    return true;
+  }
+  const auto before = breaker.state();
+  breaker.ask(*own_policy().breaker, ask.now, ask.random, grant);
+  if (breaker.state() != before) {
+    changes.why = breaker.state() == Circuit::HalfOpen ? "the time that it was open for is over"
+                                                       : "its kind has changed";
+    tell(before, ask.now, changes);
+  }
+  if (grant.votes || keys_.policy->breaker->dry_run) return true;
+  grant.held = QueuedBy::Circuit;
+  return false;
+}
+
+void Limits::give_back_ticket(const SendGrant& grant) { breaker_->machine.give_back(grant); }
+
+void Limits::vote_early(SendGrant& grant, const SendEnd& end, Time now, double random,
+                        StateChanges& changes) {
+  const std::lock_guard lock(state_->mutex_);
+  if (!std::exchange(grant.votes, false)) return;
+  if (end.counts) vote(grant, end, now, random, changes);
+  if (!end.counts) give_back_ticket(grant);
+}
+
+void Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
+                   StateChanges& changes) {
+  const std::lock_guard lock(state_->mutex_);
+  const bool counts = end != nullptr && end->counts;
+  for (std::size_t which = 0; which < pauses_.size(); ++which) {
+    if (!pauses_[which]) continue;
+    pauses_[which]->machine.leave(grant.ramps[which], end);
+    --pauses_[which]->under_way;
+  }
+  if (slots_) {
+    slots_->machine.give_back();
+    if (counts) learn(*end, now, changes);
+    on_freed(now);
+  }
+  if (grant.votes && counts) vote(grant, *end, now, random, changes);
+  if (grant.votes && !counts) give_back_ticket(grant);
+  tell_news(now, changes);
+  state_->end_pauses(now, changes);
+}
+
+// A limit that follows how sends end.
+void Limits::learn(const SendEnd& end, Time now, StateChanges& changes) {
+  const auto& policy = *keys_.policy->concurrency;
+  auto& slots = slots_->machine;
+  const auto before = slots.limit(policy);
+  slots.learn(policy, end.dropped, now);
+  const auto after = slots.limit(policy);
+  if (after == before) return;
+  auto& change = changes.limit.emplace();
+  change.key = without_kind(keys_.slots);
+  change.from = before;
+  change.to = after;
+}
+
+void Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
+                  StateChanges& changes) {
+  auto& breaker = breaker_->machine;
+  const auto before = breaker.state();
+  breaker.vote(*own_policy().breaker, grant, end, now, random);
+  if (breaker.state() == before) return;
+  changes.why = breaker.why_open();
+  if (breaker.state() == Circuit::Closed) {
+    changes.why = keys_.policy->breaker->probes == 1 ? "a probe succeeded" : "the probes succeeded";
+    if (pauses_[kRamp]) state_->begin_pause(pauses_[kRamp], {}, now);
+  }
+  tell(before, now, changes);
+}
+
+void Limits::wait(int more) {
+  const std::lock_guard lock(state_->mutex_);
+  state_->waiting_ += more;
+  for (const auto& scope : pauses_) {
+    if (scope) scope->waiting += more;
+  }
+  if (rate_) rate_->waiting += more;
+  if (slots_) slots_->waiting += more;
+  if (breaker_) breaker_->waiting += more;
+}
+
+SendLimits::Waiting Limits::waiting() const {
+  const std::lock_guard lock(state_->mutex_);
+  return {rate_ ? rate_->waiting : 0, slots_ ? slots_->waiting : 0};
+}
+
+void Limits::pause(std::size_t which, Time until, Time /*now*/) {
+  const std::lock_guard lock(state_->mutex_);
+  if (!pauses_[which]) return;
+  state_->begin_pause(pauses_[which], without_kind(keys_.pauses[which]), until);
+}
+
+// --- what they are like ---
+
+void Limits::tell(Circuit from, Time now, StateChanges& changes) {
+  const auto circuit = circuit_now(now);
+  auto& change = changes.circuit.emplace();
+  change.key = without_kind(keys_.breaker);
+  change.from = from;
+  change.to = *circuit.circuit;
+  change.failed = circuit.failed;
+  change.total = circuit.total;
+  change.until = circuit.until;
+  change.dry_run = keys_.policy->breaker->dry_run;
+}
+
+GuardFacts Limits::facts(Time now, WallTime wall_now) const {
+  const std::lock_guard lock(state_->mutex_);
+  GuardFacts facts;
+  if (breaker_) {
+    const auto circuit = circuit_now(now);
+    auto& told = facts.circuit.emplace();
+    told.key = without_kind(keys_.breaker);
+    told.state = *circuit.circuit;
+    told.failed = circuit.failed;
+    told.total = circuit.total;
+    told.until = wall_time(circuit.until, now, wall_now);
+  }
+  if (!rate_ && !slots_ && !pauses_[0]) return facts;
+  auto& limits = facts.limits.emplace();
+  if (slots_) {
+    limits.limit = slots_->machine.limit(*keys_.policy->concurrency);
+    limits.in_flight = slots_->machine.used();
+  }
+  for (const auto& scope : pauses_) {
+    if (!scope || scope->machine.until() <= now) continue;
+    limits.paused_until = wall_time(scope->machine.until(), now, wall_now);
+  }
+  return facts;
+}
+
+}  // namespace httpretry::guard

@@ -1,0 +1,129 @@
+#include "hedge_state.hpp"
+#include "lib/core/guard/detail/limits.hpp"
+#include "scopes.hpp"
+
+#include "lib/core/guard/detail/shared_budget.hpp"
+
+#include <httpretry/guard/local_state.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace httpretry {
+namespace guard {
+
+// Of each kind. From there on those that nobody uses are dropped, first those that are as new.
+constexpr std::size_t kMaxScopes = 100'000;
+constexpr std::size_t kMaxHedges = 4096;  // 2.5 KiB each
+
+// LocalState: the states of a process, in memory. The machines of this room under one lock.
+class LocalState final : public LimitState, public std::enable_shared_from_this<LocalState> {
+ public:
+  std::shared_ptr<SendLimits> limits(LimitKeys keys, Time now) override {
+    // The state of that key; nullptr if it is empty.
+    const auto at = [now](auto& states, const std::string& key) {
+      return key.empty() ? nullptr : states.at(key, now);
+    };
+    const std::lock_guard lock(mutex_);
+    auto limits = std::make_shared<Limits>(shared_from_this(), std::move(keys));
+    const auto& used = limits->keys_;
+    for (std::size_t which = 0; which < used.pauses.size(); ++which) {
+      limits->pauses_[which] = at(pauses_, used.pauses[which]);
+    }
+    limits->rate_ = at(rates_, used.rate);
+    limits->slots_ = at(slots_, used.slots);
+    limits->breaker_ = at(breakers_, used.breaker);
+    if (limits->breaker_ && used.policy->breaker->when_open == BreakerPolicy::WhenOpen::Wait) {
+      const auto key = "ramp " + std::string(without_kind(used.breaker));
+      limits->pauses_[Limits::kRamp] = at(pauses_, key);
+    }
+    return limits;
+  }
+
+  std::shared_ptr<RetryAccount> account(const std::string& key, const BudgetPolicy& policy,
+                                        Time now) override {
+    return budgets_.at(key, policy, now);
+  }
+
+  std::shared_ptr<RetryAccount> account_after(std::span<const ChangedBudget> changes,
+                                              const std::string& key, const BudgetPolicy& policy,
+                                              Time now) override {
+    return budgets_.at(key, policy, now, changes);
+  }
+
+  std::shared_ptr<HedgeAccount> hedges(const std::string& key, Time now) override {
+    const std::lock_guard lock(mutex_);
+    return hedges_.at(key, now);
+  }
+
+  [[nodiscard]] std::vector<ScopeState> states(std::string_view prefix, Time now) const override {
+    std::vector<ScopeState> states;
+    const auto add = [&](const std::string& key, const auto& scope,
+                         ScopeState state = {}) -> ScopeState& {
+      state.key = key;
+      state.waiting = scope.waiting;
+      return states.emplace_back(std::move(state));
+    };
+    const std::lock_guard lock(mutex_);
+    hedges_.each(prefix, [&](const std::string& key, HedgeState& hedges) {
+      states.push_back(hedges.facts(key, now));
+    });
+    pauses_.each(prefix, [&](const std::string& key, const Scope<Pause>& scope) {
+      auto& state = add(key, scope);
+      if (!scope.machine.idle(now)) state.until = scope.machine.until();
+    });
+    rates_.each(prefix, [&](const std::string& key, const Scope<Rate>& scope) {
+      add(key, scope).until = scope.machine.full_at();
+    });
+    slots_.each(prefix, [&](const std::string& key, const Scope<Slots>& scope) {
+      add(key, scope).in_flight = scope.machine.used();
+    });
+    breakers_.each(prefix, [&](const std::string& key, const Scope<Breaker>& scope) {
+      add(key, scope, circuit_of(scope.machine, now));
+    });
+    std::sort(states.begin(), states.end(),
+              [](const ScopeState& a, const ScopeState& b) { return a.key < b.key; });
+    return states;
+  }
+
+  // A key says what kind it is of, so only one of them has it.
+  bool reset(std::string_view key, Time now) override {
+    return change(now, [&] {
+      return breakers_.change(key, [](auto& scope) { scope.machine.close(); }) ||
+             pauses_.change(key, [](auto& scope) { scope.machine.end(); }) ||
+             rates_.change(key, [](auto& scope) { scope.machine = Rate(); }) ||
+             slots_.change(key, [](auto& scope) { scope.machine.forget(); }) ||
+             hedges_.change(key, [](HedgeState& hedges) { hedges.reset(); });
+    });
+  }
+
+  bool open_circuit(std::string_view key, Time until, Time now) override {
+    return change(now, [&] {
+      return breakers_.change(key, [&](auto& scope) { scope.machine.open_until(until); });
+    });
+  }
+
+  bool close_circuit(std::string_view key, Time now) override {
+    return change(
+        now, [&] { return breakers_.change(key, [](auto& scope) { scope.machine.close(); }); });
+  }
+
+ private:
+  // Guarded by the mutex:
+  Scopes<Scope<Pause>> pauses_{kMaxScopes};
+  Scopes<Scope<Rate>> rates_{kMaxScopes};
+  Scopes<Scope<Slots>> slots_{kMaxScopes};
+  Scopes<Scope<Breaker>> breakers_{kMaxScopes};
+  Scopes<HedgeState> hedges_{kMaxHedges};
+  Budgets budgets_;  // has locks of its own
+};
+
+}  // namespace guard
+
+std::shared_ptr<SharedState> local_state() { return std::make_shared<guard::LocalState>(); }
+
+}  // namespace httpretry

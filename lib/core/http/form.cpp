@@ -1,0 +1,180 @@
+#include <httpretry/http/body.hpp>
+
+#include "lib/core/base/random.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace httpretry {
+namespace {
+
+// Escapes as the HTML standard says, so that no name can end its header line.
+std::string in_quotes(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"': result += "%22"; break;
+      case '\r': result += "%0D"; break;
+      case '\n': result += "%0A"; break;
+      default: result += c;
+    }
+  }
+  return result + "\"";
+}
+
+std::string_view type_of(std::string_view file_name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTypes{{
+      {".gif", "image/gif"},
+      {".jpg", "image/jpeg"},
+      {".jpeg", "image/jpeg"},
+      {".png", "image/png"},
+      {".svg", "image/svg+xml"},
+      {".txt", "text/plain"},
+      {".htm", "text/html"},
+      {".html", "text/html"},
+      {".pdf", "application/pdf"},
+      {".xml", "application/xml"},
+  }};
+  const auto dot = std::min(file_name.rfind('.'), file_name.size());
+  const auto ending = file_name.substr(dot);
+  for (const auto& [known, type] : kTypes) {
+    if (equal_ignoring_case(ending, known)) return type;
+  }
+  return "application/octet-stream";
+}
+
+std::string content_type_of(const FormPart& part) {
+  if (part.headers.contains("Content-Type")) return {};
+  if (!part.content_type.empty() || part.file_name.empty()) return part.content_type;
+  return std::string(type_of(part.file_name));
+}
+
+// The boundary of several files in one field. Neither boundary is a prefix of the other.
+std::string inner(const std::string& boundary) { return "files-" + boundary; }
+
+// `disposition`: the value of Content-Disposition, without the name of the file.
+std::string head_of(const FormPart& part, const std::string& disposition,
+                    const std::string& boundary) {
+  std::string head = "Content-Disposition: " + disposition;
+  if (!part.files.empty()) {
+    head += "\r\nContent-Type: multipart/mixed; boundary=" + inner(boundary);
+  } else {
+    if (!part.file_name.empty()) head += "; filename=" + in_quotes(part.file_name);
+    if (const auto type = content_type_of(part); !type.empty()) head += "\r\nContent-Type: " + type;
+  }
+  head += "\r\n";
+  for (const auto field : part.headers) {
+    head.append(field.name).append(": ").append(field.value).append("\r\n");
+  }
+  return head + "\r\n";
+}
+
+// The form as a sequence of bodies: the text between the parts, and the parts.
+using Pieces = std::vector<Body>;
+
+// `text`: the text before the next body, which is not yet in `pieces`.
+void add_part(const FormPart& part, const std::string& disposition, const std::string& boundary,
+              Pieces& pieces, std::string& text) {
+  text += "--" + boundary + "\r\n" + head_of(part, disposition, boundary);
+  if (part.files.empty()) {
+    pieces.emplace_back(std::exchange(text, "\r\n"));
+    if (part.body.present()) pieces.push_back(part.body);
+    return;
+  }
+  for (const auto& file : part.files) add_part(file, "attachment", inner(boundary), pieces, text);
+  text += "--" + inner(boundary) + "--\r\n\r\n";
+}
+
+void check(const FormPart& part, const std::string& field) {
+  for (const auto* text : {&part.name, &part.file_name}) {
+    if (text->find('\0') != std::string::npos) {
+      throw std::invalid_argument("a name in a form contains a NUL byte");
+    }
+  }
+  if (!valid_header_value(part.content_type)) {
+    throw std::invalid_argument("the content type of form field \"" + field +
+                                "\" contains a control byte");
+  }
+  for (const auto& file : part.files) check(file, field);
+}
+
+class PiecesReader final : public BodyReader {
+ public:
+  using Readers = std::vector<std::unique_ptr<BodyReader>>;
+  explicit PiecesReader(Readers readers) : readers_(std::move(readers)) {
+    std::uint64_t sum = 0;
+    for (const auto& reader : readers_) {
+      const auto size = reader->size();
+      if (!size) return;  // so that of the form is not known either
+      sum += *size;
+    }
+    size_ = sum;
+  }
+
+  Result<std::size_t> read(std::span<char> into) override {
+    while (at_ < readers_.size()) {
+      auto count = readers_[at_]->read(into);
+      if (!count || *count > 0) return count;
+      readers_[at_++].reset();  // closes its file
+    }
+    return std::size_t{0};
+  }
+  [[nodiscard]] std::optional<std::uint64_t> size() const override { return size_; }
+  PausingReader* pausing() override { return readers_[at_]->pausing(); }
+
+ private:
+  Readers readers_;
+  std::size_t at_ = 0;                 // the reader that is read now
+  std::optional<std::uint64_t> size_;  // empty if that of a piece is not known
+};
+
+Result<std::unique_ptr<BodyReader>> open_pieces(const Pieces& pieces) {
+  PiecesReader::Readers readers;
+  for (const auto& piece : pieces) {
+    auto reader = piece.open();
+    if (!reader) return std::move(reader).error();
+    readers.push_back(*std::move(reader));
+  }
+  return std::unique_ptr<BodyReader>(std::make_unique<PiecesReader>(std::move(readers)));
+}
+
+}  // namespace
+
+FormPart::FormPart(std::string field, Body content)
+    : name(std::move(field)), body(std::move(content)) {}
+
+Form::Form() : boundary_("httpretry-" + random_hex(16)) {}
+
+Form& Form::add(std::string name, std::string value) {
+  return add(FormPart(std::move(name), Body(std::move(value))));
+}
+
+Form& Form::add_file(std::string name, std::string path) {
+  FormPart part(std::move(name), Body::file(path));
+  const auto slash = path.rfind('/');
+  part.file_name = slash == std::string::npos ? std::move(path) : path.substr(slash + 1);
+  return add(std::move(part));
+}
+
+Form& Form::add(FormPart part) {
+  check(part, part.name);
+  parts_.push_back(std::move(part));
+  return *this;
+}
+
+Body Form::body() const {
+  Pieces pieces;
+  std::string text;
+  for (const auto& part : parts_) {
+    add_part(part, "form-data; name=" + in_quotes(part.name), boundary_, pieces, text);
+  }
+  pieces.emplace_back(text + "--" + boundary_ + "--\r\n");
+  const auto shared = std::make_shared<const Pieces>(std::move(pieces));
+  return {[shared] { return open_pieces(*shared); },
+          [shared] { return std::ranges::all_of(*shared, &Body::replayable); }};
+}
+
+std::string Form::content_type() const { return "multipart/form-data; boundary=" + boundary_; }
+
+}  // namespace httpretry

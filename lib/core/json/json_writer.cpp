@@ -1,0 +1,76 @@
+#include "lib/core/json/detail/json.hpp"
+
+#include "lib/core/base/text.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+void append_json_string(std::string& out, std::string_view text) {
+  const auto is_plain = [](char c) { return c >= ' ' && c < 0x7F && c != '"' && c != '\\'; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) {
+    ((out += '"') += text) += '"';
+    return;
+  }
+  const auto dumped = OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  for (std::size_t i = 0; i < dumped.size(); ++i) {
+    // JSON allows DEL and the control characters of C1, whose first byte is C2.
+    const bool c1 = dumped[i] == '\xC2' && static_cast<unsigned char>(dumped[i + 1]) < 0xA0;
+    if (c1) ++i;
+    if (c1 || dumped[i] == 0x7F) {
+      append_hex(out += "\\u00", static_cast<unsigned char>(dumped[i]));
+    } else {
+      out += dumped[i];
+    }
+  }
+}
+
+void JsonWriter::value(double number) { literal(OrderedJson(number).dump()); }
+
+void JsonWriter::value(std::string_view text) {
+  separate();
+  append_json_string(out_, text);
+}
+
+JsonWriter& JsonWriter::key(std::string_view name) {
+  separate();
+  (((out_ += '"') += name) += '"') += spaced_ ? ": " : ":";
+  after_key_ = true;
+  return *this;
+}
+
+void JsonWriter::begin(char bracket) {
+  separate();
+  out_ += bracket;
+  ++depth_;
+  first_ = true;
+}
+
+void JsonWriter::end(char bracket) {
+  --depth_;
+  if (!first_ && spaced_) new_line();
+  out_ += bracket;
+  first_ = false;
+}
+
+void JsonWriter::literal(std::string_view text) {
+  separate();
+  out_ += text;
+}
+
+void JsonWriter::separate() {
+  if (after_key_) {
+    after_key_ = false;
+    return;
+  }
+  if (depth_ == 0) return;
+  if (!first_) out_ += ',';
+  first_ = false;
+  if (spaced_) new_line();
+}
+
+void JsonWriter::new_line() {
+  out_ += '\n';
+  out_.append(static_cast<std::size_t>(depth_) * 2, ' ');
+}
+
+}  // namespace httpretry

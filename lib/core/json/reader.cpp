@@ -1,0 +1,269 @@
+// Implements read_json with nlohmann's SAX parser. The parser reads from a buffer that knows how
+// far it was read. That gives the positions.
+#include "lib/core/base/text.hpp"
+#include "lib/core/json/detail/json.hpp"
+
+#include <algorithm>
+#include <istream>
+#include <streambuf>
+#include <utility>
+
+namespace httpretry {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+// Tells how far the text has been read.
+class TextBuffer final : public std::streambuf {
+ public:
+  explicit TextBuffer(std::string_view text) {
+    auto* const begin = const_cast<char*>(text.data());  // nothing writes to it
+    setg(begin, begin, begin + text.size());
+  }
+  [[nodiscard]] std::size_t read() const { return static_cast<std::size_t>(gptr() - eback()); }
+};
+
+// The parser calls back after it has read a token, and for a number one byte more. So the position
+// of the buffer is not where the token begins. That is the first byte after the token before it
+// that is not a blank, a comma or a colon.
+class TreeReader final : public nlohmann::json_sax<OrderedJson> {
+ public:
+  TreeReader(std::string_view text, JsonTree& tree, Problems& problems)
+      : text_(text),
+        buffer_(text),
+        tree_(tree),
+        problems_(problems),
+        most_nodes_(tree.size() + kMaxJsonNodes) {
+    if (text_.starts_with("\xEF\xBB\xBF")) end_ = line_start_ = 3;  // a byte order mark
+  }
+
+  void run() {
+    std::istream stream(&buffer_);
+    if (!OrderedJson::sax_parse(stream, this)) return;
+    skip(kBlanks);
+    // nlohmann's parser treats a NUL byte as the end of the text: there may be more.
+    if (end_ < text_.size()) return syntax_error(end_, "");
+    tree_.root = root_;
+  }
+
+  bool null() override { return add(Type::Null); }
+  bool boolean(bool value) override { return add(Type::Boolean, value); }
+  bool number_integer(std::int64_t /*value*/) override { return add(Type::Number); }
+  bool number_unsigned(std::uint64_t /*value*/) override { return add(Type::Number); }
+  bool number_float(double /*value*/, const std::string& /*text*/) override {
+    return add(Type::Number);
+  }
+  bool string(std::string& value) override { return add(Type::String, false, &value); }
+  bool binary(OrderedJson::binary_t& /*value*/) override { return false; }
+  bool key(std::string& name) override {
+    const auto start = token_start();
+    key_position_ = position(start);
+    key_ = kept(start, name);
+    end_ = buffer_.read();
+    return after_key_ = true;
+  }
+  bool start_object(std::size_t /*size*/) override { return add(Type::Object); }
+  bool start_array(std::size_t /*size*/) override { return add(Type::Array); }
+  bool end_object() override {
+    refuse_duplicates(*open_.back());
+    return end_array();
+  }
+  bool end_array() override {
+    token_start();  // the brace or bracket
+    ++end_;
+    open_.pop_back();
+    return true;
+  }
+
+  bool parse_error(std::size_t count, const std::string& /*token*/,
+                   const nlohmann::detail::exception& error) override {
+    constexpr int kNumberOverflow = 406;
+    if (error.id == kNumberOverflow) {
+      JsonNode number;
+      number.type = Type::Number;
+      number.text = number_at(token_start());
+      problem(end_, described(number) + " is out of range: it is too large for a number");
+    } else {
+      syntax_error(std::max<std::size_t>(count, 1) - 1, error.what());
+    }
+    return false;
+  }
+
+ private:
+  using Type = JsonNode::Type;
+
+  [[nodiscard]] Position position(std::size_t at) const {
+    return {line_, static_cast<int>(at - line_start_) + 1};
+  }
+  bool problem(std::size_t at, std::string message) {
+    problems_.error(position(at), open_.empty() ? "" : pointer_to(*open_.back()),
+                    std::move(message));
+    return false;
+  }
+
+  void skip(std::string_view skipped) {
+    for (; end_ < text_.size() && skipped.find(text_[end_]) != skipped.npos; ++end_) {
+      if (text_[end_] != '\n') continue;
+      ++line_;
+      line_start_ = end_ + 1;
+    }
+  }
+  // Moves `end_` to the first byte of the token that was read last, and returns it.
+  std::size_t token_start() {
+    skip(" \t\r\n,:");
+    return end_;
+  }
+  [[nodiscard]] std::string_view number_at(std::size_t start) const {
+    const auto end = text_.find_first_not_of("0123456789+-.eE", start);
+    const auto number = text_.substr(start, end - start);
+    // JSON has no leading zeros: the parser reads "01" as two numbers, 0 and 1.
+    const auto zero = number.find_first_not_of('-');
+    const bool two = number.find_first_of("0123456789", zero + 1) == zero + 1;
+    return two && number[zero] == '0' ? number.substr(0, zero + 1) : number;
+  }
+  // The string that begins at `start`. If it has no escapes it is a part of the text; else `value`,
+  // without the escapes, is kept. An escape is longer than its character, so sizes tell which.
+  std::string_view kept(std::size_t start, std::string& value) {
+    const auto plain = text_.substr(start + 1, buffer_.read() - start - 2);
+    return plain.size() == value.size() ? plain : tree_.keep(std::move(value));
+  }
+
+  // Adds a node for the value that the parser has just read. `value`: what the parser made of a
+  // string, without escapes. Returns false, after a problem, if a limit is exceeded.
+  bool add(Type type, bool boolean = false, std::string* value = nullptr) {
+    const auto start = token_start();
+    if (tree_.size() >= most_nodes_) {
+      return problem(start,
+                     "the file holds more than " + std::to_string(kMaxJsonNodes) + " values");
+    }
+    auto* const parent = open_.empty() ? nullptr : open_.back();
+    auto& node = tree_.add(type, parent);
+    node.position = position(start);
+    node.boolean = boolean;
+    if (value != nullptr) node.text = kept(start, *value);
+    if (type == Type::Number) node.text = number_at(start);
+    // After a number the parser has read one byte more than the number.
+    end_ = type == Type::Number ? start + node.text.size() : buffer_.read();
+    // The value of a member: `key` was called before.
+    if (std::exchange(after_key_, false)) {
+      node.key = key_;
+      node.key_position = key_position_;
+    }
+    if (parent != nullptr) parent->children.push_back(&node);
+    if (root_ == nullptr) root_ = &node;
+    if (type != Type::Object && type != Type::Array) return true;
+    if (open_.size() == kMaxJsonDepth) {
+      return problem(start, "nested deeper than " + std::to_string(kMaxJsonDepth));
+    }
+    open_.push_back(&node);
+    return true;
+  }
+
+  void refuse_duplicates(const JsonNode& object) {
+    auto sorted = object.children;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const JsonNode* a, const JsonNode* b) { return a->key < b->key; });
+    for (std::size_t i = 1; i < sorted.size(); ++i) {
+      if (sorted[i]->key != sorted[i - 1]->key) continue;
+      const auto first = sorted[i - 1]->key_position;
+      // A text of one line may be any line of a file.
+      const bool same_line = first.line == sorted[i]->key_position.line;
+      problems_.error_at_key(*sorted[i],
+                             "duplicate key, first defined at " +
+                                 (same_line ? "" : "line " + std::to_string(first.line) + ", ") +
+                                 "column " + std::to_string(first.column));
+    }
+  }
+
+  bool take(char c) {
+    skip(kBlanks);
+    const bool there = end_ < text_.size() && text_[end_] == c;
+    if (there) ++end_;
+    skip(kBlanks);
+    return there;
+  }
+  // What had to come behind the last good token; `end_` is moved to what came instead.
+  std::string expected() {
+    if (after_key_) return take(':') ? "a value" : "\":\"";
+    skip(kBlanks);
+    if (open_.empty()) return root_ == nullptr ? "a value" : "the end of the text";
+    const auto& container = *open_.back();
+    const bool object = container.is(Type::Object);
+    const bool after_value = !container.children.empty();
+    if (after_value && !take(',')) return object ? R"("," or "}")" : R"("," or "]")";
+    return object ? "a key in double quotes" : "a value";
+  }
+  // `last` is the last byte that the parser read, and `why` its own message.
+  void syntax_error(std::size_t last, std::string_view why) {
+    const auto wanted = expected();
+    const auto rest = text_.substr(end_);
+    const auto first = rest.empty() ? '\0' : rest.front();
+    const bool value = wanted == "a value";
+    if (first == '#' || rest.starts_with("//") || rest.starts_with("/*")) {
+      problem(end_, "JSON has no comments");
+    } else if (wanted == "the end of the text") {
+      problem(end_, "trailing content: the file holds one JSON value");
+    } else if (first == '"' && (value || wanted.starts_with("a key"))) {
+      problem(std::min(last, text_.size()), reason(why));
+    } else if (value && (first == '-' || is_digit(first))) {
+      problem(end_, reason(why));
+    } else if (value && is_letter(first)) {
+      const auto word =
+          rest.substr(0, static_cast<std::size_t>(
+                             std::find_if_not(rest.begin(), rest.end(), is_letter) - rest.begin()));
+      problem(end_, "\"" + one_line(word) + "\" is not a JSON value: strings need double quotes");
+    } else if ((first == '}' || first == ']') && after_comma()) {
+      problem(end_, "there is a comma before this");
+    } else {
+      problem(end_, "expected " + (first == '\'' ? "a string in double quotes" : wanted) +
+                        ", but " + found(rest));
+    }
+  }
+  [[nodiscard]] bool after_comma() const {
+    const auto last = text_.substr(0, end_).find_last_not_of(kBlanks);
+    return last != std::string_view::npos && text_[last] == ',';
+  }
+  static std::string found(std::string_view rest) {
+    if (rest.empty()) return "the text ends";
+    const auto length = character_length(rest);
+    return length == 0 ? "there is a byte that is not UTF-8"
+                       : "there is " + quoted_text(rest.substr(0, length));
+  }
+  // Cuts nlohmann's message "[json.exception.parse_error.101] parse error at line 1, column 9:
+  // syntax error while parsing value - invalid number; expected digit after '-'; last read: '-x'"
+  // to "invalid number; expected digit after '-'".
+  static std::string reason(std::string_view why) {
+    why = why.substr(std::min(why.size(), why.find(" - ") + 3));
+    why = why.substr(0, why.find("; last read"));
+    return why.find("UTF-8") == std::string_view::npos ? std::string(why) : "invalid UTF-8";
+  }
+
+  std::string_view text_;
+  TextBuffer buffer_;
+  JsonTree& tree_;
+  Problems& problems_;
+  std::size_t most_nodes_;
+  JsonNode* root_ = nullptr;
+  std::vector<JsonNode*> open_;  // the objects and arrays around the next token
+  std::string_view key_;         // of the next value
+  Position key_position_;
+  bool after_key_ = false;
+  std::size_t end_ = 0;  // of the last token
+  std::size_t line_start_ = 0;
+  int line_ = 1;
+};
+
+}  // namespace
+
+void read_json(std::string_view text, JsonTree& tree, Problems& problems) {
+  if (text.size() > kMaxJsonText) {
+    problems.error({1, 1}, "",
+                   "the file is longer than " + std::to_string(kMaxJsonText >> 20U) + " MiB");
+    return;
+  }
+  // One copy of the text, so that nodes can refer to it.
+  const auto kept = tree.keep(std::string(text));
+  TreeReader(kept, tree, problems).run();
+}
+
+}  // namespace httpretry

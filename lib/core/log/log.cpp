@@ -1,0 +1,82 @@
+#include <httpretry/log/log.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <mutex>
+
+namespace httpretry {
+namespace {
+
+// Where the lines of the program go. Never destroyed: a client may log after main.
+struct Target {
+  std::mutex mutex;
+  std::shared_ptr<const LogFunction> function = std::make_shared<LogFunction>();
+};
+
+Target& target() {
+  static auto* const one = new Target;
+  return *one;
+}
+
+std::shared_ptr<const LogFunction> function_of_program() {
+  const std::lock_guard lock(target().mutex);
+  return target().function;
+}
+
+// "[2026-08-01 12:00:00.123]", local time.
+std::string time_text() {
+  using std::chrono::system_clock;
+  const auto now = system_clock::now();
+  const auto seconds = system_clock::to_time_t(now);
+  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  std::array<char, 32> day{};
+  std::array<char, 48> text{};
+  std::strftime(day.data(), day.size(), "%Y-%m-%d %H:%M:%S", &parts);
+  std::snprintf(text.data(), text.size(), "[%s.%03d]", day.data(),
+                static_cast<int>(since.count() % 1000));
+  return text.data();
+}
+
+// In one write, so that the lines of several threads stay whole.
+void to_standard_error(LogLevel level, std::string_view line) {
+  const auto text =
+      time_text().append(" [").append(to_string(level)).append("] ").append(line) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+}  // namespace
+
+std::string_view to_string(LogLevel level) {
+  switch (level) {
+    case LogLevel::Info: return "info";
+    case LogLevel::Warning: return "warning";
+    case LogLevel::Error: return "error";
+  }
+  return "unknown";
+}
+
+void log_to(LogFunction function) {
+  auto fresh = std::make_shared<const LogFunction>(std::move(function));
+  const std::lock_guard lock(target().mutex);
+  target().function.swap(fresh);  // what was replaced is destroyed after the lock
+}
+
+void write_log(const LogFunction& function, LogLevel level, std::string_view line) {
+  if (!function) return to_standard_error(level, line);
+  try {
+    function(level, line);
+  } catch (...) {
+    to_standard_error(level, line);
+  }
+}
+
+void write_log(LogLevel level, std::string_view line) {
+  write_log(*function_of_program(), level, line);
+}
+
+}  // namespace httpretry

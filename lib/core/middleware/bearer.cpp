@@ -1,0 +1,126 @@
+#include "poll_url.hpp"
+
+#include "lib/core/chain/detail/call_state.hpp"
+#include "lib/core/chain/single_flight.hpp"
+
+#include <httpretry/middleware/builtin.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace httpretry {
+
+BearerToken::BearerToken(std::string token, Duration lasts)
+    : text(std::move(token)), valid_for(lasts) {}
+
+namespace {
+
+constexpr Duration kMostAhead = std::chrono::seconds(30);  // as BearerToken::valid_for says
+
+bool wants_token(const Request& request, const Call& call) {
+  const auto& url = request.parsed_url();
+  return url && url->origin() == call.origin() && !request.headers().contains("Authorization");
+}
+
+class Bearer final : public Middleware {
+ public:
+  explicit Bearer(TokenSource fetch)
+      : fetch_([this, fetch = std::move(fetch)](Call& call) { return renew(fetch, call); }) {}
+  [[nodiscard]] std::string_view name() const override { return "bearer"; }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    if (!wants_token(request, call)) return next(std::move(request), call);
+    return authorized(std::move(request), call, next);
+  }
+
+ private:
+  Task<Outcome> authorized(Request request, Call& call, Next next) {
+    std::string refused;
+    for (;;) {
+      Result<std::string> token = co_await token_other_than(refused, call);
+      if (!token) co_return without_token(std::move(token).error());
+      Request attempt = request;
+      attempt.set_header("Authorization", "Bearer " + *token);
+      Outcome outcome = co_await next(std::move(attempt), call);
+      const bool retry =
+          outcome && outcome->status == 401 && refused.empty() && find_refused(request, call);
+      if (!retry) co_return outcome;
+      refused = *std::move(token);
+    }
+  }
+
+  // Makes `request` the one that was answered with 401. False if it must not be sent again.
+  static bool find_refused(Request& request, const Call& call) {
+    // If that was a poll, the server has accepted the request that began the operation.
+    if (const auto* poll = last_poll(call)) {
+      if (poll->parsed_url()->origin() != call.origin()) return false;
+      request = *poll;
+    }
+    // So it has if a poll was redirected: then only a middleware below knows what was refused.
+    const bool accepted = !call.history().polled.empty();
+    return request.body().replayable() && (request.repeatable() || !accepted);
+  }
+
+  // `refused` is one that a server did not accept.
+  Task<Result<std::string>> token_other_than(std::string refused, Call& call) {
+    auto known = current(refused, call.scheduler().now());
+    if (known) co_return *std::move(known);
+    Result<std::string> token = co_await flight_.join(fetch_, call);
+    co_return token;
+  }
+
+  std::optional<std::string> current(const std::string& refused, Time now) {
+    const std::lock_guard lock(mutex_);
+    if (text_.empty() || text_ == refused || now >= until_) return std::nullopt;
+    return text_;
+  }
+
+  Task<Result<std::string>> renew(const TokenSource& fetch, Call& call) {
+    const auto asked = call.scheduler().now();
+    Result<BearerToken> fetched = co_await fetch(call);
+    if (!fetched) co_return std::move(fetched).error();
+    const bool usable = !fetched->text.empty() && valid_header_value(fetched->text);
+    if (!usable) co_return unusable();
+    const auto ahead = std::min(kMostAhead, fetched->valid_for / 10);
+    const std::lock_guard lock(mutex_);
+    text_ = fetched->text;
+    until_ = later(asked, fetched->valid_for == kForever ? kForever : fetched->valid_for - ahead);
+    co_return text_;
+  }
+
+  static Error unusable() {
+    Error error(Errc::Internal, "the token is empty or holds a control byte");
+    error.permanent = true;
+    return error;
+  }
+
+  static Error without_token(Error error) {
+    error.message = "no bearer token: " + error.message;
+    return error;
+  }
+
+  // The token that calls share, and how it is fetched.
+  SingleFlight<std::string>::Fetch fetch_;
+  SingleFlight<std::string> flight_;
+  std::mutex mutex_;
+  std::string text_;
+  Time until_{};
+};
+
+}  // namespace
+
+MiddlewarePtr bearer(std::string token) {
+  if (token.empty() || !valid_header_value(token)) {
+    throw std::invalid_argument("a bearer token must not be empty or hold a control byte");
+  }
+  return on_request("bearer", [value = "Bearer " + token](Request& request, Call& call) {
+    if (wants_token(request, call)) request.set_header("Authorization", value);
+  });
+}
+
+MiddlewarePtr bearer(TokenSource fetch) {
+  if (!fetch) throw std::invalid_argument("bearer() needs a function that fetches tokens");
+  return std::make_shared<Bearer>(std::move(fetch));
+}
+
+}  // namespace httpretry

@@ -1,0 +1,54 @@
+// The middlewares timeout and default_headers, and the key for the middleware retry.
+#include <httpretry/middleware/builtin.hpp>
+
+#include "lib/core/base/random.hpp"
+#include "lib/core/chain/detail/call_state.hpp"
+
+#include <stdexcept>
+
+namespace httpretry {
+namespace {
+
+class Timeout final : public Middleware {
+ public:
+  explicit Timeout(Duration limit) : limit_(limit) {
+    if (limit <= Duration::zero()) throw std::invalid_argument("a timeout must be more than zero");
+  }
+  [[nodiscard]] std::string_view name() const override { return "timeout"; }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    Call bounded = call.with(later(call.scheduler().now(), limit_), Call::State::own_stop(call));
+    Outcome outcome = co_await next(std::move(request), bounded);
+    co_return outcome;
+  }
+
+ private:
+  Duration limit_;
+};
+
+}  // namespace
+
+MiddlewarePtr timeout(Duration limit) { return std::make_shared<Timeout>(limit); }
+
+MiddlewarePtr default_headers(Headers headers) {
+  return on_request("default_headers",
+                    [headers = std::move(headers)](Request& request, Call& call) {
+                      const auto& url = request.parsed_url();
+                      if (!url || url->origin() != call.origin()) return;
+                      const Headers given = request.headers();
+                      for (const auto header : headers) {
+                        if (!given.contains(header.name))
+                          request.add_header(header.name, header.value);
+                      }
+                    });
+}
+
+std::string new_idempotency_key() {
+  auto key = random_hex(16);
+  key[12] = '4';  // the version
+  key[16] = "89ab"[*hex_value(key[16]) & 3U];
+  for (const auto at : {8U, 13U, 18U, 23U}) key.insert(at, 1, '-');
+  return key;
+}
+
+}  // namespace httpretry

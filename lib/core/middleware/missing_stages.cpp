@@ -1,0 +1,87 @@
+#include "missing_stages.hpp"
+
+#include "lib/core/policy/policy_set_data.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace httpretry {
+namespace {
+
+// "a", "a and b", "a, b and c"
+std::string list(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? " and " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
+void add_once(std::vector<std::string>& to, std::string text) {
+  if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(std::move(text));
+}
+
+class Finder {
+ public:
+  explicit Finder(const HasStage& has) : has_(has) {}
+
+  // `whose`: "the policy of the request". Allocates nothing if the policy needs no stage.
+  void look_at(const RetryPolicy& policy, std::string_view whose) {
+    const auto& guards = policy.guards;
+    std::vector<std::string> settings;
+    const auto look = [&](bool set, const char* setting, const char* stage) {
+      if (!set || has_(stage)) return;
+      settings.emplace_back(setting);
+      add_once(stages_, std::string(stage) + "()");
+    };
+    look(policy.hedge.has_value(), "hedge", "hedge");
+    look(guards.pause.enabled && guards.pause != PausePolicy(), "pause", "guards");
+    look(guards.rate.has_value(), "rate", "guards");
+    look(guards.concurrency.has_value(), "concurrency", "guards");
+    look(guards.breaker.has_value(), "breaker", "guards");
+    if (!settings.empty()) add_once(found_, (list(settings) + " of ").append(whose));
+  }
+
+  [[nodiscard]] std::string text() const {
+    if (found_.empty()) return {};
+    std::string text =
+        "the chain of the client lacks " + list(stages_) + ", so these settings would do nothing: ";
+    for (const auto& one : found_) text.append(&one == &found_.front() ? "" : "; ").append(one);
+    return text + ". Add " + list(stages_) +
+           " below retry(), or switch the settings off with \"none\"";
+  }
+
+ private:
+  const HasStage& has_;
+  std::vector<std::string> found_;   // "rate and breaker of the policy \"careful\""
+  std::vector<std::string> stages_;  // "guards()"
+};
+
+std::string name_of(const ResolvedPolicy& resolved) {
+  std::string name = "the default policy";
+  if (!resolved.endpoint.empty()) name = "the endpoint \"" + printable(resolved.endpoint) + "\"";
+  if (!resolved.name.empty()) name = "the policy \"" + printable(resolved.name) + "\"";
+  return resolved.source.empty() ? name : name + " (" + resolved.source + ")";
+}
+
+}  // namespace
+
+std::string missing_stages(const PolicySet& policies, const HasStage& has) {
+  const auto& data = policies.data();
+  Finder finder(has);
+  finder.look_at(*data.fallback.policy, name_of(data.fallback));
+  for (const auto& entry : data.entries) {
+    finder.look_at(*entry.resolved.policy, name_of(entry.resolved));
+  }
+  return finder.text();
+}
+
+std::string missing_stages(const RetryPolicy& policy, const HasStage& has) {
+  Finder finder(has);
+  finder.look_at(policy, "the policy of the request");
+  return finder.text();
+}
+
+}  // namespace httpretry

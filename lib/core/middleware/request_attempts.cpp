@@ -1,0 +1,254 @@
+#include "request_attempts.hpp"
+
+#include "send_again.hpp"
+
+#include "lib/core/body/detail/delivery.hpp"
+#include "lib/core/body/endless_body.hpp"
+#include "lib/core/chain/detail/call_state.hpp"
+#include "lib/core/retry/error_codes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace httpretry {
+namespace {
+
+bool changes_nothing(const Request& request) {
+  const auto& method = request.method();
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE" ||
+         method == "QUERY";
+}
+
+// The budget of the user (RetryOptions::budget), for one call.
+class OwnBudget final : public RetryAccount {
+ public:
+  // `rate` has the send rate that counts beside the budget; nullptr if none does. The others must
+  // outlive this.
+  OwnBudget(RetryBudget& budget, const Request& request, std::shared_ptr<RetryAccount> rate)
+      : budget_(budget), request_(request), rate_(std::move(rate)) {}
+
+  Duration take_send(Time now) override { return rate_ ? rate_->take_send(now) : Duration::zero(); }
+  void count_attempt(bool throttled, Time now) override {
+    if (rate_) rate_->count_attempt(throttled, now);
+  }
+  void begin_call(Time /*now*/) override {}
+  RetryPermit end_attempt(BudgetClaim& /*claim*/, const Classified& classified, AfterAttempt next,
+                          Time now) override {
+    RetryPermit permit;
+    permit.allowed = next != AfterAttempt::Retry || budget_.take(request_, classified, now);
+    if (next == AfterAttempt::Stop || !permit.allowed) {
+      settle(classified.cls == Class::Success, now);
+    }
+    return permit;
+  }
+  void cancel(BudgetClaim& /*claim*/, bool paid, Time now) override {
+    if (settled_) return;
+    if (paid) budget_.give_back(request_, now);
+    settle(false, now);
+  }
+  bool take_hedge(BudgetClaim& /*claim*/, Time now) override {
+    Classified beside;
+    beside.cls = Class::Transient;
+    return budget_.take(request_, beside, now);
+  }
+  void give_back_hedge(BudgetClaim& /*claim*/, Time now) override {
+    budget_.give_back(request_, now);
+  }
+  void end_hedge(BudgetClaim& /*claim*/, Time /*now*/) override {}
+  [[nodiscard]] std::optional<std::int64_t> left(Time /*now*/) const override {
+    return std::nullopt;
+  }
+
+ private:
+  void settle(bool success, Time now) {
+    if (!std::exchange(settled_, true)) budget_.settle(request_, success, now);
+  }
+
+  RetryBudget& budget_;
+  const Request& request_;
+  const std::shared_ptr<RetryAccount> rate_;
+  bool settled_ = false;  // or `settle` has thrown
+};
+
+std::shared_ptr<RetryAccount> account_for(const RetryOptions& options, const Request& request,
+                                          std::shared_ptr<RetryAccount> shared) {
+  if (options.budget == nullptr) return shared;
+  return std::make_shared<OwnBudget>(*options.budget, request, std::move(shared));
+}
+
+}  // namespace
+
+RetryBudget::~RetryBudget() = default;
+
+RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chosen,
+                                 const Request& request, Call& call)
+    : options_(options),
+      chosen_(std::move(chosen)),
+      first_(request),
+      call_(call),
+      polls_(PollUrl::make(*chosen_.policy, request, call)),
+      loop_(*chosen_.policy, account_for(options, request, chosen_.account), call.history(),
+            loop_options()) {}
+
+RetryLoop::Options RequestAttempts::loop_options() const {
+  RetryLoop::Options options;
+  options.call_started = Call::State::of(call_).started;
+  options.started = now();
+  options.deadline = std::min(call_.deadline(), request().options().respond_by);
+  options.repeatable = first_.repeatable();
+  options.changes_nothing = changes_nothing(first_);
+  if (options_.backoff) options.backoff = &options_.backoff;
+  return options;
+}
+
+RetryStep::Kind RequestAttempts::begin() {
+  step_ = loop_.begin(now());
+  return step_.kind;
+}
+
+Task<Outcome> RequestAttempts::send(const Next& next) {
+  CurrentAttempt attempt = current_attempt();
+  Call branch = Call::State::attempt(call_, step_.number, step_.until, attempt);
+  const int exchanges_before = Call::State::of(call_).exchanges;
+  call_.emit(&Observer::attempt_started, request(), step_.number);
+  if (request().options().sink) hold_back_what_rules_read(attempt);
+
+  const auto sending = pass_on(branch, next);
+  Outcome outcome = co_await sending;
+  const bool exchanged = Call::State::of(call_).exchanges != exchanges_before;
+  if (!exchanged && !outcome && outcome.error().held_back()) {
+    refuse(outcome);
+  } else {
+    end(attempt, outcome, exchanged);
+  }
+  co_return outcome;
+}
+
+CurrentAttempt RequestAttempts::current_attempt() {
+  return {.call = call_,
+          .loop = loop_,
+          .policy = chosen_.policy,
+          .resolved = chosen_.resolved,
+          .classify = options_.classify,
+          .request = request(),
+          .number = step_.number,
+          .is_retry = loop_.is_retry(),
+          .may_be_hedged = call_.get<SendAgain>() == nullptr || polls(),
+          .limits = limits()};
+}
+
+Task<Outcome> RequestAttempts::pass_on(Call& branch, const Next& next) {
+  Request attempt = request();
+  if (step_.fresh_connection) attempt.edit_options().fresh_connection = true;
+  const auto* again = step_.number > 1 ? call_.get<SendAgain>() : nullptr;
+  if (again != nullptr && !polls()) return again->send(std::move(attempt), branch, next);
+  return next(std::move(attempt), branch);
+}
+
+ExchangeLimits RequestAttempts::limits() const {
+  const auto& policy = *chosen_.policy;
+  ExchangeLimits limits;
+  limits.connect_timeout = policy.connect_timeout;
+  limits.response_timeout = policy.response_timeout;
+  limits.respond_by = step_.respond_by;
+  if (call_.get<EndlessBody>() == nullptr) limits.stall_timeout = policy.stall_timeout;
+  return limits;
+}
+
+void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged) {
+  const auto& options = request().options();
+  const auto* delivery = options.sink ? Delivery::begun(call_) : nullptr;
+  EndedAttempt ended;
+  ended.now = now();
+  ended.wall_now = call_.scheduler().wall_now();
+  ended.outcome = &outcome;
+  ended.begun = exchanged;
+  ended.replayable = request().body().replayable();
+  const bool endless = call_.get<EndlessBody>() != nullptr;
+  ended.streaming =
+      delivery != nullptr && (endless ? delivery->has_begun() : !delivery->can_retry());
+  if (attempt.hedged) ended.hedged = &*attempt.hedged;
+  const auto recorded_before = call_.history().attempts.size();
+
+  const bool may_resend = options.retry && !Call::State::own_stop(call_).stop_requested();
+  auto step = may_resend ? loop_.resend(ended) : std::nullopt;
+  if (!step) {
+    ended.random = call_.random();
+    auto found = attempt.judge(outcome);
+    if (attempt.passed != nullptr) attempt.passed->hear(request(), call_, attempt, outcome, found);
+    if (outcome && found.cls == Class::Pending && polls_ && polls_->find(outcome)) {
+      ended.names_url = ended.replayable = true;
+      if (!outcome) found = classify(*chosen_.policy, Observed(outcome, ended.wall_now));
+    }
+    step = loop_.end(ended, found, to_string(found.rule));
+  }
+  tell_of_the_end(recorded_before);
+  if (polls_) polls_->end_attempt(loop_.last_number(), step->kind != RetryStep::Kind::Stop);
+  step_ = *step;
+}
+
+// Of each send of the attempt, those that lost first.
+void RequestAttempts::tell_of_the_end(std::size_t recorded_before) {
+  const auto& last = loop_.last_attempt();
+  auto& attempts = call_.history().attempts;
+  for (auto i = recorded_before; i < attempts.size(); ++i) {
+    attempts[i].policy = chosen_.resolved;
+    if (&attempts[i] != &last) call_.emit(&Observer::attempt_ended, request(), attempts[i]);
+  }
+  call_.emit(&Observer::attempt_ended, request(), last);
+}
+
+// Ends the call, because a stage below held the request back and nothing was sent. If the breaker
+// holds back only retries, the call ends with the outcome of the attempt before.
+void RequestAttempts::refuse(Outcome& outcome) {
+  auto& error = outcome.error();
+  loop_.refuse(error, now());
+  step_.kind = RetryStep::Kind::Stop;
+  call_.emit(&Observer::shed, error);
+  if (last_ && chosen_.only_retries_ask() && error.code == Errc::CircuitOpen) {
+    outcome = *std::move(last_);
+    return;
+  }
+  for (const auto& attempt : call_.history().attempts) {
+    if (attempt.sent == Sent::Maybe || error.exchange.sent == Sent::Never) {
+      error.exchange.sent = attempt.sent;
+    }
+  }
+}
+
+void RequestAttempts::keep(Outcome outcome) {
+  if (chosen_.may_end_with_last()) last_ = std::move(outcome);
+}
+
+Outcome RequestAttempts::last_outcome() {
+  if (!last_) return Error(Errc::Timeout, call_.history().detail);
+  return *std::move(last_);
+}
+
+Error RequestAttempts::cancel() {
+  loop_.cancel(now());
+  const auto& url = request().parsed_url();
+  Error error(Errc::Canceled, request().method() + " " + (url ? url->without_secrets() : "") +
+                                  ": canceled while waiting to retry");
+  const auto* last = call_.history().last();
+  if (loop_.is_retry() && last != nullptr) error.exchange = last->exchange();
+  return error;
+}
+
+// A rule of the policy may call a response a failure because of its body. Such a body must not
+// reach the user before it is judged.
+void RequestAttempts::hold_back_what_rules_read(CurrentAttempt& attempt) {
+  const auto delivery = Delivery::of(request(), call_);
+  if (!delivery) return;  // the transport will find the same error, and return it
+  const bool all = options_.classify != nullptr;
+  auto which = [policy = chosen_.policy, all](int status, const Headers& headers) {
+    return all || policy::looks_into(policy->retry_on, status, headers);
+  };
+  auto is_good = [&attempt](const Response& begun) {  // only called while the attempt runs
+    attempt.judged = attempt.judge_anew(Outcome(begun));
+    return attempt.judged->cls == Class::Success;
+  };
+  (*delivery)->hold_back({std::move(which), kClassifiedBody, std::move(is_good)});
+}
+
+}  // namespace httpretry

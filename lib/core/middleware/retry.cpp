@@ -1,0 +1,276 @@
+// The retry middleware: sends a request, and again as long as RetryLoop says so.
+#include "idempotency_key.hpp"
+#include "missing_stages.hpp"
+#include "request_attempts.hpp"
+
+#include "lib/core/body/detail/delivery.hpp"
+#include "lib/core/chain/detail/call_state.hpp"
+#include "lib/core/flow/detail/run_queue.hpp"
+#include "lib/core/guard/detail/shared_budget.hpp"
+#include "lib/core/retry/policy_limits.hpp"
+
+#include <httpretry/middleware/builtin.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace httpretry {
+namespace {
+
+std::shared_ptr<const RetryPolicy> without_retries(const RetryPolicy& policy) {
+  auto once = std::make_shared<RetryPolicy>(policy);
+  once->max_attempts = 1;
+  once->retry_on.pending.reset();
+  return once;
+}
+
+// Returns whether the call has sent this request with the key.
+bool is_for(const SentKey& key, const Request& request) {
+  const auto& sent = key.request;
+  if (sent.method() != request.method()) return false;
+  return key.redirected || (sent.url() == request.url() && sent.body().is_same_as(request.body()));
+}
+
+// Gives a POST or PATCH the idempotency key that the policy asks for, if it has none. A request
+// with a key is repeatable.
+void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call) {
+  auto* key = call.get<SentKey>();
+  if (key != nullptr && !is_for(*key, request)) key = nullptr;
+  if (key != nullptr) {
+    key->request = request;
+    key->redirected = false;
+  }
+  const auto& name = policy.idempotency_key;
+  if (name.empty()) return;
+  const auto own = request.headers().get(name);
+  if (request.method() == "POST" || request.method() == "PATCH") {
+    if (own || key == nullptr) {
+      auto value = own ? std::string(*own) : new_idempotency_key();
+      key = &call.set(SentKey{request, std::move(value), own ? name : std::string()});
+    }
+    if (!own) request.set_header(name, key->value);
+  }
+  if (request.headers().contains(name) && !request.options().repeatable) {
+    request.edit_options().repeatable = true;
+  }
+}
+
+// Returns the key of a budget that all requests with one policy share. A policy without a name is
+// known by the endpoint that it belongs to, and one that the request has brought by its object.
+std::string key_of_policy(const ChosenPolicy& chosen) {
+  if (!chosen.resolved) {
+    const auto object = reinterpret_cast<std::uintptr_t>(chosen.policy.get());
+    return "policy at " + std::to_string(object);
+  }
+  const auto& resolved = *chosen.resolved;
+  if (!resolved.name.empty()) return "policy " + std::string(resolved.name);
+  if (!resolved.identity.empty()) return "policy of " + std::string(resolved.identity);
+  return "the default policy";
+}
+
+HasStage stages_of(const Next& next) {
+  return [&next](std::string_view stage) { return next.has(stage); };
+}
+
+// Returns whether the calling thread is the first to see a change. Each change is reported once.
+bool sees_first(std::uint64_t number, std::atomic<std::uint64_t>& latest) {
+  auto seen = latest.load(std::memory_order_relaxed);
+  while (seen < number) {
+    if (latest.compare_exchange_weak(seen, number, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+// Finds the policy of a request and the account that its retries are paid from. Belongs to one
+// retry middleware and serves its calls on all threads. It keeps the budgets, and it reports
+// changes of the policy file and of the shared state to the observers.
+class RetryPolicies {
+ public:
+  // `options` must outlive this.
+  explicit RetryPolicies(const RetryOptions& options) : options_(options) {}
+
+  ChosenPolicy find(const Request& request, const Call& call, const Next& next) {
+    if (const auto& shared = Call::State::shared_state_of(call)) report(call, *shared);
+    ChosenPolicy chosen;
+    std::shared_ptr<const PolicyReload> reload;
+    const auto& attempts = call.history().attempts;
+    const auto& url = request.parsed_url();
+    if (const auto& own = request.options().policy) {
+      chosen.policy = own;
+    } else if (!url) {  // the request will not be sent
+      chosen.policy = std::make_shared<const RetryPolicy>();
+      return chosen;
+    } else if (PollUrl::is_poll(request, call) && attempts.back().policy) {
+      // A poll that is sent again stays under the policy of the request that began the operation.
+      chosen.resolved = attempts.back().policy;
+    } else {
+      auto current = policies_of(call).current(call.scheduler().now());
+      if (current.reload) report(call, *current.reload, current.policies, next);
+      reload = std::move(current.reload);
+      chosen.resolved = current.policies.find_shared(request.method(), *url, request.headers());
+    }
+    if (chosen.resolved) chosen.policy = chosen.resolved->policy;
+    chosen.account = account_for(chosen, request, call, reload.get());
+    return chosen;
+  }
+
+ private:
+  std::shared_ptr<RetryAccount> account_for(const ChosenPolicy& chosen, const Request& request,
+                                            const Call& call, const PolicyReload* reload) {
+    const auto& budget = chosen.policy->budget;
+    const bool has_budget = budget.kind != BudgetPolicy::Kind::None && !options_.budget;
+    if (!has_budget && !chosen.policy->adaptive) return nullptr;
+    const auto& url = request.parsed_url();
+    std::string of_policy;
+    // A request that no endpoint of the policy file matches shares with its host.
+    auto key = url ? url->origin() : std::string_view();
+    if (budget.scope == BudgetPolicy::Scope::Policy) {
+      key = of_policy = key_of_policy(chosen);
+    } else if (budget.scope == BudgetPolicy::Scope::Endpoint && chosen.resolved &&
+               !chosen.resolved->identity.empty()) {
+      key = chosen.resolved->identity;
+    }
+    if (key.empty()) return nullptr;
+    const auto now = call.scheduler().now();
+    std::span<const ChangedBudget> changes;
+    if (reload != nullptr) changes = reload->changed_budgets;
+    const auto& shared = Call::State::shared_state_of(call);
+    if (!shared) return budgets_.at(key, budget, now, changes);
+    const auto whole_key = "budget " + std::string(key);
+    return changes.empty() ? shared->account(whole_key, budget, now)
+                           : shared->account_after(changes, whole_key, budget, now);
+  }
+
+  [[nodiscard]] const PolicySource& policies_of(const Call& call) const {
+    if (options_.policies) return *options_.policies;
+    return call.policies() != nullptr ? *call.policies() : standard_;
+  }
+
+  void report(const Call& call, const PolicyReload& reload, const PolicySet& policies,
+              const Next& next) {
+    if (!sees_first(reload.number, reload_)) return;
+    call.emit(&Observer::policies_reloaded, reload);
+    const auto problem =
+        reload.accepted ? missing_stages(policies, stages_of(next)) : std::string();
+    if (problem.empty()) return;
+    write_log(LogLevel::Warning, "httpretry: after " + reload.file + " was read again, " + problem);
+  }
+
+  void report(const Call& call, const SharedState& shared) {
+    if (!sees_first(shared.changes(), shared_state_change_)) return;
+    call.emit(&Observer::shared_state_changed, shared.last_change());
+  }
+
+  const RetryOptions& options_;
+  const PolicySource standard_{PolicySet()};
+  // The numbers of the latest changes that were reported.
+  std::atomic<std::uint64_t> reload_ = 0;
+  std::atomic<std::uint64_t> shared_state_change_ = 0;
+  Budgets budgets_;
+};
+
+class Retry final : public Middleware {
+ public:
+  explicit Retry(RetryOptions options) : options_(std::move(options)) {}
+  [[nodiscard]] std::string_view name() const override { return "retry"; }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    if (const auto& own = request.options().policy) {
+      auto problem = policy::problem_of(*own);
+      if (problem.empty()) problem = missing_stages(*own, stages_of(next));
+      if (!problem.empty()) {
+        call.history().stop_reason = Reason::NotRetryable;
+        return fail(Error(Errc::InvalidRequest, std::move(problem)));
+      }
+    }
+    if (request.options().sink) return retry_to_sink(std::move(request), call, next);
+    return retry(std::move(request), call, next);
+  }
+
+  [[nodiscard]] const PolicySource* policies() const {
+    return options_.policies ? &*options_.policies : nullptr;
+  }
+
+ private:
+  static Task<Outcome> fail(Error error) { co_return error; }
+
+  // A call that waits holds this frame. So what it does not need then is in `handle`, in
+  // `retry_to_sink` and in RequestAttempts::send.
+  Task<Outcome> retry(Request request, Call& call, Next next) {
+    RequestAttempts attempts = begin(request, call, next);
+    for (auto step = attempts.begin(); step != RetryStep::Kind::Stop; step = attempts.begin()) {
+      if (step == RetryStep::Kind::Send) {
+        const auto sending = attempts.send(next);
+        Outcome outcome = co_await sending;
+        if (attempts.ended()) co_return outcome;
+        attempts.keep(std::move(outcome));
+      }
+      bool waited = false;
+      if (RunQueue::driven_of(call.scheduler()) != nullptr) {
+        Sleep sleep(*RunQueue::current(), attempts.wait_until(), Call::State::own_stop(call));
+        waited = co_await sleep;
+      } else {
+        const auto sleep =
+            call.scheduler().sleep_until(attempts.wait_until(), Call::State::own_stop(call));
+        waited = co_await sleep;
+      }
+      if (!waited) co_return attempts.cancel();
+    }
+    co_return attempts.last_outcome();
+  }
+
+  // The last attempt may have been a success whose body the sink has not got yet.
+  Task<Outcome> retry_to_sink(Request request, Call& call, Next next) {
+    Outcome outcome = co_await retry(request, call, next);
+    const auto* last = call.history().last();
+    const auto* delivery = Delivery::begun(call);
+    if (!outcome || last->cls != Class::Success || delivery == nullptr || !delivery->held()) {
+      co_return outcome;
+    }
+    if (const auto* poll = last_poll(call)) request = *poll;
+    const auto delivering = Delivery::deliver_judged(std::move(request), call, std::move(outcome));
+    Outcome delivered = co_await delivering;
+    co_return delivered;
+  }
+
+  RequestAttempts begin(Request& request, Call& call, const Next& next) {
+    auto chosen = policies_.find(request, call, next);
+    add_idempotency_key(*chosen.policy, request, call);
+    if (!request.options().retry) chosen.policy = without_retries(*chosen.policy);
+    return RequestAttempts(options_, std::move(chosen), request, call);
+  }
+
+  const RetryOptions options_;
+  RetryPolicies policies_{options_};
+};
+
+}  // namespace
+
+const PolicySource* policies_of(const Middleware& retry) {
+  const auto* const own = dynamic_cast<const Retry*>(&retry);
+  return own != nullptr ? own->policies() : nullptr;
+}
+
+MiddlewarePtr retry(RetryOptions options) { return std::make_shared<Retry>(std::move(options)); }
+
+MiddlewarePtr retry(PolicySource policies) {
+  RetryOptions options;
+  options.policies = std::move(policies);
+  return retry(std::move(options));
+}
+
+MiddlewarePtr retry(PolicySet policies) { return retry(PolicySource(std::move(policies))); }
+MiddlewarePtr retry(Result<PolicySet> loaded) { return retry(std::move(loaded).value()); }
+MiddlewarePtr retry(Result<PolicySource> watched) { return retry(std::move(watched).value()); }
+
+MiddlewarePtr retry(RetryPolicy policy) {
+  ResolvedPolicy for_all_requests;
+  for_all_requests.policy = std::make_shared<const RetryPolicy>(std::move(policy));
+  return retry(PolicySet(std::move(for_all_requests)));
+}
+
+}  // namespace httpretry

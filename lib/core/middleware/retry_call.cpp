@@ -1,0 +1,143 @@
+#include <httpretry/middleware/retry_call.hpp>
+
+#include "lib/core/base/random.hpp"
+#include "lib/core/chain/nested_retry.hpp"
+#include "lib/core/guard/detail/shared_budget.hpp"
+#include "lib/core/retry/retry_loop.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+namespace httpretry {
+namespace {
+
+Classified classified_as(const AttemptResultBase& result) {
+  Classified classified;
+  classified.cls = result.cls;
+  classified.refused = result.cls == Class::Throttle;
+  if (result.delay && result.cls != Class::Success) {
+    classified.server_delay.emplace(std::max(*result.delay, Duration::zero()),
+                                    ServerDelaySource::Function, "");
+  }
+  return classified;
+}
+
+RetryLoop::Options loop_options(const RetryCallOptions& call, Time now) {
+  RetryLoop::Options options;
+  options.call_started = options.started = now;
+  options.deadline = later(now, call.timeout);
+  options.repeatable = call.repeatable;
+  return options;
+}
+
+}  // namespace
+
+AttemptResultBase::AttemptResultBase(Class outcome, std::string why)
+    : cls(outcome), reason(std::move(why)) {}
+
+AttemptInfo::AttemptInfo(int count, Time end, std::stop_token token)
+    : number(count), deadline(end), stop(std::move(token)) {}
+
+CallBudget::CallBudget(const BudgetPolicy& policy)
+    : shared_(std::make_shared<SharedBudget>(policy, Time())) {
+  check(policy);
+}
+std::optional<std::int64_t> CallBudget::left(Time now) const { return shared_->left(now); }
+
+BlockingClock::~BlockingClock() = default;
+Time BlockingClock::now() const { return std::chrono::steady_clock::now(); }
+WallTime BlockingClock::wall_now() const { return std::chrono::system_clock::now(); }
+
+bool BlockingClock::wait_until(Time when, const std::stop_token& stop) const {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_until(lock, stop, when, [] { return false; });
+  return !stop.stop_requested();
+}
+
+struct RetryCallLoop::State {
+  State(const RetryPolicy& policy, const RetryCallOptions& options_,
+        std::shared_ptr<RetryAccount> account, Time now)
+      : options(options_),
+        started(now),
+        loop(policy, std::move(account), history, loop_options(options_, now)) {}
+
+  const RetryCallOptions& options;
+  const Time started;
+  History history;
+  RetryLoop loop;
+  RetryStep next;
+};
+
+RetryCallLoop::RetryCallLoop(const RetryPolicy& policy, const RetryCallOptions& options, Time now)
+    : state_(std::make_unique<State>(policy, options,
+                                     options.budget ? options.budget->shared_ : nullptr, now)) {
+  check(policy);
+  if (inside_retry()) warn_of_nested_retry();
+  end_wait(true, now);
+}
+
+RetryCallLoop::~RetryCallLoop() = default;
+
+bool RetryCallLoop::ended() const { return state_->next.kind == RetryStep::Kind::Stop; }
+
+std::optional<Time> RetryCallLoop::wait_until() const {
+  const auto& next = state_->next;
+  return next.kind == RetryStep::Kind::Wait ? std::optional(next.until) : std::nullopt;
+}
+
+AttemptInfo RetryCallLoop::attempt() const {
+  const auto& next = state_->next;
+  const auto& options = state_->options;
+  const auto end = later(state_->started, options.timeout);
+  return {next.number, std::min({end, next.until, next.respond_by}), options.stop};
+}
+
+void RetryCallLoop::end_wait(bool complete, Time now) {
+  if (complete && !state_->options.stop.stop_requested()) {
+    state_->next = state_->loop.begin(now);
+  } else {
+    state_->loop.cancel(now);
+    state_->next = RetryStep();
+  }
+}
+
+void RetryCallLoop::end_attempt(const AttemptResultBase& result, Time now, WallTime wall_now) {
+  EndedAttempt ended;
+  ended.now = now;
+  ended.wall_now = wall_now;
+  ended.random = state_->options.random ? state_->options.random() : random_number();
+  auto reason = result.reason.empty() ? std::string(to_string(result.cls)) : result.reason;
+  state_->next = state_->loop.end(ended, classified_as(result), std::move(reason));
+}
+
+History RetryCallLoop::finish(Time now) {
+  state_->history.elapsed = now - state_->started;
+  return std::move(state_->history);
+}
+
+History detail::retry_call(
+    const RetryPolicy& policy, const RetryCallOptions& options,
+    const std::function<const AttemptResultBase&(const AttemptInfo&)>& attempt) {
+  static const BlockingClock system;
+  const auto& clock = options.clock ? *options.clock : system;
+  const auto make_attempt = [&](const AttemptInfo& info) -> const AttemptResultBase& {
+    const InsideRetry inside;
+    return attempt(info);
+  };
+  RetryCallLoop loop(policy, options, clock.now());
+  while (!loop.ended()) {
+    if (const auto until = loop.wait_until()) {
+      const bool complete = clock.wait_until(*until, options.stop);
+      loop.end_wait(complete, clock.now());
+    } else {
+      const auto& result = make_attempt(loop.attempt());
+      loop.end_attempt(result, clock.now(), clock.wall_now());
+    }
+  }
+  return loop.finish(clock.now());
+}
+
+}  // namespace httpretry

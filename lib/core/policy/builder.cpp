@@ -1,0 +1,144 @@
+// A builder sets the members of the JSON that a policy file would hold.
+#include <httpretry/policy/policy_set.hpp>
+
+#include "policy_set_data.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace httpretry {
+
+using policy_file::Layer;
+
+namespace {
+
+// For a change: copies share a layer.
+OrderedJson& changed(std::shared_ptr<Layer>& layer) {
+  if (layer == nullptr) layer = std::make_shared<Layer>();
+  if (layer.use_count() > 1) layer = std::make_shared<Layer>(*layer);
+  return layer->json;
+}
+
+OrderedJson json_of(const std::shared_ptr<Layer>& layer) {
+  return layer == nullptr ? OrderedJson::object() : layer->json;
+}
+
+OrderedJson entry_of(const EndpointPattern& match, std::string_view name, OrderedJson policy) {
+  OrderedJson entry;
+  if (!name.empty()) entry["name"] = name;
+  entry["match"] = policy_file::write_object(policy_file::kMatch, &match);
+  entry["policy"] = std::move(policy);
+  return entry;
+}
+
+}  // namespace
+
+void policy_file::set_dotted(OrderedJson& object, std::string_view key, std::string_view text) {
+  auto* at = &object;
+  for (auto dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
+    at = &(*at)[key.substr(0, dot)];
+    if (!at->is_object()) *at = OrderedJson::object();
+    key.remove_prefix(dot + 1);
+  }
+  JsonTree tree;
+  Problems problems("");
+  read_json(text, tree, problems);  // it knows limits, which nlohmann's parser does not
+  (*at)[key] = problems.failed() ? OrderedJson(text) : OrderedJson::parse(text);
+}
+
+PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
+  policy_file::set_dotted(changed(layer_), key, text);
+  return *this;
+}
+
+PolicyBuilder& PolicyBuilder::say(const RetryPolicy& policy, const void* field) {
+  const auto keys = policy_file::kPolicy.keys;
+  auto* const read = const_cast<RetryPolicy*>(&policy);  // only read: Key::field has no const form
+  const auto key = std::find_if(keys.begin(), keys.end(), [&](const policy_file::Key& one) {
+    return one.field != nullptr && one.field(read) == field;
+  });
+  changed(layer_)[key->name] = key->type->write(field);
+  return *this;
+}
+
+PolicyBuilder& PolicyBuilder::put(std::string_view key, std::string_view text) {
+  changed(layer_)[key] = text;
+  return *this;
+}
+
+std::string PolicyBuilder::json() const { return json_text(json_of(layer_), 1); }
+
+PolicySetBuilder& PolicySetBuilder::policy(std::string_view name, const PolicyBuilder& policy) {
+  // Not by its name: a name that stands there twice is an error for the reader.
+  auto& policies = changed(layer_)["policies"];
+  if (policies.is_null()) policies = OrderedJson::object();
+  policies.get_ref<OrderedJson::object_t&>().emplace_back(name, json_of(policy.layer_));
+  return *this;
+}
+
+PolicySetBuilder& PolicySetBuilder::endpoint(const EndpointPattern& match, std::string_view policy,
+                                             std::string_view name) {
+  changed(layer_)["endpoints"].push_back(entry_of(match, name, policy));
+  return *this;
+}
+
+PolicySetBuilder& PolicySetBuilder::endpoint(const EndpointPattern& match,
+                                             const PolicyBuilder& policy, std::string_view name) {
+  changed(layer_)["endpoints"].push_back(entry_of(match, name, json_of(policy.layer_)));
+  return *this;
+}
+
+PolicySetBuilder& PolicySetBuilder::fallback(std::string_view policy) {
+  changed(layer_)["default"] = policy;
+  return *this;
+}
+
+PolicySetBuilder& PolicySetBuilder::fallback(const PolicyBuilder& policy) {
+  changed(layer_)["default"] = json_of(policy.layer_);
+  return *this;
+}
+
+std::string PolicySetBuilder::json() const {
+  OrderedJson file = {{"version", 1}};
+  const auto members = json_of(layer_);
+  for (const auto* const key : {"default", "policies", "endpoints"}) {
+    if (members.contains(key)) file[key] = members[key];
+  }
+  return json_text(file, 2) + "\n";
+}
+
+// It is the text that is read: the positions of problems and of sources are those of `json`.
+CheckedPolicies PolicySetBuilder::check(std::string_view origin) const {
+  try {
+    static_cast<void>(json_of(layer_).dump());
+  } catch (const OrderedJson::type_error&) {
+    CheckedPolicies checked;
+    auto& problem = checked.problems.emplace_back();
+    problem.file = origin;
+    problem.message = "invalid UTF-8 in a string of the builder";
+    return checked;
+  }
+  return check_policies(json(), origin);
+}
+
+Result<PolicySet> PolicySetBuilder::build(std::string origin) const {
+  return policy_file::set_of(check(origin));
+}
+
+PolicySetBuilder PolicySet::builder() { return {}; }
+
+Result<ImportedPolicies> policy_file::imported(const PolicySetBuilder& builder,
+                                               Problems& problems) {
+  const auto failed = problems.failed();
+  auto found = problems.take();
+  if (failed) return Error(Errc::InvalidRequest, error_lines(found));
+  // Some settings are valid there and not here: an attempt timeout above the one of the call.
+  auto built = builder.build("imported from " + problems.file());
+  if (!built) return std::move(built.error());
+  ImportedPolicies result(*std::move(built));
+  result.json = result.policies.print();
+  result.problems = std::move(found);
+  return result;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,297 @@
+// What no single value of a policy can be blamed for.
+#include "policy_set_data.hpp"
+
+#include "lib/core/base/saturating.hpp"
+#include "lib/core/retry/policy_limits.hpp"
+
+#include <httpretry/retry/decide.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <initializer_list>
+
+namespace httpretry::policy_file {
+namespace {
+
+// "attempt_timeout (10s) is over max_elapsed_time (5s)"
+std::string over(std::string_view key, Duration value, std::string_view limit, Duration most) {
+  return std::string(key) + " (" + httpretry::to_text(value) + ") is over " + std::string(limit) +
+         " (" + httpretry::to_text(most) + ")";
+}
+
+constexpr int kMaxWaitsChecked = 10'000;
+
+// Returns how many attempts fit into max_elapsed_time if the waits are the shortest possible.
+int attempts_reached(const RetryPolicy& retry) {
+  const auto most = retry.max_attempts.value_or(1);
+  if (retry.max_elapsed_time == kForever) return most;
+  const auto& other = retry.throttle_backoff ? *retry.throttle_backoff : retry.backoff;
+  // With `combine: server` the server delay replaces the backoff, and may be shorter than it.
+  if (retry.server_delay.combine == ServerDelayPolicy::Combine::Server) return most;
+  const auto rule = retry.elapsed_rule;
+  DelayRange own;
+  DelayRange throttled;
+  Duration spent{};
+  for (auto attempt = 1; attempt < std::min(most, kMaxWaitsChecked); ++attempt) {
+    own = delay_range(retry.backoff, attempt, own);
+    throttled = delay_range(other, attempt, throttled);
+    const auto wait = std::min(own.least, throttled.least);
+    const auto left = saturating::minus(retry.max_elapsed_time, spent);
+    const auto needed = rule == ElapsedRule::IncludeWait ? wait : Duration::zero();
+    const bool none_left = rule == ElapsedRule::ClipWait && left <= Duration::zero();
+    if (needed > left || none_left) return attempt;
+    spent = saturating::plus(spent, wait);
+  }
+  return most;
+}
+
+std::string short_number(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
+}
+
+// The checks of a policy. Each reports values that contradict each other, or that can never matter.
+struct PolicyChecker {
+  void check() const {
+    check_limits();
+    check_backoff("backoff", resolved.backoff);
+    if (resolved.throttle_backoff) {
+      check_backoff("throttle_backoff", *resolved.throttle_backoff);
+    }
+    check_pending();
+    check_attempts();
+    const auto& guards = resolved.guards;
+    check_pause();
+    if (guards.rate) check_elapsed("rate.max_wait", guards.rate->max_wait);
+    if (guards.concurrency) check_concurrency(*guards.concurrency);
+    if (guards.breaker) check_breaker(*guards.breaker);
+    check_priority();
+    if (at("hedge") != nullptr && resolved.hedge) check_hedge(*resolved.hedge);
+  }
+
+  const Layered& layered;
+  const RetryPolicy& resolved;
+  const JsonNode& policy;
+  Problems& problems;
+
+ private:
+  // Values that contradict each other: "max_elapsed_time", "backoff.initial".
+  using Keys = std::initializer_list<std::string>;
+
+  // Returns nullptr if no layer has the value.
+  [[nodiscard]] const Layered* at(std::string_view key) const {
+    const auto* value = &layered;
+    for (auto dot = key.find('.'); dot != key.npos && value != nullptr; dot = key.find('.')) {
+      value = value->find(key.substr(0, dot));
+      key.remove_prefix(dot + 1);
+    }
+    return value == nullptr ? nullptr : value->find(key);
+  }
+
+  // Returns whether the user wrote the value: one of a preset is not the user's mistake.
+  [[nodiscard]] bool written(std::string_view key) const {
+    const auto* const value = at(key);
+    return value != nullptr && (value->origin->positions || is_within(*value->json, policy));
+  }
+
+  // Reports the problem at the first of the values that stands in `policy`; if none does, at the
+  // first in a layer of a file. An error needs no such place.
+  void error(Keys keys, std::string message) const {
+    if (doubtful(keys)) return;
+    const auto* const place = place_of(keys);
+    problems.error(place == nullptr ? policy : *place, std::move(message));
+  }
+  void warn(Keys keys, std::string message) const {
+    const auto* const place = place_of(keys);
+    if (place != nullptr && !doubtful(keys)) problems.warn(*place, std::move(message));
+  }
+
+  // Warns if the user wrote a limit that max_elapsed_time always comes before.
+  void check_elapsed(const std::string& key, Duration limit) const {
+    const auto elapsed = resolved.max_elapsed_time;
+    if (!written(key) || limit == kForever || limit <= elapsed) return;
+    warn({key, "max_elapsed_time"}, over(key, limit, "max_elapsed_time", elapsed));
+  }
+  void check_backoff(const std::string& key, const Backoff& backoff) const {
+    const auto initial = key + ".initial";
+    const auto max = key + ".max_interval";
+    if (at(initial) != nullptr && at(max) != nullptr && backoff.initial > backoff.max_interval) {
+      error({initial, max}, over("initial", backoff.initial, "max_interval", backoff.max_interval));
+    }
+    if (at(key) != nullptr && backoff.low > backoff.high) {
+      error({key + ".low", key + ".high"}, "low is over high");
+    }
+  }
+
+  [[nodiscard]] const JsonNode* place_of(Keys keys) const {
+    for (const auto& key : keys) {
+      const auto* const value = at(key);
+      if (value != nullptr && is_within(*value->json, policy)) return value->json;
+    }
+    const auto* const key =
+        std::find_if(keys.begin(), keys.end(), [this](const auto& one) { return written(one); });
+    return key == keys.end() ? nullptr : at(*key)->json;
+  }
+
+  [[nodiscard]] bool doubtful(Keys keys) const {
+    return std::any_of(keys.begin(), keys.end(), [this](const std::string& key) {
+      const auto* const value = at(key);
+      return value != nullptr && value->doubtful;
+    });
+  }
+
+  void check_limits() const {
+    if (policy::lacks_elapsed_limit(resolved)) {
+      error({"max_attempts", "max_elapsed_time"}, "\"unlimited\" attempts need a max_elapsed_time");
+    }
+    if (policy::attempt_outlasts_call(resolved)) {
+      error({"attempt_timeout", "max_elapsed_time"},
+            over("attempt_timeout", resolved.attempt_timeout, "max_elapsed_time",
+                 resolved.max_elapsed_time));
+    }
+    check_elapsed("server_delay.max", resolved.server_delay.max);
+  }
+
+  void check_pending() const {
+    const auto& pending = resolved.retry_on.pending;
+    const std::string key = "retry_on.pending";
+    if (at(key) == nullptr || !pending) return;
+    check_backoff(key + ".backoff", pending->backoff);
+    if (at(key + ".in") != nullptr && at(key + ".json") == nullptr) {
+      error({key + ".in"}, "\"in\" needs \"json\", which says where the value is");
+    }
+    if (at(key + ".origins") != nullptr && at(key + ".url_from") == nullptr) {
+      error({key + ".origins"}, "\"origins\" needs \"url_from\", which says where the URL is");
+    }
+    const auto elapsed = resolved.max_elapsed_time;
+    if (elapsed == kForever && !pending->max) {
+      warn({key}, "without its \"max\" or a max_elapsed_time, polling may never end");
+    }
+    const auto wait = delay_range(pending->backoff, 1, {}).least;
+    if (resolved.elapsed_rule == ElapsedRule::IncludeWait && wait > elapsed) {
+      warn({key + ".backoff", key, "max_elapsed_time"},
+           over("the wait of pending", wait, "max_elapsed_time", elapsed) +
+               ": there is never a poll");
+    }
+  }
+
+  void check_attempts() const {
+    // Nobody asked for the built-in number of attempts.
+    if (at("max_attempts")->origin == built_in().find("max_attempts")->origin) return;
+    const auto reached = attempts_reached(resolved);
+    if (!resolved.max_attempts || reached >= *resolved.max_attempts) return;
+    warn({"max_attempts", "max_elapsed_time", "backoff"},
+         "attempt " + std::to_string(reached + 1) + " of " +
+             std::to_string(*resolved.max_attempts) +
+             " can never be reached: even the shortest waits before it pass "
+             "max_elapsed_time (" +
+             httpretry::to_text(resolved.max_elapsed_time) + ")");
+  }
+
+  // Without a server delay there is nothing to pause for.
+  void check_pause() const {
+    if (!written("pause") || !resolved.guards.pause.enabled ||
+        !policy::ignores_servers(resolved.server_delay)) {
+      return;
+    }
+    warn({"pause", "server_delay"},
+         "there is never a pause: server_delay ignores what a server asks for");
+  }
+
+  void check_concurrency(const ConcurrencyPolicy& limits) const {
+    const auto min = std::to_string(limits.min);
+    const auto max = std::to_string(limits.max);
+    if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {
+      if (limits.min > limits.max) {
+        error({"concurrency.min", "concurrency.max", "concurrency"},
+              "min (" + min + ") is over max (" + max + ")");
+      } else if (at("concurrency.initial") != nullptr &&
+                 (limits.initial < limits.min || limits.initial > limits.max)) {
+        error({"concurrency.initial", "concurrency.min", "concurrency.max"},
+              "initial (" + std::to_string(limits.initial) + ") is not between min (" + min +
+                  ") and max (" + max + ")");
+      }
+    }
+    if (at("concurrency.queue") != nullptr &&
+        limits.queue.order == ConcurrencyPolicy::Order::Lifo && limits.queue.timeout == kForever) {
+      error({"concurrency.queue.order", "concurrency.queue"},
+            "\"lifo\" needs a \"timeout\": those that came first may else wait for ever");
+    }
+  }
+
+  void check_window(const std::string& key, Duration window) const {
+    if (window >= policy::kShortestWindow) return;
+    error({"breaker." + key, "breaker"}, key + " (" + httpretry::to_text(window) + ") is under " +
+                                             httpretry::to_text(policy::kShortestWindow) +
+                                             ", a tenth of which is too short to count in");
+  }
+
+  void check_breaker(const BreakerPolicy& breaker) const {
+    check_window("window", breaker.window);
+    check_window("share_window", breaker.share_window);
+    check_backoff("breaker.open_for", breaker.open_for);
+    if (breaker.kind == BreakerPolicy::Kind::Share) return;
+    const auto attempt = resolved.attempt_timeout;
+    if (attempt != kForever && breaker.probe_timeout < attempt) {
+      error({"breaker.probe_timeout", "breaker", "attempt_timeout"},
+            over("attempt_timeout", attempt, "probe_timeout", breaker.probe_timeout) +
+                ": a probe that is still under way would count no more");
+    }
+    if (written("breaker.slow_ratio") && !written("breaker.slow_after")) {
+      error({"breaker.slow_ratio"}, "\"slow_ratio\" needs \"slow_after\", which says what is slow");
+    }
+  }
+
+  // Who goes first matters only where something waits.
+  void check_priority() const {
+    const auto& guards = resolved.guards;
+    if (!written("priority") || guards.priority == Priority::Normal || guards.has_limits()) {
+      return;
+    }
+    warn({"priority"},
+         "nothing waits without \"rate\", \"concurrency\" or \"breaker\": a priority "
+         "says nothing");
+  }
+
+  void check_hedge(const HedgePolicy& hedge) const {
+    const bool late = hedge.after >= resolved.attempt_timeout;
+    if (hedge.quantile == 0 && (late || hedge.after >= resolved.max_elapsed_time)) {
+      const std::string limit = late ? "attempt_timeout" : "max_elapsed_time";
+      const auto most = late ? resolved.attempt_timeout : resolved.max_elapsed_time;
+      error({"hedge.after", limit},
+            "hedge.after (" + httpretry::to_text(hedge.after) + ") is not under " + limit + " (" +
+                httpretry::to_text(most) + "): no hedge would ever be sent");
+    } else if (hedge.quantile != 0 && hedge.min > hedge.max) {
+      error({"hedge.min", "hedge.max", "hedge.after"},
+            over("hedge.min", hedge.min, "hedge.max", hedge.max));
+    }
+    if (resolved.max_attempts == 1) {
+      warn({"hedge.after", "max_attempts"},
+           "max_attempts is 1, and counts hedges, too: no hedge would ever be sent");
+    }
+    if (resolved.repeat == Repeat::Never || resolved.repeat == Repeat::Refused) {
+      warn({"hedge.after", "repeat"},
+           "repeat forbids a second send of what may have been carried out: no hedge would "
+           "ever be sent");
+    }
+    const auto hedged = 2 * (1 - hedge.quantile);
+    if (hedge.quantile > 0 && hedge.budget && *hedge.budget < hedged - 1e-9) {
+      warn({"hedge.budget", "hedge.after"},
+           "hedge.budget (" + short_number(*hedge.budget) + ") is under " + short_number(hedged) +
+               ", twice the part of the calls that are slower than " +
+               policy::quantile_text(hedge.quantile) +
+               ": where many are slow at once, many of them get no hedge");
+    }
+  }
+};
+
+}  // namespace
+
+void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
+                  Problems& problems) {
+  PolicyChecker{layered, resolved, policy, problems}.check();
+}
+
+}  // namespace httpretry::policy_file

@@ -1,0 +1,132 @@
+// Conditions on the headers and the query of a request, and what can be wrong with a pattern.
+#include "endpoint_pattern.hpp"
+#include "lib/core/base/text.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace httpretry {
+namespace policy {
+namespace {
+
+// The value of the first item with that name, in "a=1&b=2".
+std::optional<Label> query_item(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    auto value = take_until(query, '&');
+    const auto key = take_until(value, '=');
+    if (Label(key, true).is(name)) return Label(value, true);
+  }
+  return std::nullopt;
+}
+
+void check_methods(const std::vector<std::string>& methods, std::vector<PatternProblem>& problems) {
+  std::map<std::string, int> counts;
+  for (const auto& method : methods) ++counts[method];
+  for (const auto& [method, count] : counts) {
+    if (!valid_header_name(method)) {
+      problems.emplace_back("methods", in_quotes(method) + " is not a method: it is not a token");
+    }
+    if (count > 1)
+      problems.emplace_back("methods", in_quotes(method) + " is listed more than once");
+  }
+}
+
+void check_host(const std::string& host, std::vector<PatternProblem>& problems) {
+  if (const auto problem = parse_host(host).problem; !problem.empty()) {
+    problems.emplace_back("host", in_quotes(host) + " is not a host pattern: " + problem);
+  }
+}
+
+void check_more_hosts(const EndpointPattern& pattern, std::vector<PatternProblem>& problems) {
+  if (pattern.more_hosts.empty()) return;
+  if (!pattern.host) problems.emplace_back("host", "there are more hosts, but no first one");
+  using Key = std::pair<bool, std::vector<std::string>>;
+  std::set<Key> known;
+  const auto add = [&](const std::string& text) {
+    auto host = parse_host(text);
+    if (host.kind == HostPattern::Kind::Exact) host.labels = {host.name};
+    return known.emplace(host.leading, std::move(host.labels)).second;
+  };
+  if (pattern.host) add(*pattern.host);
+  for (const auto& host : pattern.more_hosts) {
+    check_host(host, problems);
+    if (!add(host)) problems.emplace_back("host", in_quotes(host) + " is listed more than once");
+  }
+}
+
+void check_header(const std::string& name, const EndpointPattern::Conditions& all,
+                  std::vector<PatternProblem>& problems) {
+  if (!valid_header_name(name)) {
+    problems.emplace_back("headers", in_quotes(name) + " is not a header's name");
+  }
+  const auto first = std::find_if(all.begin(), all.end(), [&](const auto& other) {
+    return equal_ignoring_case(other.first, name);
+  });
+  if (first->first != name) {
+    problems.emplace_back("headers", in_quotes(name) + " is listed more than once");
+  }
+}
+
+}  // namespace
+
+Condition::Condition(bool of_header, std::string_view condition_name, std::string_view text)
+    : header(of_header), name(condition_name), value(text), begins(text.ends_with('*')) {
+  if (begins) value.pop_back();
+}
+
+bool Condition::holds(const Headers& headers, std::string_view query) const {
+  if (!header) {
+    const auto found = query_item(query, name);
+    return found && found->begins_with(value, !begins);
+  }
+  const auto found = headers.get(name);
+  return found && Label(*found).begins_with(value, !begins);
+}
+
+bool Condition::contradicts(const Condition& other) const {
+  const bool same_name = header ? equal_ignoring_case(name, other.name) : name == other.name;
+  if (header != other.header || !same_name) return false;
+  if (begins && other.value.starts_with(value)) return false;
+  if (other.begins && value.starts_with(other.value)) return false;
+  return begins || other.begins || value != other.value;
+}
+
+std::vector<Condition> conditions_of(const EndpointPattern& pattern) {
+  std::vector<Condition> all;
+  for (const auto& [name, value] : pattern.headers) all.emplace_back(true, name, value);
+  for (const auto& [name, value] : pattern.query) all.emplace_back(false, name, value);
+  return all;
+}
+
+}  // namespace policy
+
+std::vector<PatternProblem> problems_of(const EndpointPattern& pattern) {
+  using namespace policy;
+  std::vector<PatternProblem> problems;
+  const auto& [scheme, host, more_hosts, port, path, methods, headers, query] = pattern;
+  if (pattern == EndpointPattern()) {
+    problems.emplace_back("",
+                          "at least one of scheme, host, port, path, methods, headers and query "
+                          "is required");
+  }
+  if (scheme && *scheme != "http" && *scheme != "https") {
+    problems.emplace_back("scheme", in_quotes(*scheme) + " is not \"http\" or \"https\"");
+  }
+  if (host) check_host(*host, problems);
+  check_more_hosts(pattern, problems);
+  if (port == 0) problems.emplace_back("port", "0 is not a port: they are 1 to 65535");
+  if (path) {
+    if (const auto problem = parse_path(*path).problem; !problem.empty()) {
+      problems.emplace_back("path", in_quotes(*path) + " is not a path pattern: " + problem);
+    }
+  }
+  check_methods(methods, problems);
+  for (const auto& [name, value] : headers) check_header(name, headers, problems);
+  for (const auto& [name, value] : query) {
+    if (name.empty()) problems.emplace_back("query", "an empty name");
+  }
+  return problems;
+}
+
+}  // namespace httpretry

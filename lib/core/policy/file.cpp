@@ -1,0 +1,328 @@
+// A policy file: its policies resolved, its endpoints indexed, and all that is wrong with it.
+#include "policy_set_data.hpp"
+
+#include <httpretry/http/headers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace httpretry {
+namespace policy_file {
+namespace {
+
+using JsonType = JsonNode::Type;
+
+// The policies of a file: their names, who extends whom, and what each resolves to.
+class NamedPolicies {
+ public:
+  explicit NamedPolicies(Problems& problems)
+      : problems_(problems), origin_{problems.file(), true, nullptr} {}
+
+  // Reads all of them: the value of "policies".
+  void read(const JsonNode& policies) {
+    for (const auto* const json : policies.children) {
+      const auto [at, fresh] = policies_.try_emplace(json->key);
+      if (!fresh) continue;  // read_json has reported the duplicate
+      names_.push_back(at->first);
+      at->second.json = json;
+      if (json->key.empty()) problems_.error_at_key(*json, "an empty name");
+      if (!expect(*json, JsonType::Object, "a policy", problems_)) continue;
+      read_members(*json, kPolicy, nullptr, problems_);
+      in_order_.push_back(&at->second);
+    }
+    for (auto* const named : in_order_) resolve(*named);
+  }
+
+  // The policy that is meant by a name, or by a policy that stands there itself.
+  ResolvedPolicy referred(const JsonNode& json) {
+    if (json.is(JsonType::String)) {
+      auto* const named = named_by(json);
+      if (named == nullptr) {
+        auto built_in = standard();
+        built_in.name = json.text;
+        return built_in;
+      }
+      use(*named);
+      return named->resolved;
+    }
+    if (!expect(json, JsonType::Object, "a policy's name, or a policy", problems_)) {
+      return standard();
+    }
+    read_members(json, kPolicy, nullptr, problems_);
+    auto* const below = extended_by(json);
+    if (below != nullptr) use(*below);
+    return resolved(json, below);
+  }
+
+  // The policy of a file that has no "default".
+  ResolvedPolicy fallback() {
+    const auto found = policies_.find("standard");
+    if (found == policies_.end()) return standard();
+    use(found->second);
+    return found->second.resolved;
+  }
+  void warn_of_unused() {
+    for (const auto* const named : in_order_) {
+      if (named->used || (!named->extended && named->extends == nullptr)) continue;
+      problems_.warn(*named->json, "no endpoint uses this policy, nor does the default");
+    }
+  }
+
+  // In the order of the file; once.
+  std::vector<ResolvedPolicy> take() {
+    std::vector<ResolvedPolicy> policies;
+    for (auto* const named : in_order_) policies.push_back(std::move(named->resolved));
+    return policies;
+  }
+
+  [[nodiscard]] std::string source_of(const JsonNode& json) const { return origin_.at(json); }
+
+ private:
+  struct Named {
+    enum class State : std::uint8_t { New, Open, Done };
+
+    const JsonNode* json = nullptr;
+    Named* extends = nullptr;  // the policy below, where there is one of that name
+    State state = State::New;
+    bool used = false;
+    bool extended = false;
+    Layered layered;
+    ResolvedPolicy resolved;
+  };
+
+  // nullptr, and a problem, where there is none. `standard` is always there.
+  Named* named_by(const JsonNode& reference) {
+    const auto found = policies_.find(reference.text);
+    if (found != policies_.end()) return &found->second;
+    if (reference.text == "standard") return nullptr;
+    auto message = "there is no policy " + described(reference);
+    if (loaded_preset(reference.text) != nullptr) {
+      message += "; the preset is written {\"preset\": " + described(reference) + "}";
+    } else {
+      message += problems_.suggestion(reference.text, names_);
+    }
+    problems_.error(reference, std::move(message));
+    return nullptr;
+  }
+
+  Named* extended_by(const JsonNode& policy) {
+    const auto* const extends = policy.find("extends");
+    const auto good = extends != nullptr && extends->is(JsonType::String) && !extends->bad;
+    return good ? named_by(*extends) : nullptr;
+  }
+
+  // From the root of its chain to itself. No recursion: a chain may be as long as the file.
+  void resolve(Named& last) {
+    std::vector<Named*> chain;
+    auto* at = &last;
+    while (at->state == Named::State::New) {
+      at->state = Named::State::Open;
+      at->extends = extended_by(*at->json);
+      chain.push_back(at);
+      if (at->extends == nullptr) break;
+      at->extends->extended = true;
+      at = at->extends;
+    }
+    if (at->state == Named::State::Open && at->extends != nullptr) report_cycle(chain, at);
+    for (auto one = chain.rbegin(); one != chain.rend(); ++one) {
+      auto& named = **one;
+      const auto* below = named.extends;
+      if (below != nullptr && below->state != Named::State::Done) below = nullptr;
+      named.state = Named::State::Done;
+      if (!named.json->is(JsonType::Object)) continue;
+      named.resolved = resolved(*named.json, below, &named.layered);
+      named.resolved.name = named.json->key;
+    }
+  }
+
+  void report_cycle(const std::vector<Named*>& chain, const Named* first) {
+    std::string way;
+    const auto begin = std::find(chain.begin(), chain.end(), first);
+    for (auto one = begin; one != chain.end(); ++one)
+      way += quoted_text((*one)->json->key) + " -> ";
+    problems_.error(*first->json->find("extends"),
+                    "extends goes in a circle: " + one_line(way + quoted_text(first->json->key)));
+  }
+
+  ResolvedPolicy resolved(const JsonNode& policy, const Named* below, Layered* keep = nullptr) {
+    auto layered = below == nullptr ? built_in() : below->layered;
+    const auto* const preset = preset_of(policy, problems_);
+    if (preset != nullptr) lay_preset_over(layered, *preset->tree->root, preset->origin);
+    lay_over(layered, policy, kPolicy, origin_);
+    auto result = read_policy(layered, policy, problems_, values_);
+    check_policy(layered, *result.policy, policy, problems_);
+    const auto& inherited = below == nullptr ? standard().preset : below->resolved.preset;
+    result.preset = preset == nullptr ? inherited : policy.find("preset")->text;
+    result.source = origin_.at(policy);
+    if (keep != nullptr) *keep = std::move(layered);
+    return result;
+  }
+
+  void use(Named& first) {
+    for (auto* named = &first; named != nullptr && !named->used; named = named->extends) {
+      named->used = true;
+    }
+  }
+
+  Problems& problems_;
+  LayerOrigin origin_;
+  ValuePool values_;
+  std::map<std::string_view, Named> policies_;
+  std::vector<Named*> in_order_;
+  std::vector<std::string_view> names_;
+};
+
+class Loader {
+ public:
+  Loader(const JsonNode& root, Problems& problems)
+      : root_(root), problems_(problems), policies_(problems) {}
+
+  std::shared_ptr<PolicySet::Data> load(std::vector<PolicyTest>& all_tests) {
+    if (!expect(root_, JsonType::Object, "an object", problems_)) return nullptr;
+    read_members(root_, kFile, nullptr, problems_);
+    check_header();
+    if (const auto* const policies = member("policies", JsonType::Object, "an object")) {
+      policies_.read(*policies);
+    }
+    if (const auto* const endpoints = member("endpoints", JsonType::Array, "an array")) {
+      for (const auto* const entry : endpoints->children) read_endpoint(*entry);
+    }
+    const auto* const fallback = root_.find("default");
+    data_->fallback = fallback == nullptr ? policies_.fallback() : policies_.referred(*fallback);
+    find_ties();
+    check_guards_of_hosts(*data_, entries_, problems_);
+    policies_.warn_of_unused();
+    data_->policies = policies_.take();
+    if (const auto* const tests = member("tests", JsonType::Array, "an array")) {
+      all_tests = read_tests(*tests, *data_, problems_);
+    }
+    return data_;
+  }
+
+ private:
+  const JsonNode* member(std::string_view key, JsonType type, std::string_view what) {
+    const auto* const found = root_.member(key);
+    return found != nullptr && expect(*found, type, what, problems_) ? found : nullptr;
+  }
+
+  void check_header() {
+    const auto* const version = root_.find("version");
+    if (version == nullptr) {
+      problems_.error(root_, "missing key \"version\": this is version 1");
+    } else if (!version->is(JsonType::Number) || number_in(*version) != 1.0) {
+      problems_.error(*version, described(*version) + " is not a version of this format: 1");
+    }
+  }
+
+  void read_endpoint(const JsonNode& json) {
+    const auto whole = read_object(json, kEndpoint, nullptr, "an endpoint", problems_);
+    if (!whole && !json.is(JsonType::Object)) return;
+    PolicySet::Data::Entry entry;
+    if (const auto* const name = json.member("name")) entry.named = read_name(*name);
+    if (const auto* const policy = json.member("policy")) {
+      entry.resolved = policies_.referred(*policy);
+    }
+    const auto* const match = json.member("match");
+    const auto matches = match != nullptr && read_match(*match, entry.pattern);
+    entry.source = policies_.source_of(json);
+    entry.resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
+    if (!matches) return;
+    entry.resolved.path = entry.pattern.path.value_or("");
+    entry.resolved.identity = entry.named
+                                  ? identity_of(entry.resolved.endpoint)
+                                  : "endpoint " + write_object(kMatch, &entry.pattern).dump();
+    name_guards(entry.resolved, json);
+    data_->entries.push_back(std::move(entry));
+    entries_.push_back(&json);
+  }
+
+  bool read_name(const JsonNode& name) {
+    if (!expect(name, JsonType::String, "a name", problems_)) return false;
+    if (name.text.empty()) return refuse(name, problems_, "an empty name");
+    const auto [known, fresh] = endpoint_names_.emplace(name.text, &name);
+    if (!fresh) {
+      problems_.warn(name, "the name of " + pointer_to(*known->second->parent) +
+                               ", too: reports do not tell them apart, and they share a budget of "
+                               "scope \"endpoint\"");
+    }
+    return true;
+  }
+
+  bool read_match(const JsonNode& json, EndpointPattern& pattern) {
+    if (!expect(json, JsonType::Object, "an object", problems_)) return false;
+    if (json.children.empty()) {
+      return refuse(json, problems_,
+                    "at least one key is needed: \"host\": \"*\" matches every request");
+    }
+    auto good = read_members(json, kMatch, &pattern, problems_);
+    if (good) warn_of_case(json);
+    for (const auto& problem : problems_of(pattern)) {
+      // A key that could not be read is not a missing key.
+      if (!good && problem.part.empty()) continue;
+      const auto* const part = json.find(problem.part);
+      problems_.error(part == nullptr ? json : *part, problem.message);
+      good = false;
+    }
+    return good;
+  }
+
+  // Methods are case-sensitive; but nobody means another method than GET by "get".
+  void warn_of_case(const JsonNode& match) {
+    const auto* const methods = match.find("methods");
+    if (methods == nullptr) return;
+    constexpr std::array<std::string_view, 7> kUsual{"GET",   "HEAD",   "POST",   "PUT",
+                                                     "PATCH", "DELETE", "OPTIONS"};
+    for (const auto* const method : methods->children) {
+      for (const auto usual : kUsual) {
+        if (method->text == usual || !equal_ignoring_case(method->text, usual)) continue;
+        problems_.warn(*method, described(*method) + " is not " + std::string(usual) +
+                                    ": methods are matched as they are spelled");
+      }
+    }
+  }
+
+  void find_ties() {
+    std::vector<EndpointPattern> patterns;
+    for (const auto& entry : data_->entries) patterns.push_back(entry.pattern);
+    data_->index = EndpointIndex(patterns);
+    for (const auto& tie : data_->index.ties()) {
+      const auto& earlier = *entries_[tie.earlier];
+      problems_.error(*entries_[tie.later], "matches the same requests as " + pointer_to(earlier) +
+                                                " (" + policies_.source_of(earlier) +
+                                                ") and is equally specific");
+    }
+  }
+
+  const JsonNode& root_;
+  Problems& problems_;
+  NamedPolicies policies_;
+  std::vector<const JsonNode*> entries_;  // of data_->entries
+  std::map<std::string_view, const JsonNode*> endpoint_names_;
+  std::shared_ptr<PolicySet::Data> data_ = std::make_shared<PolicySet::Data>();
+};
+
+}  // namespace
+
+}  // namespace policy_file
+
+CheckedPolicies check_policies(std::string_view json, std::string_view file_name) {
+  CheckedPolicies checked;
+  Problems problems{std::string(file_name)};
+  JsonTree tree;
+  read_json(json, tree, problems);
+  std::shared_ptr<PolicySet::Data> data;
+  if (tree.root != nullptr) data = policy_file::Loader(*tree.root, problems).load(checked.tests);
+  const auto good = data != nullptr && !problems.failed();
+  checked.problems = problems.take();
+  if (good) {
+    data->warnings = checked.problems;
+    checked.set.emplace(std::shared_ptr<const PolicySet::Data>(std::move(data)));
+  } else {
+    checked.tests.clear();
+  }
+  return checked;
+}
+
+}  // namespace httpretry

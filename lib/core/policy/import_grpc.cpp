@@ -1,0 +1,324 @@
+// gRPC's service config (https://github.com/grpc/grpc/blob/master/doc/service_config.md), and in it
+// what A6 says of retries.
+#include "lib/core/base/text.hpp"
+#include "policy_set_data.hpp"
+
+#include <httpretry/http/url.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace httpretry {
+namespace policy_file {
+namespace {
+
+using namespace std::chrono_literals;
+
+using Type = JsonNode::Type;
+
+// A status code, and what HTTP has in its place: statuses of servers and gateways, of which 429
+// throttles, and failures of the transport.
+struct Code {
+  std::string_view name;
+  std::array<int, 4> statuses;
+  unsigned transport = 0;
+};
+constexpr auto kTimeout = 1U << static_cast<unsigned>(TransportKind::Timeout);
+constexpr Code kCodes[] = {
+    // in the order of their numbers, from 1
+    {"CANCELLED", {499}},
+    {"UNKNOWN", {500}},
+    {"INVALID_ARGUMENT", {400}},
+    {"DEADLINE_EXCEEDED", {504}, kTimeout},
+    {"NOT_FOUND", {404}},
+    {"ALREADY_EXISTS", {409}},
+    {"PERMISSION_DENIED", {403}},
+    {"RESOURCE_EXHAUSTED", {429}},
+    {"FAILED_PRECONDITION", {400}},
+    {"ABORTED", {409}},
+    {"OUT_OF_RANGE", {400}},
+    {"UNIMPLEMENTED", {501}},
+    {"INTERNAL", {500}},
+    {"UNAVAILABLE", {502, 503, 504, 429}, ~kTimeout & 0xFFU},
+    {"DATA_LOSS", {500}},
+    {"UNAUTHENTICATED", {401}},
+};
+constexpr int kMostAttempts = 5;  // what gRPC's clients make at most, whatever is configured
+
+class GrpcImport {
+ public:
+  explicit GrpcImport(Problems& problems) : problems_(problems) {}
+
+  Result<ImportedPolicies> run(const JsonNode& root) {
+    if (is_object(&root, {"retryThrottling", "methodConfig"})) {
+      read_throttling(root.find("retryThrottling"));
+      const auto* const configs = root.find("methodConfig");
+      if (configs == nullptr) {
+        problems_.error(root, "missing key \"methodConfig\": there is nothing to carry over");
+      } else if (is(configs, Type::Array, "an array")) {
+        for (const auto* const config : configs->children) read_config(*config);
+      }
+    }
+    if (!has_default_) builder_.fallback(PolicyBuilder().preset("none"));
+    return imported(builder_, problems_);
+  }
+
+ private:
+  // Whether there is a value of that type; a problem where it is of another.
+  bool is(const JsonNode* json, Type type, std::string_view what) {
+    return json != nullptr && expect(*json, type, what, problems_);
+  }
+  // Returns nullptr, and reports a problem, if the object has no such key.
+  const JsonNode* required(const JsonNode& object, std::string_view key) {
+    const auto* const json = object.find(key);
+    if (json == nullptr) problems_.error(object, "missing key " + quoted_text(key));
+    return json;
+  }
+  // Returns whether there is an object, and warns of its keys that are not among `known`.
+  bool is_object(const JsonNode* json, std::initializer_list<std::string_view> known) {
+    if (!is(json, Type::Object, "an object")) return false;
+    for (const auto* const child : json->children) {
+      if (std::find(known.begin(), known.end(), child->key) != known.end()) continue;
+      problems_.warn(*child, "is not carried over");
+    }
+    return true;
+  }
+  // A number over 0 and up to `most`.
+  std::optional<double> number(const JsonNode* json, int most) {
+    if (!is(json, Type::Number, "a number")) return {};
+    const auto value = number_in(*json);
+    if (value && *value > 0 && *value <= most) return value;
+    problems_.error(
+        *json, described(*json) + " is out of range: over 0, " + std::to_string(most) + " at most");
+    return {};
+  }
+  // Empty where it is left out; nothing where it is no string.
+  std::optional<std::string> text(const JsonNode* json) {
+    if (json == nullptr) return "";
+    if (!is(json, Type::String, "a string")) return {};
+    return std::string(json->text);
+  }
+
+  void read_throttling(const JsonNode* json) {
+    if (!is_object(json, {"maxTokens", "tokenRatio"})) return;
+    const auto most = number(required(*json, "maxTokens"), 1000);
+    const auto ratio = number(required(*json, "tokenRatio"), 1000);
+    if (!most || !ratio) return;
+    budget_.kind = BudgetPolicy::Kind::Grpc;
+    budget_.capacity = static_cast<std::int64_t>(*most * 1000);
+    // gRPC, too, looks at three decimal places.
+    budget_.refill = static_cast<std::int64_t>(std::floor(*ratio * 1000 + 1e-9));
+    if (std::abs(static_cast<double>(budget_.refill) - *ratio * 1000) > 1e-6) {
+      problems_.warn(*json->find("tokenRatio"), "counts to three decimal places, as in gRPC");
+    }
+  }
+
+  void read_config(const JsonNode& json) {
+    if (!is_object(&json, {"retryPolicy", "hedgingPolicy", "timeout", "name"})) return;
+    PolicyBuilder policy;
+    const auto* const retrying = json.find("retryPolicy");
+    const auto* const hedging = json.find("hedgingPolicy");
+    if (retrying != nullptr && hedging != nullptr) {
+      problems_.error(*hedging, "a method has a retryPolicy or a hedgingPolicy, not both");
+    }
+    policy.preset(retrying == nullptr ? "none" : "grpc");
+    read_retry(retrying, policy);
+    read_hedging(hedging, policy);
+    if (const auto limit = duration(json.find("timeout"))) policy.max_elapsed_time(*limit);
+    const auto* const names = json.find("name");
+    if (names == nullptr) problems_.warn(json, "it has no \"name\", so it is of no method");
+    if (is(names, Type::Array, "an array")) read_names(*names, policy);
+  }
+
+  void read_names(const JsonNode& names, const PolicyBuilder& policy) {
+    const auto policy_name = "methodConfig-" + std::to_string(count_++);
+    auto used = false;
+    for (const auto* const name : names.children) used = read_name(*name, policy_name) || used;
+    if (used) builder_.policy(policy_name, policy);
+  }
+  bool read_name(const JsonNode& json, const std::string& policy) {
+    if (!is_object(&json, {"service", "method"})) return false;
+    const auto service = text(json.find("service"));
+    const auto method = text(json.find("method"));
+    if (!service || !method) return false;
+    if (service->empty() && !method->empty()) {
+      return refuse(json, problems_, "a method without its service");
+    }
+    EndpointPattern pattern;
+    pattern.path =
+        "/" + percent_encode(*service) + "/" + (method->empty() ? "*" : percent_encode(*method));
+    if (const auto [before, fresh] = names_.try_emplace(*pattern.path, json.position); !fresh) {
+      return refuse(json, problems_,
+                    "it is named at line " + std::to_string(before->second.line) + ", column " +
+                        std::to_string(before->second.column) + " too");
+    }
+    if (service->empty()) {
+      has_default_ = true;
+      builder_.fallback(policy);
+    } else {
+      builder_.endpoint(pattern, policy, *service + (method->empty() ? "" : "/" + *method));
+    }
+    return true;
+  }
+
+  void read_retry(const JsonNode* json, PolicyBuilder& policy) {
+    if (!is_object(json, {"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
+                          "retryableStatusCodes", "perAttemptRecvTimeout"})) {
+      return;
+    }
+    read_attempts(required(*json, "maxAttempts"), policy);
+    const auto initial = duration(required(*json, "initialBackoff"));
+    const auto most = duration(required(*json, "maxBackoff"));
+    const auto multiplier = number(required(*json, "backoffMultiplier"), 1'000'000);
+    read_codes(required(*json, "retryableStatusCodes"), policy);
+    if (const auto limit = duration(json->find("perAttemptRecvTimeout"))) {
+      policy.attempt_timeout(*limit);
+    }
+    follow_server(policy);
+    if (!initial || !most || !multiplier) return;
+    if (*multiplier < 1) {
+      problems_.warn(*json->find("backoffMultiplier"), "waits cannot shrink here: 1 is taken");
+    }
+    if (*initial > *most) {
+      problems_.warn(*json->find("initialBackoff"),
+                     "is over maxBackoff, so every wait is maxBackoff");
+    }
+    auto backoff = resolve_preset("grpc").value().policy->backoff;  // with its jitter
+    backoff.initial = std::min(*initial, *most);
+    backoff.max_interval = *most;
+    backoff.multiplier = std::max(*multiplier, 1.0);
+    policy.backoff(backoff);
+  }
+
+  void follow_server(PolicyBuilder& policy) {
+    policy.repeat(Repeat::Always).budget(budget_);
+    ServerDelayPolicy delay;
+    delay.headers = {ServerDelaySource::GrpcRetryPushback};
+    delay.combine = ServerDelayPolicy::Combine::Server;
+    delay.max = kForever;
+    policy.server_delay(delay);
+  }
+
+  // A failure that is not fatal is followed at once, a slow send after hedgingDelay.
+  void read_hedging(const JsonNode* json, PolicyBuilder& policy) {
+    if (!is_object(json, {"maxAttempts", "hedgingDelay", "nonFatalStatusCodes"})) return;
+    const auto attempts = read_attempts(required(*json, "maxAttempts"), policy);
+    const auto* const delay = json->find("hedgingDelay");
+    const bool at_once = delay == nullptr || delay->text == "0s";
+    const auto after = at_once ? Duration::zero() : duration(delay).value_or(Duration::zero());
+    const auto* const codes = json->find("nonFatalStatusCodes");
+    read_codes(codes, policy, true);
+    if (codes == nullptr || codes->children.empty()) policy.retry_on(retry_on_nothing());
+    follow_server(policy);
+    policy.set("backoff", R"({"kind": "none"})");
+    HedgePolicy hedge;
+    hedge.after = after;
+    hedge.max_hedges = attempts - 1;
+    hedge.methods.clear();
+    hedge.budget.reset();
+    policy.hedge(hedge);
+  }
+
+  static RetryOn retry_on_nothing() {
+    RetryOn on;
+    on.statuses = on.throttle_statuses = {};
+    on.error_codes.clear();
+    on.transport = 0;
+    return on;
+  }
+
+  // The number; 2 where it is none.
+  int read_attempts(const JsonNode* json, PolicyBuilder& policy) {
+    if (!is(json, Type::Number, "a number")) return 2;
+    const auto count = number_in(*json);
+    if (!count || *count < 2 || *count != std::floor(*count)) {
+      problems_.error(*json, described(*json) + " is not a number of attempts: at least 2");
+      return 2;
+    }
+    const auto most = std::to_string(kMostAttempts);
+    if (*count > kMostAttempts) problems_.warn(*json, "gRPC makes " + most + " at most");
+    const auto attempts = static_cast<int>(std::min<double>(*count, kMostAttempts));
+    policy.max_attempts(attempts);
+    return attempts;
+  }
+
+  // "1.5s": protobuf's durations are seconds.
+  std::optional<Duration> duration(const JsonNode* json) {
+    if (!is(json, Type::String, "a duration such as \"1.5s\"")) return {};
+    const auto seconds = json->text.ends_with('s') &&
+                         json->text.find_first_not_of("0123456789.") + 1 == json->text.size();
+    const auto [value, problem] = duration_in(json->text);
+    if (seconds && problem.empty() && value > 0s) return value;
+    problems_.error(*json, described(*json) + " " +
+                               (seconds && !problem.empty()
+                                    ? problem
+                                    : "is not a time in seconds, over 0, such as \"1.5s\""));
+    return {};
+  }
+
+  void read_codes(const JsonNode* json, PolicyBuilder& policy, bool may_be_empty = false) {
+    if (!is(json, Type::Array, "an array")) return;
+    if (json->children.empty() && !may_be_empty) {
+      problems_.error(*json, "an empty list retries nothing");
+    }
+    RetryOn on = retry_on_nothing();
+    for (const auto as : {Class::Transient, Class::Throttle}) {
+      auto& header = on.error_codes.emplace_back();
+      header.source = ErrorRule::Source::Header;
+      header.selector = "grpc-status";
+      header.as = as;
+      auto& body = on.error_codes.emplace_back();
+      body.source = ErrorRule::Source::Json;
+      body.selector = "/error/status";
+      body.as = as;
+      body.status.emplace().add(400, 599);
+    }
+    for (const auto* const one : json->children) {
+      const auto* const code = code_in(*one);
+      if (code == nullptr) continue;
+      for (const auto status : code->statuses) {
+        (status == 429 ? on.throttle_statuses : on.statuses).add(status);
+      }
+      on.transport |= static_cast<std::uint8_t>(code->transport);
+      auto* const rules = &on.error_codes[code->statuses[0] == 429 ? 2 : 0];
+      rules[0].in.push_back(std::to_string(code - kCodes + 1));
+      rules[1].in.emplace_back(code->name);
+    }
+    std::erase_if(on.error_codes, [](const ErrorRule& rule) { return rule.in.empty(); });
+    policy.retry_on(on);
+  }
+  const Code* code_in(const JsonNode& json) {
+    const auto number = json.is(Type::Number) ? number_in(json) : std::nullopt;
+    const auto name = json.is(Type::String) ? to_lower(json.text) : std::string();
+    for (const auto& code : kCodes) {
+      if (number == &code - kCodes + 1 || name == to_lower(code.name)) return &code;
+    }
+    problems_.error(json, described(json) +
+                              " is not a status code that can be retried: a name such "
+                              "as \"UNAVAILABLE\", or 1 to 16");
+    return nullptr;
+  }
+
+  Problems& problems_;
+  PolicySetBuilder builder_;
+  BudgetPolicy budget_;
+  std::map<std::string, Position> names_;  // by their paths
+  bool has_default_ = false;
+  int count_ = 0;
+};
+
+}  // namespace
+}  // namespace policy_file
+
+Result<ImportedPolicies> import_grpc_service_config(std::string_view json,
+                                                    const std::string& file_name) {
+  using namespace policy_file;
+  Problems problems(file_name);
+  JsonTree document;
+  read_json(json, document, problems);
+  if (document.root == nullptr) return Error(Errc::InvalidRequest, error_lines(problems.take()));
+  return GrpcImport(problems).run(*document.root);
+}
+
+}  // namespace httpretry

@@ -1,0 +1,256 @@
+// The keys of what holds sends back, pause, rate, concurrency and breaker, and of `hedge`.
+#include "lib/core/base/text.hpp"
+#include "policy_set_data.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace httpretry::policy_file {
+namespace {
+
+using JsonType = JsonNode::Type;
+using Strings = std::vector<std::string>;
+using Resume = PausePolicy::Resume;
+using Kind = BreakerPolicy::Kind;
+using Limiter = ConcurrencyPolicy::Kind;
+
+// Words are in the order of the enum that they name.
+constexpr std::string_view kScopes[] = {"host", "endpoint", "policy", "credentials"};
+constexpr std::string_view kPlainScopes[] = {"host", "endpoint", "policy"};
+constexpr std::string_view kResumes[] = {"ramp", "all"};
+constexpr std::string_view kQuotas[] = {"react"};
+constexpr std::string_view kOtherQuotas[] = {"pace"};
+constexpr std::string_view kLimiters[] = {"fixed", "aimd"};
+constexpr std::string_view kOtherLimiters[] = {"gradient", "vegas"};
+constexpr std::string_view kOrders[] = {"fifo", "lifo"};
+constexpr std::string_view kOtherOrders[] = {"adaptive"};
+constexpr std::string_view kBreakers[] = {"ratio", "consecutive", "share"};
+constexpr std::string_view kThrottles[] = {"neutral", "failure"};
+constexpr std::string_view kAppliesTo[] = {"all", "retries"};
+constexpr std::string_view kWhenOpen[] = {"fail", "wait"};
+constexpr std::string_view kPresetNames[] = {"hystrix", "polly"};
+constexpr std::string_view kAllMethods = "all";
+constexpr std::string_view kOtherPresets[] = {"resilience4j", "gobreaker", "envoy", "linkerd"};
+
+// The numbers of other breakers, each as its own documentation has them.
+const LoadedPreset& breaker_preset(std::string_view name) {
+  static const auto* const all = new std::array{
+      load_preset("hystrix", R"({"kind": "ratio", "failure_ratio": 0.5, "min_requests": 20,
+          "window": "10s", "failures": 0, "open_for": {"kind": "constant", "interval": "5s"},
+          "probes": 1})"),
+      load_preset("polly", R"({"kind": "ratio", "failure_ratio": 0.1, "min_requests": 100,
+          "window": "30s", "failures": 0, "open_for": {"kind": "constant", "interval": "5s"},
+          "probes": 1})")};
+  return all->at(Words(kPresetNames).find(name));
+}
+
+struct Period {
+  std::string_view name;
+  Duration length;
+};
+constexpr Period kPeriods[] = {{"s", std::chrono::seconds(1)},
+                               {"m", std::chrono::minutes(1)},
+                               {"h", std::chrono::hours(1)},
+                               {"d", std::chrono::hours(24)}};
+
+constexpr Key kLimitKeys[] = {
+    key_of<policy::kRequests, &RatePolicy::requests>("requests").needed().not_null(),
+    key<&RatePolicy::per>("per", kDurationOverZero).needed().not_null(),
+};
+constexpr Shape kLimitShape{.name = "limit", .keys = kLimitKeys};
+
+constexpr std::string_view kRateText =
+    R"(a rate such as "10/s", or {"requests": 600, "per": "1m"})";
+
+bool parse_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
+  const auto slash = json.text.find('/');
+  const auto number = to_number<std::int64_t>(json.text.substr(0, slash));
+  const auto unit = slash == std::string_view::npos ? "" : json.text.substr(slash + 1);
+  const auto* const period = std::find_if(std::begin(kPeriods), std::end(kPeriods),
+                                          [&](const Period& one) { return one.name == unit; });
+  if (!number || period == std::end(kPeriods)) {
+    return refuse(
+        json, problems,
+        described(json) + " is not " + std::string(kRateText) + "; the units are s, m, h, d");
+  }
+  if (*number < 1 || static_cast<double>(*number) > policy::kRequests.most) {
+    return refuse(json, problems, described(json) + " is out of range: 1 to 1000000000 requests");
+  }
+  policy.requests = *number;
+  policy.per = period->length;
+  return true;
+}
+
+// "10/s", or an object.
+bool read_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
+  const auto good = json.is(JsonType::String)
+                        ? parse_rate(json, policy, problems)
+                        : read_object(json, kLimitShape, &policy, kRateText, problems);
+  if (!good || policy.per.count() >= policy.requests) return good;
+  return refuse(json, problems, "more than one in a nanosecond");
+}
+
+OrderedJson write_rate(const RatePolicy& policy) {
+  for (const auto& period : kPeriods) {
+    if (period.length != policy.per) continue;
+    return std::to_string(policy.requests) + "/" + std::string(period.name);
+  }
+  return write_object(kLimitShape, &policy);
+}
+
+constexpr Number<double> kPartOfSends(policy::kPartsOfSends);
+constexpr Custom<RatePolicy> kRateLimit(read_rate, write_rate);
+constexpr Word<GuardScope> kPlainScope{Words(kPlainScopes)};  // without credentials
+constexpr Word<bool> kQuota{Words(kQuotas, kOtherQuotas)};
+constexpr Word<Limiter> kLimiter{Words(kLimiters, kOtherLimiters)};
+constexpr Word<ConcurrencyPolicy::Order> kOrder{Words(kOrders, kOtherOrders)};
+constexpr Word<bool> kPreset{Words(kPresetNames, kOtherPresets)};
+
+constexpr Key kPauseKeys[] = {
+    key<&PausePolicy::max>("max", kLimitOverZero),
+    key_of<kResumes, &PausePolicy::resume>("resume"),
+    key<&PausePolicy::scope>("scope", kMaybe<kPlainScope>),
+    loader_key("quota", kQuota),
+};
+
+constexpr Key kRateKeys[] = {
+    whole_key("limit", kRateLimit).needed(),
+    key_of<policy::kRequests, &RatePolicy::burst>("burst"),
+    key_of<kScopes, &RatePolicy::scope>("scope"),
+    key<&RatePolicy::max_wait>("max_wait", kLimit),
+};
+
+constexpr Key kQueueKeys[] = {
+    key_of<policy::kQueues, &ConcurrencyPolicy::Queue::max>("max"),
+    key<&ConcurrencyPolicy::Queue::timeout>("timeout", kLimitOverZero),
+    key<&ConcurrencyPolicy::Queue::order>("order", kOrder),
+};
+constexpr Shape kQueue{.name = "queue", .keys = kQueueKeys};
+
+constexpr auto kOfAimd = mask(Limiter::Aimd);
+
+constexpr Key kConcurrencyKeys[] = {
+    key<&ConcurrencyPolicy::kind>("kind", kLimiter),
+    key_of<policy::kCounts, &ConcurrencyPolicy::max>("max"),
+    key_of<policy::kCounts, &ConcurrencyPolicy::initial>("initial").of(kOfAimd),
+    key_of<policy::kCounts, &ConcurrencyPolicy::min>("min").of(kOfAimd),
+    key_of<policy::kPartsOfSends, &ConcurrencyPolicy::backoff_ratio>("backoff_ratio").of(kOfAimd),
+    key_of<kScopes, &ConcurrencyPolicy::scope>("scope"),
+    key_of<kQueue, &ConcurrencyPolicy::queue>("queue"),
+};
+
+constexpr auto kOfRatio = mask(Kind::Ratio);
+constexpr auto kOfShare = mask(Kind::Share);
+constexpr auto kOfStates = mask(Kind::Ratio, Kind::Consecutive);
+
+constexpr Key kBreakerKeys[] = {
+    loader_key("preset", kPreset),
+    key_of<kBreakers, &BreakerPolicy::kind>("kind"),
+    key_of<policy::kPartsOfSends, &BreakerPolicy::failure_ratio>("failure_ratio").of(kOfRatio),
+    key_of<policy::kCounts, &BreakerPolicy::min_requests>("min_requests").of(kOfRatio),
+    key<&BreakerPolicy::window>("window", kDurationOverZero).of(kOfStates),
+    key_of<policy::kQueues, &BreakerPolicy::failures>("failures").of(kOfRatio),
+    key_of<policy::kCounts, &BreakerPolicy::failures>("failures")
+        .of(mask(Kind::Consecutive))
+        .needed(),
+    key<&BreakerPolicy::slow_after>("slow_after", kLimitOverZero).of(kOfRatio),
+    key_of<policy::kPartsOfSends, &BreakerPolicy::slow_ratio>("slow_ratio").of(kOfRatio),
+    key_of<policy::kShareFactors, &BreakerPolicy::k>("k").of(kOfShare),
+    key<&BreakerPolicy::share_window>("share_window", kDurationOverZero).of(kOfShare),
+    key_of<kBackoff, &BreakerPolicy::open_for>("open_for").of(kOfStates),
+    key_of<policy::kProbes, &BreakerPolicy::probes>("probes").of(kOfStates),
+    key<&BreakerPolicy::probe_timeout>("probe_timeout", kDurationOverZero).of(kOfStates),
+    key_of<kThrottles, &BreakerPolicy::throttle_fails>("throttle"),
+    key_of<kAppliesTo, &BreakerPolicy::applies_to>("applies_to"),
+    key_of<kWhenOpen, &BreakerPolicy::when_open>("when_open").of(kOfStates),
+    key_of<kScopes, &BreakerPolicy::scope>("scope"),
+    key<&BreakerPolicy::dry_run>("dry_run", kFlag),
+};
+
+constexpr std::string_view kAfterText = R"(a time such as "200ms", or a quantile such as "p95")";
+
+std::optional<double> percent_in(std::string_view text) {
+  const auto after_point = text.size() - std::min(text.find('.'), text.size());
+  if (text.find_first_not_of("0123456789.") != std::string_view::npos || after_point > 4) {
+    return std::nullopt;
+  }
+  double percent = 0;
+  const auto* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, percent);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(percent) : std::nullopt;
+}
+
+// A time, or a quantile: "200ms", "p95".
+bool read_after(const JsonNode& json, HedgePolicy& policy, Problems& problems) {
+  if (!expect(json, JsonType::String, kAfterText, problems)) return false;
+  if (!json.text.starts_with('p')) {
+    policy.quantile = 0;
+    return kDuration.read(json, &policy.after, problems);
+  }
+  const auto percent = percent_in(std::string_view(json.text).substr(1));
+  if (!percent || *percent < 50 || *percent > 99.9) {
+    return refuse(
+        json, problems,
+        described(json) + " is not " + std::string(kAfterText) + "; quantiles are p50 to p99.9");
+  }
+  policy.quantile = *percent / 100;
+  return true;
+}
+
+OrderedJson write_after(const HedgePolicy& policy) {
+  return policy.quantile == 0 ? kDuration.write(&policy.after)
+                              : OrderedJson(policy::quantile_text(policy.quantile));
+}
+
+constexpr Custom<Strings> kHedgedMethods(
+    [](const JsonNode& json, Strings& methods, Problems& problems) {
+      methods.clear();
+      const bool all = json.is(JsonType::String) && json.text == kAllMethods;
+      return all || kMethods.read(json, &methods, problems);
+    },
+    [](const Strings& methods) -> OrderedJson {
+      return methods.empty() ? OrderedJson(kAllMethods) : kMethods.write(&methods);
+    });
+
+constexpr Custom<HedgePolicy> kAfter(read_after, write_after);
+constexpr Optional kInitial(kDuration, "none");
+constexpr Optional kHedgeBudget(kPartOfSends, "none");
+
+constexpr Key kHedgeKeys[] = {
+    whole_key("after", kAfter).needed(),
+    key<&HedgePolicy::initial>("initial", kInitial),
+    key_of<policy::kCounts, &HedgePolicy::min_samples>("min_samples"),
+    key<&HedgePolicy::min>("min", kDurationOverZero),
+    key<&HedgePolicy::max>("max", kDurationOverZero),
+    key_of<policy::kHedges, &HedgePolicy::max_hedges>("max_hedges"),
+    key<&HedgePolicy::methods>("methods", kHedgedMethods),
+    key<&HedgePolicy::budget>("budget", kHedgeBudget),
+    key<&HedgePolicy::scope>("scope", kPlainScope),
+};
+
+}  // namespace
+
+constinit const Shape kPause{.name = "pause", .keys = kPauseKeys};
+constinit const Shape kRate{.name = "rate", .keys = kRateKeys, .whole = true};
+constinit const Shape kConcurrency{.name = "concurrency",
+                                   .keys = kConcurrencyKeys,
+                                   .kinds = Words(kLimiters),
+                                   .base = []() -> const JsonNode& {
+                                     static const auto* const tree = tree_of({{"kind", "fixed"}});
+                                     return *tree->root;
+                                   }};
+constinit const Shape kBreaker{
+    .name = "breaker",
+    .keys = kBreakerKeys,
+    .kinds = Words(kBreakers),
+    .base = []() -> const JsonNode& {
+      static const BreakerPolicy policy;
+      static const auto* const tree =
+          tree_of({{"kind", "ratio"}, {"open_for", write_object(kBackoff, &policy.open_for)}});
+      return *tree->root;
+    },
+    .preset = breaker_preset};
+constinit const Shape kHedge{.name = "hedge", .keys = kHedgeKeys, .whole = true};
+
+}  // namespace httpretry::policy_file

@@ -1,0 +1,176 @@
+// The keys of `tests`. They are read and checked here; `httpretry policy check` runs them.
+#include "policy_set_data.hpp"
+
+#include <httpretry/http/url.hpp>
+#include <httpretry/policy/policy_test.hpp>
+
+#include <algorithm>
+
+namespace httpretry::policy_file {
+namespace {
+
+using JsonType = JsonNode::Type;
+
+constexpr Text kMethod("a method", valid_header_name);
+
+bool parse_url(const JsonNode& json, std::string& text, Problems& problems) {
+  if (!expect(json, JsonType::String, "a URL", problems)) return false;
+  text = json.text;
+  const auto url = Url::parse(text);
+  return url || refuse(json, problems, described(json) + " is " + url.error().message);
+}
+constexpr Custom<std::string> kUrl(parse_url);
+
+bool parse_headers(const JsonNode& json, Headers& headers, Problems& problems) {
+  if (!expect(json, JsonType::Object, "an object", problems)) return false;
+  auto good = true;
+  for (const auto* const header : json.children) {
+    const auto is_text = expect(*header, JsonType::String, "a string", problems);
+    if (is_text && !headers.try_add(header->key, header->text)) {
+      problems.error(*header, "this cannot be sent as a header");
+    }
+    good = good && !header->bad;
+  }
+  return good;
+}
+constexpr Custom<Headers> kHeaders(parse_headers);
+
+constexpr Key kRequestKeys[] = {
+    key<&PolicyTest::Request::method>("method", kMethod).not_null(),
+    key<&PolicyTest::Request::url>("url", kUrl).needed().not_null(),
+    key<&PolicyTest::Request::headers>("headers", kHeaders).not_null(),
+};
+
+// Only checked: a step is handed on as it is written. The room `testing` reads it.
+constexpr double kMost = 9007199254740992;  // 2^53: a double counts no further
+constexpr Number<int> kStatus(200, 999);
+constexpr Number<std::uint64_t> kTimes(1, kMost);
+constexpr Number<std::uint64_t> kSize(0, kMost);
+
+constexpr Key kStepKeys[] = {
+    loader_key("status", kStatus).not_null(),     loader_key("headers", kHeaders).not_null(),
+    loader_key("body", kAnyText).not_null(),      loader_key("delay", kDuration).not_null(),
+    loader_key("fault", kAnyText).not_null(),     loader_key("times", kTimes).not_null(),
+    loader_key("interval", kDuration).not_null(), loader_key("size", kSize).not_null(),
+};
+
+bool parse_outcome(const JsonNode& json, PolicyTest::Outcomes& outcomes, Problems& problems) {
+  outcomes.place = problems.place_of(json);
+  if (json.is(JsonType::String)) {
+    outcomes.text = json.text;
+    return !json.text.empty() || refuse(json, problems, "an empty text; write \"503,timeout,200\"");
+  }
+  if (!read_object(json, kTestStep, nullptr, "a string or an object", problems)) return false;
+  if (json.member("status") == nullptr && json.member("fault") == nullptr) {
+    return refuse(json, problems, "a step has a \"status\" or a \"fault\"");
+  }
+  outcomes.is_step = true;
+  outcomes.text = compact(json);
+  return true;
+}
+constexpr Custom<PolicyTest::Outcomes> kOutcome(parse_outcome);
+constexpr List kOutcomes(kOutcome, "a string or an array", "there must be at least one outcome",
+                         true);
+
+constexpr Key kWaitKeys[] = {
+    key<&PolicyTest::Wait::least>("min", kDuration).not_null(),
+    key<&PolicyTest::Wait::most>("max", kDuration).needed().not_null(),
+};
+
+bool parse_wait(const JsonNode& json, PolicyTest::Wait& wait, Problems& problems) {
+  wait.range = json.is(JsonType::Object);
+  if (!wait.range) {
+    const auto good = kDuration.read(json, &wait.most, problems);
+    wait.least = wait.most;
+    return good;
+  }
+  if (!read_object(json, kTestWait, &wait, "a duration or an object", problems)) return false;
+  return wait.least <= wait.most || refuse(json, problems, "min is over max");
+}
+constexpr Custom<PolicyTest::Wait> kWait(parse_wait);
+constexpr List kWaits(kWait, "an array");
+
+// null is no entry, so the default.
+using Name = std::optional<std::string>;
+constexpr Custom<Name> kEndpointName([](const JsonNode& json, Name& name, Problems& problems) {
+  name = json.text;
+  if (json.is(JsonType::Null)) return true;
+  if (!expect(json, JsonType::String, "the name of an entry, or null", problems)) return false;
+  if (json.text.empty()) problems.error(json, "an empty name; null is no entry");
+  return true;
+});
+
+constexpr Number<int> kCount(1, 1000);
+constexpr Word<Reason> kReason{Words::up_to(Reason::Canceled)};
+
+constexpr Key kExpectKeys[] = {
+    key<&PolicyTest::Expected::endpoint>("endpoint", kEndpointName).not_null(),
+    key<&PolicyTest::Expected::attempts>("attempts", kMaybe<kCount>).not_null(),
+    key<&PolicyTest::Expected::waits>("waits", kMaybe<kWaits>).not_null(),
+    key<&PolicyTest::Expected::reason>("reason", kMaybe<kReason>).not_null(),
+    key<&PolicyTest::Expected::status>("status", kMaybe<kStatus>).not_null(),
+    key<&PolicyTest::Expected::success>("success", kMaybe<kFlag>).not_null(),
+};
+
+template <class T, const Shape& shape>
+constexpr Custom<T> object_of([](const JsonNode& json, T& object, Problems& problems) {
+  return read_object(json, shape, &object, "an object", problems);
+});
+
+constexpr Key kTestKeys[] = {
+    key<&PolicyTest::request>("request", object_of<PolicyTest::Request, kTestRequest>)
+        .needed()
+        .not_null(),
+    key<&PolicyTest::outcomes>("outcomes", kOutcomes).not_null(),
+    key<&PolicyTest::expected>("expect", object_of<PolicyTest::Expected, kTestExpect>)
+        .needed()
+        .not_null(),
+};
+
+bool read_test(const JsonNode& json, PolicyTest& test, Problems& problems) {
+  if (!read_object(json, kTest, &test, "a test", problems)) return false;
+  const auto& expected = *json.member("expect");
+  if (expected.children.empty()) {
+    return refuse(expected, problems,
+                  "nothing is expected; there are: endpoint, attempts, waits, reason, "
+                  "status, success");
+  }
+  for (const auto* const one : expected.children) {
+    test.places.emplace(one->key, problems.place_of(*one));
+    if (!test.outcomes.empty() || one->key == "endpoint") continue;
+    return refuse(json, problems,
+                  "missing key \"outcomes\": " + quoted_text(one->key) + " is expected");
+  }
+  return true;
+}
+
+}  // namespace
+
+constinit const Shape kTest{.name = "test", .keys = kTestKeys};
+constinit const Shape kTestRequest{.name = "test_request", .keys = kRequestKeys};
+constinit const Shape kTestStep{.name = "test_step", .keys = kStepKeys};
+constinit const Shape kTestWait{.name = "test_wait", .keys = kWaitKeys};
+constinit const Shape kTestExpect{.name = "test_expect", .keys = kExpectKeys};
+
+std::vector<PolicyTest> read_tests(const JsonNode& tests, const PolicySet::Data& data,
+                                   Problems& problems) {
+  const bool entries_known = !problems.failed();
+  std::vector<std::string_view> names;
+  for (const auto& entry : data.entries) names.push_back(entry.resolved.endpoint);
+  std::vector<PolicyTest> all;
+  for (const auto* const json : tests.children) {
+    PolicyTest test;
+    if (!read_test(*json, test, problems)) continue;
+    const auto endpoint = test.expected.endpoint.value_or("");
+    const auto known = std::find(names.begin(), names.end(), endpoint) != names.end();
+    if (entries_known && !endpoint.empty() && !known) {
+      const auto& name = *json->member("expect")->member("endpoint");
+      problems.error(name,
+                     "there is no entry " + described(name) + problems.suggestion(endpoint, names));
+    }
+    all.push_back(std::move(test));
+  }
+  return all;
+}
+
+}  // namespace httpretry::policy_file

@@ -1,0 +1,301 @@
+// The layers of a policy, and from them its numbers, and the source of each value.
+#include "policy_set_data.hpp"
+
+#include <httpretry/policy/presets.hpp>
+
+#include <algorithm>
+#include <map>
+
+namespace httpretry {
+namespace policy_file {
+namespace {
+
+Layered& find_or_add(Layered& object, std::string_view key) {
+  if (const auto* const found = object.find(key)) return const_cast<Layered&>(*found);
+  object.members.emplace_back().key = key;
+  return object.members.back();
+}
+
+bool is_object(const Layered& layered) {
+  return layered.json != nullptr && layered.json->is(JsonNode::Type::Object);
+}
+
+const LayerOrigin& built_in_origin() {
+  static const auto* const origin = new LayerOrigin{"built in", false, nullptr};
+  return *origin;
+}
+
+Traits traits_of(const Layered& object, const Shape& shape) {
+  const auto* const kind = object.find("kind");
+  const auto* const jitter = object.find("jitter");
+  // If `jitter` is left out it is "full", which needs no further key.
+  return {mask_of(shape.kinds, kind == nullptr ? "" : kind->json->text),
+          mask_of(shape.jitters, jitter == nullptr ? "full" : jitter->json->text)};
+}
+
+// What is built in for one kind does not belong to an object that is of another.
+void drop_of_other_kinds(Layered& object, const Shape& shape) {
+  const auto traits = traits_of(object, shape);
+  std::erase_if(object.members, [&](const Layered& member) {
+    return member.origin == &built_in_origin() && shape.find(member.key, traits.kind) == nullptr;
+  });
+}
+
+void lay_object(Layered& value, const JsonNode& member, const Shape& shape,
+                const LayerOrigin& origin, bool keep_written) {
+  const auto fresh = !is_object(value);
+  const auto replaces = shape.kinds.size() > 0 && member.find("kind") != nullptr;
+  const auto* const preset = shape.preset == nullptr ? nullptr : member.find("preset");
+  const auto renewed = fresh || replaces || preset != nullptr;
+  if (renewed) value.members.clear();
+  if (renewed && shape.base != nullptr) lay_over(value, shape.base(), shape, built_in_origin());
+  if (preset != nullptr && !preset->bad) {
+    const auto& loaded = shape.preset(preset->text);
+    lay_over(value, *loaded.tree->root, shape, loaded.origin);
+  }
+  lay_over(value, member, shape, origin, keep_written);
+  if (renewed && shape.base != nullptr) drop_of_other_kinds(value, shape);
+  if (replaces) value.doubtful = false;
+}
+
+std::string near_preset(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& preset : presets()) names.push_back(preset.name);
+  return did_you_mean(name, names);
+}
+
+// Reads the values of a policy from its layers.
+struct PolicyReader {
+  // `parent` is the key of the object, and `prefix` that key with those above it.
+  void read(const Layered& layered, const Shape& shape, void* target, const Key* parent,
+            const std::string& prefix) {
+    const auto traits = traits_of(layered, shape);
+    const auto* const kind = layered.find("kind");
+    if (shape.kinds.size() > 0 && kind == nullptr) {
+      problems.error(position_of(layered), "missing key \"kind\"");
+      return;
+    }
+    for (const auto& member : layered.members) {
+      if (shape.find(member.key, traits.kind) != nullptr) continue;
+      problems.error(position_of(member), not_of_kind(member.key, *kind->json));
+    }
+    for (const auto& key : shape.keys) {
+      if (key.field == nullptr || !traits.have(key)) continue;
+      read_value(layered, key, target, parent, prefix);
+      if (kind != nullptr && key.name == "kind" && shape.prepare != nullptr) shape.prepare(target);
+    }
+  }
+
+  void read_value(const Layered& object, const Key& key, void* target, const Key* parent,
+                  const std::string& prefix) {
+    const auto* const own = object.find(key.name);
+    const auto* const layered = own != nullptr ? own : object.find(key.like);
+    auto* const field = key.field(target);
+    if (layered == nullptr) {
+      // Without the key, `target` has its default.
+      if (key.required) {
+        problems.error(position_of(object), "missing key " + quoted_text(key.name));
+      }
+    } else if (key.type->shape() != nullptr && layered->json->is(JsonNode::Type::Object)) {
+      const auto& inner = static_cast<const ObjectType&>(*key.type);  // only these have a shape
+      read(*layered, *inner.shape(), inner.renew(field), &key,
+           prefix + std::string(key.name) + ".");
+      return;
+    } else {
+      key.type->read(*layered->json, field, problems);
+    }
+    const ValueSource source{parent, &key, layered == nullptr ? nullptr : layered->json,
+                             own == nullptr ? nullptr : own->origin};
+    auto& value = pool[source];
+    if (!value) value = made(source, field, prefix);
+    values.push_back(value);
+  }
+
+  static std::shared_ptr<const PolicyValue> made(const ValueSource& source, const void* field,
+                                                 const std::string& prefix) {
+    const auto& [parent, key, json, origin] = source;
+    auto value = std::make_shared<PolicyValue>();
+    value->key = prefix + std::string(key->name);
+    const auto* const before = origin == nullptr || origin->resolved == nullptr
+                                   ? nullptr
+                                   : origin->resolved->find(value->key);
+    if (before != nullptr) return std::make_shared<const PolicyValue>(*before);
+    value->json = json == nullptr ? key->type->write(field).dump() : compact(*json);
+    value->source = origin == nullptr ? "built in" : origin->at(*json);
+    return value;
+  }
+
+  [[nodiscard]] const JsonNode& position_of(const Layered& layered) const {
+    if (layered.origin == nullptr) return policy;
+    const auto known = layered.origin->positions || is_within(*layered.json, policy);
+    return known ? *layered.json : policy;
+  }
+
+  const JsonNode& policy;
+  Problems& problems;
+  ValuePool& pool;
+  PolicyValues::Shared values{};
+};
+
+// The place of the policy that has stated a block last.
+std::string place_of(const Layered& policy, std::string_view block) {
+  const auto* const layered = policy.find(block);
+  if (layered == nullptr || !is_object(*layered)) return {};
+  const auto& origin = *layered->origin;
+  if (origin.positions) return pointer_to(*layered->json->parent);
+  const bool stated = origin.resolved == nullptr && &origin != &built_in_origin();
+  return stated ? origin.text : std::string();
+}
+
+}  // namespace
+
+std::shared_ptr<const GuardNames> guard_names_of(const Layered& policy,
+                                                 const std::shared_ptr<const GuardNames>& before) {
+  GuardNames names;
+  const auto name = [&](std::string GuardNames::*member, std::string_view block) {
+    names.*member = place_of(policy, block);
+    if ((names.*member).empty() && before) names.*member = *before.*member;
+  };
+  name(&GuardNames::pause, "pause");
+  name(&GuardNames::rate, "rate");
+  name(&GuardNames::concurrency, "concurrency");
+  name(&GuardNames::breaker, "breaker");
+  name(&GuardNames::hedge, "hedge");
+  return names == GuardNames() ? nullptr : std::make_shared<const GuardNames>(std::move(names));
+}
+
+// Keep the pointer to the tree: with a pointer only to its root, LeakSanitizer would report a leak.
+const JsonTree* tree_of(const OrderedJson& json) {
+  auto* const tree = new JsonTree;
+  tree->root = &tree->add(json);
+  return tree;
+}
+
+std::string LayerOrigin::at(const JsonNode& json) const {
+  if (!positions) return text;
+  return text + ":" + std::to_string(json.position.line) + ":" +
+         std::to_string(json.position.column);
+}
+
+const Layered* Layered::find(std::string_view name) const {
+  const auto found = std::find_if(members.begin(), members.end(),
+                                  [&](const Layered& one) { return one.key == name; });
+  return found == members.end() ? nullptr : &*found;
+}
+
+void lay_over(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
+              bool keep_written) {
+  below.json = &object;
+  below.origin = &origin;
+  for (const auto* const member : object.children) {
+    const auto* const key = shape.find(member->key);
+    if (key == nullptr || key->field == nullptr || member->is(JsonNode::Type::Null)) continue;
+    auto& value = find_or_add(below, key->name);
+    if (member->bad) {
+      value.doubtful = true;
+      if (value.json == nullptr) below.members.pop_back();
+      continue;
+    }
+    if (keep_written && value.json != nullptr && !is_object(value) && value.origin->positions) {
+      continue;
+    }
+    const auto* const inner = key->type->shape();
+    if (inner == nullptr || !member->is(JsonNode::Type::Object)) {
+      value = Layered{key->name, member, &origin, false, {}};
+    } else {
+      lay_object(value, *member, *inner, origin, keep_written);
+    }
+  }
+}
+
+void lay_preset_over(Layered& below, const JsonNode& preset, const LayerOrigin& origin) {
+  std::erase_if(below.members, [](const Layered& member) {
+    const auto* const key = kPolicy.find(member.key);
+    return key != nullptr && key->block;
+  });
+  lay_over(below, preset, kPolicy, origin, true);
+}
+
+const Layered& built_in() {
+  static const RetryPolicy policy;
+  static const auto* const tree = tree_of(write_object(kPolicy, &policy));
+  static const auto* const standard = [] {
+    auto* const layered = new Layered;
+    lay_over(*layered, *tree->root, kPolicy, built_in_origin());
+    return layered;
+  }();
+  return *standard;
+}
+
+LoadedPreset load_preset(std::string_view name, std::string_view json) {
+  return {tree_of(OrderedJson::parse(json)), {"preset " + std::string(name), false, nullptr}};
+}
+
+const LoadedPreset* loaded_preset(std::string_view name) {
+  static const auto* const all = [] {
+    auto* const loaded = new std::map<std::string_view, LoadedPreset>;
+    for (const auto& preset : presets()) {
+      loaded->emplace(preset.name, load_preset(preset.name, preset.json));
+    }
+    return loaded;
+  }();
+  const auto found = all->find(name);
+  return found == all->end() ? nullptr : &found->second;
+}
+
+const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems) {
+  const auto* const name = policy.find("preset");
+  if (name == nullptr || !name->is(JsonNode::Type::String) || name->text.empty()) return nullptr;
+  const auto* const preset = loaded_preset(name->text);
+  if (preset == nullptr) {
+    problems.error(*name, "there is no preset " + described(*name) + near_preset(name->text));
+  }
+  return preset;
+}
+
+ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Problems& problems,
+                           ValuePool& pool) {
+  auto read = std::make_shared<RetryPolicy>();
+  PolicyReader reader{policy, problems, pool};
+  reader.read(layered, kPolicy, read.get(), nullptr, {});
+  ResolvedPolicy resolved;
+  resolved.policy = std::move(read);
+  reader.values.shrink_to_fit();
+  resolved.values = PolicyValues(std::move(reader.values));
+  resolved.guard_names = guard_names_of(layered, nullptr);
+  return resolved;
+}
+
+const ResolvedPolicy& standard() {
+  static const auto* const resolved = [] {
+    Problems problems("built in");
+    ValuePool pool;
+    auto* const made =
+        new ResolvedPolicy(read_policy(built_in(), *built_in().json, problems, pool));
+    made->preset = "standard";
+    made->source = "built in";
+    return made;
+  }();
+  return *resolved;
+}
+
+}  // namespace policy_file
+
+Result<ResolvedPolicy> resolve_preset(std::string_view name) {
+  using namespace policy_file;
+  const auto* const preset = loaded_preset(name);
+  if (preset == nullptr) {
+    return Error(Errc::InvalidRequest,
+                 "there is no preset " + quoted_text(name) + near_preset(name));
+  }
+  Problems problems(preset->origin.text);
+  ValuePool pool;
+  auto layered = built_in();
+  lay_preset_over(layered, *preset->tree->root, preset->origin);
+  auto resolved = read_policy(layered, *preset->tree->root, problems, pool);
+  resolved.preset = name;
+  resolved.source = preset->origin.text;
+  return resolved;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,114 @@
+// Uses the tables of keys: reads and writes objects.
+#include "lib/core/policy/detail/keys.hpp"
+
+#include <algorithm>
+
+namespace httpretry::policy_file {
+namespace {
+
+using JsonType = JsonNode::Type;
+
+std::string unknown_key(std::string_view name, const Shape& shape, const Problems& problems) {
+  std::vector<std::string_view> names;
+  for (const auto& key : shape.keys) {
+    if (shape.find(key.name) == &key) names.push_back(key.name);
+  }
+  auto hint = problems.suggestion(name, names);
+  if (hint.empty() && !problems.full()) {
+    for (const auto one : names) hint += (hint.empty() ? "; there are: " : ", ") + std::string(one);
+  }
+  return "unknown key" + hint;
+}
+
+bool read_member(const JsonNode& member, const Key& key, void* target, Problems& problems) {
+  if (key.type == nullptr || (key.nullable && member.is(JsonType::Null))) return true;
+  const auto stored = target != nullptr && key.field != nullptr;
+  return key.type->read(member, stored ? key.field(target) : nullptr, problems);
+}
+
+Mask mask_in(const Shape& shape, const Words& words, std::string_view name, void* object) {
+  if (words.size() == 0) return kAll;
+  const auto& key = *shape.find(name);
+  return mask_of(words, key.type->write(key.field(object)).get<std::string>());
+}
+
+}  // namespace
+
+Mask mask_of(const Words& words, std::string_view word) {
+  const auto number = words.find(word);
+  return number == words.size() ? kAll : Mask{1} << number;
+}
+
+const Key* Shape::find(std::string_view wanted, Mask among) const {
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const Key& key) {
+    return key.name == wanted && (key.kinds & among) != 0;
+  });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+bool read_members(const JsonNode& object, const Shape& shape, void* target, Problems& problems) {
+  const auto* const kind = shape.kinds.size() == 0 ? nullptr : object.find("kind");
+  const auto kinds = kind == nullptr ? kAll : mask_of(shape.kinds, kind->text);
+  auto good = true;
+  for (const auto* const member : object.children) {
+    if (member->bad) good = false;  // a duplicate
+    if (shape.find(member->key) == nullptr) {
+      problems.error_at_key(*member, unknown_key(member->key, shape, problems));
+      good = false;
+    } else if (const auto* const key = shape.find(member->key, kinds)) {
+      good = read_member(*member, *key, target, problems) && good;
+    } else {
+      problems.error_at_key(*member, not_of_kind(member->key, *kind));
+      good = false;
+    }
+  }
+  if (!good && shape.whole) object.bad = true;
+  return good;
+}
+
+bool read_object(const JsonNode& json, const Shape& shape, void* target, std::string_view what,
+                 Problems& problems) {
+  if (!expect(json, JsonType::Object, what, problems)) return false;
+  auto good = read_members(json, shape, target, problems);
+  for (const auto& key : shape.keys) {
+    if (!key.required || json.member(key.name) != nullptr) continue;
+    problems.error(json, "missing key " + quoted_text(key.name));
+    good = false;
+  }
+  return good;
+}
+
+OrderedJson write_object(const Shape& shape, const void* object) {
+  auto* const target = const_cast<void*>(object);  // only read: Key::field has no const form
+  const Traits traits{mask_in(shape, shape.kinds, "kind", target),
+                      mask_in(shape, shape.jitters, "jitter", target)};
+  auto json = OrderedJson::object();
+  for (const auto& key : shape.keys) {
+    if (key.field == nullptr || !traits.have(key)) continue;
+    auto value = key.type->write(key.field(target));
+    const auto same = !key.like.empty() && json.contains(key.like) && json[key.like] == value;
+    if (!value.is_null() && !same) json[key.name] = std::move(value);
+  }
+  return json;
+}
+
+std::string not_of_kind(std::string_view key, const JsonNode& kind) {
+  return quoted_text(key) + " does not belong to kind " + described(kind);
+}
+
+bool ObjectType::read(const JsonNode& json, void* field, Problems& problems) const {
+  if (optional_ && json.is(JsonType::String) && json.text == "none") {
+    if (field != nullptr) renew(field, true);
+    return true;
+  }
+  return expect(json, JsonType::Object, optional_ ? "an object or \"none\"" : "an object",
+                problems) &&
+         read_members(json, shape_, field == nullptr ? nullptr : renew(field), problems);
+}
+
+OrderedJson ObjectType::write(const void* field) const {
+  const auto* const there = object(const_cast<void*>(field));
+  return there == nullptr ? OrderedJson("none") : write_object(shape_, there);
+}
+
+}  // namespace httpretry::policy_file

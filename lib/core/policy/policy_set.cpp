@@ -1,0 +1,286 @@
+#include <httpretry/policy/policy_set.hpp>
+
+#include "policy_set_data.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+namespace httpretry {
+
+using namespace policy_file;
+
+namespace {
+
+bool same(const ResolvedPolicy& a, const ResolvedPolicy& b) {
+  return *a.policy == *b.policy && a.endpoint == b.endpoint && a.name == b.name &&
+         a.preset == b.preset;
+}
+
+// As a file states it: what is read from it is the same policy.
+OrderedJson write_policy(const ResolvedPolicy& resolved) {
+  OrderedJson json;
+  if (resolved.preset != "standard" && loaded_preset(resolved.preset) != nullptr) {
+    json["preset"] = resolved.preset;
+  }
+  json.update(write_object(kPolicy, resolved.policy.get()));
+  return json;
+}
+
+OrderedJson reference(const ResolvedPolicy& resolved) {
+  return resolved.name.empty() ? write_policy(resolved) : OrderedJson(resolved.name);
+}
+
+bool is_built_in(const ResolvedPolicy& resolved) {
+  return resolved.name.empty() && resolved.preset == standard().preset &&
+         *resolved.policy == *standard().policy;
+}
+
+// Lays the settings of a command line over the policies of a set.
+struct Overlay {
+  // The policy with the settings over it. Entries that share one share it afterwards.
+  void lay(ResolvedPolicy& resolved) {
+    auto& laid = made[{resolved.policy.get(), resolved.guard_names.get()}];
+    if (!laid.policy) laid = make(resolved);
+    resolved.policy = laid.policy;
+    resolved.values = laid.values;
+    resolved.preset = laid.preset;
+    resolved.guard_names = laid.guard_names;
+  }
+
+  ResolvedPolicy make(const ResolvedPolicy& resolved) {
+    const LayerOrigin before{"built in", false, &resolved.values};
+    auto layered = built_in();
+    lay_over(layered, tree.add(write_object(kPolicy, resolved.policy.get())), kPolicy, before);
+    if (preset != nullptr) lay_preset_over(layered, *preset->tree->root, preset->origin);
+    lay_over(layered, layer, kPolicy, origin);
+    ValuePool pool;  // the origins are this function's
+    auto result = read_policy(layered, layer, problems, pool);
+    check_policy(layered, *result.policy, layer, problems);
+    result.guard_names = guard_names_of(layered, resolved.guard_names);
+    result.preset = preset != nullptr ? layer.find("preset")->text : resolved.preset;
+    return result;
+  }
+
+  Problems& problems;
+  JsonTree& tree;
+  const JsonNode& layer;
+  const LayerOrigin origin;
+  const LoadedPreset* preset;
+  // The same numbers may stand in several places.
+  std::map<std::pair<const RetryPolicy*, const GuardNames*>, ResolvedPolicy> made{};
+};
+
+// "--set backoff.initial: …"
+Error settings_error(Problems& of_settings) {
+  auto problems = of_settings.take();
+  for (auto& problem : problems) {
+    auto key = one_line(std::exchange(problem.pointer, {})).erase(0, 1);
+    std::replace(key.begin(), key.end(), '/', '.');
+    if (!key.empty()) problem.file += " " + key;
+  }
+  return Error(Errc::InvalidRequest, error_lines(problems));
+}
+
+// An entry that says nothing of a part is compared as if it said "any". That is no text of the
+// user's, so it is not told as such.
+std::string why_less(const PolicySet::Data& data, const EndpointIndex::Match& loser,
+                     const EndpointIndex::Match& winner) {
+  auto why = EndpointIndex::why_less(loser, winner);
+  const auto& pattern = data.entries[loser.pattern].pattern;
+  if (!pattern.host && why.find("its host") != std::string::npos) return "it names no host";
+  if (!pattern.path && why.find("its path") != std::string::npos) return "it names no path";
+  return why;
+}
+
+// Returns whether a request matches a pattern that has a single part.
+using Fits = std::function<bool(EndpointPattern part)>;
+
+// Returns what of a pattern does not fit, except its hosts: "port 8443 does not match 80". Each
+// header and each item of the query counts; their values in the request may be secret.
+std::vector<std::string> mismatches(const EndpointPattern& pattern, std::string_view method,
+                                    const Url& url, const Fits& fits) {
+  std::vector<std::string> failed;
+  EndpointPattern part;
+  const auto compare = [&](const std::string& what, std::string_view found) {
+    if (fits(std::exchange(part, EndpointPattern()))) return;
+    failed.push_back(what + " not match " + one_line(found));
+  };
+  part.path = pattern.path;
+  compare("path " + one_line(pattern.path.value_or("")) + " does", url.path());
+  part.methods = pattern.methods;
+  const bool single = pattern.methods.size() == 1;
+  std::string methods = single ? "method" : "methods";
+  for (const auto& one : pattern.methods) methods += " " + one;
+  compare(methods + (single ? " does" : " do"), method);
+  part.port = pattern.port;
+  compare("port " + std::to_string(pattern.port.value_or(0)) + " does", std::to_string(url.port()));
+  part.scheme = pattern.scheme;
+  compare("scheme " + one_line(pattern.scheme.value_or("")) + " does", url.scheme());
+  for (const auto& [name, value] : pattern.headers) {
+    part.headers[name] = value;
+    compare("header " + one_line(name + "=" + value) + " does", "the request");
+  }
+  for (const auto& [name, value] : pattern.query) {
+    part.query[name] = value;
+    compare("query " + one_line(name + "=" + value) + " does", "the request");
+  }
+  return failed;
+}
+
+}  // namespace
+
+const PolicyValue* PolicyValues::find(std::string_view key) const {
+  const auto found =
+      std::find_if(begin(), end(), [&](const PolicyValue& value) { return value.key == key; });
+  return found == end() ? nullptr : &*found;
+}
+
+PolicySet::PolicySet() : PolicySet(standard()) {}
+
+PolicySet::PolicySet(ResolvedPolicy policy) {
+  auto data = std::make_shared<Data>();
+  if (!policy.policy) policy.policy = standard().policy;
+  check(*policy.policy);
+  if (policy.preset.empty()) policy.preset = "standard";
+  if (policy.identity.empty() && !policy.endpoint.empty()) {
+    policy.identity = identity_of(policy.endpoint);
+  }
+  if (!policy.name.empty()) data->policies.push_back(policy);
+  data->fallback = std::move(policy);
+  data_ = std::move(data);
+}
+
+PolicySet::PolicySet(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+
+const ResolvedPolicy& PolicySet::find(std::string_view method, const Url& url,
+                                      const Headers& headers) const {
+  const auto winner = data_->index.find(method, url, headers);
+  return winner ? data_->entries[*winner].resolved : data_->fallback;
+}
+
+std::shared_ptr<const ResolvedPolicy> PolicySet::find_shared(std::string_view method,
+                                                             const Url& url,
+                                                             const Headers& headers) const {
+  return {data_, &find(method, url, headers)};
+}
+
+std::vector<PolicySet::Candidate> PolicySet::candidates(std::string_view method, const Url& url,
+                                                        const Headers& headers) const {
+  std::vector<Candidate> candidates;
+  const auto matches = data_->index.matches(method, url, headers);
+  for (const auto& match : matches) {
+    const auto& entry = data_->entries[match.pattern];
+    const auto wins = &match == &matches.front();
+    candidates.emplace_back(&entry.resolved, entry.source,
+                            wins ? std::string() : why_less(*data_, match, matches.front()));
+  }
+  return candidates;
+}
+
+std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method, const Url& url,
+                                                         const Headers& headers) const {
+  std::size_t fewest = data_->index.find(method, url, headers) ? 1 : SIZE_MAX;
+  std::vector<Candidate> misses;
+  std::size_t of_path = 0;  // how many of the first have a path that fits
+  const auto fits = [&](EndpointPattern part) {
+    if (!part.host) part.host = "*";  // a pattern has at least one part
+    return EndpointIndex({std::move(part)}).find(method, url, headers).has_value();
+  };
+  for (const auto& entry : data_->entries) {
+    EndpointPattern hosts;
+    hosts.host = entry.pattern.host;
+    hosts.more_hosts = entry.pattern.more_hosts;
+    if (!fits(hosts)) continue;
+    const auto failed = mismatches(entry.pattern, method, url, fits);
+    if (failed.empty() || failed.size() > fewest) continue;
+    if (failed.size() < fewest) {
+      fewest = failed.size();
+      misses.clear();
+      of_path = 0;
+    }
+    std::string why;
+    for (const auto& one : failed) why += (why.empty() ? "" : "; ") + one;
+    const bool path_fits = !failed.front().starts_with("path ");  // which is compared first
+    const auto at = path_fits ? of_path++ : misses.size();
+    misses.emplace(misses.begin() + static_cast<std::ptrdiff_t>(at), &entry.resolved, entry.source,
+                   why);
+  }
+  return misses;
+}
+
+const ResolvedPolicy* PolicySet::named(std::string_view name) const {
+  const auto found = std::ranges::find(data_->policies, name, &ResolvedPolicy::name);
+  return found == data_->policies.end() ? nullptr : &*found;
+}
+
+std::size_t PolicySet::policy_count() const { return data_->policies.size(); }
+std::size_t PolicySet::endpoint_count() const { return data_->entries.size(); }
+
+const std::vector<Problem>& PolicySet::warnings() const { return data_->warnings; }
+
+bool operator==(const PolicySet& a, const PolicySet& b) {
+  if (a.data_ == b.data_) return true;
+  const auto& x = *a.data_;
+  const auto& y = *b.data_;
+  return same(x.fallback, y.fallback) &&
+         std::equal(x.policies.begin(), x.policies.end(), y.policies.begin(), y.policies.end(),
+                    same) &&
+         std::equal(x.entries.begin(), x.entries.end(), y.entries.begin(), y.entries.end(),
+                    [](const auto& one, const auto& other) {
+                      return one.pattern == other.pattern && one.named == other.named &&
+                             same(one.resolved, other.resolved);
+                    });
+}
+
+std::string PolicySet::print() const {
+  OrderedJson file = {{"version", 1}};
+  if (!is_built_in(data_->fallback)) file["default"] = reference(data_->fallback);
+  for (const auto& policy : data_->policies) file["policies"][policy.name] = write_policy(policy);
+  for (const auto& entry : data_->entries) {
+    OrderedJson json;
+    if (entry.named) json["name"] = entry.resolved.endpoint;
+    json["match"] = write_object(kMatch, &entry.pattern);
+    json["policy"] = reference(entry.resolved);
+    file["endpoints"].push_back(std::move(json));
+  }
+  return json_text(file, 3) + "\n";
+}
+
+std::string policy_file::identity_of(std::string_view endpoint) {
+  return "endpoint " + quoted_text(endpoint);
+}
+
+Result<PolicySet> parse_policies(std::string_view json, std::string file_name) {
+  return set_of(check_policies(json, file_name));
+}
+
+Result<PolicySet> policy_file::set_of(CheckedPolicies checked) {
+  if (checked.set) return *std::move(checked.set);
+  return Error(Errc::InvalidRequest, error_lines(checked.problems));
+}
+
+Result<PolicySet> with_settings(const PolicySet& set,
+                                std::span<const std::pair<std::string, std::string>> settings,
+                                std::string_view origin) {
+  Problems problems{std::string(origin)};
+  auto json = OrderedJson::object();
+  for (const auto& [key, text] : settings) set_dotted(json, key, text);
+  JsonTree tree;
+  const auto& layer = tree.add(json);
+  read_members(layer, kPolicy, nullptr, problems);
+  if (const auto* const extends = layer.find("extends")) {
+    problems.error(*extends, "a setting lies over every policy; it cannot extend one");
+  }
+  Overlay overlay{
+      problems, tree, layer, {std::string(origin), false, nullptr}, preset_of(layer, problems)};
+  auto data = std::make_shared<PolicySet::Data>(set.data());
+  overlay.lay(data->fallback);
+  for (auto& policy : data->policies) overlay.lay(policy);
+  for (auto& entry : data->entries) overlay.lay(entry.resolved);
+  if (problems.failed()) return settings_error(problems);
+  return PolicySet(std::move(data));
+}
+
+}  // namespace httpretry

@@ -1,0 +1,259 @@
+// Policies from a file: read once, or watched.
+#include "lib/core/base/descriptor.hpp"
+#include "policy_set_data.hpp"
+
+#include <httpretry/log/log.hpp>
+#include <httpretry/policy/policy_set.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+namespace httpretry {
+
+namespace {
+
+// What a file system says of a file without reading it; all 0 where there is none. Times alone
+// would not do: a file may change twice within a tick of its clock.
+using FileState = std::tuple<dev_t, ino_t, off_t, time_t, std::int64_t, time_t, std::int64_t>;
+
+FileState from(const struct stat& status) {
+  return {status.st_dev,         status.st_ino,          status.st_size,
+          status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
+          status.st_ctim.tv_nsec};
+}
+
+struct FileText {
+  std::string text;
+  FileState state;      // before it was read
+  std::string problem;  // why there is no text; empty otherwise
+};
+enum class FileKind : std::uint8_t { Any, Regular };
+
+FileText failed(std::string problem = std::strerror(errno)) { return {{}, {}, std::move(problem)}; }
+
+FileState state_of(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? from(status) : FileState();
+}
+
+// Reads no more than a policy file may be long, and one byte.
+FileText read_file(const std::string& path, FileKind kind) {
+  // Without O_NONBLOCK, open would wait for somebody to write to a pipe.
+  const auto patience = kind == FileKind::Regular ? O_NONBLOCK : 0;
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | patience));
+  struct stat status {};
+  if (!file.open() || fstat(file.get(), &status) != 0) return failed();
+  if (kind == FileKind::Regular && !S_ISREG(status.st_mode))
+    return failed("it is not a regular file");
+  FileText read_so_far{{}, from(status), {}};
+  std::array<char, 65536> block{};
+  while (read_so_far.text.size() <= kMaxJsonText) {
+    const auto count = ::read(file.get(), block.data(), block.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return failed();
+    if (count == 0) break;
+    read_so_far.text.append(block.data(), static_cast<std::size_t>(count));
+  }
+  return read_so_far;
+}
+
+constexpr auto kBetweenLooks = std::chrono::seconds(1);
+
+Problem unread(const std::string& path, const std::string& why) {
+  Problem problem;
+  problem.file = path;
+  problem.message = "cannot be read: " + why;
+  return problem;
+}
+
+void log_policy_reload(const PolicyReload& reload) {
+  std::string lines;
+  for (const auto& problem : reload.problems) lines += "\n" + to_string(problem);
+  if (reload.accepted) {
+    write_log(LogLevel::Info,
+              "httpretry: the policies of " + reload.file + " were read again" + lines);
+  } else {
+    write_log(LogLevel::Error,
+              "httpretry: " + reload.file +
+                  " is refused, and the policies read before stay in force:" + lines);
+  }
+}
+
+constexpr std::size_t kMostChangedBudgets = 100;
+
+// The policies of a set, by what tells each apart after the file was read again.
+using PoliciesByPlace = std::map<std::string, const RetryPolicy*>;
+
+PoliciesByPlace policies_by_place(const PolicySet::Data& set) {
+  PoliciesByPlace policies{{"", set.fallback.policy.get()}};
+  for (const auto& one : set.policies) policies.emplace("policy " + one.name, one.policy.get());
+  for (const auto& one : set.entries) {
+    policies.emplace(one.resolved.identity, one.resolved.policy.get());
+  }
+  return policies;
+}
+
+// Adds the budgets of policies that are in both sets, with other numbers of the same kind and
+// scope.
+void add_changed_budgets(std::vector<ChangedBudget>& changes, const PolicySet& before,
+                         const PolicySet& after) {
+  const auto olds = policies_by_place(before.data());
+  std::vector<ChangedBudget> added;
+  for (const auto& [place, policy] : policies_by_place(after.data())) {
+    const auto found = olds.find(place);
+    if (found == olds.end() || added.size() == kMostChangedBudgets) continue;
+    const auto& old = found->second->budget;
+    const auto& now = policy->budget;
+    if (old == now || old.kind != now.kind || old.scope != now.scope) continue;
+    const ChangedBudget change(old, now);
+    if (std::find(added.begin(), added.end(), change) == added.end()) added.push_back(change);
+  }
+  changes.insert(changes.end(), added.begin(), added.end());
+  if (changes.size() > kMostChangedBudgets) {
+    changes.erase(changes.begin(), changes.end() - kMostChangedBudgets);
+  }
+}
+
+}  // namespace
+
+// A watched file and the policies that it last held.
+class PolicySource::Watch {
+ public:
+  Watch(std::string path, PolicySet first, const FileText& file)
+      : path_(std::move(path)),
+        seen_(file.state),
+        digest_(digest(file.text)),
+        current_(std::move(first)) {}
+
+  Current current(Time now) {
+    if (due(now)) look();
+    return in_force();
+  }
+
+  Current in_force() const {
+    const std::lock_guard lock(current_mutex_);
+    return current_;
+  }
+
+  Result<PolicySet> reload() {
+    const auto reload = [this] {
+      const std::lock_guard lock(mutex_);
+      return read(true);
+    }();
+    log_policy_reload(*reload);
+    if (!reload->accepted) {
+      return Error(Errc::InvalidRequest, error_lines(reload->problems));
+    }
+    return in_force().policies;
+  }
+
+ private:
+  static std::size_t digest(const std::string& text) { return std::hash<std::string>()(text); }
+
+  // Several calls may find that it is time to look; one of them does.
+  bool due(Time now) {
+    auto last = looked_.load(std::memory_order_relaxed);
+    // A time before the last look is by the clock of another scheduler.
+    if (std::chrono::abs(now - Time(Duration(last))) < kBetweenLooks) return false;
+    return looked_.compare_exchange_strong(last, Duration(now.time_since_epoch()).count(),
+                                           std::memory_order_relaxed);
+  }
+
+  void look() {
+    std::shared_ptr<const PolicyReload> reload;
+    {
+      const std::unique_lock lock(mutex_, std::try_to_lock);
+      if (!lock) return;  // it is being read
+      if (settled_ && state_of(path_) == seen_) return;
+      reload = read(false);
+    }
+    if (reload) log_policy_reload(*reload);
+  }
+
+  // nullptr where there is nothing new to say, unless it is `wanted`.
+  std::shared_ptr<const PolicyReload> read(bool wanted) {
+    const auto file = read_file(path_, FileKind::Regular);
+    // A file may be written again within the same tick of its clock, so that it looks the same:
+    // only what was the same at two looks is read no more.
+    settled_ = file.state == seen_;
+    seen_ = file.state;
+    if (!file.problem.empty()) {
+      if (std::exchange(unread_, file.problem) == file.problem && !wanted) return nullptr;
+      return publish(std::nullopt, {unread(path_, file.problem)});
+    }
+    const auto before = std::exchange(digest_, digest(file.text));
+    const auto was_unread = !std::exchange(unread_, {}).empty();
+    if (digest_ == before && !was_unread && !wanted) return nullptr;
+    auto checked = check_policies(file.text, path_);
+    return publish(std::move(checked.set), std::move(checked.problems));
+  }
+
+  std::shared_ptr<const PolicyReload> publish(std::optional<PolicySet> set,
+                                              std::vector<Problem> problems) {
+    auto reload = std::make_shared<PolicyReload>();
+    reload->file = path_;
+    reload->accepted = set.has_value();
+    reload->problems = std::move(problems);
+    reload->number = ++reloads_;
+    const auto before = in_force();
+    if (before.reload) reload->changed_budgets = before.reload->changed_budgets;
+    if (set) add_changed_budgets(reload->changed_budgets, before.policies, *set);
+    Current fresh(set ? *std::move(set) : before.policies);
+    fresh.reload = reload;
+    {
+      const std::lock_guard lock(current_mutex_);
+      std::swap(current_, fresh);
+    }
+    return reload;  // the policies that were replaced are freed here, without the lock
+  }
+
+  const std::string path_;
+  std::mutex mutex_;  // held by the thread that reads the file; guards the next five
+  FileState seen_;
+  bool settled_ = false;
+  std::size_t digest_;
+  std::string unread_;  // why it could not be read when it was looked at last
+  std::uint64_t reloads_ = 0;
+  std::atomic<Duration::rep> looked_ = 0;
+  mutable std::mutex current_mutex_;
+  Current current_;
+};
+
+Result<PolicySet> PolicySet::load(const std::string& path) {
+  const auto file = read_file(path, FileKind::Any);
+  if (file.problem.empty()) return parse_policies(file.text, path);
+  return Error(Errc::InvalidRequest, "cannot read the policy file " + path + ": " + file.problem);
+}
+
+Result<PolicySource> PolicySource::watch(std::string path) {
+  const auto file = read_file(path, FileKind::Regular);
+  if (!file.problem.empty()) {
+    return Error(Errc::InvalidRequest, to_string(unread(path, file.problem)));
+  }
+  auto policies = parse_policies(file.text, path);
+  if (!policies) return std::move(policies.error());
+  return PolicySource(std::make_shared<Watch>(std::move(path), *std::move(policies), file));
+}
+
+PolicySource::Current PolicySource::current(Time now) const {
+  return watch_ ? watch_->current(now) : Current(policies_);
+}
+
+PolicySet PolicySource::in_force() const {
+  return watch_ ? watch_->in_force().policies : policies_;
+}
+
+Result<PolicySet> PolicySource::reload() const { return watch_ ? watch_->reload() : policies_; }
+
+}  // namespace httpretry

@@ -1,0 +1,210 @@
+#include "types.hpp"
+
+#include "lib/core/base/text.hpp"
+
+#include <httpretry/http/headers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace httpretry::policy_file {
+namespace {
+
+using namespace std::chrono_literals;
+using JsonType = JsonNode::Type;
+
+using policy::kLongestDuration;
+
+constexpr std::string_view kDigits = "0123456789";
+
+// Those at the front.
+std::string_view digits_of(std::string_view text) {
+  return text.substr(0, text.find_first_not_of(kDigits));
+}
+
+struct Unit {
+  std::string_view name;
+  Duration size;
+};
+constexpr Unit kUnits[] = {{"h", 1h},   {"m", 1min}, {"s", 1s},
+                           {"ms", 1ms}, {"us", 1us}, {"ns", 1ns}};
+
+// "1.5" of `unit`, exactly; empty where it has more digits than nanoseconds have.
+std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, Duration unit) {
+  while (!fraction.empty() && fraction.back() == '0') fraction.remove_suffix(1);
+  if (fraction.size() > 12) return std::nullopt;
+  // A minute and an hour have no decimal thousandths: only the whole fraction can be divided.
+  __extension__ using Wide = __int128;
+  auto part = Wide{to_number<std::int64_t>(fraction).value_or(0)} * unit.count();
+  for (std::size_t i = 0; i < fraction.size(); ++i) {
+    if (part % 10 != 0) return std::nullopt;
+    part /= 10;
+  }
+  return static_cast<Duration::rep>(whole) * unit + Duration(static_cast<Duration::rep>(part));
+}
+
+constexpr Text kMethod("a method");
+constexpr const char* kNoDuration =
+    R"(is not a duration: write it like "250ms", "1.5s" or "1h30m")";
+
+std::string text_of(double number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
+}  // namespace
+
+bool refuse(const JsonNode& json, Problems& problems, std::string message) {
+  problems.error(json, std::move(message));
+  return false;
+}
+
+bool expect(const JsonNode& json, JsonType type, std::string_view what, Problems& problems) {
+  if (json.is(type)) return true;
+  return refuse(json, problems, "expected " + std::string(what) + ", found " + described(json));
+}
+
+std::optional<double> number_in(const JsonNode& json) {
+  double number = 0;
+  const auto* const end = json.text.data() + json.text.size();
+  const auto result = std::from_chars(json.text.data(), end, number);
+  if (result.ec == std::errc::result_out_of_range) return std::nullopt;
+  return number;
+}
+
+std::pair<Duration, std::string> duration_in(std::string_view text) {
+  if (text.starts_with('-')) return {{}, "is negative"};
+  Duration sum{};
+  std::size_t next_unit = 0;
+  do {
+    const auto digits = digits_of(text);
+    if (digits.empty()) return {{}, kNoDuration};
+    text.remove_prefix(digits.size());
+    std::string_view fraction;
+    if (text.starts_with('.')) {
+      fraction = digits_of(text.substr(1));
+      if (fraction.empty()) return {{}, kNoDuration};
+      text.remove_prefix(1 + fraction.size());
+    }
+    const auto name = text.substr(0, text.find_first_of(kDigits));
+    const auto* const unit = std::find_if(std::begin(kUnits) + next_unit, std::end(kUnits),
+                                          [&](const Unit& one) { return one.name == name; });
+    if (unit == std::end(kUnits)) return {{}, kNoDuration};
+    next_unit = static_cast<std::size_t>(unit - std::begin(kUnits)) + 1;
+    text.remove_prefix(name.size());
+    const auto most = static_cast<std::uint64_t>(kLongestDuration / unit->size);
+    const auto whole = to_number<std::uint64_t>(digits);  // empty where it does not fit
+    if (!whole || *whole > most) return {{}, "is over 365 days"};
+    const auto part = amount(*whole, fraction, unit->size);
+    if (!part) return {{}, "is finer than a nanosecond"};
+    sum += *part;
+    if (sum > kLongestDuration) return {{}, "is over 365 days"};
+  } while (!text.empty());
+  return {sum, {}};
+}
+
+bool DurationType::parse(const JsonNode& json, Duration& value, Problems& problems) const {
+  if (json.is(JsonType::Number)) {
+    const auto number = described(json);
+    if (number.front() == '-')
+      return refuse(json, problems, number + " is negative, and has no unit");
+    return refuse(json, problems,
+                  number + " has no unit; write a string such as \"" + number + "s\"");
+  }
+  if (!expect(json, JsonType::String, "a duration such as \"1.5s\"", problems)) return false;
+  value = kForever;
+  if (limit_ && json.text == "none") return true;
+  const auto [duration, problem] = duration_in(json.text);
+  if (!problem.empty()) return refuse(json, problems, described(json) + " " + problem);
+  if (over_zero_ && duration == 0ns) {
+    const auto* const instead = limit_ ? "; \"none\" means no limit" : "";
+    return refuse(json, problems, described(json) + " must be more than 0" + instead);
+  }
+  value = duration;
+  return true;
+}
+
+OrderedJson DurationType::print(const Duration& value) const { return to_text(value); }
+
+std::optional<double> number_within(const JsonNode& json, const NumberLimits& limits,
+                                    Problems& problems) {
+  if (!expect(json, JsonType::Number, limits.what, problems)) return std::nullopt;
+  const auto number = number_in(json);
+  if (!number || *number < limits.least || *number > limits.most || std::isnan(*number)) {
+    // A limit that no real value is near is not worth telling, unless it is the one passed.
+    constexpr double kFar = 1e6;
+    const auto under = number && *number < limits.least;
+    auto why = described(json) + " is out of range: ";
+    why += under && limits.most >= kFar ? "at least " + text_of(limits.least)
+                                        : text_of(limits.least) + " to " + text_of(limits.most);
+    if (under && !limits.note.empty()) why += "; " + std::string(limits.note);
+    problems.error(json, std::move(why));
+    return std::nullopt;
+  }
+  const auto scaled = *number * limits.parts;
+  if (std::abs(scaled - std::round(scaled)) <= 1e-6 * std::max(1.0, scaled) * (limits.parts > 1)) {
+    return number;
+  }
+  problems.error(json, described(json) + (limits.parts == 1 ? " is not a whole number"
+                                                            : " is finer than a thousandth"));
+  return std::nullopt;
+}
+
+OrderedJson plain_number(double number) {
+  constexpr double kExact = 1e15;  // up to here, a double holds every whole number
+  // JSON has no number for these. As a string it is refused where it is read.
+  if (!std::isfinite(number)) return text_of(number);
+  if (number == std::floor(number) && std::abs(number) < kExact) {
+    return static_cast<std::int64_t>(number);
+  }
+  return number;
+}
+
+std::size_t Words::find(std::string_view word) const {
+  std::size_t i = 0;
+  const auto same = [&](std::string_view one) {
+    return any_case_ ? equal_ignoring_case(one, word) : one == word;
+  };
+  while (i < size_ && (word.empty() || !same((*this)[i]))) ++i;
+  return i;
+}
+
+std::vector<std::string_view> Words::all() const {
+  std::vector<std::string_view> words;
+  for (std::size_t i = 0; i < size_; ++i) {
+    if (!(*this)[i].empty()) words.push_back((*this)[i]);
+  }
+  return words;
+}
+
+std::optional<std::size_t> Words::parse(const JsonNode& json, Problems& problems) const {
+  const auto number = json.is(JsonType::String) ? find(json.text) : size_;
+  if (number < size_) return number;
+  const auto words = all();
+  std::string list;
+  for (const auto word : words) list += (list.empty() ? "" : ", ") + std::string(word);
+  const bool left_out = json.is(JsonType::String) &&
+                        std::find(left_out_.begin(), left_out_.end(), json.text) != left_out_.end();
+  problems.error(json, described(json) + (left_out ? " is not in this version; there are: " + list
+                                                   : " is not one of " + list +
+                                                         problems.suggestion(json.text, words)));
+  return std::nullopt;
+}
+
+bool Text::parse(const JsonNode& json, std::string& value, Problems& problems) const {
+  if (!expect(json, JsonType::String, what_, problems)) return false;
+  value = json.text;
+  return good_ == nullptr || good_(json.text) ||
+         refuse(json, problems, described(json) + " is not " + std::string(what_));
+}
+
+OrderedJson Text::print(const std::string& value) const {
+  return value.empty() ? OrderedJson() : OrderedJson(value);
+}
+
+constinit const List<Text> kMethods(kMethod, "an array of methods",
+                                    "an empty list fits nothing; left out, it is every method");
+
+}  // namespace httpretry::policy_file

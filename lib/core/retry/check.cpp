@@ -1,0 +1,225 @@
+// The check of a policy that was made in code. Files have the same limits: policy_limits.hpp.
+#include "origins.hpp"
+#include "policy_limits.hpp"
+
+#include <httpretry/http/headers.hpp>
+
+#include <array>
+#include <charconv>
+#include <stdexcept>
+#include <string_view>
+
+namespace httpretry {
+namespace {
+
+using policy::NumberLimits;
+
+std::string text_of(double number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
+// Remembers the first problem. Allocates nothing where there is none, because a policy of a request
+// is checked for each call.
+class Checker {
+ public:
+  std::string take() { return std::move(problem_); }
+
+  void run(const RetryPolicy& policy) {
+    if (policy.max_attempts) number("max_attempts", *policy.max_attempts, policy::kCounts);
+    limit("max_elapsed_time", policy.max_elapsed_time);
+    limit("attempt_timeout", policy.attempt_timeout);
+    demand(!policy::lacks_elapsed_limit(policy), "max_attempts",
+           "is unlimited, and needs a max_elapsed_time");
+    demand(!policy::attempt_outlasts_call(policy), "attempt_timeout", "is over max_elapsed_time");
+    limit("response_timeout", policy.response_timeout);
+    limit("connect_timeout", policy.connect_timeout);
+    limit("stall_timeout", policy.stall_timeout);
+    backoff("backoff", policy.backoff);
+    if (policy.throttle_backoff) backoff("throttle_backoff", *policy.throttle_backoff);
+    if (const auto& pending = policy.retry_on.pending) {
+      if (pending->max) number("retry_on.pending.max", *pending->max, policy::kCounts);
+      backoff("retry_on.pending.backoff", pending->backoff);
+      urls(*pending);
+    }
+    time("server_delay.max", policy.server_delay.max, true);
+    time("server_delay.max_over_own", policy.server_delay.max_over_own, true);
+    number("server_delay.spread", policy.server_delay.spread, policy::kShares);
+    run(policy.budget);
+    run(policy.guards);
+    if (const auto& breaker = policy.guards.breaker) {
+      const bool states = breaker->kind != BreakerPolicy::Kind::Share;
+      demand(!states || policy.attempt_timeout == kForever ||
+                 breaker->probe_timeout >= policy.attempt_timeout,
+             "breaker.probe_timeout", "is under attempt_timeout");
+    }
+  }
+
+  void run(const GuardPolicy& guards) {
+    limit("pause.max", guards.pause.max);
+    if (guards.rate) rate(*guards.rate);
+    if (guards.concurrency) concurrency(*guards.concurrency);
+    if (guards.breaker) breaker(*guards.breaker);
+  }
+
+  void run(const BudgetPolicy& budget) {
+    amount("budget.capacity", budget.capacity, policy::kTokens);
+    amount("budget.retry_cost", budget.retry_cost, policy::kTokens);
+    amount("budget.throttle_cost", budget.throttle_cost, policy::kTokens);
+    amount("budget.timeout_cost", budget.timeout_cost, policy::kTokens);
+    amount("budget.refill", budget.refill, policy::kTokens);
+    const bool concurrent = budget.kind == BudgetPolicy::Kind::Concurrent;
+    amount("budget.ratio", budget.ratio, concurrent ? policy::kPartsOfCalls : policy::kRatios);
+    number("budget.min", budget.min, policy::kExtras);
+    amount("budget.min_per_second", budget.min_per_second, policy::kRates);
+    time("budget.window", budget.window);
+    demand(budget.window > Duration::zero(), "budget.window", "must be more than 0");
+  }
+
+ private:
+  void rate(const RatePolicy& rate) {
+    number("rate.requests", static_cast<double>(rate.requests), policy::kRequests);
+    number("rate.burst", static_cast<double>(rate.burst), policy::kRequests);
+    time("rate.per", rate.per);
+    demand(rate.per.count() >= rate.requests, "rate.per", "is under a nanosecond for each request");
+    time("rate.max_wait", rate.max_wait, true);
+  }
+
+  void concurrency(const ConcurrencyPolicy& limits) {
+    number("concurrency.max", limits.max, policy::kCounts);
+    number("concurrency.queue.max", limits.queue.max, policy::kQueues);
+    limit("concurrency.queue.timeout", limits.queue.timeout);
+    const bool lifo = limits.queue.order == ConcurrencyPolicy::Order::Lifo;
+    demand(!lifo || limits.queue.timeout != kForever, "concurrency.queue.order",
+           "Lifo needs a queue.timeout");
+    if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {
+      number("concurrency.min", limits.min, policy::kCounts);
+      number("concurrency.backoff_ratio", limits.backoff_ratio, policy::kPartsOfSends);
+      demand(limits.min <= limits.max, "concurrency.min", "is over its max");
+    }
+  }
+
+  void breaker(const BreakerPolicy& breaker) {
+    const bool consecutive = breaker.kind == BreakerPolicy::Kind::Consecutive;
+    number("breaker.failure_ratio", breaker.failure_ratio, policy::kPartsOfSends);
+    number("breaker.min_requests", breaker.min_requests, policy::kCounts);
+    number("breaker.failures", breaker.failures, consecutive ? policy::kCounts : policy::kQueues);
+    number("breaker.slow_ratio", breaker.slow_ratio, policy::kPartsOfSends);
+    number("breaker.k", breaker.k, policy::kShareFactors);
+    number("breaker.probes", breaker.probes, policy::kProbes);
+    limit("breaker.slow_after", breaker.slow_after);
+    time("breaker.probe_timeout", breaker.probe_timeout);
+    for (const auto window : {breaker.window, breaker.share_window}) {
+      time("breaker.window", window);
+      demand(window >= policy::kShortestWindow, "breaker.window", "is under 100 ms");
+    }
+    backoff("breaker.open_for", breaker.open_for);
+  }
+
+  void hedge(const HedgePolicy& hedge) {
+    time("hedge.after", hedge.after);
+    demand(hedge.quantile == 0 || (hedge.quantile >= 0.5 && hedge.quantile <= 0.999),
+           "hedge.quantile", "must be 0, or from 0.5 to 0.999");
+    number("hedge.min_samples", hedge.min_samples, policy::kCounts);
+    number("hedge.max_hedges", hedge.max_hedges, policy::kHedges);
+    number("hedge.budget", hedge.budget.value_or(1), policy::kPartsOfSends);
+    time("hedge.min", hedge.min);
+    time("hedge.max", hedge.max);
+    demand(hedge.min <= hedge.max, "hedge.min", "is over its max");
+    demand(hedge.scope != GuardScope::Credentials, "hedge.scope", "is endpoint, host or policy");
+  }
+
+  void backoff(std::string_view name, const Backoff& backoff) {
+    within(name);
+    time("initial", backoff.initial);
+    time("increment", backoff.increment);
+    time("add", backoff.add);
+    // Of TruncatedBinary it is the longest wait that is chosen from.
+    const bool needed = backoff.kind == Backoff::Kind::TruncatedBinary;
+    time("max_interval", backoff.max_interval, !needed);
+    number("multiplier", backoff.multiplier, policy::kMultipliers);
+    number("randomization", backoff.randomization, policy::kShares);
+    number("low", backoff.low, policy::kFactors);
+    number("high", backoff.high, policy::kFactors);
+    const bool slots = backoff.kind == Backoff::Kind::Slots;
+    number("steps", backoff.steps, slots ? policy::kDoublings : policy::kSteps);
+    number("abort", backoff.abort, policy::kCounts);
+    demand(backoff.initial <= backoff.max_interval, "initial", "is over its max_interval");
+    demand(backoff.low <= backoff.high, "low", "is over its high");
+    within({});
+  }
+
+  void urls(const PendingRule& pending) {
+    for (const auto& header : pending.url_from) {
+      if (valid_header_name(header)) continue;
+      demand(false, "retry_on.pending.url_from",
+             "has the entry \"" + header + "\", which is not a header name");
+    }
+    for (const auto& origin : pending.origins) {
+      if (policy::is_origin_pattern(origin)) continue;
+      demand(false, "retry_on.pending.origins",
+             "has the entry \"" + origin +
+                 "\", which is not an origin such as \"https://status.example.com\"");
+    }
+    demand(pending.origins.empty() || !pending.url_from.empty(), "retry_on.pending.origins",
+           "needs url_from, which says where the URL is");
+  }
+
+  void limit(std::string_view name, Duration value) {
+    time(name, value, true);
+    demand(value != Duration::zero(), name, "must be more than 0; kForever means no limit");
+  }
+
+  // `or_none`: it is a limit, which may be kForever.
+  void time(std::string_view name, Duration value, bool or_none = false) {
+    demand(value >= Duration::zero(), name, "is negative");
+    const bool no_limit = or_none && value == kForever;
+    demand(no_limit || value <= policy::kLongestDuration, name, "is over 365 days");
+  }
+
+  // Not a number is not within any limits.
+  void number(std::string_view name, double value, const NumberLimits& limits) {
+    if (value >= limits.least && value <= limits.most) return;
+    demand(false, name,
+           "(" + text_of(value) + ") is out of range: " + text_of(limits.least) + " to " +
+               text_of(limits.most));
+  }
+
+  void amount(std::string_view name, std::int64_t parts, const NumberLimits& limits) {
+    number(name, static_cast<double>(parts) / limits.parts, limits);
+  }
+
+  void within(std::string_view object) { object_ = object; }
+
+  void demand(bool good, std::string_view name, std::string_view otherwise) {
+    if (good || !problem_.empty()) return;
+    problem_ = "a retry policy cannot be used: ";
+    if (!object_.empty()) problem_.append(object_).append(".");
+    problem_.append(name).append(" ").append(otherwise);
+  }
+
+  std::string problem_;
+  std::string_view object_;
+};
+
+}  // namespace
+
+std::string policy::problem_of(const RetryPolicy& policy) {
+  Checker checker;
+  checker.run(policy);
+  return checker.take();
+}
+
+void check(const RetryPolicy& policy) {
+  if (const auto problem = policy::problem_of(policy); !problem.empty()) {
+    throw std::invalid_argument(problem);
+  }
+}
+
+void check(const BudgetPolicy& budget) {
+  Checker checker;
+  checker.run(budget);
+  if (const auto problem = checker.take(); !problem.empty()) throw std::invalid_argument(problem);
+}
+
+}  // namespace httpretry

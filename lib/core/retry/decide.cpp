@@ -1,0 +1,252 @@
+#include <httpretry/retry/decide.hpp>
+
+#include "lib/core/base/saturating.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace httpretry {
+namespace {
+
+using namespace std::chrono_literals;
+using saturating::between;
+using saturating::minus;
+using saturating::plus;
+
+// A time that saturates stands at the end of the range of Duration.
+std::string wait_text(Duration time) {
+  return time == kForever ? "292 years or more" : duration_text(time);
+}
+
+// The limit that a retry would exceed; None if there is none.
+struct Exceeded {
+  Limit limit = Limit::None;
+  Duration size{};
+  Duration excess{};
+  int count = 0;
+  explicit operator bool() const { return limit != Limit::None; }
+};
+
+const Backoff& backoff_for(const RetryPolicy& policy, Class cls) {
+  static const PendingRule kDefaultPending;
+  if (cls == Class::Pending) {
+    return policy.retry_on.pending ? policy.retry_on.pending->backoff : kDefaultPending.backoff;
+  }
+  return cls == Class::Throttle && policy.throttle_backoff ? *policy.throttle_backoff
+                                                           : policy.backoff;
+}
+
+Exceeded attempts_limit(const RetryPolicy& policy, Class cls, const RetryState& state) {
+  if (cls == Class::Pending) {
+    const auto& pending = policy.retry_on.pending;
+    if (!pending || !pending->max || state.polls < *pending->max) return {};
+    return {Limit::MaxPolls, {}, {}, *pending->max};
+  }
+  if (policy.max_attempts && *policy.max_attempts - state.hedges <= state.failures) {
+    return {Limit::MaxAttempts, {}, {}, *policy.max_attempts};
+  }
+  const auto& backoff = backoff_for(policy, cls);
+  if (!gives_up(backoff, state.failures)) return {};
+  return {Limit::BackoffAbort, {}, {}, backoff.abort};
+}
+
+bool may_repeat(const RetryPolicy& policy, const Classified& classified, const RetryState& state) {
+  // What is repeated is a GET of ours, not the user's request.
+  if (state.polls_url) return true;
+  // A request that was never sent cannot have been executed.
+  if (classified.sent == Sent::Never) return true;
+  // The user allows nothing else.
+  if (policy.repeat == Repeat::Never) return false;
+  // The user trusts only the protocol, not what a policy calls a throttle.
+  if (policy.repeat == Repeat::Refused) return classified.refused_for_sure;
+  // The server says that it did nothing.
+  if (classified.refused) return true;
+  return may_execute_twice(policy, state.repeatable);
+}
+
+// The part of the server delay that counts for the policy. Empty where none does.
+std::optional<Duration> counted_delay(const ServerDelayPolicy& policy, const Classified& classified,
+                                      Duration own) {
+  if (!classified.server_delay || policy.combine == ServerDelayPolicy::Combine::Own) {
+    return std::nullopt;
+  }
+  return std::min(classified.server_delay->delay, plus(own, policy.max_over_own));
+}
+
+Exceeded server_delay_limit(const ServerDelayPolicy& rules, std::optional<Duration> delay,
+                            const Clocks& clocks) {
+  if (!delay) return {};
+  if (*delay > rules.max && rules.over_max == ServerDelayPolicy::OverMax::Stop) {
+    return {Limit::ServerDelayMax, rules.max, minus(*delay, rules.max), 0};
+  }
+  const auto asked = std::min(*delay, rules.max);
+  const auto left = between(clocks.now, clocks.deadline);
+  // An attempt that begins at the deadline has no time for its response.
+  if (clocks.deadline == kNever || asked < left) return {};
+  return {Limit::Deadline, left, minus(asked, left), 0};
+}
+
+// Of our own wait and the server's, as the policy says. `spread` adds to the server's: we never
+// send earlier than it asks for.
+Duration combined(const ServerDelayPolicy& policy, const ServerDelay& delay, Duration asked,
+                  Duration own, int throttles, double unit_random) {
+  using Combine = ServerDelayPolicy::Combine;
+  asked = std::min(asked, policy.max);
+  const auto extra = static_cast<double>(asked.count()) * policy.spread * unit_random;
+  if (extra > 0 && extra < 0x1p62) asked = plus(asked, Duration(static_cast<std::int64_t>(extra)));
+  if (policy.combine == Combine::Server && !delay.at_least) return asked;
+  if (policy.combine == Combine::Grow && throttles > 1) return plus(asked, own);
+  return std::max(asked, own);
+}
+
+// The rest of max_elapsed_time; negative if it has passed.
+Duration time_left(const RetryPolicy& policy, const Clocks& clocks) {
+  return policy.max_elapsed_time == kForever
+             ? kForever
+             : minus(policy.max_elapsed_time, between(clocks.started, clocks.now));
+}
+
+struct Waits {
+  Duration own{};
+  std::optional<Duration> server;  // the part of the server delay that counts
+  Duration wait{};
+};
+
+Waits waits(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
+            const Clocks& clocks, double unit_random) {
+  Waits waits;
+  if (classified.cls == Class::Success || classified.cls == Class::Permanent) return waits;
+  const auto retry = classified.cls == Class::Pending ? state.polls : state.failures;
+  const auto& backoff = backoff_for(policy, classified.cls);
+  waits.own = state.own_wait ? *state.own_wait : delay(backoff, retry, state.previous, unit_random);
+  waits.wait = waits.own;
+  waits.server = counted_delay(policy.server_delay, classified, waits.own);
+  if (waits.server) {
+    waits.wait = combined(policy.server_delay, *classified.server_delay, *waits.server, waits.own,
+                          state.throttles, unit_random);
+  }
+  // clip_wait shortens our own wait to the time that is left, but not below the server delay.
+  const auto left = time_left(policy, clocks);
+  const auto clips = policy.elapsed_rule == ElapsedRule::ClipWait && left > 0ns;
+  if (clips && waits.server.value_or(0ns) <= left) waits.wait = std::min(waits.wait, left);
+  return waits;
+}
+
+Exceeded time_limit(const RetryPolicy& policy, Duration wait, const Clocks& clocks) {
+  const auto deadline_in = between(clocks.now, clocks.deadline);
+  if (clocks.deadline != kNever && wait >= deadline_in) {
+    return {Limit::Deadline, deadline_in, minus(wait, deadline_in), 0};
+  }
+  const auto left = time_left(policy, clocks);
+  if (left == kForever) return {};
+  // With BeforeWait only the time already spent counts: the wait may end late.
+  const auto excess = minus(policy.elapsed_rule == ElapsedRule::BeforeWait ? 0ns : wait, left);
+  // A wait that ends at the limit is still within it. With ClipWait there must be time left; our
+  // own wait has been clipped, so one that is still too long is the server's.
+  const bool none_left = policy.elapsed_rule == ElapsedRule::ClipWait && left <= 0ns;
+  if (excess <= 0ns && !none_left) return {};
+  return {Limit::MaxElapsedTime, policy.max_elapsed_time, excess, 0};
+}
+
+Decision stopped(Decision decision, Reason reason, const Exceeded& exceeded,
+                 const Classified& classified, const RetryState& state, const Clocks& clocks) {
+  decision.retry = false;
+  decision.reason = reason;
+  decision.limit = exceeded.limit;
+  decision.limit_time = exceeded.size;
+  decision.limit_count = exceeded.count;
+  decision.excess = exceeded.excess;
+  if (decision.server_delay) decision.retry_at = plus(clocks.wall_now, *decision.server_delay);
+  const auto status = classified.status;
+  decision.ambiguous = state.maybe_executed && (status == 404 || status == 409 || status == 412);
+  return decision;
+}
+
+std::string counted(std::string_view name, int count) {
+  return std::string(name) + " " + std::to_string(count) + " reached";
+}
+
+}  // namespace
+
+Decision decide(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
+                const Clocks& clocks, double unit_random) {
+  const auto cls = classified.cls;
+  const auto time = waits(policy, classified, state, clocks, unit_random);
+  Decision decision;
+  decision.wait = time.wait;
+  decision.backoff = time.own;
+  decision.poll = cls == Class::Pending;
+  decision.fresh_connection = classified.fresh_connection;
+  if (classified.server_delay && !classified.server_delay->do_not_retry) {
+    decision.server_delay = classified.server_delay->delay;
+    decision.source = classified.server_delay->source;
+  }
+  const auto stop = [&](Reason reason, const Exceeded& exceeded = {}) {
+    return stopped(decision, reason, exceeded, classified, state, clocks);
+  };
+  // The call has succeeded.
+  if (cls == Class::Success) return stop(Reason::Success);
+  // Another attempt would give the same, or nobody waits for the response any more.
+  if (cls == Class::Permanent) return stop(classified.stop);
+  // A second fresh connection would lead to the same wrong server.
+  if (classified.once && state.once_used)
+    return stop(Reason::NotRetryable, {Limit::Once, {}, {}, 0});
+  // The user says how many attempts (or polls) there may be.
+  if (const auto exceeded = attempts_limit(policy, cls, state)) {
+    return stop(Reason::AttemptsExhausted, exceeded);
+  }
+  // The request body cannot be read again, or the user has part of the response already.
+  if (!state.replayable || state.streaming) return stop(Reason::NotReplayable);
+  // The server may have executed the request, and executing it twice may do harm.
+  if (!may_repeat(policy, classified, state)) return stop(Reason::UnsafeToRepeat);
+  // The server would refuse an earlier attempt. End now and say when to come back: `retry_at`.
+  if (const auto exceeded = server_delay_limit(policy.server_delay, time.server, clocks)) {
+    return stop(Reason::ServerDelayTooLong, exceeded);
+  }
+  // The wait would leave no time for an attempt.
+  if (const auto exceeded = time_limit(policy, time.wait, clocks)) {
+    return stop(Reason::ElapsedExhausted, exceeded);
+  }
+  decision.retry = true;
+  return decision;
+}
+
+Decision over_budget(const Decision& decision, const Classified& classified,
+                     const RetryState& state, const Clocks& clocks) {
+  return stopped(decision, Reason::BudgetExhausted, {Limit::Budget, {}, {}, 0}, classified, state,
+                 clocks);
+}
+
+std::string limit_text(const Decision& decision) {
+  switch (decision.limit) {
+    case Limit::None: return {};
+    case Limit::MaxAttempts: return counted("max_attempts", decision.limit_count);
+    case Limit::MaxPolls: return counted("pending.max", decision.limit_count);
+    case Limit::BackoffAbort: return counted("backoff.abort", decision.limit_count);
+    case Limit::MaxElapsedTime:
+      return "a wait of " + wait_text(decision.wait) + " would pass max_elapsed_time " +
+             wait_text(decision.limit_time) + " by " + wait_text(decision.excess);
+    case Limit::Deadline:
+      if (decision.limit_time <= 0ns) return "the deadline has passed";
+      return "a wait of " + wait_text(decision.server_delay.value_or(decision.wait)) +
+             " would pass the deadline by " + wait_text(decision.excess);
+    case Limit::ServerDelayMax:
+      return std::string(to_string(decision.source)) + " asks for " +
+             wait_text(*decision.server_delay) + ", " + wait_text(decision.excess) +
+             " more than server_delay.max " + wait_text(decision.limit_time);
+    case Limit::Once: return "a retry on a new connection gave the same";
+    case Limit::Budget: return "the budget has not enough left for a retry";
+  }
+  return {};
+}
+
+bool may_execute_twice(const RetryPolicy& policy, bool repeatable) {
+  return policy.repeat == Repeat::Always || (policy.repeat == Repeat::Safe && repeatable);
+}
+
+bool may_have_executed(const Classified& classified) {
+  const auto failed = classified.cls == Class::Transient || classified.cls == Class::Transport;
+  return failed && classified.sent != Sent::Never && !classified.refused;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,331 @@
+#include "error_codes.hpp"
+
+#include "body_reader.hpp"
+#include "lib/core/base/text.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace httpretry::policy {
+namespace {
+
+using namespace std::chrono_literals;
+using Family = ErrorRule::Family;
+using Source = ErrorRule::Source;
+
+constexpr std::size_t kCodeKept = 64;  // enough for all known codes; keeps log lines short
+
+// Lists of words, separated by spaces. Botocore's and smithy's lists: throttling, transient.
+constexpr std::string_view kAwsThrottle =
+    "Throttling ThrottlingException ThrottledException RequestThrottledException RequestThrottled "
+    "TooManyRequestsException ProvisionedThroughputExceededException "
+    "TransactionInProgressException "
+    "RequestLimitExceeded BandwidthLimitExceeded LimitExceededException SlowDown "
+    "PriorRequestNotComplete EC2ThrottledException";
+constexpr std::string_view kAwsTransient =
+    "RequestTimeout RequestTimeoutException InternalError InternalFailure ServiceUnavailable "
+    "IDPCommunicationError";
+
+// Each of these classes has a list of words. A permanent reason goes before the others: the quota
+// is gone, whatever the rate is.
+constexpr std::array kWordClasses = {Class::Permanent, Class::Throttle, Class::Transient};
+using Words = std::array<std::string_view, kWordClasses.size()>;
+constexpr Words kGoogleWords = {
+    "dailyLimitExceeded dailyLimitExceededUnreg quotaExceeded storageQuotaExceeded "
+    "insufficientPermissions accessNotConfigured authError domainPolicy",
+    "rateLimitExceeded userRateLimitExceeded sharingRateLimitExceeded jobRateLimitExceeded "
+    "RATE_LIMIT_EXCEEDED",
+    "backendError internalError"};
+// What the words at a JSON pointer mean.
+struct Codes {
+  Family family;
+  JsonPointer path;
+  Words words;
+};
+constexpr Codes kCodes[] = {
+    {Family::Google, "/error/errors/*/reason", kGoogleWords},
+    {Family::Google, "/error/details/*/reason", kGoogleWords},
+    {Family::Google, "/error/status", {"", "RESOURCE_EXHAUSTED", "UNAVAILABLE"}},
+    {Family::Github, "/errors/*/type", {"", "RATE_LIMITED", ""}},  // of GraphQL
+    {Family::Openai, "/error/code", {"insufficient_quota", "", ""}},
+    {Family::Openai, "/error/type", {"insufficient_quota", "", ""}}};
+// What else is read from a body.
+constexpr std::string_view kAwsJson[] = {"/code", "/__type"};
+constexpr std::string_view kAwsXml[] = {"/ErrorResponse/Error/Code", "/Error/Code",
+                                        "/Response/Errors/Error/Code"};
+constexpr std::string_view kGoogleDelay = "/error/details/*/retryDelay";
+constexpr std::string_view kGithubMessage = "/message";
+
+// What a rule says about a response.
+struct Verdict {
+  Class cls = Class::Transient;
+  std::string code;
+  std::optional<ServerDelay> server_delay;  // from the body
+};
+
+// The values in a body that the rules ask for: read at the first question, for all rules at once.
+class BodyValues {
+ public:
+  BodyValues(const RetryOn& retry_on, std::string_view body) : retry_on_(retry_on), body_(body) {
+    if (body_.starts_with("\xEF\xBB\xBF")) body_.remove_prefix(3);
+    const auto start = body_.find_first_not_of(" \t\r\n");
+    const auto first = start == std::string_view::npos ? '\0' : body_[start];
+    if (first == '{' || first == '[') format_ = Source::Json;
+    if (first == '<') format_ = Source::Xml;
+  }
+  [[nodiscard]] bool is_xml() const { return format_ == Source::Xml; }
+
+  // Returns the first value at `path` for which `fits` holds. Returns nullptr if there is none, or
+  // if the body has another format.
+  template <class Fits>
+  const BodyValue* find(Source format, std::string_view path, Fits fits) {
+    if (format_ != format) return nullptr;
+    if (!values_) values_ = read();
+    for (const auto& value : *values_) {
+      if (value.path == path && fits(value)) return &value;
+    }
+    return nullptr;
+  }
+
+ private:
+  [[nodiscard]] std::vector<BodyValue> read() const {
+    std::vector<std::string_view> paths;
+    for (const auto& rule : retry_on_.error_codes) {
+      if (rule.family == Family::Custom && rule.source == format_) paths.push_back(rule.selector);
+    }
+    if (is_xml()) {
+      paths.insert(paths.end(), std::begin(kAwsXml), std::end(kAwsXml));
+      return xml_values(body_, paths);
+    }
+    if (retry_on_.pending) paths.push_back(retry_on_.pending->json);
+    for (const auto& row : kCodes) paths.push_back(row.path);
+    paths.insert(paths.end(), {kAwsJson[0], kAwsJson[1], kGoogleDelay, kGithubMessage});
+    return json_values(body_, paths);
+  }
+
+  const RetryOn& retry_on_;
+  std::string_view body_;
+  std::optional<Source> format_;
+  std::optional<std::vector<BodyValue>> values_;
+};
+
+bool contains_word(std::string_view words, std::string_view word) {
+  while (!words.empty() && !word.empty()) {
+    const auto first = words.substr(0, words.find(' '));
+    if (first == word) return true;
+    words.remove_prefix(std::min(first.size() + 1, words.size()));
+  }
+  return false;
+}
+
+auto one_of(std::string_view words) {
+  return [words](const BodyValue& value) { return contains_word(words, value.text); };
+}
+
+// An empty list accepts everything.
+auto one_of(const std::vector<std::string>& list) {
+  return [&list](const auto& value) {
+    return list.empty() || std::find(list.begin(), list.end(), value.text) != list.end();
+  };
+}
+
+bool is_string(const BodyValue& value) { return value.is_string; }
+
+// "aws.protocoltests.restjson#FooError:http://internal.amazon.com/" is FooError.
+std::string_view trimmed_type(std::string_view type) {
+  type = type.substr(0, type.find(':'));
+  return type.substr(type.rfind('#') + 1);  // npos + 1 is 0
+}
+
+std::string_view aws_code(const ResponseHead& head, BodyValues& body) {
+  if (const auto header = head.headers.get("x-amzn-query-error")) {
+    return header->substr(0, header->find(';'));
+  }
+  if (const auto header = head.headers.get("x-amzn-errortype")) return trimmed_type(*header);
+  for (const auto path : kAwsJson) {
+    const auto* value = body.find(Source::Json, path, is_string);
+    if (value != nullptr) return trimmed_type(value->text);
+  }
+  for (const auto path : kAwsXml) {
+    if (const auto* value = body.find(Source::Xml, path, is_string)) return value->text;
+  }
+  return {};
+}
+
+std::optional<Verdict> aws(const ResponseHead& head, BodyValues& body) {
+  // S3 sends some failures with a 200 whose body is an <Error>; no other success is read.
+  if (head.status < 400 && !(head.status == 200 && body.is_xml())) return std::nullopt;
+  const auto code = aws_code(head, body);
+  if (contains_word(kAwsThrottle, code)) return Verdict{Class::Throttle, std::string(code), {}};
+  if (contains_word(kAwsTransient, code)) return Verdict{Class::Transient, std::string(code), {}};
+  return std::nullopt;
+}
+
+// A Duration in proto3's JSON: seconds alone, where Go's has other units too.
+bool is_proto_duration(const BodyValue& value) {
+  const auto& text = value.text;
+  return value.is_string && text.ends_with('s') &&
+         text.find_first_not_of("0123456789.") == text.size() - 1 &&
+         parse_go_duration(text).has_value();
+}
+
+std::optional<ServerDelay> retry_info(BodyValues& body) {
+  const auto* value = body.find(Source::Json, kGoogleDelay, is_proto_duration);
+  if (value == nullptr) return std::nullopt;
+  ServerDelay delay(*parse_go_duration(value->text), ServerDelaySource::RetryInfo, value->text);
+  delay.at_least = true;
+  return delay;
+}
+
+std::optional<Verdict> by_codes(Family family, BodyValues& body) {
+  for (const auto& row : kCodes) {
+    for (std::size_t i = 0; row.family == family && i < kWordClasses.size(); ++i) {
+      const auto* value = body.find(Source::Json, row.path, one_of(row.words[i]));
+      if (value != nullptr) return Verdict{kWordClasses[i], value->text, {}};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Verdict> google(const ResponseHead& head, BodyValues& body) {
+  if (head.status < 400) return std::nullopt;
+  auto verdict = by_codes(Family::Google, body);
+  if (verdict) verdict->server_delay = retry_info(body);
+  return verdict;
+}
+
+std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
+  if (head.status != 200 && head.status != 403 && head.status != 429) return std::nullopt;
+  const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";
+  if (head.status == 200) {
+    return used_up ? by_codes(Family::Github, body) : std::nullopt;  // GraphQL: always 200
+  }
+  // A 429 needs no rule of GitHub's, and any server may send it.
+  constexpr std::array kRetryAfter = {ServerDelaySource::RetryAfter};
+  if (head.status == 403 && server_delay(head.headers, kRetryAfter, false, head.wall_now)) {
+    return Verdict{Class::Throttle, "retry-after", {}};
+  }
+  if (used_up) return Verdict{Class::Throttle, "x-ratelimit-remaining 0", {}};
+  const auto says_so = [](const BodyValue& message) {
+    return to_lower(message.text).find("secondary rate") != std::string::npos;
+  };
+  if (!body.find(Source::Json, kGithubMessage, says_so)) return std::nullopt;
+  // GitHub's documentation: "wait for at least one minute before retrying".
+  ServerDelay delay(60s, ServerDelaySource::SecondaryLimit, "secondary rate");
+  delay.at_least = true;
+  return Verdict{Class::Throttle, "secondary rate", delay};
+}
+
+// The verdict of a header in which the server says "true" or "false": whether to retry.
+std::optional<Verdict> by_header(const ResponseHead& head, std::string_view name) {
+  if (head.status < 400) return std::nullopt;
+  const auto header = head.headers.get(name);
+  if (!header) return std::nullopt;
+  const auto value = to_lower(*header);
+  if (value != "true" && value != "false") return std::nullopt;
+  const auto retry = head.status == 429 ? Class::Throttle : Class::Transient;
+  const auto cls = value == "true" ? retry : Class::Permanent;
+  return Verdict{cls, std::string(name) + ": " + value, {}};
+}
+
+std::optional<Verdict> openai(const ResponseHead& head, BodyValues& body) {
+  if (auto verdict = by_header(head, "x-should-retry")) return verdict;
+  return head.status < 400 ? std::nullopt : by_codes(Family::Openai, body);
+}
+
+std::optional<Verdict> custom(const ErrorRule& rule, const ResponseHead& head, BodyValues& body) {
+  if (rule.status && !rule.status->contains(head.status)) return std::nullopt;
+  const auto accepted = one_of(rule.in);
+  for (const auto header : head.headers) {
+    if (rule.source != Source::Header || !equal_ignoring_case(header.name, rule.selector)) continue;
+    const BodyValue value{{}, std::string(header.value), true};
+    if (accepted(value)) return Verdict{rule.as, value.text, {}};
+  }
+  const auto* value = body.find(rule.source, rule.selector, accepted);
+  if (value == nullptr) return std::nullopt;
+  return Verdict{rule.as, value->text, {}};
+}
+
+// Empty where the rule does not match.
+std::optional<Verdict> apply(const ErrorRule& rule, const ResponseHead& head, BodyValues& body) {
+  switch (rule.family) {
+    case Family::Aws: return aws(head, body);
+    case Family::Google: return google(head, body);
+    case Family::Github: return github(head, body);
+    case Family::Openai: return openai(head, body);
+    case Family::Stripe: return by_header(head, "stripe-should-retry");
+    case Family::Custom: return custom(rule, head, body);
+  }
+  return std::nullopt;
+}
+
+// The value that makes the response a pending one.
+std::optional<std::string> pending_value(const PendingRule& rule, const ResponseHead& head,
+                                         BodyValues& body) {
+  if (!rule.statuses.contains(head.status)) return std::nullopt;
+  if (rule.json.empty()) return std::string();
+  const auto* value = body.find(Source::Json, rule.json, one_of(rule.in));
+  return value == nullptr ? std::nullopt : std::optional(value->text);
+}
+
+// A value that a server sent, fit for a log line.
+std::string ascii(std::string_view text) {
+  std::string kept(text.substr(0, kCodeKept));
+  std::replace_if(
+      kept.begin(), kept.end(), [](char c) { return c < 0x20 || c > 0x7E; }, '?');
+  return kept;
+}
+
+// "application/vnd.openxmlformats-officedocument.wordprocessingml.document" is none.
+bool is_xml_type(std::string_view type) {
+  const auto name = trimmed(type.substr(0, type.find(';')));
+  return name == "application/xml" || name == "text/xml" || name.ends_with("+xml");
+}
+
+}  // namespace
+
+bool classify_by_codes(const RetryOn& retry_on, const ResponseHead& head, std::string_view text,
+                       Classified& result) {
+  BodyValues body(retry_on, text);
+  for (const auto& rule : retry_on.error_codes) {
+    auto verdict = apply(rule, head, body);
+    if (!verdict) continue;
+    result.cls = verdict->cls;
+    result.rule.kind = Rule::Kind::ErrorCode;
+    result.rule.family = rule.family;
+    result.rule.selector = rule.selector;
+    result.rule.code = ascii(verdict->code);
+    result.server_delay = std::move(verdict->server_delay);
+    return true;
+  }
+  if (!retry_on.pending) return false;
+  const auto value = pending_value(*retry_on.pending, head, body);
+  if (!value) return false;
+  result.cls = Class::Pending;
+  result.rule.kind = Rule::Kind::Pending;
+  result.rule.code = ascii(*value);
+  return true;
+}
+
+bool looks_into(const RetryOn& retry_on, int status, const Headers& headers) {
+  if (retry_on.statuses.contains(status) || retry_on.throttle_statuses.contains(status))
+    return true;
+  const auto type = to_lower(headers.get("Content-Type").value_or(""));
+  const bool json = type.empty() || type.find("json") != std::string::npos;
+  const bool xml = is_xml_type(type);
+  const auto& pending = retry_on.pending;
+  if (pending && pending->statuses.contains(status) && (pending->json.empty() || json)) return true;
+  const auto& rules = retry_on.error_codes;
+  return std::any_of(rules.begin(), rules.end(), [&](const ErrorRule& rule) {
+    if (rule.family == Family::Aws) return status == 200 && xml;
+    if (rule.family == Family::Github) {
+      return status == 200 && json && headers.get("x-ratelimit-remaining") == "0";
+    }
+    if (rule.family != Family::Custom) return false;
+    if (rule.status && !rule.status->contains(status)) return false;
+    if (rule.source == Source::Header) return headers.contains(rule.selector);
+    return rule.source == Source::Json ? json : xml || type.empty();
+  });
+}
+
+}  // namespace httpretry::policy

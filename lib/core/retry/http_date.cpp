@@ -1,0 +1,130 @@
+#include <httpretry/retry/server_delay.hpp>
+
+#include "lib/core/base/text.hpp"
+
+#include <array>
+#include <cstdio>
+#include <span>
+
+namespace httpretry {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::sys_days;
+using std::chrono::year_month_day;
+
+constexpr std::string_view kDays[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
+constexpr std::string_view kLongDays[] = {"Monday", "Tuesday",  "Wednesday", "Thursday",
+                                          "Friday", "Saturday", "Sunday"};
+constexpr std::string_view kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+struct Date {
+  int year = 0;
+  int month = 0;
+  int day = 0;
+  int hour = 0;
+  int minute = 0;
+  int second = 0;
+};
+
+// Each of these takes what it reads from the front of `text`.
+bool take_digits(std::string_view& text, std::size_t count, int& value) {
+  const auto digits = text.substr(0, count);
+  const auto number = to_number<unsigned short>(digits);
+  if (!number || digits.size() != count) return false;
+  value = *number;
+  text.remove_prefix(count);
+  return true;
+}
+
+// `number` is the position of the name in `names`, from 1.
+bool take_name(std::string_view& text, std::span<const std::string_view> names, int& number) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!text.starts_with(names[i])) continue;
+    text.remove_prefix(names[i].size());
+    number = static_cast<int>(i) + 1;
+    return true;
+  }
+  return false;
+}
+
+// One conversion of strptime, which cannot be used itself: it depends on the locale.
+bool take_field(std::string_view& text, char field, Date& date) {
+  int weekday = 0;
+  switch (field) {
+    case 'a': return take_name(text, kDays, weekday);
+    case 'A': return take_name(text, kLongDays, weekday);
+    case 'b': return take_name(text, kMonths, date.month);
+    case 'd': return take_digits(text, 2, date.day);
+    case 'e': return take_digits(text, take(text, ' ') ? 1 : 2, date.day);  // padded by a space
+    case 'Y': return take_digits(text, 4, date.year);
+    case 'y': return take_digits(text, 2, date.year);
+    case 'H': return take_digits(text, 2, date.hour);
+    case 'M': return take_digits(text, 2, date.minute);
+    case 'S': return take_digits(text, 2, date.second);
+  }
+  return false;
+}
+
+std::optional<Date> read_date(std::string_view text, std::string_view format) {
+  Date date;
+  for (std::size_t i = 0; i < format.size(); ++i) {
+    const bool good =
+        format[i] == '%' ? take_field(text, format[++i], date) : take(text, format[i]);
+    if (!good) return std::nullopt;
+  }
+  const bool good = text.empty() && date.hour <= 23 && date.minute <= 59 && date.second <= 60;
+  return good ? std::optional(date) : std::nullopt;
+}
+
+std::optional<WallTime> wall_time(const Date& date) {
+  const year_month_day day(std::chrono::year(date.year),
+                           std::chrono::month(static_cast<unsigned>(date.month)),
+                           std::chrono::day(static_cast<unsigned>(date.day)));
+  if (!day.ok()) return std::nullopt;
+  // The years of WallTime are 1677 to 2262.
+  if (date.year < 1678) return WallTime::min();
+  if (date.year > 2261) return WallTime::max();
+  return WallTime(sys_days(day)) + date.hour * 1h + date.minute * 1min + date.second * 1s;
+}
+
+// RFC 9110 §5.6.7: a two-digit year that appears to be more than 50 years in the future is the most
+// recent past year with these digits.
+int full_year(const Date& date, WallTime now) {
+  const year_month_day today(std::chrono::floor<std::chrono::days>(now));
+  const auto latest = static_cast<int>(today.year()) + 50;
+  const auto year = latest - (latest - date.year) % 100;
+  const auto today_in_year =
+      static_cast<unsigned>(today.month()) * 32 + static_cast<unsigned>(today.day());
+  const bool later_in_year = static_cast<unsigned>(date.month * 32 + date.day) > today_in_year;
+  return year == latest && later_in_year ? year - 100 : year;
+}
+
+}  // namespace
+
+std::optional<WallTime> parse_http_date(std::string_view text, WallTime now) {
+  if (const auto date = read_date(text, "%a, %d %b %Y %H:%M:%S GMT")) return wall_time(*date);
+  if (auto date = read_date(text, "%A, %d-%b-%y %H:%M:%S GMT")) {
+    date->year = full_year(*date, now);
+    return wall_time(*date);
+  }
+  if (const auto date = read_date(text, "%a %b %e %H:%M:%S %Y")) return wall_time(*date);
+  return std::nullopt;
+}
+
+std::string http_date(std::chrono::sys_seconds time) {
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  const auto* const weekday = kDays[std::chrono::weekday(day).iso_encoding() - 1].data();
+  const auto* const month = kMonths[static_cast<unsigned>(date.month()) - 1].data();
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%s, %02u %s %04d %02d:%02d:%02d GMT", weekday,
+                static_cast<unsigned>(date.day()), month, static_cast<int>(date.year()),
+                static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+                static_cast<int>(clock.seconds().count()));
+  return text.data();
+}
+
+}  // namespace httpretry

@@ -1,0 +1,291 @@
+#include "retry_loop.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <utility>
+
+namespace httpretry {
+namespace {
+
+RetryStep wait_until(Time when) {
+  RetryStep step;
+  step.kind = RetryStep::Kind::Wait;
+  step.until = when;
+  return step;
+}
+
+// Why a call ended, where there is more to say than Reason does.
+std::string detail_of(const Decision& decision, Repeat repeat) {
+  if (decision.reason != Reason::UnsafeToRepeat) return limit_text(decision);
+  if (repeat == Repeat::Never) return "the policy says repeat: never";
+  if (repeat == Repeat::Refused) {
+    return "the policy says repeat: refused, and the server may have done it";
+  }
+  return "the server may have done it, and doing it twice may do harm";
+}
+
+// What used up the time since `since`: the attempts, or the waits between them.
+std::string time_spent(const std::vector<Attempt>& attempts, Duration since) {
+  Duration sending{};
+  Duration waiting{};
+  for (const auto& attempt : attempts) {
+    if (attempt.start < since) continue;
+    sending += attempt.duration;
+    waiting += attempt.wait.value_or(Duration::zero());
+  }
+  if (waiting == Duration::zero()) return "; the attempt took " + duration_text(sending);
+  return "; the attempts took " + duration_text(sending) + ", the waits " + duration_text(waiting);
+}
+
+}  // namespace
+
+void set_outcome(Attempt& attempt, const Outcome& outcome) {
+  attempt.set_exchange(exchange_of(outcome));
+  attempt.status = outcome ? outcome->status : outcome.error().status;
+  if (outcome) return;
+  attempt.error = outcome.error().code;
+  attempt.curl_code = outcome.error().curl_code;
+  attempt.error_message = outcome.error().message;
+}
+
+RetryAccount::~RetryAccount() = default;
+
+RetryClaim::RetryClaim(std::shared_ptr<RetryAccount> account, bool adaptive, Time now)
+    : account_(std::move(account)), adaptive_(adaptive && account_), last_(now) {
+  if (account_) account_->begin_call(now);
+}
+
+RetryClaim::~RetryClaim() {
+  try {
+    cancel(last_);
+  } catch (...) {  // thrown by the user's own budget; there is nobody to report it to
+  }
+}
+
+Duration RetryClaim::begin_attempt(Time now) {
+  const auto wait = adaptive_ ? account_->take_send(now) : Duration::zero();
+  if (wait == Duration::zero()) paid_ = false;
+  return wait;
+}
+
+RetryPermit RetryClaim::end_attempt(const Classified& classified, AfterAttempt next, Time now) {
+  if (!account_) return {};
+  last_ = now;
+  if (adaptive_) account_->count_attempt(classified.cls == Class::Throttle, now);
+  closed_ = next == AfterAttempt::Stop;  // also where the next line throws
+  const auto permit = account_->end_attempt(claim_, classified, next, now);
+  paid_ = next == AfterAttempt::Retry && permit.allowed;
+  closed_ = closed_ || !permit.allowed;
+  return permit;
+}
+
+void RetryClaim::cancel(Time now) {
+  if (!account_ || std::exchange(closed_, true)) return;
+  account_->cancel(claim_, std::exchange(paid_, false), now);
+}
+
+std::optional<HedgeRefused> RetryClaim::take_hedge(Time now) {
+  if (!account_) return std::nullopt;
+  if (!account_->take_hedge(claim_, now)) return HedgeRefused::RetryBudget;
+  if (!adaptive_ || account_->take_send(now) == Duration::zero()) return std::nullopt;
+  account_->give_back_hedge(claim_, now);
+  return HedgeRefused::Busy;
+}
+
+void RetryClaim::give_back_hedge(Time now) {
+  if (account_) account_->give_back_hedge(claim_, now);
+}
+
+void RetryClaim::end_hedge(Time now) {
+  if (claim_.extras > 0) account_->end_hedge(claim_, now);
+}
+
+std::optional<std::int64_t> RetryClaim::left(Time now) const {
+  return account_ ? account_->left(now) : std::nullopt;
+}
+
+RetryLoop::RetryLoop(const RetryPolicy& policy, std::shared_ptr<RetryAccount> account,
+                     History& history, const Options& options)
+    : policy_(policy),
+      history_(history),
+      options_(options),
+      claim_(std::move(account), policy.adaptive, options.started) {
+  state_.failures = 0;
+  state_.repeatable = options.repeatable;
+}
+
+RetryStep RetryLoop::begin(Time now) {
+  assert(!in_attempt_);
+  const auto elapsed_limit = later(options_.started, policy_.max_elapsed_time);
+  const bool waits_count = policy_.elapsed_rule == ElapsedRule::IncludeWait;
+  if (const auto wait = claim_.begin_attempt(now); wait > Duration::zero()) {
+    const auto when = later(now, wait);
+    if (when < std::min(options_.deadline, waits_count ? elapsed_limit : kNever)) {
+      return wait_until(when);
+    }
+    claim_.cancel(now);
+    history_.stop_reason = Reason::ElapsedExhausted;
+    history_.detail =
+        "the send rate allows the next attempt in " + duration_text(wait) + ", too late";
+    return {};
+  }
+  in_attempt_ = true;
+  began_ = now;
+  RetryStep step;
+  step.kind = RetryStep::Kind::Send;
+  step.fresh_connection = fresh_connection_;
+  step.number = static_cast<int>(history_.attempts.size()) + 1;
+  step.until = later(now, policy_.attempt_timeout);
+  // Two of the elapsed rules allow an attempt that begins after max_elapsed_time: it is not bounded
+  // by it.
+  if (waits_count || elapsed_limit > now) step.respond_by = elapsed_limit;
+  return step;
+}
+
+RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified,
+                         std::string rule) {
+  if (ended.names_url) poll_url();
+  if (ended.hedged != nullptr) count_hedges(*ended.hedged);
+  count(ended, classified.cls);
+  if (options_.backoff != nullptr) ask_own_backoff(classified, ended.random);
+  const Clocks clocks{ended.now, options_.started, options_.deadline, ended.wall_now};
+  auto decision = decide(policy_, classified, state_, clocks, ended.random);
+  // The budget comes last, so that nothing is taken for a retry that another limit forbids; and
+  // before the wait, so that a thousand calls that fail together do not all find it full.
+  const auto next = !decision.retry ? AfterAttempt::Stop
+                    : decision.poll ? AfterAttempt::Poll
+                                    : AfterAttempt::Retry;
+  const auto [allowed, budget_left] = claim_.end_attempt(classified, next, ended.now);
+  if (!allowed) decision = over_budget(decision, classified, state_, clocks);
+
+  remember(classified, decision);
+  auto& attempt = record(ended, classified.cls, std::move(rule), budget_left);
+  attempt.ambiguous = decision.ambiguous;
+  if (decision.server_delay) {
+    attempt.server_delay = decision.server_delay;
+    attempt.server_delay_source = to_string(decision.source);
+  }
+  if (decision.retry) return retry(attempt, decision.backoff, decision.wait, ended.now);
+  history_.stop_reason = decision.reason;
+  history_.retry_at = decision.retry_at;
+  history_.detail = detail_of(decision, policy_.repeat);
+  if (decision.reason == Reason::ElapsedExhausted) {
+    const bool whole_call = decision.limit == Limit::Deadline;
+    const auto since = whole_call ? Duration::zero() : options_.started - options_.call_started;
+    history_.detail += time_spent(history_.attempts, since);
+  }
+  return {};
+}
+
+std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
+  const bool repeatable = state_.repeatable && may_execute_twice(policy_, state_.repeatable);
+  const bool may_resend = !resent_ && (repeatable || state_.polls_url) && ended.replayable &&
+                          !ended.outcome->has_value() &&
+                          ended.outcome->error().exchange.stale_connection;
+  if (!may_resend) return std::nullopt;
+  resent_ = true;
+  fresh_connection_ = true;
+  if (ended.outcome->error().exchange.sent != Sent::Never) set_maybe_executed();
+  if (ended.hedged != nullptr) count_hedges(*ended.hedged);
+  auto& attempt = record(ended, Class::Transport, "stale connection", claim_.left(ended.now));
+  return retry(attempt, Duration::zero(), Duration::zero(), ended.now);
+}
+
+void RetryLoop::refuse(const Error& refusal, Time now) {
+  assert(in_attempt_);
+  in_attempt_ = false;
+  claim_.cancel(now);
+  history_.stop_reason = stop_reason(refusal.code);
+  history_.retry_at = refusal.history.retry_at;
+  history_.detail = refusal.message;
+}
+
+void RetryLoop::cancel(Time now) {
+  claim_.cancel(now);
+  history_.stop_reason = Reason::Canceled;
+}
+
+// The attempt that has just ended counts in what `decide` sees.
+void RetryLoop::count(const EndedAttempt& ended, Class cls) {
+  const bool poll = cls == Class::Pending;
+  if (poll) ++state_.polls;
+  if (!poll && cls != Class::Success) ++state_.failures;
+  state_.throttles = cls == Class::Throttle ? state_.throttles + 1 : 0;
+  state_.replayable = ended.replayable;
+  state_.streaming = ended.streaming;
+  state_.previous = poll ? last_poll_backoff_ : last_backoff_;
+  state_.own_wait.reset();
+}
+
+// A send that lost may have been carried out.
+void RetryLoop::count_hedges(const HedgedSends& hedged) {
+  state_.hedges += static_cast<int>(hedged.others.size());
+  for (const auto& other : hedged.others) {
+    if (other.sent == Sent::Maybe || other.cls == Class::Transient) set_maybe_executed();
+  }
+}
+
+std::optional<int> RetryLoop::sends_left() const {
+  if (!policy_.max_attempts) return std::nullopt;
+  return std::max(*policy_.max_attempts - state_.failures - state_.hedges - 1, 0);
+}
+
+void RetryLoop::ask_own_backoff(const Classified& classified, double random) {
+  if (classified.cls == Class::Success || classified.cls == Class::Permanent) return;
+  const auto own = (*options_.backoff)(policy_, classified, state_, random);
+  state_.own_wait = std::max(own, Duration::zero());
+}
+
+void RetryLoop::remember(const Classified& classified, const Decision& decision) {
+  state_.once_used = state_.once_used || classified.once;
+  if (may_have_executed(classified)) set_maybe_executed();
+  (decision.poll ? last_poll_backoff_ : last_backoff_) = decision.backoff;
+  fresh_connection_ = decision.fresh_connection;
+}
+
+// Only GETs of ours follow: what they are answered says nothing of the request.
+void RetryLoop::poll_url() {
+  state_.polls_url = true;
+  state_.maybe_executed = false;
+  options_.changes_nothing = true;
+}
+
+void RetryLoop::set_maybe_executed() { state_.maybe_executed = !options_.changes_nothing; }
+
+Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rule,
+                           std::optional<std::int64_t> budget_left) {
+  assert(in_attempt_);
+  in_attempt_ = false;
+  auto& attempts = history_.attempts;
+  recorded_ = static_cast<int>(attempts.size()) + 1;
+  if (ended.hedged != nullptr) {
+    auto& others = ended.hedged->others;
+    recorded_ = ended.hedged->number;
+    began_ = ended.hedged->began;
+    std::move(others.begin(), others.end(), std::back_inserter(attempts));
+  }
+  auto& attempt = *attempts.emplace(attempts.begin() + (recorded_ - 1));
+  if (ended.hedged != nullptr) {
+    attempt.hedge = ended.hedged->hedge;
+    attempt.race = ended.hedged->won ? Race::Won : Race::None;
+  }
+  attempt.number = recorded_;
+  attempt.start = began_ - options_.call_started;
+  attempt.duration = ended.now - began_;
+  attempt.cls = cls;
+  attempt.rule = std::move(rule);
+  attempt.budget_left = budget_left;
+  if (ended.outcome != nullptr) set_outcome(attempt, *ended.outcome);
+  if (!ended.begun) attempt.sent = Sent::Never;
+  return attempt;
+}
+
+RetryStep RetryLoop::retry(Attempt& attempt, Duration backoff, Duration wait, Time now) {
+  attempt.retried = true;
+  attempt.backoff = backoff;
+  attempt.wait = wait;
+  return wait_until(later(now, wait));
+}
+
+}  // namespace httpretry

@@ -1,0 +1,288 @@
+#include <httpretry/retry/server_delay.hpp>
+
+#include "lib/core/base/saturating.hpp"
+#include "lib/core/base/text.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace httpretry {
+namespace {
+
+using namespace std::chrono_literals;
+using saturating::between;
+using saturating::plus;
+using saturating::round_up;
+using saturating::times;
+
+constexpr std::size_t kRawKept = 64;  // as server_delay.hpp says
+
+std::size_t digits_at_front(std::string_view text) {
+  return std::min(text.find_first_not_of("0123456789"), text.size());
+}
+
+// Of digits only; saturates.
+std::uint64_t number(std::string_view digits) {
+  return to_number<std::uint64_t>(digits).value_or(UINT64_MAX);
+}
+
+std::optional<Duration> whole_number(std::string_view text, Duration unit) {
+  if (text.empty() || digits_at_front(text) != text.size()) return std::nullopt;
+  return times(number(text), unit);
+}
+
+// "12" or "12.5".
+struct Decimal {
+  std::uint64_t whole = 0;
+  std::uint64_t billionths = 0;
+  bool more = false;  // digits other than 0 after the ninth
+  std::size_t size = 0;
+
+  [[nodiscard]] Duration of(Duration unit) const {
+    const auto count = static_cast<Duration::rep>(billionths);
+    const auto part = unit >= 1s ? Duration(count * (unit / 1s) + (more ? 1 : 0))
+                                 : Duration((count * unit.count() + 999'999'999) / 1'000'000'000);
+    return plus(times(whole, unit), part);
+  }
+};
+
+std::optional<Decimal> decimal_at_front(std::string_view text) {
+  Decimal decimal;
+  decimal.size = digits_at_front(text);
+  if (decimal.size == 0) return std::nullopt;
+  decimal.whole = number(text.substr(0, decimal.size));
+  if (text.substr(decimal.size, 1) != ".") return decimal;
+
+  text.remove_prefix(decimal.size + 1);
+  const auto fraction = text.substr(0, digits_at_front(text));
+  if (fraction.empty()) return std::nullopt;
+  std::string nine(fraction.substr(0, 9));
+  nine.resize(9, '0');
+  decimal.billionths = number(nine);
+  decimal.more = fraction.find_first_not_of('0', 9) != std::string_view::npos;
+  decimal.size += 1 + fraction.size();
+  return decimal;
+}
+
+struct Unit {
+  std::string_view name;
+  Duration size;
+};
+// "ms" before "m": the longest name that fits is meant.
+constexpr Unit kUnits[] = {{"ms", 1ms}, {"us", 1us}, {"ns", 1ns},
+                           {"h", 1h},   {"m", 1min}, {"s", 1s}};
+
+// Dates and epochs are read against the server's own clock where that is believable.
+WallTime reference(const Headers& headers, WallTime wall_now) {
+  const auto date = parse_http_date(headers.get("date").value_or(""), wall_now);
+  if (!date) return wall_now;
+  const auto apart = between(wall_now, *date);
+  return apart >= -24h && apart <= 24h ? *date : wall_now;
+}
+
+std::optional<Duration> seconds_or_date(std::string_view text, const Headers& headers,
+                                        WallTime wall_now) {
+  const auto seconds = decimal_at_front(text);
+  if (seconds && seconds->size == text.size()) return seconds->of(1s);
+  const auto date = parse_http_date(text, wall_now);
+  if (!date) return std::nullopt;
+  return round_up(between(reference(headers, wall_now), *date), 1s);
+}
+
+// Below 10^9 (September 2001 as an epoch, 31 years as a delta) a number is a delta; up to 10^11 an
+// epoch in seconds; up to 10^14 one in milliseconds; beyond, only a delta too long to wait for.
+std::optional<Duration> reset(std::string_view text, const Headers& headers, WallTime wall_now) {
+  const auto decimal = decimal_at_front(text);
+  if (!decimal) return seconds_or_date(text, headers, wall_now);
+  if (decimal->size != text.size()) return parse_go_duration(text);
+  if (decimal->whole < 1'000'000'000) return decimal->of(1s);
+  if (decimal->whole >= 100'000'000'000'000) return kForever;
+  const auto unit = decimal->whole < 100'000'000'000 ? Duration(1s) : Duration(1ms);
+  return round_up(between(reference(headers, wall_now), WallTime(decimal->of(unit))), unit);
+}
+
+bool is_zero(std::string_view text) {
+  return !text.empty() && text.find_first_not_of('0') == std::string_view::npos;
+}
+
+bool nothing_remains(ServerDelaySource source, const Headers& headers) {
+  const auto* name = source == ServerDelaySource::XRateLimitReset ? "x-ratelimit-remaining"
+                                                                  : "ratelimit-remaining";
+  return is_zero(headers.get(name).value_or("0"));
+}
+
+// The next four take what they find from the front of a header of RFC 9651.
+std::string_view take_run(std::string_view& text, std::string_view allowed) {
+  const auto run = text.substr(0, text.find_first_not_of(allowed));
+  text.remove_prefix(run.size());
+  return run;
+}
+
+// A quoted string, without its quotes, or a token, number or boolean.
+std::optional<std::string_view> take_value(std::string_view& text) {
+  if (take(text, '"')) {
+    std::size_t end = 0;
+    while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+    if (end >= text.size()) return std::nullopt;
+    const auto inside = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    return inside;
+  }
+  const auto run = take_run(
+      text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.*:/?!#$%&'+^`|~=");
+  return run.empty() ? std::nullopt : std::optional(run);
+}
+
+// An item of a list, `"burst";r=0;t=30`, or an entry of a dictionary, `reset=30`.
+struct Item {
+  std::string_view name;
+  std::string_view value;  // of an entry
+  std::vector<Item> parameters;
+};
+
+// Reads the name of an item of a list.
+bool take_name(std::string_view& text, Item& item) {
+  const auto name = take_value(text);
+  item.name = name.value_or("");
+  return name.has_value();
+}
+
+// Reads "key=value", or a key alone, whose value is "?1" (true).
+bool take_entry(std::string_view& text, Item& entry) {
+  entry.name = take_run(text, "abcdefghijklmnopqrstuvwxyz0123456789_-.*");
+  const auto value = take(text, '=') ? take_value(text) : std::optional<std::string_view>("?1");
+  entry.value = value.value_or("");
+  return !entry.name.empty() && value;
+}
+
+// Returns the items of a list (`take_item` is take_name) or of a dictionary (take_entry). Empty if
+// the text is malformed.
+std::vector<Item> items_of(std::string_view text, bool (*take_item)(std::string_view&, Item&)) {
+  std::vector<Item> items;
+  do {
+    take_run(text, " \t");
+    auto& item = items.emplace_back();
+    if (!take_item(text, item)) return {};
+    while (take(text, ';')) {
+      take_run(text, " \t");
+      if (!take_entry(text, item.parameters.emplace_back())) return {};
+    }
+    take_run(text, " \t");
+  } while (take(text, ','));
+  return text.empty() ? items : std::vector<Item>();
+}
+
+// Returns whether the policies of a response, `"name";q=100;qu="content-bytes"`, let the limit
+// count requests. Bytes, for example, say nothing about when the next request may come.
+bool counts_requests(std::string_view limit, const Headers& headers) {
+  for (const auto header : headers) {
+    if (!equal_ignoring_case(header.name, "ratelimit-policy")) continue;
+    std::string_view unit = "requests";
+    for (const auto& policy : items_of(header.value, take_name)) {
+      for (const auto& [key, value, none] : policy.parameters) {
+        if (policy.name == limit && key == "qu") unit = value;
+      }
+    }
+    if (unit != "requests") return false;
+  }
+  return true;
+}
+
+// Returns the longest wait among the limits that are used up. Empty if no limit is, or if the time
+// of one is malformed.
+std::optional<Duration> longest_wait(const std::vector<Item>& limits, const Headers& headers) {
+  std::optional<Duration> longest;
+  for (const auto& limit : limits) {
+    bool used_up = true;
+    std::optional<Duration> wait;
+    for (const auto& [key, value, none] : limit.parameters) {
+      if (key == "r" || key == "remaining") used_up = is_zero(value);
+      if (key != "t" && key != "reset") continue;
+      wait = whole_number(value, 1s);
+      if (!wait) return std::nullopt;
+    }
+    if (used_up && wait && counts_requests(limit.name, headers)) longest = std::max(longest, wait);
+  }
+  return longest;
+}
+
+// Reads `limit=2, remaining=0, reset=3`, as up to draft 7, or `"name";r=0;t=30, "other";r=5;t=60`.
+std::optional<Duration> rate_limit(std::string_view text, const Headers& headers) {
+  const Item only_limit{{}, {}, items_of(text, take_entry)};
+  if (const auto wait = longest_wait({only_limit}, Headers())) return wait;  // it has no policies
+  return longest_wait(items_of(text, take_name), headers);
+}
+
+// The delay that a header asks for; empty where it is malformed or does not count.
+std::optional<ServerDelay> read(ServerDelaySource source, std::string_view text,
+                                const Headers& headers, bool throttled, WallTime wall_now) {
+  std::optional<Duration> wait;
+  bool do_not_retry = false;
+  switch (source) {
+    case ServerDelaySource::RetryAfterMs:
+    case ServerDelaySource::XMsRetryAfterMs:
+    case ServerDelaySource::XAmzRetryAfter: wait = whole_number(text, 1ms); break;
+    case ServerDelaySource::RetryAfter: wait = seconds_or_date(text, headers, wall_now); break;
+    case ServerDelaySource::XRateLimitReset:
+    case ServerDelaySource::RateLimitReset:
+      if (throttled && nothing_remains(source, headers)) wait = reset(text, headers, wall_now);
+      break;
+    case ServerDelaySource::RateLimit:
+      if (throttled) wait = rate_limit(text, headers);
+      break;
+    case ServerDelaySource::GrpcRetryPushback:
+      do_not_retry = text.starts_with('-');
+      wait = whole_number(text.substr(do_not_retry ? 1 : 0), 1ms);
+      if (!do_not_retry || !wait) break;
+      do_not_retry = *wait > 0s;  // "-0" is 0
+      wait = 0s;
+      break;
+    case ServerDelaySource::RetryInfo:
+    case ServerDelaySource::SecondaryLimit:
+    case ServerDelaySource::Function: break;
+  }
+  if (!wait) return std::nullopt;
+  ServerDelay delay(*wait, source, text);
+  delay.do_not_retry = do_not_retry;
+  return delay;
+}
+
+}  // namespace
+
+ServerDelay::ServerDelay(Duration wait, ServerDelaySource from, std::string_view text)
+    : delay(wait), source(from), raw(text.substr(0, kRawKept)) {}
+
+std::optional<ServerDelay> server_delay(const Headers& headers,
+                                        std::span<const ServerDelaySource> sources, bool throttled,
+                                        WallTime wall_now) {
+  for (const auto source : sources) {
+    const auto name = to_string(source);
+    std::optional<ServerDelay> longest;
+    for (const auto header : headers) {
+      if (!equal_ignoring_case(header.name, name)) continue;
+      auto delay = read(source, header.value, headers, throttled, wall_now);
+      if (delay && (!longest || delay->delay > longest->delay)) longest = std::move(delay);
+    }
+    if (longest) return longest;
+  }
+  return std::nullopt;
+}
+
+std::optional<Duration> parse_go_duration(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  Duration sum{};
+  while (!text.empty()) {
+    const auto amount = decimal_at_front(text);
+    if (!amount) return std::nullopt;
+    text.remove_prefix(amount->size);
+    const auto* const unit =
+        std::ranges::find_if(kUnits, [&](auto& each) { return text.starts_with(each.name); });
+    if (unit == std::end(kUnits)) return std::nullopt;
+    text.remove_prefix(unit->name.size());
+    sum = plus(sum, amount->of(unit->size));
+  }
+  return sum;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,257 @@
+#include "call_watch.hpp"
+
+#include "lib/core/chain/detail/call_state.hpp"
+#include "lib/core/flow/detail/run_queue.hpp"
+
+#include <httpretry/flow/detail/posted.hpp>
+
+#include <algorithm>
+
+namespace httpretry::batch {
+namespace {
+
+// Runs when the loop of this thread has resumed what is ready now.
+detail::PostedCoroutine wake_in_next_turn(std::shared_ptr<CallWatch> watch) {
+  watch->wake();
+  co_return;
+}
+
+}  // namespace
+
+void CallWatch::attempt_started(const Call& call, const Request& request, int /*number*/) noexcept {
+  const auto* const mine = call.get<FlightOfCall>();
+  if (mine == nullptr || (!mine->flight->in_wait && down_hosts_ == nullptr)) return;
+  const std::lock_guard lock(mutex_);
+  set_in_wait(*mine->flight, false);
+  if (down_hosts_) note_send(*mine->flight, request);
+}
+
+void CallWatch::attempt_ended(const Call& call, const Request& request,
+                              const Attempt& attempt) noexcept {
+  const auto* const mine = call.get<FlightOfCall>();
+  if (mine == nullptr || (!attempt.retried && down_hosts_ == nullptr)) return;
+  auto& flight = *mine->flight;
+  std::unique_lock lock(mutex_);
+  if (down_hosts_) note_attempt(flight, request, attempt);
+  if (attempt.retried) {
+    flight.on_wire = false;
+    set_in_wait(flight, true);
+  }
+  tell(lock);
+}
+
+void CallWatch::set_in_wait(Flight& flight, bool waits) {
+  if (flight.in_wait.exchange(waits) == waits) return;
+  if (waits) {
+    ++in_wait_;
+  } else {
+    --in_wait_;
+  }
+}
+
+void CallWatch::note_send(Flight& flight, const Request& request) {
+  const auto& url = request.parsed_url();
+  if (!url || !flight.sends_to.empty()) return;
+  flight.sends_to = url->origin();
+  outages_.send_began(flight.sends_to);
+}
+
+void CallWatch::end_send(Flight& flight) {
+  if (!flight.sends_to.empty()) outages_.send_ended(flight.sends_to);
+  flight.sends_to.clear();
+}
+
+void CallWatch::note_attempt(Flight& flight, const Request& request, const Attempt& attempt) {
+  const auto& url = request.parsed_url();
+  if (!url || attempt.race == Race::Lost) return;
+  const auto host = url->origin();
+  end_send(flight);
+  // A 404 is no success, but the host works.
+  const bool works = attempt.cls == Class::Success || attempt.cls == Class::Pending ||
+                     (attempt.cls == Class::Permanent && attempt.status != 0);
+  if (works) {
+    flight.retries_at.clear();
+    if (outages_.succeeded(host)) down_hosts_->set(host, false);
+  } else if (attempt.retried) {
+    flight.retries_at = host;
+    outages_.will_retry(host, flight);
+  }
+}
+
+void CallWatch::note_end(Flight& flight, const Outcome& outcome) {
+  end_send(flight);
+  const auto host = std::exchange(flight.retries_at, {});
+  if (host.empty()) return;
+  const auto& history = history_of(outcome);
+  const auto cls = history.attempts.empty() ? Class::Permanent : history.attempts.back().cls;
+  // A call may also end because it is canceled, or for lack of a descriptor.
+  const bool gave_up = history.stop_reason != Reason::Canceled && cls != Class::Permanent;
+  if (outages_.ended(host, flight, gave_up)) down_hosts_->set(host, true);
+}
+
+std::shared_ptr<const Outages::Change> CallWatch::others_retry(const Request& request,
+                                                               Flight& flight) {
+  const auto& url = request.parsed_url();
+  if (!url) return nullptr;
+  std::unique_lock lock(mutex_);
+  auto change = outages_.others_retry(url->origin(), flight);
+  set_in_wait(flight, change != nullptr);
+  if (change) tell(lock);
+  return change;
+}
+
+void CallWatch::paused(const Call& call, const PauseBegun& pause) noexcept {
+  const auto* const mine = call.get<FlightOfCall>();
+  // The key of a scope within a host, or of a policy, has more words than the origin of the host.
+  // guards() itself holds the calls of such a scope.
+  if (mine == nullptr || pause.key.find(' ') != std::string_view::npos) return;
+  auto& flight = *mine->flight;
+  const bool redirected = pause.key != call.origin();
+  std::unique_lock lock(mutex_);
+  if (!redirected) flight.paused_host = true;
+  news_.holds.push_back({redirected ? std::string(pause.key) : flight.job.host, pause.until});
+  news_.to_judge = true;
+  tell(lock);
+}
+
+void CallWatch::begins(Flight& flight) {
+  if (down_hosts_ == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  note_send(flight, flight.prepared.request);
+}
+
+Flight* CallWatch::ended(Flight& flight, Outcome outcome) {
+  const bool good = succeeded(outcome);
+  std::unique_lock lock(mutex_);
+  set_in_wait(flight, false);
+  if (down_hosts_) note_end(flight, outcome);
+  news_.ended.emplace_back(&flight, std::move(outcome));
+  news_.to_judge = news_.to_judge || !good;
+  Flight* next = nullptr;
+  // What must not be sent twice, the other thread notes before.
+  const bool may_send = !news_.to_judge && !judging_ && !news_.finish_up;
+  if (may_send && !ready_.empty() && !ready_.front()->prepared.unsafe) {
+    next = ready_.front();
+    ready_.pop_front();
+  }
+  tell(lock);
+  return next;
+}
+
+std::vector<Flight*> CallWatch::send_ready(std::vector<Flight*> flights, std::size_t all,
+                                           std::size_t most) {
+  const std::lock_guard lock(mutex_);
+  judging_ = false;
+  ready_.insert(ready_.end(), flights.begin(), flights.end());
+  flights.clear();
+  if (news_.finish_up) return flights;
+  while (!ready_.empty() && all - ready_.size() < most + in_wait_) {
+    flights.push_back(ready_.front());
+    ready_.pop_front();
+  }
+  return flights;
+}
+
+std::vector<Flight*> CallWatch::withdraw(const std::function<bool(const Flight&)>& which) {
+  const std::lock_guard lock(mutex_);
+  const auto kept = std::stable_partition(ready_.begin(), ready_.end(),
+                                          [&](const Flight* one) { return !which(*one); });
+  std::vector<Flight*> withdrawn(kept, ready_.end());
+  ready_.erase(kept, ready_.end());
+  return withdrawn;
+}
+
+std::size_t CallWatch::ready() {
+  const std::lock_guard lock(mutex_);
+  return ready_.size();
+}
+
+// Many calls end in one turn of the loop. To wake the other thread costs as much as a small
+// request, so that is done once for all of them.
+void CallWatch::tell(std::unique_lock<std::mutex>& lock) {
+  something_ = true;
+  if (!waiting_ || wake_posted_) return;
+  auto* const loop = RunQueue::current();
+  if (loop == nullptr) return changed_.notify_one();
+  wake_posted_ = true;
+  lock.unlock();
+  wake_in_next_turn(shared_from_this()).post_to(*loop);
+}
+
+void CallWatch::wake() {
+  const std::lock_guard lock(mutex_);
+  wake_posted_ = false;
+  changed_.notify_one();
+}
+
+void CallWatch::ask(bool News::*what) {
+  const std::lock_guard lock(mutex_);
+  something_ = news_.*what = true;
+  changed_.notify_one();
+}
+
+bool CallWatch::asked_to_end() {
+  const std::lock_guard lock(mutex_);
+  return news_.finish_up;
+}
+
+MiddlewarePtr watched_sends() {
+  return middleware("sends of the run",
+                    [](Request request, Call& call, Next next) -> Task<Outcome> {
+                      if (const auto* mine = call.get<FlightOfCall>()) mine->flight->on_wire = true;
+                      return next(std::move(request), call);
+                    });
+}
+
+namespace {
+
+using Change = std::shared_ptr<const Outages::Change>;
+
+Task<Outcome> send_after(Change change, std::shared_ptr<CallWatch> watch, Request request,
+                         Call& call, Next next) {
+  auto& scheduler = call.scheduler();
+  const auto began = scheduler.now();
+  const auto limit =
+      std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
+  auto& flight = *call.get<FlightOfCall>()->flight;
+  bool whole = true;
+  while (change && whole && scheduler.now() < limit) {
+    const auto wait = change->wait(scheduler, limit, call.stop());
+    whole = co_await wait;
+    change = watch->others_retry(request, flight);
+  }
+  Call admitted = Call::State::admitted_after(call, scheduler.now() - began);
+  const auto send = next(std::move(request), admitted);
+  Outcome outcome = co_await send;
+  co_return outcome;
+}
+
+}  // namespace
+
+MiddlewarePtr few_retries(std::shared_ptr<CallWatch> watch) {
+  return middleware(
+      "outages of the run",
+      [watch = std::move(watch)](Request request, Call& call, Next next) -> Task<Outcome> {
+        const auto* const mine = call.get<FlightOfCall>();
+        auto change = mine != nullptr ? watch->others_retry(request, *mine->flight) : nullptr;
+        if (!change) return next(std::move(request), call);
+        return send_after(std::move(change), watch, std::move(request), call, next);
+      });
+}
+
+CallWatch::News CallWatch::take(Time until) {
+  std::unique_lock lock(mutex_);
+  waiting_ = true;
+  changed_.wait_until(lock, until, [this] { return something_; });
+  waiting_ = something_ = false;
+  News taken = std::move(news_);
+  news_ = News();
+  news_.finish_up = taken.finish_up;
+  news_.stop = taken.stop;
+  taken.in_wait = in_wait_;
+  if (down_hosts_) taken.left_alone = outages_.left_alone();
+  judging_ = taken.to_judge;
+  return taken;
+}
+
+}  // namespace httpretry::batch

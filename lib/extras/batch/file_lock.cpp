@@ -1,0 +1,124 @@
+#include "file_lock.hpp"
+
+#include "lib/core/base/text.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+namespace httpretry::batch {
+namespace {
+
+struct ::flock whole_file() {
+  struct ::flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+bool is_same(const struct ::stat& a, const struct ::stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+// A journal has one lock, also where links to it are named. Not on the journal itself: that one is
+// SQLite's.
+std::string lock_path(const std::string& journal) {
+  std::error_code missing;
+  const auto itself = std::filesystem::canonical(journal, missing);
+  return (missing ? journal : itself.string()) + "-lock";
+}
+
+// Who holds it has written its number there.
+std::int64_t process_in(int file) {
+  std::array<char, 20> text{};
+  const auto size = ::pread(file, text.data(), text.size(), 0);
+  if (size <= 0) return 0;
+  return to_number<std::int64_t>(std::string_view(text.data(), static_cast<std::size_t>(size)))
+      .value_or(0);
+}
+
+bool is_still_there(int file, const std::string& path) {
+  struct ::stat opened {};
+  return ::fstat(file, &opened) == 0 && leads_to(path, opened);
+}
+
+constexpr const char* kPutBack =
+    " while it was written: put it back as it was and start the same command again, or begin anew "
+    "with --fresh";
+
+}  // namespace
+
+bool try_lock(int file) {
+  auto lock = whole_file();
+  return ::fcntl(file, F_OFD_SETLK, &lock) == 0;
+}
+
+bool is_locked(int file) {
+  auto lock = whole_file();
+  return ::fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+StoreError file_error(const std::string& what) {
+  return StoreError("cannot " + what + ": " + std::generic_category().message(errno));
+}
+
+bool leads_to(const std::string& path, const struct ::stat& file) {
+  struct ::stat there {};
+  return ::stat(path.c_str(), &there) == 0 && is_same(there, file);
+}
+
+struct ::stat check_in_place(const std::string& path, const struct ::stat& file,
+                             std::uint64_t least) {
+  struct ::stat there {};
+  if (::stat(path.c_str(), &there) != 0) {
+    if (errno == ENOENT) {
+      throw StoreError(path +
+                       " was removed while it was written, and what it had is lost: begin anew "
+                       "with --fresh");
+    }
+    throw file_error("look at " + path);
+  }
+  if (!is_same(there, file)) throw StoreError(path + " was replaced" + kPutBack);
+  if (static_cast<std::uint64_t>(there.st_size) < least) {
+    throw StoreError(path + " was shortened" + kPutBack);
+  }
+  return there;
+}
+
+JournalLock::JournalLock(const std::string& journal) : path_(lock_path(journal)) {
+  for (;;) {
+    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!file_.open()) throw file_error("lock " + journal);
+    if (try_lock(file_.get())) {
+      // Its previous owner may have removed the file before we got the lock.
+      if (is_still_there(file_.get(), path_)) break;
+      continue;
+    }
+    if (errno != EAGAIN && errno != EACCES) throw file_error("lock " + journal);
+    const auto process = process_in(file_.get());
+    throw StoreError(journal + " is in use" +
+                     (process > 0 ? " by the process " + std::to_string(process) : "") +
+                     ": wait for its end, or name another journal");
+  }
+  const auto process = std::to_string(::getpid());
+  const bool written =
+      ::ftruncate(file_.get(), 0) == 0 &&
+      ::pwrite(file_.get(), process.data(), process.size(), 0) == std::ssize(process);
+  if (!written) throw file_error("lock " + journal);
+}
+
+JournalLock::~JournalLock() { ::unlink(path_.c_str()); }
+
+std::optional<std::int64_t> JournalLock::owner(const std::string& journal) {
+  const Descriptor file(::open(lock_path(journal).c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.open()) return std::nullopt;
+  if (!is_locked(file.get())) return std::nullopt;
+  return process_in(file.get());
+}
+
+}  // namespace httpretry::batch

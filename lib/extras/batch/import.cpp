@@ -1,0 +1,314 @@
+#include "import.hpp"
+
+#include "bodies.hpp"
+#include "lib/core/base/random.hpp"
+#include "text.hpp"
+
+#include <algorithm>
+
+namespace httpretry::batch {
+namespace {
+
+// Hosts beyond these share queues, so that a list of ten million hosts needs no more memory.
+constexpr std::size_t kHostsOfTheirOwn = 20'000;
+constexpr std::size_t kSharedQueues = 1'000;
+constexpr std::uint64_t kTellEvery = 100'000;  // lines
+
+constexpr const char* kTables = R"(
+CREATE TABLE meta(name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+CREATE TABLE host(number INTEGER PRIMARY KEY, name TEXT NOT NULL, held_until INTEGER)
+  STRICT;
+CREATE TABLE lane(priority INTEGER, host INTEGER, PRIMARY KEY(priority, host)) STRICT, WITHOUT ROWID;
+CREATE TABLE run(number INTEGER PRIMARY KEY, began INTEGER NOT NULL, lines INTEGER NOT NULL,
+  process INTEGER NOT NULL) STRICT;
+CREATE TABLE job(line INTEGER PRIMARY KEY, host INTEGER NOT NULL, priority INTEGER NOT NULL, id TEXT,
+  key ANY, output TEXT, input TEXT NOT NULL) STRICT;
+CREATE TABLE state(line INTEGER PRIMARY KEY, state INTEGER NOT NULL, until INTEGER, status INTEGER,
+  attempts INTEGER, started INTEGER, reason TEXT, about TEXT, at INTEGER) STRICT;
+CREATE INDEX state_due ON state(until) WHERE state IN (4, 6);
+)";
+
+std::string host_name(std::size_t known, const std::string& origin) {
+  if (known < kHostsOfTheirOwn) return origin;
+  return "other hosts " + std::to_string(hash_line(0, origin) % kSharedQueues);
+}
+
+// What the server sees.
+std::string request_of(const RequestLine& line) {
+  std::string text = line.method + "\n" + line.url + "\n";
+  for (const auto& [name, value] : line.headers) {
+    text.append(name).append(":").append(value).append("\n");
+  }
+  return text + std::to_string(static_cast<int>(line.content)) + "\n" + line.body;
+}
+
+void create_tables(Database& database, const BatchOptions& options) {
+  database.execute(kTables);
+  database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
+  database.execute("PRAGMA user_version = " + std::to_string(kJournalVersion));
+  auto insert = database.prepare("INSERT INTO meta VALUES(?, ?)");
+  insert.run(std::string_view("token"), std::string_view(random_hex(16)));
+  insert.run(std::string_view("input"), std::string_view(options.input));
+  insert.run(std::string_view("format"), static_cast<int>(options.format));
+}
+
+}  // namespace
+
+void report_problem(const BatchOptions& options, const std::string& file, std::uint64_t line,
+                    int column, std::string message) {
+  Problem problem;
+  problem.file = file;
+  problem.line = static_cast<int>(line);
+  problem.column = column;
+  problem.message = std::move(message);
+  if (options.on_problem) options.on_problem(problem);
+}
+
+bool import_all(const BatchOptions& options, Database& database) {
+  create_tables(database, options);
+  LineSource input(options.input);
+  return Importer(database, options).add_all(input);
+}
+
+std::unique_ptr<Database> import_to_temporary(const BatchOptions& options) {
+  auto database = std::make_unique<Database>("", Database::Mode::Create);
+  database->execute("PRAGMA journal_mode = OFF; PRAGMA cache_size = -32000; BEGIN");
+  return import_all(options, *database) ? std::move(database) : nullptr;
+}
+
+std::string read_text(const Database& database, std::string_view name) {
+  auto select = database.prepare("SELECT value FROM meta WHERE name = ?");
+  return select.with(name).step() ? std::string(select.text(0)) : std::string();
+}
+
+std::int64_t read_number(const Database& database, std::string_view name) {
+  auto select = database.prepare("SELECT value FROM meta WHERE name = ?");
+  return select.with(name).step() ? select.number(0) : 0;
+}
+
+Imported read_imported(const Database& database) {
+  Imported imported;
+  imported.lines = static_cast<std::uint64_t>(read_number(database, "lines"));
+  imported.jobs = static_cast<std::uint64_t>(read_number(database, "jobs"));
+  imported.hash = static_cast<std::uint64_t>(read_number(database, "hash"));
+  return imported;
+}
+
+// Shorter ones are below longer ones, so numbers that count up are ascending.
+void Importer::Order::add(std::string_view text) {
+  const bool above = text.size() != last.size() ? text.size() > last.size() : text > last;
+  ascending = ascending && above;
+  last = text;
+}
+
+Importer::Importer(Database& database, const BatchOptions& options)
+    : database_(database),
+      options_(options),
+      policies_(options.policies),
+      insert_(database.prepare("INSERT INTO job VALUES(?, ?, ?, ?, ?, ?, ?)")),
+      insert_waiting_(database.prepare("INSERT INTO state(line, state, until) VALUES(?, 6, ?)")),
+      input_of_(database.prepare("SELECT input FROM job WHERE line = ?")),
+      imported_(read_imported(database)) {
+  auto host = database.prepare("SELECT number, name FROM host");
+  while (host.step()) hosts_.emplace(host.text(1), host.number(0));
+  auto lane = database.prepare("SELECT host, priority FROM lane");
+  while (lane.step()) lanes_[lane.number(0)] |= 1U << static_cast<unsigned>(lane.number(1));
+  if (imported_.lines == 0) return;
+  for (auto* order : {&ids_, &keys_, &outputs_}) {
+    order->ascending = read_number(database, order->name + "_ascending") == 1;
+    order->last = read_text(database, "last_" + order->name);
+  }
+}
+
+void Importer::problem(std::uint64_t line, Position at, std::string message) {
+  failed_ = true;
+  report_problem(options_, file_, line, std::max(at.column, 1), std::move(message));
+}
+
+bool Importer::add_all(LineSource& input) {
+  file_ = input.name();
+  while (const auto text = input.next()) {
+    add(input.number(), *text);
+    const bool told = input.number() % kTellEvery == 0;
+    if (told && options_.on_import) options_.on_import(input.number());
+  }
+  return finish();
+}
+
+void Importer::add(std::uint64_t number, std::string_view text) {
+  imported_.lines = number;
+  imported_.hash = hash_line(imported_.hash, text);
+  if (text.find_first_not_of(" \t") == std::string_view::npos) return;
+  RequestLine line;
+  Problems problems(file_);
+  if (!read_request_line(text, options_.format, line, problems)) {
+    failed_ = true;
+    for (auto& found : problems.take()) {
+      found.line = static_cast<int>(number);
+      if (options_.on_problem) options_.on_problem(found);
+    }
+    return;
+  }
+  if (!line.text_without_last.empty()) text = line.text_without_last;
+  insert(number, text, line);
+}
+
+void Importer::insert(std::uint64_t number, std::string_view text, const RequestLine& line) {
+  const auto policy = policies_.find(line);
+  if (!policy) return problem(number, line.policy_position, policy.error().message);
+  std::optional<std::string_view> id;
+  if (!line.id.empty()) {
+    id = line.id;
+    ids_.add(line.id);
+  }
+  const auto host = host_number(std::string(line.parsed_url->origin()));
+  const auto priority = static_cast<int>(line.priority);
+  auto& lanes = lanes_[host];
+  const auto bit = 1U << static_cast<unsigned>(priority);
+  if ((lanes & bit) == 0) {
+    database_.prepare("INSERT INTO lane VALUES(?, ?)").run(priority, host);
+    lanes |= bit;
+  }
+  ++imported_.jobs;
+  const auto header = key_header(line, **policy);
+  std::string key = line.key;
+  if (!header.empty() && key.empty()) key = line.headers[header];
+  const auto file = file_of(number, line);
+  std::optional<std::string_view> output;
+  if (!file.empty()) {
+    output = file;
+    outputs_.add(file);
+  }
+  if (!key.empty()) {
+    keys_.add(key);
+    insert_.run(number, host, priority, id, std::string_view(key), output, text);
+  } else if (!header.empty()) {
+    insert_.run(number, host, priority, id, 1, output, text);  // made_key
+  } else {
+    insert_.run(number, host, priority, id, nullptr, output, text);
+  }
+  if (!line.not_before) return;
+  insert_waiting_.run(number, ms_of(*line.not_before));
+}
+
+// Where the body of the response goes, below the directory of the run; empty: to no file.
+std::string Importer::file_of(std::uint64_t number, const RequestLine& line) const {
+  if (!line.output.empty()) return line.output;
+  if (options_.bodies != Bodies::Files) return {};
+  return file_name_of(line.id.empty() ? std::to_string(number) : line.id);
+}
+
+std::int64_t Importer::host_number(const std::string& origin) {
+  if (const auto known = hosts_.find(origin); known != hosts_.end()) return known->second;
+  const auto name = host_name(hosts_.size(), origin);
+  const auto [entry, is_new] = hosts_.emplace(name, static_cast<std::int64_t>(hosts_.size()) + 1);
+  if (is_new) {
+    database_.prepare("INSERT INTO host(number, name) VALUES(?, ?)")
+        .run(entry->second, std::string_view(name));
+  }
+  return entry->second;
+}
+
+// Compares ids and keys, and writes how far the import came.
+bool Importer::finish() {
+  if (!failed_) {
+    if (!ids_.ascending) compare_ids();
+    compare_ids_with_lines();
+    if (!keys_.ascending) compare_keys();
+    if (!outputs_.ascending) compare_outputs();
+  }
+  if (failed_) return false;
+  if (database_.number("SELECT count(*) FROM lane") > 1) {
+    database_.execute("CREATE INDEX IF NOT EXISTS job_lane ON job(priority, host)");
+  }
+  write_progress();
+  return true;
+}
+
+void Importer::write_progress() {
+  auto set = database_.prepare("INSERT OR REPLACE INTO meta VALUES(?, ?)");
+  const auto number = [&](std::string_view name, std::uint64_t value) { set.run(name, value); };
+  number("lines", imported_.lines);
+  number("jobs", imported_.jobs);
+  number("hash", imported_.hash);
+  for (const auto* order : {&ids_, &keys_, &outputs_}) {
+    number(order->name + "_ascending", order->ascending ? 1 : 0);
+    set.run("last_" + order->name, std::string_view(order->last));
+  }
+}
+
+RequestLine Importer::line_at(std::uint64_t number) {
+  const bool found = input_of_.with(number).step();
+  auto line = found ? stored_line(input_of_.text(0), options_.format) : RequestLine();
+  input_of_.reset();
+  return line;
+}
+
+// Calls `repeated` for each line but the first with the same text in the column.
+template <class Repeated>
+void Importer::each_repeated(const std::string& column, const std::string& condition,
+                             const Repeated& repeated) {
+  database_.execute("CREATE INDEX IF NOT EXISTS job_" + column + " ON job(" + column + ") WHERE " +
+                    condition);
+  auto row = database_.prepare("SELECT " + column + ", line FROM job WHERE " + condition +
+                               " ORDER BY " + column + ", line");
+  std::string text;
+  std::uint64_t first = 0;
+  while (row.step()) {
+    const auto line = static_cast<std::uint64_t>(row.number(1));
+    if (first != 0 && row.text(0) == text) {
+      repeated(text, line, first);
+      continue;
+    }
+    text = row.text(0);
+    first = line;
+  }
+}
+
+void Importer::compare_ids() {
+  each_repeated("id", "id IS NOT NULL",
+                [this](const std::string& id, std::uint64_t line, std::uint64_t first) {
+                  problem(line, line_at(line).id_position,
+                          "the id \"" + printable(id) + "\" is that of line " +
+                              std::to_string(first) + ", too: each job needs one of its own");
+                });
+}
+
+// A line without an id has its number as its id.
+void Importer::compare_ids_with_lines() {
+  auto row = database_.prepare(
+      "SELECT a.line, b.line FROM job a JOIN job b ON b.line = CAST(a.id AS INTEGER) WHERE b.id IS "
+      "NULL AND a.id = CAST(b.line AS TEXT) ORDER BY a.line");
+  while (row.step()) {
+    const auto line = static_cast<std::uint64_t>(row.number(0));
+    const auto number = std::to_string(row.number(1));
+    problem(
+        line, line_at(line).id_position,
+        "the id \"" + number + "\" is that of line " + number + ", too, which has none of its own");
+  }
+}
+
+void Importer::compare_keys() {
+  each_repeated(
+      "key", "typeof(key) = 'text'",
+      [this](const std::string& key, std::uint64_t line, std::uint64_t first) {
+        const auto other = line_at(line);
+        if (request_of(other) == request_of(line_at(first))) return;
+        problem(line, other.key_position,
+                "the key \"" + printable(key) + "\" is that of line " + std::to_string(first) +
+                    ", too, which is another request: a server would take them for the same");
+      });
+}
+
+void Importer::compare_outputs() {
+  each_repeated("output", "output IS NOT NULL",
+                [this](const std::string& output, std::uint64_t line, std::uint64_t first) {
+                  const auto other = line_at(line);
+                  problem(line, other.output.empty() ? other.id_position : other.output_position,
+                          "the response would go to \"" + printable(output) +
+                              "\", as that of line " + std::to_string(first) +
+                              " does: each needs a file of its own");
+                });
+}
+
+}  // namespace httpretry::batch

@@ -1,0 +1,96 @@
+// What a journal tells those who ask, also while a run goes on.
+#include "journal.hpp"
+#include "text.hpp"
+
+#include <fstream>
+
+namespace httpretry::batch {
+namespace {
+
+std::optional<WallTime> date_at(const Statement& row, int column) {
+  if (row.is_null(column)) return std::nullopt;
+  return WallTime(std::chrono::milliseconds(row.number(column)));
+}
+
+// The line of a file that begins at a byte; empty where it cannot be read.
+std::string line_at(const std::string& path, std::int64_t offset) {
+  std::ifstream file(path);
+  std::string line;
+  file.seekg(offset);
+  std::getline(file, line);
+  return file.good() ? line : std::string();
+}
+
+// The row of the job with this id: its own, or the number of its line.
+Statement row_of(const Database& database, std::string_view id, const std::string& columns) {
+  auto own =
+      database.prepare("SELECT " + columns + " FROM job LEFT JOIN state USING(line) WHERE id = ?1");
+  if (own.with(id).step()) return own;
+  auto numbered = database.prepare("SELECT " + columns +
+                                   " FROM job LEFT JOIN state USING(line) WHERE id IS NULL AND "
+                                   "line = CAST(?1 AS INTEGER) AND CAST(line AS TEXT) = ?1");
+  return numbered.with(id).step() ? std::move(numbered) : Statement();
+}
+
+}  // namespace
+
+JournalStatus read_status(const std::string& path) {
+  const auto database = open_database(path, Database::Mode::Read);
+  JournalStatus status;
+  status.input = read_text(*database, "input");
+  status.results = read_text(*database, "results");
+  status.dead = read_text(*database, "dead");
+  status.counts = count_states(*database);
+  auto run = database->prepare("SELECT count(*), max(began) FROM run");
+  run.step();
+  status.runs = static_cast<std::uint64_t>(run.number(0));
+  status.last_run = date_at(run, 1);
+  auto due = database->prepare("SELECT min(until) FROM state WHERE state IN (4, 6)");
+  due.step();
+  status.next_due = date_at(due, 0);
+  if (const auto owner = JournalLock::owner(path)) status.process = *owner;
+  return status;
+}
+
+std::optional<JobStory> read_job(const std::string& path, std::string_view id) {
+  const auto database = open_database(path, Database::Mode::Read);
+  const auto row = row_of(*database, id,
+                          "line, input, key, state, status, attempts, reason, about, until, "
+                          "started, at");
+  if (!row.ready()) return std::nullopt;
+  JobStory story;
+  story.id = id;
+  story.line = static_cast<std::uint64_t>(row.number(0));
+  story.input = row.text(1);
+  story.key = key_at(row, 2, read_text(*database, "token"), story.line);
+  if (!row.is_null(3)) story.state = state_of(row.number(3));
+  story.status = static_cast<int>(row.number(4));
+  story.attempts = static_cast<int>(row.number(5));
+  story.reason = row.text(6);
+  story.about = row.text(7);
+  story.until = date_at(row, 8);
+  story.started = date_at(row, 9);
+  const auto results = read_text(*database, "results");
+  if (!row.is_null(10) && !results.empty()) story.result = line_at(results, row.number(10));
+  return story;
+}
+
+void export_jobs(const std::string& path, State state,
+                 const std::function<void(std::string_view line)>& print) {
+  const auto database = open_database(path, Database::Mode::Read);
+  const auto token = read_text(*database, "token");
+  const auto format = static_cast<InputFormat>(read_number(*database, "format"));
+  const bool queued = state == State::Queued;
+  auto row = database->prepare(
+      std::string("SELECT job.line, id, key, input FROM job LEFT JOIN state USING(line) WHERE ") +
+      (queued ? "?1 = 0 AND state IS NULL" : "state = ?1 OR (?1 = 4 AND state = 6)") +
+      " ORDER BY job.line");
+  row.with(static_cast<int>(state));
+  while (row.step()) {
+    const auto number = static_cast<std::uint64_t>(row.number(0));
+    print(line_with(row.text(3), stored_line(row.text(3), format), id_at(row, 1, number),
+                    key_at(row, 2, token, number), ""));
+  }
+}
+
+}  // namespace httpretry::batch

@@ -1,0 +1,129 @@
+#include "lanes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace httpretry::batch {
+namespace {
+
+constexpr std::size_t kMostLanes = 4096;  // with jobs at once
+
+}  // namespace
+
+bool Lanes::wants(std::string_view host, Time now) const {
+  const auto found = by_host_.find(host);
+  if (found == by_host_.end()) return by_host_.size() < kMostLanes;
+  return !found->second->held(now) && found->second->queued() < per_lane_;
+}
+
+Lane& Lanes::lane(const std::string& host) {
+  auto& place = by_host_[host];
+  if (!place) {
+    place = std::make_unique<Lane>();
+    place->host = host;
+    ring_.push_back(place.get());
+  }
+  return *place;
+}
+
+void Lanes::add(Job job) {
+  auto& queues = lane(job.host).queues;
+  queues[static_cast<std::size_t>(job.priority)].push_back(std::move(job));
+  ++queued_;
+}
+
+std::optional<Job> Lanes::start(Time now) {
+  if (queued_ == 0) return std::nullopt;
+  if (by_host_.size() >= kMostLanes) forget_idle(now);
+  for (std::size_t priority = 0; priority < 3; ++priority) {
+    for (std::size_t i = 0; i < ring_.size(); ++i) {
+      auto& lane = *ring_[(next_ + i) % ring_.size()];
+      auto& queue = lane.queues[priority];
+      if (queue.empty() || !lane.may_start(now)) continue;
+      next_ = (next_ + i + 1) % ring_.size();
+      Job job = std::move(queue.front());
+      queue.pop_front();
+      --queued_;
+      ++lane.running;
+      return job;
+    }
+  }
+  return std::nullopt;
+}
+
+void Lanes::ended(const std::string& host) { --lane(host).running; }
+
+bool Lanes::refuses_all(const std::string& host, bool refused) {
+  auto& in_a_row = lane(host).refused;
+  in_a_row = refused ? in_a_row + 1 : 0;
+  return in_a_row >= Lane::kMostKept;
+}
+
+std::vector<Job> Lanes::hold(const std::string& host, Time until) {
+  auto& its = lane(host);
+  its.held_until = std::max(its.held_until, until);
+  its.refused = 0;
+  return empty(its);
+}
+
+std::vector<Job> Lanes::empty(Lane& lane) {
+  std::vector<Job> jobs;
+  for (auto& queue : lane.queues) {
+    queued_ -= queue.size();
+    std::ranges::move(queue, std::back_inserter(jobs));
+    queue.clear();
+  }
+  return jobs;
+}
+
+std::size_t Lanes::ready(Time now) const {
+  std::size_t count = 0;
+  for (const auto* lane : ring_) count += lane->may_start(now) ? lane->queued() : 0;
+  return count;
+}
+
+std::vector<Job> Lanes::take_all() {
+  std::vector<Job> jobs;
+  for (auto* lane : ring_) std::ranges::move(empty(*lane), std::back_inserter(jobs));
+  return jobs;
+}
+
+void Lanes::set_kept(const std::map<std::string, std::size_t>& counts) {
+  for (auto* lane : ring_) lane->kept = 0;
+  for (const auto& [host, count] : counts) lane(host).kept = count;
+}
+
+void Lanes::leave_alone(const std::vector<std::string>& hosts) {
+  for (auto* lane : ring_) lane->left_alone = false;
+  for (const auto& host : hosts) lane(host).left_alone = true;
+}
+
+std::optional<Time> Lanes::next_end_of_hold(Time now) const {
+  std::optional<Time> first;
+  for (const auto* lane : ring_) {
+    if (lane->held(now) && (!first || lane->held_until < *first)) first = lane->held_until;
+  }
+  return first;
+}
+
+std::vector<const Lane*> Lanes::held(Time now) const {
+  std::vector<const Lane*> found;
+  std::ranges::copy_if(ring_, std::back_inserter(found),
+                       [now](const Lane* lane) { return lane->held(now); });
+  std::ranges::sort(found, [](const Lane* a, const Lane* b) {
+    return std::pair(b->held_until, a->host) < std::pair(a->held_until, b->host);
+  });
+  return found;
+}
+
+// A run may meet a million hosts.
+void Lanes::forget_idle(Time now) {
+  const auto idle = [now](const Lane& lane) {
+    return lane.queued() == 0 && lane.running == 0 && !lane.left_alone && !lane.held(now);
+  };
+  std::erase_if(ring_, [&](const Lane* lane) { return idle(*lane); });
+  std::erase_if(by_host_, [&](const auto& entry) { return idle(*entry.second); });
+  next_ = 0;
+}
+
+}  // namespace httpretry::batch

@@ -1,0 +1,112 @@
+#include "line_file.hpp"
+
+#include "file_lock.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+namespace httpretry::batch {
+namespace {
+
+StoreError failed(const std::string& what, const std::string& path) {
+  const bool full = errno == ENOSPC || errno == EDQUOT;
+  const auto error = file_error(what + " " + path);
+  if (!full) return error;
+  return StoreError(std::string(error.what()) + "; make room and start the same command again");
+}
+
+}  // namespace
+
+LineFile::LineFile(std::string path, std::uint64_t length)
+    : path_(std::move(path)), length_(length) {
+  // Another run may rename the file between our opening it and our locking it.
+  do open_and_lock();
+  while (!leads_to(path_, about()));
+  const auto size = static_cast<std::uint64_t>(about().st_size);
+  if (size >= length_) return;
+  throw StoreError(path_ + " has " + std::to_string(size) + " bytes, and the journal has " +
+                   std::to_string(length_) +
+                   " in it: it was cut. Put it back as it was, or begin anew with --fresh");
+}
+
+void LineFile::open_and_lock() {
+  file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file_.open()) throw failed("write to", path_);
+  if (!S_ISREG(about().st_mode)) {
+    throw StoreError(path_ + " is no regular file: it could not be continued after a crash");
+  }
+  if (try_lock(file_.get())) return;
+  if (errno != EAGAIN && errno != EACCES) throw failed("lock", path_);
+  throw StoreError(path_ +
+                   " is being written by another run: wait for its end, or name another file");
+}
+
+struct ::stat LineFile::about() const {
+  struct ::stat about {};
+  if (::fstat(file_.get(), &about) != 0) throw failed("look at", path_);
+  return about;
+}
+
+void LineFile::check() const {
+  if (file_.open()) check_in_place(path_, about(), length_);
+}
+
+std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
+  std::string bytes;
+  std::string block(256 * 1024, '\0');
+  for (;;) {
+    const auto count = ::pread(file_.get(), block.data(), block.size(),
+                               static_cast<off_t>(length_ + bytes.size()));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw failed("read", path_);
+    if (count == 0) break;
+    bytes.append(block, 0, static_cast<std::size_t>(count));
+  }
+  std::vector<std::pair<std::uint64_t, std::string>> lines;
+  for (std::size_t begin = 0;;) {
+    const auto end = bytes.find('\n', begin);
+    if (end == std::string::npos) {
+      // A half line is written over; not a file of somebody else's. NUL: power failed.
+      if (length_ + begin == 0 && !bytes.empty() && bytes[0] != '{' && bytes[0] != '\0') {
+        throw StoreError(path_ + ", at byte 0: not a line of ours. Name another file");
+      }
+      return lines;
+    }
+    lines.emplace_back(length_ + begin, bytes.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+void LineFile::write(std::string_view lines, bool sync) const {
+  check();
+  auto at = length_;
+  while (!lines.empty()) {
+    const auto count = ::pwrite(file_.get(), lines.data(), lines.size(), static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw failed("write to", path_);
+    at += static_cast<std::uint64_t>(count);
+    lines.remove_prefix(static_cast<std::size_t>(count));
+  }
+  // What stood there before, of a run that crashed, may have been longer.
+  if (::ftruncate(file_.get(), static_cast<off_t>(at)) != 0) throw failed("write to", path_);
+  if (sync && ::fdatasync(file_.get()) != 0) throw failed("write to", path_);
+}
+
+void LineFile::accept(std::size_t bytes) { length_ += bytes; }
+
+void LineFile::cut() const {
+  if (file_.open() && ::ftruncate(file_.get(), static_cast<off_t>(length_)) != 0) {
+    throw failed("write to", path_);
+  }
+}
+
+void sync_directory_of(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  const Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!opened.open() || ::fsync(opened.get()) != 0) throw failed("write to the directory of", path);
+}
+
+}  // namespace httpretry::batch

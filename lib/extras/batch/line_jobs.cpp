@@ -1,0 +1,347 @@
+#include "line_jobs.hpp"
+
+#include "bodies.hpp"
+#include "lib/core/base/text.hpp"
+#include "lib/core/client/detail/report.hpp"
+#include "text.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace httpretry::batch {
+namespace {
+
+// Where nothing was sent, and nobody knows when it may be.
+constexpr Duration kUnknownWait = std::chrono::seconds(30);
+// A budget that is used up says that its host fails, and nothing of this job.
+constexpr Duration kBudgetWait = std::chrono::seconds(10);
+
+// Few lines of the results have more bytes. glibc keeps blocks of this size at hand; before it
+// looks for a larger one it joins all small ones that are free, which takes longer than writing the
+// line.
+constexpr std::size_t kUsualResult = 1000;
+
+constexpr int kManyAttempts = 1000;  // where the policy has no limit
+
+Body body_of(const RequestLine& line) {
+  if (line.content == RequestLine::Content::File) return Body::file(line.body);
+  return Body(line.body);
+}
+
+// Whether a crash after a send leaves open what to do: sending it again may do harm.
+bool is_unsafe(const Request& request, const RetryPolicy& policy) {
+  if (policy.repeat == Repeat::Always) return false;
+  return policy.repeat != Repeat::Safe || !request.repeatable();
+}
+
+bool canceled(const Outcome& outcome) {
+  return history_of(outcome).stop_reason == Reason::Canceled ||
+         (!outcome && outcome.error().code == Errc::Canceled);
+}
+
+bool maybe_executed(const Outcome& outcome) {
+  const auto& attempts = history_of(outcome).attempts;
+  return exchange_of(outcome).sent == Sent::Maybe ||
+         std::ranges::any_of(attempts, [](const Attempt& one) { return one.sent == Sent::Maybe; });
+}
+
+int attempts_so_far(const Job& job, const Outcome& outcome) {
+  return job.attempts + static_cast<int>(history_of(outcome).attempts.size());
+}
+
+// Nothing was sent with what is lacking here; attempts before it count.
+Verdict not_sent_here(const Job& job, const Outcome& outcome) {
+  const auto attempts = std::ranges::count_if(history_of(outcome).attempts, [](const Attempt& one) {
+    return one.error != Errc::LocalShortage;
+  });
+  Verdict verdict;
+  verdict.what = attempts == 0 ? Verdict::What::GiveBack : Verdict::What::Wait;
+  verdict.attempts = job.attempts + static_cast<int>(attempts);
+  verdict.why = describe(outcome);
+  return verdict;
+}
+
+void write_headers(JsonWriter& json, const Headers& headers) {
+  json.key("headers").begin_array();
+  for (const auto& [name, value] : headers) {
+    json.begin_array();
+    json.value(name);
+    json.value(value);
+    json.end_array();
+  }
+  json.end_array();
+}
+
+StoreError not_written(const std::string& why) {
+  const auto full = std::generic_category().message(ENOSPC);
+  return StoreError(why +
+                    (why.ends_with(full) ? "; make room and start the same command again" : ""));
+}
+
+bool is_object(const JsonTree& tree) {
+  return tree.root != nullptr && tree.root->is(JsonNode::Type::Object);
+}
+
+void write_body(JsonWriter& json, std::string_view body) {
+  if (is_utf8(body)) return json.member("body", body);
+  json.member("body_base64", encode_base64(body));
+}
+
+}  // namespace
+
+// In the context of a request, for `judge`.
+struct LineJobs::Line {
+  RequestLine parsed;
+  std::string problem;  // empty: it can be sent
+  int max_attempts = 0;
+  std::shared_ptr<KeptBody> kept;
+  std::shared_ptr<FiledBody> filed;
+};
+
+LineJobs::LineJobs(BatchOptions options, LineJobsStore store)
+    : options_(std::move(options)), store_(std::move(store)), policies_(options_.policies) {}
+
+LineJobs::Line LineJobs::line_of(const Job& job) const {
+  Line line;
+  Problems problems("the journal");
+  if (!read_request_line(job.text, options_.format, line.parsed, problems)) {
+    line.problem = problems.take().front().message;
+  }
+  return line;
+}
+
+std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
+  auto line = line_of(job);
+  Request request(line.parsed.method, line.parsed.url);
+  const auto ends = [&](State state, std::string_view reason, std::string about) {
+    return unsent(job, line, state, reason, std::move(about));
+  };
+  if (!line.problem.empty()) return ends(State::Dead, "invalid_request", line.problem);
+  const auto policy = policies_.find(line.parsed);
+  if (!policy) {
+    if (store_.on_missing_policy) store_.on_missing_policy(job, policy.error().message);
+    return ends(State::Dead, "invalid_request", policy.error().message);
+  }
+
+  const auto wall = store_.date_now();
+  if (line.parsed.deadline && *line.parsed.deadline <= wall) {
+    return ends(State::Dead, "deadline",
+                "its deadline, " + rfc3339(*line.parsed.deadline) + ", has passed");
+  }
+  // Only its key makes it safe to repeat.
+  const bool needs_key =
+      !job.key.empty() && (*policy)->repeat != Repeat::Always && !request.repeatable();
+  const bool too_old = job.maybe_sent_since && wall - *job.maybe_sent_since > options_.key_lifetime;
+  if (needs_key && too_old) {
+    return ends(State::Unknown, "key_too_old",
+                "it may have been sent since " + rfc3339(*job.maybe_sent_since) +
+                    ", and a server is trusted to remember its key for " +
+                    duration_text(options_.key_lifetime));
+  }
+  if (store_.body_file && line.parsed.content == RequestLine::Content::File) {
+    auto file = store_.body_file(job, line.parsed.body);
+    if (!file) return ends(State::Dead, "invalid_request", file.error().message);
+    line.parsed.body = *std::move(file);
+  }
+  complete(request, job, line, **policy);
+  Prepared prepared(std::move(request));
+  prepared.unsafe = is_unsafe(prepared.request, **policy);
+  if (LinePolicies::has_own(line.parsed)) prepared.options.policy = *policy;
+  if (line.parsed.deadline) {
+    prepared.options.deadline =
+        later(std::chrono::steady_clock::now(), *line.parsed.deadline - wall);
+  }
+  line.max_attempts = (*policy)->max_attempts.value_or(kManyAttempts);
+  set_sink(job, line, prepared.request);
+  prepared.request.edit_options().context.set(std::move(line));
+  return prepared;
+}
+
+JobEnd LineJobs::give_up(const Job& job, std::string_view reason, std::string about) const {
+  return unsent(job, line_of(job), State::Dead, reason, std::move(about));
+}
+
+JobEnd LineJobs::unsent(const Job& job, const Line& line, State state, std::string_view reason,
+                        std::string about) const {
+  Error error(Errc::InvalidRequest, about);
+  error.history.stop_reason = Reason::NotRetryable;
+  auto end = ended(job, line, Request(line.parsed.method, line.parsed.url), error, state);
+  end.reason = reason;
+  end.about = std::move(about);
+  return end;
+}
+
+// What the request has besides its method and URL.
+void LineJobs::complete(Request& request, const Job& job, const Line& line,
+                        const RetryPolicy& policy) const {
+  const auto& parsed = line.parsed;
+  for (const auto& [name, value] : parsed.headers) request.add_header(name, value);
+  for (const auto& [name, value] : options_.default_headers) {
+    if (!request.headers().contains(name)) request.set_header(name, value);
+  }
+  if (parsed.content != RequestLine::Content::None) request.set_body(body_of(parsed));
+  const bool json = parsed.content == RequestLine::Content::Json;
+  if (json && !request.headers().contains("Content-Type")) {
+    request.set_header("Content-Type", "application/json");
+  }
+  if (!job.key.empty()) {
+    auto header = key_header(parsed, policy);
+    // The policy may have asked for it when the line was read, and does not any more.
+    if (header.empty()) header = "Idempotency-Key";
+    request.set_header(header, job.key);
+    request.edit_options().repeatable = true;
+  }
+  request.edit_options().compressed = options_.compressed;
+}
+
+void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
+  const bool files = options_.bodies == Bodies::Files;
+  if (files || !line.parsed.output.empty()) {
+    line.filed = std::make_shared<FiledBody>(
+        options_.directory, line.parsed.output.empty() ? file_name_of(job.id) : line.parsed.output);
+    request.edit_options().sink = line.filed;
+  } else {
+    const bool none = options_.bodies == Bodies::None;
+    line.kept = std::make_shared<KeptBody>(none ? 0 : kMostInline);
+    request.edit_options().sink = line.kept;
+  }
+}
+
+std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
+                                           const Outcome& outcome) const {
+  const auto& history = history_of(outcome);
+  std::optional<Duration> wait;
+  const auto wall = std::chrono::system_clock::now();
+  if (history.retry_at && history.stop_reason == Reason::ServerDelayTooLong) {
+    wait = std::max(*history.retry_at - wall, Duration::zero());
+  } else if (!outcome && outcome.error().held_back()) {
+    wait = history.retry_at ? std::max(*history.retry_at - wall, Duration::zero()) : kUnknownWait;
+  }
+  if (history.stop_reason == Reason::BudgetExhausted &&
+      attempts_so_far(job, outcome) < line.max_attempts) {
+    wait = kBudgetWait;
+  }
+  const auto& deadline = line.parsed.deadline;
+  if (wait && deadline && *deadline - store_.date_now() <= *wait) return std::nullopt;
+  return wait;
+}
+
+Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
+  Verdict verdict;
+  const auto& line = *sent.request.options().context.get<Line>();
+  if (line.filed && !line.filed->failure().empty()) throw not_written(line.filed->failure());
+  const bool may_repeat = !sent.unsafe || !maybe_executed(outcome);
+  if (canceled(outcome)) {
+    if (may_repeat) {
+      verdict.what = Verdict::What::GiveBack;
+      return verdict;
+    }
+    verdict.end = ended(job, line, sent.request, outcome, State::Unknown);
+    return verdict;
+  }
+  const bool lacking = !outcome && outcome.error().code == Errc::LocalShortage;
+  if (lacking && may_repeat) return not_sent_here(job, outcome);
+  if (const auto wait = wait_for(job, line, outcome); wait && may_repeat) {
+    verdict.what = Verdict::What::Wait;
+    verdict.wait = *wait;
+    verdict.attempts = attempts_so_far(job, outcome);
+    verdict.why = describe(outcome);
+    return verdict;
+  }
+  verdict.end =
+      ended(job, line, sent.request, outcome, succeeded(outcome) ? State::Done : State::Dead);
+  return verdict;
+}
+
+JobEnd LineJobs::ended(const Job& job, const Line& line, const Request& request,
+                       const Outcome& outcome, State state) const {
+  JobEnd end;
+  end.state = state;
+  end.status = outcome ? outcome->status : 0;
+  end.attempts = attempts_so_far(job, outcome);
+  end.reason = to_string(history_of(outcome).stop_reason);
+  if (state != State::Done) {
+    end.about = describe(outcome);
+    if (!outcome) end.about += ": " + outcome.error().message;
+  }
+  if (state == State::Unknown) return end;
+
+  end.result.reserve(kUsualResult);
+  JsonWriter json(end.result);
+  json.begin_object();
+  json.member("id", job.id);
+  json.member("line", store_.line_of(job));
+  json.member("run", store_.token);
+  json.member("state", to_string(state));
+  write_report(json, request, outcome);
+  if (!line.parsed.tag.empty()) json.key("tag").raw(line.parsed.tag);
+  if (options_.headers && outcome) write_headers(json, outcome->headers);
+  if (outcome) add_body(json, line, *outcome, end);
+  json.end_object();
+  if (state == State::Dead) {
+    end.dead_letter = line_with(job.text, line.parsed, job.id, job.key, end.result) + "\n";
+  }
+  end.result += '\n';
+  return end;
+}
+
+void LineJobs::add_body(JsonWriter& json, const Line& line, const Response& response,
+                        JobEnd& end) const {
+  const bool in_sink = response.delivered > 0 || response.body.empty();
+  if (line.filed && in_sink && end.state == State::Done) {
+    end.body_file = line.filed->path();
+    return json.member("body_file", end.body_file);
+  }
+  if (options_.bodies == Bodies::None) return;
+  const bool kept = line.kept && response.delivered > 0;
+  const std::string_view body = kept ? line.kept->content().bytes : response.body;
+  const bool too_long = kept ? line.kept->content().too_long : body.size() > kMostInline;
+  if (too_long) return json.member("body_omitted", true);
+  write_body(json, body);
+}
+
+std::optional<ResultLine> read_result_line(std::string_view line) {
+  JsonTree tree;
+  Problems problems("");
+  read_json(line, tree, problems);
+  if (problems.failed() || !is_object(tree)) return std::nullopt;
+  using Type = JsonNode::Type;
+  const auto member = [&](std::string_view name, Type type) {
+    const auto* const found = tree.root->member(name);
+    return found != nullptr && found->is(type) ? found->text : std::string_view();
+  };
+  const auto number = [&](std::string_view name) {
+    return to_number<std::uint64_t>(member(name, Type::Number)).value_or(0);
+  };
+  ResultLine found;
+  found.token = member("run", Type::String);
+  found.id = member("id", Type::String);
+  found.number = number("line");
+  const auto state = member("state", Type::String);
+  if (found.token.empty() || found.number == 0 || (state != "done" && state != "dead")) {
+    return std::nullopt;
+  }
+  found.end.state = state == "done" ? State::Done : State::Dead;
+  found.end.status = static_cast<int>(number("status"));
+  found.end.reason = member("stop_reason", Type::String);
+  if (const auto* attempts = tree.root->member("attempts")) {
+    found.end.attempts = static_cast<int>(attempts->children.size());
+  }
+  found.end.result = std::string(line) + "\n";
+  return found;
+}
+
+std::string result_in_dead_letter(std::string_view line) {
+  // The last member, as line_with writes it.
+  JsonTree tree;
+  Problems problems("");
+  read_json(line, tree, problems);
+  if (!is_object(tree)) return {};
+  const auto& members = tree.root->children;
+  if (members.empty() || members.back()->key != "last") return {};
+  const auto begin = static_cast<std::size_t>(members.back()->position.column - 1);
+  return std::string(line.substr(begin, line.rfind('}') - begin));
+}
+
+}  // namespace httpretry::batch

@@ -1,0 +1,36 @@
+#include "parallel_limit.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace httpretry::batch {
+namespace {
+
+// How long nothing is sent after a shortage that no call of ours can end.
+constexpr Duration kTryAgainAfter = std::chrono::milliseconds(200);
+// How many rounds of all calls have to end before the limit grows by one.
+constexpr std::size_t kRoundsToGrow = 10;
+
+}  // namespace
+
+void ParallelLimit::ended(Time turn) {
+  last_end_ = turn;
+  lacking_since_.reset();
+  if (limit_ == most_ || ++ended_since_ < kRoundsToGrow * limit_) return;
+  ++limit_;
+  ended_since_ = 0;
+}
+
+void ParallelLimit::lacked(Time began) { lacking_ = std::max(lacking_.value_or(Time{}), began); }
+
+bool ParallelLimit::send_fewer(std::size_t others, Time turn) {
+  const auto began = *std::exchange(lacking_, std::nullopt);
+  limit_ = std::clamp<std::size_t>(others, 1, limit_);
+  ended_since_ = 0;
+  if (others > 0 || began <= last_end_) return true;
+  if (!lacking_since_) lacking_since_ = turn;
+  again_at_ = later(turn, kTryAgainAfter);
+  return turn - *lacking_since_ < max_shortage_;
+}
+
+}  // namespace httpretry::batch

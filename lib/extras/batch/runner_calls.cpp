@@ -1,0 +1,214 @@
+// The calls of a run: which are begun, when they are sent, and what their ends mean for the others.
+#include "runner_work.hpp"
+
+#include <httpretry/retry/longest_pause.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace httpretry::batch {
+namespace {
+
+// How many sends that must not be repeated are committed together.
+constexpr std::size_t kIntentsAtOnce = 64;
+// A call that is not on the wire after this time is kept from it.
+constexpr Duration kKeptAfter = std::chrono::milliseconds(50);
+// A job that has to wait longer for its host is given to the store.
+constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
+
+// Returns how many calls may exist. A call that waits between two attempts does not count towards
+// `parallel`, so that it does not hold up others, but it does need memory.
+std::size_t most_calls(const RunnerOptions& options) {
+  return options.parallel + std::max<std::size_t>(options.parallel * 4, 256);
+}
+
+}  // namespace
+
+// Gives back every job that was not sent yet.
+void Runner::Work::drop_unsent() {
+  store_.stop_taking();
+  for (const auto& job : lanes_.take_all()) store_.give_back(job);
+  take_back(watch_->withdraw([](const Flight&) { return true; }));
+  take_back(std::exchange(intended_, {}));
+}
+
+// Gives back the jobs of calls that were not sent.
+void Runner::Work::take_back(const std::vector<Flight*>& flights) {
+  for (const auto* const flight : flights) {
+    lanes_.ended(flight->job.host);
+    store_.give_back(flight->job);
+    flights_.erase(flight);
+  }
+}
+
+void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
+  const bool host_waits = host_waits_with(flight, outcome);
+  note_shortage(flight, outcome);
+  lanes_.ended(flight.job.host);
+  const auto turn = now();
+  pace_.ended(turn, turn - flight.started.load());
+  std::optional<Verdict> judged;
+  with_store([&] { judged = jobs_.judge(flight.job, flight.prepared, std::move(outcome)); });
+  if (!judged) {
+    // The store knows whether it may have been sent.
+    flights_.erase(&flight);
+    return;
+  }
+  auto& verdict = *judged;
+  if (host_waits && verdict.what == Verdict::What::Wait) {
+    hold(flight.job.host, later(now(), verdict.wait));
+  }
+  take_in(flight.job, std::move(verdict));
+  flights_.erase(&flight);
+}
+
+// Returns whether no other request goes to the host for as long as the job has to wait.
+bool Runner::Work::host_waits_with(const Flight& flight, const Outcome& outcome) {
+  const bool refused = !outcome && outcome.error().held_back();
+  const bool refuses_all = lanes_.refuses_all(flight.job.host, refused);
+  if (!refused) {
+    return flight.paused_host && history_of(outcome).stop_reason == Reason::ServerDelayTooLong;
+  }
+  // A pause may concern only some of the host's requests.
+  return refuses_all || outcome.error().code != Errc::Paused;
+}
+
+void Runner::Work::note_shortage(const Flight& flight, const Outcome& outcome) {
+  if (outcome || outcome.error().code != Errc::LocalShortage) return parallel_.ended(now());
+  parallel_.lacked(flight.started.load());
+  if (options_.on_shortage) std::exchange(options_.on_shortage, nullptr)(outcome.error().message);
+}
+
+void Runner::Work::send_fewer() {
+  const auto turn = now();
+  const auto has_place = [turn](const auto& entry) {
+    const auto started = entry.second->started.load();
+    const bool kept = !entry.second->on_wire && turn - started >= kKeptAfter;
+    return started != Time{} && !entry.second->in_wait && !kept;
+  };
+  const auto others = static_cast<std::size_t>(std::ranges::count_if(flights_, has_place));
+  if (parallel_.send_fewer(others, turn)) return;
+  ending_ = ending_.value_or(RunEnd::Shortage);
+  watch_->ask(&CallWatch::News::finish_up);
+}
+
+bool Runner::Work::may_start() {
+  if (ending_ || flights_.size() >= most_calls(options_)) return false;
+  const auto ahead = limit_ ? 0 : options_.ahead;
+  return flights_.size() - in_wait_ - kept_ < parallel_.at(now()) + ahead;
+}
+
+// Counts the calls that a rate or a limit of their host has kept from the wire for some time. They
+// do not count towards `parallel`, so that other hosts can use their places.
+void Runner::Work::look_for_kept() {
+  const auto turn = now();
+  if (turn < look_again_at_) return;
+  look_again_at_ = later(turn, kKeptAfter);
+  std::map<std::string, std::size_t> counts;
+  kept_ = 0;
+  for (const auto& [flight, owned] : flights_) {
+    const auto started = flight->started.load();
+    const bool old = started != Time{} && turn - started >= kKeptAfter;
+    if (!old || flight->in_wait || flight->on_wire) continue;
+    ++counts[flight->job.host];
+    ++kept_;
+  }
+  lanes_.set_kept(counts);
+}
+
+void Runner::Work::start_jobs() {
+  look_for_kept();
+  rate_allows_at_.reset();
+  // A call that has just ended may have been one failure too many.
+  if (watch_->asked_to_end()) return;
+  while (may_start() && lanes_.queued() > 0) {
+    const auto turn = now();
+    if (limit_ && limit_->ready_at() > turn) {
+      rate_allows_at_ = limit_->ready_at();
+      return;
+    }
+    auto job = lanes_.start(turn);
+    if (!job) return;
+    start(*std::move(job));
+  }
+}
+
+void Runner::Work::start(Job job) {
+  auto prepared = [&] {
+    try {
+      return jobs_.prepare(job);
+    } catch (...) {
+      lanes_.ended(job.host);
+      store_.give_back(job);
+      throw;
+    }
+  }();
+  if (auto* const end = std::get_if<JobEnd>(&prepared)) {
+    lanes_.ended(job.host);
+    Verdict verdict;
+    verdict.end = std::move(*end);
+    return take_in(job, std::move(verdict));
+  }
+  auto owned = std::make_unique<Flight>(std::move(job), std::get<Prepared>(std::move(prepared)));
+  auto& flight = *owned;
+  auto& context = flight.prepared.request.edit_options().context;
+  context.set(FlightOfCall{&flight});
+  context.set(LongestPause{kLongestWaitHere});
+  flights_.emplace(&flight, std::move(owned));
+  prepared_.push_back(&flight);
+}
+
+// Sends the prepared calls for which there is room. A call that must not be repeated is first noted
+// in the store. The other calls are left to the client's threads, which send one when another ends.
+void Runner::Work::send_ready() {
+  if (prepared_.empty() && watch_->ready() == 0) return;
+  const auto now_sent = watch_->send_ready(std::exchange(prepared_, {}), flights_.size(),
+                                           parallel_.at(now()) + kept_);
+  for (auto* const flight : now_sent) {
+    if (flight->prepared.unsafe) {
+      intended_.push_back(flight);
+    } else {
+      send(*flight);
+    }
+  }
+}
+
+void Runner::Work::send_intended() {
+  while (!intended_.empty()) {
+    const auto count = std::min(intended_.size(), kIntentsAtOnce);
+    std::vector<const Job*> jobs;
+    for (std::size_t i = 0; i < count; ++i) jobs.push_back(&intended_[i]->job);
+    const auto refused = store_.intend(jobs);
+    const std::vector<Flight*> noted(intended_.begin(), intended_.begin() + std::ssize(jobs));
+    intended_.erase(intended_.begin(), intended_.begin() + std::ssize(jobs));
+    for (auto* const flight : noted) {
+      if (std::ranges::find(refused, &flight->job) == refused.end()) {
+        send(*flight);
+      } else {
+        lanes_.ended(flight->job.host);
+        flights_.erase(flight);
+      }
+    }
+  }
+}
+
+// On the thread of `run`, or on the one of a call that ended.
+void Runner::Work::send(Flight& flight) {
+  flight.started = now();
+  watch_->begins(flight);
+  auto request = flight.prepared.request;
+  if (limit_) {
+    request.edit_options().context.set(FirstSendTaken{limit_->reserve(flight.started)});
+  }
+  auto options = flight.prepared.options;
+  options.stop = stop_.get_token();
+  client_.send_then(
+      std::move(request),
+      [this, &flight](Outcome outcome) {
+        if (auto* const next = watch_->ended(flight, std::move(outcome))) send(*next);
+      },
+      std::move(options));
+}
+
+}  // namespace httpretry::batch

@@ -1,0 +1,104 @@
+// Runner::Work: a run, from its first look at the store to its end. It decides on one thread what
+// is sent next; the calls run on the threads of its client, and CallWatch brings their ends back.
+#pragma once
+
+#include <httpretry/batch/runner.hpp>
+
+#include "call_watch.hpp"
+#include "lanes.hpp"
+#include "pace.hpp"
+#include "parallel_limit.hpp"
+#include "send_limit.hpp"
+
+#include <exception>
+#include <stop_token>
+#include <unordered_map>
+
+namespace httpretry::batch {
+
+class Runner::Work {
+ public:
+  Work(ClientOptions options, Store& store, Jobs& jobs, RunnerOptions its)
+      : options_(std::move(its)),
+        store_(store),
+        jobs_(jobs),
+        limit_(options_.rate ? std::make_shared<SendLimit>(*options_.rate) : nullptr),
+        parallel_(options_.parallel, options_.max_shortage),
+        watch_(std::make_shared<CallWatch>(options_.down_hosts)),
+        lanes_(std::max<std::size_t>(options_.parallel, 16)),
+        pace_(now()),
+        client_(with_ours(std::move(options))) {}
+
+  ~Work() { stop_.request_stop(); }
+
+  RunEnd run();
+  CallWatch& watch() { return *watch_; }
+
+ private:
+  static Time now() { return std::chrono::steady_clock::now(); }
+  ClientOptions with_ours(ClientOptions options);
+  void learn(CallWatch::News news);
+  void call_ended(Flight& flight, Outcome outcome);
+  bool host_waits_with(const Flight& flight, const Outcome& outcome);
+  void note_shortage(const Flight& flight, const Outcome& outcome);
+  void send_fewer();
+  void hold(const std::string& host, Time until);
+  void refill();
+  void look_for_kept();
+  void start_jobs();
+  bool may_start();
+  void start(Job job);
+  void send_ready();
+  void send_intended();
+  void send(Flight& flight);
+  void take_in(const Job& job, Verdict verdict);
+  void commit_if_due();
+  void drop_unsent();
+  void take_back(const std::vector<Flight*>& flights);
+  [[nodiscard]] std::optional<RunEnd> over();
+  [[nodiscard]] std::optional<RunEnd> over_when_idle();
+  [[nodiscard]] Time next_turn() const;
+  [[nodiscard]] RunProgress progress() const;
+  void report_progress(bool asked);
+  template <class Action>
+  void with_store(Action action);
+
+  RunnerOptions options_;
+  Store& store_;
+  Jobs& jobs_;
+  std::shared_ptr<SendLimit> limit_;
+  ParallelLimit parallel_;
+  std::shared_ptr<CallWatch> watch_;
+  Lanes lanes_;
+  Pace pace_;
+  std::stop_source stop_;
+  std::unordered_map<const Flight*, std::unique_ptr<Flight>> flights_;
+  std::vector<Flight*> prepared_;  // since the last turn
+  std::vector<Flight*> intended_;  // to be sent when the store knows
+  std::size_t in_wait_ = 0;        // calls between two attempts
+  std::size_t kept_ = 0;           // calls that our own limits keep from the wire
+  Time look_again_at_{};           // for these
+  std::uint64_t failures_ = 0;
+  std::optional<RunEnd> ending_;
+  std::exception_ptr failed_;      // what the store threw
+  std::optional<Time> commit_at_;  // something is to be committed
+  Time take_again_at_{};           // the store had nothing
+  Time ends_at_ = kNever;          // of the grace
+  std::optional<Time> rate_allows_at_;
+  Time progress_at_ = now();
+  Client client_;  // last: its callbacks use the other members
+};
+
+// Calls `action` and keeps the first exception for the end of the run. After a failure the calls
+// that are under way may end, and the store gets another chance to write down how.
+template <class Action>
+void Runner::Work::with_store(Action action) {
+  try {
+    action();
+  } catch (...) {
+    if (!failed_) failed_ = std::current_exception();
+    watch_->ask(&CallWatch::News::finish_up);
+  }
+}
+
+}  // namespace httpretry::batch

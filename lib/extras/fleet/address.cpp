@@ -1,0 +1,177 @@
+#include "address.hpp"
+
+#include "lib/core/base/text.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace httpretry::fleet {
+namespace {
+
+constexpr std::string_view kForm =
+    "expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?job=NAME&workers=N&timeout=MS]";
+
+// Reads a URL from its front to its end; the first problem stands.
+class Reader {
+ public:
+  explicit Reader(std::string_view url) : url_(url), rest_(url) {}
+
+  Result<Address> read() {
+    read_scheme();
+    auto authority = take(rest_.find_first_of("/?#"));
+    auto credentials_end = authority.rfind('@');
+    if (credentials_end != std::string_view::npos) {
+      read_credentials(authority.substr(0, credentials_end));
+      authority.remove_prefix(credentials_end + 1);
+    }
+    read_host(authority);
+    if (!rest_.empty() && rest_.front() == '/') read_database();
+    if (!rest_.empty() && rest_.front() == '?') read_query();
+    at(rest_);
+    if (!rest_.empty()) fail("'#' ends the URL of a page, not of a server");
+    if (!problem_.empty()) return Error(Errc::InvalidRequest, "Redis URL: " + problem_);
+    return std::move(address_);
+  }
+
+ private:
+  void read_scheme() {
+    const auto end = rest_.find("://");
+    const auto scheme = end == std::string_view::npos ? "" : to_lower(rest_.substr(0, end));
+    if (scheme == "rediss") {
+      return fail(
+          "rediss:// is not supported: hiredis 0.14, which we use, has no TLS. Use redis:// "
+          "through a tunnel, such as stunnel or WireGuard");
+    }
+    if (scheme != "redis") return fail("it does not begin with redis://");
+    rest_.remove_prefix(end + 3);
+  }
+
+  void read_credentials(std::string_view text) {
+    const auto colon = text.find(':');
+    address_.user = decoded(text.substr(0, colon), "user");
+    if (colon == std::string_view::npos) return fail("the user has no password");
+    address_.password = decoded(text.substr(colon + 1), "password");
+  }
+
+  void read_host(std::string_view text) {
+    at(text);
+    auto host_end = text.rfind(':');
+    if (!text.empty() && text.front() == '[') {
+      const auto bracket = text.find(']');
+      if (bracket == std::string_view::npos) return fail("']' is missing after the host");
+      address_.host = text.substr(1, bracket - 1);
+      host_end = bracket + 1 < text.size() ? bracket + 1 : std::string_view::npos;
+      if (host_end != std::string_view::npos && text[host_end] != ':') {
+        return fail("expected ':' and a port after ']'");
+      }
+    } else {
+      address_.host = text.substr(0, host_end);
+    }
+    if (address_.host.empty()) return fail("it has no host");
+    if (host_end == std::string_view::npos) return;
+    address_.port = number(text.substr(host_end + 1), 1, 65535, "the port");
+  }
+
+  void read_database() {
+    rest_.remove_prefix(1);
+    const auto text = take(rest_.find_first_of("?#"));
+    if (!text.empty()) address_.database = number(text, 0, 1'000'000, "the database");
+  }
+
+  void read_query() {
+    rest_.remove_prefix(1);
+    auto query = take(rest_.find('#'));
+    while (!query.empty()) {
+      auto item = take_until(query, '&');
+      at(item);
+      const auto name = take_until(item, '=');
+      if (name == "workers") {
+        address_.workers = number(item, 1, 100'000, "workers");
+      } else if (name == "timeout") {
+        address_.timeout = std::chrono::milliseconds(number(item, 1, 60'000, "timeout"));
+      } else if (name == "job") {
+        address_.job = decoded(item, "job");
+        check_job();
+      } else {
+        fail("unknown parameter '" + std::string(name) +
+             "': there are 'job', 'workers' and 'timeout'");
+      }
+    }
+  }
+
+  // It becomes part of keys, in which braces mean something.
+  void check_job() {
+    const auto usual = [](char c) {
+      return is_letter(c) || is_digit(c) || c == '-' || c == '_' || c == '.' || c == ':';
+    };
+    const auto& job = address_.job;
+    if (job.empty() || job.size() > 100 || !std::all_of(job.begin(), job.end(), usual)) {
+      fail("job: expected a name of 1 to 100 letters, digits, '-', '_', '.' and ':'");
+    }
+  }
+
+  // `part` is read next: where it begins is told with a problem.
+  void at(std::string_view part) {
+    position_ = static_cast<std::size_t>(part.data() - url_.data()) + 1;
+  }
+
+  int number(std::string_view text, int least, int most, const std::string& what) {
+    at(text);
+    const auto value = to_number<int>(text);
+    if (value && *value >= least && *value <= most) return *value;
+    fail(what + ": expected a number from " + std::to_string(least) + " to " +
+         std::to_string(most));
+    return least;
+  }
+
+  std::string decoded(std::string_view text, const std::string& what) {
+    at(text);
+    std::string out;
+    for (std::size_t index = 0; index < text.size(); ++index) {
+      if (text[index] != '%') {
+        out.push_back(text[index]);
+        continue;
+      }
+      const auto digits = text.substr(index + 1, 2);
+      const auto byte = to_number<unsigned char>(digits, 16);
+      if (!byte || digits.size() != 2) {
+        fail("the " + what + " has a '%' that two hexadecimal digits do not follow: write %25");
+        return out;
+      }
+      out.push_back(static_cast<char>(*byte));
+      index += 2;
+    }
+    return out;
+  }
+
+  std::string_view take(std::size_t count) {
+    const auto text = rest_.substr(0, count);
+    rest_.remove_prefix(text.size());
+    return text;
+  }
+
+  // The position is that of the part that was being read when it was found wrong.
+  void fail(const std::string& why) {
+    if (!problem_.empty()) return;
+    problem_ = "position " + std::to_string(position_) + ": " + why + " (";
+    problem_.append(kForm).append(")");
+  }
+
+  std::string_view url_;
+  std::string_view rest_;
+  std::size_t position_ = 1;
+  Address address_;
+  std::string problem_;
+};
+
+}  // namespace
+
+std::string Address::text() const {
+  const bool brackets = host.find(':') != std::string::npos;
+  auto out = "redis://" + (brackets ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  return out + "/" + std::to_string(database);
+}
+
+Result<Address> parse_address(std::string_view url) { return Reader(url).read(); }
+
+}  // namespace httpretry::fleet

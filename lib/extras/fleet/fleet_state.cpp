@@ -1,0 +1,336 @@
+#include "fleet_account.hpp"
+#include "fleet_limits.hpp"
+
+#include "lib/core/base/random.hpp"
+
+#include <httpretry/guard/local_state.hpp>
+#include <httpretry/log/log.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace httpretry::fleet {
+namespace {
+
+std::string why_opened(const BreakerPolicy& policy, const RedisState::CircuitView& view) {
+  if (policy.failures > 0 && view.failed_in_a_row >= policy.failures) {
+    return std::to_string(view.failed_in_a_row) + " failures in a row, of all processes";
+  }
+  const auto& counts = view.counts;
+  if (counts.all == 0) return "it was opened by a program";
+  const bool slow = counts.failed() < policy.failure_ratio * counts.all;
+  return std::to_string(slow ? counts.slow : counts.failed()) + " of " +
+         std::to_string(counts.all) +
+         (slow ? " were slow, of all processes" : " failed, of all processes");
+}
+
+// The policy of a single request has no name that another process would know.
+bool is_of_this_process(std::string_view budget_key) {
+  return budget_key.starts_with("budget policy at ");
+}
+
+}  // namespace
+
+FleetState::FleetState(Link::Options options)
+    : own_(local_state()),
+      remote_(std::move(options),
+              [this](const RedisState::News& news, Time now) { on_news(news, now); }) {}
+
+FleetState::~FleetState() {
+  const auto now = std::chrono::steady_clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, scope] : scopes_) {
+      give_back_tokens(*scope, scope->tokens.give_back());
+      if (scope->held.granted > 0) ask_for_slots(scope, 0, now);
+      if (scope->circuit && scope->circuit->votes.has_votes()) tell_votes(scope, false, now);
+    }
+  }
+  {
+    const std::lock_guard lock(accounts_mutex_);
+    for (const auto& [key, account] : accounts_) account->tell(now);
+  }
+  if (remote_.up()) remote_.flush(remote_.patience());
+}
+
+std::shared_ptr<SendLimits> FleetState::limits(LimitKeys keys, Time now) {
+  const std::lock_guard lock(mutex_);
+  return std::make_shared<Limits>(shared_from_this(), std::move(keys), now);
+}
+
+std::shared_ptr<RetryAccount> FleetState::account(const std::string& key,
+                                                  const BudgetPolicy& policy, Time now) {
+  if (is_of_this_process(key)) return own_->account(key, policy, now);
+  if (policy.kind == BudgetPolicy::Kind::Concurrent) {
+    std::call_once(told_of_concurrent_, [] {
+      write_log(LogLevel::Info,
+                "budgets of kind concurrent are not shared: each process counts "
+                "what it has under way itself");
+    });
+  }
+  const std::lock_guard lock(accounts_mutex_);
+  const auto [first, last] = accounts_.equal_range(key);
+  auto found = std::find_if(first, last,
+                            [&](const auto& entry) { return entry.second->policy() == policy; });
+  if (found == last) {
+    found = accounts_.emplace(key, std::make_shared<Account>(*this, key, policy, now));
+  }
+  // The state ends after the account.
+  const auto held =
+      std::make_shared<std::pair<std::shared_ptr<FleetState>, std::shared_ptr<Account>>>(
+          shared_from_this(), found->second);
+  return {held, held->second.get()};
+}
+
+std::shared_ptr<HedgeAccount> FleetState::hedges(const std::string& key, Time now) {
+  return own_->hedges(key, now);
+}
+
+FleetState::ScopePtr FleetState::scope_of(const std::string& key, Time now) {
+  auto& scope = scopes_[key];
+  if (!scope) {
+    scope = std::make_shared<Scope>();
+    scope->key = key;
+  }
+  scope->last_used = now;
+  return scope;
+}
+
+// --- asking ---
+
+template <class TakeIn>
+auto FleetState::when_replied(TakeIn take_in) {
+  return [this, take_in = std::move(take_in)](const auto& reply, Time now) {
+    {
+      const std::lock_guard lock(mutex_);
+      take_in(reply, now);
+      if (waiting_ == 0) return;
+    }
+    tell_changed(now);
+  };
+}
+
+void FleetState::ask_for_tokens(const ScopePtr& scope, int waiting, Time now) {
+  const auto& policy = *scope->policy->rate;
+  const auto wanted = scope->tokens.wanted(policy, waiting, now);
+  if (wanted > 0 &&
+      remote_.take_tokens(scope->key, policy, wanted, 0,
+                          when_replied([scope](const RedisState::Tokens& tokens, Time at) {
+                            scope->tokens.got(tokens, at);
+                          }))) {
+    scope->tokens.question.ask(now);
+  }
+}
+
+void FleetState::give_back_tokens(const Scope& scope, std::int64_t unused) {
+  if (unused == 0) return;
+  remote_.take_tokens(scope.key, *scope.policy->rate, 0, unused,
+                      [](const RedisState::Tokens&, Time) {});
+}
+
+void FleetState::ask_for_slots(const ScopePtr& scope, int wanted, Time now) {
+  if (remote_.hold_slots(scope->key, scope->policy->concurrency->max, scope->slots.machine.used(),
+                         wanted, when_replied([scope](const RedisState::Slots& slots, Time at) {
+                           scope->held.got(slots, at);
+                         }))) {
+    scope->held.ask(wanted, now);
+  }
+}
+
+void FleetState::tell_votes(const ScopePtr& scope, bool wants_probe, Time now) {
+  const auto& policy = *scope->policy->breaker;
+  auto& votes = scope->circuit->votes;
+  const auto got = [this, scope](const RedisState::CircuitView& view, Time at) {
+    const auto before = scope->circuit->votes.view().state;
+    if (scope->circuit->votes.got(view, at)) circuit_changed(scope, before, at);
+  };
+  if (!remote_.vote(scope->key, policy, votes.tell(policy, wants_probe, random_number(), now),
+                    when_replied(got))) {
+    votes.not_told();
+  }
+}
+
+// The breaker of this process goes on from there when the remote state is away.
+void FleetState::circuit_changed(const ScopePtr& scope, Circuit from, Time now) {
+  auto& circuit = *scope->circuit;
+  auto& own = circuit.own.machine;
+  const auto& view = circuit.votes.view();
+  const auto& policy = *scope->policy->breaker;
+  if (!circuit.changed_from) circuit.changed_from = from;
+  switch (view.state) {
+    case Circuit::Open:
+      own.open_until(view.until);
+      circuit.why = why_opened(policy, view);
+      break;
+    case Circuit::HalfOpen: own.open_until(now); break;
+    case Circuit::Closed:
+      own.close();
+      if (policy.when_open == BreakerPolicy::WhenOpen::Wait) begin_pause(pause_of(scope), {}, now);
+      break;
+  }
+}
+
+// --- news ---
+
+void FleetState::on_news(const RedisState::News& news, Time now) {
+  take_in(news, now);
+  {
+    const std::lock_guard lock(accounts_mutex_);
+    std::erase_if(accounts_, [&](const auto& entry) {
+      entry.second->look_after(now);
+      return entry.second.use_count() == 1 && entry.second->forgotten(now);
+    });
+  }
+  tell_changed(now);
+}
+
+void FleetState::take_in(const RedisState::News& news, Time now) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(last_remote_change_, news.change.number) != news.change.number) {
+    set_last_change(news.change);
+  }
+  if (news.away) {
+    for (const auto& [key, scope] : scopes_) {
+      scope->tokens = {};
+      scope->held = {};
+    }
+  } else {
+    if (news.salt != 0) set_salt(news.salt);
+    hear_pauses(news, now);
+    hear_circuits(news, now);
+    for (const auto& [key, scope] : scopes_) look_after(scope, now);
+  }
+  drop_unused(now);
+}
+
+void FleetState::hear_pauses(const RedisState::News& news, Time now) {
+  for (const auto& [key, until] : news.pauses) {
+    const auto scope = scope_of(key, now);
+    // A pause that this process has told comes back, later by the time of a reply.
+    const auto known = later(scope->pause.machine.until(), std::chrono::milliseconds(100));
+    if (until > now && until > known) {
+      begin_pause(pause_of(scope), guard::without_kind(key), until);
+    }
+  }
+}
+
+void FleetState::hear_circuits(const RedisState::News& news, Time now) {
+  for (const auto& [key, scope] : scopes_) {
+    if (!scope->circuit) continue;
+    auto& votes = scope->circuit->votes;
+    const auto found = std::find_if(news.circuits.begin(), news.circuits.end(),
+                                    [&name = key](const auto& one) { return one.first == name; });
+    const bool closed = found == news.circuits.end();
+    const auto before = votes.view().state;
+    if (!closed && votes.heard(found->second)) circuit_changed(scope, before, now);
+    if (votes.question.is_asked()) continue;
+    const bool closed_since = closed && votes.view().state != Circuit::Closed;
+    if (closed_since || votes.has_votes()) tell_votes(scope, false, now);
+  }
+}
+
+// Gives back what nobody needs, and says that what is held is still in use.
+void FleetState::look_after(const ScopePtr& scope, Time now) {
+  give_back_tokens(*scope, scope->tokens.unused(now));
+  if (scope->rate.waiting > 0) {
+    scope->tokens.doubt(now);
+    ask_for_tokens(scope, scope->rate.waiting, now);
+  }
+  auto& held = scope->held;
+  const int used = scope->slots.machine.used();
+  if (held.granted == 0 && used == 0) return;
+  const int wanted = std::max(used + scope->slots.waiting, held.contended ? 0 : scope->most_used);
+  scope->most_used = used;
+  if (!held.question.is_asked()) ask_for_slots(scope, wanted, now);
+}
+
+void FleetState::drop_unused(Time now) {
+  std::erase_if(scopes_, [&](const auto& entry) {
+    auto& scope = *entry.second;
+    if (entry.second.use_count() > 1) scope.last_used = now;
+    return now - scope.last_used >= kForgotten && !scope.tokens.has_some() &&
+           scope.held.granted == 0 && (!scope.circuit || !scope.circuit->votes.has_votes());
+  });
+}
+
+bool FleetState::shares_circuit(const Scope& scope, Time now) const {
+  return scope.policy->breaker->kind != BreakerPolicy::Kind::Share &&
+         scope.circuit->votes.question.is_for(remote_, now);
+}
+
+ScopeState FleetState::circuit_now(const Scope& scope, Time now) const {
+  if (!shares_circuit(scope, now)) return guard::circuit_of(scope.circuit->own.machine, now);
+  const auto& votes = scope.circuit->votes;
+  const auto counts = votes.sum();
+  ScopeState state;
+  state.circuit = votes.view().state;
+  state.failed = counts.failed();
+  state.total = counts.all;
+  if (state.circuit == Circuit::Open) state.until = votes.view().until;
+  return state;
+}
+
+// --- for programs ---
+
+std::vector<ScopeState> FleetState::states(std::string_view prefix, Time now) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ScopeState> states;
+  for (const auto& [key, scope] : scopes_) {
+    if (!key.starts_with(prefix)) continue;
+    auto& state = states.emplace_back(scope->circuit ? circuit_now(*scope, now) : ScopeState());
+    state.key = key;
+    const int for_circuit = scope->circuit ? scope->circuit->own.waiting : 0;
+    state.waiting =
+        std::max({scope->pause.waiting, scope->rate.waiting, scope->slots.waiting, for_circuit});
+    state.in_flight = scope->slots.machine.used();
+    const auto& pause = scope->pause.machine;
+    if (state.until == kNever && !pause.idle(now)) state.until = pause.until();
+  }
+  std::sort(states.begin(), states.end(),
+            [](const ScopeState& a, const ScopeState& b) { return a.key < b.key; });
+  return states;
+}
+
+bool FleetState::change_scope(std::string_view key, Time now,
+                              const std::function<bool(Scope&)>& how) {
+  return change(now, [&] {
+    const auto found = scopes_.find(std::string(key));
+    return found != scopes_.end() && how(*found->second);
+  });
+}
+
+bool FleetState::reset(std::string_view key, Time now) {
+  if (key.starts_with("hedge ")) return own_->reset(key, now);
+  return change_scope(key, now, [&](Scope& scope) {
+    scope.pause.machine.end();
+    scope.rate.machine = guard::Rate();
+    scope.tokens = {};
+    scope.held = {};
+    scope.slots.machine.forget();
+    if (scope.circuit) scope.circuit->close();
+    remote_.forget(scope.key);
+    return true;
+  });
+}
+
+bool FleetState::open_circuit(std::string_view key, Time until, Time now) {
+  return change_scope(key, now, [&](Scope& scope) {
+    if (!scope.circuit) return false;
+    scope.circuit->own.machine.open_until(until);
+    scope.circuit->votes.open_until(until);
+    scope.circuit->why = "it was opened by the program";
+    remote_.open_circuit(scope.key, until - now);
+    return true;
+  });
+}
+
+bool FleetState::close_circuit(std::string_view key, Time now) {
+  return change_scope(key, now, [&](Scope& scope) {
+    if (!scope.circuit) return false;
+    scope.circuit->close();
+    remote_.forget(scope.key);
+    return true;
+  });
+}
+
+}  // namespace httpretry::fleet

@@ -1,0 +1,314 @@
+#include "link.hpp"
+
+#include "lib/core/base/random.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <future>
+#include <iterator>
+
+namespace httpretry::fleet {
+namespace {
+
+Time now_is() { return std::chrono::steady_clock::now(); }
+
+std::string in_words(Duration limit) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
+  return std::to_string(ms) + " ms";
+}
+
+// EVALSHA, or EVAL where the server has forgotten the script.
+std::vector<std::string> words_of(const Command& command, const std::string* hash) {
+  if (command.script == nullptr) return command.words;
+  std::vector<std::string> words;
+  words.reserve(command.words.size() + 3);
+  words.emplace_back(hash != nullptr ? "EVALSHA" : "EVAL");
+  words.push_back(hash != nullptr ? *hash : command.script->text);
+  words.push_back(std::to_string(command.keys));
+  words.insert(words.end(), command.words.begin(), command.words.end());
+  return words;
+}
+
+}  // namespace
+
+Link::Link(Options options)
+    : options_(std::move(options)),
+      host_(options_.address.host),
+      port_(options_.address.port),
+      wait_(options_.first_wait) {
+  thread_ = std::thread([this] { run(); });
+}
+
+Link::~Link() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.signal();
+  thread_.join();
+}
+
+void Link::post(Command command, Done done) {
+  auto posted = std::make_shared<Posted>();
+  posted->command = std::move(command);
+  posted->done = std::move(done);
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(posted));
+    wake = std::exchange(sleeping_, false);
+  }
+  if (wake) wake_.signal();
+}
+
+std::string Link::wait_for_first() {
+  first_over_.wait(false);
+  return first_problem_;
+}
+
+void Link::flush(Duration limit) {
+  // Shared: the reply may come after we have gone.
+  auto over = std::make_shared<std::promise<void>>();
+  auto done = over->get_future();
+  post({.words = {"PING"}}, [over](const Reply&) { over->set_value(); });
+  done.wait_for(limit);
+}
+
+// --- the thread ---
+
+void Link::run() {
+  Queue outbox;
+  auto next_tick = now_is() + options_.tick;
+  while (take_posted(outbox)) {
+    serve(outbox, now_is());
+    const auto now = now_is();
+    if (now >= next_tick) {
+      next_tick = now + options_.tick;
+      if (options_.on_tick) options_.on_tick();
+      continue;  // it may have posted
+    }
+    poll_until(std::min(next_tick, next_deadline()));
+    check_deadlines(now_is());
+  }
+  lose(outbox, "the program ends");
+  lose(sent_, "the program ends");
+  connection_.close("the program ends");
+}
+
+bool Link::take_posted(Queue& outbox) {
+  const std::lock_guard lock(mutex_);
+  sleeping_ = false;
+  std::move(posted_.begin(), posted_.end(), std::back_inserter(outbox));
+  posted_.clear();
+  return !stop_;
+}
+
+void Link::serve(Queue& outbox, Time now) {
+  if (state_ == State::Down && now >= next_try_) connect(now);
+  if (state_ == State::Late && now >= next_try_ && sent_.empty()) ping(now);
+  if (state_ == State::Up) {
+    std::move(again_.rbegin(), again_.rend(), std::front_inserter(outbox));
+    again_.clear();
+    for (const auto& posted : std::exchange(outbox, {})) send(posted, now);
+  } else if (!first_ && !moving_) {
+    lose(std::exchange(again_, {}), down_why_);
+    lose(std::exchange(outbox, {}), down_why_);
+  }
+}
+
+void Link::connect(Time now) {
+  state_ = State::Connecting;
+  began_ = now;
+  if (!connection_.open(host_, port_)) go_down(connection_.error(), now_is());
+}
+
+void Link::greet() {
+  state_ = State::Greeting;
+  hashes_.clear();
+  greeting_problem_.clear();
+  const auto& address = options_.address;
+  const auto check = [this](const Reply& reply) {
+    if (reply.failed() && greeting_problem_.empty()) greeting_problem_ = reply.text;
+  };
+  if (!address.password.empty()) {
+    std::vector<std::string> words = {"AUTH"};
+    if (!address.user.empty()) words.push_back(address.user);
+    words.push_back(address.password);
+    connection_.send(words, check);
+  }
+  if (address.database != 0) {
+    connection_.send({"SELECT", std::to_string(address.database)}, check);
+  }
+  for (const auto* script : options_.scripts) {
+    connection_.send({"SCRIPT", "LOAD", script->text}, [this, script, check](const Reply& reply) {
+      check(reply);
+      if (!reply.failed()) hashes_[script] = reply.text;
+    });
+  }
+  connection_.send({"PING"}, [this, check](const Reply& reply) {
+    check(reply);
+    if (!reply.lost()) greeting_done(now_is());
+  });
+}
+
+void Link::greeting_done(Time now) {
+  if (!greeting_problem_.empty()) return;  // check_deadlines sees it
+  last_reply_ = now;
+  // It may respond, but too slowly to be asked on a call's way.
+  state_ = State::Late;
+  if (first_ || moving_ || now - began_ <= 2 * options_.reply_timeout) {
+    set_up(true, {});
+  } else {
+    next_try_ = now;
+  }
+}
+
+void Link::send(const std::shared_ptr<Posted>& posted, Time now) {
+  const auto hash = hashes_.find(posted->command.script);
+  const bool known = hash != hashes_.end() && !posted->repeated;
+  posted->sent = now;
+  sent_.push_back(posted);
+  connection_.send(words_of(posted->command, known ? &hash->second : nullptr),
+                   [this, posted](Reply reply) { on_reply(posted, std::move(reply)); });
+}
+
+void Link::on_reply(const std::shared_ptr<Posted>& posted, Reply reply) {
+  if (!sent_.empty() && sent_.front() == posted) sent_.pop_front();
+  last_reply_ = now_is();
+  auto done = std::exchange(posted->done, nullptr);
+  if (!done) return;  // it was lost before
+  const bool forgotten = reply.kind == Reply::Kind::Error && reply.begins_with("NOSCRIPT");
+  const bool moved = reply.kind == Reply::Kind::Error && reply.begins_with("MOVED ");
+  if ((forgotten || moved) && !posted->repeated) {
+    if (forgotten || follow_moved(reply)) {
+      posted->repeated = true;
+      posted->done = std::move(done);
+      again_.push_back(posted);
+      return;
+    }
+  }
+  done(std::move(reply));
+}
+
+// "MOVED 3999 127.0.0.1:6381": another node of the cluster has the keys.
+bool Link::follow_moved(const Reply& reply) {
+  const std::string_view text = reply.text;
+  const auto space = text.rfind(' ');
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon < space) return false;
+  const auto port = to_number<int>(text.substr(colon + 1));
+  if (!port) return false;
+  // Without a host it is the one that replied.
+  if (colon > space + 1) host_ = text.substr(space + 1, colon - space - 1);
+  port_ = *port;
+  moving_ = true;
+  return true;
+}
+
+void Link::ping(Time now) {
+  const auto posted = std::make_shared<Posted>();
+  posted->command.words = {"PING"};
+  posted->done = [this, now](const Reply& reply) {
+    if (reply.failed()) return;
+    if (now_is() - now <= options_.reply_timeout) set_up(true, {});
+  };
+  wait_ = std::min(2 * wait_, options_.longest_wait);
+  next_try_ = later(now, wait_);
+  send(posted, now);
+}
+
+void Link::set_up(bool up, const std::string& why) {
+  moving_ = false;
+  if (up) state_ = State::Up;
+  if (up) wait_ = options_.first_wait;
+  if (!up) down_why_ = why;
+  const bool changed = up_.exchange(up, std::memory_order_relaxed) != up;
+  const bool first = std::exchange(first_, false);
+  if ((changed || (first && !up)) && options_.on_change) options_.on_change(up, why);
+  if (!first) return;
+  first_problem_ = why;
+  first_over_ = true;
+  first_over_.notify_all();
+}
+
+void Link::lose(const Queue& posted, const std::string& why) {
+  for (const auto& one : Queue(posted)) {
+    if (auto done = std::exchange(one->done, nullptr)) done(Reply::lost_because(why));
+  }
+}
+
+void Link::go_down(const std::string& why, Time now) {
+  connection_.close(why);
+  lose(sent_, why);
+  sent_.clear();
+  host_ = options_.address.host;
+  port_ = options_.address.port;
+  state_ = State::Down;
+  next_try_ =
+      later(now, std::chrono::duration_cast<Duration>(wait_ * (0.5 + 0.5 * random_number())));
+  wait_ = std::min(2 * wait_, options_.longest_wait);
+  set_up(false, why);
+}
+
+void Link::check_deadlines(Time now) {
+  if (state_ == State::Down) return;
+  if (!connection_.is_open()) return go_down(connection_.error(), now);
+  if (state_ == State::Connecting && connection_.connected()) greet();
+  if (moving_ && state_ == State::Up) {
+    connection_.close("the keys are at another node");
+    sent_.clear();
+    return connect(now);
+  }
+  if (!greeting_problem_.empty()) return go_down(std::exchange(greeting_problem_, {}), now);
+  if (state_ == State::Connecting || state_ == State::Greeting) {
+    if (now - began_ < options_.connect_timeout) return;
+    return go_down("no connection within " + in_words(options_.connect_timeout), now);
+  }
+  if (sent_.empty()) return;
+  const auto since = sent_.front()->sent;
+  if (state_ == State::Up && now - since >= options_.reply_timeout) {
+    const auto why = "no response within " + in_words(options_.reply_timeout);
+    state_ = State::Late;
+    next_try_ = now;
+    set_up(false, why);
+    lose(sent_, why);
+  }
+  // A connection may have died without a word: a new one tells.
+  const auto given_up = std::max<Duration>(20 * options_.reply_timeout, std::chrono::seconds(1));
+  if (state_ == State::Late && now - std::max(since, last_reply_) >= given_up) {
+    go_down("no response within " + in_words(given_up), now);
+  }
+}
+
+Time Link::next_deadline() const {
+  switch (state_) {
+    case State::Down: return next_try_;
+    case State::Connecting:
+    case State::Greeting: return later(began_, options_.connect_timeout);
+    case State::Up:
+      if (!again_.empty()) return {};
+      return sent_.empty() ? kNever : later(sent_.front()->sent, options_.reply_timeout);
+    case State::Late: return sent_.empty() ? next_try_ : kNever;
+  }
+  return kNever;
+}
+
+void Link::poll_until(Time when) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!posted_.empty() || stop_) when = {};
+    sleeping_ = true;
+  }
+  std::array<pollfd, 2> polled{};
+  polled[0] = {wake_.fd(), POLLIN, 0};
+  polled[1] = {connection_.descriptor(), connection_.wanted(), 0};
+  const auto left = std::clamp<Duration>(when - now_is(), {}, std::chrono::hours(1));
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  ::poll(polled.data(), polled.size(), static_cast<int>(ms));
+  if (polled[0].revents != 0) wake_.clear();
+  if (polled[1].revents != 0) connection_.on_events(polled[1].revents);
+}
+
+}  // namespace httpretry::fleet

@@ -1,0 +1,284 @@
+#include "redis_state.hpp"
+
+#include "server_facts.hpp"
+
+#include "lib/core/base/random.hpp"
+
+#include <httpretry/log/log.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace httpretry::fleet {
+namespace {
+
+Time now_is() { return std::chrono::steady_clock::now(); }
+
+// Longer ones are for ever, and a double would round them.
+constexpr Duration kLongest = std::chrono::hours(24 * 365);
+
+std::int64_t in_us(Duration duration) {
+  const auto bounded = std::clamp<Duration>(duration, {}, kLongest);
+  return std::chrono::ceil<std::chrono::microseconds>(bounded).count();
+}
+
+Duration from_us(std::int64_t us) {
+  return std::chrono::duration_cast<Duration>(std::chrono::microseconds(us));
+}
+
+// One hash tag for all: a cluster keeps them on one node.
+std::string key_of(std::string_view kind, std::string_view scope) {
+  return std::string("{httpretry}:").append(kind).append(":").append(scope);
+}
+
+std::string text(const std::string& word) { return word; }
+std::string text(std::int64_t number) { return std::to_string(number); }
+std::string text(Duration duration) { return text(in_us(duration)); }
+
+// The keys and arguments of a script; a duration in microseconds.
+template <class... Word>
+std::vector<std::string> words(const Word&... all) {
+  return {text(all)...};
+}
+
+std::string millionths(double number) { return text(std::llround(number * 1e6)); }
+
+// From eight integers of a reply, from `start` on.
+RedisState::CircuitView to_view(const Reply& reply, std::size_t start, Time now) {
+  RedisState::CircuitView view;
+  view.state = static_cast<Circuit>(std::clamp<std::int64_t>(reply.at(start), 0, 2));
+  view.until = later(now, from_us(reply.at(start + 1)));
+  view.generation = reply.at(start + 2);
+  view.openings = static_cast<int>(reply.at(start + 3));
+  view.counts.all = static_cast<std::uint32_t>(reply.at(start + 4));
+  view.counts.good = static_cast<std::uint32_t>(reply.at(start + 5));
+  view.counts.slow = static_cast<std::uint32_t>(reply.at(start + 6));
+  view.failed_in_a_row = static_cast<int>(reply.at(start + 7));
+  return view;
+}
+
+// Budgets of one scope with different numbers are different ones.
+std::string budget_key(const std::string& key, const BudgetPolicy& policy) {
+  auto name = key + " " + text(static_cast<std::int64_t>(policy.kind));
+  for (const auto number :
+       {policy.capacity, policy.retry_cost, policy.throttle_cost, policy.timeout_cost,
+        policy.refill, policy.ratio, policy.min_per_second, in_us(policy.window)}) {
+    name.append(",").append(text(number));
+  }
+  return name;
+}
+
+// A budget of tokens that nobody has used for so long is as new.
+constexpr Duration kBudgetLife = std::chrono::hours(1);
+
+}  // namespace
+
+RedisState::RedisState(Link::Options options, Done<News> on_news)
+    : options_(std::move(options)),
+      on_news_(std::move(on_news)),
+      process_(random_hex(8)),
+      salt_(std::to_string(random_bits())),
+      workers_(options_.address.workers),
+      link_(link_options()) {}
+
+Link::Options RedisState::link_options() {
+  auto link = options_;
+  link.scripts = limit_scripts();
+  link.on_change = [this](bool up, const std::string& why) { on_change(up, why); };
+  link.on_tick = [this] { ask_for_news(); };
+  return link;
+}
+
+bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::string> words,
+                      Done<Reply> done) {
+  if (!link_.expects_reply()) return false;
+  Command command;
+  command.script = &script;
+  command.keys = keys;
+  command.words = std::move(words);
+  // The news tell of their own errors.
+  const bool told = &script == &kNews;
+  link_.post(std::move(command), [this, told, done = std::move(done)](const Reply& reply) {
+    if (reply.kind == Reply::Kind::Error && !told) on_error(reply);
+    done(reply, now_is());
+  });
+  return true;
+}
+
+bool RedisState::take_tokens(const std::string& key, const RatePolicy& policy, std::int64_t wanted,
+                             std::int64_t given_back, Done<Tokens> done) {
+  const auto each = std::max(policy.per / policy.requests, Duration(1));
+  return post(kTakeTokens, 1,
+              words(key_of("rate", key), policy.requests, policy.per, policy.burst, wanted,
+                    given_back, kAhead),
+              [done = std::move(done), each](const Reply& reply, Time now) {
+                Tokens tokens;
+                tokens.away = reply.failed();
+                tokens.count = reply.at(0);
+                tokens.first = now + from_us(reply.at(1));
+                tokens.each = each;
+                tokens.ask_again = later(now, from_us(reply.at(2)));
+                done(tokens, now);
+              });
+}
+
+bool RedisState::hold_slots(const std::string& key, int max, int used, int wanted,
+                            Done<Slots> done) {
+  return post(kHoldSlots, 1, words(key_of("slots", key), max, process_, used, wanted, kLease),
+              [done = std::move(done)](const Reply& reply, Time now) {
+                Slots slots;
+                slots.away = reply.failed();
+                slots.granted = static_cast<int>(reply.at(0));
+                slots.contended = reply.at(2) != 0;
+                done(slots, now);
+              });
+}
+
+bool RedisState::vote(const std::string& key, const BreakerPolicy& policy, const Votes& votes,
+                      Done<CircuitView> done) {
+  const bool ratio = policy.kind == BreakerPolicy::Kind::Ratio;
+  const bool slow = policy.slow_after != kForever;
+  return post(
+      kVote, 2,
+      words(key_of("circuit", key), key_of("circuits", "all"), ratio ? "ratio" : "consecutive",
+            millionths(policy.failure_ratio), policy.min_requests, policy.window, policy.failures,
+            slow ? millionths(policy.slow_ratio) : "-1", policy.probes, policy.probe_timeout,
+            votes.generation, votes.counts.all, votes.counts.good, votes.counts.slow, votes.leading,
+            votes.trailing, votes.good_probes, votes.failed_probes, votes.open_for, process_,
+            votes.wants_probe, key),
+      [done = std::move(done)](const Reply& reply, Time now) {
+        auto view = to_view(reply, 0, now);
+        view.away = reply.failed();
+        view.probe = reply.at(8) != 0;
+        done(view, now);
+      });
+}
+
+bool RedisState::pause(const std::string& key, Duration duration) {
+  return post(kPause, 1, words(key_of("pauses", "all"), key, duration), [](const Reply&, Time) {});
+}
+
+bool RedisState::change_budget(const std::string& key, const BudgetPolicy& policy,
+                               const BudgetChange& change, Done<BudgetView> done) {
+  const auto replied = [done = std::move(done)](const Reply& reply, Time now) {
+    done({reply.failed(), reply.integer}, now);
+  };
+  const auto name = budget_key(key, policy);
+  if (policy.kind == BudgetPolicy::Kind::Ratio) {
+    return post(kBudgetWindow, 1,
+                words(key_of("window", name), policy.window, change.given - change.taken), replied);
+  }
+  return post(
+      kBudget, 1,
+      words(key_of("budget", name), policy.capacity, change.taken, change.given, kBudgetLife),
+      replied);
+}
+
+bool RedisState::send_rate(const std::string& key, const Sends& sends, Done<SendsView> done) {
+  return post(kSendRate, 1, words(key_of("sends", key), sends.ended, sends.throttled, sends.wanted),
+              [done = std::move(done)](const Reply& reply, Time now) {
+                SendsView view;
+                view.away = reply.failed();
+                view.limited = reply.at(0) != 0;
+                view.granted = reply.at(1);
+                view.ask_again = later(now, from_us(reply.at(2)));
+                done(view, now);
+              });
+}
+
+bool RedisState::forget(const std::string& key) {
+  return post(kForget, 5,
+              words(key_of("rate", key), key_of("slots", key), key_of("circuit", key),
+                    key_of("circuits", "all"), key_of("pauses", "all"), key),
+              [](const Reply&, Time) {});
+}
+
+bool RedisState::open_circuit(const std::string& key, Duration duration) {
+  return post(kOpenCircuit, 2,
+              words(key_of("circuit", key), key_of("circuits", "all"), duration, key),
+              [](const Reply&, Time) {});
+}
+
+// --- on the link's thread ---
+
+void RedisState::on_change(bool up, const std::string& why) {
+  if (up) {
+    error_told_ = false;
+    check_server();
+    ask_for_news();  // whose reply says that it is back
+  } else {
+    set_degraded(true, why);
+    tell({.away = true});
+  }
+}
+
+void RedisState::set_degraded(bool degraded, const std::string& why) {
+  if (change_.degraded == degraded) return;
+  const auto place = options_.address.text();
+  if (degraded) {
+    warn(why, " until it is back");
+  } else {
+    write_log(LogLevel::Info, "limits are shared again: " + place + " is back");
+  }
+  ++change_.number;
+  change_.degraded = degraded;
+  change_.place = place;
+  change_.why = why;
+}
+
+// A new connection may be to another server.
+void RedisState::check_server() {
+  link_.post({.words = {"INFO"}}, [this](const Reply& reply) {
+    if (reply.failed()) return;  // it may be forbidden
+    auto problems = problems_for_limits(read_info(reply.text));
+    if (problems == server_problems_) return;
+    server_problems_ = std::move(problems);
+    for (const auto& problem : server_problems_) {
+      write_log(LogLevel::Warning, options_.address.text() + ": " + problem);
+    }
+  });
+}
+
+void RedisState::ask_for_news() {
+  const bool asked = post(
+      kNews, 4,
+      words(key_of("processes", "all"), key_of("pauses", "all"), key_of("circuits", "all"),
+            key_of("salt", "all"), process_, kLease, salt_),
+      [this](const Reply& reply, Time now) {
+        if (reply.kind == Reply::Kind::Error) set_degraded(true, reply.text);
+        if (reply.kind != Reply::Kind::List || reply.list.size() != 4) return tell({.away = true});
+        set_degraded(false, {});
+        const auto seen = std::max<std::int64_t>(reply.at(0), options_.address.workers);
+        workers_.store(static_cast<int>(seen), std::memory_order_relaxed);
+        News news;
+        const auto& pauses = reply.list[1].list;
+        for (std::size_t at = 0; at + 1 < pauses.size(); at += 2) {
+          news.pauses.emplace_back(pauses[at].text, later(now, from_us(pauses[at + 1].integer)));
+        }
+        const auto& circuits = reply.list[2];
+        for (std::size_t at = 0; at + 8 < circuits.list.size(); at += 9) {
+          news.circuits.emplace_back(circuits.list[at].text, to_view(circuits, at + 1, now));
+        }
+        news.salt = to_number<std::uint64_t>(reply.list[3].text).value_or(0);
+        tell(std::move(news));
+      });
+  if (!asked) tell({.away = true});
+}
+
+void RedisState::tell(News news) {
+  news.change = change_;
+  if (on_news_) on_news_(news, now_is());
+}
+
+void RedisState::on_error(const Reply& reply) {
+  if (change_.degraded || std::exchange(error_told_, true)) return;
+  warn(reply.text, ", and asks again");
+}
+
+void RedisState::warn(const std::string& why, std::string_view until) const {
+  auto line = "limits are not shared: " + options_.address.text() + ": " + why;
+  line += "; this process goes on with 1/" + text(workers()) + " of each limit";
+  write_log(LogLevel::Warning, line.append(until));
+}
+
+}  // namespace httpretry::fleet

@@ -1,0 +1,189 @@
+#include "queue.hpp"
+
+#include "lib/extras/batch/line_file.hpp"
+#include "lib/extras/batch/text.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+namespace httpretry::queue {
+namespace {
+
+using batch::StoreError;
+
+constexpr const char* kLinesAtOnce = "500";
+constexpr std::int64_t kRetriedAtOnce = 100;
+
+std::unique_ptr<RemoteQueue> open_queue(const QueueOptions& options) {
+  auto its = remote_options(options);
+  its.force = true;  // it only reads
+  auto remote = std::make_unique<RemoteQueue>(std::move(its));
+  const auto warning = remote->connect();
+  if (!warning.empty()) options.tell(warning);
+  remote->open_existing();
+  return remote;
+}
+
+// The id of a line of this queue; empty: it is none.
+std::string id_of(const std::string& line, Lines which, const std::string& token) {
+  const bool dead = which == Lines::Dead;
+  const auto found = batch::read_result_line(dead ? batch::result_in_dead_letter(line) : line);
+  return found && found->token == token ? found->id : std::string();
+}
+
+// The ids that the file has already. A last half line is written over.
+std::unordered_set<std::string> ids_in(batch::LineFile& file, Lines which,
+                                       const std::string& token) {
+  std::unordered_set<std::string> ids;
+  for (const auto& [offset, line] : file.tail()) {
+    const auto id = id_of(line, which, token);
+    if (id.empty()) {
+      throw StoreError(file.path() + ", at byte " + std::to_string(offset) +
+                       ": not a line of this queue. Name another file");
+    }
+    ids.insert(id);
+    file.accept(line.size() + 1);
+  }
+  return ids;
+}
+
+// Calls `use` with the entries of a stream that has ids and lines, many at once; the last time with
+// none.
+void each_page(RemoteQueue& remote, Lines which,
+               const std::function<void(const std::vector<fleet::Reply>& entries)>& use) {
+  const auto& stream = remote.key(which == Lines::Results ? 3 : 4);
+  for (std::string from = "-";;) {
+    const auto page =
+        remote.must(plain_command({"XRANGE", stream, from, "+", "COUNT", kLinesAtOnce}));
+    for (const auto& entry : page.list) {
+      if (entry.list.size() != 2 || entry.list[1].list.size() != 4) throw remote.error(odd_reply());
+    }
+    use(page.list);
+    if (page.list.empty()) return;
+    from = "(" + page.list.back().list[0].text;  // the one behind it
+  }
+}
+
+const std::string& id_in(const fleet::Reply& entry) { return entry.list[1].list[1].text; }
+const std::string& line_in(const fleet::Reply& entry) { return entry.list[1].list[3].text; }
+
+}  // namespace
+
+Result<fleet::Address> parse_queue(std::string_view url) {
+  auto address = fleet::parse_address(url);
+  if (!address) return address;
+  if (!address->job.empty()) return address;
+  return Error(Errc::InvalidRequest,
+               "the URL does not name a queue: add ?job=NAME, as in redis://host/0?job=orders");
+}
+
+RemoteOptions remote_options(const QueueOptions& options) {
+  RemoteOptions remote;
+  remote.address = options.address;
+  remote.force = options.force;
+  return remote;
+}
+
+std::string policy_hash(const PolicySet& policies) {
+  return std::to_string(batch::hash_line(0, policies.print()));
+}
+
+QueueStatus read_status(const QueueOptions& options) {
+  const auto remote = open_queue(options);
+  QueueStatus status{remote->news(), remote->name(), {}};
+  const auto workers = remote->must(plain_command({"XINFO", "CONSUMERS", remote->key(0), "w"}));
+  for (const auto& one : workers.list) {
+    QueueStatus::Worker worker;
+    for (std::size_t i = 0; i + 1 < one.list.size(); i += 2) {
+      const auto& name = one.list[i].text;
+      const auto& value = one.list[i + 1];
+      if (name == "name") worker.name = value.text;
+      if (name == "pending") worker.jobs = static_cast<std::uint64_t>(value.integer);
+      if (name == "idle") worker.silent = std::chrono::milliseconds(value.integer);
+    }
+    status.workers.push_back(std::move(worker));
+  }
+  return status;
+}
+
+std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::string& path) {
+  const auto remote = open_queue(options);
+  batch::LineFile file(path, 0);
+  auto known = ids_in(file, which, remote->token());
+  std::uint64_t written = 0;
+  each_page(*remote, which, [&](const auto& entries) {
+    std::string lines;
+    for (const auto& entry : entries) {
+      if (!known.insert(id_in(entry)).second) continue;
+      lines += line_in(entry) + "\n";
+      ++written;
+    }
+    // Also where there is nothing: a half line goes.
+    file.write(lines, entries.empty());
+    file.accept(lines.size());
+  });
+  return written;
+}
+
+std::uint64_t print_lines(const QueueOptions& options, Lines which,
+                          const std::function<void(const std::string& lines)>& print) {
+  const auto remote = open_queue(options);
+  std::uint64_t printed = 0;
+  each_page(*remote, which, [&](const auto& entries) {
+    std::string lines;
+    for (const auto& entry : entries) lines += line_in(entry) + "\n";
+    print(lines);
+    printed += entries.size();
+  });
+  return printed;
+}
+
+std::vector<std::string> read_unknown(const QueueOptions& options) {
+  const auto remote = open_queue(options);
+  std::unordered_set<std::string> ids;
+  std::vector<std::pair<std::int64_t, std::string>> found;
+  std::string cursor = "0";
+  do {
+    const auto page = remote->must(kUnknown, {"", cursor, kLinesAtOnce});
+    if (page.list.size() != 2) throw remote->error(odd_reply());
+    cursor = page.list[0].text;
+    for (const auto& job : page.list[1].list) {
+      if (job.list.size() != 4) throw remote->error(odd_reply());
+      const auto& id = job.list[0].text;
+      if (!ids.insert(id).second) continue;
+      const auto& text = job.list[3].text;
+      const auto line = batch::stored_line(text, batch::InputFormat::Auto);
+      found.emplace_back(job.at(1), batch::line_with(text, line, id, job.list[2].text, ""));
+    }
+  } while (cursor != "0");
+  std::ranges::sort(found);
+  std::vector<std::string> lines;
+  for (auto& [number, line] : found) lines.push_back(std::move(line));
+  return lines;
+}
+
+std::uint64_t retry_unknown(const QueueOptions& options) {
+  const auto remote = open_queue(options);
+  const auto unknown = remote->news().counts.unknown;
+  std::uint64_t count = 0;
+  // Not those that become unknown meanwhile: a job that ends its workers would come again.
+  while (count < unknown) {
+    const auto left = static_cast<std::int64_t>(unknown - count);
+    const auto most = std::min(left, kRetriedAtOnce);
+    const auto reply = remote->ask(kRetry, {"", std::to_string(most)});
+    if (reply.failed()) {
+      throw StoreError(
+          std::string(remote->error(reply).what()) + "; " + std::to_string(count) + " of " +
+          std::to_string(unknown) + " unknown jobs were queued again" +
+          (reply.lost() ? ", and perhaps up to " + std::to_string(most) + " more" : "") +
+          ". Run the same command again for the others");
+    }
+    if (reply.kind != fleet::Reply::Kind::Integer) throw remote->error(odd_reply());
+    count += static_cast<std::uint64_t>(reply.integer);
+    if (reply.integer < most) break;
+  }
+  return count;
+}
+
+}  // namespace httpretry::queue

@@ -1,0 +1,223 @@
+#include "remote_queue.hpp"
+
+#include "lib/core/base/random.hpp"
+#include "lib/extras/fleet/server_facts.hpp"
+
+#include <httpretry/http/headers.hpp>
+
+#include <algorithm>
+#include <future>
+#include <set>
+#include <thread>
+#include <utility>
+
+namespace httpretry::queue {
+namespace {
+
+using batch::StoreError;
+using fleet::Command;
+using fleet::Reply;
+
+constexpr int kMostScans = 20;
+constexpr const char* kKeysAtOnce = "500";
+constexpr std::size_t kMostNames = 5;
+
+constexpr Duration kLookEvery = std::chrono::milliseconds(50);
+// After it was stopped: a reply is usually there in a moment.
+constexpr Duration kLastWait = std::chrono::seconds(1);
+
+Reply not_yet() {
+  Reply lost;
+  lost.kind = Reply::Kind::Lost;
+  lost.text = "no response yet";
+  return lost;
+}
+
+}  // namespace
+
+std::string check_server(const std::string& name, std::string_view info, std::string_view save,
+                         bool force) {
+  const auto facts = fleet::read_info(info);
+  if (fleet::too_old(facts)) {
+    throw StoreError(name + " is Redis " + facts.version + ", and a queue needs 6.2 or newer");
+  }
+  if (!force && fleet::evicts(facts)) {
+    throw StoreError(name + " has maxmemory-policy " + facts.eviction +
+                     ": when its memory is full it deletes jobs. Set it to noeviction, or add "
+                     "--force");
+  }
+  if (facts.appends == false && save.empty()) {
+    return name +
+           " keeps its data in memory only: a restart loses the queue. Set appendonly to yes";
+  }
+  return {};
+}
+
+Command plain_command(std::vector<std::string> words) {
+  Command command;
+  command.words = std::move(words);
+  return command;
+}
+
+bool says_gone(const Reply& reply) {
+  return reply.kind == Reply::Kind::Error &&
+         (reply.begins_with("UNBLOCKED") || reply.text.find("GONE ") != std::string::npos ||
+          reply.text.find("NOGROUP") != std::string::npos);
+}
+
+bool says_damaged(const Reply& reply) {
+  return reply.kind == Reply::Kind::Error &&
+         (reply.begins_with("ODD") || reply.text.find("WRONGTYPE") != std::string::npos ||
+          reply.text.find("hash value is not an integer") != std::string::npos);
+}
+
+std::optional<News> read_news(const Reply& reply) {
+  if (reply.list.size() != 11) return std::nullopt;
+  // A counter that was changed by hand may be below zero.
+  const auto count = [&](std::size_t index) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(reply.at(index), 0));
+  };
+  News news;
+  news.counts.queued = count(0);
+  news.counts.sending = count(1);
+  news.counts.waiting = count(2);
+  news.counts.done = count(3);
+  news.counts.dead = count(4);
+  news.counts.unknown = count(5);
+  news.late = count(6);
+  news.poison = count(7);
+  if (reply.at(8) >= 0) news.next_due = std::chrono::milliseconds(reply.at(8));
+  news.time = std::chrono::milliseconds(reply.at(9));
+  news.damaged = reply.at(10) == 1;
+  return news;
+}
+
+Reply odd_reply() {
+  Reply reply;
+  reply.kind = Reply::Kind::Error;
+  reply.text = "ODD the reply is not one of a queue. Does another program use its keys?";
+  return reply;
+}
+
+RemoteQueue::RemoteQueue(RemoteOptions options)
+    : options_(std::move(options)), keys_(keys_of(options_.address.job)), link_([this] {
+        fleet::Link::Options link = options_;
+        link.scripts = queue_scripts();
+        return link;
+      }()) {}
+
+std::string RemoteQueue::name() const {
+  return options_.address.text() + ", queue " + options_.address.job;
+}
+
+std::string RemoteQueue::connect() {
+  const auto name = options_.address.text();
+  if (const auto why = link_.wait_for_first(); !why.empty()) {
+    throw StoreError("cannot use " + name + ": " + printable(why));
+  }
+  const auto info = must(plain_command({"INFO"}));
+  // Some servers do not allow it: then we do not know.
+  const auto save = ask(plain_command({"CONFIG", "GET", "save"}));
+  const bool known = save.list.size() == 2;
+  return check_server(name, info.text, known ? save.list[1].text : "unknown", options_.force);
+}
+
+void RemoteQueue::open(bool make, const std::string& policy) {
+  auto asked = command(kOpen, {"", policy, make ? "1" : "0"});
+  asked.words[keys_.size()] = random_hex(16);
+  const auto reply = must(std::move(asked));
+  if (reply.kind == Reply::Kind::Nil) {
+    throw StoreError("there is no queue " + options_.address.job + " on " +
+                     options_.address.text() + names_of_some());
+  }
+  if (reply.list.size() != 2) throw error(odd_reply());
+  token_ = reply.list[0].text;
+  policy_ = reply.list[1].text;
+}
+
+// Does not look at all keys of a large server, nor at other nodes of a cluster.
+std::string RemoteQueue::names_of_some() {
+  constexpr std::string_view before = "{hr:";
+  constexpr std::string_view after = "}:m";
+  std::set<std::string> names;
+  std::string cursor = "0";
+  for (int i = 0; i < kMostScans && names.size() < kMostNames; ++i) {
+    const auto page =
+        ask(plain_command({"SCAN", cursor, "MATCH", "{hr:*}:m", "COUNT", kKeysAtOnce}));
+    if (page.list.size() != 2) break;
+    for (const auto& key : page.list[1].list) {
+      if (key.text.size() <= before.size() + after.size()) continue;
+      names.insert(printable(
+          key.text.substr(before.size(), key.text.size() - before.size() - after.size())));
+    }
+    cursor = page.list[0].text;
+    if (cursor == "0") break;
+  }
+  std::string text;
+  std::size_t count = 0;
+  for (const auto& name : names) {
+    if (count++ == kMostNames) return text + ", …";
+    text += (text.empty() ? "; queues there: " : ", ") + name;
+  }
+  return text;
+}
+
+Command RemoteQueue::command(const Script& script, std::vector<std::string> arguments) const {
+  Command command;
+  command.script = &script;
+  command.keys = keys_.size();
+  command.words = keys_;
+  command.words.push_back(token_);
+  std::move(arguments.begin(), arguments.end(), std::back_inserter(command.words));
+  return command;
+}
+
+Reply RemoteQueue::ask(Command command, const Stopped& stopped) {
+  // Shared: the reply may come when nobody waits any more.
+  const auto promise = std::make_shared<std::promise<Reply>>();
+  auto reply = promise->get_future();
+  link_.post(std::move(command), [promise](Reply got) { promise->set_value(std::move(got)); });
+  if (!stopped) return reply.get();
+  const auto comes_in = [&](Duration time) {
+    return reply.wait_for(time) == std::future_status::ready;
+  };
+  while (!comes_in(kLookEvery)) {
+    if (!stopped()) continue;
+    if (comes_in(kLastWait)) break;
+    return not_yet();
+  }
+  return reply.get();
+}
+
+Reply RemoteQueue::insist(const Command& command, Duration limit, const Stopped& stopped,
+                          bool& again) {
+  again = false;
+  const auto until = later(std::chrono::steady_clock::now(), limit);
+  for (;;) {
+    auto reply = ask(command, stopped);
+    const bool late = std::chrono::steady_clock::now() >= until;
+    if (!reply.lost() || stopped() || late) return reply;
+    again = true;
+    // Where the server is away, the next answer comes at once.
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
+
+News RemoteQueue::news() {
+  auto news = read_news(must(kNews, {""}));
+  if (!news) throw error(odd_reply());
+  return *news;
+}
+
+StoreError RemoteQueue::error(const Reply& reply) const {
+  if (says_gone(reply)) return StoreError(name() + " was deleted");
+  return StoreError(name() + ": " + printable(reply.text));
+}
+
+Reply RemoteQueue::must(Command command) {
+  auto reply = ask(std::move(command));
+  if (reply.failed()) throw error(reply);
+  return reply;
+}
+
+}  // namespace httpretry::queue

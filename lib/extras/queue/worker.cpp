@@ -1,0 +1,148 @@
+#include "queue.hpp"
+
+#include "lib/extras/batch/path_below.hpp"
+#include "lib/extras/batch/text.hpp"
+
+#include <httpretry/http/headers.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace httpretry::queue {
+namespace {
+
+constexpr std::size_t kMostNamed = 10;
+// A job is dead after this many workers have taken it and none has reported its end.
+constexpr std::int64_t kMostDeliveries = 5;
+
+void check_files(const std::string& directory) {
+  if (directory.empty() || ::access((directory + "/.").c_str(), R_OK | X_OK) == 0) return;
+  throw batch::StoreError("cannot read the directory of --files, " + printable(directory) + ": " +
+                          std::generic_category().message(errno));
+}
+
+// Else each job would fail at the end.
+void check_directory(const batch::BatchOptions& batch) {
+  const auto& directory = batch.directory;
+  if (directory.empty()) return;
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (!failed && !std::filesystem::is_directory(directory, failed)) {
+    failed = std::make_error_code(std::errc::not_a_directory);
+  }
+  if (!failed && ::access(directory.c_str(), W_OK | X_OK) != 0) {
+    failed = std::error_code(errno, std::generic_category());
+  }
+  if (!failed) return;
+  throw batch::StoreError("cannot write bodies into the directory " + printable(directory) + ": " +
+                          failed.message());
+}
+
+// "what became of 2 jobs (a, b) could not be told to the queue: …"
+std::string not_filed(const std::vector<std::string>& ids) {
+  std::string names;
+  for (std::size_t i = 0; i < std::min(ids.size(), kMostNamed); ++i) {
+    names += (i > 0 ? ", " : "") + printable(ids[i]);
+  }
+  if (ids.size() > kMostNamed) names += ", …";
+  const bool one = ids.size() == 1;
+  return "what became of " + std::to_string(ids.size()) + (one ? " job (" : " jobs (") + names +
+         ") could not be told to the queue: other workers take " + (one ? "it" : "them") +
+         " over when the leases end";
+}
+
+StoreOptions store_options(const QueueOptions& options, const batch::BatchOptions& batch,
+                           Duration lease) {
+  check_directory(batch);
+  check_files(options.files);
+  StoreOptions store;
+  store.remote = remote_options(options);
+  store.parallel = batch.runner.parallel;
+  store.lease = lease;
+  store.policy = policy_hash(batch.policies);
+  store.drain = !batch.runner.until_stopped;
+  store.tell = options.tell;
+  return store;
+}
+
+[[noreturn]] void refuse(const batch::Job& job, const std::string& why) {
+  throw UnfitWorker("this worker cannot send the job \"" + printable(job.id) + "\": " + why);
+}
+
+batch::LineJobsStore lines_store(const QueueStore& store, const std::string& files) {
+  batch::LineJobsStore lines;
+  lines.token = store.token();
+  lines.line_of = [&store](const batch::Job& job) { return store.held(job).line; };
+  lines.date_now = [&store] { return store.date(); };
+  // The line was right where it was added.
+  lines.on_missing_policy = [](const batch::Job& job, const std::string& why) {
+    refuse(job, why + ". Start it with the policies that the job was added with");
+  };
+  // Anyone who can write to the server could read any file of this machine.
+  lines.body_file = [files](const batch::Job& job, const std::string& path) {
+    if (files.empty()) {
+      refuse(job, "its body is in a file. Start it with --files DIR, the directory of these files");
+    }
+    return batch::path_below(files, path);
+  };
+  return lines;
+}
+
+ClientOptions client_options(batch::BatchOptions& batch) {
+  auto client = std::move(batch.client);
+  client.policies = batch.policies;
+  client.middlewares.push_back(leased_sends());
+  return client;
+}
+
+}  // namespace
+
+std::variant<batch::Prepared, batch::JobEnd> QueueJobs::prepare(const batch::Job& job) {
+  const auto held = store_.held(job);
+  if (held.deliveries > kMostDeliveries) {
+    return lines_.give_up(job, "poison",
+                          std::to_string(kMostDeliveries) +
+                              " workers had it, and none of them said what became of it");
+  }
+  auto prepared = lines_.prepare(job);
+  if (auto* const sent = std::get_if<batch::Prepared>(&prepared)) {
+    sent->request.edit_options().context.set(LeaseOfCall{held.lease});
+  }
+  return prepared;
+}
+
+Worker::Worker(const QueueOptions& options, batch::BatchOptions batch, Duration lease)
+    : grace_(batch.runner.grace),
+      store_(store_options(options, batch, lease)),
+      lines_(batch, lines_store(store_, options.files)),
+      jobs_(store_, lines_),
+      runner_(client_options(batch), store_, jobs_, std::move(batch.runner)) {
+  store_.on_jobs([this] { runner_.look_again(); });
+}
+
+batch::RunEnd Worker::run() {
+  const auto end = [this] {
+    try {
+      return runner_.run();
+    } catch (...) {
+      // The first problem counts.
+      static_cast<void>(store_.close(grace_));
+      throw;
+    }
+  }();
+  const auto left = store_.close(grace_);
+  if (!left.empty()) throw batch::StoreError(not_filed(left));
+  return end;
+}
+
+void Worker::stop() {
+  runner_.stop();
+  store_.hurry();
+}
+
+}  // namespace httpretry::queue

@@ -1,0 +1,146 @@
+#include "network.hpp"
+
+#include "distribution.hpp"
+
+#include "lib/core/chain/detail/call_state.hpp"
+
+#include <utility>
+
+namespace httpretry::simulation {
+
+// One exchange, as the client awaits it.
+class PendingExchange final : public Wait {
+ public:
+  PendingExchange(Network& network, Time limit, std::stop_token stop)
+      : Wait(network.world().clock, limit, std::move(stop)), network_(network) {}
+  ~PendingExchange() override {
+    if (job_ != nullptr) network_.leave(*job_);
+  }
+
+  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter) {
+    started_ = clock_.now();
+    job_ = &network_.begin(*this);
+    Wait::await_suspend(awaiter);
+  }
+  Outcome await_resume() {
+    Wait::await_resume();
+    Outcome outcome = end_ == End::Early ? replied() : gave_up();
+    if (end_ == End::None) return outcome;
+    auto& exchange = exchange_of(outcome);
+    exchange.wire_sends = 1;
+    exchange.sent = outcome ? Sent::Answered : Sent::Maybe;
+    exchange.timings.total = clock_.now() - started_;
+    if (outcome) exchange.timings.first_byte = exchange.timings.total;
+    return outcome;
+  }
+
+  void came_back(const Reply& reply) {
+    job_ = nullptr;
+    reply_ = reply;
+    end(End::Early);
+  }
+  void dropped() { job_ = nullptr; }
+
+ private:
+  Outcome replied() const {
+    if (reply_.status == 0) return Error(reply_.error, "the connection broke");
+    Response response(reply_.status);
+    if (reply_.retry_after > Duration::zero()) {
+      using std::chrono::ceil;
+      const auto whole = ceil<std::chrono::seconds>(reply_.retry_after);
+      if (whole == reply_.retry_after) {
+        response.headers.add("Retry-After", std::to_string(whole.count()));
+      } else {
+        const auto ms = ceil<std::chrono::milliseconds>(reply_.retry_after);
+        response.headers.add("Retry-After-Ms", std::to_string(ms.count()));
+      }
+    }
+    return response;
+  }
+  [[nodiscard]] Outcome gave_up() const {
+    const bool late = end_ == End::TimeUp;
+    Error error(late ? Errc::Timeout : Errc::Canceled, late ? "no response in time" : "canceled");
+    error.curl_code = late ? 28 : 42;
+    return error;
+  }
+
+  Network& network_;
+  Time started_{};
+  Job* job_ = nullptr;
+  Reply reply_;
+};
+
+Server::~Server() = default;
+
+void Job::due() {
+  switch (phase_) {
+    case Phase::ToServer: return network_->arrived(*this);
+    case Phase::AtServer: return network_->server_->done(*this);
+    case Phase::Back: return network_->came_back(*this);
+  }
+}
+
+Task<Outcome> Network::send(Request request, Call& call) {
+  const auto limits = call.limits(request);
+  const auto headers_by = later(world_.now(), limits.response_timeout);
+  const auto limit = std::min({call.deadline(), limits.respond_by, headers_by});
+  PendingExchange exchange(*this, limit, call.stop());
+  Outcome outcome = co_await exchange;
+  co_return outcome;
+}
+
+Duration Network::one_way() { return draw(delay_, world_.random); }
+
+Job& Network::begin(PendingExchange& exchange) {
+  if (counted_) world_.recorder.request_sent(world_.now());
+  if (free_.empty()) free_.push_back(&jobs_.emplace_back());
+  auto* job = free_.back();
+  free_.pop_back();
+  job->network_ = this;
+  job->exchange_ = &exchange;
+  job->phase_ = Job::Phase::ToServer;
+  world_.clock.set(*job, later(world_.now(), one_way()));
+  return *job;
+}
+
+void Network::arrived(Job& job) {
+  const auto* failing = counted_ ? world_.conditions.failing : nullptr;
+  if (failing != nullptr && world_.random.uniform() < *failing->fail) {
+    return reply(job, {failing->status, Errc::Receive, failing->retry_after});
+  }
+  server_->arrive(job);
+}
+
+void Network::work_until(Job& job, Time when) {
+  job.phase_ = Job::Phase::AtServer;
+  world_.clock.set(job, when);
+}
+
+void Network::reply(Job& job, Reply reply) {
+  job.reply_ = reply;
+  job.phase_ = Job::Phase::Back;
+  world_.clock.set(job, later(world_.now(), one_way()));
+}
+
+void Network::drop(Job& job) {
+  if (!job.abandoned()) job.exchange_->dropped();
+  release(job);
+}
+
+void Network::came_back(Job& job) {
+  auto* exchange = std::exchange(job.exchange_, nullptr);
+  const auto reply = job.reply_;
+  release(job);
+  if (exchange == nullptr) {
+    if (counted_) world_.recorder.response_wasted();
+    return;
+  }
+  exchange->came_back(reply);
+}
+
+void Network::release(Job& job) {
+  job.exchange_ = nullptr;
+  free_.push_back(&job);
+}
+
+}  // namespace httpretry::simulation

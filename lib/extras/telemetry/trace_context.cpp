@@ -1,0 +1,195 @@
+#include "call_trace.hpp"
+
+#include <httpretry/chain/call.hpp>
+#include <httpretry/http/headers.hpp>
+#include <httpretry/telemetry/trace_context.hpp>
+
+#include <array>
+#include <vector>
+
+namespace httpretry {
+namespace {
+
+using telemetry::kLength;
+using telemetry::kSpanAt;
+
+constexpr std::size_t kMostMembers = 32;     // of a tracestate
+constexpr std::size_t kMostBaggage = 8192;   // bytes
+constexpr std::size_t kLongestMember = 256;  // a key of tracestate, or a value
+constexpr std::string_view kDigits = "0123456789abcdef";
+// Of each byte.
+constexpr std::array<std::array<char, 2>, 256> kTwoDigits = [] {
+  std::array<std::array<char, 2>, 256> table{};
+  for (std::size_t byte = 0; byte < table.size(); ++byte) {
+    table[byte] = {kDigits[byte / 16], kDigits[byte % 16]};
+  }
+  return table;
+}();
+
+void append_hex(std::string& text, std::uint64_t number) {
+  const auto digits = telemetry::hex_id(number);
+  text.append(digits.data(), digits.size());
+}
+
+// Lower-case digits only, as the standard asks.
+std::optional<std::uint64_t> hex_number(std::string_view text) {
+  std::uint64_t number = 0;
+  for (const char c : text) {
+    unsigned digit = 0;
+    if (c >= '0' && c <= '9') {
+      digit = static_cast<unsigned>(c - '0');
+    } else if (c >= 'a' && c <= 'f') {
+      digit = static_cast<unsigned>(c - 'a') + 10;
+    } else {
+      return std::nullopt;
+    }
+    number = number << 4U | digit;
+  }
+  return number;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+std::vector<std::string_view> members_of(std::string_view list) {
+  std::vector<std::string_view> members;
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    const auto member = trimmed(list.substr(0, comma));
+    if (!member.empty()) members.push_back(member);
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+  }
+  return members;
+}
+
+bool is_key(std::string_view key) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789_-*/@";
+  return !key.empty() && key.size() <= kLongestMember &&
+         key.find_first_not_of(kAllowed) == std::string_view::npos;
+}
+
+bool is_value(std::string_view value) {
+  if (value.empty() || value.size() > kLongestMember) return false;
+  for (const char c : value) {
+    if (c < ' ' || c > '~' || c == '=') return false;
+  }
+  return true;
+}
+
+// Empty where a member is not KEY=VALUE: the standard wants all of it dropped then.
+std::string checked_state(std::string_view list) {
+  std::string state;
+  std::size_t count = 0;
+  for (const auto member : members_of(list)) {
+    const auto equals = member.find('=');
+    if (equals == std::string_view::npos || !is_key(member.substr(0, equals)) ||
+        !is_value(member.substr(equals + 1))) {
+      return {};
+    }
+    if (++count > kMostMembers) break;
+    state.append(state.empty() ? "" : ",").append(member);
+  }
+  return state;
+}
+
+std::string checked_baggage(std::string_view list) {
+  std::string baggage;
+  for (const auto member : members_of(list)) {
+    const auto needs = member.size() + (baggage.empty() ? 0 : 1);
+    if (member.find('=') == std::string_view::npos) continue;
+    if (baggage.size() + needs > kMostBaggage) continue;
+    baggage.append(baggage.empty() ? "" : ",").append(member);
+  }
+  return baggage;
+}
+
+std::string joined(const Headers& headers, std::string_view name) {
+  std::string all;
+  for (const auto field : headers) {
+    if (!equal_ignoring_case(field.name, name)) continue;
+    all.append(all.empty() ? "" : ",").append(field.value);
+  }
+  return all;
+}
+
+}  // namespace
+
+telemetry::HexId telemetry::hex_id(std::uint64_t id) {
+  HexId digits;
+  for (std::size_t i = digits.size(); i > 0; i -= 2, id >>= 8U) {
+    const auto& two = kTwoDigits[id & 0xFFU];
+    digits[i - 2] = two[0];
+    digits[i - 1] = two[1];
+  }
+  return digits;
+}
+
+std::string TraceId::hex() const {
+  std::string text;
+  text.reserve(32);
+  append_hex(text, high);
+  append_hex(text, low);
+  return text;
+}
+
+std::string span_id_hex(std::uint64_t id) {
+  std::string text;
+  append_hex(text, id);
+  return text;
+}
+
+std::optional<TraceContext> TraceContext::parse(std::string_view traceparent,
+                                                std::string_view tracestate,
+                                                std::string_view baggage) {
+  const auto text = trimmed(traceparent);
+  if (text.size() < kLength || text[2] != '-' || text[35] != '-' || text[52] != '-') {
+    return std::nullopt;
+  }
+  const auto version = hex_number(text.substr(0, 2));
+  if (!version || *version == 0xFF) return std::nullopt;
+  const bool tail = text.size() > kLength;
+  if (tail && (*version == 0 || text[kLength] != '-')) return std::nullopt;
+  const auto high = hex_number(text.substr(3, 16));
+  const auto low = hex_number(text.substr(19, 16));
+  const auto span = hex_number(text.substr(36, 16));
+  const auto flags = hex_number(text.substr(53, 2));
+  if (!high || !low || !span || !flags) return std::nullopt;
+  TraceContext context;
+  context.trace = {*high, *low};
+  context.span = *span;
+  context.flags = static_cast<std::uint8_t>(*flags) & (kSampled | kRandom);
+  if (!context.trace.valid() || context.span == 0) return std::nullopt;
+  context.state = checked_state(tracestate);
+  context.baggage = checked_baggage(baggage);
+  return context;
+}
+
+std::optional<TraceContext> TraceContext::from(const Headers& headers) {
+  const auto parent = headers.get("traceparent");
+  if (!parent) return std::nullopt;
+  return parse(*parent, joined(headers, "tracestate"), joined(headers, "baggage"));
+}
+
+std::string TraceContext::traceparent() const {
+  std::string text;
+  text.reserve(kLength);
+  text += "00-";
+  append_hex(text, trace.high);
+  append_hex(text, trace.low);
+  text += '-';
+  append_hex(text, span);
+  text += "-0";
+  text += kDigits[flags & 0xFU];
+  return text;
+}
+
+std::optional<TraceContext> trace_of(const Call& call) {
+  if (const auto* trace = call.get<telemetry::CallTrace>()) return trace->context;
+  if (const auto* given = call.get<TraceContext>()) return *given;
+  return std::nullopt;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,279 @@
+#include "call_trace.hpp"
+#include "words.hpp"
+
+#include <httpretry/chain/call.hpp>
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+
+namespace httpretry {
+namespace {
+
+using telemetry::CallTrace;
+using telemetry::random_id;
+using telemetry::TracedSend;
+
+constexpr double kIds = 72057594037927936.0;  // 2^56: the random part of a trace id
+
+std::optional<TraceContext> parent_of(const Call& call, const Request& request) {
+  if (const auto* given = call.get<TraceContext>()) return *given;
+  return TraceContext::from(request.headers());
+}
+
+TraceContext new_trace() {
+  TraceContext context;
+  context.trace = {random_id(), random_id()};
+  context.flags = TraceContext::kRandom;
+  return context;
+}
+
+// As the clock of the loop says, from the time when the call began.
+WallTime time_of(const CallTrace& trace, const Call& call) {
+  return trace.started +
+         std::chrono::duration_cast<WallTime::duration>(call.scheduler().now() - call.started());
+}
+
+void add_wait(Span& span, Duration queued, QueuedBy by) {
+  SpanEvent event{"queued", span.start, {}};
+  event.attributes.push_back({"httpretry.queued", telemetry::seconds(queued)});
+  event.attributes.push_back({"httpretry.queued_by", std::string(to_string(by))});
+  span.events.push_back(std::move(event));
+}
+
+void add_outcome(Span& span, const Outcome& outcome) {
+  span.exchange = exchange_of(outcome);
+  span.status = outcome ? outcome->status : outcome.error().status;
+  if (outcome) {
+    span.http_version = outcome->http_version;
+  } else {
+    span.error = outcome.error().code;
+  }
+  const auto& exchange = span.exchange;
+  if (exchange.timings.queued != Duration::zero()) {
+    add_wait(span, exchange.timings.queued, exchange.queued_by);
+  }
+}
+
+void add_decision(Span& span, const Attempt& attempt) {
+  span.judged = true;
+  span.policy = attempt.policy;
+  span.cls = attempt.cls;
+  span.rule = attempt.rule;
+  span.wait = attempt.wait;
+  span.backoff = attempt.backoff;
+  span.server_delay = attempt.server_delay;
+  span.budget_left = attempt.budget_left;
+  span.hedge_of = attempt.hedge ? attempt.hedge->of : 0;
+  span.lost = attempt.race == Race::Lost;
+  if (telemetry::held_by_guards(attempt)) {
+    add_wait(span, attempt.exchange().timings.queued, attempt.queued_by);
+  }
+}
+
+class Traces final : public Observer {
+ public:
+  explicit Traces(TracesOptions options) : options_(std::move(options)) {}
+
+  // What lacks memory is not traced; the call goes on.
+  void call_started(const Call& call, const Request& request) noexcept override {
+    try {
+      begin_call(call, request);
+    } catch (const std::bad_alloc&) {
+      if (auto* trace = traced(call); trace != nullptr) trace->call.reset();
+    }
+  }
+
+  void exchange_started(const Call& call, const Request& request, int number) noexcept override {
+    auto* trace = traced(call);
+    if (trace == nullptr) return;
+    try {
+      begin_send(*trace, call, request, number);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  void exchange_ended(const Call& call, const Request& /*request*/, int number,
+                      const Outcome& outcome) noexcept override {
+    auto* trace = traced(call);
+    if (trace == nullptr) return;
+    TracedSend* found = nullptr;
+    trace->each_open([&](TracedSend& send) {
+      if (send.number == number) found = &send;
+    });
+    if (found == nullptr) return;
+    trace->sends += exchange_of(outcome).wire_sends;
+    found->ended = true;
+    found->span.end = time_of(*trace, call);
+    try {
+      add_outcome(found->span, outcome);
+    } catch (const std::bad_alloc&) {
+      found->span.events.clear();
+    }
+    if (found->span.attempt == 0) give_ended(*trace, 0);
+  }
+
+  void attempt_ended(const Call& call, const Request& /*request*/,
+                     const Attempt& attempt) noexcept override {
+    auto* trace = traced(call);
+    if (trace == nullptr) return;
+    // Of several sends of an attempt, the last one was judged.
+    TracedSend* last = nullptr;
+    trace->each_open([&](TracedSend& send) {
+      if (send.ended && send.span.attempt == attempt.number) last = &send;
+    });
+    try {
+      if (last != nullptr) add_decision(last->span, attempt);
+    } catch (const std::bad_alloc&) {
+      last->span.rule.clear();
+    }
+    give_ended(*trace, attempt.number);
+  }
+
+  // Nothing was sent, so it has no span of its own.
+  void shed(const Call& call, const Error& reason) noexcept override {
+    auto* trace = traced(call);
+    if (trace == nullptr) return;
+    try {
+      SpanEvent event{"refused", time_of(*trace, call), {}};
+      event.attributes.push_back({"error.type", std::string(to_string(reason.code))});
+      trace->call->events.push_back(std::move(event));
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  void call_ended(const Call& call, const Outcome& outcome) noexcept override {
+    auto* trace = traced(call);
+    if (trace == nullptr) return;
+    give_open(*trace, call);
+    const auto& history = history_of(outcome);
+    auto& span = *trace->call;
+    span.end = trace->started + std::chrono::duration_cast<WallTime::duration>(history.elapsed);
+    span.attempts = static_cast<int>(history.attempts.size());
+    span.stop_reason = history.stop_reason;
+    span.status = outcome ? outcome->status : outcome.error().status;
+    if (!outcome) span.error = outcome.error().code;
+    if (!history.attempts.empty()) span.policy = history.attempts.front().policy;
+    options_.sink(SpanPtr(trace->shared_from_this(), &span));
+  }
+
+ private:
+  // nullptr where the call is not sampled.
+  CallTrace* traced(const Call& call) const {
+    auto* trace = call.get<CallTrace>();
+    return trace != nullptr && trace->owner == this && trace->call ? trace : nullptr;
+  }
+
+  [[nodiscard]] bool sampled(const std::optional<TraceContext>& parent,
+                             const TraceContext& context) const {
+    if (parent && options_.parent_based) return parent->sampled();
+    const auto random = static_cast<double>(context.trace.low & ((std::uint64_t{1} << 56U) - 1));
+    return random < options_.sample_ratio * kIds;
+  }
+
+  [[nodiscard]] bool known(std::string_view method) const {
+    const auto& known = options_.known_methods;
+    if (known.empty()) return telemetry::is_known_method(method);
+    return std::ranges::find(known, method) != known.end();
+  }
+
+  void begin_call(const Call& call, const Request& request) {
+    if (call.get<CallTrace>() != nullptr) return;
+    const auto parent = parent_of(call, request);
+    auto& trace = call.set(CallTrace());
+    trace.owner = this;
+    trace.started = call.scheduler().wall_now();
+    trace.context = parent ? *parent : new_trace();
+    trace.context.span = random_id();
+    auto& flags = trace.context.flags;
+    flags &= static_cast<std::uint8_t>(~TraceContext::kSampled);
+    if (!sampled(parent, trace.context)) return;
+    flags |= TraceContext::kSampled;
+    auto& span = trace.call.emplace();
+    begin_span(span, trace, call, request);
+    span.kind = Span::Kind::Internal;
+    span.id = trace.context.span;
+    span.parent = parent ? parent->span : 0;
+  }
+
+  // What spans of both kinds have.
+  void begin_span(Span& span, const CallTrace& trace, const Call& call,
+                  const Request& request) const {
+    span.trace = trace.context.trace;
+    span.flags = trace.context.flags;
+    span.state = trace.context.state;
+    span.start = time_of(trace, call);
+    span.method = request.method();
+    span.known_method = known(span.method);
+    if (const auto& url = request.parsed_url()) span.url = *url;
+    span.hide_query = options_.hide_query;
+  }
+
+  void begin_send(CallTrace& trace, const Call& call, const Request& request, int number) const {
+    int under_way = 0;
+    trace.each_open([&](const TracedSend& send) { under_way += send.ended ? 0 : 1; });
+    trace.begin_send([&](TracedSend& send) {
+      auto& span = send.span;
+      begin_span(span, trace, call, request);
+      span.parent = trace.context.span;
+      span.attempt = call.attempt();
+      span.resend_count = trace.sends + under_way;
+      span.id = trace.last_send = trace.take_id(request.headers());
+      send.number = number;
+    });
+  }
+
+  void give_ended(CallTrace& trace, int attempt) const {
+    while (auto span = trace.take_ended(attempt)) options_.sink(std::move(span));
+  }
+
+  // Where a middleware did not await them.
+  void give_open(CallTrace& trace, const Call& call) const {
+    trace.each_open([&](TracedSend& send) {
+      if (send.ended) return;
+      send.span.end = time_of(trace, call);
+      send.span.error = Errc::Canceled;
+    });
+    while (auto span = trace.take_open()) options_.sink(std::move(span));
+  }
+
+  TracesOptions options_;
+};
+
+}  // namespace
+
+std::shared_ptr<Observer> traces(TracesOptions options) {
+  if (!options.sink) throw std::invalid_argument("traces() needs a sink for the spans");
+  if (!(options.sample_ratio >= 0 && options.sample_ratio <= 1)) {
+    throw std::invalid_argument("TracesOptions::sample_ratio must be between 0 and 1");
+  }
+  return std::make_shared<Traces>(std::move(options));
+}
+
+std::shared_ptr<Observer> traces(std::function<void(SpanPtr)> sink) {
+  TracesOptions options;
+  options.sink = std::move(sink);
+  return traces(std::move(options));
+}
+
+MiddlewarePtr propagate() {
+  return on_request("propagate", [](Request& request, Call& call) {
+    auto* trace = call.get<CallTrace>();
+    const auto* context = trace != nullptr ? &trace->context : call.get<TraceContext>();
+    if (context == nullptr) return;
+    if (trace != nullptr) {
+      request.set_header("traceparent", trace->give_header());
+    } else {
+      request.set_header("traceparent", context->traceparent());
+    }
+    const auto set_or_remove = [&](std::string_view name, const std::string& value) {
+      value.empty() ? request.remove_header(name) : request.set_header(name, value);
+    };
+    set_or_remove("tracestate", context->state);
+    const auto& url = request.parsed_url();
+    const bool at_home = !context->baggage.empty() && url && url->origin() == call.origin();
+    set_or_remove("baggage", at_home ? context->baggage : std::string());
+  });
+}
+
+}  // namespace httpretry

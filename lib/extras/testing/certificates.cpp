@@ -1,0 +1,116 @@
+#include <lib/extras/testing/certificates.hpp>
+
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509v3.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+namespace httpretry::faults {
+namespace {
+
+constexpr long kDay = 24L * 60 * 60;
+
+void require(bool succeeded, const char* step) {
+  if (!succeeded) throw std::runtime_error(std::string("cannot make a certificate: ") + step);
+}
+
+using Key = Owned<EVP_PKEY, EVP_PKEY_free>;
+using Certificate = Owned<X509, X509_free>;
+
+Key make_key() {
+  Key key(EVP_EC_gen("P-256"));  // generating an RSA key takes about a hundred times as long
+  require(key != nullptr, "generating the key failed");
+  return key;
+}
+
+void add_extension(X509& certificate, X509& issuer, int kind, const char* value) {
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, &issuer, &certificate, nullptr, nullptr, 0);
+  const Owned<X509_EXTENSION, X509_EXTENSION_free> extension(
+      X509V3_EXT_conf_nid(nullptr, &context, kind, value));
+  require(extension && X509_add_ext(&certificate, extension.get(), -1) == 1, value);
+}
+
+struct Validity {
+  long from;  // seconds from now
+  long until;
+};
+
+// A certificate without extensions, not yet signed.
+Certificate make_certificate(EVP_PKEY& key, const char* name, const X509* issuer, Validity valid) {
+  Certificate certificate(X509_new());
+  require(certificate != nullptr, "out of memory");
+  std::uint32_t serial = 0;
+  RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof(serial));
+
+  X509_set_version(certificate.get(), X509_VERSION_3);
+  ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate.get()), std::uint64_t{serial} + 1);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), valid.from);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), valid.until);
+  X509_set_pubkey(certificate.get(), &key);
+  auto* subject = X509_get_subject_name(certificate.get());
+  X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>(name), -1, -1, 0);
+  X509_set_issuer_name(certificate.get(), issuer ? X509_get_subject_name(issuer) : subject);
+  return certificate;
+}
+
+Certificate make_authority(EVP_PKEY& key) {
+  auto authority =
+      make_certificate(key, "httpretry fault server authority", nullptr, {-kDay, 30 * kDay});
+  add_extension(*authority, *authority, NID_basic_constraints, "critical,CA:TRUE");
+  add_extension(*authority, *authority, NID_key_usage, "critical,keyCertSign,cRLSign");
+  add_extension(*authority, *authority, NID_subject_key_identifier, "hash");
+  require(X509_sign(authority.get(), &key, EVP_sha256()) > 0, "signing failed");
+  return authority;
+}
+
+Certificate make_leaf(Tls kind, EVP_PKEY& key, X509& authority, EVP_PKEY& authority_key) {
+  const bool own = kind == Tls::SelfSigned;
+  const bool elsewhere = kind == Tls::WrongHost;
+  const Validity valid =
+      kind == Tls::Expired ? Validity{-2 * kDay, -kDay} : Validity{-kDay, 30 * kDay};
+  auto leaf = make_certificate(key, elsewhere ? "elsewhere.invalid" : "localhost",
+                               own ? nullptr : &authority, valid);
+  add_extension(*leaf, own ? *leaf : authority, NID_subject_alt_name,
+                elsewhere ? "DNS:elsewhere.invalid" : "DNS:localhost,IP:127.0.0.1,IP:::1");
+  add_extension(*leaf, own ? *leaf : authority, NID_ext_key_usage, "serverAuth");
+  require(X509_sign(leaf.get(), own ? &key : &authority_key, EVP_sha256()) > 0, "signing failed");
+  return leaf;
+}
+
+}  // namespace
+
+Certificates::Certificates(Tls kind) : context_(SSL_CTX_new(TLS_server_method())) {
+  require(context_ != nullptr, "creating the TLS context failed");
+  // Allows partial writes, resumed from another buffer, as on a plain socket.
+  SSL_CTX_set_mode(context_.get(),
+                   SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  const auto authority_key = make_key();
+  const auto authority = make_authority(*authority_key);
+  const auto key = make_key();
+  const auto leaf = make_leaf(kind, *key, *authority, *authority_key);
+  require(SSL_CTX_use_certificate(context_.get(), leaf.get()) == 1, "OpenSSL did not accept it");
+  require(SSL_CTX_use_PrivateKey(context_.get(), key.get()) == 1, "OpenSSL did not accept it");
+
+  directory_ = std::filesystem::temp_directory_path() / "httpretry-XXXXXX";
+  require(::mkdtemp(directory_.data()) != nullptr, "creating a temporary directory failed");
+  ca_file_ = directory_ + "/ca.pem";
+  const Owned<std::FILE, std::fclose> file(std::fopen(ca_file_.c_str(), "we"));
+  if (!file || PEM_write_X509(file.get(), authority.get()) != 1) {
+    std::filesystem::remove_all(directory_);
+    require(false, "writing its file failed");
+  }
+}
+
+Certificates::~Certificates() {
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+}  // namespace httpretry::faults

@@ -1,0 +1,89 @@
+// Channel: reads and writes one connection, with or without TLS, and ends it by FIN or RST.
+//
+// The socket is non-blocking. All waiting goes through `wait`, which also notices that the server
+// stops. After a function has returned false, destroy the channel.
+#pragma once
+
+#include <httpretry/http/time.hpp>
+#include <lib/core/base/descriptor.hpp>
+#include <lib/core/base/owned.hpp>
+
+#include <openssl/ssl.h>
+#include <sys/types.h>
+
+#include <memory>
+#include <span>
+
+namespace httpretry::faults {
+
+// The result of reading or writing without waiting.
+enum class Io {
+  Done,
+  WouldBlock,
+  End,  // the other side has finished sending
+  Broken
+};
+
+struct IoResult {
+  Io io;
+  std::size_t bytes = 0;
+};
+
+class Channel {
+ public:
+  // Makes the socket non-blocking. `stop_fd` becomes readable when the server stops.
+  Channel(Descriptor socket, int stop_fd);
+  // Calls `finish`.
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // Performs a TLS handshake as the server.
+  [[nodiscard]] bool handshake(SSL_CTX& context);
+
+  // `peek`: the bytes remain to be read.
+  [[nodiscard]] IoResult try_read(std::span<char> into, bool peek = false);
+  [[nodiscard]] IoResult try_write(std::string_view bytes);
+  // Waits for at least one byte. 0: the connection ended, or the server stops.
+  [[nodiscard]] std::size_t read(std::span<char> into);
+  [[nodiscard]] bool write(std::string_view bytes);
+
+  // Waits until there is something to read, without reading it. False: the connection ended, the
+  // deadline passed, or the server stops.
+  [[nodiscard]] bool wait_for_bytes(Time deadline = kNever);
+  // Waits, without reading, until the client closes the connection or the server stops.
+  void hold();
+  // Sleeps. False: the server stops.
+  [[nodiscard]] bool pause(Duration time);
+
+  // Closes with FIN. If received bytes were not read, the kernel sends an RST instead: see
+  // `linger`.
+  void finish();
+  // Sends FIN, then reads and discards for up to a second, so that a client that is still sending
+  // can read our response.
+  void linger();
+  // Sends FIN; reading continues.
+  void end_writing();
+  // Closes with RST.
+  void reset();
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] int stop_fd() const { return stop_fd_; }
+
+ private:
+  // False: the deadline passed, or the server stops.
+  bool wait(short events, Time deadline);
+  IoResult plain_result(ssize_t bytes, short awaited);
+  IoResult tls_result(int result, std::size_t bytes);
+  // Repeats `attempt` until its result is not WouldBlock.
+  template <class Attempt>
+  IoResult complete(Attempt attempt, Time deadline = kNever);
+
+  Descriptor socket_;
+  int stop_fd_;
+  Owned<SSL, SSL_free> tls_;
+  bool tls_broken_ = false;
+  short awaited_ = 0;  // the poll events to wait for after WouldBlock
+};
+
+}  // namespace httpretry::faults

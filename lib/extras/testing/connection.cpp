@@ -1,0 +1,230 @@
+#include <lib/extras/testing/connection.hpp>
+
+#include <lib/extras/testing/http2_connection.hpp>
+#include <lib/extras/testing/request_reader.hpp>
+#include <lib/extras/testing/response_writer.hpp>
+#include <lib/extras/testing/sockets.hpp>
+
+#include <poll.h>
+
+#include <array>
+
+namespace httpretry::faults {
+namespace {
+
+using std::chrono::steady_clock;
+using std::chrono::system_clock;
+
+// The proxy side of CONNECT: bytes in both directions.
+
+// The numeric address of a loopback host; empty for any other host. Names are not looked up,
+// because a test proxy must not reach the network.
+std::string loopback_address(std::string_view host) {
+  if (host == "localhost") return "127.0.0.1";
+  if (host == "[::1]") return "::1";
+  return host.starts_with("127.") ? std::string(host) : std::string();
+}
+
+// One direction of a tunnel. Reads only when everything read before was written, so that a slow
+// receiver slows down the sender.
+struct Direction {
+  Channel& from;
+  Channel& to;
+  std::string pending = {};
+  bool ended = false;
+  bool closed = false;
+
+  // Forwards as much as it can without blocking. False if a connection is broken.
+  [[nodiscard]] bool pump() {
+    std::array<char, 16 * 1024> bytes{};
+    while (!ended) {
+      while (!pending.empty()) {
+        const auto written = to.try_write(pending);
+        if (written.io == Io::WouldBlock) return true;
+        if (written.io != Io::Done) return false;
+        pending.erase(0, written.bytes);
+      }
+      const auto read = from.try_read(bytes);
+      if (read.io == Io::WouldBlock) return true;
+      if (read.io == Io::Broken) return false;
+      pending.assign(bytes.data(), read.bytes);
+      ended = read.io == Io::End;
+    }
+    if (!std::exchange(closed, true)) to.end_writing();
+    return true;
+  }
+  [[nodiscard]] bool wants_read() const { return !ended && pending.empty(); }
+  [[nodiscard]] bool wants_write() const { return !pending.empty(); }
+};
+
+short events(const Direction& outward, const Direction& inward) {
+  const int events = (outward.wants_read() ? POLLIN : 0) | (inward.wants_write() ? POLLOUT : 0);
+  return static_cast<short>(events);
+}
+
+// Negative if there is nothing to wait for, so that poll ignores it: it would report a hang-up even
+// without events.
+int polled(const Channel& channel, short awaited) { return awaited == 0 ? -1 : channel.fd(); }
+
+// Connects to "host:port", where host must be this machine's loopback. On failure returns null and
+// sets `status` to the proxy's response.
+std::unique_ptr<Channel> connect_loopback(std::string_view authority, int stop_fd, int& status) {
+  const auto colon = authority.rfind(':');
+  const auto host = loopback_address(authority.substr(0, colon));
+  status = 403;
+  if (host.empty() || colon == std::string_view::npos) return nullptr;
+  auto socket = connect_to(host, std::string(authority.substr(colon + 1)));
+  if (socket) status = 502;
+  if (!socket || !socket->open()) return nullptr;
+  return std::make_unique<Channel>(*std::move(socket), stop_fd);
+}
+
+// Forwards bytes until both sides have finished sending; an RST on one side becomes an RST on the
+// other. `first` holds bytes of the client that were already read.
+void relay(Channel& client, Channel& origin, std::string first) {
+  Direction outward{client, origin, std::move(first)};
+  Direction inward{origin, client};
+  for (;;) {
+    if (!outward.pump() || !inward.pump()) {
+      client.reset();
+      origin.reset();
+      return;
+    }
+    if (outward.ended && inward.ended) return;
+
+    const auto at_client = events(outward, inward);
+    const auto at_origin = events(inward, outward);
+    std::array<pollfd, 3> waited{{{polled(client, at_client), at_client, 0},
+                                  {polled(origin, at_origin), at_origin, 0},
+                                  {client.stop_fd(), POLLIN, 0}}};
+    if (::poll(waited.data(), waited.size(), -1) < 0 && errno != EINTR) return;
+    if (waited[2].revents != 0) return;
+  }
+}
+
+class Connection {
+ public:
+  Connection(Shared& shared, std::uint64_t number, Descriptor socket, int stop_fd)
+      : shared_(shared), number_(number), channel_(std::move(socket), stop_fd) {}
+
+  // Waits for the first byte before it takes a step: opening a connection takes none.
+  bool begin() {
+    if (!shared_.certificates) return true;
+    if (!channel_.wait_for_bytes() || fail_unread()) return false;
+    return channel_.handshake(shared_.certificates->context());
+  }
+
+  // Serves a request. True: the connection can serve another one.
+  bool serve_one() {
+    const auto idle = shared_.options.idle_timeout;
+    const auto deadline = idle ? later(steady_clock::now(), *idle) : kNever;
+    if (!reader_.buffered() && !channel_.wait_for_bytes(deadline)) return false;
+    SeenRequest request;
+    request.arrived = steady_clock::now();
+    request.arrived_wall = system_clock::now();
+    request.connection = number_;
+
+    // A stale connection takes no more steps.
+    if (!stale_ && fail_unread()) return false;
+    const auto status = reader_.read_head(request);
+    if (!status) return false;
+    if (shared_.speaks_http2 && begins_http2(request)) {
+      serve_http2(shared_, number_, channel_, reader_.take_rest());
+      return false;
+    }
+    if (*status != 0) return refuse(*status);
+    if (stale_) return read_and_log(request, nullptr) && false;
+    if (request.method == "CONNECT" && !shared_.options.proxy) return refuse(405);
+
+    const auto taken = shared_.steps.take(request.path);
+    request.step = taken.index;
+    if (!read_and_log(request, taken.step)) return false;
+    return taken.step->respond ? respond(request, computed(*taken.step, request))
+                               : respond(request, *taken.step);
+  }
+
+ private:
+  // Performs the next step if its fault happens before a request is read.
+  bool fail_unread() {
+    const auto* step = shared_.steps.take_unread();
+    if (!step) return false;
+    if (!channel_.pause(step->delay)) return true;
+    if (step->fault == Fault::TlsStall) {
+      channel_.hold();
+    } else {
+      channel_.reset();
+    }
+    return true;
+  }
+
+  // `step` is null on a stale connection: no "100 Continue" is sent then, so the body never
+  // arrives. False: the body did not arrive whole, and no response can be sent.
+  bool read_and_log(SeenRequest& request, const Step* step) {
+    const bool expects = reader_.expects_continue();
+    const bool unread = step ? step->respond_early || (expects && step->status == 417) : expects;
+    std::optional<int> status = 0;
+    if (!unread) {
+      const bool invited =
+          !expects || step->ignore_expect || channel_.write(status_line(100) + "\r\n");
+      status = invited ? reader_.read_body(request) : std::nullopt;
+    }
+    shared_.record(request);
+    return status == 400 ? refuse(400) : status == 0;
+  }
+
+  bool respond(const SeenRequest& request, const Step& step) {
+    const bool success = step.status >= 200 && step.status <= 299;
+    if (request.method == "CONNECT" && success && step.fault == Fault::None) {
+      return tunnel(request, step);
+    }
+    const auto& options = shared_.options;
+    const bool unread_body = !request.body_complete;
+    const bool persistent = options.keep_alive && reader_.persistent() && !unread_body;
+    const bool keep_alive =
+        send_response(channel_, step, request, persistent, options.idle_timeout);
+    stale_ = step.fault == Fault::Stale;
+    // Closing with unread bytes sends an RST, which could destroy our response on its way.
+    if (unread_body) channel_.linger();
+    return keep_alive;
+  }
+
+  // The functions below end the connection and return false.
+  bool refuse(int status) {
+    if (channel_.write(error_response(status))) channel_.linger();
+    return false;
+  }
+
+  bool tunnel(const SeenRequest& request, const Step& step) {
+    if (!channel_.pause(step.delay)) return false;
+    int status = 0;
+    const auto origin = connect_loopback(request.target, channel_.stop_fd(), status);
+    if (!origin) return refuse(status);
+    if (channel_.write(status_line(step.status) + header_lines(headers_now(step)) + "\r\n")) {
+      relay(channel_, *origin, reader_.take_rest());
+    }
+    return false;
+  }
+
+  Shared& shared_;
+  const std::uint64_t number_;
+  Channel channel_;
+  RequestReader reader_{channel_};
+  bool stale_ = false;  // after Fault::Stale: the next request gets a FIN
+};
+
+}  // namespace
+
+Shared::Shared(Scenario scenario, const FaultServerOptions& chosen)
+    : options(chosen), steps(std::move(scenario)), speaks_http2(steps.needs_http2()) {
+  if (options.tls == Tls::Off) return;
+  certificates.emplace(options.tls);
+  if (speaks_http2) offer_http2(certificates->context());
+}
+
+void serve_connection(Shared& shared, std::uint64_t number, Descriptor socket, int stop_fd) {
+  Connection connection(shared, number, std::move(socket), stop_fd);
+  bool open = connection.begin();
+  while (open) open = connection.serve_one();
+}
+
+}  // namespace httpretry::faults

@@ -1,0 +1,214 @@
+#include <lib/extras/testing/hpack.hpp>
+
+#include <lib/core/base/text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace httpretry::faults {
+namespace {
+
+constexpr std::size_t kMaxTable = 4096;        // the default, which our SETTINGS do not change
+constexpr std::size_t kMaxFields = 64 * 1024;  // as for a head of HTTP/1
+constexpr std::size_t kFieldOverhead = 32;     // RFC 7541 §4.1
+constexpr std::size_t kEndOfString = 256;      // a symbol that no string contains
+constexpr unsigned kLongestCode = 30;
+
+// RFC 7541, appendix A. Each as "name|" or "name: value|".
+constexpr std::string_view kStaticTable =
+    ":authority|:method: GET|:method: POST|:path: /|:path: /index.html|:scheme: http|"
+    ":scheme: https|:status: 200|:status: 204|:status: 206|:status: 304|:status: 400|"
+    ":status: 404|:status: 500|accept-charset|accept-encoding: gzip, deflate|accept-language|"
+    "accept-ranges|accept|access-control-allow-origin|age|allow|authorization|cache-control|"
+    "content-disposition|content-encoding|content-language|content-length|content-location|"
+    "content-range|content-type|cookie|date|etag|expect|expires|from|host|if-match|"
+    "if-modified-since|if-none-match|if-range|if-unmodified-since|last-modified|link|location|"
+    "max-forwards|proxy-authenticate|proxy-authorization|range|referer|refresh|retry-after|"
+    "server|set-cookie|strict-transport-security|transfer-encoding|user-agent|vary|via|"
+    "www-authenticate|";
+constexpr std::size_t kStaticSize = 61;
+
+// Appendix B: the length of the code of each symbol, in bits. The codes follow from it: in the
+// order of length and symbol, each is the one before it plus one.
+constexpr std::array<std::uint8_t, kEndOfString + 1> kCodeLengths{
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
+    28, 28, 28, 28, 28, 28, 28, 28, 6,  10, 10, 12, 13, 6,  8,  11, 10, 10, 8,  11, 8,  6,  6,  6,
+    5,  5,  5,  6,  6,  6,  6,  6,  6,  6,  7,  8,  15, 6,  12, 10, 13, 6,  7,  7,  7,  7,  7,  7,
+    7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  8,  7,  8,  13, 19, 13, 14, 6,
+    15, 5,  6,  5,  6,  5,  6,  6,  6,  5,  7,  7,  6,  6,  6,  5,  6,  7,  6,  5,  5,  6,  7,  7,
+    7,  7,  7,  15, 11, 14, 13, 28, 20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23,
+    24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24, 22, 21, 20, 22, 22, 23, 23, 21,
+    23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26, 27, 24,
+    21, 21, 26, 26, 28, 27, 27, 27, 20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
+    26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30};
+
+struct HuffmanCode {
+  std::array<std::uint32_t, kLongestCode + 1> first{};       // the first code of each length
+  std::array<std::size_t, kLongestCode + 2> start{};         // the position of its symbol
+  std::array<std::uint16_t, kCodeLengths.size()> symbols{};  // in the order of their codes
+};
+
+constexpr HuffmanCode make_huffman_code() {
+  HuffmanCode code;
+  std::uint32_t next = 0;
+  std::size_t filled = 0;
+  for (unsigned length = 1; length <= kLongestCode; ++length) {
+    next *= 2;
+    code.first[length] = next;
+    code.start[length] = filled;
+    for (std::size_t symbol = 0; symbol < kCodeLengths.size(); ++symbol) {
+      if (kCodeLengths[symbol] != length) continue;
+      code.symbols[filled++] = static_cast<std::uint16_t>(symbol);
+      ++next;
+    }
+  }
+  code.start[kLongestCode + 1] = filled;
+  return code;
+}
+constexpr HuffmanCode kHuffmanCode = make_huffman_code();
+
+std::optional<std::string> huffman_decoded(std::string_view bytes) {
+  std::string text;
+  std::uint32_t code = 0;
+  unsigned length = 0;
+  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    const auto byte = static_cast<unsigned char>(bytes[bit / 8]);
+    code = code * 2 + (byte >> (7 - bit % 8) & 1U);
+    if (++length > kLongestCode) return std::nullopt;
+    const auto at = kHuffmanCode.start[length] + (code - kHuffmanCode.first[length]);
+    if (at >= kHuffmanCode.start[length + 1]) continue;
+    if (kHuffmanCode.symbols[at] == kEndOfString) return std::nullopt;
+    text += static_cast<char>(kHuffmanCode.symbols[at]);
+    code = length = 0;
+  }
+  // Ones fill the last byte.
+  if (length > 7 || code != (1U << length) - 1) return std::nullopt;
+  return text;
+}
+
+unsigned take_byte(std::string_view& block) {
+  const auto byte = static_cast<unsigned char>(block.front());
+  block.remove_prefix(1);
+  return byte;
+}
+
+// §5.1: a number in the last `bits` bits of the first byte, and in further bytes if it is large.
+std::optional<std::size_t> read_number(std::string_view& block, unsigned bits) {
+  if (block.empty()) return std::nullopt;
+  const unsigned most = (1U << bits) - 1;
+  std::size_t number = take_byte(block) & most;
+  if (number < most) return number;
+  for (unsigned shift = 0; shift <= 21 && !block.empty(); shift += 7) {
+    const auto byte = take_byte(block);
+    number += std::size_t{byte & 0x7fU} << shift;
+    if (byte < 0x80) return number;
+  }
+  return std::nullopt;
+}
+
+// §5.2.
+std::optional<std::string> read_string(std::string_view& block) {
+  const bool huffman = !block.empty() && (static_cast<unsigned char>(block.front()) & 0x80U) != 0;
+  const auto size = read_number(block, 7);
+  if (!size || *size > block.size()) return std::nullopt;
+  const auto bytes = block.substr(0, *size);
+  block.remove_prefix(*size);
+  return huffman ? huffman_decoded(bytes) : std::string(bytes);
+}
+
+std::string string_literal(std::string_view text) {
+  constexpr std::size_t kMost = 0x7f;
+  std::string bytes;
+  if (text.size() < kMost) {
+    bytes += static_cast<char>(text.size());
+  } else {
+    bytes += static_cast<char>(kMost);
+    auto rest = text.size() - kMost;
+    for (; rest >= 0x80; rest /= 0x80) bytes += static_cast<char>(rest % 0x80 + 0x80);
+    bytes += static_cast<char>(rest);
+  }
+  return bytes.append(text);
+}
+
+}  // namespace
+
+std::optional<std::vector<HpackField>> HpackDecoder::decode(std::string_view block) {
+  std::vector<HpackField> fields;
+  std::size_t total = 0;
+  while (!block.empty()) {
+    const auto first = static_cast<unsigned char>(block.front());
+    std::optional<HpackField> field;
+    if (first >= 0x80) {
+      field = field_at(read_number(block, 7).value_or(0));
+    } else if (first >= 0x40) {
+      field = read_literal(block, 6);
+      if (field) add(*field);
+    } else if (first >= 0x20) {
+      limit_ = read_number(block, 5).value_or(kMaxTable + 1);
+      if (limit_ > kMaxTable) return std::nullopt;
+      shrink_to(limit_);
+      continue;
+    } else {
+      field = read_literal(block, 4);
+    }
+    if (!field) return std::nullopt;
+    total += field->name.size() + field->value.size() + kFieldOverhead;
+    if (total > kMaxFields) return std::nullopt;
+    fields.push_back(*std::move(field));
+  }
+  return fields;
+}
+
+std::optional<HpackField> HpackDecoder::field_at(std::size_t index) const {
+  if (index == 0 || index > kStaticSize + table_.size()) return std::nullopt;
+  if (index > kStaticSize) return table_[index - kStaticSize - 1];
+  auto entries = kStaticTable;
+  auto entry = take_until(entries, '|');
+  for (std::size_t i = 1; i < index; ++i) entry = take_until(entries, '|');
+  const auto colon = entry.find(':', 1);
+  if (colon == std::string_view::npos) return HpackField{std::string(entry), {}};
+  return HpackField{std::string(entry.substr(0, colon)), std::string(entry.substr(colon + 2))};
+}
+
+std::optional<HpackField> HpackDecoder::read_literal(std::string_view& block, unsigned bits) {
+  const auto index = read_number(block, bits);
+  if (!index) return std::nullopt;
+  HpackField field;
+  if (*index == 0) {
+    auto name = read_string(block);
+    if (!name) return std::nullopt;
+    field.name = *std::move(name);
+  } else {
+    const auto named = field_at(*index);
+    if (!named) return std::nullopt;
+    field.name = named->name;
+  }
+  auto value = read_string(block);
+  if (!value) return std::nullopt;
+  field.value = *std::move(value);
+  return field;
+}
+
+// A field larger than the table empties it and is not added.
+void HpackDecoder::add(const HpackField& field) {
+  const auto size = field.name.size() + field.value.size() + kFieldOverhead;
+  shrink_to(limit_ - std::min(limit_, size));
+  if (size > limit_) return;
+  table_.push_front(field);
+  size_ += size;
+}
+
+void HpackDecoder::shrink_to(std::size_t size) {
+  while (size_ > size) {
+    size_ -= table_.back().name.size() + table_.back().value.size() + kFieldOverhead;
+    table_.pop_back();
+  }
+}
+
+std::string hpack_literal(std::string_view name, std::string_view value) {
+  return '\0' + string_literal(name) + string_literal(value);
+}
+
+}  // namespace httpretry::faults

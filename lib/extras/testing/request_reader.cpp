@@ -1,0 +1,165 @@
+#include <lib/extras/testing/request_reader.hpp>
+
+#include <lib/core/base/text.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace httpretry::faults {
+namespace {
+
+// Far above what clients send: nginx and Apache allow 8 KiB for a header line.
+constexpr std::size_t kMaxHead = 64 * 1024;
+constexpr std::size_t kMaxLine = 8 * 1024;         // of chunk sizes and trailers
+constexpr std::size_t kMaxKeptBody = 1024 * 1024;  // as SeenRequest::body promises
+
+// Whether a comma-separated list contains the token, ignoring case.
+bool lists(std::string_view list, std::string_view token) {
+  while (!list.empty()) {
+    if (equal_ignoring_case(trimmed(take_until(list, ',')), token)) return true;
+  }
+  return false;
+}
+
+bool parse_request_line(std::string_view line, SeenRequest& request) {
+  constexpr std::string_view kProtocol = "HTTP/";
+  const auto method_end = line.find(' ');
+  const auto target_end = line.rfind(' ');
+  if (method_end == std::string_view::npos || target_end <= method_end + 1) return false;
+  const auto method = line.substr(0, method_end);
+  const auto target = line.substr(method_end + 1, target_end - method_end - 1);
+  const auto protocol = line.substr(target_end + 1);
+  if (!valid_header_name(method) || !protocol.starts_with(kProtocol)) return false;
+  if (target.find(' ') != std::string_view::npos) return false;
+  request.method = method;
+  request.target = target;
+  request.path = path_of(method, target);
+  request.http_version = protocol.substr(kProtocol.size());
+  return true;
+}
+
+// Each line ends with CRLF. False if a line is malformed.
+bool parse_headers(std::string_view lines, Headers& headers) {
+  while (!lines.empty()) {
+    const auto size = lines.find("\r\n") + 2;
+    if (!headers.try_add_line(lines.substr(0, size))) return false;
+    lines.remove_prefix(size);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string path_of(std::string_view method, std::string_view target) {
+  if (method == "CONNECT") return std::string(target);
+  target = target.substr(0, target.find('?'));
+  if (const auto scheme = target.find("://"); scheme != std::string_view::npos) {
+    const auto slash = target.find('/', scheme + 3);
+    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+  }
+  return std::string(target);
+}
+
+void keep_body(SeenRequest& request, std::string_view bytes) {
+  request.body.append(bytes.substr(0, kMaxKeptBody - request.body.size()));
+  request.body_size += bytes.size();
+}
+
+bool RequestReader::fill() {
+  std::array<char, 16 * 1024> bytes{};
+  const auto count = channel_.read(bytes);
+  buffer_.append(bytes.data(), count);
+  return count > 0;
+}
+
+std::optional<int> RequestReader::read_head(SeenRequest& request) {
+  std::size_t end = 0;
+  while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) {
+    if (buffer_.size() > kMaxHead) return 431;
+    if (!fill()) return std::nullopt;
+  }
+  if (end > kMaxHead) return 431;
+
+  const auto head = buffer_.substr(0, end + 2);
+  buffer_.erase(0, end + 4);
+  const auto line_end = head.find("\r\n");
+  const std::string_view lines = head;
+  if (!parse_request_line(lines.substr(0, line_end), request)) return 400;
+  if (!parse_headers(lines.substr(line_end + 2), request.headers)) return 400;
+  if (request.http_version != "1.1" && request.http_version != "1.0") return 505;
+  return read_framing(request) ? 0 : 400;
+}
+
+// RFC 9112 §6.3, but stricter: ambiguous framing is an error.
+bool RequestReader::read_framing(const SeenRequest& request) {
+  const auto& headers = request.headers;
+  const auto connection = headers.get("Connection").value_or("");
+  persistent_ = request.http_version == "1.1" && !lists(connection, "close");
+  expects_continue_ = request.http_version == "1.1" &&
+                      equal_ignoring_case(headers.get("Expect").value_or(""), "100-continue");
+
+  const auto lengths = headers.get_all("Content-Length");
+  const auto coding = headers.get("Transfer-Encoding");
+  chunked_ = coding.has_value();
+  length_ = 0;
+  if (lengths.size() + (chunked_ ? 1 : 0) > 1) return false;
+  if (chunked_) return equal_ignoring_case(*coding, "chunked");
+  if (lengths.empty()) return true;
+  const auto length = to_number<std::uint64_t>(lengths.front());
+  length_ = length.value_or(0);
+  return length.has_value();
+}
+
+std::optional<int> RequestReader::read_body(SeenRequest& request) {
+  std::optional<int> status;
+  if (chunked_) {
+    status = read_chunks(request);
+  } else if (take(length_, request)) {
+    status = 0;
+  }
+  request.body_complete = status == 0;
+  return status;
+}
+
+bool RequestReader::take(std::uint64_t bytes, SeenRequest& request) {
+  while (bytes > 0) {
+    if (buffer_.empty() && !fill()) return false;
+    const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, buffer_.size()));
+    keep_body(request, std::string_view(buffer_).substr(0, here));
+    buffer_.erase(0, here);
+    bytes -= here;
+  }
+  return true;
+}
+
+std::optional<std::string> RequestReader::take_line() {
+  std::size_t end = 0;
+  while ((end = buffer_.find("\r\n")) == std::string::npos) {
+    if (buffer_.size() > kMaxLine || !fill()) return std::nullopt;
+  }
+  auto line = buffer_.substr(0, end);
+  buffer_.erase(0, end + 2);
+  return line;
+}
+
+std::optional<int> RequestReader::read_chunks(SeenRequest& request) {
+  for (;;) {
+    const auto line = take_line();
+    if (!line) return std::nullopt;
+    const auto digits = trimmed(std::string_view(*line).substr(0, line->find(';')));
+    const auto size = to_number<std::uint64_t>(digits, 16);
+    if (!size) return 400;
+    if (*size == 0) break;
+    if (!take(*size, request)) return std::nullopt;
+    const auto end = take_line();
+    if (!end) return std::nullopt;
+    if (!end->empty()) return 400;
+  }
+  for (;;) {
+    const auto trailer = take_line();
+    if (!trailer) return std::nullopt;
+    if (trailer->empty()) return 0;
+  }
+}
+
+}  // namespace httpretry::faults

@@ -1,0 +1,240 @@
+#include <lib/extras/testing/response_writer.hpp>
+
+#include <zlib.h>
+
+#include <array>
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+
+namespace httpretry::faults {
+namespace {
+
+constexpr std::size_t kBlock = 65536;  // the chunk size of Huge: one write, little memory
+constexpr std::size_t kGzipBlock = std::size_t{1} << 24;  // before it is compressed to 16 KiB
+constexpr std::string_view kLineEnd = "\r\n";
+constexpr const char* kLastChunk = "0\r\n\r\n";
+// Neither TLS, after two bytes that look like it, nor HTTP.
+constexpr std::string_view kGarbage = "\x16\xFF not \r\n\r\n HTTP at all \x01\x02\r\n\r\n";
+
+// Each as "CODE PHRASE|"; digits occur only in the codes.
+constexpr std::string_view kReasons =
+    "100 Continue|102 Processing|103 Early Hints|200 OK|201 Created|202 Accepted|"
+    "204 No Content|206 Partial Content|301 Moved Permanently|302 Found|303 See Other|"
+    "304 Not Modified|307 Temporary Redirect|308 Permanent Redirect|400 Bad Request|"
+    "401 Unauthorized|403 Forbidden|404 Not Found|405 Method Not Allowed|"
+    "407 Proxy Authentication Required|408 Request Timeout|409 Conflict|"
+    "412 Precondition Failed|413 Content Too Large|416 Range Not Satisfiable|"
+    "417 Expectation Failed|425 Too Early|429 Too Many Requests|"
+    "431 Request Header Fields Too Large|500 Internal Server Error|502 Bad Gateway|"
+    "503 Service Unavailable|504 Gateway Timeout|505 HTTP Version Not Supported|";
+
+std::string_view reason(int status) {
+  const auto code = kReasons.find(std::to_string(status));
+  if (code == std::string_view::npos) return "";
+  const auto phrase = kReasons.substr(code + 4);
+  return phrase.substr(0, phrase.find('|'));
+}
+
+std::string gzip(std::string_view text) {
+  constexpr int kGzipWindow = 15 + 16;  // 16: a gzip wrapper in place of zlib's
+  z_stream stream{};
+  if (text.size() > std::numeric_limits<uInt>::max() ||
+      deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8,
+                   Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::runtime_error("cannot compress the body");
+  }
+  std::string compressed(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
+  stream.avail_out = static_cast<uInt>(compressed.size());
+  const int result = deflate(&stream, Z_FINISH);
+  compressed.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (result != Z_STREAM_END) throw std::runtime_error("cannot compress the body");
+  return compressed;
+}
+
+std::string_view first_half(const std::string& text) {
+  return std::string_view(text).substr(0, text.size() / 2);
+}
+
+std::string chunk(std::string_view bytes) {
+  std::array<char, 16> size{};
+  char* const end = std::to_chars(size.data(), size.data() + size.size(), bytes.size(), 16).ptr;
+  std::string whole(size.data(), end);
+  whole.append("\r\n").append(bytes).append("\r\n");
+  return whole;
+}
+
+struct ResponseWriter {
+  Channel& channel;
+  const Step& step;
+  const SeenRequest& request;
+  const bool persistent;
+  const std::optional<std::chrono::seconds> idle_timeout;
+  const bool unframed = step.status == 204 || step.status == 304;
+  const bool bodiless = unframed || request.method == "HEAD";
+  const std::string body = step_body(step);
+
+  bool send() const {
+    return send_interims() && channel.pause(step.delay) && perform() && persistent;
+  }
+
+  bool send_interims() const {
+    std::string blocks;
+    for (const auto& interim : step.interims) {
+      blocks += status_line(interim.status) + header_lines(interim.headers) + "\r\n";
+    }
+    return request.http_version == "1.0" || channel.write(blocks);
+  }
+
+  // False: the connection has ended, or the caller closes it.
+  bool perform() const {
+    switch (step.fault) {
+      case Fault::None:
+      case Fault::Stale:
+      case Fault::GzipCutShort: return channel.write(head() + framed_body());
+      case Fault::Drip: return send_drip();
+      case Fault::Huge: return send_huge(kBlock);
+      case Fault::GzipBomb: return send_huge(kGzipBlock);
+      case Fault::HugeHeaders: return send_huge_headers();
+      case Fault::Reset:
+      case Fault::ResetEarly:
+      case Fault::TlsReset: return channel.reset(), false;
+      case Fault::Hang:
+      case Fault::TlsStall: return channel.hold(), false;
+      case Fault::ResetDuring:
+        end_with(head().append(first_half(framed_body())));
+        return channel.reset(), false;
+      case Fault::Truncate: return end_with(head().append(first_half(framed_body())));
+      case Fault::Garbage:
+        return end_with(step.body.empty() ? kGarbage : std::string_view(step.body));
+      case Fault::BadChunk:
+        return end_with(head(true) + (bodiless ? "" : chunk(first_half(body)) + "no number\r\n"));
+      case Fault::EndlessInterim: return send_size(status_line(103) + "X-Filler: x\r\n\r\n"), false;
+      case Fault::Http2EmptyData:
+      case Fault::Http2GoawayFlood:
+      case Fault::Http2ResetFlood:
+      case Fault::Http2NoEndStream:
+        return end_with(error_response(505, "this fault is one of HTTP/2 only\n"));
+      case Fault::Close:
+      case Fault::Refused:
+      case Fault::Resolve: break;
+    }
+    return false;
+  }
+
+  // Write errors do not matter at the end of a connection.
+  bool end_with(std::string_view bytes) const { return channel.write(bytes) && false; }
+
+  // Repeats the block until `step.size` bytes are written.
+  bool send_size(std::string_view block) const {
+    for (std::uint64_t sent = 0; sent < step.size; sent += block.size()) {
+      if (!channel.write(block)) return false;
+    }
+    return true;
+  }
+
+  // The head, then the body: one byte after each `step.interval`.
+  bool send_drip() const {
+    const auto bytes = framed_body();
+    bool alive = channel.write(head());
+    for (std::size_t i = 0; alive && i < bytes.size(); ++i) {
+      alive = channel.pause(step.interval) && channel.write({&bytes[i], 1});
+    }
+    return alive;
+  }
+
+  // `step.size` bytes, in chunks of that many.
+  bool send_huge(std::size_t chunk_size) const {
+    const auto filler = [this](std::uint64_t size) {
+      const std::string text(static_cast<std::size_t>(size), 'x');
+      return size == 0 ? "" : chunk(step.fault == Fault::GzipBomb ? gzip(text) : text);
+    };
+    if (!channel.write(head(true))) return false;
+    if (bodiless) return true;
+    const auto block = filler(chunk_size);
+    for (auto left = step.size; left >= chunk_size; left -= chunk_size) {
+      if (!channel.write(block)) return false;
+    }
+    return channel.write(filler(step.size % chunk_size) + kLastChunk);
+  }
+
+  bool send_huge_headers() const {
+    std::string line = "X-Filler: ";
+    line.append(1024 - line.size() - kLineEnd.size(), 'x').append(kLineEnd);
+    auto bytes = head();
+    bytes.resize(bytes.size() - kLineEnd.size());
+    return channel.write(bytes) && send_size(line) &&
+           channel.write(std::string(kLineEnd) + framed_body());
+  }
+
+  std::string framed_body() const {
+    if (bodiless) return {};
+    if (!step.headers.contains("Transfer-Encoding")) return body;
+    return (body.empty() ? "" : chunk(body)) + kLastChunk;
+  }
+
+  std::string head(bool chunked = false) const {
+    auto headers = headers_now(step);
+    if (chunked) headers.set("Transfer-Encoding", "chunked");
+    const auto add = [&](bool wanted, const char* name, const std::string& value) {
+      if (wanted && !headers.contains(name)) headers.add(name, value);
+    };
+    add(!unframed && !headers.contains("Transfer-Encoding"), "Content-Length",
+        std::to_string(body.size()));
+    const bool gzipped =
+        step.gzip || step.fault == Fault::GzipCutShort || step.fault == Fault::GzipBomb;
+    add(gzipped, "Content-Encoding", "gzip");
+    add(!persistent, "Connection", "close");
+    if (idle_timeout) {
+      add(persistent, "Keep-Alive", "timeout=" + std::to_string(idle_timeout->count()));
+    }
+    return status_line(step.status) + header_lines(headers) + "\r\n";
+  }
+};
+
+}  // namespace
+
+std::string step_body(const Step& step) {
+  constexpr std::size_t kFiller = 1024;  // as Fault promises
+  const bool plain =
+      step.fault == Fault::None || step.fault == Fault::Stale || step.fault == Fault::HugeHeaders;
+  const auto text = step.body.empty() && !plain ? std::string(kFiller, 'x') : step.body;
+  if (step.fault == Fault::GzipCutShort) return std::string(first_half(gzip(text)));
+  return step.gzip ? gzip(text) : text;
+}
+
+std::string status_line(int status) {
+  std::string line = "HTTP/1.1 " + std::to_string(status) + ' ';
+  return line.append(reason(status)).append("\r\n");
+}
+
+Headers headers_now(const Step& step) {
+  auto headers = step.headers;
+  add_times(headers, step.time_headers, std::chrono::system_clock::now());
+  return headers;
+}
+
+std::string header_lines(const Headers& headers) {
+  std::string lines;
+  for (const auto field : headers) {
+    lines.append(field.name).append(": ").append(field.value).append("\r\n");
+  }
+  return lines;
+}
+
+std::string error_response(int status, std::string_view body) {
+  std::string response = status_line(status) + "Connection: close\r\nContent-Length: ";
+  return response.append(std::to_string(body.size())).append("\r\n\r\n").append(body);
+}
+
+bool send_response(Channel& channel, const Step& step, const SeenRequest& request, bool persistent,
+                   std::optional<std::chrono::seconds> idle_timeout) {
+  const bool closes = equal_ignoring_case(step.headers.get("Connection").value_or(""), "close");
+  return ResponseWriter{channel, step, request, persistent && !closes, idle_timeout}.send();
+}
+
+}  // namespace httpretry::faults

@@ -1,0 +1,282 @@
+#include "lib/core/base/either_stop.hpp"
+#include "lib/core/base/text.hpp"
+#include "lib/core/body/detail/delivery.hpp"
+
+#include <httpretry/testing/testing.hpp>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <mutex>
+#include <random>
+
+namespace httpretry {
+namespace {
+
+bool before_sending(Errc code) {
+  return code == Errc::InvalidRequest || code == Errc::Resolve || code == Errc::Connect ||
+         code == Errc::Tls;
+}
+
+// Fills in what a real transport would have counted, if the script does not say.
+void fill_bytes(Outcome& outcome, const Request& request) {
+  auto& exchange = exchange_of(outcome);
+  if (exchange.wire_sends == 0) return;
+  const auto* body = request.body().bytes();
+  if (exchange.body_sent == 0 && body != nullptr) exchange.body_sent = body->size();
+  if (exchange.body_received == 0 && outcome) exchange.body_received = outcome->body.size();
+}
+// Those of the response, or of the part of one that an error came with; nullptr without any.
+Headers* headers_of(Outcome& outcome) {
+  if (outcome) return &outcome->headers;
+  return outcome.error().status == 0 ? nullptr : &outcome.error().headers;
+}
+void fill_exchange(Outcome& outcome) {
+  auto& exchange = exchange_of(outcome);
+  if (exchange.wire_sends != 0 || exchange.sent != Sent::Never) return;
+  if (!outcome && before_sending(outcome.error().code)) return;
+  exchange.sent = outcome ? Sent::Answered : Sent::Maybe;
+  exchange.wire_sends = 1;
+}
+
+// The bytes of the body so far, and the error where it cannot be read to its end.
+struct BodyRead {
+  BodyRead() = default;
+  std::string bytes;
+  std::optional<Error> error;
+};
+
+// Reads until the end, or an error. False: the body has paused.
+bool read_on(CheckedReader& reader, BodyRead& read) {
+  std::array<char, 16 * 1024> piece{};
+  try {
+    for (;;) {
+      const auto count = reader.read(piece);
+      if (!count) read.error = count.error();
+      if (!count || *count == 0) return true;
+      if (*count == BodyReader::kPause) return false;
+      read.bytes.append(piece.data(), *count);
+    }
+  } catch (...) {
+    read.error.emplace(Errc::InvalidRequest,
+                       "reading the body threw: " + text_of(std::current_exception()));
+    read.error->permanent = true;
+    return true;
+  }
+}
+
+// Two tasks, of which the first to end stops the other. True: the time was up.
+Task<bool> stop_at(Scheduler& clock, Time limit, std::stop_token done, std::stop_source over) {
+  const bool up = co_await clock.sleep_until(limit, std::move(done));
+  if (up) over.request_stop();
+  co_return up;
+}
+Task<bool> wait_until_stopped(CheckedReader& reader, Call& branch, std::stop_source done,
+                              Result<void>& ready) {
+  const auto waiting = wait_for_more(reader, branch);
+  ready = co_await waiting;
+  done.request_stop();
+  co_return false;
+}
+
+Error maybe_sent(Error error) {
+  error.exchange.sent = Sent::Maybe;
+  error.exchange.wire_sends = 1;
+  return error;
+}
+
+Error not_in_time(bool canceled) {
+  Error error(canceled ? Errc::Canceled : Errc::Timeout,
+              canceled ? "canceled" : "no response in time");
+  error.curl_code = canceled ? 42 : 28;  // as libcurl reports them
+  return error;
+}
+
+// Waits until a body that has paused has more. The error if the exchange ends with this wait.
+Task<std::optional<Error>> wait_for_body(CheckedReader& reader, Call& call, Time limit) {
+  auto& clock = call.scheduler();
+  const std::stop_source done;
+  const std::stop_source late;
+  const EitherStop either(late.get_token(), call.stop());
+  Call branch = call.with(limit, either.token());
+  Result<void> ready;
+  std::vector<Task<bool>> tasks;
+  tasks.push_back(wait_until_stopped(reader, branch, done, ready));
+  tasks.push_back(stop_at(clock, limit, done.get_token(), late));
+  auto both = when_all(std::move(tasks));
+  const std::vector<bool> ends = co_await both;
+  if (call.stop().stop_requested() || ends[1]) co_return not_in_time(!ends[1]);
+  if (!ready) co_return std::move(ready).error();
+  co_return std::nullopt;
+}
+
+Task<BodyRead> read_body(CheckedReader& reader, Call& call, Time limit) {
+  BodyRead read;
+  while (!read.error && !read_on(reader, read)) {
+    const auto waiting = wait_for_body(reader, call, limit);
+    read.error = co_await waiting;
+  }
+  if (read.error) read.error = maybe_sent(*std::move(read.error));
+  co_return read;
+}
+
+// What the real transport tells of an exchange, in three steps.
+class ProgressTeller {
+ public:
+  explicit ProgressTeller(const Request& request) : tell_(request.options().on_progress) {
+    if (!tell_) return;
+    if (!request.body().present()) now_.to_send = 0;
+    if (const auto* bytes = request.body().bytes()) now_.to_send = bytes->size();
+  }
+  void begin(const CheckedReader* body) {
+    if (body != nullptr) now_.to_send = body->bytes_left();
+    tell();
+  }
+  void sent(std::uint64_t size) {
+    now_.sent = size;
+    if (size > 0) tell();
+  }
+  void received(std::uint64_t size) {
+    now_.received = size;
+    now_.to_receive = size;
+    tell();
+  }
+
+ private:
+  void tell() {
+    if (tell_) tell_(now_);
+  }
+  std::function<void(const Progress&)> tell_;
+  Progress now_;
+};
+
+Error failed_before_the_send() {
+  return Error(Errc::Internal,
+               "a function of the ScriptedTransport returned an error from before the request is "
+               "sent, but it is called when the body, which can be read only once, was read: give "
+               "that error to say(Error)");
+}
+
+}  // namespace
+
+struct ScriptedTransport::Script {
+  struct Step {
+    Respond respond;
+    Duration after;
+    std::vector<TimeHeader> times;
+    bool sends;  // false: it fails before it sends anything
+  };
+
+  // The step for this request, which is recorded. The step is nullptr if there is none.
+  const Step* take(const Request& request, Time now, std::size_t& index) {
+    const std::lock_guard lock(mutex);
+    index = seen.size();
+    seen.emplace_back(request, now);
+    return steps.empty() ? nullptr : &steps[std::min(index, steps.size() - 1)];
+  }
+  void record_body(std::size_t index, const std::string& bytes) {
+    const std::lock_guard lock(mutex);
+    seen[index].request.set_body(bytes);
+  }
+  Outcome respond(const Step& step, const Request& request, std::size_t index) {
+    const std::lock_guard lock(responding);
+    return step.respond(request, static_cast<int>(index) + 1);
+  }
+
+  mutable std::mutex mutex;  // guards the two below
+  std::deque<Step> steps;    // whose addresses stay
+  std::vector<Seen> seen;
+  std::mutex responding;  // a function runs
+};
+
+ScriptedTransport::ScriptedTransport() : script_(std::make_unique<Script>()) {}
+ScriptedTransport::~ScriptedTransport() = default;
+
+ScriptedTransport& ScriptedTransport::say(Outcome outcome, Duration after) {
+  return say(std::move(outcome), {}, after);
+}
+
+ScriptedTransport& ScriptedTransport::say(Outcome outcome, std::vector<TimeHeader> times,
+                                          Duration after) {
+  Headers checked;
+  add_times(checked, times, WallTime());  // throws for a name that no header can have
+  fill_exchange(outcome);
+  const bool sends = exchange_of(outcome).wire_sends > 0;
+  const std::lock_guard lock(script_->mutex);
+  script_->steps.push_back({[outcome = std::move(outcome)](const Request&, int) { return outcome; },
+                            after, std::move(times), sends});
+  return *this;
+}
+
+ScriptedTransport& ScriptedTransport::say(Respond respond, Duration after) {
+  const std::lock_guard lock(script_->mutex);
+  script_->steps.push_back({std::move(respond), after, {}, true});
+  return *this;
+}
+
+std::vector<ScriptedTransport::Seen> ScriptedTransport::requests() const {
+  const std::lock_guard lock(script_->mutex);
+  return script_->seen;
+}
+
+Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
+  if (const auto& url = request.parsed_url(); !url) co_return url.error();
+  const Body body = request.body();
+  const bool streamed = body.present() && body.bytes() == nullptr;
+  CheckedReader reader;
+  if (streamed) {
+    auto opened = reader.open(body);
+    if (!opened) co_return std::move(opened).error();
+  }
+  ProgressTeller progress(request);
+  progress.begin(streamed ? &reader : nullptr);
+  auto& clock = call.scheduler();
+  std::size_t index = 0;
+  const auto* step = script_->take(request, clock.now(), index);
+  if (step == nullptr)
+    co_return Error(Errc::Internal,
+                    "ScriptedTransport has no response to give: call say() before sending");
+  const auto limits = call.limits(request);
+  const auto end = std::min(call.deadline(), limits.respond_by);
+  if (streamed && step->sends) {
+    const auto reading = read_body(reader, call, end);
+    BodyRead read = co_await reading;
+    script_->record_body(index, read.bytes);
+    if (read.error) co_return *std::move(read.error);
+    request.set_body(std::move(read.bytes));
+  }
+  if (const auto* bytes = request.body().bytes(); bytes != nullptr && step->sends) {
+    progress.sent(bytes->size());
+  }
+
+  const auto ready = later(clock.now(), step->after);
+  const auto limit = std::min(end, later(clock.now(), limits.response_timeout));
+  const bool waited = co_await clock.sleep_until(std::min(ready, limit), call.stop());
+  if (!waited || ready > limit) {
+    Error error = not_in_time(!waited);
+    co_return step->sends ? maybe_sent(std::move(error)) : std::move(error);
+  }
+  Outcome outcome = script_->respond(*step, request, index);
+  if (auto* headers = headers_of(outcome)) add_times(*headers, step->times, clock.wall_now());
+  fill_exchange(outcome);
+  fill_bytes(outcome, request);
+  if (outcome) progress.received(outcome->body.size());
+  const bool sent = exchange_of(outcome).wire_sends > 0;
+  if (step->sends && !sent && !body.replayable()) co_return failed_before_the_send();
+  if (outcome && outcome->url.empty()) outcome->url = request.parsed_url()->to_string();
+  if (!request.options().sink) co_return outcome;
+  Outcome delivered = co_await Delivery::deliver(request, call, std::move(outcome));
+  co_return delivered;
+}
+
+std::function<double()> fixed_random(double value) {
+  return [value] { return value; };
+}
+
+std::function<double()> seeded_random(std::uint64_t seed) {
+  return [generator = std::mt19937_64(seed)]() mutable {
+    return static_cast<double>(generator() >> 11U) * 0x1.0p-53;
+  };
+}
+
+}  // namespace httpretry
