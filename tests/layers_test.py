@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""Checks who includes whom, from the #include lines of include/, lib/ and apps/.
+"""Checks which module uses which, from the #include lines of include/, lib/ and apps/, and that each module
+defines what its headers declare.
 
-  http <- retry <- flow <- (policy | middleware | guard <- fleet | curl | spdlog | testing) <- client <- apps
-              ^---- json <- (policy | client | testing | simulate); (middleware | guard) <- simulate
-              client <- batch <- apps; (batch | fleet) <- queue <- apps; fleet <- apps
-
-A room is a folder, with the same name under include/httpretry and lib; `detail` under
-include/httpretry/ROOM belongs to ROOM. lib/README.md says what each is for.
+A module is a folder: lib/core/MODULE is part of the library httpretry::httpretry, lib/extras/MODULE is a component
+of its own, and include/httpretry/MODULE has the public headers of either, with those that templates need in
+`detail`. lib/README.md says what each module is for.
 Exit status 0: no problem; 1: the problems are listed, one a line."""
 
 import pathlib
@@ -16,40 +14,59 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# Which rooms a file of a room may include.
-MAY_INCLUDE = {
-    "http": {"http"},
-    "retry": {"http", "retry"},
-    "json": {"http", "retry", "json"},
-    "flow": {"http", "retry", "flow"},
-    "policy": {"http", "retry", "json", "flow", "policy"},
-    "middleware": {"http", "retry", "flow", "policy", "middleware"},
-    "guard": {"http", "retry", "flow", "policy", "guard"},
+# Which other modules a module of the core may include; no two may include each other.
+CORE = {
+    "base": "",
+    "log": "",
+    "http": "base",
+    "retry": "base http",
+    "json": "base http retry",
+    "flow": "base http log",
+    "chain": "base http retry log flow",
+    "body": "base http retry flow chain",
+    "policy": "base http retry json log",
+    "guard": "base http retry flow chain body policy",
+    "middleware": "base http retry log flow chain body policy guard",
     # The transport knows no policy: what may be sent again is decided above it.
-    "curl": {"http", "flow", "curl"},
-    "spdlog": {"http", "flow", "spdlog"},
-    "fleet": {"http", "retry", "flow", "guard", "fleet"},
-    "simulate": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "simulate"},
-    "batch": {"http", "retry", "json", "flow", "policy", "middleware", "client", "batch"},
-    "queue": {"http", "retry", "json", "flow", "policy", "middleware", "client", "batch", "fleet",
-              "queue"},
-    "testing": {"http", "retry", "json", "flow", "policy", "testing"},
-    "client": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "curl", "client"},
-    # A component: observers and a middleware; its exporter is a client.
-    "telemetry": {"http", "retry", "flow", "policy", "middleware", "curl", "client", "telemetry"},
-    "apps": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "curl", "client",
-             "simulate", "telemetry", "batch", "fleet", "queue", "testing", "apps"},
+    "curl": "base http flow chain body",
+    "client": "base http retry json flow chain body policy guard middleware curl",
 }
-# The headers outside of the rooms: the macro that every room uses, and all the rooms at once.
+# Which modules an extra may include. Of the core, an extra sees the public headers, base, and what FOR_EXTRAS lists.
+EXTRAS = {
+    "spdlog": "log",
+    "telemetry": "base http retry chain policy middleware curl client",
+    "testing": "base http retry flow chain body policy",
+    "simulate": "base http json flow chain policy guard middleware",
+    "fleet": "base http retry log guard",
+    "batch": "base http retry json flow chain body policy middleware client",
+    "queue": "base http chain batch fleet",
+}
+# The private headers of the core that extras may include, and why.
+FOR_EXTRAS = {
+    "chain/detail/call_state.hpp": "simulate and batch begin calls, and watch how far their sends are",
+    "flow/detail/run_queue.hpp": "testing and simulate have schedulers of their own, in virtual time",
+    "json/detail/json.hpp": "batch and simulate read JSON with positions",
+    "json/detail/json_writer.hpp": "batch writes a line of JSON for each result",
+    "policy/detail/keys.hpp": "testing and simulate read values as a policy file has them",
+    "body/detail/delivery.hpp": "the scripted transport of testing gives bodies to sinks",
+    "guard/detail/limits.hpp": "fleet decides by the same state machines",
+    "guard/detail/shared_budget.hpp": "fleet falls back to a budget of its process",
+}
+# What is declared in one module and defined in another: these parts need a library that only the other sees.
+DEFINED_ELSEWHERE = {("http", "curl"): {"Url"}, ("http", "json"): {"Response"}}
+
+MAY_INCLUDE = {module: set(others.split()) | {module} for module, others in (CORE | EXTRAS).items()}
+MAY_INCLUDE["apps"] = set(CORE) | set(EXTRAS) | {"apps"}
+# The headers outside of the modules: the macro that every module uses, and all public headers of the core.
 OUTSIDE = {"export", "httpretry"}
-MAY_INCLUDE["httpretry"] = MAY_INCLUDE["client"]
-for rooms in MAY_INCLUDE.values():
-    rooms.add("export")
+MAY_INCLUDE["httpretry"] = set(CORE)
+for modules in MAY_INCLUDE.values():
+    modules.add("export")
 MAY_INCLUDE["export"] = set()
 MAY_INCLUDE["apps"].add("httpretry")
 
-# The room of each library that we are made of: nothing else sees it.
-ROOMS = {
+# The modules that see each library.
+LIBRARIES = {
     "curl/": {"curl"},
     "nlohmann/": {"json"},
     "spdlog/": {"spdlog"},
@@ -78,7 +95,7 @@ SYSTEM = re.compile(r"^(sys|netinet|arpa|net|linux)/[\w/]+\.h$|^(unistd|fcntl|lo
                     r"pthread|errno|string|strings|stdlib|stdio|time|termios|dirent|spawn|pwd|"
                     r"malloc|dlfcn|ifaddrs|resolv|sched|getopt)\.h$")
 
-# The room `retry` is arithmetic: time and chance are handed to it.
+# The module `retry` is arithmetic: time and chance are handed to it.
 NOT_IN_RETRY = {"thread", "mutex", "shared_mutex", "condition_variable", "coroutine", "random",
                  "future", "semaphore", "latch", "barrier", "stop_token", "ctime", "iostream",
                  "fstream", "filesystem"}
@@ -96,56 +113,59 @@ def without_comments(text):
     return COMMENT.sub(keep, text)
 
 
-def room_of(path, root):
-    """The room of one of our files, or None where the tables do not say."""
-    parts = path.relative_to(root).parts
+def module_of(path, root):
+    """The module of one of our files, or None where the tables do not say."""
+    parts = list(path.relative_to(root).parts)
     if parts[0] == "apps":
         return "apps"
-    inside = parts[2:] if parts[:2] == ("include", "httpretry") else parts[1:]
-    if parts[0] == "include" and inside == (path.name,) and path.stem in OUTSIDE:
+    if len(parts) > 2 and parts[-2] == "detail":
+        parts.pop(-2)
+    if parts[0] == "include" and len(parts) == 3 and path.stem in OUTSIDE:
         return path.stem
-    if parts[0] == "include" and len(inside) == 3 and inside[1] == "detail":
-        inside = (inside[0], inside[2])
-    known = len(inside) == 2 and inside[0] in MAY_INCLUDE and inside[0] not in OUTSIDE | {"apps"}
-    return inside[0] if known else None
+    known = {("include", "httpretry"): CORE | EXTRAS, ("lib", "core"): CORE, ("lib", "extras"): EXTRAS}
+    return parts[2] if len(parts) == 4 and parts[2] in known.get(tuple(parts[:2]), {}) else None
 
 
 def find_ours(path, name, root):
-    for folder in (path.parent, root / "include", root, root / "lib", root / "apps/httpretry"):
+    for folder in (path.parent, root / "include", root, root / "apps/httpretry"):
         found = (folder / name).resolve()
         if found.is_file() and root in found.parents:
             return found
     return None
 
 
-def check_ours(room, target, name, root):
-    target_room = room_of(target, root)
-    if target_room is None:
-        return f"{name} is in no room: add it to the tables in tests/layers_test.py"
-    if target_room not in MAY_INCLUDE[room]:
-        return f"{room} may not include {name}, which is {target_room}"
+def check_ours(module, target, name, root):
+    used = module_of(target, root)
+    if used is None:
+        return f"{name} is in no module: add it to the tables in tests/layers_test.py"
+    if used not in MAY_INCLUDE[module]:
+        return f"{module} may not include {name}, which is {used}"
+    private = target.relative_to(root).parts[:2] == ("lib", "core")
+    if private and used != "base" and module not in CORE:
+        if target.relative_to(root / "lib/core").as_posix() not in FOR_EXTRAS:
+            return f"{module} sees no private header of {used} but those that FOR_EXTRAS lists"
     return None
 
 
-def check_foreign(room, public, name):
-    if room == "retry" and name in NOT_IN_RETRY:
+def check_foreign(module, public, name):
+    if module == "retry" and name in NOT_IN_RETRY:
         return f"retry may not include <{name}>: no threads, no clocks, no chance, no files"
     if name in STANDARD:
         return None
     if public:
         return f"a public header includes the standard library and <httpretry/...> only, not <{name}>"
-    for prefix, rooms in ROOMS.items():
+    for prefix, modules in LIBRARIES.items():
         if name == prefix or (prefix.endswith("/") and name.startswith(prefix)):
-            where = " and ".join(sorted(rooms))
-            return None if room in rooms else f"<{name}> is seen from {where} only, not from {room}"
+            where = " and ".join(sorted(modules))
+            return None if module in modules else f"<{name}> is seen from {where} only, not from {module}"
     if SYSTEM.match(name):
-        return f"retry may not include <{name}>" if room == "retry" else None
+        return f"retry may not include <{name}>" if module == "retry" else None
     return f"<{name}> is unknown: add it to the tables in tests/layers_test.py"
 
 
-def check_line(path, line, room, root):
+def check_line(path, line, module, root):
     """What is wrong with one line, or None."""
-    if room == "retry" and READS_A_CLOCK.search(line):
+    if module == "retry" and READS_A_CLOCK.search(line):
         return "retry reads no clock: take the time as an argument"
     match = INCLUDE.match(line)
     if not match:
@@ -156,13 +176,38 @@ def check_line(path, line, room, root):
         target = root / "include" / name
         if not target.is_file():
             return f"{name} does not exist"
-        return check_ours(room, target, name, root)
+        return check_ours(module, target, name, root)
     if not quoted and not name.startswith("lib/"):
-        return check_foreign(room, public, name)
+        return check_foreign(module, public, name)
     if public:
         return f"a public header includes <httpretry/...> only, not {name}"
     target = find_ours(path, name, root)
-    return check_ours(room, target, name, root) if target else f"{name} does not exist"
+    return check_ours(module, target, name, root) if target else f"{name} does not exist"
+
+
+# What begins in the first column of a source and defines a function of a class: "Error Url::f(", "Url::Url(".
+MEMBER = re.compile(r"^(?=\S)(?:[\w:<>,&*\[\] ]+[ &*])?(\w+)::(?:[\w:~]|operator\W{1,2})+\(")
+CLASS = re.compile(r"^\s*(?:class|struct)\s+(?:\[\[\w+\]\]\s+)?(?:HTTPRETRY_API\s+)?([\w:]+)(?:\s+final)?\s*[:{]", re.M)
+
+
+def check_definitions(root):
+    """The functions that one module declares in a header and another one defines."""
+    declared = {}
+    for folder in ("include", "lib"):
+        for path in (root / folder).rglob("*.hpp"):
+            for name in CLASS.findall(without_comments(path.read_text())):
+                declared.setdefault(name.split("::")[-1], set()).add(module_of(path, root))
+    problems = []
+    for path in sorted((root / "lib").rglob("*.cpp")):
+        module = module_of(path, root)
+        for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
+            match = MEMBER.match(line)
+            owners = declared.get(match[1], {module}) if match else {module}
+            if module in owners or any(match[1] in DEFINED_ELSEWHERE.get((owner, module), ()) for owner in owners):
+                continue
+            problems.append(f"{path.relative_to(root)}:{number}: {module} defines a function of {match[1]}, which "
+                            f"{' and '.join(sorted(owners))} declares")
+    return problems
 
 
 def check(root):
@@ -172,16 +217,16 @@ def check(root):
         for path in sorted((root / folder).rglob("*.[ch]pp")):
             count += 1
             where = path.relative_to(root)
-            room = room_of(path, root)
-            if room is None:
-                problems.append(f"{where}:1: is in no room: add it to the tables in "
+            module = module_of(path, root)
+            if module is None:
+                problems.append(f"{where}:1: is in no module: add it to the tables in "
                                 "tests/layers_test.py")
                 continue
             lines = without_comments(path.read_text()).splitlines()
             for number, line in enumerate(lines, 1):
-                if problem := check_line(path, line, room, root):
+                if problem := check_line(path, line, module, root):
                     problems.append(f"{where}:{number}: {problem}")
-    return problems, count
+    return problems + check_definitions(root), count
 
 
 # One wrong line each, and a word of what must be said about it. The files that it may include exist.
@@ -192,47 +237,47 @@ WRONG = [
     ("include/httpretry/http/headers.hpp", "#include <httpretry/http/nothing.hpp>", "does not exist"),
     ("include/httpretry/surprise.hpp", "", "add it to the table"),
     ("include/httpretry/utils/a.hpp", "", "add it to the table"),
-    ("lib/utils/a.cpp", "", "add it to the table"),
-    ("lib/httpretry/a.cpp", "", "add it to the table"),
-    ("lib/flow/detail/a.cpp", "", "add it to the table"),
+    ("lib/core/utils/a.cpp", "", "add it to the table"),
+    ("lib/core/spdlog/a.cpp", "", "add it to the table"),
+    ("lib/curl/a.cpp", "", "add it to the table"),
     ("include/httpretry/detail/a.hpp", "", "add it to the table"),
     ("include/httpretry/flow/other/a.hpp", "", "add it to the table"),
     ("include/httpretry/http/headers.hpp", "#include <httpretry/flow/detail/promise.hpp>",
      "which is flow"),
     ("include/httpretry/flow/detail/b.hpp", "#include <httpretry/middleware/builtin.hpp>",
      "which is middleware"),
-    ("lib/retry/a.cpp", "#include <mutex>", "no threads"),
-    ("lib/retry/a.cpp", "  # include  <random>", "no threads"),
-    ("lib/retry/a.cpp", "auto t = std::chrono::steady_clock::now();", "reads no clock"),
-    ("lib/retry/a.cpp", "#include <httpretry/flow/task.hpp>", "which is flow"),
-    ("lib/retry/a.cpp", "#include <unistd.h>", "retry"),
-    ("lib/curl/a.cpp", "#include <httpretry/retry/decide.hpp>", "which is retry"),
-    ("lib/curl/a.cpp", '#include "lib/middleware/b.hpp"', "which is middleware"),
-    ("lib/curl/a.cpp", "#include <lib/middleware/b.hpp>", "which is middleware"),
-    ("lib/middleware/a.cpp", '#include "../curl/b.hpp"', "which is curl"),
-    ("lib/middleware/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
-    ("lib/middleware/a.cpp", "#include <spdlog/spdlog.h>", "from spdlog only"),
-    ("lib/client/a.cpp", "#include <zlib.h>", "from curl and testing only"),
-    ("lib/curl/a.cpp", "#include <idn2.h>", "from policy only"),
-    ("lib/curl/a.cpp", "#include <openssl/ssl.h>", "from testing only"),
-    ("lib/client/a.cpp", "#include <httpretry/testing/testing.hpp>", "which is testing"),
-    ("lib/flow/a.cpp", "#include <httpretry/middleware/builtin.hpp>", "which is middleware"),
-    ("lib/client/a.cpp", "#include <httpretry/httpretry.hpp>", "which is httpretry"),
-    ("lib/client/a.cpp", "#include <uv.h>", "unknown"),
-    ("lib/client/a.cpp", "#include <hiredis/async.h>", "from fleet only"),
+    ("lib/core/retry/a.cpp", "#include <mutex>", "no threads"),
+    ("lib/core/retry/a.cpp", "  # include  <random>", "no threads"),
+    ("lib/core/retry/a.cpp", "auto t = std::chrono::steady_clock::now();", "reads no clock"),
+    ("lib/core/retry/a.cpp", "#include <httpretry/flow/task.hpp>", "which is flow"),
+    ("lib/core/retry/a.cpp", "#include <unistd.h>", "retry"),
+    ("lib/core/curl/a.cpp", "#include <httpretry/retry/decide.hpp>", "which is retry"),
+    ("lib/core/curl/a.cpp", '#include "lib/core/middleware/b.hpp"', "which is middleware"),
+    ("lib/core/curl/a.cpp", "#include <lib/core/middleware/b.hpp>", "which is middleware"),
+    ("lib/core/middleware/a.cpp", '#include "../curl/b.hpp"', "which is curl"),
+    ("lib/core/middleware/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
+    ("lib/core/middleware/a.cpp", "#include <spdlog/spdlog.h>", "from spdlog only"),
+    ("lib/core/client/a.cpp", "#include <zlib.h>", "from curl and testing only"),
+    ("lib/core/curl/a.cpp", "#include <idn2.h>", "from policy only"),
+    ("lib/core/curl/a.cpp", "#include <openssl/ssl.h>", "from testing only"),
+    ("lib/core/client/a.cpp", "#include <httpretry/testing/testing.hpp>", "which is testing"),
+    ("lib/core/flow/a.cpp", "#include <httpretry/middleware/builtin.hpp>", "which is middleware"),
+    ("lib/core/client/a.cpp", "#include <httpretry/httpretry.hpp>", "which is httpretry"),
+    ("lib/core/client/a.cpp", "#include <uv.h>", "unknown"),
+    ("lib/core/client/a.cpp", "#include <hiredis/async.h>", "from fleet only"),
     ("apps/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
 ]
 RIGHT = [
-    ("lib/retry/a.cpp", "#include <chrono>\n#include <atomic>\n// ::now( and #include <mutex>\n"
+    ("lib/core/retry/a.cpp", "#include <chrono>\n#include <atomic>\n// ::now( and #include <mutex>\n"
                         "/*\n#include <random>\n*/\n#include <httpretry/http/headers.hpp>"),
-    ("lib/curl/a.cpp", '#include "b.hpp"\n#include <curl/curl.h>\n#include <sys/socket.h>'),
-    ("lib/client/a.cpp", '#include "lib/curl/b.hpp"\n#include "middleware/b.hpp"\n#include <thread>'),
-    ("lib/spdlog/a.cpp", "#include <httpretry/flow/task.hpp>\n#include <spdlog/spdlog.h>"),
+    ("lib/core/curl/a.cpp", '#include "b.hpp"\n#include <curl/curl.h>\n#include <sys/socket.h>'),
+    ("lib/core/client/a.cpp", '#include "lib/core/curl/b.hpp"\n#include <thread>'),
+    ("lib/extras/spdlog/a.cpp", "#include <httpretry/flow/task.hpp>\n#include <spdlog/spdlog.h>"),
     ("apps/a.cpp", "#include <httpretry/testing/testing.hpp>\n#include <httpretry/httpretry.hpp>"),
     ("include/httpretry/flow/task.hpp", "#include <httpretry/flow/detail/promise.hpp>"),
     ("include/httpretry/flow/detail/b.hpp", "#include <httpretry/http/headers.hpp>"),
     ("include/httpretry/testing/testing.hpp", "#include <httpretry/flow/detail/promise.hpp>"),
-    ("lib/curl/a.cpp", "#include <httpretry/flow/detail/promise.hpp>"),
+    ("lib/core/curl/a.cpp", "#include <httpretry/flow/detail/promise.hpp>"),
 ]
 
 
@@ -242,7 +287,7 @@ def problems_of(file, text):
         existing = ["include/httpretry/" + name + ".hpp" for name in
                     ("http/headers", "retry/decide", "flow/task", "flow/detail/promise", "middleware/builtin",
                      "testing/testing", "httpretry")]
-        for name in existing + ["lib/curl/b.hpp", "lib/middleware/b.hpp", file]:
+        for name in existing + ["lib/core/curl/b.hpp", "lib/core/middleware/b.hpp", file]:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).touch()
         (root / file).write_text(text + "\n")

@@ -2,14 +2,12 @@
 // The same on every machine.
 #pragma once
 
-#include <httpretry/export.hpp>
-
 #include <cstdint>
 #include <string_view>
 
 namespace httpretry {
 
-HTTPRETRY_API std::uint64_t keyed_hash(std::uint64_t key, std::uint64_t second_key,
+std::uint64_t keyed_hash(std::uint64_t key, std::uint64_t second_key,
                                        std::string_view text);
 inline std::uint64_t keyed_hash(std::uint64_t key, std::string_view text) {
   return keyed_hash(key, ~key, text);

@@ -1,8 +1,6 @@
 // The parts of a URL that must not be shown.
 #pragma once
 
-#include <httpretry/export.hpp>
-
 #include <string>
 #include <string_view>
 
@@ -14,7 +12,7 @@ inline constexpr std::string_view kRedacted = "REDACTED";
 // Returns a URL or a relative reference without its user and password, and without the values in
 // its query and fragment that `hides` picks by their names. Each becomes "REDACTED". A query that
 // is one value without a name is always hidden: it may be a secret itself.
-[[nodiscard]] HTTPRETRY_API std::string redacted(std::string_view reference,
+[[nodiscard]] std::string redacted(std::string_view reference,
                                                  bool (*hides)(std::string_view name));
 
 }  // namespace httpretry

@@ -2,8 +2,6 @@
 // The public ones (equal_ignoring_case, printable, ...) are in headers.hpp.
 #pragma once
 
-#include <httpretry/export.hpp>
-
 #include <charconv>
 #include <cstddef>
 #include <exception>
@@ -17,7 +15,7 @@ namespace httpretry {
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 constexpr char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-[[nodiscard]] HTTPRETRY_API std::string to_lower(std::string_view text);
+[[nodiscard]] std::string to_lower(std::string_view text);
 
 // The value of a hexadecimal digit; empty for any other character.
 constexpr std::optional<unsigned> hex_value(char c) {
@@ -27,7 +25,7 @@ constexpr std::optional<unsigned> hex_value(char c) {
   return static_cast<unsigned>(lower - 'a') + 10;
 }
 // Appends the byte as two lower case digits.
-HTTPRETRY_API void append_hex(std::string& out, unsigned char byte);
+void append_hex(std::string& out, unsigned char byte);
 
 // Without the spaces and tabs at both ends.
 [[nodiscard]] constexpr std::string_view trimmed(std::string_view text) {
@@ -44,7 +42,7 @@ constexpr bool take(std::string_view& text, char c) {
 }
 // Takes what is before the first `separator` off the front of `text`, and the separator with it;
 // all of `text` if it contains none.
-HTTPRETRY_API std::string_view take_until(std::string_view& text, char separator);
+std::string_view take_until(std::string_view& text, char separator);
 
 // The number that the whole of `text` is; empty where it is none, or does not fit.
 template <class Number>
@@ -74,10 +72,10 @@ struct TextHash {
 };
 
 // The text of an exception.
-[[nodiscard]] HTTPRETRY_API std::string text_of(const std::exception_ptr& thrown);
+[[nodiscard]] std::string text_of(const std::exception_ptr& thrown);
 
 // The length of the UTF-8 character (RFC 3629) at the front of a text that is not empty; 0 where
 // there is no valid one. Surrogates and overlong forms are not valid.
-[[nodiscard]] HTTPRETRY_API std::size_t character_length(std::string_view text);
+[[nodiscard]] std::size_t character_length(std::string_view text);
 
 }  // namespace httpretry
