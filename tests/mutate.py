@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Changes one line of the library at a time, and looks whether the tests notice.
 
-    tests/mutate.py SECONDS [--changed BASE] [--room ROOM]
+    tests/mutate.py SECONDS [--changed BASE] [--module MODULE]
 
 Works on copies of the last commit in build/mutate, one for each processor, so the tree itself is not
 touched. The order of the changes is drawn by the commit: a run that is started again goes on where
@@ -31,11 +31,11 @@ WORK = ROOT / "build" / "mutate"
 RESULTS = WORK / "results.jsonl"
 EQUIVALENT = ROOT / "tests" / "mutate_equivalent.txt"
 
-# The tests that are asked first about a room; then come the others, the quick ones first.
-OWN_TESTS = {"http": ["http"], "retry": ["retry"], "json": ["json"], "flow": ["flow"],
-             "policy": ["policy"], "middleware": ["client"], "curl": ["curl", "wire"], "log": ["log"],
-             "client": ["client"], "testing": ["testing"]}
-ALL_TESTS = ["http", "retry", "json", "flow", "log", "curl", "client", "testing", "policy", "wire"]
+# The tests that are asked first about a module; then come the others, the quick ones first.
+OWN_TESTS = {"base": ["http"], "http": ["http"], "retry": ["retry"], "json": ["json"], "log": ["spdlog"],
+             "flow": ["flow"], "chain": ["flow"], "body": ["flow"], "policy": ["policy"], "guard": ["guard"],
+             "middleware": ["client"], "curl": ["curl", "wire"], "client": ["client"], "testing": ["testing"]}
+ALL_TESTS = ["http", "retry", "json", "flow", "spdlog", "curl", "client", "testing", "guard", "policy", "wire"]
 
 # What is replaced, and by what. Each match in a line of code is one possible change.
 CHANGES = [
@@ -103,13 +103,18 @@ def changed_lines(base):
     return files
 
 
-def all_changes(commit, base, room):
+def module_of(name):
+    """The folder of one of our files: lib/core/MODULE/..., lib/extras/MODULE/..."""
+    return name.split("/")[2]
+
+
+def all_changes(commit, base, module):
     only = changed_lines(base) if base else None
     found = []
     for name in git("ls-files", "lib").split():
         if not name.endswith((".cpp", ".hpp")) or (only is not None and name not in only):
             continue
-        if room and name.split("/")[1] != room:
+        if module and module_of(name) != module:
             continue
         text = git("show", f"{commit}:{name}")
         found += changes_of(name, text, None if only is None else only[name])
@@ -163,9 +168,9 @@ class Copy:
         tests = self.build / "tests"
         return run([tests / f"{name}_test", "--abort-after=1"], limit, cwd=tests)
 
-    def notice(self, room):
+    def notice(self, module):
         """The test that notices the change in the tree; "" where none does; None: no compile."""
-        own = OWN_TESTS.get(room, [])
+        own = OWN_TESTS.get(module, [])
         for name in own + [name for name in ALL_TESTS if name not in own]:
             if not self.make(name):
                 return None
@@ -206,16 +211,16 @@ def summary(results, equivalent):
     same = sum(1 for one in counted if not one["by"] and one["change"] in equivalent)
     print(f"\n{len(counted)} changes, {noticed} noticed ({100 * noticed / max(1, len(counted)):.1f} %), "
           f"{same} that make no difference, {len(counted) - noticed - same} not noticed")
-    for room in sorted({one["room"] for one in counted}):
-        there = [one for one in counted if one["room"] == room]
-        print(f"  {room:12} {sum(1 for one in there if one['by'])} of {len(there)}")
+    for module in sorted({one["module"] for one in counted}):
+        there = [one for one in counted if one["module"] == module]
+        print(f"  {module:12} {sum(1 for one in there if one['by'])} of {len(there)}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("seconds", type=int)
     parser.add_argument("--changed", metavar="BASE", help="only lines that came since that commit")
-    parser.add_argument("--room", help="only this folder of lib")
+    parser.add_argument("--module", help="only this folder of lib")
     options = parser.parse_args()
 
     commit = git("rev-parse", "HEAD").strip()
@@ -226,7 +231,7 @@ def main():
         results = [one for one in stored if one["commit"] == commit]
     done = {(one["change"], one["line"]) for one in results}
     equivalent = known_equivalent()
-    todo = iter([change for change in all_changes(commit, options.changed, options.room)
+    todo = iter([change for change in all_changes(commit, options.changed, options.module)
                  if (told(change), change[1]) not in done])
     lock = threading.Lock()
 
@@ -238,7 +243,7 @@ def main():
             if change is None:
                 return
             result = {"commit": commit, "change": told(change), "line": change[1],
-                      "room": change[0].split("/")[1], "by": copy.try_change(change)}
+                      "module": module_of(change[0]), "by": copy.try_change(change)}
             with lock:
                 results.append(result)
                 with RESULTS.open("a") as log:

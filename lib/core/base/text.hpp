@@ -1,4 +1,4 @@
-// Small functions on text that several rooms need. ASCII only, whatever the program's locale is.
+// Small functions on text that several modules need. ASCII only, whatever the program's locale is.
 // The public ones (equal_ignoring_case, printable, ...) are in headers.hpp.
 #pragma once
 

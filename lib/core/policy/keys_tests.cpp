@@ -41,7 +41,7 @@ constexpr Key kRequestKeys[] = {
     key<&PolicyTest::Request::headers>("headers", kHeaders).not_null(),
 };
 
-// Only checked: a step is handed on as it is written. The room `testing` reads it.
+// Only checked: a step is handed on as it is written. The module `testing` reads it.
 constexpr double kMost = 9007199254740992;  // 2^53: a double counts no further
 constexpr Number<int> kStatus(200, 999);
 constexpr Number<std::uint64_t> kTimes(1, kMost);

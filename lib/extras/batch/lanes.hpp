@@ -56,7 +56,7 @@ class Lanes {
   // row: the next calls would be refused, too.
   bool refuses_all(const std::string& host, bool refused);
   // Starts no job of that host until then. Returns those that were waiting for their turn: the
-  // pause may be long, and others need the room.
+  // pause may be long, and others need the memory.
   std::vector<Job> hold(const std::string& host, Time until);
   std::vector<Job> take_all();
   // Of each host whose calls are there, how many are kept from the wire.
