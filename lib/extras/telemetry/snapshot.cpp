@@ -1,5 +1,5 @@
-// Adds up what all threads have counted, and gives it its labels.
-#include "metrics_state.hpp"
+// Makes the metric families of a snapshot, with their labels.
+#include "totals.hpp"
 #include "words.hpp"
 
 #include <httpretry/telemetry/otlp.hpp>
@@ -16,27 +16,6 @@ namespace {
 using Kind = MetricFamily::Kind;
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-struct Total {
-  std::vector<std::uint64_t> counts;
-  std::uint64_t sum = 0;
-
-  template <const auto& kBounds>
-  void add(const Histogram<kBounds>& histogram) {
-    counts.resize(histogram.counts.size());
-    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += read(histogram.counts[i]);
-    sum += read(histogram.sum);
-  }
-};
-
-struct SendTotal {
-  Total duration;
-  Exemplars exemplars;
-};
-struct CallTotal {
-  Total duration;
-  Total attempts;
-};
-
 template <const auto& kBounds>
 std::vector<double> in_seconds() {
   std::vector<double> bounds;
@@ -47,59 +26,6 @@ std::vector<double> in_seconds() {
 void put(Labels& labels, std::string name, std::string_view value) {
   if (!value.empty()) labels.emplace_back(std::move(name), value);
 }
-
-// What all shards hold, by the numbers of the labels.
-struct Totals {
-  explicit Totals(const Metrics::State& state) {
-    const std::lock_guard lock(state.mutex);
-    for (const auto& shard : state.shards) add(*shard);
-  }
-
-  std::map<std::uint64_t, SendTotal> sends;
-  std::map<std::uint64_t, CallTotal> calls;
-  std::map<std::uint64_t, std::uint64_t> retries;
-  std::map<std::uint64_t, std::uint64_t> refused_retries;
-  std::map<std::uint64_t, std::uint64_t> hedges;
-  std::array<std::uint64_t, kShedWords.size()> shed{};
-  std::map<std::uint32_t, std::int64_t> in_flight;
-  std::uint64_t wire_sends = 0;
-  std::uint64_t wait = 0;
-  std::array<Total, kQueuedBy> queued;
-
- private:
-  void add(Shard& shard) {
-    const std::lock_guard lock(shard.mutex);
-    for (const auto& series : shard.sends.all()) add(sends[series.key], series);
-    for (const auto& series : shard.calls.all()) {
-      calls[series.key].duration.add(series.duration);
-      calls[series.key].attempts.add(series.attempts);
-    }
-    for (const auto& series : shard.retries.all()) retries[series.key] += read(series.count);
-    for (const auto& series : shard.refused_retries.all()) {
-      refused_retries[series.key] += read(series.count);
-    }
-    for (const auto& series : shard.hedges.all()) hedges[series.key] += read(series.count);
-    for (std::size_t i = 0; i < shed.size(); ++i) shed[i] += read(shard.shed[i]);
-    for (const auto& host : shard.hosts) {
-      // `ended` first: what ends meanwhile is then under way, and not fewer than none.
-      const auto ended = read(host.ended);
-      in_flight[host.index] +=
-          static_cast<std::int64_t>(read(host.began)) - static_cast<std::int64_t>(ended);
-    }
-    wire_sends += read(shard.wire_sends);
-    wait += read(shard.wait);
-    for (std::size_t i = 0; i < queued.size(); ++i) queued[i].add(shard.queued[i]);
-  }
-
-  static void add(SendTotal& total, const SendSeries& series) {
-    total.duration.add(series.duration);
-    if (!series.exemplars) return;
-    for (std::size_t i = 0; i < total.exemplars.size(); ++i) {
-      const auto& found = (*series.exemplars)[i];
-      if (found.at > total.exemplars[i].at) total.exemplars[i] = found;
-    }
-  }
-};
 
 MetricFamily family(std::string_view name, Kind kind, std::string_view unit,
                     std::string_view help) {

@@ -1,0 +1,49 @@
+#include "totals.hpp"
+
+#include <mutex>
+
+namespace httpretry::telemetry {
+namespace {
+
+void add_send(SendTotal& total, const SendSeries& series) {
+  total.duration.add(series.duration);
+  if (!series.exemplars) return;
+  for (std::size_t i = 0; i < total.exemplars.size(); ++i) {
+    const auto& found = (*series.exemplars)[i];
+    if (found.at > total.exemplars[i].at) total.exemplars[i] = found;
+  }
+}
+
+}  // namespace
+
+Totals::Totals(const Metrics::State& state) {
+  const std::lock_guard lock(state.mutex);
+  for (const auto& shard : state.shards) add(*shard);
+}
+
+void Totals::add(Shard& shard) {
+  const std::lock_guard lock(shard.mutex);
+  for (const auto& series : shard.sends.all()) add_send(sends[series.key], series);
+  for (const auto& series : shard.calls.all()) {
+    calls[series.key].duration.add(series.duration);
+    calls[series.key].attempts.add(series.attempts);
+  }
+  for (const auto& series : shard.retries.all()) retries[series.key] += read(series.count);
+  for (const auto& series : shard.refused_retries.all()) {
+    refused_retries[series.key] += read(series.count);
+  }
+  for (const auto& series : shard.hedges.all()) hedges[series.key] += read(series.count);
+  for (std::size_t i = 0; i < shed.size(); ++i) shed[i] += read(shard.shed[i]);
+  for (const auto& host : shard.hosts) {
+    // `ended` first, so that a request that ends now counts as in flight, and never as less than
+    // none.
+    const auto ended = read(host.ended);
+    in_flight[host.index] +=
+        static_cast<std::int64_t>(read(host.began)) - static_cast<std::int64_t>(ended);
+  }
+  wire_sends += read(shard.wire_sends);
+  wait += read(shard.wait);
+  for (std::size_t i = 0; i < queued.size(); ++i) queued[i].add(shard.queued[i]);
+}
+
+}  // namespace httpretry::telemetry
