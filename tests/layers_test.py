@@ -37,7 +37,7 @@ EXTRAS = {
     "telemetry": "base http retry chain policy middleware curl client",
     "testing": "base http retry flow chain body policy",
     "simulate": "base http json flow chain policy guard middleware",
-    "fleet": "base http retry log guard",
+    "fleet": "base http retry log chain guard",
     "batch": "base http retry json flow chain body policy middleware client",
     "queue": "base http chain batch fleet",
 }

@@ -27,7 +27,6 @@
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/http/body.hpp>
 #include <httpretry/http/context.hpp>
-#include <httpretry/http/guard_facts.hpp>
 #include <httpretry/http/headers.hpp>
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/response.hpp>

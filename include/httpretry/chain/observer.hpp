@@ -4,6 +4,8 @@
 
 #include <httpretry/http/response.hpp>
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace httpretry {
@@ -11,6 +13,46 @@ namespace httpretry {
 class Call;
 class Request;
 struct PolicyReload;
+
+// What observers are told. The views live as long as the event.
+struct HTTPRETRY_API CircuitChange {
+  CircuitChange() = default;
+
+  std::string_view key;
+  Circuit from = Circuit::Closed;
+  Circuit to = Circuit::Closed;
+  std::string_view why;  // "10 of 20 failed in 10s", "7 failures in a row", "a probe succeeded", …
+  std::uint32_t failed = 0;
+  std::uint32_t total = 0;
+  Time until = kNever;   // of an open one
+  bool dry_run = false;  // nothing is refused
+};
+
+struct HTTPRETRY_API PauseBegun {
+  PauseBegun() = default;
+
+  std::string_view key;
+  Time until = kNever;
+  std::string_view source;  // the header that asked for it: "retry-after"
+};
+
+struct HTTPRETRY_API LimitChange {
+  LimitChange() = default;
+
+  std::string_view key;
+  int from = 0;  // sends at once
+  int to = 0;
+};
+
+// The place where a SharedState keeps its limits cannot be reached any more, or can again.
+struct HTTPRETRY_API SharedStateChange {
+  SharedStateChange() = default;
+
+  std::uint64_t number = 0;  // of the change, from 1
+  bool degraded = false;     // this process goes on with its share of each limit
+  std::string place;         // "redis://redis.internal:6379/0"
+  std::string why;           // it cannot be reached
+};
 
 // Each function runs on the thread that drives the call, so it must be quick. Several threads may
 // call one Observer at once, for different calls. It must not throw.

@@ -25,8 +25,8 @@
 // No function throws, except std::bad_alloc.
 #pragma once
 
+#include <httpretry/chain/observer.hpp>
 #include <httpretry/http/attempt.hpp>
-#include <httpretry/http/guard_facts.hpp>
 #include <httpretry/retry/guard_policy.hpp>
 #include <httpretry/retry/hedge_policy.hpp>
 #include <httpretry/retry/retry_account.hpp>

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <httpretry/export.hpp>
-#include <httpretry/http/guard_facts.hpp>
 #include <httpretry/http/time.hpp>
 
 #include <array>
@@ -54,6 +53,25 @@ enum class Reason : std::uint8_t {
   Canceled,
 };
 
+// Of a circuit breaker.
+enum class Circuit : std::uint8_t {
+  Closed,    // all sends go out
+  Open,      // none does, until a time
+  HalfOpen,  // a few go out to see whether the server is back
+};
+
+// What a send had to wait for before it went out.
+enum class QueuedBy : std::uint8_t {
+  Nothing,
+  Pause,        // a server asked for it
+  Ramp,         // after a pause not all go out at once
+  Circuit,      // a circuit breaker with `when_open: wait`
+  Rate,         // GuardPolicy::rate
+  Concurrency,  // GuardPolicy::concurrency
+  MaxInFlight,  // ClientOptions::max_in_flight
+  SharedState,  // a reply of the place where ClientOptions::shared_state keeps the limits
+};
+
 // What kept a send from being hedged: from a second send of the same request while it ran. In the
 // order in which it is asked.
 enum class HedgeRefused : std::uint8_t {
@@ -82,6 +100,13 @@ HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Sent sent);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Class cls);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Reason reason);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, HedgeRefused why);
+// "closed", "open", "half_open"
+[[nodiscard]] HTTPRETRY_API std::string_view to_string(Circuit circuit);
+// "pause", "ramp", "circuit", "rate", "concurrency", "max_in_flight",
+// "shared_state"; empty for Nothing.
+[[nodiscard]] HTTPRETRY_API std::string_view to_string(QueuedBy by);
+HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Circuit circuit);
+HTTPRETRY_API std::ostream& operator<<(std::ostream& out, QueuedBy by);
 
 // When each step of one exchange was done, counted from the start of the exchange. Zero if the step
 // did not happen (a reused connection has no connect).
@@ -195,6 +220,35 @@ struct HTTPRETRY_API PolledUrl {
   int first_attempt = 0;  // Attempt::number
   int last_attempt = 0;
   std::string url;  // without query and userinfo
+};
+
+// The circuit breaker that a call has asked last, as it was then.
+struct HTTPRETRY_API CircuitFacts {
+  CircuitFacts() = default;
+
+  std::string key;  // "https://api.example.com", and what else tells it apart
+  Circuit state = Circuit::Closed;
+  std::uint32_t failed = 0;  // of the sends that its window counts
+  std::uint32_t total = 0;
+  std::optional<WallTime> until;        // while it is open
+  std::optional<double> refused_share;  // of kind Share
+};
+
+struct HTTPRETRY_API LimitFacts {
+  LimitFacts() = default;
+
+  Duration rate_wait{};          // of all attempts together, for a rate
+  std::optional<int> limit;      // of sends at once; empty without a limit
+  std::optional<int> in_flight;  // that use it, this one included
+  std::optional<WallTime> paused_until;
+};
+
+// In History::guards. Each is empty where the policy has no such block.
+struct HTTPRETRY_API GuardFacts {
+  GuardFacts() = default;
+
+  std::optional<CircuitFacts> circuit;
+  std::optional<LimitFacts> limits;
 };
 
 // Of a whole call. Every Response and every Error that a Client returns has one.

@@ -55,6 +55,9 @@ struct HTTPRETRY_API Progress {
 struct RetryPolicy;
 class Sink;
 
+// Which requests go first while several wait for a rate or a concurrency limit.
+enum class Priority : std::uint8_t { High, Normal, Low };
+
 enum class HttpVersion : std::uint8_t {
   Any,    // HTTP/2 if TLS negotiates it, else HTTP/1.1
   Http1,  // HTTP/1.1 only

@@ -4,7 +4,6 @@
 #include "lib/core/retry/retry_loop.hpp"
 
 #include <httpretry/chain/call.hpp>
-#include <httpretry/http/guard_facts.hpp>
 #include <httpretry/http/result.hpp>
 #include <httpretry/retry/classify.hpp>
 #include <httpretry/retry/retry_policy.hpp>

@@ -10,7 +10,7 @@
 
 #include "lib/core/guard/detail/limits.hpp"
 
-#include <httpretry/http/guard_facts.hpp>
+#include <httpretry/chain/observer.hpp>
 #include <httpretry/retry/guard_policy.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 

@@ -2,7 +2,7 @@
 // threads share it, with a lock.
 #pragma once
 
-#include <httpretry/http/guard_facts.hpp>
+#include <httpretry/chain/observer.hpp>
 
 #include <array>
 #include <cstddef>
