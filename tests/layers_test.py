@@ -45,8 +45,8 @@ EXTRAS = {
 FOR_EXTRAS = {
     "chain/detail/call_state.hpp": "simulate and batch begin calls, and watch how far their sends are",
     "flow/detail/run_queue.hpp": "testing and simulate have schedulers of their own, in virtual time",
-    "json/detail/json.hpp": "batch and simulate read JSON with positions",
-    "json/detail/json_writer.hpp": "batch writes a line of JSON for each result",
+    "json/detail/json.hpp": "batch and simulate read and write JSON",
+    "client/detail/report.hpp": "batch writes a report as part of each result",
     "policy/detail/keys.hpp": "testing and simulate read values as a policy file has them",
     "body/detail/delivery.hpp": "the scripted transport of testing gives bodies to sinks",
     "guard/detail/limits.hpp": "fleet decides by the same state machines",
@@ -266,13 +266,22 @@ WRONG = [
     ("lib/core/client/a.cpp", "#include <uv.h>", "unknown"),
     ("lib/core/client/a.cpp", "#include <hiredis/async.h>", "from fleet only"),
     ("apps/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
+    ("lib/extras/fleet/a.cpp", '#include "lib/core/curl/b.hpp"', "which is curl"),
+    ("lib/extras/batch/a.cpp", '#include "lib/core/middleware/b.hpp"', "FOR_EXTRAS"),
+    ("lib/core/curl/a.cpp", "Headers::Headers() = default;", "which http declares"),
+    ("lib/core/curl/a.cpp", "std::optional<int> Headers::get(int i) const {", "which http declares"),
 ]
 RIGHT = [
     ("lib/core/retry/a.cpp", "#include <chrono>\n#include <atomic>\n// ::now( and #include <mutex>\n"
-                        "/*\n#include <random>\n*/\n#include <httpretry/http/headers.hpp>"),
+                             "/*\n#include <random>\n*/\n#include <httpretry/http/headers.hpp>"),
     ("lib/core/curl/a.cpp", '#include "b.hpp"\n#include <curl/curl.h>\n#include <sys/socket.h>'),
     ("lib/core/client/a.cpp", '#include "lib/core/curl/b.hpp"\n#include <thread>'),
-    ("lib/extras/spdlog/a.cpp", "#include <httpretry/flow/task.hpp>\n#include <spdlog/spdlog.h>"),
+    ("lib/extras/spdlog/a.cpp", "#include <spdlog/spdlog.h>"),
+    ("lib/extras/fleet/a.cpp", '#include "lib/core/base/b.hpp"\n#include <httpretry/http/headers.hpp>'),
+    ("lib/extras/simulate/a.cpp", '#include "lib/core/flow/detail/run_queue.hpp"'),
+    ("lib/core/http/a.cpp", "Headers::Headers() = default;"),
+    ("lib/core/curl/a.cpp", "int Url::port() const {"),
+    ("lib/core/curl/a.cpp", "  Headers::get(url);\nint Other::f() {\nHeaders made = f();"),
     ("apps/a.cpp", "#include <httpretry/testing/testing.hpp>\n#include <httpretry/httpretry.hpp>"),
     ("include/httpretry/flow/task.hpp", "#include <httpretry/flow/detail/promise.hpp>"),
     ("include/httpretry/flow/detail/b.hpp", "#include <httpretry/http/headers.hpp>"),
@@ -287,9 +296,11 @@ def problems_of(file, text):
         existing = ["include/httpretry/" + name + ".hpp" for name in
                     ("http/headers", "retry/decide", "flow/task", "flow/detail/promise", "middleware/builtin",
                      "testing/testing", "httpretry")]
-        for name in existing + ["lib/core/curl/b.hpp", "lib/core/middleware/b.hpp", file]:
+        for name in existing + ["lib/core/base/b.hpp", "lib/core/curl/b.hpp", "lib/core/middleware/b.hpp",
+                                "lib/core/flow/detail/run_queue.hpp", file]:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).touch()
+        (root / "include/httpretry/http/headers.hpp").write_text("class Headers {\n};\nclass HTTPRETRY_API Url {\n};\n")
         (root / file).write_text(text + "\n")
         return check(root)[0]
 
