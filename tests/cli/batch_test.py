@@ -598,7 +598,7 @@ class Recipes(BatchTest):
 
     def setUp(self):
         super().setUp()
-        page = pathlib.Path(__file__).parents[2] / "lib" / "batch" / "README.md"
+        page = pathlib.Path(__file__).parents[2] / "lib/extras/batch/README.md"
         recipes = page.read_text().split("## Recipes")[1]
         self.scripts = re.findall(r"```sh\n(.*?)```", recipes, re.DOTALL)
         (self.folder / "bin").mkdir()
