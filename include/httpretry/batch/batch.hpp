@@ -1,13 +1,14 @@
-// Batch: sends the requests of a list, each as far as HTTP allows once, through crashes, outages
-// and limits of rates, and says of each what became of it. What `httpretry batch` does.
+// Batch sends each request of a list once, as far as HTTP allows that. It works through crashes,
+// outages and rate limits, and records the result of each request. `httpretry batch` runs it.
 //
 //   BatchOptions options;
 //   options.input = "orders.jsonl";
 //   options.on_problem = [](const Problem& problem) { std::puts(to_string(problem).c_str()); };
 //   if (const auto batch = Batch::open(std::move(options))) batch->run();
 //
-// Each line of the input is a request, as JSON or as a URL. A journal beside it has the state of
-// each. To start again is to resume. lib/extras/batch/README.md says what is promised.
+// Each line of the input is a request, as JSON or as a URL. A journal beside the input holds the
+// state of each request. Opening the same batch again resumes it. lib/extras/batch/README.md lists
+// the guarantees.
 #pragma once
 
 #include <httpretry/batch/runner.hpp>
@@ -26,58 +27,58 @@
 namespace httpretry::batch {
 
 enum class InputFormat : std::uint8_t {
-  Auto,  // a line that begins with "{" is JSON, any other a URL
+  Auto,  // a line that begins with "{" is JSON, any other line is a URL
   Jsonl,
   Urls,
 };
 
-// Where the bodies of responses go.
+// Where response bodies are stored. A line with `output` always gets its file.
 enum class Bodies : std::uint8_t {
-  Inline,  // into the results, if they have at most 64 KiB
-  Files,   // into files of BatchOptions::directory, named by the id
-  None,    // nowhere. A line with `output` goes into its file whatever stands here
+  Inline,  // in the results, if a body has at most 64 KiB
+  Files,   // in files of BatchOptions::directory, named after the ids
+  None,    // nowhere
 };
 
 enum class Durability : std::uint8_t {
-  Power,    // what was committed survives the end of the power
-  Process,  // it survives the end of the process; faster, with few syncs
+  Power,    // committed data survives a power failure
+  Process,  // committed data survives the end of the process; faster, with fewer syncs
 };
 
 struct HTTPRETRY_API BatchOptions {
   BatchOptions() = default;
 
-  std::string input;  // "-": standard input, which is copied into the journal
+  std::string input;  // a file; "-" is standard input, which is copied into the journal
   InputFormat format = InputFormat::Auto;
-  std::string journal;  // needed for standard input. Empty: INPUT.httpretry.db
-  std::string results;  // JSON lines. Empty: none are written
-  std::string dead;     // what failed, as an input for another run. Empty: none is written
+  std::string journal;  // required for standard input. Empty: INPUT.httpretry.db
+  std::string results;  // a file for JSON lines. Empty: no results are written
+  std::string dead;     // a file for failed jobs, as an input for another run. Empty: none
   Bodies bodies = Bodies::Inline;
-  std::string directory;
-  // Other files that the program writes, each with a word for what it is: "metrics". None of them
-  // may be one of the files above.
+  std::string directory;  // for Bodies::Files and `output`. Empty: the current directory
+  // Other files that the program writes, each with a word for its purpose, such as "metrics". They
+  // must differ from the files above.
   std::vector<std::pair<std::string, std::string>> other_files;
-  bool headers = false;     // of the responses, in the results
-  bool compressed = false;  // ask for gzip
+  bool headers = false;     // adds the response headers to the results
+  bool compressed = false;  // requests gzip
   Headers default_headers;  // for requests that do not have them
-  // Begins anew: what is there of an earlier run is kept under its names and ".old".
+  // Starts over. The files of an earlier run are renamed: ".old" is appended to their names.
   bool fresh = false;
-  // Sends what is unknown again.
+  // Sends unknown jobs again.
   bool retry_unknown = false;
   Durability durability = Durability::Power;
-  // How long a server is trusted to remember an idempotency key.
+  // How long servers are expected to remember an idempotency key.
   Duration key_lifetime = std::chrono::hours(24);
 
   PolicySet policies;
-  ClientOptions client;  // its `policies` are replaced
+  ClientOptions client;  // `policies` above replaces its own
   RunnerOptions runner;
 
-  // Told of everything that is wrong with the input.
+  // Called for each problem in the input.
   std::function<void(const Problem&)> on_problem;
-  // Told how many lines were read, now and then.
+  // Called from time to time during the import, with the number of lines read so far.
   std::function<void(std::uint64_t lines)> on_import;
 };
 
-// How many jobs of a host ended how.
+// The number of jobs that have the same host, state, status and reason.
 struct HTTPRETRY_API SummaryRow {
   SummaryRow() = default;
   std::string host;
@@ -87,20 +88,24 @@ struct HTTPRETRY_API SummaryRow {
   std::uint64_t count = 0;
 };
 
-// Errors are thrown as StoreError.
+// A batch whose journal is open. No other process can open that journal. Functions throw StoreError
+// if a file or the journal fails.
 class HTTPRETRY_API Batch {
  public:
-  // Reads the input, or compares it with what was read before. nullptr if there were problems; then
-  // nothing has changed.
+  // Reads the input. If an earlier run has read it, compares the two and adds only new lines.
+  // Returns nullptr after problems in the input; nothing has changed in that case. Throws
+  // std::invalid_argument if the options contradict each other.
   static std::unique_ptr<Batch> open(BatchOptions options);
   ~Batch();
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
+  // Sends the jobs. Blocks until the run ends, and returns why it did.
   RunEnd run();
-  [[nodiscard]] Runner& runner();  // to end it from another thread
+  // Returns the runner, with which another thread can end `run`.
+  [[nodiscard]] Runner& runner();
   [[nodiscard]] Counts counts() const;
-  // How long it is until a job that waits may be sent.
+  // Returns the time until the next waiting job may be sent. Empty: no job waits.
   [[nodiscard]] std::optional<Duration> next_due();
   [[nodiscard]] std::vector<SummaryRow> summary() const;
 
@@ -110,20 +115,20 @@ class HTTPRETRY_API Batch {
   std::unique_ptr<Parts> parts_;
 };
 
-// What is in an input.
+// The numbers of jobs in an input.
 struct HTTPRETRY_API InputReport {
   InputReport() = default;
-  bool good = false;
+  bool good = false;  // the input has no problems; otherwise the other members are empty
   std::uint64_t jobs = 0;
-  std::vector<std::pair<std::string, std::uint64_t>> hosts;  // the one with the most jobs first
-  std::vector<std::pair<std::string, std::uint64_t>> policies;
+  std::vector<std::pair<std::string, std::uint64_t>> hosts;     // by name, the largest number first
+  std::vector<std::pair<std::string, std::uint64_t>> policies;  // likewise
   std::uint64_t unsafe = 0;  // must not be sent twice, and have no key
   std::uint64_t later = 0;   // have a `not_before`
 };
-// Reads an input and sends nothing; keeps nothing either.
+// Reads an input. Sends nothing and leaves no file behind.
 [[nodiscard]] HTTPRETRY_API InputReport check_input(const BatchOptions& options);
 
-// What a journal tells; also while a run goes on.
+// The state of a journal.
 struct HTTPRETRY_API JournalStatus {
   JournalStatus() = default;
   std::string input;
@@ -137,7 +142,7 @@ struct HTTPRETRY_API JournalStatus {
 };
 [[nodiscard]] HTTPRETRY_API JournalStatus read_status(const std::string& journal);
 
-// What is known of a job.
+// Everything that a journal records about a job.
 struct HTTPRETRY_API JobStory {
   JobStory() = default;
   std::string id;
@@ -147,17 +152,18 @@ struct HTTPRETRY_API JobStory {
   State state = State::Queued;
   int status = 0;
   int attempts = 0;
-  std::string reason;
-  std::string about;
-  std::optional<WallTime> until;
-  std::optional<WallTime> started;
-  std::string result;  // its line of the results
+  std::string reason;               // a word, as in JobEnd
+  std::string about;                // a sentence
+  std::optional<WallTime> until;    // when a waiting job is due
+  std::optional<WallTime> started;  // since when it may have been sent
+  std::string result;               // its line in the results
 };
-// Empty if there is no job with that id.
+// Returns nullopt if no job has that id.
 [[nodiscard]] HTTPRETRY_API std::optional<JobStory> read_job(const std::string& journal,
                                                              std::string_view id);
 
-// Calls `print` with the input line of each job in that state, as an input for another run.
+// Calls `print` with the input line of each job in that state. The lines are an input for another
+// run.
 HTTPRETRY_API void export_jobs(const std::string& journal, State state,
                                const std::function<void(std::string_view line)>& print);
 

@@ -1,7 +1,7 @@
-// DownHosts: the hosts of a run that do not respond as they should. With it a Runner has a rule for
-// outages: while no send to a host has succeeded since a call began to retry there, no other call
-// to it begins, and a few calls retry for all. If one of these gives up, the host is down: each
-// call to it gets one send, until a send succeeds.
+// DownHosts is the set of hosts that are down. It gives a Runner a rule for outages: once a call
+// begins to retry at a host, no other call to that host begins until a send succeeds. Only a few of
+// the calls in flight retry. If one of them gives up, the host is down: each call to it gets one
+// send, until a send succeeds.
 //
 //   const auto down = std::make_shared<DownHosts>();
 //   RetryOptions retrying;
@@ -9,7 +9,8 @@
 //   RunnerOptions options;
 //   options.down_hosts = down;
 //
-// As the budget of the middleware `retry` it forbids retries to hosts that are down, and no others.
+// As the budget of the middleware `retry`, it refuses retries at hosts that are down and allows all
+// others.
 #pragma once
 
 #include <httpretry/middleware/retry.hpp>
@@ -22,15 +23,16 @@
 
 namespace httpretry::batch {
 
+// Thread-safe.
 class HTTPRETRY_API DownHosts final : public RetryBudget {
  public:
   ~DownHosts() override;
-  // False if the host of the request is down.
+  // Returns false if the host of the request is down.
   bool take(const Request& request, const Classified& classified, Time now) override;
   void give_back(const Request& /*request*/, Time /*now*/) override {}
   void settle(const Request& /*request*/, bool /*success*/, Time /*now*/) override {}
 
-  // `host`: "https://api.example.com". Used by the Runner.
+  // Adds or removes a host, named by its origin: "https://api.example.com". Used by the Runner.
   void set(std::string_view host, bool down);
 
  private:

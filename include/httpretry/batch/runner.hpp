@@ -1,12 +1,12 @@
-// Runner: sends the jobs of a Store with one client, so many at once, each host from a queue of its
-// own, round robin. A host that guards() pauses is left alone for that time; the others go on.
+// Runner sends the jobs of a Store with one client, a limited number of them at once. Each host has
+// a queue, and the queues take turns. While guards() pauses a host, only the jobs of that host are
+// held back.
 //
 //   Runner runner(ClientOptions(), store, jobs, RunnerOptions());
 //   const RunEnd end = runner.run();
 //
-// A job is sent once it is safe to send: one that must not be sent twice is in the store before it
-// may reach the wire. What the server asks for that is longer than the policy waits is a wait in
-// the store, not in memory.
+// The store records a job that must not be sent twice before the job may reach the wire. If a
+// server asks for a longer wait than the policy allows, the job waits in the store.
 #pragma once
 
 #include <httpretry/batch/down_hosts.hpp>
@@ -24,117 +24,123 @@
 
 namespace httpretry::batch {
 
-// A job as the client sends it.
+// The request of a job, as the client sends it.
 struct HTTPRETRY_API Prepared {
   explicit Prepared(Request its) : request(std::move(its)) {}
 
   Request request;
   CallOptions options;
-  // Sending it a second time may do harm, also after a crash.
+  // Sending the request a second time may do harm, even after a crash.
   bool unsafe = false;
 };
 
-// What becomes of a job after its call.
+// The decision about a job after its call.
 struct HTTPRETRY_API Verdict {
   Verdict() = default;
   enum class What : std::uint8_t {
-    End,       // as `end` says
-    Wait,      // it is taken again after `wait`
-    GiveBack,  // nothing came of the call, and sending it again does no harm
+    End,       // the job has ended as `end` says
+    Wait,      // the job is taken again after `wait`
+    GiveBack,  // the call came to nothing, and sending the job again does no harm
   };
   What what = What::End;
   JobEnd end;
   Duration wait{};
-  int attempts = 0;  // so far, of all calls
-  std::string why;
+  int attempts = 0;  // in all calls so far
+  std::string why;   // the reason for a wait, as a sentence
 };
 
-// What a job means: how it becomes a request, and what its outcome says of it. Used by the thread
-// that runs the Runner.
+// Turns jobs into requests, and judges the outcomes of their calls. A Runner calls it on the thread
+// of `run`.
 class HTTPRETRY_API Jobs {
  public:
   virtual ~Jobs();
-  // Or how the job ends without being sent: its deadline has passed, its key is too old. What it
-  // throws ends the run as what the store throws does, and the job is given back.
+  // Returns the request of a job, or how the job ends without being sent, for example because its
+  // deadline has passed. An exception ends the run in the same way as one that the store throws,
+  // and the job is given back.
   [[nodiscard]] virtual std::variant<Prepared, JobEnd> prepare(const Job& job) = 0;
   [[nodiscard]] virtual Verdict judge(const Job& job, const Prepared& sent, Outcome outcome) = 0;
 };
 
-// How far a run is.
+// A snapshot of a run.
 struct HTTPRETRY_API RunProgress {
   RunProgress() = default;
   struct Host {
     std::string name;
-    Duration paused{};  // how much longer
+    Duration paused{};  // the remaining time
   };
 
   Counts counts;
-  std::uint64_t ended = 0;            // in this run
+  std::uint64_t ended = 0;            // jobs that ended in this run
   std::size_t in_flight = 0;          // calls
-  std::size_t in_wait = 0;            // of them, between two attempts
-  double per_second = 0;              // ended, lately
-  std::optional<Duration> median;     // of the last calls
-  std::optional<Duration> time_left;  // at this pace
+  std::size_t in_wait = 0;            // the number of these calls that are between two attempts
+  double per_second = 0;              // jobs that ended, over the last ten seconds
+  std::optional<Duration> median;     // the duration of the last calls
+  std::optional<Duration> time_left;  // at this rate
   std::vector<Host> paused;           // the longest pause first
 };
 
 struct HTTPRETRY_API RunnerOptions {
   RunnerOptions() = default;
 
-  // How many requests may be on their way at once.
+  // The maximum number of requests in flight.
   std::size_t parallel = 64;
-  // How many jobs are prepared beyond these. One of them is sent as soon as a call ends well,
-  // before the thread of `run` has judged that call. With a `rate` none is.
+  // How many more jobs are prepared. One of them is sent as soon as a call succeeds, before the
+  // thread of `run` has judged that call. With a `rate`, no job is prepared ahead.
   std::size_t ahead = 0;
-  // How many requests are sent in which time, retries included. Empty: no limit.
+  // Limits the sends of the whole run, retries included. Empty: no limit.
   std::optional<RatePolicy> rate;
-  // How long calls may go on after `finish_up`.
+  // How long calls may continue after `finish_up`.
   Duration grace = std::chrono::seconds(10);
-  // Where only jobs are left that have to wait longer, the run ends.
+  // The run ends if only jobs are left that have to wait longer than this.
   Duration max_idle = std::chrono::minutes(1);
-  // If this process lacks something for a call (Errc::LocalShortage), its job is given back, and
-  // fewer calls are made at once. The run ends if not even one could be made for this time.
+  // If this process lacks a resource for a call (Errc::LocalShortage), the job is given back, and
+  // fewer calls are made at once. The run ends if not even one call was possible for this time.
   Duration max_shortage = std::chrono::minutes(1);
-  // Called on the thread of `run` at the first shortage, with what is lacking.
+  // Called on the thread of `run` at the first shortage. `what` is the message of the error.
   std::function<void(const std::string& what)> on_shortage;
-  // The run ends when that many jobs died in it. 0: never.
+  // The run ends after this many jobs have died in it. 0: no limit.
   std::uint64_t max_failures = 0;
-  // Not null: in an outage few calls retry, and no others begin. down_hosts.hpp has the rule.
+  // If set, only a few calls retry during an outage, and no others begin. down_hosts.hpp states the
+  // rule.
   std::shared_ptr<DownHosts> down_hosts;
-  // The run does not end where no job is left: others may add some.
+  // The run does not end when no job is left, because other programs may add some.
   bool until_stopped = false;
-  // Called on the thread of `run`, as often as that.
+  // Called on the thread of `run`, every `progress_every`.
   std::function<void(const RunProgress&)> on_progress;
   Duration progress_every = std::chrono::seconds(10);
 };
 
 // Why a run ended.
 enum class RunEnd : std::uint8_t {
-  Finished,  // every job has ended, or is unknown
-  Idle,      // what is left has to wait too long
-  Failures,  // max_failures
-  Shortage,  // max_shortage
-  Stopped,   // finish_up, stop
+  Finished,  // every job has ended or is unknown
+  Idle,      // the remaining jobs have to wait longer than max_idle
+  Failures,  // max_failures was reached
+  Shortage,  // a shortage lasted for max_shortage
+  Stopped,   // finish_up or stop was called
 };
 
+// `run` uses the thread that calls it. `store` and `jobs` must outlive the Runner.
 class HTTPRETRY_API Runner {
  public:
-  // `options` are those of the client that is made; its middlewares must contain retry().
+  // `options` are those of the client that sends the jobs; its middlewares must contain retry().
   Runner(ClientOptions options, Store& store, Jobs& jobs, RunnerOptions its);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  // Throws what the store throws, after the calls under way were stopped.
+  // Blocks until the run ends, and returns why it did. If the store throws, lets the calls in
+  // flight end as `finish_up` does, and then throws the same exception.
   RunEnd run();
 
-  // From any thread. No more jobs are started; those under way may end, within the grace.
+  // The following may be called from any thread.
+
+  // Starts no more jobs. Calls in flight may end within the grace period.
   void finish_up();
-  // From any thread. Those under way are stopped, too.
+  // Starts no more jobs, and stops the calls in flight.
   void stop();
-  // From any thread: `on_progress` is called soon.
+  // Requests a call of `on_progress` as soon as possible.
   void ask_progress();
-  // From any thread: the store has jobs, where it had none before.
+  // Notifies the Runner that the store has jobs again.
   void look_again();
 
  private:

@@ -1,7 +1,7 @@
-// Store: where the jobs of a run are, and what is known of each. The Runner takes jobs from it,
-// tells it before a send that must not be repeated, and tells it how each job ended.
+// Store holds the jobs of a run and the state of each. The Runner takes jobs from it, notifies it
+// before a send that must not be repeated, and reports how each job ended.
 //
-// A store may keep all of this in memory, in a file (Journal, journal.hpp), or on another machine.
+// A store may be in memory, in a file (Journal, journal.hpp), or on another machine.
 //
 //   queued -> sending -> done | dead | waiting (until) | unknown
 #pragma once
@@ -21,30 +21,30 @@
 
 namespace httpretry::batch {
 
-// What is known of a job.
+// The state of a job.
 enum class State : std::uint8_t {
-  Queued,   // it has not been sent, or sending it again does no harm
-  Sending,  // it must not be sent twice, and may be on its way
-  Done,     // the final response is a success, as the policy judges it
-  Dead,     // it failed, and is not tried again
-  Waiting,  // until a time: the server asked for it, or `not_before` does
-  Unknown,  // it may have been executed, nobody knows, and sending it again may do harm
+  Queued,   // it was not sent, or sending it again does no harm
+  Sending,  // it must not be sent twice, and may be in flight
+  Done,     // the final response is a success by the rules of its policy
+  Dead,     // it failed for good
+  Waiting,  // it must not be sent before a time that a server or `not_before` set
+  Unknown,  // it may or may not have been executed, and sending it again may do harm
 };
-// "queued", "sending", …
+// Returns "queued", "sending", …
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(State state);
 
 // A job that may be sent now.
 struct HTTPRETRY_API Job {
   Job() = default;
 
-  std::uint64_t number = 0;  // the line of the input, from 1
+  std::uint64_t number = 0;  // identifies it in a run; in a journal, its line of the input, from 1
   std::string id;
   std::string text;  // the request, as the input has it
-  std::string host;  // jobs with the same one share a queue: "https://api.example.com"
+  std::string host;  // "https://api.example.com"; the jobs of one host share a queue
   std::string key;   // the value of its idempotency key; empty: none
   Priority priority = Priority::Normal;
   int attempts = 0;  // in earlier calls
-  // The earliest time at which it may have been sent before. Empty: it was not.
+  // The earliest time at which an earlier call may have sent it. Empty: it was not sent.
   std::optional<WallTime> maybe_sent_since;
 };
 
@@ -53,26 +53,26 @@ struct HTTPRETRY_API JobEnd {
   JobEnd() = default;
 
   State state = State::Done;  // Done, Dead or Unknown
-  int status = 0;             // of the final response; 0: there was none
-  int attempts = 0;           // of all calls
+  int status = 0;             // of the final response; 0: no response
+  int attempts = 0;           // in all calls
   std::string reason;         // a word: "success", "attempts_exhausted", …
-  std::string about;          // a sentence
-  // A line of the results with its line end; empty for Unknown, which may yet be resolved.
+  std::string about;          // the reason as a sentence
+  // A line of the results with its line end. Empty for Unknown, because that may yet be resolved.
   std::string result;
-  // The line of the input with its line end, to be sent again by another run. Only for Dead.
+  // Only for Dead: the line of the input with its line end, for another run.
   std::string dead_letter;
-  // The file that has the body of the response; empty: none.
+  // The file that has the response body; empty: none.
   std::string body_file;
 };
 
-// A host that asked for a wait.
+// A host that asked for a pause.
 struct HTTPRETRY_API HeldHost {
   HeldHost() = default;
   std::string host;
-  Duration time{};  // how much longer
+  Duration time{};  // the remaining time
 };
 
-// How many jobs there are in each state.
+// The number of jobs in each state.
 struct HTTPRETRY_API Counts {
   Counts() = default;
   std::uint64_t queued = 0;
@@ -89,41 +89,43 @@ struct HTTPRETRY_API Counts {
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
-// What a store could not do, and why: the disk is full, the file is damaged.
+// Thrown if a store fails, for example because the disk is full or the file is damaged.
 struct HTTPRETRY_API StoreError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Used by one thread. `take`, `intend`, `commit` and `next_due` throw StoreError; the others only
-// note what the next `commit` makes durable.
+// The interface of a store, which one thread uses. `take`, `intend`, `commit` and `next_due` may
+// throw StoreError. The other functions only note changes, which the next `commit` makes durable.
 class HTTPRETRY_API Store {
  public:
   using WantsHost = std::function<bool(std::string_view host)>;
 
   virtual ~Store();
 
-  // Appends to `jobs` up to `most` that may be sent now, of hosts for which `wants` is true, those
-  // of high priority first. A job is given once, until it is given back.
+  // Appends up to `most` jobs that may be sent now, high priority first. Takes only jobs of hosts
+  // for which `wants` returns true. A job that was taken is not taken again until it is given back
+  // or has waited.
   virtual void take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) = 0;
-  // Before jobs that must not be sent twice may reach the wire. Durable when it returns. Returns
-  // those that must not be sent: they are as after `give_back`.
+  // Records jobs that must not be sent twice, before they may reach the wire. The record is durable
+  // when the function returns. Returns the jobs that must not be sent; the store has taken these
+  // back.
   virtual std::vector<const Job*> intend(std::span<const Job* const> jobs) = 0;
-  // The job has to wait that long. It is kept elsewhere than in memory, and taken again then.
-  // `attempts`: so far, of all calls.
+  // Takes a job back that must wait for `time`. A long wait must not use memory. `attempts` counts
+  // the attempts of all calls so far.
   virtual void wait(const Job& job, Duration time, int attempts, std::string_view why) = 0;
   virtual void finish(const Job& job, JobEnd end) = 0;
-  // The run ends: nothing more will be taken.
+  // Notifies the store that the run is ending and takes nothing more.
   virtual void stop_taking() {}
-  // The job was taken, and nothing of it was sent: it is as before.
+  // Takes a job back that was not sent. Its state is as it was before `take`.
   virtual void give_back(const Job& job) = 0;
-  // No job of that host is to be sent for that time; also in the next run.
+  // Holds back the jobs of a host for `time`, even in the next run.
   virtual void hold(std::string_view host, Duration time) = 0;
-  // What a run before this one knew.
+  // Returns the holds that an earlier run has left.
   [[nodiscard]] virtual std::vector<HeldHost> holds() = 0;
-  // Makes durable what was said since the last time: nothing of it is lost, nothing is there twice.
+  // Makes all changes since the last commit durable. Each change takes effect exactly once.
   virtual void commit() = 0;
   [[nodiscard]] virtual Counts counts() const = 0;
-  // How long it is until a job that waits may be sent. Empty: none waits.
+  // Returns the time until the next waiting job may be sent. Empty: no job waits.
   [[nodiscard]] virtual std::optional<Duration> next_due() = 0;
 };
 
