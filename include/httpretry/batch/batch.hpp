@@ -88,8 +88,8 @@ struct HTTPRETRY_API SummaryRow {
   std::uint64_t count = 0;
 };
 
-// A batch whose journal is open. No other process can open that journal. Functions throw StoreError
-// if a file or the journal fails.
+// A batch whose journal is open and locked, so no other process can run it. Functions throw
+// StoreError if a file or the journal fails.
 class HTTPRETRY_API Batch {
  public:
   // Reads the input. If an earlier run has read it, compares the two and adds only new lines.
@@ -136,10 +136,11 @@ struct HTTPRETRY_API JournalStatus {
   std::string dead;
   Counts counts;
   std::uint64_t runs = 0;
-  std::optional<WallTime> last_run;     // when it began
-  std::optional<std::int64_t> process;  // that runs it now
-  std::optional<WallTime> next_due;
+  std::optional<WallTime> last_run;     // its beginning
+  std::optional<std::int64_t> process;  // the process that runs it now
+  std::optional<WallTime> next_due;     // the earliest time at which a waiting job is due
 };
+// Reads the state of a journal, even during a run.
 [[nodiscard]] HTTPRETRY_API JournalStatus read_status(const std::string& journal);
 
 // Everything that a journal records about a job.

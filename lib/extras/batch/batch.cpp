@@ -16,7 +16,8 @@ std::string absolute(const std::string& path) {
 
 constexpr std::array<std::string_view, 3> kFormats{"auto", "jsonl", "urls"};
 
-// A journal goes on as it was begun: lines of one run in two files would be found in neither.
+// Throws StoreError unless the format and the files are those of the earlier runs. If the lines of
+// one run were in two files, neither file would be complete.
 void check_same(const Database& database, const BatchOptions& options) {
   const auto format = static_cast<std::size_t>(read_number(database, "format"));
   if (format != static_cast<std::size_t>(options.format)) {
@@ -40,15 +41,16 @@ void check_same(const Database& database, const BatchOptions& options) {
   }
 }
 
-// Devices and pipes are never the same: nothing there can be destroyed.
-bool same_file(const std::string& a, const std::string& b) {
+// Returns whether two paths lead to the same regular file. Devices and pipes do not count, because
+// writing to them destroys nothing.
+bool is_same_file(const std::string& a, const std::string& b) {
   std::error_code none;
   const bool exists = std::filesystem::exists(a, none);
   if (exists && !std::filesystem::is_regular_file(a, none)) return false;
   return absolute(a) == absolute(b) || std::filesystem::equivalent(a, b, none);
 }
 
-// What would be written over another file would destroy it.
+// Throws std::invalid_argument if a file of the run would overwrite another one.
 void check_files(const BatchOptions& options) {
   std::vector<std::pair<std::string, std::string>> files{{"input", options.input},
                                                          {"journal", options.journal},
@@ -64,23 +66,24 @@ void check_files(const BatchOptions& options) {
   for (std::size_t i = 1; i < files.size(); ++i) {
     const auto& [what, path] = files[i];
     for (std::size_t j = 0; j < std::min(i, own); ++j) {
-      if (path.empty() || !same_file(path, files[j].second)) continue;
+      if (path.empty() || !is_same_file(path, files[j].second)) continue;
       throw std::invalid_argument(path + " is the file of the " + files[j].first +
                                   " and cannot be that of the " + what + ": name another one");
     }
   }
 }
 
+// Appends ".old" to the names of the files of earlier runs.
 void begin_anew(const BatchOptions& options) {
   std::error_code none;
   std::error_code failed;
-  // Another run may have them.
+  // Locks the files until they are renamed. Throws if another run has locked one.
   std::vector<LineFile> locked;
   for (const auto& path : {options.results, options.dead}) {
     if (!path.empty() && std::filesystem::exists(path, none)) locked.emplace_back(path, 0);
   }
   if (std::filesystem::exists(options.journal, none)) {
-    // Folds its log into the file.
+    // Moves the log into the database, because SQLite finds the log by the name of the database.
     open_database(options.journal, Database::Mode::Write)
         ->execute("PRAGMA wal_checkpoint(TRUNCATE)");
   }

@@ -13,14 +13,14 @@
 namespace httpretry::batch {
 namespace {
 
-class KeptWriter final : public BodyWriter {
+class MemoryWriter final : public BodyWriter {
  public:
-  KeptWriter(std::shared_ptr<KeptBody::Content> content, std::size_t most)
+  MemoryWriter(std::shared_ptr<MemoryBody::Content> content, std::size_t most)
       : content_(std::move(content)), most_(most) {}
 
   [[nodiscard]] bool restartable() const override { return true; }
   Result<void> begin(const Response& /*head*/, std::uint64_t offset) override {
-    if (offset == 0) *content_ = KeptBody::Content();
+    if (offset == 0) *content_ = MemoryBody::Content();
     return {};
   }
   Result<Wish> write(std::string_view bytes) override {
@@ -35,7 +35,7 @@ class KeptWriter final : public BodyWriter {
   }
 
  private:
-  std::shared_ptr<KeptBody::Content> content_;
+  std::shared_ptr<MemoryBody::Content> content_;
   std::size_t most_;
 };
 
@@ -46,6 +46,7 @@ bool disk_is_full(const std::string& path) {
   return about.f_bavail == 0 || (about.f_files > 0 && about.f_favail == 0);
 }
 
+// Passes everything on to the writer of a file, and notes the last error.
 class FileWatcher final : public BodyWriter {
  public:
   FileWatcher(std::unique_ptr<BodyWriter> file, std::shared_ptr<std::string> failure)
@@ -73,27 +74,27 @@ class FileWatcher final : public BodyWriter {
 
 }  // namespace
 
-Result<std::unique_ptr<BodyWriter>> KeptBody::open(const Request& /*request*/) {
-  return std::unique_ptr<BodyWriter>(std::make_unique<KeptWriter>(content_, most_));
+Result<std::unique_ptr<BodyWriter>> MemoryBody::open(const Request& /*request*/) {
+  return std::unique_ptr<BodyWriter>(std::make_unique<MemoryWriter>(content_, most_));
 }
 
-FiledBody::FiledBody(std::string root, std::string relative)
+FileBody::FileBody(std::string root, std::string relative)
     : root_(std::move(root)),
       relative_(std::move(relative)),
       path_(root_.empty() ? relative_ : root_ + "/" + relative_) {}
 
-Result<std::unique_ptr<BodyWriter>> FiledBody::open(const Request& request) {
+Result<std::unique_ptr<BodyWriter>> FileBody::open(const Request& request) {
   std::error_code failed;
   if (!root_.empty()) std::filesystem::create_directories(root_, failed);
   const auto path = path_below(root_, relative_);
   if (!path) return path.error();
   std::filesystem::create_directories(std::filesystem::path(*path).parent_path(), failed);
   FileOptions options;
-  options.keep_partial = true;  // another run continues after them
+  options.keep_partial = true;  // the next run continues behind it
   options.owner_only = true;
   auto file = save_to(*path, options)->open(request);
   if (!file) {
-    // Else it is about this file: a directory of that name, one that may not be written to.
+    // A full disk ends the run. Other errors concern only this file, for example its permissions.
     if (disk_is_full(path_)) *failure_ = file.error().message;
     return std::move(file).error();
   }

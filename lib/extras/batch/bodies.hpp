@@ -1,4 +1,4 @@
-// Where the bodies of good responses go: the beginning of them into the results, or into files.
+// Sinks for the response bodies of jobs: short bodies go into the results, others into files.
 #pragma once
 
 #include <httpretry/body/sink.hpp>
@@ -9,10 +9,10 @@
 
 namespace httpretry::batch {
 
-// Keeps a body of up to `most` bytes in memory; of a longer one nothing.
-class KeptBody final : public Sink {
+// Holds a body in memory, but nothing of a body that has more than `most` bytes.
+class MemoryBody final : public Sink {
  public:
-  explicit KeptBody(std::size_t most) : most_(most) {}
+  explicit MemoryBody(std::size_t most) : most_(most) {}
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override;
 
   struct Content {
@@ -26,16 +26,17 @@ class KeptBody final : public Sink {
   std::shared_ptr<Content> content_ = std::make_shared<Content>();
 };
 
-// save_to(path), which tells afterwards whether the disk failed: then it is not for the response to
-// be judged. The directories of the path are made. No symbolic link is followed out of `root`.
-class FiledBody final : public Sink {
+// Writes a body to a file as save_to(path) does, and creates the directories of the path. Follows
+// no symbolic link out of `root`. Reports whether writing failed, so that a full disk is not blamed
+// on the response.
+class FileBody final : public Sink {
  public:
-  // The path below `root`; empty: below the current directory.
-  FiledBody(std::string root, std::string relative);
+  // `relative` is a path below `root`. An empty `root` is the current directory.
+  FileBody(std::string root, std::string relative);
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  // What could not be written; empty: nothing failed.
+  // Returns the message of the error if writing failed, or an empty string.
   [[nodiscard]] const std::string& failure() const { return *failure_; }
 
  private:
@@ -45,7 +46,7 @@ class FiledBody final : public Sink {
   std::shared_ptr<std::string> failure_ = std::make_shared<std::string>();
 };
 
-// The name of a file for the response to the job with this id.
+// Returns a file name for the response of the job with this id.
 std::string file_name_of(std::string_view id);
 
 }  // namespace httpretry::batch

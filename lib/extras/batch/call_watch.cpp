@@ -10,7 +10,7 @@
 namespace httpretry::batch {
 namespace {
 
-// Runs when the loop of this thread has resumed what is ready now.
+// Calls `wake` after the loop of this thread has resumed everything that is ready now.
 detail::PostedCoroutine wake_in_next_turn(std::shared_ptr<CallWatch> watch) {
   watch->wake();
   co_return;
@@ -37,7 +37,7 @@ void CallWatch::attempt_ended(const Call& call, const Request& request,
     flight.on_wire = false;
     set_in_wait(flight, true);
   }
-  tell(lock);
+  notify(lock);
 }
 
 void CallWatch::set_in_wait(Flight& flight, bool waits) {
@@ -66,7 +66,7 @@ void CallWatch::note_attempt(Flight& flight, const Request& request, const Attem
   if (!url || attempt.race == Race::Lost) return;
   const auto host = url->origin();
   end_send(flight);
-  // A 404 is no success, but the host works.
+  // A permanent failure with a status, such as a 404, shows that the host works.
   const bool works = attempt.cls == Class::Success || attempt.cls == Class::Pending ||
                      (attempt.cls == Class::Permanent && attempt.status != 0);
   if (works) {
@@ -84,7 +84,7 @@ void CallWatch::note_end(Flight& flight, const Outcome& outcome) {
   if (host.empty()) return;
   const auto& history = history_of(outcome);
   const auto cls = history.attempts.empty() ? Class::Permanent : history.attempts.back().cls;
-  // A call may also end because it is canceled, or for lack of a descriptor.
+  // A call that was canceled, or that lacked a descriptor, says nothing about the host.
   const bool gave_up = history.stop_reason != Reason::Canceled && cls != Class::Permanent;
   if (outages_.ended(host, flight, gave_up)) down_hosts_->set(host, true);
 }
@@ -96,14 +96,14 @@ std::shared_ptr<const Outages::Change> CallWatch::others_retry(const Request& re
   std::unique_lock lock(mutex_);
   auto change = outages_.others_retry(url->origin(), flight);
   set_in_wait(flight, change != nullptr);
-  if (change) tell(lock);
+  if (change) notify(lock);
   return change;
 }
 
 void CallWatch::paused(const Call& call, const PauseBegun& pause) noexcept {
   const auto* const mine = call.get<FlightOfCall>();
-  // The key of a scope within a host, or of a policy, has more words than the origin of the host.
-  // guards() itself holds the calls of such a scope.
+  // The key of a host is its origin. A key with a space is a scope within a host, or of a policy;
+  // guards() itself holds back the calls of such a scope.
   if (mine == nullptr || pause.key.find(' ') != std::string_view::npos) return;
   auto& flight = *mine->flight;
   const bool redirected = pause.key != call.origin();
@@ -111,7 +111,7 @@ void CallWatch::paused(const Call& call, const PauseBegun& pause) noexcept {
   if (!redirected) flight.paused_host = true;
   news_.holds.push_back({redirected ? std::string(pause.key) : flight.job.host, pause.until});
   news_.to_judge = true;
-  tell(lock);
+  notify(lock);
 }
 
 void CallWatch::begins(Flight& flight) {
@@ -128,13 +128,13 @@ Flight* CallWatch::ended(Flight& flight, Outcome outcome) {
   news_.ended.emplace_back(&flight, std::move(outcome));
   news_.to_judge = news_.to_judge || !good;
   Flight* next = nullptr;
-  // What must not be sent twice, the other thread notes before.
+  // The thread of `run` sends an unsafe call, because the store must record it first.
   const bool may_send = !news_.to_judge && !judging_ && !news_.finish_up;
   if (may_send && !ready_.empty() && !ready_.front()->prepared.unsafe) {
     next = ready_.front();
     ready_.pop_front();
   }
-  tell(lock);
+  notify(lock);
   return next;
 }
 
@@ -166,9 +166,9 @@ std::size_t CallWatch::ready() {
   return ready_.size();
 }
 
-// Many calls end in one turn of the loop. To wake the other thread costs as much as a small
-// request, so that is done once for all of them.
-void CallWatch::tell(std::unique_lock<std::mutex>& lock) {
+// Wakes the thread of `run`. Many calls may end in one turn of the loop, and waking the thread
+// costs as much as a small request. So the loop does that once, after all of them.
+void CallWatch::notify(std::unique_lock<std::mutex>& lock) {
   something_ = true;
   if (!waiting_ || wake_posted_) return;
   auto* const loop = RunQueue::current();
@@ -190,7 +190,7 @@ void CallWatch::ask(bool News::*what) {
   changed_.notify_one();
 }
 
-bool CallWatch::asked_to_end() {
+bool CallWatch::is_finishing() {
   const std::lock_guard lock(mutex_);
   return news_.finish_up;
 }
@@ -207,6 +207,8 @@ namespace {
 
 using Change = std::shared_ptr<const Outages::Change>;
 
+// Sends the request once no other call has to retry first, or when the limits of the call end the
+// wait.
 Task<Outcome> send_after(Change change, std::shared_ptr<CallWatch> watch, Request request,
                          Call& call, Next next) {
   auto& scheduler = call.scheduler();

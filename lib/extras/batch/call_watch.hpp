@@ -1,10 +1,10 @@
-// CallWatch: what the threads of the client tell the thread that runs a Runner: calls that ended,
-// how many wait between two attempts, and which hosts ask for a wait. In return that thread leaves
-// calls here which are ready to be sent.
+// CallWatch connects the threads of the client with the thread of Runner::run. The client's threads
+// report calls that have ended, calls between two attempts, and hosts that ask for a pause. The
+// thread of `run` leaves calls here that are ready to be sent.
 //
-// Where a call ends well, the client's thread sends the next one by itself: it does not wait until
-// the other thread has had its turn. After any other end it leaves that to the other thread, which
-// may find that the host has to be left alone, or that the run is over.
+// When a call succeeds, the client's thread sends the next one at once, without waiting for the
+// thread of `run`. After any other outcome it leaves that to the thread of `run`, which may hold
+// the host or end the run.
 #pragma once
 
 #include "outages.hpp"
@@ -22,36 +22,36 @@
 
 namespace httpretry::batch {
 
-// A job whose call is under way.
+// A job whose call was prepared and has not been judged yet.
 struct Flight {
   Flight(Job its, Prepared how) : job(std::move(its)), prepared(std::move(how)) {}
 
   Job job;
   Prepared prepared;
-  // Written by the thread that sends it, or by that of the call:
-  std::atomic<Time> started{};
+  // Written by the thread that sends the call, or by the thread of the call:
+  std::atomic<Time> started{};        // the epoch: it was not sent yet
   std::atomic<bool> in_wait = false;  // between two attempts
   std::atomic<bool> on_wire = false;
   bool paused_host = false;  // a response asked for a pause of the job's host
-  std::string sends_to;      // the host of its send; empty: it sends nothing
-  std::string retries_at;    // the host that it retries at; empty: none
+  std::string sends_to;      // the host of the send in flight; empty: none
+  std::string retries_at;    // the host at which the call retries; empty: none
 };
 
 class CallWatch;
 
-// In the context of a request.
+// Links a request to its flight, in the context of the request.
 struct FlightOfCall {
   Flight* flight = nullptr;
 };
 
-// Notes when a send reaches the wire. The last of a chain.
+// Returns a middleware that notes when a send reaches the wire. It must be the last of a chain.
 MiddlewarePtr watched_sends();
 
-// In an outage, keeps the retries of most calls back until one of the others has succeeded or given
-// up.
+// Returns a middleware for outages. It delays the retries of most calls until another call has
+// succeeded or given up.
 MiddlewarePtr few_retries(std::shared_ptr<CallWatch> watch);
 
-// Safe to use from many threads at once.
+// Thread-safe.
 class CallWatch final : public Observer, public std::enable_shared_from_this<CallWatch> {
  public:
   struct Hold {
@@ -62,15 +62,18 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
     std::vector<std::pair<Flight*, Outcome>> ended;
     std::vector<Hold> holds;
     std::vector<std::string> left_alone;  // hosts at which no call may begin
-    std::size_t in_wait = 0;              // calls between two attempts
-    bool to_judge = false;   // before anything is sent: a call that did not end well, a hold
-    bool finish_up = false;  // these two stay true
+    std::size_t in_wait = 0;              // the number of calls between two attempts
+    // A call failed, or a host asked for a pause: this must be handled before the next send.
+    bool to_judge = false;
+    // Once requested, these two stay true.
+    bool finish_up = false;
     bool stop = false;
-    bool progress_asked = false;  // once, as the next
+    // `take` returns a request for these two once.
+    bool progress_asked = false;
     bool look_again = false;
   };
 
-  // `down_hosts`: null without a rule for outages.
+  // A null `down_hosts` means that there is no rule for outages.
   explicit CallWatch(std::shared_ptr<DownHosts> down_hosts = nullptr)
       : down_hosts_(std::move(down_hosts)) {}
 
@@ -78,47 +81,49 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   void attempt_ended(const Call& call, const Request& request,
                      const Attempt& attempt) noexcept override;
   void paused(const Call& call, const PauseBegun& pause) noexcept override;
-  // Before the call is given to the client.
+  // Notes that the call is about to be given to the client.
   void begins(Flight& flight);
-  // Returns the call that is to be sent in its place, if there is one.
+  // Notes that the call has ended. Returns the call that must be sent in its place, or nullptr.
   [[nodiscard]] Flight* ended(Flight& flight, Outcome outcome);
-  // `flights` are ready to be sent, after those of before. Returns those that are to be sent now,
-  // so that no more than `most` are on their way. `all`: how many calls there are, with those that
-  // are ready, that wait between two attempts, and that ended since `take`.
+  // Adds `flights` to the calls that are ready to be sent. Removes and returns those that must be
+  // sent now, so that at most `most` are in flight. `all` is the number of all calls: it includes
+  // those that are ready, that are between two attempts, and that have ended since `take`.
   [[nodiscard]] std::vector<Flight*> send_ready(std::vector<Flight*> flights, std::size_t all,
                                                 std::size_t most);
-  // Takes back those that are not sent yet.
+  // Removes and returns the ready calls for which `which` returns true.
   std::vector<Flight*> withdraw(const std::function<bool(const Flight&)>& which);
   [[nodiscard]] std::size_t ready();
+  // Sets a member of the next news.
   void ask(bool News::*what);
 
-  // Empty: the call may retry there now. Otherwise it waits for this.
+  // Returns null if the call may retry now. Otherwise other calls retry at that host, and the call
+  // must wait for the change that is returned.
   [[nodiscard]] std::shared_ptr<const Outages::Change> others_retry(const Request& request,
                                                                     Flight& flight);
 
-  [[nodiscard]] bool asked_to_end();
-  // What happened since the last time; waits for something until then.
+  [[nodiscard]] bool is_finishing();
+  // Returns the news since the last call. Blocks until there is some, at most until `until`.
   News take(Time until);
   void wake();
 
  private:
-  // With the mutex held.
+  // The caller must hold the mutex.
   void set_in_wait(Flight& flight, bool waits);
   void note_send(Flight& flight, const Request& request);
   void note_attempt(Flight& flight, const Request& request, const Attempt& attempt);
   void note_end(Flight& flight, const Outcome& outcome);
   void end_send(Flight& flight);
-  void tell(std::unique_lock<std::mutex>& lock);
+  void notify(std::unique_lock<std::mutex>& lock);
 
   const std::shared_ptr<DownHosts> down_hosts_;
   std::mutex mutex_;  // guards the rest
   std::condition_variable changed_;
   News news_;
   std::deque<Flight*> ready_;
-  bool judging_ = false;  // what `news_.to_judge` told of
-  bool something_ = false;
-  bool waiting_ = false;      // in `take`
-  bool wake_posted_ = false;  // to a loop
+  bool judging_ = false;      // the thread of `run` handles news that were `to_judge`
+  bool something_ = false;    // there is news
+  bool waiting_ = false;      // the thread of `run` blocks in `take`
+  bool wake_posted_ = false;  // a loop will call `wake`
   std::size_t in_wait_ = 0;
   Outages outages_;
 };

@@ -25,16 +25,17 @@ bool is_same(const struct ::stat& a, const struct ::stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// A journal has one lock, also where links to it are named. Not on the journal itself: that one is
-// SQLite's.
+// Returns the file of a journal's lock. It is the same for all symbolic links to the journal. The
+// lock cannot be on the journal itself, because SQLite locks that.
 std::string lock_path(const std::string& journal) {
   std::error_code missing;
   const auto itself = std::filesystem::canonical(journal, missing);
   return (missing ? journal : itself.string()) + "-lock";
 }
 
-// Who holds it has written its number there.
-std::int64_t process_in(int file) {
+// Returns the number of the process that holds the lock, which it has written to the file; 0 if
+// that cannot be read.
+std::int64_t read_process(int file) {
   std::array<char, 20> text{};
   const auto size = ::pread(file, text.data(), text.size(), 0);
   if (size <= 0) return 0;
@@ -95,12 +96,12 @@ JournalLock::JournalLock(const std::string& journal) : path_(lock_path(journal))
     file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file_.open()) throw file_error("lock " + journal);
     if (try_lock(file_.get())) {
-      // Its previous owner may have removed the file before we got the lock.
+      // The previous owner may have removed the file between the open and the lock.
       if (is_still_there(file_.get(), path_)) break;
       continue;
     }
     if (errno != EAGAIN && errno != EACCES) throw file_error("lock " + journal);
-    const auto process = process_in(file_.get());
+    const auto process = read_process(file_.get());
     throw StoreError(journal + " is in use" +
                      (process > 0 ? " by the process " + std::to_string(process) : "") +
                      ": wait for its end, or name another journal");
@@ -118,7 +119,7 @@ std::optional<std::int64_t> JournalLock::owner(const std::string& journal) {
   const Descriptor file(::open(lock_path(journal).c_str(), O_RDWR | O_CLOEXEC));
   if (!file.open()) return std::nullopt;
   if (!is_locked(file.get())) return std::nullopt;
-  return process_in(file.get());
+  return read_process(file.get());
 }
 
 }  // namespace httpretry::batch

@@ -1,4 +1,4 @@
-// Locks that keep a file to one writer, and what notices other programs.
+// Locks that allow a file only one writer, and checks for changes by other programs.
 #pragma once
 
 #include "lib/core/base/descriptor.hpp"
@@ -13,32 +13,36 @@
 
 namespace httpretry::batch {
 
-// Locks the whole of an open file. The lock belongs to the file, whatever name it was opened by,
-// and to this descriptor, so it also keeps out other descriptors of this process. Returns false if
-// another descriptor has it: then `errno` is EAGAIN or EACCES. Any other `errno` is a failure.
+// Locks a whole open file. The lock belongs to the file, whatever name it was opened by, and to
+// this descriptor, so it also excludes other descriptors of this process. Returns false with
+// `errno` EAGAIN or EACCES if another descriptor has the lock, and with another `errno` after a
+// failure.
 [[nodiscard]] bool try_lock(int file);
 [[nodiscard]] bool is_locked(int file);
 
-// Returns "cannot WHAT: " and the cause in `errno`.
+// Returns the error "cannot WHAT: CAUSE", with the cause that `errno` names.
 [[nodiscard]] StoreError file_error(const std::string& what);
 
+// Returns whether `path` leads to `file`.
 [[nodiscard]] bool leads_to(const std::string& path, const struct ::stat& file);
 
-// Returns what `path` leads to. Throws StoreError if that is no longer `file`, or if it has fewer
-// than `least` bytes.
+// Returns the file that `path` leads to. Throws StoreError if it is no longer `file`, or if it has
+// fewer than `least` bytes.
 struct ::stat check_in_place(const std::string& path, const struct ::stat& file,
                              std::uint64_t least);
 
-// JournalLock: one process writes to a journal. Its end, also by a crash, ends the lock.
+// JournalLock is the lock of the one process that may write to a journal. The lock ends with the
+// process, even after a crash.
 class JournalLock {
  public:
-  // Throws StoreError, which names the process that has it.
+  // Throws StoreError if another process has the lock. The message names that process.
   explicit JournalLock(const std::string& journal);
   ~JournalLock();
   JournalLock(const JournalLock&) = delete;
   JournalLock& operator=(const JournalLock&) = delete;
 
-  // The process that has the lock of a journal; empty: none has. 0: it is not known.
+  // Returns the process that has the lock of a journal: nullopt if it is not locked, 0 if the
+  // process is not known.
   static std::optional<std::int64_t> owner(const std::string& journal);
 
  private:

@@ -9,10 +9,10 @@
 namespace httpretry::batch {
 namespace {
 
-// Hosts beyond these share queues, so that a list of ten million hosts needs no more memory.
+// Hosts beyond this number share queues, so that a list of ten million hosts needs no more memory.
 constexpr std::size_t kHostsOfTheirOwn = 20'000;
 constexpr std::size_t kSharedQueues = 1'000;
-constexpr std::uint64_t kTellEvery = 100'000;  // lines
+constexpr std::uint64_t kReportEvery = 100'000;  // lines
 
 constexpr const char* kTables = R"(
 CREATE TABLE meta(name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
@@ -33,7 +33,7 @@ std::string host_name(std::size_t known, const std::string& origin) {
   return "other hosts " + std::to_string(hash_line(0, origin) % kSharedQueues);
 }
 
-// What the server sees.
+// Returns what the server sees of a request, to compare it with others.
 std::string request_of(const RequestLine& line) {
   std::string text = line.method + "\n" + line.url + "\n";
   for (const auto& [name, value] : line.headers) {
@@ -94,7 +94,7 @@ Imported read_imported(const Database& database) {
   return imported;
 }
 
-// Shorter ones are below longer ones, so numbers that count up are ascending.
+// A shorter text counts as less than a longer one, so ascending numbers are in order.
 void Importer::Order::add(std::string_view text) {
   const bool above = text.size() != last.size() ? text.size() > last.size() : text > last;
   ascending = ascending && above;
@@ -129,8 +129,8 @@ bool Importer::add_all(LineSource& input) {
   file_ = input.name();
   while (const auto text = input.next()) {
     add(input.number(), *text);
-    const bool told = input.number() % kTellEvery == 0;
-    if (told && options_.on_import) options_.on_import(input.number());
+    const bool report = input.number() % kReportEvery == 0;
+    if (report && options_.on_import) options_.on_import(input.number());
   }
   return finish();
 }
@@ -183,7 +183,7 @@ void Importer::insert(std::uint64_t number, std::string_view text, const Request
     keys_.add(key);
     insert_.run(number, host, priority, id, std::string_view(key), output, text);
   } else if (!header.empty()) {
-    insert_.run(number, host, priority, id, 1, output, text);  // made_key
+    insert_.run(number, host, priority, id, 1, output, text);  // 1: the key is made_key
   } else {
     insert_.run(number, host, priority, id, nullptr, output, text);
   }
@@ -191,7 +191,8 @@ void Importer::insert(std::uint64_t number, std::string_view text, const Request
   insert_waiting_.run(number, ms_of(*line.not_before));
 }
 
-// Where the body of the response goes, below the directory of the run; empty: to no file.
+// Returns the file for the response body, relative to the directory of the run. Returns an empty
+// string if the body does not go to a file.
 std::string Importer::file_of(std::uint64_t number, const RequestLine& line) const {
   if (!line.output.empty()) return line.output;
   if (options_.bodies != Bodies::Files) return {};
@@ -209,7 +210,7 @@ std::int64_t Importer::host_number(const std::string& origin) {
   return entry->second;
 }
 
-// Compares ids and keys, and writes how far the import came.
+// Finds repeated ids, keys and outputs, and writes the progress of the import.
 bool Importer::finish() {
   if (!failed_) {
     if (!ids_.ascending) compare_ids();
@@ -244,7 +245,7 @@ RequestLine Importer::line_at(std::uint64_t number) {
   return line;
 }
 
-// Calls `repeated` for each line but the first with the same text in the column.
+// Calls `repeated` for each line that has the same text in the column as an earlier line.
 template <class Repeated>
 void Importer::each_repeated(const std::string& column, const std::string& condition,
                              const Repeated& repeated) {
@@ -274,7 +275,7 @@ void Importer::compare_ids() {
                 });
 }
 
-// A line without an id has its number as its id.
+// Finds ids that are the number of a line without an id: that line has its number as its id.
 void Importer::compare_ids_with_lines() {
   auto row = database_.prepare(
       "SELECT a.line, b.line FROM job a JOIN job b ON b.line = CAST(a.id AS INTEGER) WHERE b.id IS "

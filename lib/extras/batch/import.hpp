@@ -1,7 +1,7 @@
-// Import: reads the input into a database, line by line, and finds all that is wrong with it.
+// Import reads the input into a database, line by line, and reports all its problems.
 //
-// A row of `job` is a line that was read and never changes. What has become of a job is in `state`;
-// a job without a row there is queued. So the import writes once, and a run appends.
+// The table `job` has a row for each line, which never changes. The table `state` has the state of
+// each job; a job without a row there is queued. So the import writes once, and a run appends.
 #pragma once
 
 #include "line_policies.hpp"
@@ -15,46 +15,48 @@
 
 namespace httpretry::batch {
 
-// In `user_version` and `application_id` of the database ("hrtb").
+// The `user_version` and the `application_id` ("hrtb") of the database.
 inline constexpr int kJournalVersion = 2;
 inline constexpr int kApplicationId = 0x68727462;
 
-// Calls `on_problem`, if there is one, for a line of the input. `file`: its name.
+// Calls `on_problem`, if it is set, with a problem in line `line` of `file`.
 HTTPRETRY_API void report_problem(const BatchOptions& options, const std::string& file,
                                   std::uint64_t line, int column, std::string message);
 
+// Both return a value of the table `meta`, or an empty string or 0 if it has no such value.
 [[nodiscard]] std::string read_text(const Database& database, std::string_view name);
 [[nodiscard]] std::int64_t read_number(const Database& database, std::string_view name);
 
-// What is known of the lines that are in a database already.
+// A summary of the lines that are in a database already.
 struct Imported {
   std::uint64_t lines = 0;
-  std::uint64_t jobs = 0;  // lines that are not empty; to count the rows takes seconds
-  std::uint64_t hash = 0;
+  std::uint64_t jobs = 0;  // lines that are not blank; counting their rows would take seconds
+  std::uint64_t hash = 0;  // of all lines
 };
 [[nodiscard]] Imported read_imported(const Database& database);
 
-// Reads all lines of the input into a new database. Returns false after problems. Throws
-// StoreError.
+// Creates the tables and reads all lines of the input into them. Returns false after problems.
+// Throws StoreError.
 bool import_all(const BatchOptions& options, Database& database);
-// Does the same with a database in a temporary file, in which it leaves the transaction open.
-// Returns nullptr after problems.
+// Does the same in a temporary database, which it returns with the transaction still open. Returns
+// nullptr after problems.
 HTTPRETRY_API std::unique_ptr<Database> import_to_temporary(const BatchOptions& options);
 
+// Adds lines to a database within a transaction of the caller.
 class Importer {
  public:
-  // Continues after the lines that are there. `options` must outlive it.
+  // Continues after the lines that are in the database. `options` must outlive it.
   Importer(Database& database, const BatchOptions& options);
 
-  // Adds all lines that `input` has left, compares ids and keys, and writes how far the import
-  // came. Returns false if anything was wrong.
+  // Adds the remaining lines of `input`, and checks that ids, keys and outputs are unique. Then
+  // writes the progress of the import. Returns false after problems.
   bool add_all(LineSource& input);
 
  private:
-  // How ids, keys and outputs came in so far: where each is above the one before, none occurs
-  // twice.
+  // Notes whether ids, keys or outputs are in ascending order so far. If they are, none occurs
+  // twice, and no comparison is needed.
   struct Order {
-    std::string name;  // of its values in `meta`
+    std::string name;  // part of the names of its values in `meta`
     bool ascending = true;
     std::string last = {};
     void add(std::string_view text);
@@ -84,7 +86,7 @@ class Importer {
   Statement insert_waiting_;
   Statement input_of_;
   std::unordered_map<std::string, std::int64_t> hosts_;
-  std::unordered_map<std::int64_t, unsigned> lanes_;  // of each host: a bit for each priority
+  std::unordered_map<std::int64_t, unsigned> lanes_;  // by host: a bit for each priority
   Imported imported_;
   Order ids_{"ids"};
   Order keys_{"keys"};

@@ -13,11 +13,11 @@
 namespace httpretry::batch {
 namespace {
 
-// How far a clock may be set, or drift, before the waits follow it, in ms.
+// The stored ends of waits are corrected if the clock was set, or has drifted, by this many ms.
 constexpr std::int64_t kClockChange = 500;
-// Jobs that are due, and of hosts that nobody wants now, that are looked at.
+// The number of due jobs whose hosts are not wanted now, after which a look for due jobs ends.
 constexpr std::size_t kMostSkipped = 10'000;
-// How many jobs of one host are taken at once.
+// The limits on how many jobs of one host are taken at once.
 constexpr std::size_t kLeastOfLane = 4;
 constexpr std::size_t kMostOfLane = 64;
 
@@ -52,8 +52,8 @@ std::int64_t Journal::uptime_ms() const {
   return std::chrono::floor<std::chrono::milliseconds>(clocks_.uptime()).count();
 }
 
-// Waits that a server asked for are stored as dates. If the clock is set while this process runs,
-// they are set with it: such a wait is a time. `not_before` is a date, and is left alone.
+// Moves the ends of waits that servers asked for if the clock was set while this process runs. Such
+// a wait is a duration, but is stored as the date of its end. `not_before` is a date and stays.
 void Journal::follow_clock() {
   const auto moved = clock_offset() - clock_offset_;
   if (std::abs(moved) < kClockChange) return;
@@ -81,7 +81,7 @@ void Journal::take(std::size_t most, const WantsHost& wants, std::vector<Job>& j
   ++turn_;
 }
 
-// From the lanes of one priority, some of each host.
+// Takes some jobs of each host from the lanes of one priority, which are `first` to `last` - 1.
 void Journal::take_queued(std::size_t first, std::size_t last, std::size_t most,
                           const WantsHost& wants, std::vector<Job>& jobs) {
   const auto share =
@@ -105,7 +105,7 @@ void Journal::take_from(std::size_t index, std::size_t most, std::vector<Job>& j
       break;
     }
     lane.read_to = static_cast<std::uint64_t>(row.number(0));
-    // After a job was given back, those behind it are met again.
+    // If a job was given back, the scan restarts there and meets jobs that were taken since.
     if (taken_.contains(lane.read_to)) continue;
     jobs.push_back(job_of(row, index));
     jobs.back().maybe_sent_since = sendable_since(lane.read_to);
@@ -126,7 +126,7 @@ Job Journal::job_of(const Statement& row, std::size_t lane) const {
   return job;
 }
 
-// The beginning of the first run in which it could have been sent, of those before this one.
+// Returns the beginning of the first earlier run that had the line in its input.
 std::optional<WallTime> Journal::sendable_since(std::uint64_t line) const {
   for (const auto& [lines, began] : runs_) {
     if (line <= lines) return wall_time(began);
@@ -154,7 +154,8 @@ void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job
   row.reset();
 }
 
-// Looks at jobs that the last look did not find due, or could not see: one may be due by now.
+// Considers only jobs that take() has not found due or could not see. The others are due, but their
+// hosts are not wanted.
 std::optional<Duration> Journal::next_due() {
   follow_clock();
   auto until = new_wait_;
@@ -185,7 +186,7 @@ std::vector<const Job*> Journal::intend(std::span<const Job* const> jobs) {
   return {};
 }
 
-void Journal::change(const Job& job, StoredState state, JobEnd end, std::int64_t until) {
+void Journal::add_change(const Job& job, StoredState state, JobEnd end, std::int64_t until) {
   const auto since = taken_.at(job.number).since;
   Change change;
   change.line = job.number;
@@ -210,23 +211,23 @@ void Journal::wait(const Job& job, Duration time, int attempts, std::string_view
   end.attempts = attempts;
   end.about = why;
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
-  change(job, StoredState::Waiting, std::move(end), clock_offset_ + uptime_ms() + ms);
+  add_change(job, StoredState::Waiting, std::move(end), clock_offset_ + uptime_ms() + ms);
   move(job.number, State::Waiting);
 }
 
 void Journal::finish(const Job& job, JobEnd end) {
   const auto state = end.state;
-  change(job, static_cast<StoredState>(state), std::move(end), 0);
+  add_change(job, static_cast<StoredState>(state), std::move(end), 0);
   move(job.number, state);
 }
 
 void Journal::give_back(const Job& job) {
   const auto taken = taken_.at(job.number);
   if (taken.state == State::Sending) {
-    // It is due at once.
+    // Only a job without a row is queued. This job has one, so it waits, and is due at once.
     JobEnd end;
     end.attempts = job.attempts;
-    change(job, StoredState::Waiting, std::move(end), 0);
+    add_change(job, StoredState::Waiting, std::move(end), 0);
     return move(job.number, State::Waiting);
   }
   taken_.erase(job.number);
@@ -271,7 +272,8 @@ void Journal::in_transaction(const std::function<void()>& action) {
   }
 }
 
-// Also where nothing is to be written: the end of a run must not call a file good that is gone.
+// Checks the files even if nothing is to be written, so that a run whose file was removed does not
+// end as if all were well.
 void Journal::check_files() {
   file_ = check_in_place(options_.journal, file_, static_cast<std::uint64_t>(file_.st_size));
   results_.check();
@@ -282,8 +284,8 @@ void Journal::commit() {
   check_files();
   if (changes_.empty() && new_holds_.empty()) return;
   follow_clock();
-  // Where this fails, the lines stay: the transaction may be durable all the same. The next commit
-  // writes over them, or the next run takes them over.
+  // If a step fails, the lines stay, because the transaction may be durable all the same. The next
+  // commit overwrites them, or the next run takes them over.
   if (durable_) sync_bodies();
   if (!new_results_.empty()) results_.write(new_results_, durable_);
   if (!new_dead_.empty()) dead_.write(new_dead_, durable_);
@@ -323,12 +325,13 @@ void Journal::add_state(Statement& put, const Change& change) {
                good || end.about.empty() ? Text() : Text(end.about), change.at);
 }
 
-// Those that were written to files. They are all of one directory.
+// Makes the response bodies durable that were written to files. They are all in one directory, and
+// so in one file system.
 void Journal::sync_bodies() const {
   for (const auto& change : changes_) {
     if (change.end.body_file.empty()) continue;
     const Descriptor file(::open(change.end.body_file.c_str(), O_RDONLY | O_CLOEXEC));
-    // One sync for all: that of the file system, or of all of them if no descriptor is left.
+    // One sync of the file system serves all bodies. Without a free descriptor, sync() serves them.
     if (file.open() && ::syncfs(file.get()) == 0) return;
     if (!file.open() && (errno == EMFILE || errno == ENFILE)) return ::sync();
     throw StoreError("cannot make " + change.end.body_file + " durable");

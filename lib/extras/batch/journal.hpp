@@ -1,9 +1,10 @@
-// Journal: a Store in a file of SQLite, beside the files of results and of dead letters. It is the
-// truth about a run: what is in it survives a crash, and what is not was not said to be there.
+// Journal is a Store in an SQLite database, with a file of results and a file of dead letters
+// beside it. The database alone decides what has happened in a run: a change counts once it is
+// committed there, and then survives a crash.
 //
 // A commit writes the lines of results and dead letters, syncs them, and then commits the states
-// with the lengths of these files in one transaction. So after a crash a file can only be longer
-// than the journal says: its whole lines are taken over, a half one is cut.
+// with the lengths of these files in one transaction. So after a crash, a file can only be longer
+// than the journal says. The next run takes over its whole lines and cuts off a partial one.
 #pragma once
 
 #include "file_lock.hpp"
@@ -22,38 +23,41 @@
 
 namespace httpretry::batch {
 
+// Returns the time since the machine was started.
 [[nodiscard]] Duration boot_clock();
 
 struct JournalClocks {
   std::function<WallTime()> wall_now = [] { return std::chrono::system_clock::now(); };
-  // Goes on while the machine is suspended, and is never set.
+  // Runs while the machine is suspended, and is never set.
   std::function<Duration()> uptime = boot_clock;
 };
 
-// The states as the database has them. Scheduled: waiting for `not_before`, which is a date; a wait
-// that the server asked for is a time, and is not shortened by a clock that is set.
+// The states as the database has them; SQL statements contain their numbers. A Waiting job waits
+// for a duration that a server asked for, so its end moves if the clock is set. A Scheduled job
+// waits for a date, `not_before`, which does not move.
 enum class StoredState : std::uint8_t { Queued, Sending, Done, Dead, Waiting, Unknown, Scheduled };
 [[nodiscard]] State state_of(std::int64_t stored);
 
 // Returns the database of the journal, with all lines of the input in it. Returns nullptr after
-// problems; nothing has changed then. Throws StoreError. The lock must be held.
+// problems in the input; nothing has changed in that case. Throws StoreError. The caller must hold
+// the JournalLock.
 std::unique_ptr<Database> open_journal(const BatchOptions& options);
-// Opens the database of a journal that exists.
+// Opens the database of an existing journal. Throws StoreError.
 std::unique_ptr<Database> open_database(const std::string& path, Database::Mode mode);
 
 // Counts the jobs in each state.
 [[nodiscard]] Counts count_states(const Database& database);
-// Returns the id of a job: the one in the column, or the number of its line.
+// Returns the id of a job: the text of the column, or the number of the line if the column is NULL.
 [[nodiscard]] std::string id_at(const Statement& row, int column, std::uint64_t line);
-// Returns the key of a job: the one in the column, or one that is made. Empty: it has none.
+// Returns the idempotency key of a job: the text of the column, or made_key if the column has a
+// number, or an empty string if it is NULL.
 [[nodiscard]] std::string key_at(const Statement& row, int column, const std::string& token,
                                  std::uint64_t line);
 
 class Journal final : public Store {
  public:
-  // Opens a journal that was imported, and takes over what the run before this one left. Of
-  // `options`, it uses the files of journal, results and dead letters, `durability` and
-  // `retry_unknown`.
+  // Uses a database of open_journal, and takes over what the previous run left. Of `options`, only
+  // `journal`, `results`, `dead`, `durability` and `retry_unknown` matter.
   Journal(std::unique_ptr<JournalLock> lock, std::unique_ptr<Database> database,
           BatchOptions options, JournalClocks clocks = {});
 
@@ -77,23 +81,23 @@ class Journal final : public Store {
     std::int64_t host = 0;
     int priority = 0;
     std::string name;
-    std::uint64_t read_to = 0;  // lines up to this were taken
+    std::uint64_t read_to = 0;  // its lines up to this one were taken
     bool at_end = false;
   };
-  // A job that was taken, until what became of it is committed.
+  // A job between `take` and the commit of its next state.
   struct Taken {
     State state = State::Queued;
     std::size_t lane = 0;
     std::int64_t since = 0;  // wall clock, in ms
   };
-  // What `commit` writes.
+  // A row that `commit` will write.
   struct Change {
     std::uint64_t line = 0;
     StoredState state = StoredState::Queued;
     std::int64_t until = 0;
     std::optional<std::int64_t> started;
-    std::optional<std::uint64_t> at;  // its line of the results, in bytes
-    JobEnd end;                       // without the lines, which are in new_results_ and new_dead_
+    std::optional<std::uint64_t> at;  // the offset of its line in the results, in bytes
+    JobEnd end;                       // its lines have moved to new_results_ and new_dead_
   };
 
   static constexpr std::size_t kRowsAtOnce = 16;
@@ -107,7 +111,7 @@ class Journal final : public Store {
   void prepare_statements();
   [[nodiscard]] std::int64_t wall_ms() const;
   [[nodiscard]] std::int64_t uptime_ms() const;
-  [[nodiscard]] std::int64_t clock_offset() const;  // of the wall clock to the uptime, in ms
+  [[nodiscard]] std::int64_t clock_offset() const;  // the wall clock minus the uptime, in ms
   void follow_clock();
   void take_due(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs);
   void take_queued(std::size_t first, std::size_t last, std::size_t most, const WantsHost& wants,
@@ -116,7 +120,7 @@ class Journal final : public Store {
   [[nodiscard]] Job job_of(const Statement& row, std::size_t lane) const;
   [[nodiscard]] std::optional<WallTime> sendable_since(std::uint64_t line) const;
   void move(std::uint64_t line, State to);
-  void change(const Job& job, StoredState state, JobEnd end, std::int64_t until);
+  void add_change(const Job& job, StoredState state, JobEnd end, std::int64_t until);
   void write_states();
   static void add_state(Statement& put, const Change& change);
   void sync_bodies() const;
@@ -125,33 +129,35 @@ class Journal final : public Store {
 
   const BatchOptions options_;
   const JournalClocks clocks_;
-  const bool durable_;  // a commit survives the end of the power, too
+  const bool durable_;  // a commit survives a power failure
   std::unique_ptr<JournalLock> lock_;
   std::unique_ptr<Database> database_;
-  struct ::stat file_ {};  // of the database, which only grows
+  struct ::stat file_ {};  // of the database, whose size never shrinks
   std::string token_;
   LineFile results_;
   LineFile dead_;
   Counts counts_;
   std::vector<Lane> lanes_;  // by priority
   std::map<std::pair<int, std::int64_t>, std::size_t> lane_of_;
-  std::size_t open_lanes_ = 0;                                // not at their end
-  std::size_t turn_ = 0;                                      // which lane of a priority is first
-  std::vector<std::pair<std::uint64_t, std::int64_t>> runs_;  // before this one: lines, began
+  std::size_t open_lanes_ = 0;  // lanes that are not at their end
+  std::size_t turn_ = 0;        // counts calls of take(), so that each begins at another lane
+  // The earlier runs: the number of lines in the input, and the beginning on the wall clock in ms.
+  std::vector<std::pair<std::uint64_t, std::int64_t>> runs_;
   std::unordered_map<std::uint64_t, Taken> taken_;
   std::vector<Change> changes_;
   std::string new_results_;
   std::string new_dead_;
-  std::map<std::string, std::int64_t, std::less<>> new_holds_;  // until, wall clock, in ms
-  std::int64_t clock_offset_ = 0;
-  std::int64_t looked_at_ = 0;  // by take(), wall clock, in ms
-  // When the first of the jobs is due that have begun to wait since take() last saw all waits.
+  std::map<std::string, std::int64_t, std::less<>> new_holds_;  // their ends, wall clock, in ms
+  std::int64_t clock_offset_ = 0;  // as the stored ends of waits assume it
+  std::int64_t looked_at_ = 0;     // when take() last looked for due jobs, wall clock, in ms
+  // The earliest end of the waits that began since take() last saw all waits. It does not see those
+  // that are not committed.
   std::optional<std::int64_t> new_wait_;
-  Statement queued_;  // of a lane
+  Statement queued_;  // the queued jobs of a lane
   Statement due_;
   Statement next_due_;
   Statement put_;
-  Statement put_many_;  // kRowsAtOnce of them, at half the cost
+  Statement put_many_;  // puts kRowsAtOnce rows, at half the cost
   Statement hold_;
   Statement set_;
 };

@@ -1,4 +1,4 @@
-// Opening the database of a journal: making it from an input, or comparing it with one.
+// Opens the database of a journal: creates it from an input, or compares it with the input.
 #include "journal.hpp"
 
 #include "text.hpp"
@@ -14,11 +14,11 @@
 namespace httpretry::batch {
 namespace {
 
-// Lines that are named where an input has changed.
+// The most changed lines of an input that are reported one by one.
 constexpr std::size_t kMostNamed = 20;
 
-// The tables are written once, to a file that gets its name when it is whole. So nothing needs to
-// be rolled back.
+// The import writes to a file that gets its final name when it is complete, so it needs no
+// rollback.
 constexpr const char* kForImport =
     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; "
     "PRAGMA cache_size = -32000";
@@ -28,7 +28,8 @@ void remove_database(const std::string& path) {
   for (const auto* end : {"", "-wal", "-shm", "-journal"}) ::unlink((path + end).c_str());
 }
 
-// SQLite gives its log and its index the mode of the database.
+// Creates an empty database that only its owner can read. SQLite gives its log and the index of the
+// log the same mode.
 void create_for_owner(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.open()) throw file_error("write to " + path);
@@ -66,7 +67,8 @@ std::unique_ptr<Database> create(const BatchOptions& options) {
   return open_database(options.journal, Database::Mode::Write);
 }
 
-// Returns whether the line is what `row`, a query by its number, has of it.
+// Returns whether the line is the same as at the import. `row` selects its stored text by number. A
+// member "last" and blank lines are not stored.
 bool is_same(Statement& row, std::uint64_t number, std::string_view text, InputFormat format) {
   const bool job = row.with(number).step();
   const auto stored = job ? std::string(row.text(0)) : std::string();
@@ -78,12 +80,12 @@ bool is_same(Statement& row, std::uint64_t number, std::string_view text, InputF
   return read_request_line(text, format, line, problems) && line.text_without_last == stored;
 }
 
-// Reports each line that was changed since the import, in which the input had `lines` lines.
-void name_changes(const Database& database, const BatchOptions& options, std::uint64_t lines) {
+// Reports each line that has changed since the import, when the input had `lines` lines.
+void report_changes(const Database& database, const BatchOptions& options, std::uint64_t lines) {
   auto row = database.prepare("SELECT input FROM job WHERE line = ?");
   LineSource input(options.input);
   std::size_t count = 0;
-  const auto tell = [&](std::uint64_t line, const std::string& what) {
+  const auto report = [&](std::uint64_t line, const std::string& what) {
     if (++count > kMostNamed) return;
     report_problem(options, options.input, line, 1,
                    "this line " + what +
@@ -94,17 +96,20 @@ void name_changes(const Database& database, const BatchOptions& options, std::ui
     const auto text = input.next();
     if (!text) break;
     const auto number = input.number();
-    if (!is_same(row, number, *text, options.format)) tell(number, "was changed since it was read");
+    if (!is_same(row, number, *text, options.format)) {
+      report(number, "was changed since it was read");
+    }
   }
   if (input.number() < lines) {
-    tell(input.number() + 1, "is missing: there were " + std::to_string(lines) + " lines");
+    report(input.number() + 1, "is missing: there were " + std::to_string(lines) + " lines");
   }
   if (count <= kMostNamed) return;
   report_problem(options, options.input, 0, 1,
                  std::to_string(count - kMostNamed) + " more lines were changed");
 }
 
-// True if the beginning of the input is what was read before. `input` is then behind it.
+// Returns whether the input still begins with the lines of the import. If it does, leaves `input`
+// behind them.
 bool is_unchanged(LineSource& input, const Imported& before) {
   std::uint64_t hash = 0;
   while (input.number() < before.lines) {
@@ -121,7 +126,7 @@ std::unique_ptr<Database> resume(const BatchOptions& options) {
   const auto before = read_imported(*database);
   LineSource input(options.input);
   if (!is_unchanged(input, before)) {
-    name_changes(*database, options, before.lines);
+    report_changes(*database, options, before.lines);
     return nullptr;
   }
   database->execute("BEGIN IMMEDIATE");

@@ -1,4 +1,4 @@
-// What a Journal does before its first job: it looks at what the run before it left.
+// The part of Journal that runs before the first job and takes over what the previous run left.
 #include "journal.hpp"
 
 #include <unistd.h>
@@ -65,7 +65,7 @@ void Journal::load_lanes() {
 }
 
 void Journal::prepare_statements() {
-  // With one lane, it is all of the table.
+  // A single lane is the whole table, so no index is needed.
   const bool one = lanes_.size() < 2;
   queued_ = database_->prepare(
       std::string("SELECT line, id, key, input FROM job WHERE line > ?1 AND NOT EXISTS (SELECT 1 "
@@ -93,14 +93,14 @@ void Journal::take_over() {
   counts_ = count_states(*database_);
   for (auto& end : ends) take_over_end(std::move(end));
   commit();
-  // Also where nothing is taken over: a half line.
+  // Removes a partial line, even if nothing was taken over.
   results_.cut();
   dead_.cut();
   begin_run();
 }
 
-// The lines that a run wrote before it ended, and did not commit. Those that stand in both files
-// are found once.
+// Appends the lines that a run wrote but did not commit. A job whose lines are in both files is
+// found once. Throws StoreError for a line that such a run cannot have written.
 void Journal::read_tail(const LineFile& file, bool dead_letters, std::vector<ResultLine>& found) {
   auto open = database_->prepare(
       "SELECT 1 FROM job LEFT JOIN state USING(line) WHERE line = ? AND "
@@ -124,7 +124,8 @@ void Journal::read_tail(const LineFile& file, bool dead_letters, std::vector<Res
   }
 }
 
-// Writes the same bytes to the same place: a crash meanwhile changes nothing.
+// Ends the job as the line says. The commit then writes the same bytes to the same place, so a
+// crash during recovery does no harm.
 void Journal::take_over_end(ResultLine found) {
   auto row = database_->prepare(
       "SELECT job.line, id, key, input, host, priority, state FROM job LEFT JOIN state USING(line) "
@@ -150,7 +151,7 @@ void Journal::begin_run() {
         "UPDATE state SET state = 5, reason = 'crash', about = ? WHERE state = 1");
     crashed.run(kCrashed);
     if (options_.retry_unknown) {
-      // Its key, if it has one, counts as new.
+      // The user accepts a second execution, so the age of a key counts from now.
       auto again = database_->prepare(
           "UPDATE state SET state = 4, until = 0, started = ?, reason = NULL, about = NULL "
           "WHERE state = 5");

@@ -1,4 +1,4 @@
-// What a journal tells those who ask, also while a run goes on.
+// The functions that read a journal, even during a run.
 #include "journal.hpp"
 #include "text.hpp"
 
@@ -12,7 +12,7 @@ std::optional<WallTime> date_at(const Statement& row, int column) {
   return WallTime(std::chrono::milliseconds(row.number(column)));
 }
 
-// The line of a file that begins at a byte; empty where it cannot be read.
+// Returns the line that begins at a byte of a file, or an empty string if it cannot be read.
 std::string line_at(const std::string& path, std::int64_t offset) {
   std::ifstream file(path);
   std::string line;
@@ -21,7 +21,8 @@ std::string line_at(const std::string& path, std::int64_t offset) {
   return file.good() ? line : std::string();
 }
 
-// The row of the job with this id: its own, or the number of its line.
+// Returns a statement that has stepped to the row of the job, or an empty one if no job has the id.
+// A job without an id of its own has the number of its line.
 Statement row_of(const Database& database, std::string_view id, const std::string& columns) {
   auto own =
       database.prepare("SELECT " + columns + " FROM job LEFT JOIN state USING(line) WHERE id = ?1");

@@ -6,7 +6,7 @@
 namespace httpretry::batch {
 namespace {
 
-constexpr std::size_t kMostLanes = 4096;  // with jobs at once
+constexpr std::size_t kMostLanes = 4096;  // in use at once
 
 }  // namespace
 
@@ -93,7 +93,7 @@ void Lanes::set_kept(const std::map<std::string, std::size_t>& counts) {
   for (const auto& [host, count] : counts) lane(host).kept = count;
 }
 
-void Lanes::leave_alone(const std::vector<std::string>& hosts) {
+void Lanes::set_left_alone(const std::vector<std::string>& hosts) {
   for (auto* lane : ring_) lane->left_alone = false;
   for (const auto& host : hosts) lane(host).left_alone = true;
 }
@@ -116,7 +116,7 @@ std::vector<const Lane*> Lanes::held(Time now) const {
   return found;
 }
 
-// A run may meet a million hosts.
+// Bounds the memory of a run that sends to a million hosts.
 void Lanes::forget_idle(Time now) {
   const auto idle = [now](const Lane& lane) {
     return lane.queued() == 0 && lane.running == 0 && !lane.left_alone && !lane.held(now);

@@ -1,5 +1,5 @@
-// Lanes: the jobs that a run has taken and not yet started, a queue for each host, and which host
-// is next. A plain state machine, without clock and lock.
+// Lanes holds the jobs that a run has taken and not yet started, in a queue for each host, and
+// chooses the next one. It is a plain state machine without clock or lock.
 #pragma once
 
 #include <httpretry/batch/store.hpp>
@@ -22,13 +22,13 @@ struct Lane {
   std::array<std::deque<Job>, 3> queues;  // one for each priority
   std::size_t running = 0;
   Time held_until{};
-  // Of those that run, how many our own limits keep from the wire. More of them would only wait,
-  // and take the places of other hosts.
+  // The number of running calls that our own limits keep from the wire. More of them would only
+  // wait, and take places from other hosts.
   std::size_t kept = 0;
   static constexpr std::size_t kMostKept = 8;
-  // No call may begin: those that did wait for the end of an outage.
+  // No call may begin, because those that did are waiting for the end of an outage.
   bool left_alone = false;
-  // Calls that guards() refused in a row.
+  // The number of calls in a row that guards() has refused.
   std::size_t refused = 0;
 
   [[nodiscard]] std::size_t queued() const {
@@ -42,33 +42,37 @@ struct Lane {
 
 class Lanes {
  public:
-  // `per_lane`: how many jobs of one host are kept here at most.
+  // `per_lane`: the most jobs of one host that Lanes wants to hold.
   explicit Lanes(std::size_t per_lane) : per_lane_(per_lane) {}
 
-  // Whether another job of that host is wanted.
+  // Returns whether another job of the host should be added.
   [[nodiscard]] bool wants(std::string_view host, Time now) const;
   void add(Job job);
-  // The next job that may start, those of high priority first, then host by host. It counts as
-  // running from now on. Empty: there is none now.
+  // Removes and returns the next job that may start: high priority first, then host by host. It
+  // counts as running until `ended`. Returns nullopt if no job may start now.
   std::optional<Job> start(Time now);
+  // Notes that a running job of the host has ended.
   void ended(const std::string& host);
-  // Counts whether guards() refused a call of the host. Returns true after kMostKept refusals in a
-  // row: the next calls would be refused, too.
+  // Notes whether guards() refused a call of the host. Returns true after kMostKept refusals in a
+  // row, because it would also refuse the next calls.
   bool refuses_all(const std::string& host, bool refused);
-  // Starts no job of that host until then. Returns those that were waiting for their turn: the
-  // pause may be long, and others need the memory.
+  // Starts no job of the host until then. Removes and returns its queued jobs, because the pause
+  // may be long and other hosts need the memory.
   std::vector<Job> hold(const std::string& host, Time until);
+  // Removes and returns all queued jobs.
   std::vector<Job> take_all();
-  // Of each host whose calls are there, how many are kept from the wire.
+  // Sets how many running calls of each host are kept from the wire. A host without a count has
+  // none.
   void set_kept(const std::map<std::string, std::size_t>& counts);
-  // These hosts, and no others.
-  void leave_alone(const std::vector<std::string>& hosts);
+  // Leaves these hosts alone, and no others.
+  void set_left_alone(const std::vector<std::string>& hosts);
 
   [[nodiscard]] std::size_t queued() const { return queued_; }
-  // Of these, those of hosts of which one may start now.
+  // Returns how many queued jobs belong to hosts that may start one now.
   [[nodiscard]] std::size_t ready(Time now) const;
-  // Of the holds that are not over.
+  // Returns when the next hold ends. Empty: no host is held.
   [[nodiscard]] std::optional<Time> next_end_of_hold(Time now) const;
+  // Returns the hosts that are held, the longest hold first.
   [[nodiscard]] std::vector<const Lane*> held(Time now) const;
 
  private:
@@ -79,7 +83,7 @@ class Lanes {
   std::size_t per_lane_;
   std::map<std::string, std::unique_ptr<Lane>, std::less<>> by_host_;
   std::vector<Lane*> ring_;
-  std::size_t next_ = 0;  // in the ring
+  std::size_t next_ = 0;  // index in the ring
   std::size_t queued_ = 0;
 };
 

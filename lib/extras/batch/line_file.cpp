@@ -22,7 +22,7 @@ StoreError failed(const std::string& what, const std::string& path) {
 
 LineFile::LineFile(std::string path, std::uint64_t length)
     : path_(std::move(path)), length_(length) {
-  // Another run may rename the file between our opening it and our locking it.
+  // Another run may rename the file between the open and the lock, so the path is checked again.
   do open_and_lock();
   while (!leads_to(path_, about()));
   const auto size = static_cast<std::uint64_t>(about().st_size);
@@ -69,7 +69,8 @@ std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
   for (std::size_t begin = 0;;) {
     const auto end = bytes.find('\n', begin);
     if (end == std::string::npos) {
-      // A half line is written over; not a file of somebody else's. NUL: power failed.
+      // The next write replaces a partial line. That must not destroy a file that is not ours, so
+      // its first byte must be that of a JSON object, or NUL, which a power failure may leave.
       if (length_ + begin == 0 && !bytes.empty() && bytes[0] != '{' && bytes[0] != '\0') {
         throw StoreError(path_ + ", at byte 0: not a line of ours. Name another file");
       }
@@ -90,7 +91,7 @@ void LineFile::write(std::string_view lines, bool sync) const {
     at += static_cast<std::uint64_t>(count);
     lines.remove_prefix(static_cast<std::size_t>(count));
   }
-  // What stood there before, of a run that crashed, may have been longer.
+  // A run that crashed may have left more bytes than these.
   if (::ftruncate(file_.get(), static_cast<off_t>(at)) != 0) throw failed("write to", path_);
   if (sync && ::fdatasync(file_.get()) != 0) throw failed("write to", path_);
 }

@@ -1,6 +1,6 @@
-// LineFile: a file of lines, of which the journal knows how many bytes are good. What stands behind
-// them was written by a run that ended before it could say so. The file is locked while a LineFile
-// has it open, under all of its names.
+// LineFile is a file of lines. The journal records how many of its bytes are committed. Bytes
+// behind these come from a run that ended before it could commit them. An open LineFile has a lock
+// on the file itself, so the lock holds under all names of the file.
 #pragma once
 
 #include "lib/core/base/descriptor.hpp"
@@ -19,23 +19,26 @@ namespace httpretry::batch {
 
 class HTTPRETRY_API LineFile {
  public:
-  // None: nothing is written.
+  // Constructs a LineFile without a file.
   LineFile() = default;
-  // Throws StoreError; also where another LineFile has the file, or it is shorter than `length`.
+  // Opens or creates the file. `length` is the number of committed bytes. Throws StoreError,
+  // including when another LineFile has the file open, or when the file is shorter than `length`.
   LineFile(std::string path, std::uint64_t length);
 
   [[nodiscard]] bool open() const { return file_.open(); }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::uint64_t length() const { return length_; }
 
-  // The whole lines behind `length`, with the place of each. A last half line is left out.
+  // Returns the whole lines behind `length`, each with its offset in bytes. Leaves out a partial
+  // line at the end.
   [[nodiscard]] std::vector<std::pair<std::uint64_t, std::string>> tail() const;
 
-  // Writes behind `length`, in place of what is there, and with `sync` makes that durable. `length`
-  // is as before, until `accept`. Throws StoreError.
+  // Replaces everything behind `length` with `lines`. With `sync`, makes that durable. Does not
+  // change `length`; `accept` does. Throws StoreError.
   void write(std::string_view lines, bool sync) const;
+  // Adds bytes that are committed to `length`.
   void accept(std::size_t bytes);
-  // Removes what is behind `length`. Throws StoreError.
+  // Removes everything behind `length`. Throws StoreError.
   void cut() const;
   // Throws StoreError if another program has removed, replaced or shortened the file.
   void check() const;
@@ -49,7 +52,7 @@ class HTTPRETRY_API LineFile {
   std::uint64_t length_ = 0;
 };
 
-// Makes a new name in the directory of the file durable.
+// Syncs the directory of a file, so that a new name in it is durable. Throws StoreError.
 void sync_directory_of(const std::string& path);
 
 }  // namespace httpretry::batch

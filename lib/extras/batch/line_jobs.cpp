@@ -12,30 +12,30 @@
 namespace httpretry::batch {
 namespace {
 
-// Where nothing was sent, and nobody knows when it may be.
+// The wait of a job that guards held back without a time for the next attempt.
 constexpr Duration kUnknownWait = std::chrono::seconds(30);
-// A budget that is used up says that its host fails, and nothing of this job.
+// The wait of a job after its budget is exhausted. That means only that the host fails.
 constexpr Duration kBudgetWait = std::chrono::seconds(10);
 
-// Few lines of the results have more bytes. glibc keeps blocks of this size at hand; before it
-// looks for a larger one it joins all small ones that are free, which takes longer than writing the
+// Few lines of the results have more bytes. glibc has free blocks of this size at hand. Before it
+// looks for a larger block, it joins all small free blocks, which takes longer than writing the
 // line.
 constexpr std::size_t kUsualResult = 1000;
 
-constexpr int kManyAttempts = 1000;  // where the policy has no limit
+constexpr int kManyAttempts = 1000;  // the limit if the policy has none
 
 Body body_of(const RequestLine& line) {
   if (line.content == RequestLine::Content::File) return Body::file(line.body);
   return Body(line.body);
 }
 
-// Whether a crash after a send leaves open what to do: sending it again may do harm.
+// Returns whether sending the request a second time may do harm.
 bool is_unsafe(const Request& request, const RetryPolicy& policy) {
   if (policy.repeat == Repeat::Always) return false;
   return policy.repeat != Repeat::Safe || !request.repeatable();
 }
 
-bool canceled(const Outcome& outcome) {
+bool is_canceled(const Outcome& outcome) {
   return history_of(outcome).stop_reason == Reason::Canceled ||
          (!outcome && outcome.error().code == Errc::Canceled);
 }
@@ -50,8 +50,9 @@ int attempts_so_far(const Job& job, const Outcome& outcome) {
   return job.attempts + static_cast<int>(history_of(outcome).attempts.size());
 }
 
-// Nothing was sent with what is lacking here; attempts before it count.
-Verdict not_sent_here(const Job& job, const Outcome& outcome) {
+// Returns the verdict on a job that ended with a shortage on this machine. An attempt that met a
+// shortage was not sent, so it does not count.
+Verdict judge_shortage(const Job& job, const Outcome& outcome) {
   const auto attempts = std::ranges::count_if(history_of(outcome).attempts, [](const Attempt& one) {
     return one.error != Errc::LocalShortage;
   });
@@ -73,7 +74,7 @@ void write_headers(JsonWriter& json, const Headers& headers) {
   json.end_array();
 }
 
-StoreError not_written(const std::string& why) {
+StoreError write_error(const std::string& why) {
   const auto full = std::generic_category().message(ENOSPC);
   return StoreError(why +
                     (why.ends_with(full) ? "; make room and start the same command again" : ""));
@@ -90,13 +91,14 @@ void write_body(JsonWriter& json, std::string_view body) {
 
 }  // namespace
 
-// In the context of a request, for `judge`.
+// A parsed line. `prepare` stores it in the context of the request, for `judge`.
 struct LineJobs::Line {
   RequestLine parsed;
-  std::string problem;  // empty: it can be sent
+  std::string problem;  // the reason why it cannot be sent; empty: it can
   int max_attempts = 0;
-  std::shared_ptr<KeptBody> kept;
-  std::shared_ptr<FiledBody> filed;
+  // One of them is set; it receives the response body.
+  std::shared_ptr<MemoryBody> in_memory;
+  std::shared_ptr<FileBody> in_file;
 };
 
 LineJobs::LineJobs(BatchOptions options, LineJobsStore store)
@@ -115,7 +117,7 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   auto line = line_of(job);
   Request request(line.parsed.method, line.parsed.url);
   const auto ends = [&](State state, std::string_view reason, std::string about) {
-    return unsent(job, line, state, reason, std::move(about));
+    return end_unsent(job, line, state, reason, std::move(about));
   };
   if (!line.problem.empty()) return ends(State::Dead, "invalid_request", line.problem);
   const auto policy = policies_.find(line.parsed);
@@ -129,7 +131,7 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
     return ends(State::Dead, "deadline",
                 "its deadline, " + rfc3339(*line.parsed.deadline) + ", has passed");
   }
-  // Only its key makes it safe to repeat.
+  // Without its key, the request would not be safe to repeat.
   const bool needs_key =
       !job.key.empty() && (*policy)->repeat != Repeat::Always && !request.repeatable();
   const bool too_old = job.maybe_sent_since && wall - *job.maybe_sent_since > options_.key_lifetime;
@@ -159,20 +161,22 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
 }
 
 JobEnd LineJobs::give_up(const Job& job, std::string_view reason, std::string about) const {
-  return unsent(job, line_of(job), State::Dead, reason, std::move(about));
+  return end_unsent(job, line_of(job), State::Dead, reason, std::move(about));
 }
 
-JobEnd LineJobs::unsent(const Job& job, const Line& line, State state, std::string_view reason,
-                        std::string about) const {
+// Returns the end of a job that is not sent in this run. The report in its line of the results has
+// an error instead of attempts.
+JobEnd LineJobs::end_unsent(const Job& job, const Line& line, State state, std::string_view reason,
+                            std::string about) const {
   Error error(Errc::InvalidRequest, about);
   error.history.stop_reason = Reason::NotRetryable;
-  auto end = ended(job, line, Request(line.parsed.method, line.parsed.url), error, state);
+  auto end = end_with(job, line, Request(line.parsed.method, line.parsed.url), error, state);
   end.reason = reason;
   end.about = std::move(about);
   return end;
 }
 
-// What the request has besides its method and URL.
+// Adds everything but the method and the URL to the request.
 void LineJobs::complete(Request& request, const Job& job, const Line& line,
                         const RetryPolicy& policy) const {
   const auto& parsed = line.parsed;
@@ -187,7 +191,7 @@ void LineJobs::complete(Request& request, const Job& job, const Line& line,
   }
   if (!job.key.empty()) {
     auto header = key_header(parsed, policy);
-    // The policy may have asked for it when the line was read, and does not any more.
+    // A policy that requested a key when the line was read may have changed since.
     if (header.empty()) header = "Idempotency-Key";
     request.set_header(header, job.key);
     request.edit_options().repeatable = true;
@@ -198,16 +202,18 @@ void LineJobs::complete(Request& request, const Job& job, const Line& line,
 void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
   const bool files = options_.bodies == Bodies::Files;
   if (files || !line.parsed.output.empty()) {
-    line.filed = std::make_shared<FiledBody>(
+    line.in_file = std::make_shared<FileBody>(
         options_.directory, line.parsed.output.empty() ? file_name_of(job.id) : line.parsed.output);
-    request.edit_options().sink = line.filed;
+    request.edit_options().sink = line.in_file;
   } else {
     const bool none = options_.bodies == Bodies::None;
-    line.kept = std::make_shared<KeptBody>(none ? 0 : kMostInline);
-    request.edit_options().sink = line.kept;
+    line.in_memory = std::make_shared<MemoryBody>(none ? 0 : kMostInline);
+    request.edit_options().sink = line.in_memory;
   }
 }
 
+// Returns how long the job has to wait for its next call. Returns nullopt if it need not wait, or
+// if its deadline would pass in that time.
 std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
                                            const Outcome& outcome) const {
   const auto& history = history_of(outcome);
@@ -230,18 +236,18 @@ std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
 Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
   Verdict verdict;
   const auto& line = *sent.request.options().context.get<Line>();
-  if (line.filed && !line.filed->failure().empty()) throw not_written(line.filed->failure());
+  if (line.in_file && !line.in_file->failure().empty()) throw write_error(line.in_file->failure());
   const bool may_repeat = !sent.unsafe || !maybe_executed(outcome);
-  if (canceled(outcome)) {
+  if (is_canceled(outcome)) {
     if (may_repeat) {
       verdict.what = Verdict::What::GiveBack;
       return verdict;
     }
-    verdict.end = ended(job, line, sent.request, outcome, State::Unknown);
+    verdict.end = end_with(job, line, sent.request, outcome, State::Unknown);
     return verdict;
   }
   const bool lacking = !outcome && outcome.error().code == Errc::LocalShortage;
-  if (lacking && may_repeat) return not_sent_here(job, outcome);
+  if (lacking && may_repeat) return judge_shortage(job, outcome);
   if (const auto wait = wait_for(job, line, outcome); wait && may_repeat) {
     verdict.what = Verdict::What::Wait;
     verdict.wait = *wait;
@@ -250,12 +256,14 @@ Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
     return verdict;
   }
   verdict.end =
-      ended(job, line, sent.request, outcome, succeeded(outcome) ? State::Done : State::Dead);
+      end_with(job, line, sent.request, outcome, succeeded(outcome) ? State::Done : State::Dead);
   return verdict;
 }
 
-JobEnd LineJobs::ended(const Job& job, const Line& line, const Request& request,
-                       const Outcome& outcome, State state) const {
+// Returns the end of a job in the given state. Unless the state is Unknown, that includes its line
+// of the results.
+JobEnd LineJobs::end_with(const Job& job, const Line& line, const Request& request,
+                          const Outcome& outcome, State state) const {
   JobEnd end;
   end.state = state;
   end.status = outcome ? outcome->status : 0;
@@ -289,14 +297,14 @@ JobEnd LineJobs::ended(const Job& job, const Line& line, const Request& request,
 void LineJobs::add_body(JsonWriter& json, const Line& line, const Response& response,
                         JobEnd& end) const {
   const bool in_sink = response.delivered > 0 || response.body.empty();
-  if (line.filed && in_sink && end.state == State::Done) {
-    end.body_file = line.filed->path();
+  if (line.in_file && in_sink && end.state == State::Done) {
+    end.body_file = line.in_file->path();
     return json.member("body_file", end.body_file);
   }
   if (options_.bodies == Bodies::None) return;
-  const bool kept = line.kept && response.delivered > 0;
-  const std::string_view body = kept ? line.kept->content().bytes : response.body;
-  const bool too_long = kept ? line.kept->content().too_long : body.size() > kMostInline;
+  const bool delivered = line.in_memory && response.delivered > 0;
+  const std::string_view body = delivered ? line.in_memory->content().bytes : response.body;
+  const bool too_long = delivered ? line.in_memory->content().too_long : body.size() > kMostInline;
   if (too_long) return json.member("body_omitted", true);
   write_body(json, body);
 }
@@ -333,7 +341,7 @@ std::optional<ResultLine> read_result_line(std::string_view line) {
 }
 
 std::string result_in_dead_letter(std::string_view line) {
-  // The last member, as line_with writes it.
+  // line_with writes it as the last member.
   JsonTree tree;
   Problems problems("");
   read_json(line, tree, problems);

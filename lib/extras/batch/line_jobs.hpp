@@ -1,5 +1,5 @@
-// LineJobs: what the lines of the input mean: the request of each, what its outcome says, and the
-// line that the results get. It knows nothing of where the jobs are kept.
+// LineJobs turns lines of the input into requests, judges the outcomes, and writes the lines of the
+// results. It does not depend on where the jobs are stored.
 #pragma once
 
 #include "lib/core/json/detail/json.hpp"
@@ -13,20 +13,21 @@ namespace httpretry::batch {
 
 // The settings of LineJobs that depend on where the jobs are stored: in a journal or in a queue.
 struct LineJobsStore {
-  // Stands in each line of the results, so that they are recognized again.
+  // Identifies the store. It is written to each line of the results.
   std::string token;
-  // The clock for deadlines and the age of keys: of the server, if several machines share the jobs.
+  // The clock for deadlines and the age of keys: the server's if several machines share the jobs.
   std::function<WallTime()> date_now = [] { return std::chrono::system_clock::now(); };
-  // Called for a job whose policy does not exist, with the reason; it may throw. Otherwise the job
-  // is dead.
+  // Called with the reason if the policy of a job does not exist. If it does not throw, the job is
+  // dead.
   std::function<void(const Job& job, const std::string& why)> on_missing_policy = {};
   // Returns the file for the path that a job names as its body, or throws. An error makes the job
   // dead. Empty: a job may name any file.
   std::function<Result<std::string>(const Job& job, const std::string& path)> body_file = {};
-  // Returns the line of the input that the job stands in.
+  // Returns the number of the job's line in the input.
   std::function<std::uint64_t(const Job& job)> line_of = [](const Job& job) { return job.number; };
 };
 
+// The largest body in the results, in bytes.
 inline constexpr std::size_t kMostInline = 64 * 1024;
 
 class HTTPRETRY_API LineJobs final : public Jobs {
@@ -35,7 +36,7 @@ class HTTPRETRY_API LineJobs final : public Jobs {
   LineJobs(BatchOptions options, LineJobsStore store);
 
   [[nodiscard]] std::variant<Prepared, JobEnd> prepare(const Job& job) override;
-  // How a job ends that must not be sent, for a reason of the store.
+  // Returns the end of a job that the store does not want to be sent.
   [[nodiscard]] JobEnd give_up(const Job& job, std::string_view reason, std::string about) const;
   // Throws StoreError if a body could not be written to its file.
   [[nodiscard]] Verdict judge(const Job& job, const Prepared& sent, Outcome outcome) override;
@@ -48,10 +49,10 @@ class HTTPRETRY_API LineJobs final : public Jobs {
   void set_sink(const Job& job, Line& line, Request& request) const;
   [[nodiscard]] std::optional<Duration> wait_for(const Job& job, const Line& line,
                                                  const Outcome& outcome) const;
-  [[nodiscard]] JobEnd unsent(const Job& job, const Line& line, State state,
-                              std::string_view reason, std::string about) const;
-  [[nodiscard]] JobEnd ended(const Job& job, const Line& line, const Request& request,
-                             const Outcome& outcome, State state) const;
+  [[nodiscard]] JobEnd end_unsent(const Job& job, const Line& line, State state,
+                                  std::string_view reason, std::string about) const;
+  [[nodiscard]] JobEnd end_with(const Job& job, const Line& line, const Request& request,
+                                const Outcome& outcome, State state) const;
   void add_body(JsonWriter& json, const Line& line, const Response& response, JobEnd& end) const;
 
   const BatchOptions options_;
@@ -59,16 +60,17 @@ class HTTPRETRY_API LineJobs final : public Jobs {
   LinePolicies policies_;
 };
 
-// What a line of the results says of its job, to take it over again.
+// The end of a job, as read back from a line of the results.
 struct ResultLine {
   std::string token;
   std::string id;
   std::uint64_t number = 0;
-  JobEnd end;  // with the line as its `result`
+  JobEnd end;  // its `result` is the line
 };
-// Empty: it is no line of ours.
+// Returns nullopt if LineJobs has not written the line.
 HTTPRETRY_API std::optional<ResultLine> read_result_line(std::string_view line);
-// The results line that a dead letter contains; empty where it is none.
+// Returns the line of the results that a dead letter contains, or an empty string if the line is
+// not a dead letter.
 HTTPRETRY_API std::string result_in_dead_letter(std::string_view line);
 
 }  // namespace httpretry::batch

@@ -1,5 +1,5 @@
-// LinePolicies: which policy the request of a line gets: that of its endpoint, or one that the line
-// names or changes.
+// LinePolicies finds the policy for the request of a line. It is that of the endpoint, unless the
+// line names a policy or changes settings.
 #pragma once
 
 #include "request_line.hpp"
@@ -17,9 +17,9 @@ class HTTPRETRY_API LinePolicies {
  public:
   explicit LinePolicies(PolicySet policies);
 
-  // Errc::InvalidRequest for a policy that does not exist, or a setting that makes no sense.
+  // Returns Errc::InvalidRequest if the policy does not exist, or if a setting is invalid.
   Result<std::shared_ptr<const RetryPolicy>> find(const RequestLine& line);
-  // Whether the line has a policy of its own; else the client finds that of the endpoint.
+  // Returns whether the line has its own policy. Otherwise the client finds that of the endpoint.
   [[nodiscard]] static bool has_own(const RequestLine& line) {
     return !line.policy.empty() || !line.settings.empty();
   }
@@ -31,8 +31,8 @@ class HTTPRETRY_API LinePolicies {
   std::map<std::string, std::shared_ptr<const RetryPolicy>> known_;
 };
 
-// The header that the key of the line goes into; empty: it has no key. A key is there where the
-// line has one, or where the policy asks for it.
+// Returns the name of the header for the idempotency key of a line. Returns an empty string if
+// neither the line nor its policy requests a key.
 HTTPRETRY_API std::string key_header(const RequestLine& line, const RetryPolicy& policy);
 
 }  // namespace httpretry::batch

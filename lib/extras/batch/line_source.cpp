@@ -52,7 +52,7 @@ std::optional<std::string_view> LineSource::next() {
   }
 }
 
-// Reads more behind what is there. False at the end of the input.
+// Reads more bytes behind those of the buffer. Returns false at the end of the input.
 bool LineSource::fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= std::exchange(begin_, 0);

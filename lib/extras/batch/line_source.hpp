@@ -1,4 +1,4 @@
-// LineSource: the lines of a file or of standard input, one after the other, in little memory.
+// LineSource reads the lines of a file or of standard input one by one, in little memory.
 #pragma once
 
 #include "lib/core/base/descriptor.hpp"
@@ -15,10 +15,10 @@ class LineSource {
   // "-" is standard input. Throws StoreError if it cannot be opened.
   explicit LineSource(std::string path);
 
-  // The next line, without its line end ("\n" or "\r\n"), until the next call. Empty: the end.
-  // Throws StoreError.
+  // Returns the next line without its line end ("\n" or "\r\n"), or nullopt at the end of the
+  // input. The line is valid until the next call. Throws StoreError.
   std::optional<std::string_view> next();
-  // Of the line that `next` returned, from 1.
+  // Returns the number of the line that `next` returned last, from 1.
   [[nodiscard]] std::uint64_t number() const { return number_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
@@ -26,10 +26,10 @@ class LineSource {
   bool fill();
 
   std::string name_;
-  Descriptor opened_;  // not of standard input
+  Descriptor opened_;  // closed for standard input
   int descriptor_;
   std::string buffer_;
-  std::size_t begin_ = 0;  // of what was not returned yet
+  std::size_t begin_ = 0;  // the bytes from here to end_ were read but not returned yet
   std::size_t end_ = 0;
   std::uint64_t number_ = 0;
   bool at_end_ = false;

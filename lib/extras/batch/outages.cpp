@@ -70,13 +70,13 @@ std::vector<std::string> Outages::left_alone() const {
   return names;
 }
 
-// All calls may send again.
+// Allows all calls to send again.
 void Outages::end_outage(Host& host) {
   host.in_retry.clear();
   if (const auto change = std::exchange(host.change, nullptr)) change->happen();
 }
 
-// A run may meet a million hosts.
+// Bounds the memory of a run that sends to a million hosts.
 void Outages::forget_if_idle(Hosts::iterator host) {
   const auto& its = host->second;
   if (its.sends == 0 && its.in_retry.empty() && !its.down) hosts_.erase(host);

@@ -5,7 +5,7 @@
 namespace httpretry::batch {
 namespace {
 
-constexpr std::size_t kCalls = 511;
+constexpr std::size_t kCalls = 511;  // for the median
 constexpr Duration kStep = std::chrono::seconds(1);
 constexpr Duration kLately = std::chrono::seconds(10);
 

@@ -6,9 +6,9 @@
 namespace httpretry::batch {
 namespace {
 
-// How long nothing is sent after a shortage that no call of ours can end.
+// How long nothing is sent after a shortage that our own calls cannot end.
 constexpr Duration kTryAgainAfter = std::chrono::milliseconds(200);
-// How many rounds of all calls have to end before the limit grows by one.
+// The limit grows by one after this many times its number of calls have ended.
 constexpr std::size_t kRoundsToGrow = 10;
 
 }  // namespace

@@ -17,7 +17,8 @@ bool begins_with(const path& whole, const path& start) {
   return std::ranges::mismatch(whole, start).in2 == start.end();
 }
 
-// A link is left in a resolved path only if it leads to nothing.
+// Returns whether the path has a symbolic link below `root`. In a resolved path, that is a link
+// that leads to nothing.
 bool has_link(path whole, const path& root) {
   std::error_code failed;
   for (; whole != root; whole = whole.parent_path()) {

@@ -1,4 +1,4 @@
-// Paths that jobs name, below a directory that the user named.
+// Checks of the paths that jobs name, which must stay below a directory that the user has named.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -8,12 +8,13 @@
 
 namespace httpretry::batch {
 
-// Returns whether a path is relative and has no part that is ".", ".." or empty.
+// Returns whether a path is relative and has no part that is ".", ".." or empty. Such a path is
+// plain.
 HTTPRETRY_API bool is_plain_relative(std::string_view path);
 
-// Returns the path of `relative` below `root` (empty: the current directory), with all symbolic
-// links resolved. Errc::InvalidRequest if it is not plain, or if a link leads out of `root` or to
-// nothing.
+// Returns the path of `relative` below `root`, with all symbolic links resolved. An empty `root` is
+// the current directory. Returns Errc::InvalidRequest if `relative` is not plain, or if a link
+// leads out of `root` or to nothing.
 HTTPRETRY_API Result<std::string> path_below(const std::string& root, const std::string& relative);
 
 }  // namespace httpretry::batch

@@ -12,7 +12,7 @@ namespace httpretry::batch {
 namespace {
 
 constexpr std::size_t kLongestId = 1000;
-constexpr std::size_t kLongestKey = 255;  // what services accept
+constexpr std::size_t kLongestKey = 255;  // services accept no longer ones
 constexpr std::array<std::string_view, 17> kNames{
     "id",          "method",    "url",      "headers", "json", "body",
     "body_base64", "body_file", "policy",   "set",     "key",  "output",
@@ -52,7 +52,7 @@ class LineReader {
     }
   }
 
-  // How the request is handled: what the server does not see.
+  // Reads the members that say how to handle the request. The server does not see them.
   void read_handling(const JsonNode& json) {
     const auto name = json.key;
     if (name == "policy" || name == "set") to_.policy_position = json.position;
@@ -149,7 +149,7 @@ class LineReader {
     }
   }
 
-  // As `--set` has them: {"backoff": {"initial": "1s"}} is backoff.initial.
+  // Adds settings in the form of `--set`: {"backoff": {"initial": "1s"}} becomes backoff.initial.
   void read_settings(const JsonNode& json, const std::string& prefix) {
     if (!expect(json, json.is(Type::Object), "an object")) return;
     for (const auto* member : json.children) {
@@ -175,7 +175,7 @@ class LineReader {
     }
   }
 
-  // Below a directory that the user named: it must not lead out of it.
+  // The path must not lead out of the directory that the user has named.
   void read_output(const JsonNode& json) {
     to_.output_position = json.position;
     if (!text(json, to_.output) || is_plain_relative(to_.output)) return;
@@ -208,7 +208,7 @@ void read_url(RequestLine& line, Problems& problems) {
   }
 }
 
-// The member "last" with the comma before or behind it.
+// Returns the object without its member "last" and without the comma before or behind it.
 std::string without_last(std::string_view text, const JsonNode& object) {
   const auto* const last = object.member("last");
   const auto begin = static_cast<std::size_t>(last->key_position.column - 1);
@@ -267,7 +267,7 @@ std::string line_with(std::string_view text, const RequestLine& line, std::strin
   const auto open = text.find('{');
   const bool object = text.find_first_not_of(" \t") == open && open != std::string_view::npos;
   if (object && line.wants_key && line.key.empty()) {
-    // "key": true stands in the line, and a name must not occur twice: it is replaced.
+    // The line has "key": true. A name must not occur twice, so the value is replaced.
     made.clear();
     made += '{';
     if (line.id.empty()) add("id", id);

@@ -1,4 +1,4 @@
-// A line of the input: one request, as JSON or as a bare URL.
+// RequestLine is a line of the input: one request, as JSON or as a bare URL.
 #pragma once
 
 #include "lib/core/json/detail/json.hpp"
@@ -22,11 +22,11 @@ struct RequestLine {
   Headers headers;
   Content content = Content::None;
   std::string body;    // the bytes, or the path of the file
-  std::string policy;  // the name of one; empty: that of the endpoint
-  std::vector<std::pair<std::string, std::string>> settings;  // of "set": dotted keys, JSON
-  bool wants_key = false;                                     // "key": true, or a value
-  std::string key;                                            // the value; empty: one is made
-  std::string output;  // where the response goes; empty: by --bodies
+  std::string policy;  // its name; empty: the policy of the endpoint
+  std::vector<std::pair<std::string, std::string>> settings;  // "set": dotted keys with JSON
+  bool wants_key = false;                                     // "key" is true or a text
+  std::string key;                                            // that text; empty: a key is made
+  std::string output;  // the file for the response body; empty: --bodies decides
   std::optional<WallTime> not_before;
   std::optional<WallTime> deadline;
   Priority priority = Priority::Normal;
@@ -38,20 +38,21 @@ struct RequestLine {
   Position file_position;  // of "body_file"
   Position url_position;
   Position policy_position;  // of "policy" or "set"
-  // Without the member "last" that a dead letter has. Empty: as it stands.
+  // The line without the member "last", which dead letters have. Empty: the line has no "last".
   std::string text_without_last;
   std::optional<Url> parsed_url;
 };
 
-// Reads a line. Returns false, with problems at line 1 of `problems`, if the line is wrong. Reads
-// no file.
+// Reads a line. If it is wrong, adds problems in line 1 to `problems` and returns false. Does not
+// open any file that the line names.
 HTTPRETRY_API bool read_request_line(std::string_view text, InputFormat format, RequestLine& to,
                                      Problems& problems);
-// Returns a line that was right when it was added.
+// Reads a line that was valid when it was added.
 [[nodiscard]] HTTPRETRY_API RequestLine stored_line(std::string_view text, InputFormat format);
 
-// The line with "id" and "key" (where it is not empty) written out, and with `last`, JSON, as its
-// last member: what a dead letter is, and what --export prints (without `last`).
+// Returns the line as JSON, with its id, with its key unless that is empty, and with `last` (JSON)
+// as the last member "last". That is a dead letter. --export prints it without "last": `last` is
+// empty.
 HTTPRETRY_API std::string line_with(std::string_view text, const RequestLine& line,
                                     std::string_view id, std::string_view key,
                                     std::string_view last);

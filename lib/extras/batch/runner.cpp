@@ -5,17 +5,18 @@
 namespace httpretry::batch {
 namespace {
 
-// What ended is durable after this time. One commit serves all that ended meanwhile.
+// The end of a job is committed within this time. One commit serves all jobs that ended in it.
 constexpr Duration kCommitEvery = std::chrono::milliseconds(50);
-// The longest time without a look at the store: its wall clock may have been changed.
+// The longest time without a look at the store, because its wall clock may have been set.
 constexpr Duration kLongestSleep = std::chrono::seconds(1);
 
 }  // namespace
 
 Jobs::~Jobs() = default;
 
-ClientOptions Runner::Work::with_ours(ClientOptions options) {
-  // A send must not hold what guards() gave it while it waits for an outage or the rate of the run.
+// Adds the middlewares and the observer of a run.
+ClientOptions Runner::Work::with_middlewares(ClientOptions options) {
+  // They come before guards(), so that a send that waits for them does not occupy a place there.
   auto& chain = options.middlewares;
   const auto add = [&chain](MiddlewarePtr one) {
     const auto guards =
@@ -34,38 +35,39 @@ ClientOptions Runner::Work::with_ours(ClientOptions options) {
 RunEnd Runner::Work::run() {
   for (const auto& held : store_.holds()) lanes_.hold(held.host, later(now(), held.time));
   for (;;) {
-    learn(watch_->take(next_turn()));
+    handle_news(watch_->take(next_turn()));
     if (!failed_) with_store([this] { refill(); });
     if (!failed_) with_store([this] { start_jobs(); });
-    send_ready();  // after a failure none is sent, and `learn` gives them back
+    send_ready();  // after a failure, this sends none, and handle_news() gives them back
     if (!failed_) with_store([this] { send_intended(); });
     if (!failed_) with_store([this] { commit_if_due(); });
-    const auto end = over();
+    const auto end = find_end();
     if (!end) continue;
-    // Also after a failure: a disk may have room again.
+    // Even after a failure, because a full disk may have room again.
     with_store([this] { store_.commit(); });
     if (failed_) std::rethrow_exception(failed_);
     return *end;
   }
 }
 
-void Runner::Work::learn(CallWatch::News news) {
+void Runner::Work::handle_news(CallWatch::News news) {
   for (const auto& asked : news.holds) hold(asked.host, asked.until);
   in_wait_ = news.in_wait;
-  if (options_.down_hosts) lanes_.leave_alone(news.left_alone);
+  if (options_.down_hosts) lanes_.set_left_alone(news.left_alone);
   for (auto& [flight, outcome] : news.ended) call_ended(*flight, std::move(outcome));
   if (parallel_.lacks()) send_fewer();
   if (news.finish_up && ends_at_ == kNever) {
     ending_ = ending_.value_or(RunEnd::Stopped);
     ends_at_ = later(now(), options_.grace);
   }
-  if (ending_) drop_unsent();
+  if (ending_) give_back_all_unsent();
   if (news.stop || now() >= ends_at_) stop_.request_stop();
   if (news.look_again) take_again_at_ = Time{};
   report_progress(news.progress_asked);
 }
 
-void Runner::Work::take_in(const Job& job, Verdict verdict) {
+// Passes a verdict on to the store.
+void Runner::Work::apply(const Job& job, Verdict verdict) {
   if (!commit_at_) commit_at_ = later(now(), kCommitEvery);
   take_again_at_ = std::min(take_again_at_, later(now(), kCommitEvery));
   switch (verdict.what) {
@@ -82,7 +84,8 @@ void Runner::Work::take_in(const Job& job, Verdict verdict) {
 
 void Runner::Work::hold(const std::string& host, Time until) {
   for (const auto& job : lanes_.hold(host, until)) store_.give_back(job);
-  take_back(watch_->withdraw([&host](const Flight& flight) { return flight.job.host == host; }));
+  give_back_unsent(
+      watch_->withdraw([&host](const Flight& flight) { return flight.job.host == host; }));
   store_.hold(host, until - now());
   if (!commit_at_) commit_at_ = later(now(), kCommitEvery);
   take_again_at_ = Time{};
@@ -97,7 +100,7 @@ void Runner::Work::refill() {
   const auto most = options_.parallel * 4 - ready;
   store_.take(
       most, [&](std::string_view host) { return lanes_.wants(host, turn); }, taken);
-  // Nothing: until a host is wanted again, or a wait ends.
+  // The store has no job until a wait ends, or until a host is wanted again.
   if (taken.empty()) {
     const auto due = store_.next_due().value_or(kLongestSleep);
     take_again_at_ =
@@ -114,19 +117,20 @@ void Runner::Work::commit_if_due() {
   commit_at_.reset();
 }
 
-std::optional<RunEnd> Runner::Work::over() {
+// Returns why the run has ended, or nullopt if it goes on.
+std::optional<RunEnd> Runner::Work::find_end() {
   if (!flights_.empty()) return std::nullopt;
   if (ending_) return ending_;
   if (lanes_.queued() > 0 || now() >= take_again_at_) return std::nullopt;
-  return over_when_idle();
+  return find_end_when_idle();
 }
 
-// No call is under way, and the store had nothing that may be sent now.
-std::optional<RunEnd> Runner::Work::over_when_idle() {
+// Does the same if no call is in flight and the store had no job that may be sent now.
+std::optional<RunEnd> Runner::Work::find_end_when_idle() {
   if (options_.until_stopped) return std::nullopt;
   const auto counts = store_.counts();
   if (counts.queued == 0 && counts.waiting == 0 && counts.sending == 0) return RunEnd::Finished;
-  // A store knows of waits that it committed.
+  // `next_due` covers only the waits that are committed.
   with_store([this] { store_.commit(); });
   if (failed_) return std::nullopt;
   const auto turn = now();
@@ -136,7 +140,7 @@ std::optional<RunEnd> Runner::Work::over_when_idle() {
   if (const auto hold = lanes_.next_end_of_hold(turn)) {
     next = std::min(next, *hold - turn);
   } else if (counts.queued > 0) {
-    next = Duration::zero();  // it comes with the next look at the store
+    next = Duration::zero();  // the next look at the store finds a job
   }
   if (next <= options_.max_idle) return std::nullopt;
   return RunEnd::Idle;

@@ -1,4 +1,4 @@
-// The calls of a run: which are begun, when they are sent, and what their ends mean for the others.
+// The part of Runner::Work that starts calls, sends them, and handles their outcomes.
 #include "runner_work.hpp"
 
 #include <httpretry/retry/longest_pause.hpp>
@@ -10,31 +10,30 @@
 namespace httpretry::batch {
 namespace {
 
-// How many sends that must not be repeated are committed together.
+// The most sends that must not be repeated and are recorded in one step.
 constexpr std::size_t kIntentsAtOnce = 64;
-// A call that is not on the wire after this time is kept from it.
+// A call that is not on the wire after this time counts as kept from it.
 constexpr Duration kKeptAfter = std::chrono::milliseconds(50);
-// A job that has to wait longer for its host is given to the store.
+// A job that has to wait longer for its host waits in the store.
 constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
 
-// Returns how many calls may exist. A call that waits between two attempts does not count towards
-// `parallel`, so that it does not hold up others, but it does need memory.
+// Returns how many calls may exist. A call between two attempts does not count toward `parallel`,
+// so that it does not delay others, but it does need memory.
 std::size_t most_calls(const RunnerOptions& options) {
   return options.parallel + std::max<std::size_t>(options.parallel * 4, 256);
 }
 
 }  // namespace
 
-// Gives back every job that was not sent yet.
-void Runner::Work::drop_unsent() {
+void Runner::Work::give_back_all_unsent() {
   store_.stop_taking();
   for (const auto& job : lanes_.take_all()) store_.give_back(job);
-  take_back(watch_->withdraw([](const Flight&) { return true; }));
-  take_back(std::exchange(intended_, {}));
+  give_back_unsent(watch_->withdraw([](const Flight&) { return true; }));
+  give_back_unsent(std::exchange(intended_, {}));
 }
 
-// Gives back the jobs of calls that were not sent.
-void Runner::Work::take_back(const std::vector<Flight*>& flights) {
+// Gives the jobs of these calls, which were not sent, back to the store.
+void Runner::Work::give_back_unsent(const std::vector<Flight*>& flights) {
   for (const auto* const flight : flights) {
     lanes_.ended(flight->job.host);
     store_.give_back(flight->job);
@@ -43,7 +42,7 @@ void Runner::Work::take_back(const std::vector<Flight*>& flights) {
 }
 
 void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
-  const bool host_waits = host_waits_with(flight, outcome);
+  const bool hold_host = must_hold_host(flight, outcome);
   note_shortage(flight, outcome);
   lanes_.ended(flight.job.host);
   const auto turn = now();
@@ -51,20 +50,20 @@ void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
   std::optional<Verdict> judged;
   with_store([&] { judged = jobs_.judge(flight.job, flight.prepared, std::move(outcome)); });
   if (!judged) {
-    // The store knows whether it may have been sent.
+    // `judge` threw, so the run ends. The store has recorded whether the job may have been sent.
     flights_.erase(&flight);
     return;
   }
   auto& verdict = *judged;
-  if (host_waits && verdict.what == Verdict::What::Wait) {
+  if (hold_host && verdict.what == Verdict::What::Wait) {
     hold(flight.job.host, later(now(), verdict.wait));
   }
-  take_in(flight.job, std::move(verdict));
+  apply(flight.job, std::move(verdict));
   flights_.erase(&flight);
 }
 
-// Returns whether no other request goes to the host for as long as the job has to wait.
-bool Runner::Work::host_waits_with(const Flight& flight, const Outcome& outcome) {
+// Returns whether the other jobs of the host must be held for as long as this job has to wait.
+bool Runner::Work::must_hold_host(const Flight& flight, const Outcome& outcome) {
   const bool refused = !outcome && outcome.error().held_back();
   const bool refuses_all = lanes_.refuses_all(flight.job.host, refused);
   if (!refused) {
@@ -100,8 +99,8 @@ bool Runner::Work::may_start() {
 }
 
 // Counts the calls that a rate or a limit of their host has kept from the wire for some time. They
-// do not count towards `parallel`, so that other hosts can use their places.
-void Runner::Work::look_for_kept() {
+// do not count toward `parallel`, so that other hosts can use their places.
+void Runner::Work::count_kept() {
   const auto turn = now();
   if (turn < look_again_at_) return;
   look_again_at_ = later(turn, kKeptAfter);
@@ -118,10 +117,10 @@ void Runner::Work::look_for_kept() {
 }
 
 void Runner::Work::start_jobs() {
-  look_for_kept();
+  count_kept();
   rate_allows_at_.reset();
-  // A call that has just ended may have been one failure too many.
-  if (watch_->asked_to_end()) return;
+  // A call that has just ended may have reached max_failures.
+  if (watch_->is_finishing()) return;
   while (may_start() && lanes_.queued() > 0) {
     const auto turn = now();
     if (limit_ && limit_->ready_at() > turn) {
@@ -148,7 +147,7 @@ void Runner::Work::start(Job job) {
     lanes_.ended(job.host);
     Verdict verdict;
     verdict.end = std::move(*end);
-    return take_in(job, std::move(verdict));
+    return apply(job, std::move(verdict));
   }
   auto owned = std::make_unique<Flight>(std::move(job), std::get<Prepared>(std::move(prepared)));
   auto& flight = *owned;
@@ -159,8 +158,8 @@ void Runner::Work::start(Job job) {
   prepared_.push_back(&flight);
 }
 
-// Sends the prepared calls for which there is room. A call that must not be repeated is first noted
-// in the store. The other calls are left to the client's threads, which send one when another ends.
+// Sends as many prepared calls as the limits allow. A call that must not be repeated is left to
+// send_intended(). The rest stays with CallWatch: the client's threads send one when another ends.
 void Runner::Work::send_ready() {
   if (prepared_.empty() && watch_->ready() == 0) return;
   const auto now_sent = watch_->send_ready(std::exchange(prepared_, {}), flights_.size(),
@@ -174,6 +173,7 @@ void Runner::Work::send_ready() {
   }
 }
 
+// Records the calls that must not be repeated in the store, and sends those that it accepts.
 void Runner::Work::send_intended() {
   while (!intended_.empty()) {
     const auto count = std::min(intended_.size(), kIntentsAtOnce);
@@ -193,7 +193,7 @@ void Runner::Work::send_intended() {
   }
 }
 
-// On the thread of `run`, or on the one of a call that ended.
+// Runs on the thread of `run`, or on that of a call that has ended.
 void Runner::Work::send(Flight& flight) {
   flight.started = now();
   watch_->begins(flight);

@@ -1,5 +1,5 @@
-// Runner::Work: a run, from its first look at the store to its end. It decides on one thread what
-// is sent next; the calls run on the threads of its client, and CallWatch brings their ends back.
+// Runner::Work is a run. It decides on one thread which job is sent next. The calls run on the
+// threads of its client, and CallWatch passes their outcomes back.
 #pragma once
 
 #include <httpretry/batch/runner.hpp>
@@ -27,7 +27,7 @@ class Runner::Work {
         watch_(std::make_shared<CallWatch>(options_.down_hosts)),
         lanes_(std::max<std::size_t>(options_.parallel, 16)),
         pace_(now()),
-        client_(with_ours(std::move(options))) {}
+        client_(with_middlewares(std::move(options))) {}
 
   ~Work() { stop_.request_stop(); }
 
@@ -36,27 +36,27 @@ class Runner::Work {
 
  private:
   static Time now() { return std::chrono::steady_clock::now(); }
-  ClientOptions with_ours(ClientOptions options);
-  void learn(CallWatch::News news);
+  ClientOptions with_middlewares(ClientOptions options);
+  void handle_news(CallWatch::News news);
   void call_ended(Flight& flight, Outcome outcome);
-  bool host_waits_with(const Flight& flight, const Outcome& outcome);
+  bool must_hold_host(const Flight& flight, const Outcome& outcome);
   void note_shortage(const Flight& flight, const Outcome& outcome);
   void send_fewer();
   void hold(const std::string& host, Time until);
   void refill();
-  void look_for_kept();
+  void count_kept();
   void start_jobs();
   bool may_start();
   void start(Job job);
   void send_ready();
   void send_intended();
   void send(Flight& flight);
-  void take_in(const Job& job, Verdict verdict);
+  void apply(const Job& job, Verdict verdict);
   void commit_if_due();
-  void drop_unsent();
-  void take_back(const std::vector<Flight*>& flights);
-  [[nodiscard]] std::optional<RunEnd> over();
-  [[nodiscard]] std::optional<RunEnd> over_when_idle();
+  void give_back_all_unsent();
+  void give_back_unsent(const std::vector<Flight*>& flights);
+  [[nodiscard]] std::optional<RunEnd> find_end();
+  [[nodiscard]] std::optional<RunEnd> find_end_when_idle();
   [[nodiscard]] Time next_turn() const;
   [[nodiscard]] RunProgress progress() const;
   void report_progress(bool asked);
@@ -74,23 +74,23 @@ class Runner::Work {
   std::stop_source stop_;
   std::unordered_map<const Flight*, std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> prepared_;  // since the last turn
-  std::vector<Flight*> intended_;  // to be sent when the store knows
+  std::vector<Flight*> intended_;  // to be sent once the store has recorded them
   std::size_t in_wait_ = 0;        // calls between two attempts
   std::size_t kept_ = 0;           // calls that our own limits keep from the wire
-  Time look_again_at_{};           // for these
+  Time look_again_at_{};           // when `kept_` is counted again
   std::uint64_t failures_ = 0;
-  std::optional<RunEnd> ending_;
-  std::exception_ptr failed_;      // what the store threw
-  std::optional<Time> commit_at_;  // something is to be committed
-  Time take_again_at_{};           // the store had nothing
-  Time ends_at_ = kNever;          // of the grace
+  std::optional<RunEnd> ending_;   // why no more jobs are started
+  std::exception_ptr failed_;      // the first exception of the store
+  std::optional<Time> commit_at_;  // when the changes are committed; empty: there are no changes
+  Time take_again_at_{};           // when the store, which had no jobs, may have some again
+  Time ends_at_ = kNever;          // the end of the grace period
   std::optional<Time> rate_allows_at_;
   Time progress_at_ = now();
   Client client_;  // last: its callbacks use the other members
 };
 
-// Calls `action` and keeps the first exception for the end of the run. After a failure the calls
-// that are under way may end, and the store gets another chance to write down how.
+// Calls `action`, and keeps the first exception for the end of the run. After a failure, the calls
+// in flight may end, and the store gets another chance to record their outcomes.
 template <class Action>
 void Runner::Work::with_store(Action action) {
   try {

@@ -29,7 +29,7 @@ MiddlewarePtr limited_sends(std::shared_ptr<SendLimit> limit) {
         auto* const first = call.get<FirstSendTaken>();
         const bool taken = first != nullptr && !std::exchange(first->used, true);
         const auto when = taken ? first->when : limit->reserve(call.scheduler().now());
-        // Canceled: the transport says so.
+        // If the call is canceled during the wait, the transport returns that as an error.
         const auto sleep = call.scheduler().sleep_until(when, call.stop());
         co_await sleep;
         const auto task = next(std::move(request), call);

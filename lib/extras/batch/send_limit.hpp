@@ -1,5 +1,5 @@
-// SendLimit: how many requests a run sends in which time. Jobs take their first send from it before
-// they start; a middleware below retry() takes all others.
+// SendLimit limits the rate at which a run sends requests. The Runner reserves the first send of a
+// job before the call starts. A middleware below retry() reserves all others.
 #pragma once
 
 #include <httpretry/chain/middleware.hpp>
@@ -9,14 +9,14 @@
 
 namespace httpretry::batch {
 
-// Safe to use from many threads at once.
+// Thread-safe.
 class SendLimit {
  public:
   explicit SendLimit(RatePolicy policy) : policy_(policy) {}
 
-  // When one send may happen.
+  // Returns the earliest time for the next send.
   [[nodiscard]] Time ready_at();
-  // Takes one send; returns when it may happen.
+  // Reserves one send, and returns the time at which it may happen.
   Time reserve(Time now);
 
  private:
@@ -24,16 +24,16 @@ class SendLimit {
 
   std::mutex mutex_;
   RatePolicy policy_;
-  Time full_at_{};  // when a whole burst may be sent again
+  Time full_at_{};  // when a full burst may be sent again
 };
 
-// In the context of a request: when its first send may happen, taken already.
+// The reserved time of a job's first send, in the context of its request.
 struct FirstSendTaken {
   Time when{};
   bool used = false;
 };
 
-// Makes the sends of a call wait for the limit.
+// Returns a middleware that makes the sends of a call wait for the limit.
 MiddlewarePtr limited_sends(std::shared_ptr<SendLimit> limit);
 
 }  // namespace httpretry::batch

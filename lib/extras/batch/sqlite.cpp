@@ -10,10 +10,10 @@ namespace {
 ::sqlite3_stmt* as_statement(void* statement) { return static_cast<::sqlite3_stmt*>(statement); }
 ::sqlite3* as_database(void* database) { return static_cast<::sqlite3*>(database); }
 
-// Another process looks at the journal, or makes a copy of it.
+// How long to wait for another process that reads or copies the journal.
 constexpr int kBusyTimeout = 5000;  // milliseconds
 
-// What to do about it.
+// Returns what the user can do about an error, as the end of its message.
 std::string advice(int code) {
   switch (code & 0xFF) {
     case SQLITE_FULL: return "; make room and start the same command again";
@@ -91,7 +91,7 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
   int flags = mode == Mode::Read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   if (mode == Mode::Create) flags |= SQLITE_OPEN_CREATE;
   ::sqlite3* opened = nullptr;
-  // Used by one thread at a time.
+  // No mutex is needed, because one thread at a time uses the connection.
   const int code = ::sqlite3_open_v2(path.c_str(), &opened, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   database_ = opened;
   if (code != SQLITE_OK) {

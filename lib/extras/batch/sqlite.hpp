@@ -1,4 +1,4 @@
-// SQLite, as far as the journal needs it. sqlite.cpp is the only file that sees its header.
+// A wrapper of SQLite for the journal. Only sqlite.cpp includes the header of SQLite.
 #pragma once
 
 #include <httpretry/batch/store.hpp>
@@ -13,12 +13,13 @@ namespace httpretry::batch {
 
 class HTTPRETRY_API Database;
 
-// A prepared statement. Keep it: preparing costs more than running it.
+// A prepared statement. Keep and reuse it, because preparing costs more than running. It must not
+// outlive its Database.
 class HTTPRETRY_API Statement {
  public:
   Statement() = default;
 
-  // Binds the parameters, from the first on, and makes it ready to step.
+  // Resets the statement and binds the parameters from the first one on.
   template <class... Values>
   Statement& with(const Values&... values) {
     reset();
@@ -30,21 +31,22 @@ class HTTPRETRY_API Statement {
     (bind(++bound_, values), ...);
     return *this;
   }
-  // True while there is a row. Throws StoreError.
+  // Moves to the next row. Returns false if there is no other row. Throws StoreError.
   bool step();
-  // Steps to the end.
+  // Binds the parameters and runs the statement to its end.
   template <class... Values>
   void run(const Values&... values) {
     with(values...);
     run_bound();
   }
-  // With what was bound.
+  // Runs the statement to its end with the parameters that are bound.
   void run_bound() {
     while (step()) continue;
     reset();
   }
+  // Returns whether this is a prepared statement, not an empty one.
   [[nodiscard]] bool ready() const { return statement_ != nullptr; }
-  // Of the row.
+  // The values of the current row. NULL reads as 0 and as an empty text.
   [[nodiscard]] bool is_null(int column) const;
   [[nodiscard]] bool is_number(int column) const;
   [[nodiscard]] std::int64_t number(int column) const;
@@ -57,7 +59,7 @@ class HTTPRETRY_API Statement {
   void bind(int index, std::int64_t value);
   void bind(int index, std::uint64_t value) { bind(index, static_cast<std::int64_t>(value)); }
   void bind(int index, int value) { bind(index, static_cast<std::int64_t>(value)); }
-  void bind(int index, std::string_view value);  // it must stay until `reset`
+  void bind(int index, std::string_view value);  // does not copy: `value` must live until `reset`
   void bind(int index, std::nullptr_t null);
   template <class T>
   void bind(int index, const std::optional<T>& value) {
@@ -72,23 +74,24 @@ class HTTPRETRY_API Statement {
   int bound_ = 0;  // parameters
 };
 
+// A connection to a database. One thread at a time may use it.
 class HTTPRETRY_API Database {
  public:
   enum class Mode : std::uint8_t { Create, Write, Read };
 
-  // An empty path is a database in a temporary file. Throws StoreError.
+  // Opens a database. An empty path is a database in a temporary file. Throws StoreError.
   Database(const std::string& path, Mode mode);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // One statement or several, without results.
+  // Runs one or more statements, and ignores their rows.
   void execute(const std::string& sql);
   [[nodiscard]] Statement prepare(std::string_view sql) const;
-  // The first value of the first row.
+  // Returns the first value of the first row of a query.
   [[nodiscard]] std::int64_t number(std::string_view sql) const;
   [[nodiscard]] const std::string& path() const { return path_; }
-  // What the last call failed with, as a sentence.
+  // Describes the failure of the last call, which returned `code`.
   [[nodiscard]] StoreError error(int code) const;
 
  private:

@@ -22,8 +22,8 @@ constexpr auto kSextets = [] {
   return sextets;
 }();
 
-// Returns whether `text` is like `shape`, in which "d" stands for a digit, "T" for what separates
-// date and time, and "s" for a sign.
+// Returns whether `text` matches `shape`, in which "d" stands for a digit, "s" for a sign, and "T"
+// for a separator of date and time.
 bool has_shape(std::string_view text, std::string_view shape) {
   return std::ranges::equal(text, shape, [](char c, char expected) {
     if (expected == 'd') return is_digit(c);
@@ -36,7 +36,7 @@ int number_at(std::string_view text, std::size_t at, std::size_t digits) {
   return to_number<int>(text.substr(at, digits)).value_or(0);
 }
 
-// Each value has another result.
+// Mixes the bits. Different values have different results.
 std::uint64_t mix(std::uint64_t value) {
   value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
   value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
