@@ -10,7 +10,7 @@
 namespace httpretry::queue {
 namespace {
 
-// The most in one script: the server does nothing else meanwhile.
+// The most that one script adds, because the server does nothing else while it runs.
 constexpr std::size_t kMostJobs = 200;
 constexpr std::size_t kMostBytes = 1024 * 1024;
 
@@ -43,7 +43,7 @@ void Enqueue::each_job(const std::function<void(InputJob job)>& use) const {
   }
 }
 
-// Calls `use` with many jobs at once, each time with the same ones. Ends if it returns false.
+// Calls `use` with the jobs in batches, until it returns false. The batches are the same each time.
 void Enqueue::each_batch(const std::function<bool(const Jobs& jobs)>& use) const {
   Jobs jobs;
   std::size_t bytes = 0;
@@ -71,13 +71,13 @@ fleet::Command Enqueue::enqueue_command(const Jobs& jobs, bool add) const {
   return remote_.command(kEnqueue, std::move(arguments));
 }
 
-// Returns false, after a message for each, if the path of a body leads out of a directory: workers
-// look for it below their own.
+// Returns whether the paths of all body files stay below a directory, because workers read them
+// below their own directory. Reports those that do not.
 bool Enqueue::check_files() const {
   bool good = true;
   std::uint64_t with_files = 0;
   each_job([&](const InputJob& job) {
-    // Most have none: neither by this name nor by one with an escape.
+    // Skips the slow parser for a line that cannot have a "body_file", even with an escape in it.
     if (job.text.find("body_file") == std::string::npos && job.text.find('\\') == std::string::npos)
       return;
     const auto line = batch::stored_line(job.text, batch_.format);
@@ -85,8 +85,8 @@ bool Enqueue::check_files() const {
     ++with_files;
     if (batch::is_plain_relative(line.body)) return;
     good = false;
-    tell(job, line.file_position,
-         "must be a relative path without . and ..: workers read it below their --files DIR");
+    report(job, line.file_position,
+           "must be a relative path without . and ..: workers read it below their --files DIR");
   });
   if (good && with_files > 0) {
     options_.tell(std::to_string(with_files) + (with_files == 1 ? " job has" : " jobs have") +
@@ -96,13 +96,14 @@ bool Enqueue::check_files() const {
   return good;
 }
 
-// Returns false, after a message for each, if some ids are those of other requests.
+// Compares all jobs with the queue. Returns whether no id belongs to another request there. Reports
+// those that do.
 bool Enqueue::compare() {
   bool good = true;
   each_batch([&](const auto& jobs) {
     const auto reply = remote_.must(enqueue_command(jobs, false));
-    if (reply.list.size() != 3) throw remote_.error(odd_reply());
-    good = tell_others(jobs, reply) && good;
+    if (reply.list.size() != 3) throw remote_.error(unexpected_reply());
+    good = report_taken_ids(jobs, reply) && good;
     present_.push_back(static_cast<std::uint64_t>(reply.at(1)));
     without_id_ = without_id_ || std::ranges::any_of(jobs, [&](const auto& job) {
                     return job.id.starts_with(prefix_);
@@ -112,17 +113,19 @@ bool Enqueue::compare() {
   return good;
 }
 
-bool Enqueue::tell_others(const Jobs& jobs, const fleet::Reply& reply) const {
+// Reports the jobs whose ids belong to other requests, by a reply to kEnqueue. Returns whether
+// there are no such jobs.
+bool Enqueue::report_taken_ids(const Jobs& jobs, const fleet::Reply& reply) const {
   for (const auto& other : reply.list[2].list) {
     const auto& job = jobs.at(static_cast<std::size_t>(other.integer));
-    tell(job, batch::stored_line(job.text, batch_.format).id_position,
-         "the queue has a job with the id \"" + printable(job.id) +
-             "\" already, which is another request: each job needs an id of its own");
+    report(job, batch::stored_line(job.text, batch_.format).id_position,
+           "the queue has a job with the id \"" + printable(job.id) +
+               "\" already, which is another request: each job needs an id of its own");
   }
   return reply.list[2].list.empty();
 }
 
-void Enqueue::tell(const InputJob& job, Position at, std::string message) const {
+void Enqueue::report(const InputJob& job, Position at, std::string message) const {
   batch::report_problem(batch_, batch_.input, job.line, at.column, std::move(message));
 }
 
@@ -153,18 +156,19 @@ EnqueueReport Enqueue::add(const std::function<bool()>& stopped) {
     if (!report.problem.empty()) return false;
     const auto command = enqueue_command(jobs, true);
     bool again = false;
-    auto reply = remote_.insist(command, options_.patience, stopped, again);
-    if (!reply.failed() && reply.list.size() != 3) reply = odd_reply();
+    auto reply = remote_.ask_repeatedly(command, options_.patience, stopped, again);
+    if (!reply.failed() && reply.list.size() != 3) reply = unexpected_reply();
     if (reply.failed()) {
       report.problem = remote_.error(reply).what();
       if (reply.lost()) report.maybe_line = jobs.back().line;
       return false;
     }
-    if (!tell_others(jobs, reply)) {
+    if (!report_taken_ids(jobs, reply)) {
       report.problem = "another program added a job with an id of this input meanwhile";
       return false;
     }
-    // The first time, it may have been carried out.
+    // If the command was repeated, the first one may have been carried out, so this reply may count
+    // jobs as present that this program has added.
     const auto there = again ? present_[number] : static_cast<std::uint64_t>(reply.at(1));
     ++number;
     report.present += there;

@@ -1,5 +1,5 @@
-// Lease: until when a worker may count on having a job. The server decides; a worker that has not
-// been told for half a lease sends nothing more of the job.
+// Lease is the time for which a job belongs to a worker. The server decides when it ends. A worker
+// whose lease was not renewed for half of its length stops sending the job.
 #pragma once
 
 #include <httpretry/chain/middleware.hpp>
@@ -10,20 +10,20 @@
 
 namespace httpretry::queue {
 
-// Safe to use from many threads at once.
+// Thread-safe.
 class Lease {
  public:
-  // Asked for at `began`, and granted.
+  // A lease counts from the time at which the worker requested it, `began`.
   Lease(Time began, Duration length) : half_(length / 2), renewed_(began) {}
 
   void renew(Time began) { renewed_ = began; }
-  // Another worker has the job.
+  // Notes that another worker has the job.
   void lose() { lost_ = true; }
   [[nodiscard]] bool allows_sends(Time now) const {
     return !lost_ && now - renewed_.load() < half_;
   }
 
-  // Between two sends; then the job does not count for StoreOptions::parallel.
+  // A job is idle between two sends. It does not count toward StoreOptions::parallel then.
   void set_idle(bool idle) { idle_ = idle; }
   [[nodiscard]] bool idle() const { return idle_; }
 
@@ -34,12 +34,13 @@ class Lease {
   std::atomic<bool> idle_ = false;
 };
 
-// In the context of a request.
+// The lease of a job, in the context of its request.
 struct LeaseOfCall {
   std::shared_ptr<Lease> lease;
 };
 
-// Refuses sends that the lease does not allow: the call is canceled. Each call must have a lease.
+// Returns a middleware that refuses the sends that the lease does not allow, with Errc::Canceled.
+// Each call must have a lease.
 [[nodiscard]] MiddlewarePtr leased_sends();
 
 }  // namespace httpretry::queue

@@ -17,7 +17,7 @@ constexpr std::int64_t kRetriedAtOnce = 100;
 
 std::unique_ptr<RemoteQueue> open_queue(const QueueOptions& options) {
   auto its = remote_options(options);
-  its.force = true;  // it only reads
+  its.force = true;  // adds no jobs that a server could delete
   auto remote = std::make_unique<RemoteQueue>(std::move(its));
   const auto warning = remote->connect();
   if (!warning.empty()) options.tell(warning);
@@ -25,14 +25,16 @@ std::unique_ptr<RemoteQueue> open_queue(const QueueOptions& options) {
   return remote;
 }
 
-// The id of a line of this queue; empty: it is none.
+// Returns the id in a line of results or dead letters, or an empty string if this queue has not
+// written the line.
 std::string id_of(const std::string& line, Lines which, const std::string& token) {
   const bool dead = which == Lines::Dead;
   const auto found = batch::read_result_line(dead ? batch::result_in_dead_letter(line) : line);
   return found && found->token == token ? found->id : std::string();
 }
 
-// The ids that the file has already. A last half line is written over.
+// Returns the ids of the lines in the file, and accepts these lines. The next write replaces a
+// partial line at the end.
 std::unordered_set<std::string> ids_in(batch::LineFile& file, Lines which,
                                        const std::string& token) {
   std::unordered_set<std::string> ids;
@@ -48,8 +50,8 @@ std::unordered_set<std::string> ids_in(batch::LineFile& file, Lines which,
   return ids;
 }
 
-// Calls `use` with the entries of a stream that has ids and lines, many at once; the last time with
-// none.
+// Calls `use` with the entries of a stream that have ids and lines, many at once. The last call has
+// no entries.
 void each_page(RemoteQueue& remote, Lines which,
                const std::function<void(const std::vector<fleet::Reply>& entries)>& use) {
   const auto& stream = remote.key(which == Lines::Results ? 3 : 4);
@@ -57,11 +59,13 @@ void each_page(RemoteQueue& remote, Lines which,
     const auto page =
         remote.must(plain_command({"XRANGE", stream, from, "+", "COUNT", kLinesAtOnce}));
     for (const auto& entry : page.list) {
-      if (entry.list.size() != 2 || entry.list[1].list.size() != 4) throw remote.error(odd_reply());
+      if (entry.list.size() != 2 || entry.list[1].list.size() != 4) {
+        throw remote.error(unexpected_reply());
+      }
     }
     use(page.list);
     if (page.list.empty()) return;
-    from = "(" + page.list.back().list[0].text;  // the one behind it
+    from = "(" + page.list.back().list[0].text;  // "(" excludes the entry itself
   }
 }
 
@@ -119,7 +123,7 @@ std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::s
       lines += line_in(entry) + "\n";
       ++written;
     }
-    // Also where there is nothing: a half line goes.
+    // Even without lines, this removes a partial line.
     file.write(lines, entries.empty());
     file.accept(lines.size());
   });
@@ -146,10 +150,10 @@ std::vector<std::string> read_unknown(const QueueOptions& options) {
   std::string cursor = "0";
   do {
     const auto page = remote->must(kUnknown, {"", cursor, kLinesAtOnce});
-    if (page.list.size() != 2) throw remote->error(odd_reply());
+    if (page.list.size() != 2) throw remote->error(unexpected_reply());
     cursor = page.list[0].text;
     for (const auto& job : page.list[1].list) {
-      if (job.list.size() != 4) throw remote->error(odd_reply());
+      if (job.list.size() != 4) throw remote->error(unexpected_reply());
       const auto& id = job.list[0].text;
       if (!ids.insert(id).second) continue;
       const auto& text = job.list[3].text;
@@ -167,7 +171,8 @@ std::uint64_t retry_unknown(const QueueOptions& options) {
   const auto remote = open_queue(options);
   const auto unknown = remote->news().counts.unknown;
   std::uint64_t count = 0;
-  // Not those that become unknown meanwhile: a job that ends its workers would come again.
+  // Leaves out jobs that become unknown from now on. Otherwise a job that crashes its workers would
+  // be queued again and again.
   while (count < unknown) {
     const auto left = static_cast<std::int64_t>(unknown - count);
     const auto most = std::min(left, kRetriedAtOnce);
@@ -179,7 +184,7 @@ std::uint64_t retry_unknown(const QueueOptions& options) {
           (reply.lost() ? ", and perhaps up to " + std::to_string(most) + " more" : "") +
           ". Run the same command again for the others");
     }
-    if (reply.kind != fleet::Reply::Kind::Integer) throw remote->error(odd_reply());
+    if (reply.kind != fleet::Reply::Kind::Integer) throw remote->error(unexpected_reply());
     count += static_cast<std::uint64_t>(reply.integer);
     if (reply.integer < most) break;
   }

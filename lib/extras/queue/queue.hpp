@@ -1,7 +1,7 @@
-// A queue of jobs on a Redis server, which any number of workers send: `httpretry batch --enqueue`
-// and `httpretry work`. README.md here says what is promised.
+// A queue of jobs on a Redis server, which any number of workers send. `httpretry batch --enqueue`
+// adds jobs to it, and `httpretry work` sends them. README.md in this folder lists the guarantees.
 //
-// Errors are thrown as batch::StoreError.
+// Functions throw batch::StoreError if the server or a file fails.
 #pragma once
 
 #include "queue_store.hpp"
@@ -19,35 +19,35 @@
 namespace httpretry::queue {
 
 struct QueueOptions {
-  fleet::Address address;  // with the name of the queue as its job
-  bool force = false;      // also on a server that may delete keys
-  // The directory below which a worker reads the files that jobs name as their bodies. Empty: it
-  // sends no such jobs.
+  fleet::Address address;  // its `job` is the name of the queue
+  bool force = false;      // uses even a server that may delete keys
+  // The directory below which a worker reads the files that jobs name as their bodies. Empty: the
+  // worker sends no such jobs.
   std::string files;
-  // How long jobs are added to a server that does not respond.
+  // How long Enqueue retries to add jobs if the server does not respond.
   Duration patience = std::chrono::seconds(30);
-  // Warnings; on any thread.
+  // Called with warnings, on any thread.
   std::function<void(const std::string&)> tell = [](const std::string& /*text*/) {};
 };
 
-// "redis://host/0?job=NAME". Errc::InvalidRequest where it is none.
+// Parses "redis://host/0?job=NAME". Returns Errc::InvalidRequest for other texts.
 [[nodiscard]] Result<fleet::Address> parse_queue(std::string_view url);
 
 // Returns the options of a connection to the queue.
 [[nodiscard]] RemoteOptions remote_options(const QueueOptions& options);
 
-// To tell one set of policies from another.
+// Returns a hash that distinguishes sets of policies.
 [[nodiscard]] std::string policy_hash(const PolicySet& policies);
 
 struct EnqueueReport {
   std::uint64_t added = 0;
-  std::uint64_t present = 0;  // were there, with the same request
-  // Why not all were added; empty: they were. Then `added` and `present` are those of the lines up
-  // to `line`, and the lines behind it, up to `maybe_line`, may have been added.
+  std::uint64_t present = 0;  // were in the queue before, with the same request
+  // Why not all jobs were added. Empty: all were. Otherwise `added` and `present` count the lines
+  // up to `line`. The lines behind it, up to `maybe_line`, may have been added or not.
   std::string problem;
   std::uint64_t line = 0;
   std::uint64_t maybe_line = 0;
-  bool without_id = false;  // some lines have no id: they would be added a second time
+  bool without_id = false;  // some lines have no id, and a second run would add them again
 };
 
 // A job of the input.
@@ -62,12 +62,13 @@ struct InputJob {
 // Adds the requests of an input to a queue.
 class Enqueue {
  public:
-  // Reads the input, and compares it with the queue. nullptr after problems, which were told; then
-  // nothing is added. Of `batch`, it uses what is about the input.
+  // Reads the input and compares it with the queue. Returns nullptr after problems in the input,
+  // which it has reported. Adds nothing yet. Uses only the options of `batch` that concern the
+  // input.
   static std::unique_ptr<Enqueue> open(const QueueOptions& options,
                                        const batch::BatchOptions& batch);
 
-  // Ends early when `stopped` becomes true.
+  // Adds the jobs. Ends early when `stopped` returns true.
   EnqueueReport add(const std::function<bool()>& stopped = [] { return false; });
 
  private:
@@ -79,26 +80,26 @@ class Enqueue {
   [[nodiscard]] fleet::Command enqueue_command(const Jobs& jobs, bool add) const;
   [[nodiscard]] bool check_files() const;
   bool compare();
-  [[nodiscard]] bool tell_others(const Jobs& jobs, const fleet::Reply& reply) const;
-  void tell(const InputJob& job, Position at, std::string message) const;
+  [[nodiscard]] bool report_taken_ids(const Jobs& jobs, const fleet::Reply& reply) const;
+  void report(const InputJob& job, Position at, std::string message) const;
 
   const QueueOptions options_;
   const batch::BatchOptions batch_;
-  // Begins the ids of lines that have none: each time they are new jobs.
+  // The random beginning of the ids that lines without an id get. So they are new jobs in each run.
   const std::string prefix_;
   RemoteQueue remote_;
   std::unique_ptr<batch::Database> input_;
-  std::vector<std::uint64_t> present_;  // how many of each batch were there
+  std::vector<std::uint64_t> present_;  // by batch: how many jobs the queue had before
   bool without_id_ = false;
 };
 
-// A job needs what this worker was started without: its policy, or the directory of its body. Other
-// workers may have it.
+// Thrown if this worker was started without the policy of a job, or without the directory of its
+// body. Other workers may have them.
 struct UnfitWorker : batch::StoreError {
   using StoreError::StoreError;
 };
 
-// The jobs of a queue as LineJobs has them, each with its lease.
+// Prepares and judges the jobs of a queue as LineJobs does, and adds their leases to the requests.
 class QueueJobs final : public batch::Jobs {
  public:
   QueueJobs(const QueueStore& store, batch::LineJobs& lines) : store_(store), lines_(lines) {}
@@ -115,8 +116,8 @@ class QueueJobs final : public batch::Jobs {
   batch::LineJobs& lines_;
 };
 
-// Sends the jobs of a queue, until it is stopped, or until none is left
-// (RunnerOptions::until_stopped).
+// Sends the jobs of a queue until it is stopped. Without RunnerOptions::until_stopped, it also ends
+// when no job is left.
 class Worker {
  public:
   // Ignores the options of `batch` for the input, the journal and the files of results. Its format
@@ -127,11 +128,13 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Where results cannot be filed for `grace` after its end: throws. Throws UnfitWorker, too.
+  // Blocks until the run ends, and returns why it did. Throws StoreError if results cannot be filed
+  // within `grace` after that. Throws UnfitWorker.
   batch::RunEnd run();
   [[nodiscard]] batch::Runner& runner() { return runner_; }
   [[nodiscard]] QueueStore& store() { return store_; }
-  // From any thread. Stops what is under way, and does not wait for a server that is away.
+  // Stops the calls in flight, and does not wait for a server that is away. May be called from any
+  // thread.
   void stop();
 
  private:
@@ -146,7 +149,7 @@ struct QueueStatus : News {
   struct Worker {
     std::string name;
     std::uint64_t jobs = 0;
-    Duration silent{};
+    Duration silent{};  // since the worker last contacted the server
   };
   std::string name;
   std::vector<Worker> workers;
@@ -154,15 +157,15 @@ struct QueueStatus : News {
 [[nodiscard]] QueueStatus read_status(const QueueOptions& options);
 
 enum class Lines : std::uint8_t { Results, Dead };
-// Appends to the file the lines that it does not have yet. Returns how many.
+// Appends the lines that the file does not have yet. Returns their number.
 std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::string& path);
-// Prints them all; `print` gets many at once, with their line ends. Returns how many.
+// Passes all lines to `print`, many at once, with their line ends. Returns their number.
 std::uint64_t print_lines(const QueueOptions& options, Lines which,
                           const std::function<void(const std::string& lines)>& print);
 
-// The jobs that are unknown now, as lines of an input, in its order.
+// Returns the jobs that are unknown now as lines of an input, in the order of their line numbers.
 [[nodiscard]] std::vector<std::string> read_unknown(const QueueOptions& options);
-// Queues the jobs again that are unknown now. Returns how many.
+// Queues the jobs that are unknown now again. Returns their number.
 std::uint64_t retry_unknown(const QueueOptions& options);
 
 }  // namespace httpretry::queue

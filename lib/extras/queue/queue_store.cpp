@@ -19,11 +19,11 @@ using batch::State;
 using batch::StoreError;
 using fleet::Reply;
 
-// A job that has to wait longer is given to the server.
+// A job that has to wait longer waits on the server.
 constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
 constexpr Duration kTryAgain = std::chrono::seconds(1);
 constexpr std::size_t kMostHolds = 1000;
-// After `hurry`.
+// How long `close` waits for replies after `hurry`.
 constexpr Duration kHurriedWait = std::chrono::seconds(1);
 
 std::string consumer_name() {
@@ -69,8 +69,8 @@ QueueStore::QueueStore(StoreOptions options)
                   " was begun with other policies: requests to one host may be sent in two ways");
   }
   const auto news = remote_.must(kNews, {""});
-  if (!read_news(news)) throw remote_.error(odd_reply());
-  learn(news, now_is());
+  if (!read_news(news)) throw remote_.error(unexpected_reply());
+  handle_news(news, now_is());
   auto taker = std::make_unique<fleet::Link>(taker_options());
   const std::lock_guard lock(mutex_);
   taker_ = std::move(taker);
@@ -80,7 +80,8 @@ QueueStore::QueueStore(StoreOptions options)
 QueueStore::~QueueStore() { close_taker(); }
 
 void QueueStore::close_taker() {
-  std::unique_ptr<fleet::Link> taker;  // ends without the lock: its thread may want it
+  // Is destroyed after the lock is released, because the link's thread may need the lock to end.
+  std::unique_ptr<fleet::Link> taker;
   const std::lock_guard lock(mutex_);
   closing_ = true;
   taker = std::move(taker_);
@@ -113,7 +114,7 @@ std::uint64_t QueueStore::late() const {
   return late_;
 }
 
-// --- what the Runner asks ---
+// --- called by the Runner ---
 
 void QueueStore::check() const {
   const std::lock_guard lock(mutex_);
@@ -145,7 +146,7 @@ void QueueStore::take(std::size_t most, const WantsHost& wants, std::vector<Job>
       next = ready_.erase(next);
     }
   }
-  // The server keeps them, so that there is room for jobs of other hosts.
+  // They wait on the server, so that this worker can take jobs of other hosts.
   for (const auto& [job, time] : parked) wait_remotely(job, time, job.attempts);
   {
     const std::lock_guard lock(mutex_);
@@ -153,11 +154,11 @@ void QueueStore::take(std::size_t most, const WantsHost& wants, std::vector<Job>
     idle = held_.empty() && unfiled_ == 0;
     ask_for_jobs();
   }
-  // Before the run ends because nothing is left.
+  // Nothing is left here. The counts must be current, because they decide whether the run ends.
   if (idle && jobs.size() == before && remote_.up()) {
     const auto news = remote_.ask(kNews, {""});
     const std::lock_guard lock(mutex_);
-    news.failed() ? on_error(news) : learn(news, now_is());
+    news.failed() ? on_error(news) : handle_news(news, now_is());
   }
   check();
 }
@@ -186,11 +187,14 @@ std::vector<const Job*> QueueStore::intend(std::span<const Job* const> jobs) {
   return refused;
 }
 
-std::vector<std::string> QueueStore::about(const Held& held, std::string_view expected) const {
+// Returns the first arguments of kFinish and kWait. `expected` is the state that the job should
+// have.
+std::vector<std::string> QueueStore::owner_arguments(const Held& held,
+                                                     std::string_view expected) const {
   return {consumer_, held.entry, std::to_string(held.deliveries), held.id, std::string(expected)};
 }
 
-QueueStore::Held QueueStore::let_go(const Job& job) {
+QueueStore::Held QueueStore::release(const Job& job) {
   const std::lock_guard lock(mutex_);
   return std::move(held_.extract(job.number).mapped());
 }
@@ -211,16 +215,16 @@ void QueueStore::wait(const Job& job, Duration time, int attempts, std::string_v
 }
 
 void QueueStore::wait_remotely(const Job& job, Duration time, int attempts) {
-  const auto held = let_go(job);
-  auto arguments = about(held, held.intended ? "*" : "q");
+  const auto held = release(job);
+  auto arguments = owner_arguments(held, held.intended ? "*" : "q");
   arguments.push_back(std::to_string(attempts));
   arguments.push_back(std::to_string(to_ms(time)));
   file(held.id, kWait, std::move(arguments), nullptr);
 }
 
 void QueueStore::finish(const Job& job, JobEnd end) {
-  const auto held = let_go(job);
-  auto arguments = about(held, held.intended ? "s" : "q");
+  const auto held = release(job);
+  auto arguments = owner_arguments(held, held.intended ? "s" : "q");
   arguments.insert(arguments.end(),
                    {std::string(letter_of(end.state)), std::to_string(end.attempts),
                     without_line_end(std::move(end.result)),
@@ -236,8 +240,8 @@ void QueueStore::give_back(const Job& job) {
   if (hold != holds_.end() && hold->second > now_is()) {
     return wait_remotely(job, hold->second - now_is(), job.attempts);
   }
-  const auto held = let_go(job);
-  file(held.id, kWait, about(held, held.intended ? "*" : "q"), nullptr);
+  const auto held = release(job);
+  file(held.id, kWait, owner_arguments(held, held.intended ? "*" : "q"), nullptr);
 }
 
 void QueueStore::hold(std::string_view host, Duration time) {
@@ -253,7 +257,7 @@ void QueueStore::commit() { check(); }
 batch::Counts QueueStore::counts() const {
   const std::lock_guard lock(mutex_);
   auto counts = counts_;
-  // The server counts them only when they are filed, and may then offer them again.
+  // The server does not count these results yet, and some of these jobs may be queued again.
   counts.sending += unfiled_;
   return counts;
 }
@@ -263,12 +267,12 @@ std::optional<Duration> QueueStore::next_due() {
   const auto turn = now_is();
   auto due = due_at_.value_or(kNever);
   if (!later_.empty()) due = std::min(due, later_.begin()->first);
-  // They are on their way to a worker; none of them waits for a host.
+  // Queued jobs are about to be given to a worker. None of them waits for a host.
   if (counts_.queued > 0 || unfiled_ > 0) due = turn;
-  // Other workers send jobs that they may give back.
+  // Other workers may give back the jobs that they send.
   if (counts_.sending > 0) due = std::min(due, later(turn, options_.lease));
   if (due == kNever) return std::nullopt;
-  // One that is due is here only after a moment.
+  // A job arrives only a moment after it is due.
   return std::max<Duration>(due - turn, std::chrono::milliseconds(100));
 }
 
@@ -293,7 +297,7 @@ std::vector<std::string> QueueStore::close(Duration limit) {
     std::unique_lock lock(mutex_);
     const auto over = [this] { return filings_.empty() || !gone_.empty(); };
     filed_.wait_for(lock, limit, [&] { return over() || hurry_; });
-    // What the server carries out now is filed in a moment.
+    // A server that is up carries out the last commands in a moment.
     filed_.wait_for(lock, kHurriedWait,
                     [&] { return over() || !hurry_ || !remote_.up() || failing_ > 0; });
     for (const auto& [number, filing] : filings_) {
@@ -302,12 +306,13 @@ std::vector<std::string> QueueStore::close(Duration limit) {
     if (!filings_.empty() || !remote_.up()) return left;
     end_errors(kNever);
   }
-  // Jobs that came while we closed. What we offer again may come to us once more, as long as the
-  // server has not seen that we take nothing. Where this is lost, they are taken over.
+  // Gives back jobs that arrived while closing. They may be delivered to this worker once more
+  // until the server notices that the taker is closed, so this is repeated. If the command is lost,
+  // other workers take the jobs over.
   while (remote_.ask(kLeave, {consumer_}).integer > 0) continue;
   const auto news = remote_.ask(kNews, {""});
   const std::lock_guard lock(mutex_);
-  if (!news.failed()) learn(news, now_is());
+  if (!news.failed()) handle_news(news, now_is());
   return left;
 }
 
@@ -317,7 +322,7 @@ void QueueStore::hurry() {
   filed_.notify_all();
 }
 
-// --- what is filed ---
+// --- filing ---
 
 void QueueStore::file(const std::string& id, const Script& script,
                       std::vector<std::string> arguments,
@@ -357,8 +362,8 @@ void QueueStore::on_filed(std::uint64_t number, const Reply& reply, Time posted)
   ask_for_jobs();
 }
 
-// A lost reply is not told: on_change says that the server is away. An error is told once, until it
-// is over.
+// Reports an error, but not again until it is over. Does not report a lost reply, because on_change
+// reports that the server is away. The caller must hold the mutex.
 void QueueStore::on_error(const Reply& reply) {
   filed_.notify_all();
   if (says_gone(reply)) return give_up("was deleted: what its jobs came to is not known any more");
@@ -370,19 +375,21 @@ void QueueStore::on_error(const Reply& reply) {
   options_.tell(std::string(remote_.error(reply).what()) + "; results are kept, and filed later");
 }
 
+// Notes that the queue cannot be used any more, which ends the run.
 void QueueStore::give_up(const std::string& why) {
   if (gone_.empty()) gone_ = remote_.name() + " " + why;
   if (wake_) wake_();
 }
 
-// Workers that do not drain go on: there may be other jobs, and more may be added.
+// Ends the run of a worker that drains. Others continue after a warning, because there may be other
+// jobs, and more may be added.
 void QueueStore::on_damage(const std::string& why) {
   const auto text = "is damaged: " + why + ". --results and --dead still write what is there";
   if (options_.drain) return give_up(text);
   if (!std::exchange(damage_told_, true)) options_.tell(remote_.name() + " " + text);
 }
 
-// Those that came last before that.
+// Reports that errors are over which have not occurred since `before`.
 void QueueStore::end_errors(Time before) {
   for (auto error = errors_.begin(); error != errors_.end();) {
     if (error->second >= before) {

@@ -1,8 +1,8 @@
-// QueueStore: a Store that is a queue on a Redis server, which other workers use, too.
+// QueueStore is a Store on a Redis server that is shared with other workers.
 //
-// A job that was taken is this worker's as long as its lease is renewed, in the background. What
-// became of it is filed without waiting; where the server is away, that is kept in memory and filed
-// when it is back, and meanwhile nothing is taken.
+// A job that this worker has taken belongs to it as long as its lease is renewed, which happens in
+// the background. The result of a job is filed without blocking. While the server is away, results
+// stay in memory and nothing is taken; the results are filed when the server is back.
 #pragma once
 
 #include "lease.hpp"
@@ -26,23 +26,23 @@ struct StoreOptions {
   std::size_t parallel = 64;
   Duration lease = std::chrono::seconds(30);
   std::string policy;  // a hash of the policies
-  // The run ends when no job is left. So it is an error if the queue does not exist, or if keys
-  // were lost or changed: jobs that are counted may never come. Otherwise the queue is made.
+  // True if the run ends when no job is left. A queue that does not exist is an error then. So are
+  // lost or changed keys, because the jobs that they count may never arrive. If false, a missing
+  // queue is created.
   bool drain = false;
-  // Warnings; on any thread.
+  // Called with warnings, on any thread.
   std::function<void(const std::string&)> tell;
 };
 
 class QueueStore final : public batch::Store {
  public:
-  // A job that was taken. Job::number counts what this worker takes: a job that it takes again has
-  // another number.
+  // A job that this worker has taken. A job that it takes again gets another Job::number.
   struct Held {
     std::string id;
-    std::string entry;
-    std::int64_t deliveries = 0;
+    std::string entry;            // of the stream of jobs
+    std::int64_t deliveries = 0;  // how often the entry was given to a worker
     std::uint64_t line = 0;
-    bool intended = false;  // it may be that the server knows that it is sent
+    bool intended = false;  // the server may have recorded that the job is being sent
     std::shared_ptr<Lease> lease;
   };
 
@@ -57,7 +57,7 @@ class QueueStore final : public batch::Store {
   void give_back(const batch::Job& job) override;
   void stop_taking() override;
   void hold(std::string_view host, Duration time) override;
-  // None: the server keeps the jobs that wait for a host, and not the host.
+  // Returns nothing, because the server records the waits of jobs, not the holds of hosts.
   [[nodiscard]] std::vector<batch::HeldHost> holds() override { return {}; }
   void commit() override;
   [[nodiscard]] batch::Counts counts() const override;
@@ -67,25 +67,26 @@ class QueueStore final : public batch::Store {
   void on_jobs(std::function<void()> wake);
   [[nodiscard]] Held held(const batch::Job& job) const;
   [[nodiscard]] const std::string& token() const { return remote_.token(); }
-  // By the server's clock.
+  // Returns the date by the server's clock.
   [[nodiscard]] WallTime date() const;
 
-  // Takes nothing more, gives back what was not sent, and waits until everything is filed. Returns
-  // the ids of the jobs that could not be filed within the limit.
+  // Takes nothing more, gives back the jobs that were not sent, and waits until everything is
+  // filed. Returns the ids of the jobs whose results could not be filed within the limit.
   std::vector<std::string> close(Duration limit);
-  // From any thread: `close` does not wait for a server that is away or refuses what is filed.
+  // Makes `close` not wait for a server that is away or refuses results. May be called from any
+  // thread.
   void hurry();
-  // How many results came too late: other workers had taken these jobs over.
+  // Returns how many results were late, because other workers had taken the jobs over.
   [[nodiscard]] std::uint64_t late() const;
 
  private:
-  // What must be carried out, sooner or later.
+  // A command that must be carried out. It is posted again until it has a good reply.
   struct Filing {
-    std::string id;  // of the job; empty: it is about none
+    std::string id;  // of the job; empty: the command is not about one job
     fleet::Command command;
     std::function<void(const fleet::Reply&, Time posted)> done;
     bool on_its_way = false;
-    Time again_at{};
+    Time again_at{};  // after a failure: when to post it again
   };
 
   void file(const std::string& id, const Script& script, std::vector<std::string> arguments,
@@ -106,15 +107,16 @@ class QueueStore final : public batch::Store {
   void give_up(const std::string& why);
   void end_errors(Time before);
   void add_jobs(const std::vector<fleet::Reply>& found, Time posted);
-  void learn(const fleet::Reply& reply, Time now);
+  void handle_news(const fleet::Reply& reply, Time now);
   void check() const;
   void wait_remotely(const batch::Job& job, Duration time, int attempts);
-  [[nodiscard]] std::vector<std::string> about(const Held& held, std::string_view expected) const;
-  Held let_go(const batch::Job& job);
+  [[nodiscard]] std::vector<std::string> owner_arguments(const Held& held,
+                                                         std::string_view expected) const;
+  Held release(const batch::Job& job);
   [[nodiscard]] fleet::Link::Options taker_options() const;
   void close_taker();
 
-  // The server waits so long for jobs that it can give.
+  // How long the server waits for jobs before it replies that there are none.
   static constexpr Duration kLongestTake = std::chrono::seconds(2);
   static Time now_is() { return std::chrono::steady_clock::now(); }
   static std::int64_t to_ms(Duration time) {
@@ -124,42 +126,43 @@ class QueueStore final : public batch::Store {
   const StoreOptions options_;
   const std::string consumer_;
   const std::size_t most_held_;
-  // Of the thread that runs the Runner:
-  std::multimap<Time, batch::Job> later_;
+  // Used by the thread that runs the Runner:
+  std::multimap<Time, batch::Job> later_;  // short waits, by their ends
   std::map<std::string, Time, std::less<>> holds_;
-  std::size_t unfiled_ = 0;  // when take() looked last
+  std::size_t unfiled_ = 0;  // the number of filings at the last take()
 
-  mutable std::mutex mutex_;  // guards all down to remote_
+  mutable std::mutex mutex_;  // guards everything down to remote_
   std::condition_variable filed_;
   std::function<void()> wake_;
   std::deque<batch::Job> ready_;
   std::unordered_map<std::uint64_t, Held> held_;
   std::uint64_t last_number_ = 0;
-  std::map<std::uint64_t, Filing> filings_;  // in their order
+  std::map<std::uint64_t, Filing> filings_;  // by number, in the order of `file`
   std::uint64_t last_filing_ = 0;
-  std::size_t failing_ = 0;  // filings that had no good reply
-  std::size_t arriving_ = 0;
-  bool asking_ = false;
+  std::size_t failing_ = 0;   // filings that have failed at least once
+  std::size_t arriving_ = 0;  // jobs that were delivered and not fetched yet
+  bool asking_ = false;       // a request for jobs has no reply yet
   bool closing_ = false;
   bool hurry_ = false;
-  std::string gone_;  // why the queue cannot be used any more
-  bool damage_told_ = false;
-  std::map<std::string, Time> errors_;  // that were told, by their first word, and the last of each
+  std::string gone_;                    // why the queue cannot be used any more; empty: it can
+  bool damage_told_ = false;            // the warning about damage was given
+  std::map<std::string, Time> errors_;  // reported errors: the first word, and the last occurrence
   std::uint64_t late_ = 0;
   batch::Counts counts_;
-  std::optional<Time> due_at_;  // of the first that waits
-  Duration server_offset_{};    // of its clock to ours that never jumps
+  std::optional<Time> due_at_;  // when the next waiting job is due
+  Duration server_offset_{};    // the server's clock minus our steady clock
   Time beat_at_{};
   Time reap_at_{};
   Time move_at_{};
   Time news_at_{};
   std::string reap_from_ = "0-0";
   bool reaping_ = false;
-  bool open_ = false;
+  bool open_ = false;  // the constructor has finished
   bool was_up_ = true;
 
   RemoteQueue remote_;
-  // A connection of its own, because it waits for jobs. Its replies use all the others.
+  // A separate connection, because it blocks until there are jobs. It is the last member, because
+  // its callbacks use the others.
   std::unique_ptr<fleet::Link> taker_;
 };
 

@@ -1,5 +1,5 @@
-// What QueueStore does in the background, on the threads of its two connections: it renews leases,
-// takes jobs, takes over those of workers that are gone, and asks for news.
+// The part of QueueStore that runs in the background, on the threads of its two connections. It
+// renews leases, takes jobs, takes over jobs of workers whose leases have ended, and requests news.
 #include "queue_store.hpp"
 
 #include "lib/core/base/random.hpp"
@@ -22,7 +22,7 @@ constexpr std::size_t kMostMoved = 100;
 constexpr std::size_t kMostBeats = 500;  // in one script
 constexpr std::size_t kLeastReaped = 10;
 
-// Its host and priority. A request that cannot be read is given up later.
+// Sets the host and the priority of a job. If its request cannot be read, LineJobs ends it later.
 void set_lane(Job& job) {
   batch::RequestLine line;
   Problems problems("");
@@ -32,7 +32,7 @@ void set_lane(Job& job) {
   job.priority = line.priority;
 }
 
-// Entries count up: "MS-NUMBER".
+// Returns a value by which entries, which have the form "MS-NUMBER", are sorted.
 std::pair<std::uint64_t, std::uint64_t> order_of(std::string_view entry) {
   const auto ms = take_until(entry, '-');
   return {to_number<std::uint64_t>(ms).value_or(0), to_number<std::uint64_t>(entry).value_or(0)};
@@ -48,7 +48,7 @@ void QueueStore::on_tick() {
     if (!filing.on_its_way && now >= filing.again_at) post_filing(number, now);
   }
   if (now >= beat_at_) beat(now);
-  // All that a worker asks for, it asks for within a lease.
+  // A worker sends each kind of command at least once in a lease, so other errors are over.
   if (failing_ == 0) end_errors(now - std::max(options_.lease, kShortestError));
   if (closing_) return;
   if (now >= reap_at_ && !reaping_) reap(now);
@@ -65,7 +65,7 @@ void QueueStore::beat(Time now) {
   for (std::size_t begin = 0; begin < all.size(); begin += kMostBeats) {
     const auto end = std::min(begin + kMostBeats, all.size());
     std::vector<std::string> arguments{consumer_};
-    // Of one entry, there may be two: this worker has taken over its own job.
+    // An entry may occur twice if this worker has taken over its own job.
     std::vector<std::shared_ptr<Lease>> leases;
     for (auto at = begin; at < end; ++at) {
       const auto& held = *all[at].second;
@@ -105,7 +105,7 @@ void QueueStore::reap(Time now) {
     if (reply.failed()) return on_error(reply);
     if (reply.list.size() != 2) return;
     reap_from_ = reply.list[0].text;
-    // There are more.
+    // A cursor other than "0-0" means that there are more entries.
     if (reap_from_ != "0-0") reap_at_ = now;
     add_jobs(reply.list[1].list, now);
   });
@@ -127,13 +127,13 @@ void QueueStore::ask_for_news(Time now) {
   remote_.post(remote_.command(kNews, {""}), [this](const Reply& reply) {
     const std::lock_guard lock(mutex_);
     if (reply.failed()) return on_error(reply);
-    learn(reply, now_is());
+    handle_news(reply, now_is());
   });
 }
 
-void QueueStore::learn(const Reply& reply, Time now) {
+void QueueStore::handle_news(const Reply& reply, Time now) {
   const auto news = read_news(reply);
-  if (!news) return on_error(odd_reply());
+  if (!news) return on_error(unexpected_reply());
   counts_ = news->counts;
   due_at_.reset();
   if (news->next_due) due_at_ = later(now, *news->next_due);
@@ -141,7 +141,7 @@ void QueueStore::learn(const Reply& reply, Time now) {
   if (news->damaged) on_damage("its counters are not those of its jobs");
 }
 
-// How many jobs more may be taken. Those between two sends do not count, up to a limit.
+// Returns how many more jobs may be taken. Jobs between two sends do not count, up to a limit.
 std::size_t QueueStore::room() const {
   const auto busy = static_cast<std::size_t>(
       std::ranges::count_if(held_, [](const auto& entry) { return !entry.second.lease->idle(); }));
@@ -163,7 +163,8 @@ void QueueStore::ask_for_jobs() {
   taker_->post(std::move(command), [this](const Reply& reply) { on_delivered(reply); });
 }
 
-// [[stream, [[entry, ["i", id]], …]]]; nothing where no job came in time.
+// Handles the reply to XREADGROUP: [[stream, [[entry, ["i", id]], …]]], or nil if no job arrived in
+// time.
 void QueueStore::on_delivered(const Reply& reply) {
   std::vector<std::string> arguments{consumer_};
   {

@@ -18,15 +18,16 @@ using batch::StoreError;
 using fleet::Command;
 using fleet::Reply;
 
+// The limits of a search for names of queues.
 constexpr int kMostScans = 20;
 constexpr const char* kKeysAtOnce = "500";
 constexpr std::size_t kMostNames = 5;
 
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);
-// After it was stopped: a reply is usually there in a moment.
+// How long `ask` waits after it was stopped, because the reply usually arrives in a moment.
 constexpr Duration kLastWait = std::chrono::seconds(1);
 
-Reply not_yet() {
+Reply no_reply_yet() {
   Reply lost;
   lost.kind = Reply::Kind::Lost;
   lost.text = "no response yet";
@@ -73,7 +74,7 @@ bool says_damaged(const Reply& reply) {
 
 std::optional<News> read_news(const Reply& reply) {
   if (reply.list.size() != 11) return std::nullopt;
-  // A counter that was changed by hand may be below zero.
+  // A counter may be negative if it was changed by hand.
   const auto count = [&](std::size_t index) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(reply.at(index), 0));
   };
@@ -92,7 +93,7 @@ std::optional<News> read_news(const Reply& reply) {
   return news;
 }
 
-Reply odd_reply() {
+Reply unexpected_reply() {
   Reply reply;
   reply.kind = Reply::Kind::Error;
   reply.text = "ODD the reply is not one of a queue. Does another program use its keys?";
@@ -116,7 +117,7 @@ std::string RemoteQueue::connect() {
     throw StoreError("cannot use " + name + ": " + printable(why));
   }
   const auto info = must(plain_command({"INFO"}));
-  // Some servers do not allow it: then we do not know.
+  // Some servers do not allow this command. Then it is not known whether they save their data.
   const auto save = ask(plain_command({"CONFIG", "GET", "save"}));
   const bool known = save.list.size() == 2;
   return check_server(name, info.text, known ? save.list[1].text : "unknown", options_.force);
@@ -130,12 +131,13 @@ void RemoteQueue::open(bool make, const std::string& policy) {
     throw StoreError("there is no queue " + options_.address.job + " on " +
                      options_.address.text() + names_of_some());
   }
-  if (reply.list.size() != 2) throw error(odd_reply());
+  if (reply.list.size() != 2) throw error(unexpected_reply());
   token_ = reply.list[0].text;
   policy_ = reply.list[1].text;
 }
 
-// Does not look at all keys of a large server, nor at other nodes of a cluster.
+// Returns the names of some queues on the server, as the end of a message. Does not search all keys
+// of a large server, nor other nodes of a cluster.
 std::string RemoteQueue::names_of_some() {
   constexpr std::string_view before = "{hr:";
   constexpr std::string_view after = "}:m";
@@ -173,7 +175,7 @@ Command RemoteQueue::command(const Script& script, std::vector<std::string> argu
 }
 
 Reply RemoteQueue::ask(Command command, const Stopped& stopped) {
-  // Shared: the reply may come when nobody waits any more.
+  // Shared with the callback, because the reply may arrive after this function has returned.
   const auto promise = std::make_shared<std::promise<Reply>>();
   auto reply = promise->get_future();
   link_.post(std::move(command), [promise](Reply got) { promise->set_value(std::move(got)); });
@@ -184,13 +186,13 @@ Reply RemoteQueue::ask(Command command, const Stopped& stopped) {
   while (!comes_in(kLookEvery)) {
     if (!stopped()) continue;
     if (comes_in(kLastWait)) break;
-    return not_yet();
+    return no_reply_yet();
   }
   return reply.get();
 }
 
-Reply RemoteQueue::insist(const Command& command, Duration limit, const Stopped& stopped,
-                          bool& again) {
+Reply RemoteQueue::ask_repeatedly(const Command& command, Duration limit, const Stopped& stopped,
+                                  bool& again) {
   again = false;
   const auto until = later(std::chrono::steady_clock::now(), limit);
   for (;;) {
@@ -198,14 +200,14 @@ Reply RemoteQueue::insist(const Command& command, Duration limit, const Stopped&
     const bool late = std::chrono::steady_clock::now() >= until;
     if (!reply.lost() || stopped() || late) return reply;
     again = true;
-    // Where the server is away, the next answer comes at once.
+    // While the server is away, `ask` returns at once.
     std::this_thread::sleep_for(kLookEvery);
   }
 }
 
 News RemoteQueue::news() {
   auto news = read_news(must(kNews, {""}));
-  if (!news) throw error(odd_reply());
+  if (!news) throw error(unexpected_reply());
   return *news;
 }
 

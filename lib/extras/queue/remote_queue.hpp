@@ -1,5 +1,4 @@
-// RemoteQueue: a queue on a Redis server: its keys, its token, and the link that its scripts go
-// over.
+// RemoteQueue is a queue on a Redis server: its keys, its token, and the link for its scripts.
 #pragma once
 
 #include "scripts.hpp"
@@ -14,23 +13,23 @@
 
 namespace httpretry::queue {
 
-// The address must have a job.
+// The `job` of the address is the name of the queue; it must not be empty.
 struct RemoteOptions : fleet::Link::Options {
   RemoteOptions() {
-    // A proxy may delay by seconds.
+    // A proxy may delay replies by seconds.
     reply_timeout = connect_timeout = std::chrono::seconds(5);
     tick = std::chrono::milliseconds(100);
   }
-  // Use a server that may delete keys when it is full.
+  // Uses even a server that may delete keys when it is full.
   bool force = false;
 };
 
-// What INFO and CONFIG GET save say of a server. Throws batch::StoreError where it cannot keep a
-// queue; returns a warning, or nothing.
+// Checks the replies of a server to INFO and CONFIG GET save. Throws batch::StoreError if the
+// server cannot hold a queue. Returns a warning, or an empty string.
 [[nodiscard]] std::string check_server(const std::string& name, std::string_view info,
                                        std::string_view save, bool force);
 
-// What kNews replies.
+// The reply to the script kNews: the state of the whole queue.
 struct News {
   batch::Counts counts;
   std::uint64_t late = 0;
@@ -39,51 +38,54 @@ struct News {
   Duration time{};                   // of the server, since 1970
   bool damaged = false;              // keys were lost or changed
 };
-// Empty: it is not such a reply.
+// Returns nullopt if the reply has another form.
 [[nodiscard]] std::optional<News> read_news(const fleet::Reply& reply);
 
-// In place of a reply that no queue gives: another program may use its keys.
-[[nodiscard]] fleet::Reply odd_reply();
+// Returns the error that replaces a reply of an unexpected form. Another program may use the keys
+// of the queue.
+[[nodiscard]] fleet::Reply unexpected_reply();
 
-// Errors are thrown as batch::StoreError, unless said otherwise.
+// Functions throw batch::StoreError unless their comments say otherwise.
 class RemoteQueue {
  public:
   explicit RemoteQueue(RemoteOptions options);
 
-  // Waits for the connection and checks the server. Returns a warning, or nothing.
+  // Waits for the connection and checks the server. Returns a warning, or an empty string.
   [[nodiscard]] std::string connect();
-  // Makes the queue where it is not there, or throws, with the names of some that are.
+  // Opens the queue, and creates it if it does not exist.
   void open_or_make(const std::string& policy) { open(true, policy); }
+  // Opens the queue. The error for a missing queue names some queues that exist.
   void open_existing() { open(false, {}); }
   [[nodiscard]] const std::string& token() const { return token_; }
   [[nodiscard]] const std::string& policy() const { return policy_; }
   [[nodiscard]] const std::string& key(std::size_t index) const { return keys_[index]; }
-  // "redis://host:6379/0, queue NAME"
+  // Returns "redis://host:6379/0, queue NAME".
   [[nodiscard]] std::string name() const;
 
-  // With the keys and the token before the arguments.
+  // Returns a call of the script. Inserts the keys and the token before the arguments.
   [[nodiscard]] fleet::Command command(const Script& script,
                                        std::vector<std::string> arguments) const;
   void post(fleet::Command command, fleet::Link::Done done) {
     link_.post(std::move(command), std::move(done));
   }
-  // Waits for the reply, which may be lost or an error, unless it is stopped. Not on the link's
-  // thread.
+  // Blocks until the reply is there or `stopped` returns true. The reply may be lost or an error;
+  // does not throw. Must not be called on the link's thread.
   using Stopped = std::function<bool()>;
   [[nodiscard]] fleet::Reply ask(fleet::Command command, const Stopped& stopped = nullptr);
   [[nodiscard]] fleet::Reply ask(const Script& script, std::vector<std::string> arguments) {
     return ask(command(script, std::move(arguments)));
   }
-  // As `ask`, and throws where there is no good reply.
+  // Does the same, but throws if the reply is lost or an error.
   [[nodiscard]] fleet::Reply must(fleet::Command command);
   [[nodiscard]] fleet::Reply must(const Script& script, std::vector<std::string> arguments) {
     return must(command(script, std::move(arguments)));
   }
-  // As `ask`. Where the reply is lost, asks again, for that long, unless it is stopped meanwhile.
-  // For what may be carried out twice. `again`: whether that was so.
-  [[nodiscard]] fleet::Reply insist(const fleet::Command& command, Duration limit,
-                                    const Stopped& stopped, bool& again);
-  // Asks for the news. Throws if there is no good reply.
+  // Calls `ask`, and repeats that while the reply is lost, for up to `limit` or until it is
+  // stopped. The command must allow repetition. Sets `again` if the command was sent more than
+  // once. Does not throw.
+  [[nodiscard]] fleet::Reply ask_repeatedly(const fleet::Command& command, Duration limit,
+                                            const Stopped& stopped, bool& again);
+  // Requests the news.
   [[nodiscard]] News news();
   [[nodiscard]] batch::StoreError error(const fleet::Reply& reply) const;
   [[nodiscard]] bool up() const { return link_.up(); }
@@ -99,12 +101,13 @@ class RemoteQueue {
   fleet::Link link_;
 };
 
-// A command without a script.
+// Returns a command that is not a script.
 [[nodiscard]] fleet::Command plain_command(std::vector<std::string> words);
 
-// Whether an error says that the queue was deleted.
+// Returns whether an error means that the queue was deleted.
 [[nodiscard]] bool says_gone(const fleet::Reply& reply);
-// Whether an error says that a key is not what a queue has there. It will not pass by itself.
+// Returns whether an error means that a key of the queue has another type or form. A repetition
+// would fail in the same way.
 [[nodiscard]] bool says_damaged(const fleet::Reply& reply);
 
 }  // namespace httpretry::queue

@@ -5,11 +5,12 @@
 namespace httpretry::queue {
 namespace {
 
-// A script that fails halfway is not undone. What a server that is full refuses, such as `move`,
-// comes before what it does not refuse, such as `drop`.
+// The server does not undo a script that fails halfway. So steps that a full server refuses, such
+// as `move`, come before those that it allows, such as `drop`.
 //
-// `read` and `write`: a job as a table. `owns`: whether a consumer still has an entry. `move`: to
-// another state; the counters say how many jobs are in each.
+// `read` and `write` convert a job from and to a table. `move` changes the state of a job, and the
+// counters of the states. `deliveries` returns how often an entry was delivered, or nil if the
+// consumer does not have it any more. `drop` removes an entry, and `offer` adds one.
 constexpr char kCommon[] = R"lua(
 local S, Z, J, R, D, M, U = unpack(KEYS)
 if ARGV[1] ~= redis.call('HGET', M, 'token') then
@@ -50,14 +51,16 @@ local function drop(entry)
 end
 local function offer(id) redis.call('XADD', S, '*', 'i', id) end
 local function holder(consumer, entry, count) return consumer .. ' ' .. entry .. ' ' .. count end
--- Returns whether a worker is sending the job that has it by another entry.
+-- Returns whether a worker is sending the job that received it with another entry.
 local function sent_elsewhere(job, entry)
   local its = job.state == 's' and string.match(job.holder, ' (%S+) %d+$')
   return its and its ~= entry and #redis.call('XPENDING', S, 'w', its, its, 1) > 0
 end
--- Of ARGV[2] to ARGV[6]: the job, if it is still that worker's; how it has it. The expected state
--- may be '*', where the worker does not know whether its intent came through. A job may have two
--- entries, so a job that is sent belongs to its holder alone.
+-- Returns the job of ARGV[2] to ARGV[6] and 'mine' if it still belongs to the worker. Returns the
+-- job and 'unknown' if the worker was silent but may still file its result, or 'again' if this
+-- command was carried out before. Otherwise returns nil. The expected state is '*' if the worker
+-- does not know whether its intent was recorded. A job may have two entries, so a job that is being
+-- sent belongs to its holder alone.
 local function owned()
   local job = read(ARGV[5])
   if not job then
@@ -70,11 +73,12 @@ local function owned()
   if expected and (holds or job.state ~= 's') and
     deliveries(ARGV[3], ARGV[2]) == tonumber(ARGV[4]) then return job, 'mine' end
   if not holds or job.state == 's' then return nil end
-  -- It said that it sends, and another found it silent; or it has said this before.
+  -- The worker recorded that it sends, and then another worker found that its lease had ended. Or
+  -- this command is repeated.
   if job.state == 'u' and ARGV[6] ~= 'q' then return job, 'unknown' end
   return job, 'again'
 end
--- The job of an entry that was delivered: adds it to `found` if it may be sent.
+-- Adds the job of an entry that was delivered to `found` if the job may be sent.
 local function deliver(entry, id, consumer, found)
   local count = deliveries(entry, consumer)
   if not count then return end
@@ -96,7 +100,7 @@ end
 
 // Returns the script that has kCommon before `text`.
 Script with_common(const char* text) {
-  static std::deque<std::string> texts;  // their bytes stay where they are
+  static std::deque<std::string> texts;  // a deque does not move its elements
   return {texts.emplace_back(std::string(kCommon) + text).c_str()};
 }
 
@@ -107,7 +111,7 @@ local S, M = KEYS[1], KEYS[6]
 local token = redis.call('HGET', M, 'token')
 if not token and ARGV[4] ~= '1' then return false end
 local made = redis.pcall('XGROUP', 'CREATE', S, 'w', '0', 'MKSTREAM')
--- It may be there.
+-- The group may exist.
 if made.err and not string.find(made.err, 'BUSYGROUP', 1, true) then return made end
 if not token then
   token = ARGV[1]
@@ -155,14 +159,14 @@ return found
 )lua");
 
 const Script kReap = with_common(R"lua(
--- Before anything is claimed: a server that is full refuses it.
+-- A full server refuses this, and so fails before anything is claimed.
 redis.call('HINCRBY', M, 'reaps', 1)
 local claimed = redis.call('XAUTOCLAIM', S, 'w', ARGV[2], ARGV[3], ARGV[5], 'COUNT', ARGV[4])
 local found = {}
 for _, entry in ipairs(claimed[2]) do
   if entry then deliver(entry[1], entry[2][2], ARGV[2], found) end
 end
--- A worker that starts again is a new consumer.
+-- Deletes old consumers, because a worker that starts again is a new consumer.
 for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', S, 'w')) do
   local about = {}
   for at = 1, #one, 2 do about[one[at]] = one[at + 1] end
@@ -173,7 +177,7 @@ end
 return {claimed[1], found}
 )lua");
 
-// XCLAIM would also take back what another has taken over.
+// XCLAIM alone would also take back jobs that another worker has taken over.
 const Script kBeat = with_common(R"lua(
 local mine = {}
 for _, one in ipairs(redis.call('XPENDING', S, 'w', ARGV[3], ARGV[#ARGV - 1], 100000, ARGV[2])) do
@@ -209,7 +213,7 @@ end
 return may
 )lua");
 
-// The request of a job that ended is not needed any more; its digest is, to know it again.
+// Deletes the request of a job that has ended, and keeps its digest, which recognizes the request.
 const Script kFinish = with_common(R"lua(
 local job, how = owned()
 local unknown = ARGV[7] == 'u'
@@ -300,7 +304,8 @@ end
 return {page[1], found}
 )lua");
 
-// Who had it before has no say in it any more. Its key counts as new, as in a batch.
+// Removes the holder, so that it cannot file a result any more. The age of a key counts from now,
+// as in a batch.
 const Script kRetry = with_common(R"lua(
 local count = 0
 for _, id in ipairs(redis.call('SRANDMEMBER', U, ARGV[3])) do
@@ -328,7 +333,8 @@ for at, value in ipairs(redis.call('HMGET', M, unpack(names))) do
   news[at] = tonumber(value) or 0
   if at <= 6 then total = total + news[at] end
 end
--- Every job that is queued or sent has an entry. While there are both, workers go on.
+-- Every job that is queued or being sent has an entry. While there are both jobs and entries,
+-- workers can continue, so nothing else is checked.
 local entries, left = redis.call('XLEN', S), news[1] + news[2]
 if entries == 0 or left <= 0 then
   damaged = damaged or (entries == 0 and left > 0) or total ~= redis.call('HLEN', J)

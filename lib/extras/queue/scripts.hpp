@@ -1,7 +1,7 @@
-// The scripts of a queue. Each is one atomic step, and each can be sent again where its reply was
-// lost: the second time it finds that it was carried out.
+// The scripts of a queue. Each is one atomic step. If its reply is lost, a script can be sent
+// again, because it recognizes what was carried out before.
 //
-// A queue NAME has these keys, with one hash tag, so a cluster keeps them on one node:
+// A queue NAME has these keys. They share a hash tag, so a cluster keeps them on one node:
 //
 //   {hr:NAME}:s  stream of the jobs that may be taken, with the group "w"; an entry has the id
 //   {hr:NAME}:z  sorted set of the ids that wait, by the time at which they are due
@@ -9,16 +9,18 @@
 //                "state|attempts|since|line|holder|digest|length|key request"
 //   {hr:NAME}:r  stream of results: i (the id) and l (the line)
 //   {hr:NAME}:d  stream of dead letters, likewise
-//   {hr:NAME}:m  hash about the queue: token, policy, n:STATE, late, poison
+//   {hr:NAME}:m  hash of the properties of the queue: token, policy, n:STATE, late, poison
 //   {hr:NAME}:u  set of the ids that are unknown
 //
-// The states are q (queued or taken), s (must not be sent twice, and may be on its way), w (waits),
-// d (done), x (dead) and u (unknown). `holder` is who has last said that it sends, or how it ended:
-// "CONSUMER ENTRY DELIVERIES". Only the server's clock counts: times are its milliseconds since
-// 1970, and callers tell durations.
+// The states are q (queued or taken), s (must not be sent twice, and may be in flight), w
+// (waiting), d (done), x (dead) and u (unknown). `holder` identifies the delivery whose worker was
+// the last to record that it sends the job, or to file its result: "CONSUMER ENTRY DELIVERIES".
+// `length` is that of the key. Only the server's clock counts: times are its milliseconds since
+// 1970, and callers pass durations.
 //
-// Each script has all the keys, and the token of the queue as its first argument: a queue that was
-// deleted, or made anew, is an error that begins with "GONE". The second argument is who asks.
+// Each script gets all the keys, and the token of the queue as its first argument. If the queue was
+// deleted or created again, the reply is an error that begins with "GONE". The second argument is
+// the consumer that calls, or empty if that does not matter.
 #pragma once
 
 #include "lib/extras/fleet/link.hpp"
@@ -30,79 +32,83 @@ namespace httpretry::queue {
 
 using fleet::Script;
 
-// Makes the queue where it is not there.
-//   token, "", policy, make (0 or 1)
-// Replies: the token; the policy that it was begun with. Without the queue and with make = 0: nil.
+// Opens the queue, and creates it if it does not exist and `make` is 1.
+//   token (for a new queue), "", policy, make (0 or 1)
+// Replies: the token; the policy with which the queue was created. Without a queue: nil.
 extern const Script kOpen;
 
-// Adds jobs, all or none. A job that is there with the same request stays as it is.
+// Adds all jobs or none. Adds none if an id belongs to another request. A job that is in the queue
+// with the same request stays as it is.
 //   token, "", add (0: only compare), then for each: id, line, key, not before (ms, 0: none),
 //   request
-// Replies: how many were added, how many were there; the index of each whose id has another
-// request.
+// Replies: how many were added; how many were in the queue; the index of each whose id belongs to
+// another request.
 extern const Script kEnqueue;
 
-// What was delivered to a worker: its own jobs among these entries.
+// Reads the jobs of entries that were delivered to a worker. A job that may have been sent, and
+// must not be sent twice, becomes unknown.
 //   token, consumer, then for each: entry, id
-// Replies for each that is its own and queued: entry, id, deliveries, attempts, since, line, key,
-// request. `since`: when it may have been sent first, 0: it was not. Jobs that may have been sent,
-// and must not be again, become unknown.
+// Replies, for each that still belongs to the worker and is queued: entry, id, deliveries,
+// attempts, since, line, key, request. `since` is when it may first have been sent; 0: it was not.
 extern const Script kFetch;
 
-// Takes over jobs of workers that say nothing more.
+// Takes over jobs of workers whose leases have ended.
 //   token, consumer, lease, count, cursor ("0-0"), lifetime of consumers without jobs
-// Replies: the next cursor; as kFetch.
+// Replies: the next cursor; the jobs as in kFetch.
 extern const Script kReap;
 
-// Says that a worker is still there.
+// Renews the leases of a worker.
 //   token, consumer, then for each of its jobs, in the order of the entries: entry, deliveries
-// Replies: which of them are still its own, as indexes.
+// Replies: the indexes of the jobs that still belong to the worker.
 extern const Script kBeat;
 
-// Before jobs that must not be sent twice may reach the wire.
+// Records that jobs which must not be sent twice are about to be sent.
 //   token, consumer, then for each: entry, deliveries, id
-// Replies: 1 or 0 (it must not be sent) for each.
+// Replies, for each: 1, or 0 if it must not be sent.
 extern const Script kIntend;
 
-// How a job ended.
+// Files the result of a job.
 //   token, consumer, entry, deliveries, id, expected state, new state, attempts, result, dead
 //   letter, reason
-// Replies: 1 it is filed; 2 it was unknown, and is not any more; 0 it is late: another has the job.
+// Replies: 1 if it is filed; 2 if it is filed and the job was unknown before; 0 if it is late,
+// because another worker has the job.
 extern const Script kFinish;
 
-// A job has to wait. Without attempts and time: it was not sent, and another may take it at once.
+// Makes a job wait. Without attempts and time, the job was not sent and may be taken at once.
 //   token, consumer, entry, deliveries, id, expected state, attempts, time
-// Replies: 1, or 0: another has the job.
+// Replies: 1, or 0 if another worker has the job.
 extern const Script kWait;
 
-// Gives back all that a worker has, and forgets it.
+// Gives back all jobs of a worker, and deletes its consumer.
 //   token, consumer
-// Replies: how many jobs.
+// Replies: how many jobs were queued.
 extern const Script kLeave;
 
-// Moves jobs that are due back.
+// Queues jobs that have waited until their time.
 //   token, "", most
 // Replies: how many.
 extern const Script kTick;
 
-// Some of the jobs that are unknown; one may come twice.
+// Reads some of the unknown jobs. A job may occur twice.
 //   token, "", cursor ("0"), about how many
 // Replies: the next cursor; for each: id, line, key, request.
 extern const Script kUnknown;
 
-// Queues jobs again that are unknown.
+// Queues unknown jobs again.
 //   token, "", most
 // Replies: how many.
 extern const Script kRetry;
 
-// Replies: the counts of q, s, w, d, x, u; late; poison; when the next that waits is due, from now
-// (-1: none waits); the time; 1 if keys were lost or changed: a counter is no number, or jobs are
-// counted that no worker can get any more.
+// Reads the state of the whole queue.
+//   token, ""
+// Replies: the counts of q, s, w, d, x, u; late; poison; how long until the next waiting job is due
+// (-1: none waits); the time; 1 if keys were lost or changed. In that case a counter is not a
+// number, or the counters include jobs that no worker can get any more.
 extern const Script kNews;
 
 [[nodiscard]] std::vector<const Script*> queue_scripts();
 
-// The keys of the queue, in the order in which the scripts have them.
+// Returns the keys of the queue, in the order of the scripts.
 [[nodiscard]] std::vector<std::string> keys_of(const std::string& name);
 
 }  // namespace httpretry::queue

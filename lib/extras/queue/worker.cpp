@@ -17,16 +17,18 @@ namespace httpretry::queue {
 namespace {
 
 constexpr std::size_t kMostNamed = 10;
-// A job is dead after this many workers have taken it and none has reported its end.
+// A job is dead after it was given to workers this many times and none has filed its result.
 constexpr std::int64_t kMostDeliveries = 5;
 
+// Throws StoreError if the worker could not read the files of bodies.
 void check_files(const std::string& directory) {
   if (directory.empty() || ::access((directory + "/.").c_str(), R_OK | X_OK) == 0) return;
   throw batch::StoreError("cannot read the directory of --files, " + printable(directory) + ": " +
                           std::generic_category().message(errno));
 }
 
-// Else each job would fail at the end.
+// Throws StoreError if the worker could not write response bodies. Otherwise each job would fail at
+// its end.
 void check_directory(const batch::BatchOptions& batch) {
   const auto& directory = batch.directory;
   if (directory.empty()) return;
@@ -43,8 +45,8 @@ void check_directory(const batch::BatchOptions& batch) {
                           failed.message());
 }
 
-// "what became of 2 jobs (a, b) could not be told to the queue: …"
-std::string not_filed(const std::vector<std::string>& ids) {
+// Returns "what became of 2 jobs (a, b) could not be told to the queue: …".
+std::string describe_unfiled(const std::vector<std::string>& ids) {
   std::string names;
   for (std::size_t i = 0; i < std::min(ids.size(), kMostNamed); ++i) {
     names += (i > 0 ? ", " : "") + printable(ids[i]);
@@ -79,11 +81,11 @@ batch::LineJobsStore lines_store(const QueueStore& store, const std::string& fil
   lines.token = store.token();
   lines.line_of = [&store](const batch::Job& job) { return store.held(job).line; };
   lines.date_now = [&store] { return store.date(); };
-  // The line was right where it was added.
+  // The program that added the line had the policy.
   lines.on_missing_policy = [](const batch::Job& job, const std::string& why) {
     refuse(job, why + ". Start it with the policies that the job was added with");
   };
-  // Anyone who can write to the server could read any file of this machine.
+  // Without this check, anyone who can write to the server could read any file of this machine.
   lines.body_file = [files](const batch::Job& job, const std::string& path) {
     if (files.empty()) {
       refuse(job, "its body is in a file. Start it with --files DIR, the directory of these files");
@@ -130,13 +132,13 @@ batch::RunEnd Worker::run() {
     try {
       return runner_.run();
     } catch (...) {
-      // The first problem counts.
+      // The exception takes precedence over results that could not be filed.
       static_cast<void>(store_.close(grace_));
       throw;
     }
   }();
   const auto left = store_.close(grace_);
-  if (!left.empty()) throw batch::StoreError(not_filed(left));
+  if (!left.empty()) throw batch::StoreError(describe_unfiled(left));
   return end;
 }
 
