@@ -32,7 +32,7 @@ enum class InputFormat : std::uint8_t {
   Urls,
 };
 
-// Where response bodies are stored. A line with `output` always gets its file.
+// The place for response bodies. A line with `output` always gets its file.
 enum class Bodies : std::uint8_t {
   Inline,  // in the results, if a body has at most 64 KiB
   Files,   // in files of BatchOptions::directory, named after the ids

@@ -48,7 +48,7 @@ struct HTTPRETRY_API Job {
   std::optional<WallTime> maybe_sent_since;
 };
 
-// How a job ended.
+// The final state of a job, with its result.
 struct HTTPRETRY_API JobEnd {
   JobEnd() = default;
 
@@ -107,12 +107,13 @@ class HTTPRETRY_API Store {
   // or has waited.
   virtual void take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) = 0;
   // Records jobs that must not be sent twice, before they may reach the wire. The record is durable
-  // when the function returns. Returns the jobs that must not be sent; the store has taken these
-  // back.
+  // when the function returns. Returns the jobs that must not be sent, because the store has taken
+  // them back.
   virtual std::vector<const Job*> intend(std::span<const Job* const> jobs) = 0;
   // Takes a job back that must wait for `time`. A long wait must not use memory. `attempts` counts
   // the attempts of all calls so far.
   virtual void wait(const Job& job, Duration time, int attempts, std::string_view why) = 0;
+  // Records how a job ended.
   virtual void finish(const Job& job, JobEnd end) = 0;
   // Notifies the store that the run is ending and takes nothing more.
   virtual void stop_taking() {}

@@ -165,7 +165,7 @@ std::uint64_t print_lines(const QueueOptions& options, Lines which,
 
 // Returns the jobs that are unknown now as lines of an input, in the order of their line numbers.
 [[nodiscard]] std::vector<std::string> read_unknown(const QueueOptions& options);
-// Queues the jobs that are unknown now again. Returns their number.
+// Queues again all jobs that are unknown now. Returns their number.
 std::uint64_t retry_unknown(const QueueOptions& options);
 
 }  // namespace httpretry::queue
