@@ -216,7 +216,7 @@ Task<Outcome> send_after(Change change, std::shared_ptr<CallWatch> watch, Reques
   const auto limit =
       std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
   auto& flight = *call.get<FlightOfCall>()->flight;
-  bool whole = true;
+  bool whole = true;  // false: the wait was canceled
   while (change && whole && scheduler.now() < limit) {
     const auto wait = change->wait(scheduler, limit, call.stop());
     whole = co_await wait;

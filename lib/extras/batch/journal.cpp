@@ -52,8 +52,9 @@ std::int64_t Journal::uptime_ms() const {
   return std::chrono::floor<std::chrono::milliseconds>(clocks_.uptime()).count();
 }
 
-// Moves the ends of waits that servers asked for if the clock was set while this process runs. Such
-// a wait is a duration, but is stored as the date of its end. `not_before` is a date and stays.
+// If the clock was set while this process runs, moves the ends of the waits that servers asked for.
+// Such a wait is a duration, but is stored as the date of its end. `not_before` is a date, and
+// stays.
 void Journal::follow_clock() {
   const auto moved = clock_offset() - clock_offset_;
   if (std::abs(moved) < kClockChange) return;
@@ -154,8 +155,8 @@ void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job
   row.reset();
 }
 
-// Considers only jobs that take() has not found due or could not see. The others are due, but their
-// hosts are not wanted.
+// Considers only waits that had not ended at the last look of take(), or that take() could not see.
+// The others have ended, but their hosts are not wanted.
 std::optional<Duration> Journal::next_due() {
   follow_clock();
   auto until = new_wait_;

@@ -14,7 +14,7 @@ namespace {
 
 // The wait of a job that guards held back without a time for the next attempt.
 constexpr Duration kUnknownWait = std::chrono::seconds(30);
-// The wait of a job after its budget is exhausted. That means only that the host fails.
+// The wait of a job after its budget is exhausted, which means that its host fails, not the job.
 constexpr Duration kBudgetWait = std::chrono::seconds(10);
 
 // Few lines of the results have more bytes. glibc has free blocks of this size at hand. Before it

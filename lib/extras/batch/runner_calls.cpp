@@ -10,7 +10,7 @@
 namespace httpretry::batch {
 namespace {
 
-// The most sends that must not be repeated and are recorded in one step.
+// How many jobs at most the store records in one step, before sends that must not be repeated.
 constexpr std::size_t kIntentsAtOnce = 64;
 // A call that is not on the wire after this time counts as kept from it.
 constexpr Duration kKeptAfter = std::chrono::milliseconds(50);
