@@ -130,7 +130,7 @@ UsageError invalid(std::string_view flag, const std::string& text, const std::st
   return UsageError("option " + std::string(flag) + ": \"" + text + "\" is not " + expected);
 }
 
-// The number at the start of `text`. `rest` receives what follows it.
+// Returns the number at the start of `text`. `rest` receives the text after it.
 template <class Number>
 std::optional<Number> number_in(const std::string& text, std::string_view& rest) {
   Number number{};
@@ -140,7 +140,7 @@ std::optional<Number> number_in(const std::string& text, std::string_view& rest)
   return code == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-// A decimal number at the start of `text`; `rest` receives what follows it. NaN if there is none.
+// Returns the decimal number at the start of `text`, or NaN. `rest` receives the text after it.
 double decimal_in(const std::string& text, std::string_view& rest) {
   double number = 0;
   const auto* end = text.data() + text.size();
@@ -149,7 +149,7 @@ double decimal_in(const std::string& text, std::string_view& rest) {
   return code == std::errc() ? number : std::numeric_limits<double>::quiet_NaN();
 }
 
-// The number from 0 to `most` that `text` is, perhaps with a unit.
+// Parses a number from 0 to `most`, optionally followed by `unit`.
 double decimal_up_to(double most, std::string_view unit, const std::string& text,
                      std::string_view flag, const char* expected) {
   std::string_view rest;
@@ -158,7 +158,8 @@ double decimal_up_to(double most, std::string_view unit, const std::string& text
   throw invalid(flag, text, expected);
 }
 
-// How many seconds a unit has; a number without one is in seconds. NaN if it is none.
+// Returns the length of a unit in seconds, or NaN if it is not a unit. A number without a unit is
+// in seconds.
 double seconds_of(std::string_view unit) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},  {"us", 1e-6}, {"ms", 1e-3},
                                                             {"s", 1}, {"m", 60},    {"h", 3600}};
@@ -237,7 +238,7 @@ std::uint64_t parse_bytes(const std::string& text, std::string_view flag) {
   const auto unit = kUnits.find(rest.empty() ? 'B' : static_cast<char>(rest.front() & ~0x20));
   const bool valid = number && rest.size() <= 1 && unit != std::string_view::npos;
   const auto shift = valid ? 10 * unit : 0;
-  // One bit less than fits, so that it can become a signed size.
+  // The result must fit into 63 bits, because it may be converted to a signed size.
   if (!valid || *number > (std::numeric_limits<std::uint64_t>::max() >> shift >> 1U)) {
     throw invalid(flag, text, "a number of bytes, such as 500, 20K or 3M");
   }

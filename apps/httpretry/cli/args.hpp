@@ -1,9 +1,9 @@
 // Parses a command line with a table of flags. Each entry has the flag's action and its help text.
 // --help, the manual page and the shell completions are generated from the same table.
 //
-// Why not CLI11 or a similar library: users expect what curl accepts. "-sSL", "-XPOST", "-d@file",
-// values that begin with a dash, repeated options, options and URLs matched by their order, and
-// files of options.
+// CLI11 and similar libraries do not accept everything that curl accepts: "-sSL", "-XPOST",
+// "-d@file", values that begin with a dash, repeated options, options matched to URLs by their
+// order, and files of options.
 #pragma once
 
 #include <httpretry/http/time.hpp>
@@ -17,33 +17,33 @@
 
 namespace httpretry::cli {
 
-// An error in the command line. Exit status 2.
+// An error in the command line; the exit status is 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Thrown for --help, whatever else is on the command line.
+// Thrown for --help; the arguments after it are not parsed.
 struct HelpRequested {};
 
 struct Flag {
   char letter;            // '\0': no short form
   std::string_view name;  // without dashes
-  // The name of its value in --help. Empty: the flag has no value. "[=V]": optional, after a "=".
-  // "a|b|c": must be one of these.
+  // The name of the value in --help; empty if the flag takes no value. "[=V]" is an optional value
+  // after "=", and "a|b|c" lists the allowed values.
   std::string_view value;
   std::string_view help;
   std::function<void(const std::string&)> apply;
-  // Whether the value may be "". Then the help says what it means. Otherwise it is an error: the
-  // variable of a script that is not set must not turn off what the flag asks for.
+  // Whether the value may be "", in which case the help says what that means. For other flags "" is
+  // an error, because an unset variable in a script must not silently turn off a check.
   bool may_be_empty = false;
   [[nodiscard]] bool takes_value() const { return !value.empty() && value.front() != '['; }
-  // The words of "a|b|c"; empty if any value is allowed.
+  // Returns the words of "a|b|c", or an empty list if any value is allowed.
   [[nodiscard]] std::vector<std::string> choices() const;
 };
 
 inline constexpr bool kMayBeEmpty = true;
 
-// Actions of flags.
+// Actions for Flag::apply.
 using Text = const std::string&;
 template <class Target>
 auto store(Target& target) {
@@ -57,7 +57,7 @@ inline auto enable(bool& target) { return set(target, true); }
 inline auto append(std::vector<std::string>& target) {
   return [&target](Text value) { target.push_back(value); };
 }
-// For a flag whose value is one of `words`, "a|b|c": sets the enumerator with the same index.
+// For a flag whose value is one of `words` ("a|b|c"): sets the enumerator with the same index.
 template <class Enum>
 auto choose(Enum& target, std::string_view words) {
   return [&target, words](Text value) {
@@ -73,33 +73,34 @@ struct FlagGroup {
 };
 using FlagTable = std::vector<FlagGroup>;
 
-// Returns the table of a command for its names and help texts alone: the options that it fills are
-// not used.
+// Returns the table of a command for its names and help texts only. The options that its actions
+// would set are never read.
 template <class Options>
 FlagTable unused_table(FlagTable (*table_of)(Options&)) {
   static Options unused;
   return table_of(unused);
 }
 
-// -h, --help, which every command has.
+// Returns -h, --help, which every command has.
 Flag help_flag();
-FlagTable help_only();  // for a command without other flags
+// Returns the table of a command that has no other flags.
+FlagTable help_only();
 
 std::vector<Flag> joined(std::vector<Flag> flags, const std::vector<Flag>& more);
 
-// What is said about an option that the table does not have, "--name" or "-n": the end of the
-// message, or nothing.
+// Returns the end of the message about an option that is not in the table ("--name" or "-n"), or ""
+// to report the option as unknown.
 using AboutUnknown = std::string (*)(std::string_view option);
 
-// Applies the flags, and calls `operand` for other arguments, in the order of the command line.
+// Applies the flags and passes the other arguments to `operand`, in the order of the command line.
 // Throws UsageError and HelpRequested.
 void parse(const std::vector<std::string>& args, const FlagTable& table,
            const std::function<void(const std::string&)>& operand,
            AboutUnknown about_unknown = nullptr);
-// The same; returns the operands.
+// Applies the flags and returns the operands.
 std::vector<std::string> parse(const std::vector<std::string>& args, const FlagTable& table);
 
-// Parse the value of a flag. Throw UsageError; `flag` is its name in the message.
+// Parse the value of a flag. They throw UsageError, with `flag` as the name in the message.
 Duration parse_seconds(const std::string& text, std::string_view flag);     // "2", "0.5", "500ms"
 long parse_count(const std::string& text, std::string_view flag);           // 0 or more
 std::uint64_t parse_bytes(const std::string& text, std::string_view flag);  // "100", "20K", "3M"

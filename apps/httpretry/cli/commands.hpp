@@ -22,7 +22,7 @@ struct Command {
   std::string_view name;      // "plan", "policy check"; empty for sending
   std::string_view operands;  // "[METHOD URL]"
   std::string_view summary;   // one line
-  std::string_view about;     // sentences; a line end starts a paragraph
+  std::string_view about;     // sentences; a newline starts a paragraph
   std::span<const Example> examples;
   FlagTable (*flags)();
   // Runs the command with the arguments after its name; returns the exit status. Throws UsageError.
@@ -32,10 +32,10 @@ struct Command {
   [[nodiscard]] std::string synopsis() const;
 };
 
-// All commands; sending is the first.
+// Returns all commands. The first is sending, which has no name.
 std::span<const Command> commands();
 
-// Each command has a file of its own.
+// The commands; each is implemented in its own file.
 int send(const Args& args);
 int plan(const Args& args);
 int policy_check(const Args& args);
@@ -49,7 +49,7 @@ int work(const Args& args);
 int completion(const Args& args);
 int manual(const Args& args);
 
-// Their flags, for help, manual and completions.
+// The flags of these commands, for --help, the manual and the completions.
 FlagTable send_table();
 FlagTable plan_table();
 FlagTable policy_explain_table();
@@ -59,9 +59,9 @@ FlagTable batch_table();
 FlagTable work_table();
 FlagTable manual_table();
 
-// The output of --help.
+// Returns the output of --help.
 std::string help_text(const Command& command);
-// The manual page in Markdown.
+// Returns the manual page in Markdown.
 std::string manual_in_markdown();
 
 }  // namespace httpretry::cli

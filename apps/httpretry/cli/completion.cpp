@@ -1,4 +1,4 @@
-// completion SHELL: completion scripts, generated from the tables of commands and flags.
+// httpretry completion SHELL: generates completion scripts from the tables of commands and flags.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
@@ -27,7 +27,7 @@ bool names_file(const Flag& flag) {
 }
 bool names_preset(const Flag& flag) { return flag.value == "PRESET"; }
 
-// The patterns of a flag in a shell's `case`: "-o | --output".
+// Returns the patterns of a flag in a shell's `case`: "-o | --output".
 std::string spelled(const Flag& flag, const char* between) {
   std::string text;
   if (flag.letter != '\0') text = std::string("-") + flag.letter + between;
@@ -43,7 +43,8 @@ std::vector<std::string> first_words() {
   return words;
 }
 
-// What can follow a first word: the commands of "policy", the choices of "completion".
+// Returns the words that can follow a first word: the commands of "policy", or the choices of
+// "completion".
 std::vector<std::string> second_words(const std::string& first) {
   std::vector<std::string> words;
   for (const auto& command : commands()) {
@@ -56,7 +57,7 @@ std::vector<std::string> second_words(const std::string& first) {
   return words;
 }
 
-// The first words with what can follow them.
+// Returns each first word that takes a second one, with its second words.
 std::vector<std::pair<std::string, std::string>> families() {
   std::vector<std::pair<std::string, std::string>> found;
   for (const auto& first : first_words()) {
@@ -66,7 +67,7 @@ std::vector<std::pair<std::string, std::string>> families() {
   return found;
 }
 
-// The pattern of a command in a shell's `case`.
+// Returns the pattern of a command in a shell's `case`.
 std::string pattern_of(const Command& command) {
   return command.name.empty() ? "*" : "'" + std::string(command.name) + "'";
 }

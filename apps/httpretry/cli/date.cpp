@@ -5,7 +5,7 @@
 namespace httpretry::cli {
 namespace {
 
-// Those of HTTP, and the usual ones of people and of `date`.
+// The formats of HTTP, then those of `date` and others that people use.
 constexpr const char* kFormats[] = {
     "%a, %d %b %Y %H:%M:%S %Z",
     "%A, %d-%b-%y %H:%M:%S %Z",

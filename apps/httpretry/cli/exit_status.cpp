@@ -6,7 +6,8 @@ namespace httpretry::cli {
 
 namespace {
 
-// What came of the attempts before, if one of them may have reached the server.
+// Returns the status for an error that kept an attempt from being sent. If an earlier attempt may
+// have reached the server, that attempt decides the status.
 int status_of_held_back(const Error& error) {
   const auto& attempts = error.history.attempts;
   const auto reached = std::find_if(attempts.rbegin(), attempts.rend(), [](const auto& attempt) {
@@ -44,7 +45,7 @@ int exit_status(const Error& error) {
     case Errc::Receive: return 56;
     case Errc::Protocol: return 8;
     case Errc::TooLarge: return 63;
-    case Errc::Canceled: return 42;  // in practice by a signal, which has its own status
+    case Errc::Canceled: return 42;  // in practice a signal, whose status replaces this one
     case Errc::Status: return kErrorStatus;
     case Errc::Paused:
     case Errc::CircuitOpen:

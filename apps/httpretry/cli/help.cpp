@@ -1,4 +1,4 @@
-// --help: the help texts of the tables, for a terminal of 80 columns.
+// --help: formats the help texts of the tables for a terminal of 80 columns.
 #include "cli/commands.hpp"
 #include "cli/reference.hpp"
 
@@ -8,7 +8,7 @@ namespace httpretry::cli {
 namespace {
 
 constexpr std::size_t kWidth = 80;
-constexpr std::size_t kColumn = 30;  // the column where the help of a flag begins
+constexpr std::size_t kColumn = 30;  // the column at which the help of a flag begins
 
 // Breaks lines between words. The first line begins at column `at`, the others at `indent`.
 std::string wrapped(std::string_view text, std::size_t at, std::size_t indent) {

@@ -30,7 +30,8 @@ std::size_t read_some(int descriptor, char* into, std::size_t size, int cancel) 
   }
 }
 
-// Reads to the end, or a little more than `most` bytes.
+// Reads to the end, but at most one buffer beyond `most` bytes, so that the caller notices the
+// excess.
 std::string read_all(int descriptor, std::size_t most, int cancel) {
   std::string bytes;
   std::array<char, 65536> buffer{};
@@ -47,17 +48,19 @@ std::string limited(std::string bytes, std::size_t most) {
   throw ReadError("it has more than " + std::to_string(most >> 20U) + " MiB");
 }
 
-// Non-blocking: opening a pipe does not wait for a writer; reading from it does.
+// Opens a file without blocking: the wait for the writer of a pipe happens in read_some, where it
+// can be canceled.
 Descriptor open_file(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file.open()) fail(errno);
   return file;
 }
 
-// What was read from standard input, for later reads.
+// The content of standard input, kept for later reads.
 std::optional<std::string> standard_input;
 
-// A body that consists of `begun` and the rest of a pipe, which it reads while the request is sent.
+// Returns a body that consists of `begun` and the rest of a pipe, which is read while the request
+// is sent.
 Body streamed_body(std::string begun, Descriptor pipe, int cancel) {
   auto given = std::make_shared<std::size_t>(0);
   auto bytes = std::make_shared<std::string>(std::move(begun));

@@ -19,7 +19,7 @@
 namespace httpretry::cli {
 namespace {
 
-// A reader such as `head` may close the pipe early. That is not an error for help texts.
+// Prints a help text. A reader such as `head` may close the pipe early, which is no error here.
 void print_help(const std::string& text) {
   std::signal(SIGPIPE, SIG_DFL);
   write_stdout(text);
@@ -34,7 +34,7 @@ int run(const Command& command, const Args& args) {
   }
 }
 
-// The commands of two words that begin with `family`, such as "policy".
+// Returns the two-word commands that begin with `family`, such as "policy".
 std::vector<const Command*> members(const std::string& family) {
   std::vector<const Command*> found;
   for (const auto& command : commands()) {
@@ -43,7 +43,7 @@ std::vector<const Command*> members(const std::string& family) {
   return found;
 }
 
-// `args` begins with the name of a family, and no command follows.
+// Handles `args` that begin with the name of a family but do not name one of its commands.
 int run_family(const Args& args) {
   const auto& family = args.front();
   std::vector<std::string_view> names;
@@ -68,8 +68,8 @@ UsageError no_url(const std::string& word, std::string_view command) {
                     "/.)");
 }
 
-// "check policy.json" is hardly a request for http://check/: the user forgot "policy". Nor is
-// "polcy check" one for http://polcy/.
+// Rejects a first URL that is probably a mistake. In "check policy.json" the user forgot "policy"
+// and does not want http://check/; in "polcy check" the user mistyped it.
 void check_first_url(const std::string& url) {
   std::vector<std::string_view> first_words;
   for (const auto& command : commands()) {
@@ -103,14 +103,15 @@ int run(const Args& args) {
   return run(commands().front(), args);
 }
 
-// A URL in the place of a number or a file may have a password.
+// Prints the error without secrets: a URL given in place of a number or a file may contain a
+// password.
 int print_error(const std::exception& error, int status) {
   std::fprintf(stderr, "httpretry: %s\n", shown_value("", error.what()).c_str());
   return status;
 }
 
-// If a standard stream is closed, the next file that is opened would get its number, and messages
-// would be written into it. This opens it in a way that makes reading or writing fail.
+// Opens the standard streams that are closed. Otherwise the next file that is opened would get the
+// number of one, and messages would be written into it. The mode makes reading or writing fail.
 void reserve_standard_streams() {
   for (const int stream : {0, 1, 2}) {
     if (::fcntl(stream, F_GETFD) >= 0) continue;
@@ -124,8 +125,8 @@ void reserve_standard_streams() {
 int main(int argc, char** argv) {
   using namespace httpretry::cli;
   reserve_standard_streams();
-  // So that a closed pipe, or a file that becomes larger than `ulimit -f` allows, is an error of
-  // write(), which we report. Temporary files are removed then.
+  // With these signals ignored, write() fails on a closed pipe, or on a file that exceeds `ulimit
+  // -f`. We report that and remove temporary files.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   try {

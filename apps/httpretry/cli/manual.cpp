@@ -1,4 +1,4 @@
-// manual: the manual page in man(7) format, from the tables.
+// httpretry manual: generates the manual page in man(7) format from the tables.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
@@ -7,8 +7,8 @@
 namespace httpretry::cli {
 namespace {
 
-// Escapes what troff would interpret: dashes, backslashes, and dots or quotes at the start of a
-// line.
+// Escapes everything that troff would interpret: dashes, backslashes, and dots or quotes at the
+// start of a line. A newline starts a paragraph.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// manual --markdown: the manual page in Markdown, from the same tables.
+// httpretry manual --markdown: generates the manual page in Markdown from the same tables.
 #include "cli/commands.hpp"
 #include "cli/reference.hpp"
 
@@ -7,7 +7,7 @@
 namespace httpretry::cli {
 namespace {
 
-// Escapes markup. A line end starts a paragraph.
+// Escapes markup. A newline starts a paragraph.
 std::string plain(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -18,7 +18,7 @@ std::string plain(std::string_view text) {
   return safe;
 }
 
-// Code inside a table cell.
+// Returns code for a table cell.
 std::string code(std::string_view text) {
   std::string safe = "`";
   for (const char c : text) {

@@ -7,7 +7,7 @@
 namespace httpretry::cli {
 namespace {
 
-// Back to the beginning of the line, and clear it.
+// Moves to the beginning of the line and clears it.
 constexpr const char* kErase = "\r\x1b[K";
 std::mutex mutex;
 bool status_shown = false;

@@ -22,7 +22,8 @@ namespace {
   throw WriteError("cannot write to " + name + ": " + std::generic_category().message(cause));
 }
 
-// Waits for a reader if `path` is a pipe.
+// Opens `path`. If it is a pipe, waits for a reader by polling, because open() would block without
+// one.
 int open_device(const std::string& path, int cancel, const WaitLimit* limit) {
   if (limit != nullptr) cancel = limit->descriptor();
   for (;;) {
@@ -31,13 +32,13 @@ int open_device(const std::string& path, int cancel, const WaitLimit* limit) {
     if (errno != ENXIO || !is_stream(path)) fail(path, errno);
     ::pollfd wait{cancel, POLLIN, 0};
     if (::poll(&wait, 1, 50) <= 0) continue;
-    if (limit == nullptr || !limit->over()) fail(path, EINTR);
+    if (limit == nullptr || !limit->has_expired()) fail(path, EINTR);
     throw WriteError("cannot write to " + path + ": nobody reads it within the time of -m");
   }
 }
 
-// The open descriptor that `path` names, such as /dev/stdout. Opening it again would start at
-// another file offset.
+// Returns the open descriptor that `path` names, such as 1 for /dev/stdout. Opening the path again
+// would start at another file offset.
 std::optional<int> open_descriptor(const std::string& path) {
   if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -49,7 +50,7 @@ std::optional<int> open_descriptor(const std::string& path) {
   return std::nullopt;
 }
 
-// Writes the file as a response body is saved: under another name, renamed when complete.
+// Writes the file like a response body: under another name, and renamed when it is complete.
 Result<void> write_file(const std::string& path, std::string_view bytes, Readers readers) {
   FileOptions options;
   options.owner_only = readers == Readers::Owner;
@@ -60,8 +61,9 @@ Result<void> write_file(const std::string& path, std::string_view bytes, Readers
   return (*file)->finish();
 }
 
-// The same pipe, opened again so that its writes do not block: the flag belongs to the open file,
-// which other processes may share. -1 if that is not possible.
+// Opens the same pipe again, so that writes do not block. Setting O_NONBLOCK on `descriptor` would
+// also affect the processes that share its open file. Returns -1 if `descriptor` is not a pipe or
+// cannot be opened again.
 int open_again(int descriptor) {
   struct ::stat about {};
   if (::fstat(descriptor, &about) != 0 || !S_ISFIFO(about.st_mode)) return -1;
@@ -109,14 +111,14 @@ void Stream::write(std::string_view bytes) const {
     // A writable pipe takes PIPE_BUF bytes without blocking.
     const auto piece = waits_ == Waits::InPieces ? bytes.substr(0, PIPE_BUF) : bytes;
     const auto count = ::write(descriptor_, piece.data(), piece.size());
-    if (count < 0 && errno == EAGAIN) waits = true;  // it is full
+    if (count < 0 && errno == EAGAIN) waits = true;  // the pipe is full
     if (count < 0 && errno != EINTR && errno != EAGAIN) fail(name_, errno);
     if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
   }
 }
 
 void Stream::wait_for_reader(std::size_t left) const {
-  constexpr std::size_t kShort = 256U << 10U;  // still written after a signal, if somebody reads
+  constexpr std::size_t kShort = 256U << 10U;  // still written after a signal if a reader is ready
   std::array<::pollfd, 2> wait{{{descriptor_, POLLOUT, 0}, {cancel_, POLLIN, 0}}};
   if (::poll(wait.data(), wait.size(), -1) <= 0 || (wait[1].revents & POLLIN) == 0) return;
   if (wait[0].revents == 0 || left > kShort) fail(name_, EINTR);

@@ -1,4 +1,4 @@
-// Writing to standard output and to files.
+// Writes to standard output, streams and files.
 #pragma once
 
 #include "cli/wait_limit.hpp"
@@ -10,13 +10,13 @@
 
 namespace httpretry::cli {
 
-// Exit status 23.
+// Standard output or a file cannot be written; the exit status is 23.
 struct WriteError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Writes all bytes. When `cancel` becomes readable (-1: never), waiting for a slow reader ends with
-// WriteError. `name` is for its message.
+// Writes all bytes, or throws WriteError with `name` in its message. The wait for a slow reader
+// ends with WriteError when `cancel` becomes readable (-1: never).
 void write_all(int descriptor, std::string_view bytes, int cancel, const std::string& name);
 
 void write_stdout(std::string_view bytes, int cancel = -1);
@@ -24,11 +24,12 @@ void write_stdout(std::string_view bytes, int cancel = -1);
 // Writes directly to standard output ("-"), a stream or a device.
 class Stream {
  public:
-  // `opening` also ends the wait for somebody who opens a pipe.
+  // If `path` is a pipe, waits until a reader opens it. `opening` ends that wait or, if it is null,
+  // `cancel` does.
   Stream(const std::string& path, int cancel, const WaitLimit* opening = nullptr);
-  // Does not close the descriptor.
+  // Does not take ownership of `descriptor`.
   Stream(int descriptor, int cancel, std::string name);
-  // As write_all.
+  // Writes all bytes, as write_all does.
   void write(std::string_view bytes) const;
 
  private:
@@ -47,22 +48,21 @@ class Stream {
   Waits waits_;
 };
 
-// Whether `path` is "-", a pipe, or an open descriptor such as /dev/fd/3, which cannot be replaced
-// by a renamed file.
+// Returns whether `path` is "-", a pipe, or an open descriptor such as /dev/fd/3. None of these can
+// be replaced by renaming a file.
 bool is_stream(const std::string& path);
 
-// Who may read a file that is created; an existing one keeps its mode.
+// Who may read a new file. An existing file keeps its mode.
 enum class Readers : std::uint8_t { ByUmask, Owner };
 
 // Writes a whole file; "-" is standard output. A regular file is written under another name and
-// renamed when complete, so that a failure leaves the old one unchanged. Writing to a pipe may have
-// to wait: the signals of `limit` end every wait, its time only the wait until a reader opens the
-// pipe.
+// renamed when it is complete, so a failure leaves the old file unchanged. If `path` is a pipe, the
+// signals of `limit` end every wait, and its time ends only the wait until a reader opens the pipe.
 void write_to(const std::string& path, std::string_view bytes, const WaitLimit* limit = nullptr,
               Readers readers = Readers::ByUmask);
 
-// --stderr: standard error goes to a file that is emptied first, or with "-" to standard output.
-// Throws WriteError.
+// Implements --stderr: redirects standard error to `file`, which is truncated, or to standard
+// output if `file` is "-". Throws WriteError.
 void redirect_messages(const std::string& file);
 
 }  // namespace httpretry::cli

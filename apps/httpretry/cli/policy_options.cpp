@@ -20,7 +20,8 @@ std::pair<std::string, std::string> parse_setting(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-// A setting of the command line has no quotes: `write a string such as "5s"` becomes `write 5s`.
+// Changes `write a string such as "5s"` to `write 5s`, because settings on the command line have no
+// quotes.
 std::string without_quotes(std::string message) {
   constexpr std::string_view kAdvice = "write a string such as \"";
   const auto at = message.find(kAdvice);
@@ -40,7 +41,8 @@ PolicySet from_file(const std::string& path, int cancel) {
   throw BadPolicyFile(lines);
 }
 
-// "aws" is not like "aws-standard", but may well mean it.
+// Returns a hint at the presets whose names contain `word`. "aws" and "aws-standard" differ too
+// much for did_you_mean.
 std::string presets_with(const std::string& word) {
   std::string names;
   for (const auto& preset : presets()) {
@@ -82,7 +84,7 @@ void PolicyChoice::set(std::string key, std::string value) {
   settings.emplace_back(std::move(key), std::move(value));
 }
 
-bool PolicyChoice::sets(std::string_view key) const {
+bool PolicyChoice::has_setting(std::string_view key) const {
   return std::ranges::any_of(settings, [key](const auto& setting) {
     const std::string_view name = setting.first;
     return name.starts_with(key) && (name.size() == key.size() || name[key.size()] == '.');
@@ -104,7 +106,7 @@ std::vector<Flag> policy_flags(PolicyChoice& choice) {
 }
 
 std::string read_policy_file(const std::string& path, int cancel) {
-  // It may have a password, so the message does not repeat it.
+  // A URL may contain a password, so the message does not repeat it.
   if (path.find("://") != std::string::npos) {
     throw BadPolicyFile("expected the name of a policy file, and not a URL\n");
   }

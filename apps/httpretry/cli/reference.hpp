@@ -1,4 +1,4 @@
-// The tables of the manual page besides commands and flags.
+// The tables of the manual page other than the commands and flags.
 #pragma once
 
 #include <span>
@@ -15,10 +15,10 @@ struct Section {
   std::span<const Entry> entries;
 };
 
-// In the order of the manual page.
+// Returns the sections in the order of the manual page.
 std::span<const Section> reference();
 
-// Also part of --help.
+// Returns the section on exit statuses, which --help shows, too.
 std::span<const Entry> exit_statuses();
 
 }  // namespace httpretry::cli

@@ -34,7 +34,7 @@ Step step_named(const std::string& name, const std::string& item) {
   throw bad(item, "is not a status (200 to 999) or a fault" + did_you_mean(name, words));
 }
 
-// "now+60" is a time, any other value is itself.
+// Adds a header of a response. "now+60" becomes a date, and any other value is sent as it is.
 void add_header(Step& step, const std::string& name, const std::string& value,
                 const std::string& item) {
   const bool is_time = value.starts_with("now+") || value.starts_with("now-");
@@ -49,7 +49,8 @@ void add_header(Step& step, const std::string& name, const std::string& value,
   }
 }
 
-// Splits at colons; a part without "=" belongs to the header value before it.
+// Parses "429:retry-after=7". A part without "=" belongs to the header value before it, which may
+// contain colons.
 Step parse_item(const std::string& item) {
   const auto parts = split(item, ':');
   if (parts.empty()) throw bad(item, "is an empty item");

@@ -18,12 +18,12 @@ struct ScenarioChoice {
 
 std::vector<Flag> scenario_flags(ScenarioChoice& choice);
 
-// Empty if neither was given. Throws UsageError for an invalid scenario.
+// Returns nullopt if neither flag is given. Throws UsageError for an invalid scenario.
 std::optional<Scenario> chosen_scenario(const ScenarioChoice& choice);
 
-// "503,timeout,429:retry-after=7,refused,200". Throws UsageError, which names --outcomes.
+// Parses "503,timeout,429:retry-after=7,refused,200". Throws UsageError, which names --outcomes.
 Scenario parse_outcomes(const std::string& list);
-// The same. Throws std::invalid_argument, which names no option.
+// Parses the same, but throws std::invalid_argument, which names no option.
 std::vector<Step> steps_in(const std::string& list);
 
 }  // namespace httpretry::cli

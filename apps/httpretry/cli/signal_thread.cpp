@@ -18,8 +18,8 @@ namespace httpretry::cli {
 }
 
 SignalThread::SignalThread(const ::sigset_t& signals,
-                           std::function<void(const ::signalfd_siginfo&)> told)
-    : told_(std::move(told)) {
+                           std::function<void(const ::signalfd_siginfo&)> on_signal)
+    : on_signal_(std::move(on_signal)) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signals_ = Descriptor(::signalfd(-1, &signals, SFD_CLOEXEC));
   if (!signals_.open()) throw std::system_error(errno, std::generic_category(), "signals");
@@ -37,7 +37,7 @@ void SignalThread::watch() {
     if (::poll(wait.data(), wait.size(), -1) < 0) continue;
     if ((wait[1].revents & POLLIN) != 0) return;
     struct ::signalfd_siginfo info {};
-    if (::read(signals_.get(), &info, sizeof info) == sizeof info) told_(info);
+    if (::read(signals_.get(), &info, sizeof info) == sizeof info) on_signal_(info);
   }
 }
 

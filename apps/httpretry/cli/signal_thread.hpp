@@ -1,4 +1,5 @@
-// SignalThread: a thread that is told of signals, which then do not end the process.
+// SignalThread is a thread that receives signals and passes them to a function. They do not end the
+// process.
 #pragma once
 
 #include "lib/core/base/descriptor.hpp"
@@ -16,10 +17,11 @@ namespace httpretry::cli {
 
 class SignalThread {
  public:
-  // `told` is called on that thread. Create it before any other thread, so that all block them.
-  SignalThread(const ::sigset_t& signals, std::function<void(const ::signalfd_siginfo&)> told);
-  // The signals stay blocked: the process is about to end, and a late signal must not change its
-  // exit status.
+  // Calls `on_signal` on the new thread for each signal. Create this object before any other
+  // thread, so that all threads block the signals.
+  SignalThread(const ::sigset_t& signals, std::function<void(const ::signalfd_siginfo&)> on_signal);
+  // Leaves the signals blocked, because the process is about to end and a late signal must not
+  // change its exit status.
   ~SignalThread();
   SignalThread(const SignalThread&) = delete;
   SignalThread& operator=(const SignalThread&) = delete;
@@ -27,7 +29,7 @@ class SignalThread {
  private:
   void watch();
 
-  std::function<void(const ::signalfd_siginfo&)> told_;
+  std::function<void(const ::signalfd_siginfo&)> on_signal_;
   Descriptor signals_;  // a signalfd
   EventFd stop_event_{"signals"};
   std::thread thread_;

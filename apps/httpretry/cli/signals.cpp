@@ -9,8 +9,8 @@
 namespace httpretry::cli {
 namespace {
 
-// SIGINT also if it is ignored, as shells do for background jobs: somebody sent it on purpose. An
-// ignored SIGHUP stays ignored, for nohup.
+// Includes SIGINT even if it is ignored: shells ignore it in background jobs, but a SIGINT that
+// arrives there was sent on purpose. An ignored SIGHUP stays ignored, for nohup.
 ::sigset_t our_signals() {
   auto set = signal_set({SIGINT, SIGTERM});
   struct ::sigaction now {};
@@ -21,9 +21,9 @@ namespace {
 
 }  // namespace
 
-Signals::Signals() : thread_(our_signals(), [this](const auto& info) { arrived(info); }) {}
+Signals::Signals() : thread_(our_signals(), [this](const auto& info) { on_signal(info); }) {}
 
-void Signals::arrived(const ::signalfd_siginfo& info) {
+void Signals::on_signal(const ::signalfd_siginfo& info) {
   int none = 0;
   if (received_ == none) from_terminal_ = info.ssi_signo == SIGINT && info.ssi_code == SI_KERNEL;
   received_.compare_exchange_strong(none, static_cast<int>(info.ssi_signo));

@@ -1,4 +1,4 @@
-// SIGHUP, SIGINT and SIGTERM as a request to stop.
+// Signals turns SIGHUP, SIGINT and SIGTERM into a request to stop.
 #pragma once
 
 #include "cli/signal_thread.hpp"
@@ -8,35 +8,35 @@
 
 namespace httpretry::cli {
 
-// While an object exists, these signals do not end the process. Create it before any other thread,
-// so that all threads block them.
+// From its construction on, these signals do not end the process. Create it before any other
+// thread, so that all threads block them.
 class Signals {
  public:
   Signals();
 
-  // Stop is requested when a signal arrives.
+  // Returns a token that requests a stop when a signal arrives.
   [[nodiscard]] std::stop_token stop() const { return source_.get_token(); }
-  // The first signal; 0 if none arrived.
+  // Returns the first signal, or 0 before one arrives.
   [[nodiscard]] int received() const { return received_; }
-  // Whether it was Ctrl-C on a terminal.
+  // Returns whether the first signal was Ctrl-C on a terminal.
   [[nodiscard]] bool from_terminal() const { return from_terminal_; }
-  // Becomes readable when a signal arrives; for poll().
+  // Returns a descriptor for poll() that becomes readable when a signal arrives.
   [[nodiscard]] int descriptor() const { return received_event_.fd(); }
   // Blocks until a signal arrives.
   void wait() const;
 
  private:
-  void arrived(const ::signalfd_siginfo& info);
+  void on_signal(const ::signalfd_siginfo& info);
 
   EventFd received_event_{"signals"};
   std::stop_source source_;
   std::atomic<int> received_ = 0;
   std::atomic<bool> from_terminal_ = false;
-  SignalThread thread_;  // last: it uses the others
+  SignalThread thread_;  // last, because it uses the other members
 };
 
-// Ends the process by SIGINT instead of exiting. Otherwise a loop in a shell script would continue
-// with its next command.
+// Ends the process with SIGINT instead of an exit status. Otherwise a loop in a shell script would
+// continue with its next command.
 [[noreturn]] void end_interrupted();
 
 }  // namespace httpretry::cli

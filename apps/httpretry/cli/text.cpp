@@ -14,7 +14,8 @@ std::string variable(const char* name) {
 std::string with_scheme(const std::string& url) {
   const auto scheme = url.find("://");
   const bool has_one = scheme != std::string::npos && url.find_first_of("/?#") > scheme;
-  // "http:a" is no host with the port "a". Before "/a" a scheme would make "a" the host.
+  // These stay malformed. "http:a" does not mean port "a" of a host "http", and a scheme in front
+  // of "/a" would make "a" the host.
   const auto word = url.substr(0, url.find(':'));
   const bool malformed =
       url.starts_with('/') ||
@@ -22,7 +23,7 @@ std::string with_scheme(const std::string& url) {
   return has_one || malformed ? url : "http://" + url;
 }
 
-// Where its parts end is unknown, so this rather removes too much.
+// The parts of a malformed URL have no clear ends, so this may remove too much, but not too little.
 std::string without_secrets(std::string_view malformed_url) {
   std::string shown(malformed_url.substr(0, malformed_url.find_first_of("?#")));
   const auto scheme = shown.find("://");

@@ -1,4 +1,4 @@
-// Texts in messages: URLs.
+// Environment variables, and URLs for requests and messages.
 #pragma once
 
 #include <httpretry/client/report.hpp>
@@ -8,13 +8,13 @@
 
 namespace httpretry::cli {
 
-// Returns the value of an environment variable; empty if there is none.
+// Returns the value of an environment variable, or "" if it is not set.
 std::string variable(const char* name);
 
-// As curl: a URL without a scheme is http.
+// Returns the URL, with "http://" in front if it has no scheme, as curl does.
 std::string with_scheme(const std::string& url);
 
-// A malformed URL for a message, without what may be a password or a key.
+// Returns a malformed URL for a message, without anything that may be a password or a key.
 std::string without_secrets(std::string_view malformed_url);
 
 }  // namespace httpretry::cli

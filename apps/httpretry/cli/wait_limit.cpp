@@ -33,7 +33,7 @@ WaitLimit::WaitLimit(const Signals& signals, std::optional<Duration> time)
   restart();
 }
 
-// A time of zero does not start it.
+// A time of zero does not arm the timer.
 void WaitLimit::restart() const {
   const auto whole = std::chrono::floor<std::chrono::seconds>(time_);
   ::itimerspec when{};
@@ -42,7 +42,7 @@ void WaitLimit::restart() const {
   checked(::timerfd_settime(timer_.get(), 0, &when, nullptr));
 }
 
-bool WaitLimit::over() const {
+bool WaitLimit::has_expired() const {
   ::pollfd state{timer_.get(), POLLIN, 0};
   return ::poll(&state, 1, 0) > 0;
 }

@@ -1,4 +1,5 @@
-// WaitLimit: what ends a wait for a file that is a pipe: a signal, or the time of -m.
+// WaitLimit ends the wait for a file that is a pipe, when a signal arrives or the time of -m is
+// over.
 #pragma once
 
 #include "cli/signals.hpp"
@@ -11,15 +12,15 @@ namespace httpretry::cli {
 
 class WaitLimit {
  public:
-  // The time begins here. Empty, or zero: no limit.
+  // Starts the time. If it is empty or zero, only a signal ends a wait.
   WaitLimit(const Signals& signals, std::optional<Duration> time);
 
-  // The time begins anew.
+  // Starts the time again.
   void restart() const;
-  // Becomes readable when the wait must end; for poll().
+  // Returns a descriptor for poll() that becomes readable when the wait must end.
   [[nodiscard]] int descriptor() const { return either_.get(); }
-  // Whether the time is over.
-  [[nodiscard]] bool over() const;
+  // Returns whether the time is over.
+  [[nodiscard]] bool has_expired() const;
   [[nodiscard]] const Signals& signals() const { return signals_; }
 
  private:

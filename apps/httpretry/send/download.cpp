@@ -26,7 +26,7 @@ Error too_large(std::uint64_t most) {
 
 // The reader of standard output is gone, or too slow for -m.
 Error not_shown(const BodyOutput& output, const WriteError& cause) {
-  if (output.limit().over()) {
+  if (output.limit().has_expired()) {
     return permanent_error(Errc::Timeout, "the response was not read within the time of -m",
                            28);  // CURLE_OPERATION_TIMEDOUT
   }

@@ -123,7 +123,7 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
   const auto& outcome = ended.outcome;
   const auto target = target_for(options, ended.index, ended.request);
   auto status = status_of(options, outcome);
-  const bool late = status == kReadError && limit.over();  // its body is read from a pipe
+  const bool late = status == kReadError && limit.has_expired();  // its body is read from a pipe
   if (late) status = kTimeout;
   if (status == kOk && broke_off(ended)) status = kPartial;
   bool write_failed = false;

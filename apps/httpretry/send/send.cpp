@@ -108,7 +108,7 @@ bool may_use_tls(const SendOptions& options, const std::vector<Request>& request
 // DownHosts does that, unless other processes share the budget.
 PolicySet fit_budget(const SendOptions& options, PolicySet policies,
                      const std::vector<Request>& requests) {
-  if (!uses_standard(options.policy) || options.policy.sets("budget")) return policies;
+  if (!uses_standard(options.policy) || options.policy.has_setting("budget")) return policies;
   if (options.parallel && !options.shared_state) return policies;
   std::int64_t of_one = 1;  // call, at most
   std::int64_t capacity = RetryPolicy().budget.capacity / 1000;
@@ -176,7 +176,7 @@ std::optional<Duration> max_time_of(const Args& args) {
 // The exit status if a signal, or the time of -m, ended the wait for a file; else throws again.
 int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadError& error) {
   if (limit.signals().received() != 0) return 128 + limit.signals().received();
-  if (!limit.over()) throw;
+  if (!limit.has_expired()) throw;
   const auto message = std::string("httpretry: ") + error.what() + "; the time of -m is over";
   if (shows_errors(options)) print_message(message);
   return kTimeout;

@@ -219,7 +219,7 @@ class Sender : public batch::Jobs {
       const auto& budget = policy_for(policies_, job.request).policy->budget;
       return budget.kind != BudgetPolicy::Kind::None && budget != standard;
     };
-    return options_.policy.sets("budget") || options_.shared_state ||
+    return options_.policy.has_setting("budget") || options_.shared_state ||
            std::ranges::any_of(jobs_, differs);
   }
 
