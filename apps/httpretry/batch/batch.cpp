@@ -19,7 +19,7 @@ namespace {
 using batch::Batch;
 using batch::RunEnd;
 
-constexpr std::uint64_t kLeastShownImport = 1'000'000;  // lines
+constexpr std::uint64_t kImportStep = 1'000'000;  // lines between two messages
 
 std::string only_operand(const Args& operands, const char* what) {
   if (operands.size() == 1) return operands.front();
@@ -83,7 +83,7 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
   }
 }
 
-// Tells the run which other files this process writes.
+// Lists the other files that this process writes, so that the run does not write to one of them.
 void name_other_files(BatchCommand& command) {
   const auto place = [](const std::string& path) { return path == "-" ? "/dev/stdout" : path; };
   command.batch.other_files = {{"metrics", place(command.telemetry.metrics_file)},
@@ -121,8 +121,7 @@ void prepare(BatchCommand& command, const Args& operands) {
   if (command.progress != ProgressStyle::None) {
     options.on_import = [](std::uint64_t lines) {
       if (::isatty(STDERR_FILENO) == 1) return show_status("reading line " + grouped(lines));
-      if (lines % kLeastShownImport == 0)
-        print_message("httpretry: " + grouped(lines) + " lines read");
+      if (lines % kImportStep == 0) print_message("httpretry: " + grouped(lines) + " lines read");
     };
   }
 }

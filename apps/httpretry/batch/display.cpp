@@ -44,7 +44,7 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-// What comes next, for --explain.
+// Returns what happens to the job next, for --explain.
 std::string next_of(const batch::JobStory& story) {
   switch (story.state) {
     case State::Queued: return "it is sent when its turn comes";

@@ -1,4 +1,4 @@
-// What `httpretry batch` shows of a run: lines for people, JSON for programs.
+// Formats the output of `httpretry batch` about a run: text for people, JSON for programs.
 #pragma once
 
 #include "batch/options.hpp"
@@ -8,7 +8,7 @@
 
 namespace httpretry::cli {
 
-// 12 480
+// Returns a number with its digits in groups of three: "12 480".
 std::string grouped(std::uint64_t number);
 // "1 job", "12 480 jobs"
 std::string number_of(std::uint64_t number, const char* what);
@@ -23,7 +23,7 @@ std::string counts_text(const batch::Counts& counts);
 std::string progress_line(const batch::RunProgress& progress);
 std::string progress_json(const batch::RunProgress& progress);
 
-// A table, a line for each way in which jobs of a host ended.
+// Returns a table with a line for each way in which the jobs of a host ended.
 std::string summary_text(const std::vector<batch::SummaryRow>& rows);
 std::string status_text(const std::string& journal, const batch::JournalStatus& status);
 std::string story_text(const batch::JobStory& story);

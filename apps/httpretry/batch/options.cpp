@@ -14,7 +14,8 @@ std::size_t parse_positive(Text text, std::string_view flag) {
   return static_cast<std::size_t>(count);
 }
 
-// "100/s", "6000/m", "10/500ms". A tenth of it may be sent at once after a quiet time.
+// Parses "100/s", "6000/m" or "10/500ms". After an idle time, a tenth of that number may be sent at
+// once.
 RatePolicy parse_rate(Text text) {
   const auto slash = text.find('/');
   if (slash == std::string::npos || slash == 0) {

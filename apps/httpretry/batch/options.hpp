@@ -29,11 +29,11 @@ struct BatchCommand {
   TelemetryOptions telemetry;
   bool enqueue = false;
   std::string queue;                  // a URL
-  bool force = false;                 // also on a server that may delete keys
+  bool force = false;                 // accept a server that may delete keys
   std::optional<std::string> shared;  // --shared
 };
 
-// Those that `httpretry work` has, too.
+// The flags that `httpretry work` also has.
 std::vector<Flag> request_flags(BatchCommand& to);
 std::vector<Flag> response_flags(BatchCommand& to);
 std::vector<Flag> flow_flags(BatchCommand& to);

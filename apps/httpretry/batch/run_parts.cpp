@@ -21,14 +21,14 @@ namespace {
 
 ::sigset_t our_signals() { return signal_set({SIGINT, SIGTERM, SIGUSR1}); }
 
-// Of jobs that all have had their turn.
+// Returns the exit status of a run that was not stopped by a signal.
 int exit_status(const batch::Counts& counts) {
   if (counts.dead > 0) return kErrorStatus;
   return counts.done == counts.total() ? kOk : kTryLater;
 }
 
-// False: it could not be written. A signal that comes now ends only the waits for a collector or a
-// pipe.
+// Sends and writes the telemetry. Returns false if a file could not be written. A signal that
+// arrives now only ends the wait for a pipe.
 bool end_telemetry(const RunTelemetry& telemetry) {
   const Signals signals;
   const WaitLimit limit(signals, std::nullopt);
@@ -82,7 +82,7 @@ void prepare_requests(BatchCommand& command) {
   add_environment(options.client.connection);
 }
 
-// The thread of the shared state must not get the signals.
+// The signals are blocked so that the thread of the shared state does not receive them.
 void begin_sharing(BatchCommand& command) {
   const WithoutSignals blocked;
   const bool quiet = command.progress == ProgressStyle::None;

@@ -1,4 +1,4 @@
-// What a run of `httpretry batch` and one of `httpretry work` have in common.
+// The parts of a run that `httpretry batch` and `httpretry work` share.
 #pragma once
 
 #include "batch/display.hpp"
@@ -12,7 +12,7 @@ namespace httpretry::cli {
 
 class RunTelemetry;
 
-// Shows how far a run is.
+// RunDisplay shows the progress of a run, in the style of --progress.
 class RunDisplay {
  public:
   explicit RunDisplay(ProgressStyle style);
@@ -29,8 +29,8 @@ class RunDisplay {
   ProgressStyle style_;
 };
 
-// Blocks the signals that run_to_end handles. Threads inherit that, if they start while this
-// exists.
+// WithoutSignals blocks the signals that run_to_end handles while it exists. Threads that start in
+// this time inherit the block.
 class WithoutSignals {
  public:
   WithoutSignals();
@@ -42,29 +42,30 @@ class WithoutSignals {
   ::sigset_t before_;
 };
 
-// The headers, policies and environment of its requests.
+// Sets the headers, the policies and the environment of the requests.
 void prepare_requests(BatchCommand& command);
 
-// By --shared: its clients get the state.
+// Implements --shared: gives the clients the shared state.
 void begin_sharing(BatchCommand& command);
-// nullptr where none was asked for.
+// Returns the telemetry of the run, or nullptr if no option asks for any.
 std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command);
 
 struct RunEnded {
   batch::RunEnd end{};
-  int signal = 0;  // that stopped it
+  int signal = 0;  // the one that ended the run, or 0
 };
-// Runs. The first SIGINT or SIGTERM ends the run gently, the second one calls `stop`, and SIGUSR1
-// asks how far the run is.
+// Calls `run` and handles signals until it returns. The first SIGINT or SIGTERM lets the requests
+// in flight end, the second one calls `stop`. SIGUSR1 shows the progress.
 RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run,
                     const std::function<void()>& stop);
-// "httpretry: 3 of 5 done, 1 dead, 1 waiting". `late`: results that came too late.
+// Returns "httpretry: 3 of 5 done, 1 dead, 1 waiting". `late` is the number of late results.
 std::string end_line(const batch::Counts& counts, std::uint64_t late, batch::RunEnd end,
                      const BatchCommand& command);
-// Writes what telemetry there is, and returns the exit status.
+// Writes the telemetry, if there is any, and returns the exit status.
 int finish_run(const RunEnded& ended, const batch::Counts& counts, const RunTelemetry* telemetry);
 
-// What `command` throws becomes a message and an exit status.
+// Runs `command`. Turns an error of the store into a message and an exit status, and an invalid
+// option into UsageError.
 int with_run_errors(const std::function<int()>& command);
 
 }  // namespace httpretry::cli

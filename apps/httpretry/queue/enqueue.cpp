@@ -65,7 +65,8 @@ queue::QueueOptions queue_options(const BatchCommand& command) {
 int enqueue_input(const BatchCommand& command) {
   if (!command.enqueue) throw UsageError("--queue needs --enqueue; `httpretry work` sends a queue");
   const auto options = queue_options(command);
-  // A signal ends the process at once as long as nothing was added, and the adding after that.
+  // Before the first job is added, a signal ends the process at once. After that it ends the
+  // adding, so that the report is still printed.
   std::atomic<Phase> phase = Phase::Reading;
   std::atomic<int> received = 0;
   const SignalThread signals(signal_set({SIGINT, SIGTERM}), [&](const auto& info) {

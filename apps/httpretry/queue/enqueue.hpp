@@ -1,4 +1,4 @@
-// httpretry batch --enqueue, and what it has in common with httpretry work.
+// httpretry batch --enqueue, and the options of the queue that it shares with httpretry work.
 #pragma once
 
 #include "batch/options.hpp"
@@ -7,10 +7,11 @@
 
 namespace httpretry::cli {
 
-// Of --queue or $HTTPRETRY_QUEUE. Throws UsageError where neither names a queue.
+// Returns the options for the queue that --queue or $HTTPRETRY_QUEUE names. Throws UsageError if
+// neither does.
 queue::QueueOptions queue_options(const BatchCommand& command);
 
-// Returns the exit status.
+// Adds the requests of the input to the queue, and returns the exit status.
 int enqueue_input(const BatchCommand& command);
 
 }  // namespace httpretry::cli

@@ -1,4 +1,4 @@
-// httpretry work --queue URL [options]: sends the jobs of a queue, beside any number of others.
+// httpretry work --queue URL [options]: sends the jobs of a queue, together with other workers.
 #include "batch/display.hpp"
 #include "batch/run_parts.hpp"
 #include "cli/exit_status.hpp"
@@ -27,7 +27,8 @@ struct WorkCommand {
   bool retry_unknown = false;
   std::string files;
 
-  [[nodiscard]] bool asks() const {
+  // Returns whether the command reads or changes the queue instead of sending its jobs.
+  [[nodiscard]] bool is_query() const {
     return status || retry_unknown || !results.empty() || !dead.empty() || !unknown.empty();
   }
 };
@@ -173,7 +174,7 @@ int work(const Args& args) {
   if (!operands.empty()) throw UsageError("work takes no operand: the requests are in the queue");
   return with_run_errors([&] {
     try {
-      return command.asks() ? answer_questions(command) : run_worker(command);
+      return command.is_query() ? answer_questions(command) : run_worker(command);
     } catch (const queue::UnfitWorker& error) {
       print_message(std::string("httpretry: ") + error.what());
       return kBadPolicyFile;

@@ -29,7 +29,7 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr int kMany = 1000;  // attempts, where there is no lower limit
+constexpr int kMany = 1000;  // attempts, if the policy has no lower limit
 
 void check(const SendOptions& options) {
   if (options.urls.empty()) throw UsageError("no URL given; expected httpretry [options] URL...");
@@ -75,7 +75,7 @@ int print_version() {
   return kOk;
 }
 
-// As curl: retries whatever makes the exit status an error.
+// Applies --retry-all-errors: as with curl, retries everything that makes the exit status an error.
 void add_retry_all(SendOptions& options) {
   if (!options.retry_all_errors) return;
   const bool statuses_fail = options.on_error_status != OnErrorStatus::Succeed;
@@ -102,22 +102,22 @@ bool may_use_tls(const SendOptions& options, const std::vector<Request>& request
          });
 }
 
-// The budget of `standard` suits a program that keeps calling. A command has a known number of
-// transfers: those of a host that may be in retry at once may use up their retries, and each
-// success gives back as many. So the budget ends retries only where nothing succeeds. With -Z,
-// DownHosts does that, unless other processes share the budget.
+// Adapts the budget of `standard`, which suits a program that keeps calling, to a command with a
+// known number of transfers. The calls to a host that can retry at the same time may use all of
+// their retries, and each success refills the budget for one call. So the budget ends retries only
+// if nothing succeeds. With -Z, DownHosts does that, unless other processes share the budget.
 PolicySet fit_budget(const SendOptions& options, PolicySet policies,
                      const std::vector<Request>& requests) {
   if (!uses_standard(options.policy) || options.policy.has_setting("budget")) return policies;
   if (options.parallel && !options.shared_state) return policies;
-  std::int64_t of_one = 1;  // call, at most
+  std::int64_t of_one = 1;  // the highest cost of one call
   std::int64_t capacity = RetryPolicy().budget.capacity / 1000;
   std::map<std::string_view, std::int64_t> of_hosts;
   for (const auto& request : requests) {
     const auto& url = *request.parsed_url();
     const auto& policy = *policy_for(policies, request).policy;
     const std::int64_t retries = std::min(policy.max_attempts.value_or(kMany), kMany) - 1;
-    const auto cost = retries * policy.budget.timeout_cost / 1000;  // the highest
+    const auto cost = retries * policy.budget.timeout_cost / 1000;  // a timeout costs most
     auto& of_host = of_hosts[url.origin()];
     of_host = options.parallel ? of_host + cost : std::max(of_host, cost);
     capacity = std::max(capacity, of_host);
@@ -143,8 +143,8 @@ void ask_passwords(SendOptions& options, int cancel) {
       credentials_of(options.proxy_user, Credentials::Scheme::Basic);
 }
 
-// Returns the header for the value of -z: a date, or the name of a file whose time counts; "-"
-// before it asks for what is older. Empty if it is neither.
+// Returns the header for the value of -z: a date, or a file whose modification time is used. A "-"
+// before it requests older content. Returns nullopt if it is neither a date nor a file.
 std::optional<std::pair<std::string, std::string>> time_condition(const std::string& value) {
   const bool older = value.starts_with('-');
   const auto text = older ? value.substr(1) : value;
@@ -156,7 +156,8 @@ std::optional<std::pair<std::string, std::string>> time_condition(const std::str
                    http_date(std::chrono::sys_seconds(std::chrono::seconds(*time))));
 }
 
-// As curl: without such a date or file, the response is wanted whatever its date.
+// Sets the header for -z. If its value is neither a date nor a file, requests the response
+// regardless of its date, as curl does.
 void read_time_condition(SendOptions& options) {
   if (options.time_condition.empty()) return;
   options.condition = time_condition(options.time_condition);
@@ -165,7 +166,8 @@ void read_time_condition(SendOptions& options) {
                 "\" is neither a date nor a file, so the response is requested whatever its date");
 }
 
-// -m of the command line. It limits the wait for the files of -K too, also where it stands behind.
+// Returns the -m of the command line. It also limits the wait for the files of -K, even those
+// before it, so this parses the arguments without reading these files.
 std::optional<Duration> max_time_of(const Args& args) {
   SendOptions options;
   options.read_config = false;
@@ -173,7 +175,8 @@ std::optional<Duration> max_time_of(const Args& args) {
   return options.max_time;
 }
 
-// The exit status if a signal, or the time of -m, ended the wait for a file; else throws again.
+// Returns the exit status if a signal or the time of -m ended the wait for a file. Otherwise
+// rethrows the current exception.
 int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadError& error) {
   if (limit.signals().received() != 0) return 128 + limit.signals().received();
   if (!limit.has_expired()) throw;
@@ -182,7 +185,8 @@ int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadErr
   return kTimeout;
 }
 
-// Reads all files that the options name. `jar`: of the groups before, which share their cookies.
+// Reads all files that the options name. All groups share `jar`, which the first one with cookies
+// creates.
 void prepare(Group& to, std::shared_ptr<CookieJar>& jar) {
   auto& options = to.options;
   const int cancel = to.limit.descriptor();
@@ -204,12 +208,12 @@ int send_groups(std::deque<Group>& groups, const SendOptions& last, std::size_t 
   for (auto& each : groups) send_group(each, run);
   run.print_rest(limit.signals().received());
   for (const auto write : {&WholeRun::write_headers, &WholeRun::write_report}) {
-    if (!try_write([&] { (run.*write)(limit); })) run.write_failed();
+    if (!try_write([&] { (run.*write)(limit); })) run.record_write_failure();
   }
   if (const auto& telemetry = last.telemetry) {
     telemetry->finish(limit);
     for (const auto write : {&RunTelemetry::write_metrics, &RunTelemetry::write_har}) {
-      if (!try_write([&] { ((*telemetry).*write)(limit); })) run.write_failed();
+      if (!try_write([&] { ((*telemetry).*write)(limit); })) run.record_write_failure();
     }
   }
   const int signal = limit.signals().received();
@@ -266,7 +270,7 @@ int parse_and_send(const Args& args, const Signals& signals) {
 }  // namespace
 
 int send(const Args& args) {
-  // Before the client, so that all of its threads start with these signals blocked.
+  // Created before the client, so that all of its threads start with these signals blocked.
   const Signals signals;
   const int status = parse_and_send(args, signals);
   if (status == 128 + SIGINT && signals.from_terminal()) end_interrupted();

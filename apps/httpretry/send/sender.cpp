@@ -29,20 +29,22 @@ bool is_terminal(const std::string& target) {
   return target == "-" && ::isatty(STDOUT_FILENO) == 1;
 }
 
-// Whether a response to standard output or a pipe may be shown before it is complete. Bodies of
-// several calls at the same time would be mixed, and a body would come before its headers of -D -.
+// Returns whether a response to standard output or a pipe may be shown before it is complete. Not
+// with -Z, which would mix the bodies, and not if -D names a stream, because the body would come
+// before its headers.
 bool may_show(const SendOptions& options) {
   return !options.parallel && !is_stream(options.headers_file);
 }
 
-// Not between the pieces of a body on the same terminal.
+// Returns whether to show a progress bar. It must not come between the pieces of a body on the same
+// terminal.
 bool shows_bar(const SendOptions& options, const std::string& target) {
   const bool mixed = options.stream && may_show(options) && is_terminal(target);
   return !options.parallel && shows_status_line(options) && !mixed;
 }
 
-// Receives the response body piece by piece. Null if the body must be held in memory: to write it
-// to a file after its headers, or for --until.
+// Returns what receives the response body piece by piece. Null if the body must be held in memory,
+// for a file that begins with the headers, or for --until.
 std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t index,
                                        const Request& request, const WaitLimit& limit) {
   const auto target = target_for(options, index, request);
@@ -64,7 +66,7 @@ std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t i
   return std::make_shared<Download>(std::move(download));
 }
 
-// One key for all attempts of a URL.
+// Adds one key for all attempts of a URL.
 void add_idempotency_key(const SendOptions& options, const RetryPolicy& policy, Request& request) {
   if (!options.use_idempotency_key) return;
   const auto name = policy.idempotency_key.empty() ? "Idempotency-Key" : policy.idempotency_key;
@@ -83,17 +85,17 @@ struct Job {
   bool started = false;
 };
 
-// The URLs of a group as a store for the runner of batches: in memory, without a journal.
+// UrlStore holds the URLs of a group for batch::Runner: in memory, without a journal.
 class UrlStore final : public batch::Store {
  public:
-  // The host of each URL.
+  // `hosts` has the host of each URL.
   explicit UrlStore(const std::vector<std::string>& hosts) {
     for (std::size_t i = 0; i < hosts.size(); ++i) queues_[hosts[i]].push_back(i + 1);
     counts_.queued = hosts.size();
   }
 
   void take(std::size_t most, const WantsHost& wants, std::vector<batch::Job>& jobs) override {
-    // One of each host, and again.
+    // Round robin: takes one job of each host per pass.
     for (bool found = true; found && most > 0;) {
       found = false;
       for (auto& [host, queue] : queues_) {
@@ -116,7 +118,7 @@ class UrlStore final : public batch::Store {
   }
   [[nodiscard]] batch::Counts counts() const override { return counts_; }
 
-  // Nothing has to be durable, and no call has to wait elsewhere.
+  // These do nothing: no state has to be durable, and no job has to wait in the store.
   std::vector<const batch::Job*> intend(std::span<const batch::Job* const> /*jobs*/) override {
     return {};
   }
@@ -154,17 +156,17 @@ class Sender : public batch::Jobs {
     }
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const auto& request = jobs_[i].request;
-      if (!jobs_[i].started) run_.never_started(first_ + i, request);
+      if (!jobs_[i].started) run_.record_not_sent(first_ + i, request);
     }
     save_cookies();
   }
 
  private:
-  [[nodiscard]] bool goes_on() const { return !stop_.stop_requested() && !run_.over(); }
+  [[nodiscard]] bool may_continue() const { return !stop_.stop_requested() && !run_.must_end(); }
 
   void send_in_order() {
     Client client(client_options(options_, policies_, cookies_));
-    for (std::size_t i = 0; i < jobs_.size() && goes_on(); ++i) {
+    for (std::size_t i = 0; i < jobs_.size() && may_continue(); ++i) {
       auto options = prepare(i);
       finish(i, client.send(jobs_[i].request, std::move(options)));
     }
@@ -190,7 +192,7 @@ class Sender : public batch::Jobs {
     batch::Runner runner(client_options(options_, policies_, cookies_, budget), store, *this,
                          options);
     const std::stop_callback on_stop(stop_.get_token(), [&runner] { runner.stop(); });
-    if (goes_on() && runner.run() == batch::RunEnd::Shortage) run_.ended_by_shortage();
+    if (may_continue() && runner.run() == batch::RunEnd::Shortage) run_.record_shortage();
     run_.print_totals(std::chrono::steady_clock::now() - began);
   }
 
@@ -202,17 +204,17 @@ class Sender : public batch::Jobs {
     return prepared;
   }
 
-  // Prints the result on this thread.
+  // Prints the result of a call. The runner calls this on the thread of `send`.
   batch::Verdict judge(const batch::Job& job, const batch::Prepared& /*sent*/,
                        Outcome outcome) override {
     if (!outcome && outcome.error().code == Errc::LocalShortage) return give_back(job);
     finish(job.number - 1, outcome);
-    if (run_.over()) stop_.request_stop();
+    if (run_.must_end()) stop_.request_stop();
     return {};
   }
 
-  // Whether the user chose a budget. That of `standard` suits a program that keeps calling; in a
-  // run that ends, the rule for outages takes its place.
+  // Returns whether the user chose a budget. The budget of `standard` suits a program that keeps
+  // calling; in a run with an end, DownHosts replaces it.
   [[nodiscard]] bool has_own_budgets() const {
     const auto standard = RetryPolicy().budget;
     const auto differs = [&](const Job& job) {
@@ -223,7 +225,7 @@ class Sender : public batch::Jobs {
            std::ranges::any_of(jobs_, differs);
   }
 
-  // It is sent when another one has ended.
+  // Returns the job to the store, which takes it again when another call has ended.
   batch::Verdict give_back(const batch::Job& job) {
     jobs_[job.number - 1].started = false;
     batch::Verdict verdict;
@@ -272,29 +274,30 @@ class Sender : public batch::Jobs {
                           job.download.get(),
                           job.connections,
                           run_.label(first_ + index, job.request),
-                          run_.explains(job.request, outcome)};
+                          run_.count_failure(job.request, outcome)};
     if (job.headers) keep_headers(*job.headers);
     const int status = print_result(options_, ended, limit_);
-    run_.ended(first_ + index, job.request, outcome, status);
+    run_.add(first_ + index, job.request, outcome, status);
     job.request.edit_options().sink.reset();  // frees the body
     job.download.reset();
     job.headers.reset();
   }
 
-  // A file is written at the end; a stream gets the headers before the body.
+  // Keeps the headers for a file, which is written at the end. A stream gets them here, before the
+  // body.
   void keep_headers(const std::string& text) {
     const auto& file = options_.headers_file;
     if (!is_stream(file)) return run_.add_headers(file, text);
     limit_.restart();
-    if (!try_write([&] { write_to(file, text, &limit_); })) run_.write_failed();
+    if (!try_write([&] { write_to(file, text, &limit_); })) run_.record_write_failure();
   }
 
   void save_cookies() {
     if (options_.cookie_jar.empty()) return;
-    if (!try_write([this] { write_cookies(); })) run_.write_failed();
+    if (!try_write([this] { write_cookies(); })) run_.record_write_failure();
   }
 
-  // CookieJar::save writes no pipes.
+  // CookieJar::save cannot write to pipes.
   void write_cookies() const {
     const auto& jar = options_.cookie_jar;
     if (!is_stream(jar)) {

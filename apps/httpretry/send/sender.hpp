@@ -15,13 +15,13 @@
 
 namespace httpretry::cli {
 
-// A group of URLs, and what is needed to send it.
+// A group of URLs with everything that is needed to send it.
 struct Group {
   Group(SendOptions& its, const Signals& signals, std::size_t number)
       : options(its), limit(signals, its.max_time), first(number) {}
 
   SendOptions& options;
-  // For a wait for pipes; its time begins anew with each URL.
+  // Limits the wait for pipes; its time starts again with each URL.
   WaitLimit limit;
   std::size_t first;  // the number of its first URL
   PolicySet policies;
@@ -30,11 +30,11 @@ struct Group {
   std::optional<PipedFiles> piped;
 };
 
-// Sends in sequence, or at the same time with -Z.
+// Sends the requests one after another, or at the same time with -Z.
 void send_group(Group& group, WholeRun& run);
 
-// Writes what is written at the end of a run. False if it could not be written; a message then says
-// so. An error in one write does not prevent the next.
+// Calls `write` for a file at the end of a run. If it throws WriteError, prints a message and
+// returns false, so that the next file is still written.
 bool try_write(const std::function<void()>& write);
 
 }  // namespace httpretry::cli

@@ -18,7 +18,8 @@ std::string count_of_urls(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " URL" : " URLs");
 }
 
-// Empty for a failure that is about the URL and not about its host, such as a 404.
+// Returns the cause of a failure of the host. Empty for a success and for a failure of the URL,
+// such as a 404.
 std::string cause_of(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   if (!outcome) {
@@ -46,27 +47,26 @@ std::string WholeRun::label(std::size_t number, const Request& request) const {
          (url->query().empty() ? "" : "?…") + ": ";
 }
 
-void WholeRun::ended(std::size_t number, const Request& request, const Outcome& outcome,
-                     int status) {
+void WholeRun::add(std::size_t number, const Request& request, const Outcome& outcome, int status) {
   if (!options_.report.empty()) reports_[number - 1] = report_json(request, outcome);
   ++(status == kOk ? succeeded_ : failed_);
   attempts_ += history_of(outcome).attempts.size();
   if (outcome) bytes_ += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
   const bool worse = status != kOk && (status != kTryLater || exit_status_ == kOk);
-  if (worse && !over()) exit_status_ = status;
+  if (worse && !must_end()) exit_status_ = status;
 }
 
-void WholeRun::never_started(std::size_t number, const Request& request) {
+void WholeRun::record_not_sent(std::size_t number, const Request& request) {
   ++never_started_;
   if (!options_.report.empty()) reports_[number - 1] = report_json(request, not_sent());
 }
 
-void WholeRun::ended_by_shortage() {
+void WholeRun::record_shortage() {
   shortage_ = true;
   if (exit_status_ == kOk) exit_status_ = kTryLater;
 }
 
-bool WholeRun::explains(const Request& request, const Outcome& outcome) {
+bool WholeRun::count_failure(const Request& request, const Outcome& outcome) {
   const auto& url = request.parsed_url();
   const auto cause = cause_of(outcome);
   if (cause.empty() || !url) return true;
@@ -116,6 +116,8 @@ void WholeRun::write_headers(const WaitLimit& limit) const {
 
 int WholeRun::exit_status() const { return write_failed_ ? kWriteError : exit_status_; }
 
-bool WholeRun::over() const { return options_.fail_early && failed_ > 0 && exit_status_ != kOk; }
+bool WholeRun::must_end() const {
+  return options_.fail_early && failed_ > 0 && exit_status_ != kOk;
+}
 
 }  // namespace httpretry::cli

@@ -1,5 +1,5 @@
-// WholeRun: what the URLs of one command line have in common: their numbers, the report, the
-// summary.
+// WholeRun collects the results of all URLs of a command line. It numbers them, and writes the
+// report and the summary.
 #pragma once
 
 #include "cli/wait_limit.hpp"
@@ -17,7 +17,7 @@
 
 namespace httpretry::cli {
 
-// In the Context of a request: for what its attempts print and keep.
+// Data in the Context of a request, for the messages and headers of its attempts.
 struct UrlOfRun {
   std::string label;                     // "[2] http://host/path?…: "; empty for the only URL
   std::shared_ptr<std::string> headers;  // of all responses, for -D; null: not wanted
@@ -26,40 +26,42 @@ struct UrlOfRun {
 // Used by one thread.
 class WholeRun {
  public:
-  // `options`: the last group; `urls`: of all groups.
+  // `options` are those of the last group; `urls` is the number of URLs of all groups.
   WholeRun(const SendOptions& options, std::size_t urls)
       : options_(options), urls_(urls), reports_(options.report.empty() ? 0 : urls) {}
 
-  // What begins each line about the URL with this number (from 1): the URL without its query and
-  // secrets. Empty if there is only one URL.
+  // Returns the start of each line about the URL with this number (from 1): the number, and the URL
+  // without its query and secrets. Empty if there is only one URL.
   [[nodiscard]] std::string label(std::size_t number, const Request& request) const;
 
-  void ended(std::size_t number, const Request& request, const Outcome& outcome, int status);
-  // The request was not sent, because a signal or --fail-early ended the run before.
-  void never_started(std::size_t number, const Request& request);
-  // For the file of -D, which is written at the end.
+  // Adds the outcome and the exit status of a URL.
+  void add(std::size_t number, const Request& request, const Outcome& outcome, int status);
+  // Records that a request was not sent, because the run ended before its turn.
+  void record_not_sent(std::size_t number, const Request& request);
+  // Adds headers to the file of -D, which is written at the end.
   void add_headers(const std::string& file, const std::string& text) { headers_[file] += text; }
 
-  // Whether the failure of a URL is explained. A host that does not work fails all of its URLs in
-  // the same way: after the first three, they are counted.
-  bool explains(const Request& request, const Outcome& outcome);
+  // Counts the failure of a URL and returns whether to explain it. All URLs of a host that is down
+  // fail in the same way, so only the first three are explained.
+  bool count_failure(const Request& request, const Outcome& outcome);
 
-  // With -Z: how many succeeded.
+  // Prints the totals of a run with -Z.
   void print_totals(Duration time) const;
-  // What was counted, and what an interrupted run did not do.
+  // Prints the number of failures that were not explained, and of URLs that were not sent.
   void print_rest(int signal) const;
   void write_report(const WaitLimit& limit) const;
   void write_headers(const WaitLimit& limit) const;
 
-  // This machine lacks what one request needs, so the others were not sent.
-  void ended_by_shortage();
-  // The cookies, or the like, could not be written.
-  void write_failed() { write_failed_ = true; }
+  // Records that the rest was not sent, because this machine lacks the resources for even one
+  // request.
+  void record_shortage();
+  // Records that cookies or another file at the end could not be written.
+  void record_write_failure() { write_failed_ = true; }
 
-  // Of the last URL that failed; with --fail-early, of the first.
+  // Returns the status of the last URL that failed, or of the first with --fail-early.
   [[nodiscard]] int exit_status() const;
-  // Whether --fail-early ends the run.
-  [[nodiscard]] bool over() const;
+  // Returns whether --fail-early ends the run.
+  [[nodiscard]] bool must_end() const;
 
  private:
   struct Failures {
