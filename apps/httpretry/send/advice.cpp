@@ -15,8 +15,8 @@ std::string whole_seconds(Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(time).count());
 }
 
-// Which limits must be raised for the wait that the server asked for. Empty if it is the limit of
-// -m, or if the server asked for none.
+// Returns a hint at the limits to raise for the wait that the server requested. Empty if it
+// requested no wait, or if -m is the limit.
 std::string longer_wait(const SendOptions& options, const EndedCall& ended) {
   const auto& history = history_of(ended.outcome);
   const auto* last = history.last();

@@ -21,7 +21,7 @@ std::string folder() {
   return named.empty() ? "/tmp" : named;
 }
 
-// No other process can open it, and closing it deletes it.
+// Opens a file that no other process can open, and that is deleted when it is closed.
 int open_unnamed_file() {
   const int file = ::open(folder().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return file;
@@ -42,13 +42,13 @@ Error write_error(int number) {
 }  // namespace
 
 Result<void> BodyBuffer::append(std::string_view bytes) {
-  const auto room = in_file_ == 0 ? kMaxInMemory - memory_.size() : 0;
-  memory_.append(bytes.substr(0, room));
-  bytes.remove_prefix(std::min(room, bytes.size()));
+  const auto space = in_file_ == 0 ? kMaxInMemory - memory_.size() : 0;
+  memory_.append(bytes.substr(0, space));
+  bytes.remove_prefix(std::min(space, bytes.size()));
   return bytes.empty() ? Result<void>() : append_to_file(bytes);
 }
 
-// Writes at `in_file_`, not at the end of the file: `truncate` leaves old bytes there.
+// Writes at `in_file_` and not at the end of the file, because `truncate` leaves old bytes there.
 Result<void> BodyBuffer::append_to_file(std::string_view bytes) {
   if (!file_.open()) file_ = Descriptor(open_unnamed_file());
   if (!file_.open()) return write_error(errno);

@@ -1,4 +1,4 @@
-// BodyBuffer: holds a response body until it is complete. The first 8 MiB are kept in memory, the
+// BodyBuffer holds a response body until it is complete. The first 8 MiB are kept in memory, the
 // rest in an unnamed file in TMPDIR.
 #pragma once
 
@@ -17,10 +17,10 @@ class BodyBuffer {
  public:
   Result<void> append(std::string_view bytes);
   void truncate(std::uint64_t size);
-  // Frees the memory, too.
+  // Removes all bytes and frees the memory.
   void clear();
   [[nodiscard]] std::uint64_t size() const { return memory_.size() + in_file_; }
-  // Whether so many bytes more need no file.
+  // Returns whether `more` bytes can be appended without a file.
   [[nodiscard]] bool fits_in_memory(std::size_t more) const;
   // Passes the whole body to `take`, in pieces. Throws WriteError.
   void read(const std::function<void(std::string_view)>& take) const;

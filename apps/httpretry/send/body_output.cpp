@@ -7,7 +7,7 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr std::uint64_t kChecked = 2000;  // bytes at the beginning, as for curl
+constexpr std::uint64_t kChecked = 2000;  // bytes at the beginning, as in curl
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void BodyOutput::write(std::string_view bytes) {
 }
 
 void BodyOutput::finish() {
-  const auto& out = stream();  // also without bytes: who reads a pipe waits for it to be opened
+  const auto& out = stream();  // even for an empty body: the reader of a pipe waits for a writer
   if (!head_.empty()) out.write(std::exchange(head_, {}));
 }
 

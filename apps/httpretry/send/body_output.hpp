@@ -1,4 +1,4 @@
-// BodyOutput: shows the body of a response on standard output, or writes it to a pipe.
+// BodyOutput writes the body of a response to standard output or to a pipe.
 #pragma once
 
 #include "cli/output.hpp"
@@ -14,17 +14,17 @@ namespace httpretry::cli {
 
 class BodyOutput {
  public:
-  // For the URL at `index`. `target`: "-" or the name of a stream; it is opened for the first
-  // bytes, and `limit` ends the wait for that. `cancel` ends a wait for its reader, as in
-  // write_all.
+  // Writes the response for the URL at `index` to `target`, which is "-" or the name of a stream.
+  // It is opened for the first bytes; `limit` ends the wait for that. `cancel` ends a wait for its
+  // reader, as in write_all.
   BodyOutput(const SendOptions& options, std::size_t index, std::string target,
              const WaitLimit& limit, int cancel);
 
-  // Text that is shown before the first bytes of the body.
-  void put_before(std::string head) { head_ = std::move(head); }
+  // Sets the text that is written before the first bytes of the body.
+  void set_head(std::string head) { head_ = std::move(head); }
   // Throws WriteError, also for bytes that would disturb a terminal.
   void write(std::string_view bytes);
-  // There are no more bytes.
+  // Ends the body. Opens the stream and writes the head even if the body is empty.
   void finish();
 
   [[nodiscard]] std::uint64_t written() const { return written_; }  // of the body
@@ -38,7 +38,7 @@ class BodyOutput {
   std::optional<Stream> stream_;
   std::string head_;
   int cancel_;
-  bool checks_;
+  bool checks_;  // rejects binary bytes, which would disturb a terminal
   std::uint64_t written_ = 0;
 };
 

@@ -34,7 +34,7 @@ PollConditions poll_conditions(const SendOptions& options) {
   return conditions;
 }
 
-// For -D: of every response, as curl.
+// Collects the headers of every response for -D, as curl does.
 MiddlewarePtr keep_headers() {
   return on_outcome("headers", [](const Request&, Outcome& outcome, Call& call) {
     const auto* url = call.get<UrlOfRun>();
@@ -56,8 +56,8 @@ std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel,
   if (!options.use_cookies) return nullptr;
   if (!jar) jar = std::make_shared<CookieJar>();
   for (const auto& file : options.cookie_files) {
-    if (::access(file.c_str(), F_OK) != 0) continue;  // as curl: -c may create it
-    // Not with CookieJar::load, which would wait for a pipe whatever happens.
+    if (::access(file.c_str(), F_OK) != 0) continue;  // as curl does; -c may create it
+    // CookieJar::load would wait for a pipe without a way to cancel that.
     const auto loaded = jar->add(read_named(file, kMaxTextFile, cancel), file);
     if (!loaded) throw ReadError(loaded.error().message);
   }
@@ -89,7 +89,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   if (!options.headers_file.empty()) client.middlewares.push_back(keep_headers());
   if (options.verbose) client.middlewares.push_back(verbose());
   if (options.trace || options.verbose) {
-    // What -v shows beside the messages of HTTP has a mark of its own, as with curl.
+    // As in curl, "* " marks the lines of -v that are not part of an HTTP message.
     client.observers.push_back(tracer(use_colors(options), options.verbose ? "* " : ""));
   }
   if (shows_status_line(options)) client.observers.push_back(status_line(options, policies));
@@ -98,7 +98,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
 
   client.shared_state = options.shared_state;
   client.connection = options.connection;
-  client.connection.user_agent.clear();  // a request has its own, or -A '' says none
+  client.connection.user_agent.clear();  // each request has one, unless -A is ''
   client.connection.cookies = std::move(cookies);
   return client;
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kBlanks = " \t\r\f\v";
 constexpr int kMaxDepth = 16;  // stops a file that includes itself
 
-// Text in quotes; `at` is the position after the first quote.
+// Returns the text in quotes. `at` is the position after the first quote.
 std::string quoted(const std::string& line, std::size_t at) {
   std::string text;
   for (; at < line.size() && line[at] != '"'; ++at) {
@@ -31,7 +31,7 @@ std::string quoted(const std::string& line, std::size_t at) {
   return text;
 }
 
-// A line as command-line arguments; none for a comment.
+// Returns a line as command-line arguments. A comment has none.
 Args arguments(const std::string& line) {
   const auto begin = line.find_first_not_of(kBlanks);
   if (begin == std::string::npos || line[begin] == '#') return {};

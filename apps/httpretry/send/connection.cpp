@@ -22,7 +22,8 @@
 namespace httpretry::cli {
 namespace {
 
-// These variables are read by the curl program, not by libcurl.
+// Returns the first of these variables that is set. The curl program reads them, but libcurl does
+// not.
 std::string from_environment(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (auto value = variable(name); !value.empty()) return value;
@@ -30,20 +31,20 @@ std::string from_environment(std::initializer_list<const char*> names) {
   return {};
 }
 
-// Turns the echo of a terminal off as long as it exists.
-class Hidden {
+// EchoOff turns off the echo of a terminal while it exists.
+class EchoOff {
  public:
-  explicit Hidden(int terminal) : terminal_(terminal) {
+  explicit EchoOff(int terminal) : terminal_(terminal) {
     changed_ = ::tcgetattr(terminal, &before_) == 0;
     auto now = before_;
     now.c_lflag &= ~static_cast<::tcflag_t>(ECHO);
     changed_ = changed_ && ::tcsetattr(terminal, TCSAFLUSH, &now) == 0;
   }
-  ~Hidden() {
+  ~EchoOff() {
     if (changed_) ::tcsetattr(terminal_, TCSAFLUSH, &before_);
   }
-  Hidden(const Hidden&) = delete;
-  Hidden& operator=(const Hidden&) = delete;
+  EchoOff(const EchoOff&) = delete;
+  EchoOff& operator=(const EchoOff&) = delete;
 
  private:
   int terminal_;
@@ -51,13 +52,13 @@ class Hidden {
   ::termios before_{};
 };
 
-// Asks for a password on the terminal of this process, without showing it. Returns false if there
-// is no terminal. When `cancel` becomes readable (-1: never), the wait ends with WaitEnded.
+// Prompts for a password on the terminal of this process, without echo. Returns false if there is
+// no terminal. The wait ends with WaitEnded when `cancel` becomes readable (-1: never).
 bool ask_password(const std::string& question, std::string& answer, int cancel) {
   const Descriptor opened(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!opened.open()) return false;
   const int terminal = opened.get();
-  const Hidden hidden(terminal);
+  const EchoOff hidden(terminal);
   write_all(terminal, question, cancel, "the terminal");
   for (char typed = '\0';;) {
     std::array<::pollfd, 2> wait{{{terminal, POLLIN, 0}, {cancel, POLLIN, 0}}};

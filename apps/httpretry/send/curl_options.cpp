@@ -6,7 +6,7 @@ namespace httpretry::cli {
 namespace {
 
 struct Missing {
-  std::string_view options;  // with a blank before and behind each
+  std::string_view options;  // with a blank before and after each
   std::string_view why;
 };
 
@@ -74,7 +74,7 @@ constexpr Missing kMissing[] = {
      "there is nothing like it here; httpretry manual shows the manual"},
 };
 
-// What people write who come from another program.
+// Options of other programs, with the option to use instead.
 constexpr Missing kUsualWords[] = {
     {" --retries --max-retries --retry-count --attempts --max-attempts --tries ",
      "--retry 3, which is up to four attempts"},

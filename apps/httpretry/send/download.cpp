@@ -24,7 +24,8 @@ Error too_large(std::uint64_t most) {
                          63);  // CURLE_FILESIZE_EXCEEDED
 }
 
-// The reader of standard output is gone, or too slow for -m.
+// Returns the error for a body that could not be shown, because its reader is gone or too slow for
+// -m, or because a signal arrived.
 Error not_shown(const BodyOutput& output, const WriteError& cause) {
   if (output.limit().has_expired()) {
     return permanent_error(Errc::Timeout, "the response was not read within the time of -m",
@@ -35,7 +36,8 @@ Error not_shown(const BodyOutput& output, const WriteError& cause) {
                          23);  // CURLE_WRITE_ERROR
 }
 
-// Whether the bytes after those that were shown can still be received when the connection breaks.
+// Returns whether a retry can receive the rest of the body if the connection breaks: with a range
+// request and a strong ETag.
 bool can_be_continued(const Request& request, const Response& head) {
   const auto& headers = head.headers;
   return request.method() == "GET" && !request.headers().contains("Range") && head.status == 200 &&
@@ -85,7 +87,7 @@ class Writer final : public BodyWriter {
 
   void forget() override {
     if (file_) file_->forget();
-    if (options_.offset > 0) begun_ = true;  // the whole body does not fit behind the offset
+    if (options_.offset > 0) begun_ = true;  // the whole body cannot be appended after the offset
   }
 
   Result<Wish> write(std::string_view bytes) override {
@@ -94,7 +96,7 @@ class Writer final : public BodyWriter {
     if (exceeds_limit(position_)) return too_large(*options_.max_size);
     if (file_) {
       if (auto written = file_->write(bytes); !written || *written != Wish::More) return written;
-    } else if (auto taken = shows_next(bytes) ? show(bytes) : download_.buffer.append(bytes);
+    } else if (auto taken = decide_to_show(bytes) ? show(bytes) : download_.buffer.append(bytes);
                !taken) {
       return std::move(taken).error();
     }
@@ -132,19 +134,19 @@ class Writer final : public BodyWriter {
 
   void prepare_to_show(const Response& head, std::uint64_t offset) {
     if (options_.at_once) download_.shows = true;
-    if (offset > 0) return;  // the first response decides for those that continue it
+    if (offset > 0) return;  // the first response decided this
     continuable_ = options_.offset == 0 && can_be_continued(request_, head);
-    if (options_.include) options_.output->put_before(head_of(head));
+    if (options_.include) options_.output->set_head(head_of(head));
   }
 
-  // Whether `bytes` are shown now. What is shown cannot be taken back, so bytes of a body that
-  // cannot be continued are kept until it is complete.
-  [[nodiscard]] bool shows_next(std::string_view bytes) {
+  // Returns whether to show `bytes` now. Output cannot be taken back, so a body that a retry cannot
+  // continue stays in the buffer until it is complete.
+  [[nodiscard]] bool decide_to_show(std::string_view bytes) {
     if (continuable_ && !download_.buffer.fits_in_memory(bytes.size())) download_.shows = true;
     return download_.shows;
   }
 
-  // After those in the buffer.
+  // Shows the bytes in the buffer, and then `bytes`.
   Result<void> show(std::string_view bytes) {
     return to_output([&] {
       if (download_.buffer.size() > 0) {
@@ -155,7 +157,8 @@ class Writer final : public BodyWriter {
     });
   }
 
-  // libcurl calls us, so no exception may leave.
+  // Converts WriteError to a result, because no exception may pass through libcurl, which calls
+  // this.
   template <class Write>
   Result<void> to_output(Write write) {
     try {
@@ -166,7 +169,7 @@ class Writer final : public BodyWriter {
     }
   }
 
-  // The first response chooses, for all attempts.
+  // Opens the file that the server names (-J). The first response chooses it for all attempts.
   Result<void> choose_file(const Headers& head) {
     if (!options_.named || std::exchange(chosen_, true)) return {};
     auto name = options_.named->choose(head);
@@ -187,7 +190,7 @@ class Writer final : public BodyWriter {
   bool chosen_ = false;
   bool continuable_ = false;
   std::uint64_t position_ = 0;   // in the whole body
-  std::uint64_t first_ = 0;      // the position at which this call began
+  std::uint64_t first_ = 0;      // the position at which this call started
   std::uint64_t new_bytes_ = 0;  // of this response
   Clock::time_point began_;
 };

@@ -1,6 +1,6 @@
-// Download: receives the body of a successful response: into a file, or for standard output and
-// pipes, into a BodyBuffer until it is complete. With -N it is shown while it is received, and so
-// are the bytes after the first 8 MiB of a body that a retry can continue. Enforces --limit-rate
+// Download receives the body of a successful response. A body for a file is written to it; one for
+// standard output or a pipe stays in a BodyBuffer until it is complete. With -N it is shown while
+// it is received. So is a body of more than 8 MiB that a retry can continue. Enforces --limit-rate
 // and --max-filesize.
 #pragma once
 
@@ -17,7 +17,7 @@
 namespace httpretry::cli {
 
 struct DownloadOptions {
-  SinkPtr file;                        // null: into the buffer, or to `output`
+  SinkPtr file;                        // null: the body goes to the buffer or to `output`
   std::shared_ptr<NamedFile> named;    // chooses another file when the response begins
   std::shared_ptr<BodyOutput> output;  // null: the body is not shown before it is complete
   bool at_once = false;                // shown from the first byte
@@ -27,22 +27,24 @@ struct DownloadOptions {
   std::optional<std::uint64_t> max_size;
 };
 
-// One for each URL. Used by one thread at a time.
+// There is one for each URL. One thread at a time may use it.
 class Download final : public Sink {
  public:
   explicit Download(DownloadOptions options) : options_(std::move(options)) {}
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override;
 
   [[nodiscard]] const DownloadOptions& options() const { return options_; }
-  // Whether the whole body was received here. If not, it is in the Response.
+  // Whether this object received the whole body. If not, the body of the outcome is in the
+  // Response.
   bool complete = false;
   std::uint64_t received = 0;  // bytes received by this call
   BodyBuffer buffer;
-  std::string chosen_file;  // by `named`
+  std::string chosen_file;  // by DownloadOptions::named
+  // Returns how many bytes of the body were shown.
   [[nodiscard]] std::uint64_t shown() const {
     return options_.output ? options_.output->written() : 0;
   }
-  // Whether the body is in `buffer`, for the caller to show.
+  // Returns whether the caller must show the body, which is in `buffer`.
   [[nodiscard]] bool in_buffer() const { return complete && !options_.file && !shows; }
   bool shows = false;  // the body is shown while it is received
 

@@ -1,4 +1,4 @@
-// The flags of sending: curl's, with curl's meaning, and our own.
+// The flags of sending: curl's, which keep their meaning, and our own.
 #include "send/flags.hpp"
 #include "send/shared.hpp"
 
@@ -15,7 +15,8 @@ std::string in_microseconds(Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::microseconds>(time).count()) + "us";
 }
 
-// As curl: text with "=" is cookies; other text names a file, which need not exist.
+// Adds the value of -b. As in curl, text with "=" is cookies, and other text names a file, which
+// may be missing.
 void add_cookies(Text value, SendOptions& to) {
   if (value.find('=') != std::string::npos) {
     to.cookies.push_back(value);
@@ -25,7 +26,7 @@ void add_cookies(Text value, SendOptions& to) {
   }
 }
 
-// As curl: a number alone means "from there on".
+// Checks the value of -r. As in curl, a single number means "from there on".
 std::string byte_range(Text value) {
   const bool valid = !value.empty() &&
                      value.find_first_not_of("0123456789-,") == std::string::npos &&
@@ -160,7 +161,7 @@ std::vector<Flag> connection_flags(SendOptions& to) {
        store(connection.proxy.no_proxy), kMayBeEmpty},
       {'\0', "resolve", "HOST:PORT:ADDRESS[,ADDRESS]",
        "connect to one of these for this host and port",
-       // curl drops an address that begins with a plus after a minute; a command keeps it.
+       // libcurl would drop an address with a "+" after a minute. A command keeps it.
        [&](Text v) { connection.resolve.push_back(v.substr(v.starts_with('+') ? 1 : 0)); }},
       {'\0', "connect-to", "HOST:PORT:TO:PORT",
        "connect to TO:PORT instead; an empty part matches any", append(connection.connect_to)},

@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-// The headers in a file, without comments and empty lines. A line that begins with a blank
+// Returns the headers in a file, without comments and empty lines. A line that begins with a blank
 // continues the previous one.
 std::vector<std::string> header_lines(const std::string& file, int cancel) {
   std::vector<std::string> lines;
@@ -39,13 +39,14 @@ std::vector<std::string> header_lines(const std::string& file, int cancel) {
   return lines;
 }
 
-// The content may be secret: messages contain only the name of the field.
+// FieldReader parses the content of a field. The content may be secret, so messages contain only
+// the name of the field.
 class FieldReader {
  public:
   FieldReader(std::string_view name, std::string_view content, int cancel)
       : name_(name), rest_(content), cancel_(cancel) {}
 
-  // Text, the text in a file, or one or more files.
+  // Reads text, the text in a file, or one or more files.
   void read_into(FormPart& part) {
     if (rest_.starts_with('@')) return read_files(part);
     const bool from_file = rest_.starts_with('<');
@@ -58,7 +59,7 @@ class FieldReader {
  private:
   void read_files(FormPart& part) {
     while (!rest_.empty()) {
-      rest_.remove_prefix(1);  // the "@", or the comma before a further one
+      rest_.remove_prefix(1);  // the "@", or the comma before another file
       FormPart file;
       const auto path = word(',');
       file.body = upload_body(path, cancel_);
@@ -72,7 +73,7 @@ class FieldReader {
     part = std::move(only);
   }
 
-  // Text in quotes, with \" and \\ as escapes; or text up to ";" or `end`.
+  // Takes text in quotes, with \" and \\ as escapes, or text up to ";" or `end`.
   std::string word(char end) {
     rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
     std::string text;

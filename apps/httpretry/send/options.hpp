@@ -22,23 +22,23 @@
 
 namespace httpretry::cli {
 
-// What happens to a response of 400 or more.
+// The treatment of a response of 400 or more.
 enum class OnErrorStatus : std::uint8_t {
   Fail,             // it is shown, and the exit status is an error
   FailWithoutBody,  // -f: it is not shown
   Succeed,          // --no-fail: it is shown like any other
 };
 
-// -O in SendOptions::outputs: no file has this name.
+// Stands for -O in SendOptions::outputs. No file has this name.
 inline constexpr const char* kRemoteName = "";
 
-// The limit of a body in memory, unless --max-filesize sets it.
+// The largest body in memory, unless --max-filesize sets another limit.
 inline constexpr std::uint64_t kMostInMemory = std::uint64_t{1} << 30U;
 
 // The options of the whole run.
 struct RunOptions : TelemetryOptions {
   int config_depth = 0;     // of nested -K files
-  bool read_config = true;  // else -K does nothing
+  bool read_config = true;  // false: -K is ignored
   int end_of_waits = -1;    // `cancel` of read_whole, for -K
 
   bool parallel = false;
@@ -62,17 +62,17 @@ struct SendOptions : RunOptions {
   std::string method;                // -X; empty: implied by other options
   std::vector<std::string> headers;  // in the syntax of curl's -H
   std::vector<DataItem> data_items;  // of -d, --json etc.
-  std::optional<std::string> data;   // what they give, as soon as it is read
+  std::optional<std::string> data;   // the content of data_items, once it is read
   std::vector<FormField> form;       // of -F and --form-string
   bool json = false;
   bool data_in_url = false;               // -G
   bool head = false;                      // -I
-  std::vector<std::string> url_query;     // encoded, as soon as they are read
+  std::vector<std::string> url_query;     // encoded once they are read
   std::vector<std::string> uploads;       // the n-th belongs to the n-th URL
   std::vector<std::string> outputs;       // likewise; or kRemoteName
   std::optional<std::string> user_agent;  // -A; empty: send none
   std::string referer;
-  std::optional<std::string> user;  // "name:password", or "name" until it was asked for
+  std::optional<std::string> user;  // "name:password", or "name" before the prompt
   Credentials::Scheme auth = Credentials::Scheme::Basic;
   std::string bearer;
 
@@ -117,28 +117,28 @@ struct SendOptions : RunOptions {
   bool include = false;
   bool silent = false;
   std::string write_out;                          // a format, or "@FILE" until it is read
-  std::shared_ptr<const RunTelemetry> telemetry;  // of the run; null: none is wanted
+  std::shared_ptr<const RunTelemetry> telemetry;  // of the run; null: off
   std::optional<std::string> shared;              // --shared
   std::shared_ptr<SharedState> shared_state;      // of the run; null: each client has its own
 
   bool version = false;
 };
 
-// The table of these flags.
+// Returns the table of the flags that set these options.
 FlagTable send_flags(SendOptions& to);
 
 // Parses a command line. Throws UsageError, ReadError and HelpRequested.
 void parse_send(const Args& args, SendOptions& to);
 
-// The request for the URL at `index`. Throws UsageError and ReadError; `cancel` as for
+// Returns the request for the URL at `index`. Throws UsageError and ReadError; `cancel` is that of
 // upload_body.
 Request request_for(const SendOptions& options, std::size_t index, int cancel);
 
-// Ends the group: what follows belongs to the next one, which keeps only the options that are about
-// the whole run. Throws UsageError if the group has no URL.
+// Ends the group and starts the next one, which keeps only the options of the whole run. Throws
+// UsageError if the group has no URL.
 void begin_next_group(SendOptions& to);
 
-// Whether error messages may be shown.
+// Returns whether error messages may be shown.
 inline bool shows_errors(const SendOptions& options) {
   return !options.silent || options.show_error;
 }

@@ -12,15 +12,15 @@
 namespace httpretry::cli {
 
 PipedFiles::PipedFiles(TransportOptions& options, bool tls, int cancel) {
-  if (options.netrc) keep(*options.netrc, cancel);
+  if (options.netrc) copy(*options.netrc, cancel);
   if (!tls) return;
-  keep(options.ca_file, cancel);
-  keep(options.pinned_keys, cancel);
-  keep(options.client_certificate.file, cancel);
-  keep(options.client_certificate.key_file, cancel);
+  copy(options.ca_file, cancel);
+  copy(options.pinned_keys, cancel);
+  copy(options.client_certificate.file, cancel);
+  copy(options.client_certificate.key_file, cancel);
 }
 
-void PipedFiles::keep(std::string& path, int cancel) {
+void PipedFiles::copy(std::string& path, int cancel) {
   struct ::stat about {};
   if (path.empty() || ::stat(path.c_str(), &about) != 0) return;
   if (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) return;

@@ -1,8 +1,8 @@
-// PipedFiles: copies of certificates, keys and passwords that are read from a pipe or a device.
+// PipedFiles holds copies of certificates, keys and passwords that come from a pipe or a device.
 //
-// libcurl opens these files itself, for each new connection. Opening a pipe waits for somebody who
-// writes, which no signal could end; a second connection would find it empty; and a device may have
-// no end.
+// libcurl opens these files itself, for each new connection. With a pipe that would block until a
+// writer opens it, and no signal could end the wait. A second connection would find the pipe empty,
+// and a device may have no end.
 #pragma once
 
 #include "lib/core/base/descriptor.hpp"
@@ -16,12 +16,13 @@ namespace httpretry::cli {
 
 class PipedFiles {
  public:
-  // Reads the pipes and devices that `options` names, and names copies in memory instead. Without
-  // `tls` only those that are needed without TLS. Throws ReadError; `cancel` as for read_whole.
+  // Reads the pipes and devices that `options` names, and replaces their names by those of copies
+  // in memory. Without `tls`, skips the files for TLS. Throws ReadError; `cancel` is that of
+  // read_whole.
   PipedFiles(TransportOptions& options, bool tls, int cancel);
 
  private:
-  void keep(std::string& path, int cancel);
+  void copy(std::string& path, int cancel);
 
   std::vector<Descriptor> copies_;
 };

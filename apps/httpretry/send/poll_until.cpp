@@ -39,7 +39,8 @@ std::optional<Number> number_in(const std::string& text) {
   return failure == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
 }
 
-// 1, 1.0 and 1e0 are equal. Integers are compared exactly, even if they are too large for a double.
+// Compares numbers: 1, 1.0 and 1e0 are equal. Integers are compared exactly, even if they are too
+// large for a double.
 bool is_number(const JsonValue& found, const std::string& wanted) {
   const auto as_double = number_in<double>(wanted);
   if (!as_double) return false;
@@ -53,7 +54,7 @@ bool is_number(const JsonValue& found, const std::string& wanted) {
   return value != nullptr && is(*value);
 }
 
-// "200", "2xx" or "200,204"; empty if it is none of these.
+// Parses "200", "2xx" or "200,204". Returns an empty set for anything else.
 StatusSet statuses_in(std::string_view list) {
   StatusSet statuses;
   for (bool more = true; more;) {
@@ -99,7 +100,7 @@ bool PollCondition::applies_to(const Response& response) const {
   return !statuses.empty() || response.status < 400;
 }
 
-bool PollCondition::met_by(const Response& response) const {
+bool PollCondition::is_met_by(const Response& response) const {
   if (!statuses.empty()) return statuses.contains(response.status) != negated;
   const auto found = response.json_at(pointer);
   return found && (as_text(*found) == value || is_number(*found, value)) != negated;
@@ -116,7 +117,7 @@ void poll_until(RetryOptions& options, PollConditions conditions,
     auto classified = classify(policy, observed);
     const auto& outcome = *observed.outcome;
     const auto meets = [&](const PollCondition& condition) {
-      return outcome && condition.applies_to(*outcome) && condition.met_by(*outcome);
+      return outcome && condition.applies_to(*outcome) && condition.is_met_by(*outcome);
     };
     if (conditions.fail && meets(*conditions.fail)) {
       classified.cls = Class::Permanent;
@@ -124,7 +125,7 @@ void poll_until(RetryOptions& options, PollConditions conditions,
       return classified;
     }
     if (!outcome || !conditions.until.applies_to(*outcome)) {
-      // Poll on after a transient failure: the service may not be up yet.
+      // Polling continues after a transient failure, because the service may not be up yet.
       const bool transient =
           classified.cls == Class::Transient || classified.cls == Class::Transport;
       if (!transient) return classified;

@@ -11,14 +11,14 @@ namespace httpretry::cli {
 
 // "status=200", "status=2xx,304", "status!=503", "json:/state=DONE" or "json:/state!=RUNNING".
 //
-// A `status` condition applies to all responses; a `json` condition to those below 400, so that an
-// error stays an error, and is not met where the value is missing. With `follow_redirects`,
-// redirects are not tested.
+// A `status` condition applies to all responses. A `json` condition applies to those below 400, so
+// that an error stays an error, and is not met if the value is missing. With `follow_redirects`, no
+// condition applies to redirects.
 struct PollCondition {
   // Throws UsageError, with the name of the option.
   static PollCondition parse(const std::string& text, const std::string& option,
                              bool follow_redirects = false);
-  [[nodiscard]] bool met_by(const Response& response) const;
+  [[nodiscard]] bool is_met_by(const Response& response) const;
   [[nodiscard]] bool applies_to(const Response& response) const;
 
   StatusSet statuses;   // empty: use `pointer`
@@ -28,18 +28,18 @@ struct PollCondition {
   bool follow_redirects = false;
 };
 
-// When to end the polls.
+// The conditions that end polling.
 struct PollConditions {
   PollCondition until;
-  std::optional<PollCondition> fail;  // goes before `until`
+  std::optional<PollCondition> fail;  // takes precedence over `until`
 };
 
-// Makes `retry` poll until a condition is met; without `interval`, as often as the policy says. A
-// response that meets none is classified as pending: it is polled again, which counts neither for
-// max_attempts nor for the budget. Transient failures are pending too. One that meets `fail` is
+// Makes `retry` poll until a condition is met. Without `interval`, the policy sets the waits. A
+// response that meets no condition is classified as pending, and so is a transient failure. Polling
+// again counts neither for max_attempts nor for the budget. A response that meets `fail` is
 // classified as permanent.
 void poll_until(RetryOptions& options, PollConditions conditions, std::optional<Duration> interval);
-// Whether polling ended before there was an answer, by --until or by the policy.
+// Returns whether polling ended while the response was still pending, by --until or by the policy.
 bool ended_pending(const Outcome& outcome);
 
 }  // namespace httpretry::cli

@@ -31,7 +31,7 @@ struct Destination {
 void write_text(const Destination& to, const std::string& head, const std::string& body) {
   if (to.target != "-") return write_to(to.target, head + body, &to.limit);
   BodyOutput out(to.options, to.index, to.target, to.limit, to.limit.signals().descriptor());
-  out.put_before(head);
+  out.set_head(head);
   out.write(body);
   out.finish();
 }
@@ -43,7 +43,7 @@ void write_response(const Destination& to, const Response& response) {
   const bool headers_only =
       response.status >= 400 && options.on_error_status == OnErrorStatus::FailWithoutBody;
   if (headers_only && !with_head) return;
-  // Keeps the file: it has part of the body, or after a 304 all of it.
+  // The file is kept, because it has a part of the body or, after a 304, all of it.
   const bool keeps = response.status == 304 || (options.resume && response.status >= 300);
   if (to.target != "-" && keeps && !options.include) return;
   const bool with_body = !options.head && !headers_only;
@@ -54,12 +54,13 @@ void write_response(const Destination& to, const Response& response) {
 // Writes a response whose body is in the buffer.
 void write_buffer(const Destination& to, const Response& response, const BodyBuffer& buffer) {
   BodyOutput out(to.options, to.index, to.target, to.limit, to.limit.signals().descriptor());
-  if (to.options.include) out.put_before(head_of(response));
+  if (to.options.include) out.set_head(head_of(response));
   buffer.read([&](std::string_view bytes) { out.write(bytes); });
   out.finish();
 }
 
-// What has been shown is not followed by the body of another response.
+// Returns whether only the beginning of the body was shown. The body of another response must not
+// follow it.
 bool broke_off(const EndedCall& ended) {
   return ended.download != nullptr && !ended.download->complete && ended.download->shown() > 0;
 }
@@ -123,11 +124,11 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
   const auto& outcome = ended.outcome;
   const auto target = target_for(options, ended.index, ended.request);
   auto status = status_of(options, outcome);
-  const bool late = status == kReadError && limit.has_expired();  // its body is read from a pipe
+  const bool late = status == kReadError && limit.has_expired();  // its body comes from a pipe
   if (late) status = kTimeout;
   if (status == kOk && broke_off(ended)) status = kPartial;
   bool write_failed = false;
-  // After an error, the rest is still written.
+  // An error in one write does not prevent the next.
   const auto try_write = [&](const auto& write) {
     try {
       write();

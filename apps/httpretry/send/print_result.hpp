@@ -10,15 +10,15 @@
 
 namespace httpretry::cli {
 
-// Writes the response to its target and messages to standard error; returns the exit status.
-// `limit`: for the opening of a pipe; its signals end any wait for a reader.
+// Writes the response to its target and messages to standard error, and returns the exit status.
+// `limit` ends the wait until a pipe is opened; its signals end any wait for a reader.
 int print_result(const SendOptions& options, const EndedCall& ended, const WaitLimit& limit);
 
-// Returns advice on an option that would help the user, or an empty text.
+// Returns a hint at an option that would help the user, or "".
 std::string advice(const SendOptions& options, const EndedCall& ended);
 
-// The policy repeated a request that the server may have executed, and doing so twice may do harm.
-// Empty if it did not.
+// Returns a warning if the policy repeated a request that the server may have executed and that is
+// not safe to repeat. Otherwise returns "".
 std::string repeat_warning(const EndedCall& ended);
 
 }  // namespace httpretry::cli

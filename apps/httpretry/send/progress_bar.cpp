@@ -13,7 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A shorter transfer needs no bar; more updates than this are not readable.
+// A transfer that is shorter than kDelay needs no bar. More frequent updates than kInterval are not
+// readable.
 constexpr Duration kDelay = 500ms;
 constexpr Duration kInterval = 100ms;
 

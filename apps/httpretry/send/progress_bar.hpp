@@ -1,4 +1,4 @@
-// ProgressBar: the progress of a long transfer, on one line of a terminal.
+// ProgressBar shows the progress of a long transfer on one line of a terminal.
 #pragma once
 
 #include <httpretry/http/request.hpp>
@@ -11,7 +11,7 @@ namespace httpretry::cli {
 
 class ProgressBar {
  public:
-  // For RequestOptions::on_progress of one request: shows its upload, and then its download.
+  // Shows the upload and then the download of one request. RequestOptions::on_progress calls this.
   void update(const Progress& progress);
 
  private:

@@ -9,7 +9,7 @@
 namespace httpretry::cli {
 namespace {
 
-// curl's words, besides http and https.
+// curl's protocols other than http and https.
 constexpr std::string_view kOthers =
     " dict file ftp ftps gopher gophers imap imaps ldap ldaps mqtt pop3 pop3s rtmp rtmpe rtmps"
     " rtmpt rtmpte rtmpts rtsp scp sftp smb smbs smtp smtps telnet tftp ";
@@ -25,7 +25,7 @@ void change(Protocols& allowed, std::string_view name, bool value, const std::st
                    "\" is not a protocol; expected a list such as =https or -all,https");
 }
 
-// The call has sent its first request; what follows are redirects.
+// Marks a call that has sent its first request. The next ones are redirects.
 struct Begun {};
 
 Error not_allowed(const Request& request, const char* option) {

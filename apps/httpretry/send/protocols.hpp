@@ -1,4 +1,4 @@
-// --proto and --proto-redir: which protocols a request may use.
+// --proto and --proto-redir: the protocols that requests may use.
 #pragma once
 
 #include <httpretry/chain/middleware.hpp>
@@ -13,11 +13,12 @@ struct Protocols {
   [[nodiscard]] bool all() const { return http && https; }
 };
 
-// In curl's syntax, applied to `now`: "=https" allows only these, "-http" forbids, "+https" or
-// "https" allows, "all" is every one. Other protocols of curl's are ignored. Throws UsageError.
+// Applies a list in curl's syntax to `now`: "=https" allows only these, "-http" forbids, "+https"
+// or "https" allows, and "all" means every protocol. curl's other protocols are ignored. Throws
+// UsageError.
 Protocols parse_protocols(const std::string& text, const std::string& option, Protocols now);
 
-// Ends a request to another protocol before it is sent, with curl's error 1. Must stand between
+// Ends a request with another protocol before it is sent, with curl's error 1. Must be between
 // `redirect` and `retry` in the chain.
 MiddlewarePtr only_protocols(Protocols of_urls, Protocols of_redirects);
 

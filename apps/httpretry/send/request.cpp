@@ -1,4 +1,4 @@
-// Makes the Request for a URL of the command line.
+// Creates the Request for a URL of the command line.
 #include "cli/input.hpp"
 #include "cli/text.hpp"
 #include "send/connection.hpp"
@@ -21,7 +21,7 @@ std::string with_query_text(std::string url, const std::string& items) {
   return url.insert(fragment, (has_query ? (glue ? "&" : "") : "?") + items);
 }
 
-// For -T: a URL that ends in "/" gets the name of the file.
+// Returns the URL for -T: one that ends in "/" gets the name of the file.
 std::string with_file_name(const std::string& url, const std::string& file) {
   const auto path_end = std::min(url.find_first_of("?#"), url.size());
   const auto authority = url.find("://") + 3;
@@ -70,8 +70,8 @@ void set_defaults(const SendOptions& options, Request& request) {
   }
 }
 
-// "Name: value" sets a header, "Name;" sets an empty one, "Name:" removes a default. The value may
-// be secret, so messages do not contain it.
+// Applies -H: "Name: value" sets a header, "Name;" sets an empty one, "Name:" removes a default
+// one. The value may be secret, so messages do not contain it.
 void apply_header(Request& request, const std::string& line, std::vector<std::string>& given) {
   const auto end = line.find_first_of(":;");
   if (end == std::string::npos || end == 0) {
@@ -83,7 +83,7 @@ void apply_header(Request& request, const std::string& line, std::vector<std::st
   const auto name = line.substr(0, end);
   const auto value = line.substr(end + 1);
   const bool blank = value.find_first_not_of(" \t") == std::string::npos;
-  // The first header of a name replaces our default; others are added.
+  // The first header with a name replaces our default; further ones are added.
   const bool first = std::none_of(given.begin(), given.end(), [&](const std::string& earlier) {
     return equal_ignoring_case(earlier, name);
   });
@@ -121,7 +121,7 @@ Form form_of(const SendOptions& options, int cancel) {
   return form;
 }
 
-// With an offset, Content-Range says which part of the file this is.
+// Sets the body for -T. With an offset, Content-Range states which part of the file it is.
 void set_upload(const SendOptions& options, const std::string& file, int cancel, Request& request) {
   auto body = upload_body(file, cancel, options.offset);
   if (options.offset > 0) {

@@ -1,4 +1,4 @@
-// The flags that are about the response: where it goes, and what is shown.
+// The flags for the response: its destination, and the parts to show.
 #include "send/flags.hpp"
 
 namespace httpretry::cli {

@@ -1,4 +1,4 @@
-// --shared: the limits of a run are shared with other processes.
+// --shared: shares the limits of a run with other processes.
 #pragma once
 
 #include "cli/args.hpp"
@@ -13,14 +13,14 @@
 namespace httpretry::cli {
 
 #ifdef HTTPRETRY_WITH_FLEET
-// The flag, which sets `url`.
+// Returns the flag, which sets `url`.
 std::vector<Flag> shared_flags(std::optional<std::string>& url);
 
-// The state for the clients of the run, by `url` or the environment; null: none is wanted. What is
-// wrong with the server is a message, unless `quiet`. Throws UsageError.
+// Returns the state for the clients of the run, from `url` or the environment, or null if neither
+// names a server. Prints problems with the server, unless `quiet`. Throws UsageError.
 std::shared_ptr<SharedState> shared_state(const std::optional<std::string>& url, bool quiet);
 #else
-// Without httpretry::fleet there is no such option.
+// Without httpretry::fleet the option does not exist.
 inline std::vector<Flag> shared_flags(std::optional<std::string>& /*url*/) { return {}; }
 inline std::shared_ptr<SharedState> shared_state(const std::optional<std::string>& /*url*/,
                                                  bool /*quiet*/) {

@@ -46,7 +46,7 @@ class OneCall final : public Observer {
   PolicySet policies_;
 };
 
-// Called by several threads.
+// Thread-safe, because several threads call it.
 class ManyCalls final : public Observer {
  public:
   explicit ManyCalls(std::size_t calls) : calls_(calls) {}

@@ -9,11 +9,11 @@
 
 namespace httpretry::cli {
 
-// Whether to show it: standard error is a terminal, and no flag says otherwise.
+// Returns whether to show the status line: standard error is a terminal, and no flag turns it off.
 bool shows_status_line(const SendOptions& options);
 
-// "attempt 2 of 4: 503, waiting 1.4 s (server asked 1 s)…". With -Z: how many calls are done,
-// running and waiting.
+// Returns an observer that shows "attempt 2 of 4: 503, waiting 1.4 s (server asked 1 s)…". With -Z
+// it shows how many calls are done, running and waiting.
 std::shared_ptr<Observer> status_line(const SendOptions& options, const PolicySet& policies);
 
 }  // namespace httpretry::cli

@@ -16,12 +16,12 @@
 namespace httpretry::cli {
 namespace {
 
-// As curl: "FOLDER/FILE", also for a FILE with a path of its own.
+// Returns "FOLDER/FILE", as curl does even for a FILE with a path.
 std::string in_folder(const SendOptions& options, const std::string& file) {
   return options.output_folder.empty() ? file : options.output_folder + '/' + file;
 }
 
-// The last part of the path, still percent-encoded.
+// Returns the last part of the path, still percent-encoded.
 std::string remote_name(const SendOptions& options, std::size_t index, const Request& request) {
   const auto path = request.parsed_url()->path();
   std::string name(path.substr(path.find_last_of('/') + 1));
@@ -31,7 +31,7 @@ std::string remote_name(const SendOptions& options, std::size_t index, const Req
                    " does not end in a file name; use -o FILE");
 }
 
-// Of the n-th -o or -O; without one, -O if --remote-name-all says so.
+// Returns the n-th -o or -O. The default is -O with --remote-name-all, and "-" otherwise.
 std::string output_of(const SendOptions& options, std::size_t index) {
   if (index < options.outputs.size()) return options.outputs[index];
   return options.name_all_files ? kRemoteName : "-";
@@ -46,7 +46,7 @@ Error cannot_create(const std::string& path, int cause) {
                          23);  // CURLE_WRITE_ERROR
 }
 
-// The value of `filename=` in a Content-Disposition, as curl reads it.
+// Returns the value of `filename=` in a Content-Disposition, as curl reads it.
 std::string file_name_parameter(std::string_view text) {
   constexpr std::string_view kName = "filename=";
   constexpr std::string_view kBlanks = " \t";

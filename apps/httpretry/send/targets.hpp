@@ -1,4 +1,4 @@
-// Where responses go: the names of files.
+// Chooses the files for the responses.
 #pragma once
 
 #include "send/options.hpp"
@@ -9,24 +9,25 @@
 
 namespace httpretry::cli {
 
-// A file, or "-". With -J, the file if the server gives no name. Throws UsageError.
+// Returns the file for a response, or "-". With -J, this is the file if the server gives no name.
+// Throws UsageError.
 std::string target_for(const SendOptions& options, std::size_t index, const Request& request);
 
-// Whether the user named standard output with -o.
+// Returns whether the user named standard output with -o.
 bool names_stdout(const SendOptions& options, std::size_t index);
 
-// --create-dirs: creates the folder that the file is in. Throws WriteError.
+// Creates the folder of a file, for --create-dirs. Throws WriteError.
 void create_folder_of(const std::string& file);
 
-// Whether a name of the server counts for this URL: -J with -O.
+// Returns whether the server may name the file for this URL: with -J and -O.
 bool may_be_named(const SendOptions& options, std::size_t index);
 
-// The file name that a response gives in Content-Disposition, without folders. Empty if there is
-// none that can be used.
+// Returns the file name in the Content-Disposition of a response, without folders. Empty if it has
+// no usable name.
 std::string name_in(const Headers& headers);
 
-// A new file with the name that the server gave. It is created empty, so that nothing else gets its
-// name, and removed again unless it is kept.
+// NamedFile is a new file with the name that the server gave. It is created empty to reserve the
+// name, and its destructor removes it unless `keep` was called.
 class NamedFile {
  public:
   explicit NamedFile(const SendOptions& options) : options_(options) {}
@@ -34,13 +35,14 @@ class NamedFile {
   NamedFile(const NamedFile&) = delete;
   NamedFile& operator=(const NamedFile&) = delete;
 
-  // Empty if `head` gives no name. An error if such a file exists.
+  // Creates the file and returns its path. Empty if `head` gives no name; an error if the file
+  // exists.
   Result<std::string> choose(const Headers& head);
   void keep() { path_.clear(); }
 
  private:
   const SendOptions& options_;
-  std::string path_;  // to be removed
+  std::string path_;  // to remove; empty: none
 };
 
 }  // namespace httpretry::cli

@@ -14,7 +14,8 @@ using namespace std::chrono_literals;
 constexpr Duration kFlush = 10s;
 constexpr Duration kFlushAfterSignal = 1s;
 
-// Nothing is sent because of other variables alone: a command surprises nobody with requests.
+// Only this variable turns traces on: a command must not send unexpected requests because another
+// OTEL_ variable is set.
 bool environment_wants_traces() { return variable("OTEL_TRACES_EXPORTER") == "otlp"; }
 
 using Problems = std::vector<std::string>;
@@ -27,7 +28,7 @@ std::shared_ptr<Otlp> exporter_for(const TelemetryOptions& options, bool quiet,
     where.traces_endpoint.clear();
   }
   if (where.service_name == OtlpOptions().service_name) where.service_name = "httpretry";
-  where.shutdown = Duration::zero();  // `finish` has waited
+  where.shutdown = Duration::zero();  // `finish` waits instead
   if (!quiet) {
     where.on_problem = [](const std::string& message) {
       print_message("httpretry: " + printable(message));
@@ -84,7 +85,7 @@ RunTelemetry::RunTelemetry(const TelemetryOptions& options, bool quiet)
 }
 
 void RunTelemetry::observe(ClientOptions& client) const {
-  if (tracer_) {  // first, so that the others know the trace
+  if (tracer_) {  // first, so that the other observers know the trace
     client.observers.insert(client.observers.begin(), tracer_);
     client.middlewares.push_back(propagate());
   }

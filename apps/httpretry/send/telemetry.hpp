@@ -1,4 +1,4 @@
-// --metrics, --otlp, --har and --log-json: of all URLs of a run, whatever their groups.
+// --metrics, --otlp, --har and --log-json, which cover all URLs of a run in all groups.
 #pragma once
 
 #include "cli/args.hpp"
@@ -20,27 +20,28 @@ namespace httpretry::cli {
 struct TelemetryOptions {
   std::string metrics_file;
   std::string har_file;
-  std::optional<std::string> otlp;  // the endpoint; empty: the environment's, or the usual one
+  std::optional<std::string> otlp;  // the endpoint; "": the environment's or the default
   bool log_json = false;
 };
 
 #ifdef HTTPRETRY_WITH_TELEMETRY
-// `about_har`, `about_otlp`: the help texts of these flags.
+// Returns the flags. `about_har` and `about_otlp` are the help texts of --har and --otlp.
 std::vector<Flag> telemetry_flags(TelemetryOptions& to, std::string_view about_har,
                                   std::string_view about_otlp);
 
 class RunTelemetry {
  public:
-  // Throws UsageError. `quiet`: shows no messages about problems.
+  // Throws UsageError. With `quiet`, prints no messages about problems.
   RunTelemetry(const TelemetryOptions& options, bool quiet);
 
-  // Called last for each client: the middleware that it may add must come after all others.
+  // Adds the observers to a client. Must be called after everything else is set, because the
+  // middleware that this may add comes after all others.
   void observe(ClientOptions& client) const;
 
-  // At the end of the run. Throw WriteError.
+  // Write the files at the end of the run. They throw WriteError.
   void write_metrics(const WaitLimit& limit) const;
   void write_har(const WaitLimit& limit) const;
-  // Sends the rest of the spans, but not for long.
+  // Sends the remaining spans, for at most ten seconds, or one second after a signal.
   void finish(const WaitLimit& limit) const;
 
  private:
@@ -53,10 +54,10 @@ class RunTelemetry {
   std::unique_ptr<Har> har_;
 };
 
-// Null where no option asks for any.
+// Returns null if no option requests telemetry.
 std::shared_ptr<const RunTelemetry> run_telemetry(const TelemetryOptions& options, bool quiet);
 #else
-// Without httpretry::telemetry there are no such options.
+// Without httpretry::telemetry the options do not exist.
 inline std::vector<Flag> telemetry_flags(TelemetryOptions& /*to*/, std::string_view /*about_har*/,
                                          std::string_view /*about_otlp*/) {
   return {};

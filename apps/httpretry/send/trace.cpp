@@ -124,7 +124,7 @@ class Tracer final : public Observer {
     return color + attempt_text(attempt) + kPlain;
   }
 
-  // What the lines of a call begin with.
+  // Returns the start of each line about a call.
   [[nodiscard]] std::string mark(const Call& call) const {
     const auto* url = call.get<UrlOfRun>();
     return url == nullptr ? mark_ : mark_ + url->label;
@@ -142,7 +142,7 @@ void print_headers(const std::string& mark, const Headers& headers) {
   print_message(mark);
 }
 
-// "CN = example.com" of libcurl's text about the first certificate.
+// Returns the subject of the first certificate, " of CN = example.com", from libcurl's text.
 std::string certificate_name(const ConnectionInfo& connection) {
   if (connection.certificates.empty()) return {};
   constexpr std::string_view kSubject = "Subject:";
@@ -178,7 +178,8 @@ void print_connection(const Exchange& exchange, const ConnectionInfo& connection
                              : " is not valid (OpenSSL's error " + std::to_string(result) + ")"));
 }
 
-// "GET /v1/items HTTP/1.1". The version is what the response says; without one it is unknown.
+// Prints "GET /v1/items HTTP/1.1" and the headers. The version is that of the response; without a
+// response it is unknown.
 void print_request(const Request& request, const Outcome& outcome) {
   const auto& url = request.parsed_url();
   if (!url) return;

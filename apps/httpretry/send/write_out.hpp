@@ -1,4 +1,4 @@
-// -w: curl's --write-out, with variables of our own.
+// -w: curl's --write-out, with our own additional variables.
 #pragma once
 
 #include <httpretry/http/request.hpp>
@@ -12,7 +12,7 @@
 
 namespace httpretry::cli {
 
-// The connections of a call, over all of its exchanges.
+// The connections of all exchanges of a call.
 struct Connections {
   ConnectionInfo last;
   int made = 0;
@@ -24,18 +24,18 @@ class Download;
 // A call that has ended.
 struct EndedCall {
   const Request& request;
-  const RetryPolicy& policy;  // by which it was retried
+  const RetryPolicy& policy;  // the policy for its retries
   const Outcome& outcome;
   std::size_t index;         // of the URL
   const Download* download;  // null: the body is in the outcome
   const Connections& connections;
-  std::string label;  // begins each line about it; empty for the only URL
+  std::string label;  // the start of each line about it; empty for the only URL
   bool explained;     // false: its failure is only counted
 };
 
 // The data that the variables of -w show.
 struct Transferred : EndedCall {
-  std::string file;  // where the response was written; empty: standard output
+  std::string file;  // the file with the response; empty: standard output
   int exit_status;
   std::uint64_t downloaded;  // bytes of the body
 };
@@ -49,20 +49,20 @@ struct WriteOutVariable {
   bool of_connection = false;  // needs EndedCall::connections
 };
 
-// Null if there is no such variable.
+// Returns the variable with this name, or null.
 const WriteOutVariable* write_out_variable(std::string_view name);
 
 const Headers& headers_of(const Transferred& t);
-// Returns the first value of a header, or an empty text.
+// Returns the first value of a header, or "".
 std::string header(const Headers& headers, std::string_view name);
 
-// Whether `format` needs EndedCall::connections.
+// Returns whether `format` needs EndedCall::connections.
 bool needs_connections(std::string_view format);
 
-// The text for standard output; `to_stderr` receives the text after %{stderr}.
+// Returns the text for standard output. `to_stderr` receives the text after %{stderr}.
 std::string write_out(std::string_view format, const Transferred& about, std::string& to_stderr);
 
-// The status line and the headers, as -i shows them.
+// Returns the status line and the headers, as -i shows them.
 std::string head_of(const Response& response);
 
 }  // namespace httpretry::cli

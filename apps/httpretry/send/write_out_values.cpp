@@ -34,7 +34,7 @@ std::string in_seconds(Duration time) {
   return text.data();
 }
 
-// As curl: scripts compare with "000".
+// Returns at least three digits, as curl does, because scripts compare with "000".
 std::string three_digits(int status) {
   const auto digits = std::to_string(status);
   return std::string(digits.size() < 3 ? 3 - digits.size() : 0, '0') + digits;
@@ -44,7 +44,7 @@ std::string status_text(const Transferred& t) { return three_digits(status_of(t)
 
 std::string version_of(const Transferred& t) { return t.outcome ? t.outcome->http_version : "0"; }
 
-// A body of unknown size counts as empty.
+// Returns the size of the body. A body of unknown size counts as empty.
 std::uint64_t uploaded(const Transferred& t) {
   if (!t.request.body().present() || exchange_of(t).sent == Sent::Never) return 0;
   return size_of(t.request.body());
@@ -69,7 +69,7 @@ std::string scheme(const Transferred& t) {
   return !url || status_of(t) == 0 ? "" : url->scheme() == "https" ? "HTTPS" : "HTTP";
 }
 
-// The target of a redirect that was not followed.
+// Returns the target of a redirect that was not followed.
 std::string redirect_url(const Transferred& t) {
   const auto location = headers_of(t).get("Location");
   if (!t.outcome || !location || status_of(t) / 100 != 3) return {};
@@ -78,7 +78,7 @@ std::string redirect_url(const Transferred& t) {
   return target ? target->to_string() : std::string();
 }
 
-// An attempt that was not retried but is not the last one was redirected.
+// Counts the redirects: an attempt that was not retried and is not the last one was redirected.
 std::size_t redirects(const Transferred& t) {
   const auto& attempts = history_of(t.outcome).attempts;
   if (attempts.empty()) return 0;
@@ -126,7 +126,7 @@ std::string timing(const Transferred& t) {
   return in_seconds(exchange_of(t).timings.*Member);
 }
 
-// A text or a number about the last connection.
+// Returns a text or a number about the last connection.
 template <auto Member>
 std::string last(const Transferred& t) {
   const auto& value = t.connections.last.*Member;
@@ -139,7 +139,8 @@ std::string last(const Transferred& t) {
 
 std::string all_as_json(const Transferred& t);
 
-// The last ones are curl's and have no meaning here; scripts that print all variables keep working.
+// curl's variables, and our own. The last one has no meaning here, but scripts that print all
+// variables keep working.
 constexpr auto kVariables = std::to_array<WriteOutVariable>({
     {"attempts", Kind::Number,
      [](const Transferred& t) { return std::to_string(history_of(t.outcome).attempts.size()); }},
@@ -213,7 +214,7 @@ constexpr auto kVariables = std::to_array<WriteOutVariable>({
     {"ftp_entry_path", Kind::Text, [](const Transferred& /*t*/) { return std::string(); }},
 });
 
-// JSON allows no leading zeros.
+// Removes leading zeros, which JSON does not allow.
 std::string json_number(std::string text) {
   const auto digits = text.find_first_not_of('0');
   if (digits == std::string::npos) return "0";
