@@ -1,4 +1,4 @@
-// plan: shows what would happen, without a network.
+// httpretry plan: shows what would happen to a request, without a network.
 #include "cli/commands.hpp"
 #include "cli/date.hpp"
 #include "cli/exit_status.hpp"
@@ -88,7 +88,7 @@ Request planned_request(const Args& operands) {
   return plain_request(operands.size() == 2 ? operands.front() : "GET", url);
 }
 
-// Every response has a status that the policy retries; 503 if possible.
+// Returns a script in which every response has a status that the policy retries; 503 if possible.
 Script failing_script(const RetryPolicy& policy) {
   const auto retried = [&](int status) {
     return policy.retry_on.statuses.contains(status) ||
@@ -106,14 +106,15 @@ std::function<double()> draws(const PlanOptions& options) {
   return fixed_random(options.random.value_or(0.5));
 }
 
-// Empty where each call begins when the one before has ended.
+// Returns Simulation::begin_every.
 std::optional<Duration> begin_every(const PlanOptions& options) {
   if (options.parallel) return Duration::zero();
   if (!options.rate) return std::nullopt;
   return Duration(std::llround(1e9 / *options.rate));
 }
 
-// In whole seconds, so that the waits until dates are as round as the scenario says.
+// Returns the date in whole seconds, so that the waits until dates are as round as those of the
+// scenario.
 WallTime real_date() {
   return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
@@ -145,8 +146,8 @@ std::string decisions(const SimulatedCalls& simulated) {
   return text + hedge_budget_text(simulated);
 }
 
-// A table or a drawing of the shortest, mean and longest waits. Not for json, which reports calls.
-// `stopped` is set to why a call was stopped before its end.
+// Returns a table or a drawing of the shortest, mean and longest waits. If a call was stopped
+// before its end, sets `stopped` to the reason. Not for JSON, which reports calls.
 std::string ranges_text(const PlanOptions& options, const RetryPolicy& policy,
                         const Simulation& simulation, std::string& stopped) {
   const auto calls = simulate_extremes(simulation, stopped);

@@ -14,7 +14,7 @@ const Backoff& backoff_for(const RetryPolicy& policy, Class cls) {
 
 Duration plus(Duration a, Duration b) { return kForever - a <= b ? kForever : a + b; }
 
-// When the wait after an attempt ends.
+// Returns the time at which the wait after an attempt ends.
 Duration end_of(const Attempt& attempt) {
   return plus(plus(attempt.start, attempt.duration), attempt.wait.value_or(Duration{}));
 }
@@ -36,8 +36,8 @@ Schedule schedule_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
       range = delay_range(backoff_for(policy, attempt.cls), attempt.number, range);
       total = plus(total, range.mean);
     }
-    // The total is that of the call which is shown as the mean one. Decorrelated jitter makes each
-    // wait from the one before, so there the sum of the means is another.
+    // The total is that of the call with the mean waits. With decorrelated jitter, each wait
+    // depends on the previous one, so the sum of the mean waits would differ.
     const auto i = schedule.size();
     if (i < usual.size()) total = end_of(usual[i]);
     schedule.push_back({&attempt, attempt.retried ? range : DelayRange(), total});
@@ -54,7 +54,7 @@ Schedule schedule_of(const Outcome& outcome) {
   return schedule;
 }
 
-// Only the limit of simulated attempts cancels these calls.
+// Only the limit on simulated attempts cancels these calls.
 std::string_view stop_reason_text(const History& history) {
   return history.stop_reason == Reason::Canceled ? "not finished" : to_string(history.stop_reason);
 }
@@ -66,7 +66,7 @@ std::string end_text(const Outcome& outcome) {
               ", at " + duration_text(history.elapsed) + ": " +
               std::string(stop_reason_text(history));
   if (!history.detail.empty()) text += " (" + history.detail + ")";
-  // Not `retry_at` itself: that is a virtual time.
+  // `retry_at` itself is a virtual time, which would mean nothing to the user.
   const auto* last = history.last();
   if (history.retry_at && last != nullptr && last->server_delay) {
     text += ", the server asks for " + duration_text(*last->server_delay);

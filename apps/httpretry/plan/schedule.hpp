@@ -1,4 +1,4 @@
-// The schedule that `plan` shows: each attempt with the wait after it.
+// The schedule that `plan` shows: the attempts with the waits between them.
 #pragma once
 
 #include <httpretry/http/response.hpp>
@@ -14,7 +14,7 @@ namespace httpretry::cli {
 struct Planned {
   const Attempt* attempt;
   DelayRange wait;   // zero if no retry follows
-  Duration total{};  // until the end of that wait; with ranges, in the call with the mean waits
+  Duration total{};  // until the end of `wait`; for ranges, in the call with the mean waits
 };
 using Schedule = std::vector<Planned>;
 
@@ -23,19 +23,22 @@ struct Extremes {
   Outcome shortest, mean, longest;
 };
 
-// The range of each wait over all random draws. The schedule has the attempts of the longest call.
+// Returns the range of each wait over all random draws, for the attempts of the call with the most
+// attempts.
 Schedule schedule_of_ranges(const RetryPolicy& policy, const Extremes& calls);
 
-// The actual waits of one call.
+// Returns the actual waits of one call.
 Schedule schedule_of(const Outcome& outcome);
 
-// "attempts_exhausted"; "not finished" for a call that the simulation stopped.
+// Returns "attempts_exhausted", for example, or "not finished" for a call that the simulation
+// stopped.
 std::string_view stop_reason_text(const History& history);
 
-// "after attempt 4, at 3.00 s: attempts_exhausted (max_attempts 4 reached)"
+// Returns "after attempt 4, at 3.00 s: attempts_exhausted (max_attempts 4 reached)".
 std::string end_text(const Outcome& outcome);
 
-// A line for the call with the mean waits, and one for each other call that ends in another way.
+// Returns a line for the call with the mean waits, and one for each of the others that ends in
+// another way.
 std::vector<std::string> end_lines(const Extremes& calls);
 
 }  // namespace httpretry::cli

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a timeout takes if the policy has no limit; as documented in `plan --help`.
+// The duration of a timeout if the policy has no limit, as `plan --help` says.
 constexpr Duration kDefaultTimeout = 30s;
 
 Error failure(Errc code, int curl_code, const char* message) {
@@ -27,7 +27,7 @@ Error failure(Errc code, int curl_code, const char* message) {
   return error;
 }
 
-// An error after the head of the response arrived.
+// Returns an error after the headers of the response arrived.
 Error cut_off(const Step& step, Errc code, int curl_code, const char* message) {
   auto error = failure(code, curl_code, message);
   error.status = step.status;
@@ -112,7 +112,7 @@ void add_step(ScriptedTransport& network, const Step& step, const RetryPolicy& p
   if (step.fault == Fault::Stale) network.say(stale());
 }
 
-// As many outcomes as a call can use. The transport repeats the last one itself.
+// Returns a transport with as many outcomes as a call can use. It repeats the last one.
 std::unique_ptr<ScriptedTransport> scripted(const Script& script, const RetryPolicy& policy) {
   auto network = std::make_unique<ScriptedTransport>();
   auto added = 0;
@@ -127,7 +127,7 @@ std::unique_ptr<ScriptedTransport> scripted(const Script& script, const RetryPol
   return network;
 }
 
-// Starts the script again for each call.
+// Replay is a transport that starts the script again for each call.
 class Replay final : public Transport {
  public:
   void begin(std::unique_ptr<ScriptedTransport> network) { network_ = std::move(network); }
@@ -139,8 +139,8 @@ class Replay final : public Transport {
   std::unique_ptr<ScriptedTransport> network_;
 };
 
-// Sees what is left of the budget for hedges, and stops a call that would never end: one without
-// waits, for which no time passes, or with a wait longer than the clock can represent.
+// Watch records the state of the hedge budget. It also stops a call that would never end: one
+// without waits, for which no time passes, or one with a wait longer than the clock can represent.
 class Watch final : public Observer {
  public:
   Watch(std::shared_ptr<SharedState> state, const RetryPolicy& policy, int calls_at_once)
@@ -162,10 +162,10 @@ class Watch final : public Observer {
 
   void hedge_started(const Call& call, const Request& /*request*/, int /*number*/,
                      Duration /*after*/) noexcept override {
-    see_budget(call);
+    record_budget(call);
   }
   void hedge_refused(const Call& call, HedgeRefused why) noexcept override {
-    if (why == HedgeRefused::HedgeBudget) see_budget(call);
+    if (why == HedgeRefused::HedgeBudget) record_budget(call);
   }
 
   [[nodiscard]] std::string why() const {
@@ -183,7 +183,7 @@ class Watch final : public Observer {
   std::optional<HedgeBudgetUse> hedge_budget;
 
  private:
-  void see_budget(const Call& call) {
+  void record_budget(const Call& call) {
     const auto& hedge = policy_.hedge;
     if (!hedge || !hedge->budget) return;
     for (const auto& state : state_->states("hedge ", call.scheduler().now())) {

@@ -1,5 +1,5 @@
-// Runs calls in virtual time: a real client with its middlewares, a ManualScheduler as the clock
-// and a ScriptedTransport that performs a scenario.
+// Runs calls in virtual time, with a real client and its middlewares. A ManualScheduler is the
+// clock, and a ScriptedTransport performs a scenario.
 #pragma once
 
 #include "plan/schedule.hpp"
@@ -17,7 +17,7 @@
 
 namespace httpretry::cli {
 
-inline constexpr int kMostAttempts = 1000;  // of one call; a policy may have no limit
+inline constexpr int kMostAttempts = 1000;  // per call, because a policy may have no limit
 
 struct Simulation {
   const PolicySet& policies;
@@ -26,35 +26,37 @@ struct Simulation {
   std::function<double()> random;
   WallTime start{};  // the date at which the first call begins
   int calls = 1;     // through one client
-  // Empty: each call begins when the one before has ended, and replays the script. Else one begins
-  // so long after the other, and they share the script, as they would share a server.
+  // The time from the start of one call to that of the next; the calls share the script, as they
+  // would share a server. Empty: each call begins when the previous one has ended, and replays the
+  // script.
   std::optional<Duration> begin_every = {};
   [[nodiscard]] bool shares_script() const { return begin_every.has_value(); }
 };
 
-// What there was of HedgePolicy::budget when it was last asked.
+// The state of HedgePolicy::budget when a hedge last used it.
 struct HedgeBudgetUse {
-  std::int64_t calls = 0;  // of the last ten seconds
+  std::int64_t calls = 0;  // in the last ten seconds
   std::int64_t hedges = 0;
   std::int64_t most = 0;
 };
 
 struct SimulatedCalls {
   std::vector<Outcome> outcomes;
-  std::vector<Duration> begun;  // when each call began, where they share a script
+  std::vector<Duration> begun;  // the start of each call, if the calls share a script
   std::optional<HedgeBudgetUse> hedge_budget;
-  std::string stopped;  // where and why a call was stopped before its end; or empty
+  std::string stopped;  // where and why a call was stopped before its end, or empty
 };
 
 SimulatedCalls simulate(const Simulation& simulation);
 
-// Three calls: with the shortest, the mean and the longest waits.
+// Runs three calls: with the shortest, the mean and the longest waits. If one was stopped before
+// its end, sets `stopped` to the reason.
 Extremes simulate_extremes(Simulation simulation, std::string& stopped);
 
-// A request without headers and body. Throws UsageError.
+// Returns a request without headers and body. Throws UsageError for an invalid URL or method.
 Request plain_request(const std::string& method, const std::string& url);
 
-// The steps for the path of that request.
+// Returns the steps for the path of a request.
 Script script_for(const Scenario& scenario, const Request& request);
 
 }  // namespace httpretry::cli

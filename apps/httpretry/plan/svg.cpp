@@ -10,11 +10,11 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr int kRow = 22;     // the height of a row
-constexpr int kRunRow = 36;  // the height of a call, which has two lines of text
+constexpr int kRow = 22;     // height of a row
+constexpr int kRunRow = 36;  // height of a call, which has two lines of text
 constexpr int kTitleLine = 20;
 constexpr int kSmallLine = 15;
-constexpr int kWaitEnd = 640;  // where the numbers of the waits end
+constexpr int kWaitEnd = 640;  // right edge of the numbers of the waits
 constexpr int kTotalEnd = kWidth - kMargin;
 constexpr std::size_t kMostRows = 40;
 
@@ -67,7 +67,7 @@ std::string column_titles(bool ranges, int y) {
          text_at(kTotalEnd, y, ranges ? "total (mean)" : "total", "small", Anchor::End);
 }
 
-// The upper part: a row for each attempt, with the wait after it.
+// Draws the upper part: a row for each attempt, with the wait after it.
 std::string waits(const Schedule& schedule, bool ranges, int& y) {
   const auto shown = std::min(schedule.size(), kMostRows);
   Duration longest{};
@@ -89,14 +89,14 @@ std::string waits(const Schedule& schedule, bool ranges, int& y) {
   return text;
 }
 
-// For each attempt the place of its bar: those that overlap lie one below the other.
-std::vector<int> lanes_of(const std::vector<Attempt>& attempts) {
-  std::vector<Duration> ends;  // of the last bar in each lane
-  std::vector<int> lanes;
+// Returns the track for the bar of each attempt. Bars that overlap in time get different tracks.
+std::vector<int> tracks_of(const std::vector<Attempt>& attempts) {
+  std::vector<Duration> ends;  // of the last bar in each track
+  std::vector<int> tracks;
   for (const auto& attempt : attempts) {
     const auto free =
         std::find_if(ends.begin(), ends.end(), [&](Duration end) { return end <= attempt.start; });
-    lanes.push_back(static_cast<int>(free - ends.begin()));
+    tracks.push_back(static_cast<int>(free - ends.begin()));
     const auto end = attempt.start + attempt.duration;
     if (free == ends.end()) {
       ends.push_back(end);
@@ -104,29 +104,29 @@ std::vector<int> lanes_of(const std::vector<Attempt>& attempts) {
       *free = end;
     }
   }
-  return lanes;
+  return tracks;
 }
 
-// A call in time: a line, and on it each attempt with its own time. The mark is where it ends.
+// Draws a call in time: a line with a bar for each attempt, and a mark at the end of each attempt.
 std::string run_line(const Run& run, const Axis& axis, int y) {
   const auto& history = history_of(*run.outcome);
   auto text =
       text_at(kMargin, y + 4, run.name) + line(kLeft, y, axis.x(history.elapsed), y, "call");
   std::string last;
-  const auto lanes = lanes_of(history.attempts);
-  const auto count = lanes.empty() ? 1 : 1 + *std::max_element(lanes.begin(), lanes.end());
+  const auto tracks = tracks_of(history.attempts);
+  const auto count = tracks.empty() ? 1 : 1 + *std::max_element(tracks.begin(), tracks.end());
   const auto height = count == 1 ? 10.0 : std::max(kRunRow * 0.6 / count, 2.0);
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
+  for (std::size_t i = 0; i < tracks.size(); ++i) {
     const auto& attempt = history.attempts[i];
     const auto begin = axis.x(attempt.start + attempt.exchange().timings.queued);
     const auto end = axis.x(attempt.start + attempt.duration);
     const auto cls = std::string(to_string(attempt.cls));
-    const auto middle = y + (lanes[i] - (count - 1) / 2.0) * height;
+    const auto middle = y + (tracks[i] - (count - 1) / 2.0) * height;
     auto drawn = mark(attempt.cls, end, middle);
     if (end - begin >= 0.1) {
       text += rectangle(begin, middle - height / 2, end - begin, height, "time " + cls);
     }
-    if (drawn == last) continue;  // the previous one would hide it
+    if (drawn == last) continue;  // it would cover the previous mark exactly
     last = std::move(drawn);
     text += last;
   }
@@ -144,7 +144,7 @@ std::string limit_line(Duration limit, const Axis& axis, int top, int bottom) {
          text_at(x, top - 4, "max_elapsed_time " + duration_text(limit), "small", anchor);
 }
 
-// What the marks stand for.
+// Draws the meaning of each mark.
 std::string legend(const std::vector<Run>& runs, const Schedule& schedule, int y) {
   std::set<Class> classes;
   for (const auto& planned : schedule) classes.insert(planned.attempt->cls);
@@ -160,11 +160,11 @@ std::string legend(const std::vector<Run>& runs, const Schedule& schedule, int y
   return text;
 }
 
-// The lower part: the calls in time.
+// Draws the lower part: the calls in time.
 std::string timeline(Duration limit, const std::vector<Run>& runs, int& y) {
   Duration longest{};
   for (const auto& run : runs) longest = std::max(longest, history_of(*run.outcome).elapsed);
-  // With a distant limit the attempts would be too close together.
+  // A distant limit would draw the attempts too close together, so it is left out.
   const bool near = limit != kForever && limit / 2 <= longest;
   const Axis axis(near ? std::max(limit, longest) : longest);
   auto text = text_at(kMargin, y, "attempts in time", "small");

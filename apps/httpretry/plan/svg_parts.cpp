@@ -10,7 +10,7 @@
 namespace httpretry::cli {
 namespace {
 
-// Colours that also differ for those who do not see red and green as different.
+// The colors also differ for readers who cannot distinguish red and green.
 constexpr const char* kStyle = R"(  <style>
     text { font: 13px sans-serif; fill: #1f2933; }
     .title { font-size: 15px; font-weight: bold; }
@@ -52,35 +52,36 @@ constexpr const char* kStyle = R"(  <style>
   </style>
 )";
 
-// The width of a character, in usual letters.
+// Returns the width of a character, in average letters.
 double width_of(char c) {
   constexpr std::string_view kWide = "MW@%mw";
   const auto byte = static_cast<unsigned char>(c);
   const bool begins_utf8 = byte >= 0xC0;
-  if (byte >= 0x80 && !begins_utf8) return 0;  // belongs to the character before
+  if (byte >= 0x80 && !begins_utf8) return 0;  // belongs to the previous character
   if (begins_utf8 || kWide.find(c) != std::string_view::npos) return 1.55;
   return c >= 'A' && c <= 'Z' ? 1.15 : 1;
 }
 
-// Where a line of at most `width` ends: behind a comma, a space, or a mark in a URL, whichever
-// comes first in this list and is in its second half.
+// Returns the length of the first line, which has at most `width`. It ends after a comma, a space,
+// or a separator in a URL, in this order of preference, if there is one in the second half of the
+// line.
 std::size_t line_length(std::string_view text, double width) {
-  std::array<std::size_t, 3> behind{};
+  std::array<std::size_t, 3> breaks{};
   double used = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     used += width_of(text[i]);
     if (used > width) {
-      const auto* place = std::ranges::find_if(behind, [i](auto end) { return end > i / 2; });
-      return std::max<std::size_t>(place == behind.end() ? i : *place, 1);
+      const auto* place = std::ranges::find_if(breaks, [i](auto end) { return end > i / 2; });
+      return std::max<std::size_t>(place == breaks.end() ? i : *place, 1);
     }
     const bool after_comma = i > 0 && text[i - 1] == ',';
-    if (text[i] == ' ') behind.at(after_comma ? 0 : 1) = i + 1;
-    if (std::string_view("/&?").find(text[i]) != std::string_view::npos) behind[2] = i + 1;
+    if (text[i] == ' ') breaks.at(after_comma ? 0 : 1) = i + 1;
+    if (std::string_view("/&?").find(text[i]) != std::string_view::npos) breaks[2] = i + 1;
   }
   return text.size();
 }
 
-// The next larger of 1, 2, 2.5, 5, 10 times a power of ten.
+// Rounds up to 1, 2, 2.5, 5 or 10 times a power of ten.
 double round_in_tens(double wanted) {
   const auto power = std::pow(10.0, std::floor(std::log10(wanted)));
   for (const double nice : {1.0, 2.0, 2.5, 5.0}) {
@@ -89,7 +90,7 @@ double round_in_tens(double wanted) {
   return 10 * power;
 }
 
-// The next larger of the usual divisions of minutes, hours and days.
+// Rounds up to one of the usual divisions of minutes, hours and days.
 double round_in_minutes(double seconds) {
   for (const double nice : {30, 60, 120, 180, 300, 600, 900, 1800, 3600, 7200, 14400, 43200}) {
     if (nice >= seconds) return nice;
@@ -161,7 +162,7 @@ std::vector<std::string> wrapped(std::string_view text, double letter) {
   const auto safe = printable(text);
   for (std::string_view rest = safe; !rest.empty();) {
     auto length = line_length(rest, width);
-    // Not within a character of UTF-8.
+    // A line must not end within a UTF-8 character.
     while (length < rest.size() && (static_cast<unsigned char>(rest[length]) & 0xC0U) == 0x80U) {
       ++length;
     }
@@ -196,7 +197,7 @@ std::string opening(std::string_view title, int height) {
 Axis::Axis(Duration longest) {
   if (longest <= Duration::zero()) return;
   constexpr double kTicks = 4;
-  // No step is less than a nanosecond: two ticks would have the same time.
+  // A step is at least a nanosecond. With a smaller one, two ticks would show the same time.
   const auto wanted = std::max(as_seconds(longest) / kTicks * 0.999, 1e-9);
   step_ = wanted > 20 ? round_in_minutes(wanted) : round_in_tens(wanted);
   ticks_ = std::max(static_cast<int>(std::ceil(as_seconds(longest) / step_ - 1e-9)), 1);
@@ -213,7 +214,7 @@ std::string Axis::grid(int top, int bottom) const {
   std::string text;
   for (int i = 0; i <= ticks_; ++i) {
     const auto at = step_ * i;
-    constexpr double kMost = 9e9;  // seconds; what is over it does not fit in a Duration
+    constexpr double kMost = 9e9;  // seconds; a Duration cannot hold more
     const auto time = std::chrono::duration<double>(std::min(at, kMost));
     text += line(x(at), top, x(at), bottom, "grid");
     text += text_at(x(at), bottom + 14, duration_text(std::chrono::round<Duration>(time)), "small",

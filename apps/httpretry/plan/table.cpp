@@ -12,7 +12,7 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// Aligns columns to the right, the last one to the left.
+// Aligns the columns to the right, and the last one to the left.
 std::string aligned(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
@@ -37,7 +37,7 @@ bool has_hedges(const History& history) {
                      [](const Attempt& attempt) { return attempt.hedge != nullptr; });
 }
 
-// "won; hedge after 200 ms (fixed)"
+// Returns "won; hedge after 200 ms (fixed)", for example.
 std::string race_text(const Attempt& attempt) {
   std::string text = attempt.race == Race::Won ? "won" : attempt.race == Race::Lost ? "lost" : "";
   if (!attempt.hedge) return text.empty() ? "-" : text;
@@ -46,7 +46,7 @@ std::string race_text(const Attempt& attempt) {
   return text + "hedge after " + duration_text(hedge.after) + " (" + hedge.from + ")";
 }
 
-// The columns that only hedged calls have: after "at", and before "rule".
+// Adds the columns that only hedged calls have: after "at" and before "rule".
 void add_race(Row& row, std::string ends, std::string race) {
   row.insert(row.end() - 1, std::move(race));
   row.insert(row.begin() + 2, std::move(ends));
@@ -60,10 +60,10 @@ std::string rule_text(const Attempt& attempt) {
   return printable(attempt.rule) + (attempt.hedge ? "; " + race_text(attempt) : "");
 }
 
-// What one of several calls does at a time: it sends, or is refused before it has sent anything.
+// An event of one of several calls: it sends an attempt, or is refused before its first send.
 struct CallEvent {
   std::size_t call;
-  Duration at;  // since all began
+  Duration at;  // since the first call began
   Duration ends;
   const History* history;
   const Attempt* attempt;  // nullptr: refused
@@ -113,7 +113,8 @@ Row row_of(const CallEvent& event) {
           rule_text(attempt)};
 }
 
-// "3 not sent: rate_limited (...)", a line for each reason, also of hedges.
+// Returns a line for each reason why calls or hedges were not sent: "3 not sent: rate_limited
+// (...)".
 std::string not_sent(const std::vector<Outcome>& outcomes) {
   std::map<std::string, int> counts;
   for (const auto& outcome : outcomes) {

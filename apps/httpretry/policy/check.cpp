@@ -1,5 +1,5 @@
-// policy check FILE...: prints a line for each problem in the files, and runs their tests, in
-// virtual time as plan does.
+// httpretry policy check FILE...: prints a line for each problem in the files, and runs their tests
+// in virtual time, as plan does.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
@@ -27,8 +27,8 @@ std::string line_at(Problem place, std::string message) {
   return to_string(place) + '\n';
 }
 
-// Thrown for a bad outcome of a test, with the position. The loader checks everything except the
-// words of an outcome, because only the program knows the faults that they name.
+// An invalid outcome in a test; what() has its position. The loader does not check the words of an
+// outcome, because only the program knows the faults that they name.
 struct BadOutcomes : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -36,7 +36,8 @@ struct BadOutcomes : std::runtime_error {
 Step step_of(const PolicyTest::Outcomes& outcomes) {
   auto scenario = parse_scenario(R"({"steps": [)" + outcomes.text + "]}", "");
   if (scenario) return scenario->steps.front();
-  // ":1:22: /steps/0/fault: …" is in the text that was put together here.
+  // The position in ":1:22: /steps/0/fault: …" refers to the text above, so it is replaced by the
+  // position in the policy file.
   const auto& message = scenario.error().message;
   const std::string_view begin = "/steps/0";
   auto place = outcomes.place;
@@ -82,13 +83,13 @@ std::string text_of(const Waits& waits) {
   return text.empty() ? "none" : text;
 }
 
-// One test, and what comes of it.
+// Run performs one test and collects its failures.
 class Run {
  public:
   Run(const PolicySet& policies, const PolicyTest& test, const std::string& file)
       : policies_(policies), test_(test), file_(file), request_(request_of(test)) {}
 
-  // A line for each expectation that does not hold.
+  // Runs the test. Returns a line for each expectation that does not hold.
   std::string failures() {
     check_endpoint();
     if (!test_.outcomes.empty()) check_call();
@@ -157,7 +158,7 @@ class Run {
     const auto shortest = ranges ? waits_of(call(script, 0.0)) : waits;
     const auto longest = ranges ? waits_of(call(script, 1.0)) : waits;
     for (std::size_t i = 0; i < waits.size(); ++i) {
-      // With other waits, max_elapsed_time may end the call sooner.
+      // With longer waits, max_elapsed_time may end the call after fewer attempts.
       const auto least = i < shortest.size() ? std::min(shortest[i], waits[i]) : waits[i];
       const auto most = i < longest.size() ? std::max(longest[i], waits[i]) : waits[i];
       check_wait(i, expected[i],
@@ -167,7 +168,7 @@ class Run {
 
   void check_wait(std::size_t index, const PolicyTest::Wait& expected,
                   const std::pair<Duration, Duration>& found, const std::string& all) {
-    // One value is compared as `plan` shows it: with three digits.
+    // A single value is compared with three digits, as `plan` shows it.
     const auto holds = expected.range
                            ? expected.least <= found.first && found.second <= expected.most
                            : duration_text(expected.most) == duration_text(found.first);
@@ -186,8 +187,8 @@ class Run {
   std::string lines_;
 };
 
-// A line for each expectation of the tests that does not hold; empty if all do. `file` is for
-// advice.
+// Runs the tests of a file. Returns a line for each expectation that does not hold. `file` is for
+// the hints.
 std::string run_tests(const PolicySet& policies, const std::vector<PolicyTest>& tests,
                       const std::string& file) {
   std::string lines;
@@ -211,8 +212,9 @@ std::string ok_line(const PolicySet& set, std::size_t tests) {
          (tests == 0 ? "" : ", " + counted(tests, "test", "tests")) + '\n';
 }
 
-// A line for each problem of a file, or for what its tests expect and do not get. On a terminal a
-// line says that there is no error; in scripts silence does.
+// Checks a file. Returns a line for each problem and for each expectation of its tests that does
+// not hold. If there is no error, returns a line that says so on a terminal, and nothing in
+// scripts.
 std::string check_file(const std::string& file, bool name_it, int& status) {
   const auto checked = check_policies(read_policy_file(file), file);
   std::string lines;

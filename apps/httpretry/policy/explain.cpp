@@ -1,5 +1,5 @@
-// policy explain FILE METHOD URL: which endpoint wins, which others match or nearly match and why
-// they lose, and the values of the policy with their sources.
+// httpretry policy explain FILE METHOD URL: shows the endpoint that wins, why others that match or
+// nearly match lose, and the values of the policy with their sources.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
@@ -39,7 +39,7 @@ std::string policy_of(const ResolvedPolicy& resolved) {
 // A file may have hundreds of endpoints for one host.
 constexpr std::size_t kMostNearMisses = 5;
 
-// What a user may not expect of a policy.
+// Returns a line that warns of repeat: always, which a user may not expect.
 std::string repeat_text(const Request& request, const RetryPolicy& policy) {
   if (policy.repeat != Repeat::Always || request.repeatable()) return {};
   if (!policy.idempotency_key.empty()) return {};
@@ -47,7 +47,7 @@ std::string repeat_text(const Request& request, const RetryPolicy& policy) {
          " that the server may have executed is sent again (repeat: always)\n";
 }
 
-// The first line: which entry the request gets.
+// Returns the first line, which names the entry for the request.
 std::string entry_text(const ResolvedPolicy& resolved,
                        const std::vector<PolicySet::Candidate>& candidates) {
   const auto policy = policy_of(resolved) + '\n';
@@ -96,7 +96,7 @@ std::string values_text(const std::vector<PolicyValue>& shown) {
   return text;
 }
 
-// The values that the preset does not give.
+// Returns the values that differ from those of the preset.
 std::vector<PolicyValue> own_values(const ResolvedPolicy& resolved) {
   const auto preset = resolve_preset(resolved.preset).value();
   std::vector<PolicyValue> own;

@@ -48,7 +48,7 @@ std::string slots_text(const ConcurrencyPolicy& limits) {
   return text;
 }
 
-// "2.5 %"
+// Returns "2.5 %", for example.
 std::string percent(double part) {
   const auto tenths = std::lround(part * 1000);
   auto text = std::to_string(tenths / 10);
@@ -115,7 +115,7 @@ std::string concurrent_text(const BudgetPolicy& budget) {
   return text + "; the next is refused until " + until + "; each process counts its own";
 }
 
-// Empty: a second send may go out.
+// Returns the reason why the request is never hedged, or "".
 std::string never_hedged(const HedgePolicy& hedge, const RetryPolicy& policy,
                          const Request& request) {
   const auto& methods = hedge.methods;

@@ -1,4 +1,4 @@
-// What holds the requests under a policy back, in words.
+// Describes the guards, the concurrent budget and the hedge of a policy in words.
 #pragma once
 
 #include <httpretry/http/request.hpp>
@@ -8,8 +8,8 @@
 
 namespace httpretry::cli {
 
-// A line for each block but the pause, and who shares its state; and when a second send would go
-// out. Empty where there is none.
+// Returns a line for each of them except the pause, with the scope that shares its state. Empty if
+// the policy has none.
 std::string held_back_text(const ResolvedPolicy& resolved, const Request& request);
 
 }  // namespace httpretry::cli

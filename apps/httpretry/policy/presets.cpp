@@ -1,4 +1,4 @@
-// policy presets [NAME]: lists the presets, or prints one as a policy for a file.
+// httpretry policy presets [NAME]: lists the presets, or prints one as a policy for a file.
 #include "cli/commands.hpp"
 
 #include "cli/exit_status.hpp"
@@ -14,7 +14,8 @@
 namespace httpretry::cli {
 namespace {
 
-// Also where the server may have executed them, and nothing tells it that they are the same.
+// Returns whether the preset repeats a POST that the server may have executed, without a key by
+// which the server recognizes it.
 bool repeats_posts(const Preset& preset) {
   const auto policy = resolve_preset(std::string(preset.name)).value().policy;
   return policy->repeat == Repeat::Always && policy->idempotency_key.empty();

@@ -1,4 +1,4 @@
-// policy schema: prints the JSON Schema of policy files.
+// httpretry policy schema: prints the JSON Schema of policy files.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"

@@ -61,13 +61,13 @@ void write_buffer(const Destination& to, const Response& response, const BodyBuf
 
 // Returns whether only the beginning of the body was shown. The body of another response must not
 // follow it.
-bool broke_off(const EndedCall& ended) {
+bool was_cut_off(const EndedCall& ended) {
   return ended.download != nullptr && !ended.download->complete && ended.download->shown() > 0;
 }
 
 void write_body(Destination to, const EndedCall& ended) {
   const auto* download = ended.download;
-  if (broke_off(ended)) return;
+  if (was_cut_off(ended)) return;
   if (download != nullptr && download->complete) {
     if (download->in_buffer()) write_buffer(to, *ended.outcome, download->buffer);
     return;
@@ -100,7 +100,7 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
     print_message("httpretry: " + which + warning);
   }
   if (status == kOk && plain) return;
-  if (broke_off(ended) && status != kWriteError) {
+  if (was_cut_off(ended) && status != kWriteError) {
     print_message("httpretry: " + which + "the response broke off after " +
                   std::to_string(ended.download->shown()) +
                   " bytes, which were written; the rest is missing");
@@ -126,7 +126,7 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
   auto status = status_of(options, outcome);
   const bool late = status == kReadError && limit.has_expired();  // its body comes from a pipe
   if (late) status = kTimeout;
-  if (status == kOk && broke_off(ended)) status = kPartial;
+  if (status == kOk && was_cut_off(ended)) status = kPartial;
   bool write_failed = false;
   // An error in one write does not prevent the next.
   const auto try_write = [&](const auto& write) {

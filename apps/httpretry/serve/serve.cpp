@@ -1,4 +1,4 @@
-// serve: runs a FaultServer.
+// httpretry serve: runs a FaultServer.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/message.hpp"
@@ -57,7 +57,7 @@ void set_address(const std::string& listen, FaultServerOptions& options) {
   options.port = static_cast<std::uint16_t>(port);
 }
 
-// A header that occurs several times becomes a list.
+// Returns the headers as JSON. A header that occurs several times becomes a list.
 std::string json_of(const Headers& headers) {
   std::map<std::string, std::vector<std::string>> lists;
   for (const auto field : headers) lists[std::string(field.name)].emplace_back(field.value);
@@ -79,7 +79,8 @@ std::string json_of(const SeenRequest& seen) {
          ", \"connection\": " + std::to_string(seen.connection) + "}\n";
 }
 
-// Used by the threads of all connections; writes whole lines.
+// RequestLog writes a line for each request. It is thread-safe, because the threads of all
+// connections use it.
 class RequestLog {
  public:
   explicit RequestLog(const std::string& path) : name_(path == "-" ? "standard output" : path) {
@@ -89,9 +90,9 @@ class RequestLog {
       throw WriteError("cannot write to " + path + ": " + std::generic_category().message(errno));
     }
   }
-  // When `descriptor` becomes readable, waiting for a slow reader ends.
+  // Ends the wait for a slow reader when `descriptor` becomes readable.
   void cancel_at(int descriptor) { cancel_ = descriptor; }
-  // While the lock is held, nothing is logged, so no response is sent.
+  // Returns a lock. While it is held, no request is logged and therefore no response is sent.
   std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
   void add(const SeenRequest& seen) {
     const std::lock_guard lock(mutex_);
@@ -121,7 +122,7 @@ int serve(const Args& args) {
   FaultServerOptions server_options;
   set_address(options.listen, server_options);
   if (options.tls) server_options.tls = Tls::Good;
-  server_options.max_seen = 0;  // the log has them; keeping them would need more and more memory
+  server_options.max_seen = 0;  // requests are logged; keeping them would use ever more memory
   RequestLog log(options.log);
   const Signals signals;
   log.cancel_at(signals.descriptor());

@@ -1,4 +1,4 @@
-// simulate: what clients with these policies do to a server.
+// httpretry simulate: shows what clients with some policies do to a server.
 #include "cli/commands.hpp"
 #include "cli/input.hpp"
 #include "cli/output.hpp"
@@ -11,7 +11,7 @@
 namespace httpretry::cli {
 namespace {
 
-// One policy, its settings, and the name that it gets in the output.
+// A policy with its settings, and its name in the output.
 struct NamedChoice {
   PolicyChoice choice;
   std::string name;
@@ -19,7 +19,7 @@ struct NamedChoice {
 
 struct SimulateOptions {
   std::vector<NamedChoice> policies;
-  std::vector<std::pair<std::string, std::string>> settings;  // for all: before the first policy
+  std::vector<std::pair<std::string, std::string>> settings;  // before the first policy: for all
   std::optional<std::string> model;
   std::optional<std::string> load;
   std::optional<double> rate;
@@ -33,7 +33,7 @@ void add_policy(SimulateOptions& to, const std::string& value, bool is_file) {
   (is_file ? added.choice.file : added.choice.preset) = value;
 }
 
-// After a policy it is for that one.
+// Adds a --set. It applies to the policy before it, or to all policies if it comes first.
 void add_setting(SimulateOptions& to, const std::string& text) {
   PolicyChoice parsed;
   for (const auto& flag : policy_flags(parsed)) {
@@ -104,13 +104,13 @@ FlagTable table_of(SimulateOptions& to) {
         help_flag()}}};
 }
 
-// "trace:file=reports.json" is none.
+// Returns whether the value of a flag names a file. "trace:file=reports.json" does not.
 bool is_path(const std::string& text) {
   if (text.find('=') != std::string::npos) return false;
   return text == "-" || text.ends_with(".json") || text.starts_with("./") || text.starts_with('/');
 }
 
-// What `parse` makes of the value of a flag, or of the file that it names.
+// Parses the value of a flag, or the content of the file that it names.
 template <class T>
 T parsed(Result<T> (*parse)(std::string_view, const std::string&), const std::string& value,
          const std::string& flag) {
@@ -156,7 +156,7 @@ void choose_load(SimulateOptions& options) {
   load.rate = *options.rate;
 }
 
-// As a shell takes it.
+// Quotes a word for a shell.
 std::string quoted(const std::string& word) {
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,+@%";
