@@ -1,5 +1,5 @@
-// A program that is built on Boost.Asio. Its io_context drives the calls of a client: all runs on
-// the thread that calls io_context::run.
+// A program on Boost.Asio. Its io_context drives the calls of a client, so everything runs on the
+// thread that calls io_context::run.
 #include <httpretry/client/event_loop.hpp>
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -20,7 +20,7 @@ using boost::system::error_code;
 
 namespace {
 
-// Turns an EventLoop in the handlers of an io_context, for as long as it lives.
+// AsioDriver drives an EventLoop in the handlers of an io_context while it exists.
 class AsioDriver {
  public:
   AsioDriver(boost::asio::io_context& io, std::shared_ptr<EventLoop> loop)
@@ -43,7 +43,7 @@ class AsioDriver {
   }
   void wait_for_time() {
     const auto left = loop_->time_left();
-    timer_.expires_after(left.value_or(1h));  // cancels the wait before
+    timer_.expires_after(left.value_or(1h));  // cancels the previous wait
     timer_.async_wait([this](const error_code& canceled) {
       if (!canceled) turn();
     });
@@ -75,7 +75,7 @@ int main() {
   options.scheduler = loop;
   Client client(options);
 
-  // The program's own work goes on, on the same thread.
+  // The program's own work continues on the same thread.
   int running = 2;
   boost::asio::steady_timer other(io, 1ms);
   other.async_wait([&](const error_code&) {

@@ -67,7 +67,8 @@ int main() {
     std::printf("%s %s  %s\n", seen.method.c_str(), seen.path.c_str(), token.c_str());
     tokens += seen.method == "POST" ? "T" : token.substr(token.size() - 1);
   }
-  // T: a request to the token server. t and d: one to the API with the token "first" or "second".
-  // Two requests for the first token, three with it, one that is rejected; then the second token.
+  // T is a request to the token server; t and d are requests to the API with the token "first" or
+  // "second". Two requests fetch the first token, three use it, and one with it is rejected. Then
+  // the second token is fetched and used.
   return good && tokens == "TTttttTd" ? 0 : 1;
 }

@@ -18,7 +18,7 @@ Task<int> two_requests(Client& client, std::string url) {
   co_return (first ? first->status : 0) + (second ? second->status : 0);
 }
 
-// Sends all requests at the same time. Gives the outcomes in the order of `urls`.
+// Sends all requests at the same time, and returns the outcomes in the order of `urls`.
 Task<std::vector<Outcome>> send_all(Client& client, std::vector<std::string> urls) {
   std::vector<Task<Outcome>> calls;
   for (const auto& url : urls) calls.push_back(client.co_send(Request::get(url)));
@@ -26,7 +26,7 @@ Task<std::vector<Outcome>> send_all(Client& client, std::vector<std::string> url
   co_return outcomes;
 }
 
-// 0 where there is no response.
+// Returns 0 if there is no response.
 int status_of(const Outcome& outcome) { return outcome ? outcome->status : 0; }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A crawler: one coroutine for each page, 20 requests at once, each page once.
+// A crawler with one coroutine for each page. It sends 20 requests at once, and reads each page
+// once.
 #include <httpretry/flow/task_group.hpp>
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -17,7 +18,7 @@ class Crawler {
  public:
   explicit Crawler(std::string site) : site_(std::move(site)) {}
 
-  // The number of pages that were read.
+  // Reads the site, and returns the number of pages.
   std::size_t run() {
     auto begin = [this](TaskGroup& group) -> Task<> {
       enter("/1", group);
@@ -61,12 +62,12 @@ class Crawler {
 
   Client client_{twenty_at_once()};
   std::string site_;
-  std::mutex mutex_;  // guards the rest
+  std::mutex mutex_;  // guards the members below
   std::set<std::string> known_;
   std::size_t read_ = 0;
 };
 
-// A site of 500 pages. Page n links to 2n and 2n + 1, and to the first one.
+// Returns a page of a site with 500 pages. Page n links to the pages 2n, 2n + 1 and 1.
 Step page_for(const SeenRequest& request) {
   const int number = std::stoi(request.path.substr(1));
   std::string links = "/1";

@@ -1,5 +1,5 @@
-// retry_call with something that is not HTTP: a transaction of a database, with the policy that the
-// program's requests have.
+// Uses retry_call for something that is not HTTP: a database transaction, with the policy of the
+// program's requests.
 #include <httpretry/httpretry.hpp>
 
 #include <cstdio>
@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Stands for the library of a database.
+// Stands for a database library.
 struct DatabaseError : std::runtime_error {
   DatabaseError(int number, const std::string& text) : std::runtime_error(text), code(number) {}
   int code;
@@ -21,7 +21,7 @@ constexpr int kTooManyConnections = 1040;
 
 class Database {
  public:
-  // The new balance.
+  // Returns the new balance.
   int withdraw(int amount) {
     switch (++calls_) {
       case 1: throw DatabaseError(kDeadlock, "deadlock");
@@ -37,7 +37,7 @@ class Database {
   int balance_ = 100;
 };
 
-// What an error of the database means for a retry.
+// Converts an error of the database to its meaning for retries.
 AttemptResult<int> withdraw(Database& database, int amount) {
   using Result = AttemptResult<int>;
   try {

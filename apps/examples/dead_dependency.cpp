@@ -1,5 +1,5 @@
-// A dependency that dies: the breaker opens after five failures in a row, so that calls fail at
-// once instead of loading what is down, and one probe finds out that it is back.
+// A circuit breaker for a dependency that goes down. It opens after five failures in a row, so that
+// calls fail at once and put no load on the dependency. A single probe finds that it is back.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Says when the breaker opens and closes.
+// Prints when the breaker opens and closes.
 class Circuits final : public Observer {
  public:
   void circuit_changed(const Call& /*call*/, const CircuitChange& change) noexcept override {
@@ -27,7 +27,7 @@ class Circuits final : public Observer {
 }  // namespace
 
 int main() {
-  // It answers 500 five times and is well again afterwards.
+  // It responds with 500 five times, and works after that.
   Step down(500);
   down.times = 5;
   FaultServer dependency({down, {200, "ok"}});
@@ -38,7 +38,7 @@ int main() {
   breaker.open_for.kind = Backoff::Kind::Constant;
   breaker.open_for.initial = 200ms;
 
-  const auto state = local_state();  // so that the program can look at it
+  const auto state = local_state();  // so that the program can read it
   ClientOptions options;
   options.shared_state = state;
   options.observers = {std::make_shared<Circuits>()};

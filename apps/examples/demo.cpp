@@ -1,5 +1,5 @@
-// A server that fails in several ways, and for each call what was sent, when, and why. Run it with
-// `./dev demo`.
+// Calls a server that fails in several ways, and prints for each call what was sent, when, and why.
+// Run it with `./dev demo`.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 

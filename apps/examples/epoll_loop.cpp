@@ -1,5 +1,5 @@
-// A program that waits for everything at one place, with epoll. It drives the calls of its client
-// there, too: all runs on its one thread.
+// A program that waits for all events in one place, with epoll. The same loop drives the calls of
+// its client, so everything runs on one thread.
 #include <httpretry/client/event_loop.hpp>
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -24,7 +24,7 @@ void watch(int epoll, int descriptor) {
   ::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-// Stands for all that the program does besides: readable every millisecond.
+// Returns a timer that is readable every millisecond. It stands for the program's other work.
 int make_ticks() {
   const int ticks = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   const itimerspec every_millisecond{{0, 1'000'000}, {0, 1'000'000}};
@@ -74,7 +74,7 @@ int main() {
     if (event.data.fd == ticks && ::read(ticks, &count, sizeof count) > 0) all_ticks += count;
     loop->turn();
   }
-  std::printf("the program has counted to %s meanwhile\n", std::to_string(all_ticks).c_str());
+  std::printf("the program counted to %s in the meantime\n", std::to_string(all_ticks).c_str());
   ::close(ticks);
   ::close(epoll);
   return good ? 0 : 1;

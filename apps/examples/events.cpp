@@ -1,4 +1,4 @@
-// Listens to server-sent events. A stream that ends or breaks off is requested again.
+// Receives server-sent events. A stream that ends or is cut off is requested again.
 #include <httpretry/client/event_stream.hpp>
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -18,7 +18,7 @@ int main() {
   const auto ended =
       listen(client, Request::get(server.url("/events")), [](const ServerEvent& event) {
         std::printf("%s %s: %s\n", event.id.c_str(), event.type.c_str(), event.data.c_str());
-        return true;  // false: enough
+        return true;  // false would end the stream
       });
   if (!ended) std::fprintf(stderr, "%s\n", ended.error().message.c_str());
   return ended ? 0 : 1;

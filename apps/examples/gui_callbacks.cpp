@@ -1,5 +1,5 @@
-// A program with a window, whose thread must never block. Calls run on the client's thread; their
-// callbacks only post events to the window's thread.
+// A program with a window, whose thread must never block. Calls run on the client's thread, and
+// their callbacks only post events to the window's thread.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -15,7 +15,7 @@ using namespace httpretry;
 
 namespace {
 
-// A toolkit has something like it: QMetaObject::invokeMethod, g_idle_add, PostMessage.
+// Stands for the event queue of a toolkit: QMetaObject::invokeMethod, g_idle_add, PostMessage.
 class Events {
  public:
   void post(std::function<void()> event) {

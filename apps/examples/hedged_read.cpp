@@ -1,5 +1,5 @@
-// A read from a server one of whose replicas is slow now and then: while a request has no response
-// after 50 ms it is sent again, and the first response is used.
+// Reads from a server with a slow replica. A request that has no response after 50 ms is sent
+// again, and the first response is used.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -13,7 +13,7 @@ using namespace httpretry;
 using namespace std::chrono_literals;
 
 int main() {
-  // Each tenth request meets the replica that takes two seconds.
+  // Every tenth request reaches the replica that takes two seconds.
   std::atomic<int> seen = 0;
   Step replicas;
   replicas.respond = [&](const SeenRequest& /*request*/) {

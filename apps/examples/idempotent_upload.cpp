@@ -14,7 +14,7 @@ using namespace httpretry;
 
 int main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "/proc/self/exe";
-  // Resets the connection after reading the request; is busy; stores the file.
+  // The server resets the connection after reading the request, then is busy, then stores the file.
   FaultServer server({Fault::Reset, {503, "busy"}, {201, "stored"}});
 
   RetryPolicy policy;

@@ -1,10 +1,10 @@
-// A service that tells its metrics: what GET /metrics answers, in whatever HTTP server it has. The
-// spans go to the collector that the environment names, if there is one.
+// A service that exports its metrics: the response to GET /metrics, for any HTTP server. It also
+// sends its spans to a collector.
 //
 //   metrics_endpoint [PORT]
 //
-// With a PORT it serves http://127.0.0.1:PORT/metrics until it is ended, and makes a call a second,
-// so that the numbers change.
+// With a PORT it serves http://127.0.0.1:PORT/metrics until it is killed, and makes a call a
+// second, so that the numbers change.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/telemetry/telemetry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 int main(int argc, char** argv) {
   // A server that fails first, so that there is something to count.
   FaultServer upstream({503, {200, "ok"}});
-  FaultServer collector;  // in earnest: OtlpOptions::from_environment()
+  FaultServer collector;  // a real program uses OtlpOptions::from_environment()
   OtlpOptions where;
   where.endpoint = collector.url();
 
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   options.observers = {numbers, traces(exporter->sink())};
   Client client(options);
 
-  // In your server: where a request for /metrics arrives.
+  // In your server, this is the handler of /metrics.
   const auto answer = [&](const std::string& accept) {
     const auto page = numbers->page(accept);
     return Step(200, Headers{{"Content-Type", page.type}}, page.text);

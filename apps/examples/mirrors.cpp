@@ -1,4 +1,4 @@
-// The first good response of several servers, a group of tasks, and an orderly end.
+// The first good response of several servers, a task group, and an orderly shutdown.
 #include <httpretry/flow/task_group.hpp>
 #include <httpretry/flow/when_any.hpp>
 #include <httpretry/httpretry.hpp>
@@ -11,7 +11,7 @@ using namespace std::chrono_literals;  // NOLINT
 
 namespace {
 
-// Asks all mirrors. The first success counts, and the other calls are canceled.
+// Calls all mirrors. Returns the first success, and cancels the other calls.
 Task<Outcome> from_any(Client& client, std::vector<std::string> mirrors) {
   std::stop_source losers;
   CallOptions options;
@@ -29,7 +29,7 @@ Task<> fetch(Client& client, std::string url, std::stop_token stop) {
   if (!outcome) throw Failure(outcome.error());
 }
 
-// If one of them cannot be fetched, the others are canceled, and the exception is told.
+// Fetches all URLs. If one of them fails, cancels the others and throws its exception.
 Task<> fetch_all(Client& client, std::vector<std::string> urls) {
   auto begin = [&](TaskGroup& group) -> Task<> {
     for (const auto& url : urls) group.start(fetch(client, url, group.stop()));

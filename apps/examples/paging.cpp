@@ -1,4 +1,4 @@
-// A client for one API: address and key are given once, and a list comes page by page.
+// A client for one API: the address and the key are set once, and a list is read page by page.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -9,14 +9,14 @@ using namespace httpretry;
 
 namespace {
 
-// A text of the JSON body; empty where there is none.
+// Returns a text in the JSON body, or "" if there is none.
 std::string text_at(const Response& response, const std::string& pointer) {
   const auto value = response.json_at(pointer);
   const auto* text = value ? std::get_if<std::string>(&*value) : nullptr;
   return text != nullptr ? *text : std::string();
 }
 
-// Prints the names of all items; the number of items.
+// Prints the names of all items, and returns the number of items.
 int print_items(Client& api) {
   int items = 0;
   for (std::string url = "/items"; !url.empty();) {
@@ -40,7 +40,7 @@ Client client_of(const std::string& address, const std::string& key) {
   return Client(options);
 }
 
-// What the server of this example responds. Each second request fails.
+// Returns the response of the API to a request.
 Step page_for(const SeenRequest& request) {
   if (request.headers.get("X-Api-Key") != "secret") return Step(401);
   if (request.target == "/v1/items?per_page=2") {

@@ -32,7 +32,8 @@ PolicySet built() {
       .value();
 }
 
-// Returns the policy file. Prints what could not be converted on standard error.
+// Converts the configuration of a gRPC client to a policy file. Reports on standard error what
+// cannot be converted.
 std::string converted(const std::string& service_config, const std::string& name) {
   const auto imported = import_grpc_service_config(service_config, name).value();
   for (const auto& problem : imported.problems) {

@@ -1,6 +1,6 @@
-// A long operation: started by a POST, then polled until it is done. The policy says which
-// responses mean "not yet", and which header has the URL to poll. So the program needs no loop, and
-// all is one call.
+// A long operation, which a POST starts and which is then polled until it is done. The policy says
+// which responses mean "not yet", and which header has the URL to poll. So the program needs no
+// loop: everything is one call.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 

@@ -1,5 +1,5 @@
-// An API that allows ten requests a second and three at once: forty calls begin at the same time,
-// and the client sends them as the API wants.
+// An API that allows ten requests a second and three at once. Forty calls begin at the same time,
+// and the client sends them within these limits.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -12,14 +12,14 @@ using namespace httpretry;
 using namespace std::chrono_literals;
 
 int main() {
-  // The API: each response takes 20 ms. It counts what it sees.
+  // Each response of the API takes 20 ms.
   Step answer(200, "ok");
   answer.delay = 20ms;
   FaultServer api({answer});
 
   RatePolicy rate;
   rate.requests = 10;  // in a second
-  rate.burst = 10;     // so many at once after a quiet time
+  rate.burst = 10;     // at once, after an idle time
   ConcurrencyPolicy slots;
   slots.max = 3;
 
@@ -33,7 +33,7 @@ int main() {
   for (int i = 0; i < kCalls; ++i) calls.push_back(client.send_async(Request::get(api.url())));
   Duration longest{};
   for (auto& call : calls) {
-    const auto response = call.get().value();  // throws where there is none
+    const auto response = call.get().value();  // throws if there is none
     const auto& attempt = response.history.attempts.front();
     longest = std::max(longest, attempt.exchange().timings.queued);
   }
@@ -43,6 +43,6 @@ int main() {
   std::printf("%zu requests in %.1f s; the last one waited %.1f s\n", seen.size(),
               std::chrono::duration<double>(took).count(),
               std::chrono::duration<double>(longest).count());
-  // Ten at once, and thirty at ten a second.
+  // Ten are sent at once, and thirty at ten a second.
   return seen.size() == kCalls && took >= 2900ms ? 0 : 1;
 }

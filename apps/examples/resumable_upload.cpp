@@ -1,4 +1,4 @@
-// An upload in parts that goes on where it broke off, by the protocol of Google Cloud Storage.
+// An upload in parts that resumes after an interruption, with the protocol of Google Cloud Storage.
 //
 //   example_resumable_upload [FILE]     (default: the program itself)
 #include <httpretry/client/resumable_upload.hpp>
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The server: keeps half of the second part, and says that it is busy.
+// The server. It keeps half of the second part, and responds that it is busy.
 class Storage {
  public:
   explicit Storage(std::uint64_t size) : size_(size) {}

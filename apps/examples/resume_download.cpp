@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kHalf = std::size_t{512} * 1024;
 
-// A file of 1 MiB. The first response delivers one half of it, the second the other.
+// A file of 1 MiB. The first response delivers the first half, and the second response the rest.
 Scenario interrupted() {
   Step broken(200, {{"ETag", "\"v1\""}}, std::string(kHalf, 'a') + std::string(kHalf, 'b'));
   broken.fault = Fault::Truncate;

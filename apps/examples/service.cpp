@@ -1,5 +1,5 @@
-// A service's client: it signs each attempt, counts what happens, keeps responses for a while, and
-// reads its policies again when their file changes.
+// The client of a service. It signs each attempt, counts attempts and retries, caches responses,
+// and reloads its policies when their file changes.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Below retry(): each attempt has a date and a signature of its own.
+// Stands below retry(), so that each attempt has its own date and signature.
 MiddlewarePtr sign(std::string key) {
   return on_request("sign", [key = std::move(key)](Request& request, Call& call) {
     const auto date = std::to_string(call.scheduler().wall_now().time_since_epoch() / 1s);
@@ -29,7 +29,7 @@ MiddlewarePtr sign(std::string key) {
   });
 }
 
-// Above retry(): a call that finds a response here sends nothing.
+// Stands above retry(), so that a call sends nothing if its response is here.
 class Cache final : public Middleware {
  public:
   explicit Cache(Duration keep) : keep_(keep) {}
@@ -111,7 +111,7 @@ int main() {
   const Outcome first = client.get(server.url("/"));  // one attempt
   write_policy(policy_file, 3);
   for (int looks = 0; counters->reloads == 0 && looks < 100; ++looks) {
-    std::this_thread::sleep_for(100ms);  // a call looks at the file once in a while
+    std::this_thread::sleep_for(100ms);  // calls check the file from time to time
     static_cast<void>(client.head(server.url("/ping")));
   }
   const Outcome second = client.get(server.url("/"));  // three attempts

@@ -1,5 +1,5 @@
-// A worker whose limits count for all workers, on any number of machines: they share them on a
-// Redis server. Start several at once:
+// A worker that shares its limits with other workers, on any number of machines, through a Redis
+// server. Start several at once:
 //
 //   example_shared_limits policy.json redis://localhost/0?workers=4 https://api.example.com/items
 #include <httpretry/fleet/redis.hpp>

@@ -1,4 +1,4 @@
-// A test of a policy: it must not keep a server down that was slow for ten seconds.
+// Tests a policy: after a server was slow for ten seconds, retries must not keep it down.
 #include <httpretry/simulate/simulate.hpp>
 
 #include <cstdio>

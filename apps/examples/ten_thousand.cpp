@@ -1,4 +1,4 @@
-// Ten thousand calls at the same time on one thread. At most 64 of them are being sent at any time.
+// Ten thousand calls at the same time on one thread. At most 64 requests are in flight at any time.
 // A call that waits for a retry needs neither a thread nor a connection.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>

@@ -29,7 +29,7 @@ void check(bool passed, const char* what) {
   ++failures;
 }
 
-// In virtual time.
+// Runs in virtual time.
 void test_fallback() {
   auto clock = std::make_shared<ManualScheduler>();
   auto network = std::make_shared<ScriptedTransport>();

@@ -25,7 +25,7 @@ std::string secret(const char* name) {
 
 void print(const ConnectionInfo& facts) { std::printf("%s\n", facts.remote_ip.c_str()); }
 
-// These are not used for sending: the files and proxies do not exist.
+// The options below are not used for sending: their files and proxies do not exist.
 void from_memory(TransportOptions& connection) {
   const auto company_pem = secret("CERTIFICATE");
   const auto ann_pem = secret("CERTIFICATE") + secret("PRIVATE KEY");
@@ -35,7 +35,7 @@ void from_memory(TransportOptions& connection) {
 }
 
 void show(const Progress& now) {
-  if (now.to_receive && now.received == *now.to_receive) std::puts("all has come");
+  if (now.to_receive && now.received == *now.to_receive) std::puts("everything has arrived");
 }
 
 void all_of_them(TransportOptions& connection, Request& request) {
@@ -67,7 +67,7 @@ Task<bool> store(std::string bytes) {
   co_return true;
 }
 
-// The next piece of a body; an empty one is the end.
+// Returns the next piece of a body. An empty piece is the end.
 Task<Result<std::string>> next_line(Call& call, int& number) {
   const auto later = call.scheduler().now() + std::chrono::milliseconds(10);
   co_await call.scheduler().sleep_until(later, call.stop());
