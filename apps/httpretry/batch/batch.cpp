@@ -110,8 +110,8 @@ int run_batch(BatchCommand& command) {
 void prepare(BatchCommand& command, const Args& operands) {
   auto& options = command.batch;
   options.input = only_operand(operands, "the input (- is standard input)");
-  const bool asks = command.check || command.dry_run || command.enqueue;
-  if (options.input == "-" && options.journal.empty() && !asks) {
+  const bool no_journal = command.check || command.dry_run || command.enqueue;
+  if (options.input == "-" && options.journal.empty() && !no_journal) {
     throw UsageError("standard input needs --journal FILE: to start again is to resume");
   }
   const auto base = options.input == "-" ? options.journal : options.input;
@@ -126,7 +126,7 @@ void prepare(BatchCommand& command, const Args& operands) {
   }
 }
 
-int answer(BatchCommand& command, const Args& operands) {
+int run_command(BatchCommand& command, const Args& operands) {
   if (command.status) return print_status(operands);
   if (command.explain) return print_story(operands);
   if (command.print_jobs) return print_jobs(operands, *command.print_jobs);
@@ -144,7 +144,7 @@ FlagTable batch_table() { return unused_table(batch_flags); }
 int batch(const Args& args) {
   BatchCommand command;
   const auto operands = parse(args, batch_flags(command));
-  return with_run_errors([&] { return answer(command, operands); });
+  return with_run_errors([&] { return run_command(command, operands); });
 }
 
 }  // namespace httpretry::cli

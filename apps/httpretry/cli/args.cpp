@@ -11,6 +11,7 @@
 namespace httpretry::cli {
 namespace {
 
+// Parser applies a command line to a table of flags.
 class Parser {
  public:
   using Operand = std::function<void(const std::string&)>;

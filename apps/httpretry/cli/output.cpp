@@ -22,8 +22,8 @@ namespace {
   throw WriteError("cannot write to " + name + ": " + std::generic_category().message(cause));
 }
 
-// Opens `path`. If it is a pipe, waits for a reader by polling, because open() would block without
-// one.
+// Opens `path`. Without a reader, a non-blocking open() of a pipe fails with ENXIO; it is repeated
+// until there is one, because a blocking open() could not be canceled.
 int open_device(const std::string& path, int cancel, const WaitLimit* limit) {
   if (limit != nullptr) cancel = limit->descriptor();
   for (;;) {

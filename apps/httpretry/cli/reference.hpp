@@ -18,7 +18,7 @@ struct Section {
 // Returns the sections in the order of the manual page.
 std::span<const Section> reference();
 
-// Returns the section on exit statuses, which --help shows, too.
+// Returns the exit statuses, which --help also shows.
 std::span<const Entry> exit_statuses();
 
 }  // namespace httpretry::cli

@@ -25,6 +25,7 @@ Signals::Signals() : thread_(our_signals(), [this](const auto& info) { on_signal
 
 void Signals::on_signal(const ::signalfd_siginfo& info) {
   int none = 0;
+  // SI_KERNEL: from the terminal, and not by kill().
   if (received_ == none) from_terminal_ = info.ssi_signo == SIGINT && info.ssi_code == SI_KERNEL;
   received_.compare_exchange_strong(none, static_cast<int>(info.ssi_signo));
   received_event_.signal();

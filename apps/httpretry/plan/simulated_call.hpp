@@ -19,6 +19,7 @@ namespace httpretry::cli {
 
 inline constexpr int kMostAttempts = 1000;  // per call, because a policy may have no limit
 
+// One or several calls to simulate.
 struct Simulation {
   const PolicySet& policies;
   Request request;

@@ -95,7 +95,7 @@ std::string status_text(const queue::QueueStatus& status) {
   return text;
 }
 
-int answer_questions(const WorkCommand& command) {
+int run_query(const WorkCommand& command) {
   const auto options = queue_options(command.batch);
   const auto tell = [&](const std::string& text) {
     if (command.batch.progress != ProgressStyle::None) print_message("httpretry: " + text);
@@ -174,7 +174,7 @@ int work(const Args& args) {
   if (!operands.empty()) throw UsageError("work takes no operand: the requests are in the queue");
   return with_run_errors([&] {
     try {
-      return command.is_query() ? answer_questions(command) : run_worker(command);
+      return command.is_query() ? run_query(command) : run_worker(command);
     } catch (const queue::UnfitWorker& error) {
       print_message(std::string("httpretry: ") + error.what());
       return kBadPolicyFile;

@@ -45,6 +45,8 @@ bool can_be_continued(const Request& request, const Response& head) {
          !headers.contains("Content-Encoding") && headers.get("Accept-Ranges") != "none";
 }
 
+// Writer receives the body of one call, and passes it to the file, the buffer or the output of a
+// Download.
 class Writer final : public BodyWriter {
  public:
   Writer(Download& download, const Request& request, std::unique_ptr<BodyWriter> file)
@@ -53,12 +55,14 @@ class Writer final : public BodyWriter {
         request_(request),
         file_(std::move(file)) {}
 
+  // With -C N, claims to have the first N bytes, so that the transfer requests the rest.
   [[nodiscard]] std::optional<BodyStart> had() const override {
     if (options_.offset == 0) return file_ ? file_->had() : std::nullopt;
     BodyStart skipped;
     skipped.size = options_.offset;
     return skipped;
   }
+  // Bytes that were shown, or appended to a file with -C N, cannot be taken back.
   [[nodiscard]] bool restartable() const override {
     if (options_.offset > 0 || download_.shows) return !begun_;
     return !file_ || file_->restartable();

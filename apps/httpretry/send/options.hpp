@@ -70,7 +70,7 @@ struct SendOptions : RunOptions {
   std::vector<std::string> url_query;     // encoded once they are read
   std::vector<std::string> uploads;       // the n-th belongs to the n-th URL
   std::vector<std::string> outputs;       // likewise; or kRemoteName
-  std::optional<std::string> user_agent;  // -A; empty: send none
+  std::optional<std::string> user_agent;  // -A; "": send none
   std::string referer;
   std::optional<std::string> user;  // "name:password", or "name" before the prompt
   Credentials::Scheme auth = Credentials::Scheme::Basic;
@@ -78,7 +78,7 @@ struct SendOptions : RunOptions {
 
   std::string range;                                             // -r: "0-99"
   std::string time_condition;                                    // -z: a date, or a file
-  std::optional<std::pair<std::string, std::string>> condition;  // the header for it
+  std::optional<std::pair<std::string, std::string>> condition;  // its header
 
   bool follow = false;
   Protocols protocols;           // --proto

@@ -21,6 +21,7 @@ int status_of(const SendOptions& options, const Outcome& outcome) {
   return succeeded(outcome) ? kOk : kErrorStatus;
 }
 
+// The place for the response of a URL.
 struct Destination {
   const SendOptions& options;
   std::size_t index;

@@ -110,6 +110,7 @@ PolicySet fit_budget(const SendOptions& options, PolicySet policies,
                      const std::vector<Request>& requests) {
   if (!uses_standard(options.policy) || options.policy.has_setting("budget")) return policies;
   if (options.parallel && !options.shared_state) return policies;
+  // The budget of a policy counts in thousandths, but its settings do not.
   std::int64_t of_one = 1;  // the highest cost of one call
   std::int64_t capacity = RetryPolicy().budget.capacity / 1000;
   std::map<std::string_view, std::int64_t> of_hosts;

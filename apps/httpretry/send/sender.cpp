@@ -134,6 +134,7 @@ class UrlStore final : public batch::Store {
   batch::Counts counts_;
 };
 
+// Sender sends the URLs of a group with one client, and prints their results.
 class Sender : public batch::Jobs {
  public:
   Sender(Group& group, WholeRun& run)
@@ -179,6 +180,7 @@ class Sender : public batch::Jobs {
     UrlStore store(hosts);
     batch::RunnerOptions options;
     options.parallel = static_cast<std::size_t>(options_.parallel_max);
+    // A signal or a shortage ends the run at once; waiting in the store does not occur.
     options.max_idle = kForever;
     options.grace = Duration::zero();
     options.max_shortage = Duration::zero();

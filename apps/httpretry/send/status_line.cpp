@@ -12,6 +12,7 @@
 namespace httpretry::cli {
 namespace {
 
+// OneCall shows the last attempt of a call that waits for a retry.
 class OneCall final : public Observer {
  public:
   explicit OneCall(PolicySet policies) : policies_(std::move(policies)) {}
@@ -46,7 +47,7 @@ class OneCall final : public Observer {
   PolicySet policies_;
 };
 
-// Thread-safe, because several threads call it.
+// ManyCalls counts the calls of a run with -Z. It is thread-safe, because several threads call it.
 class ManyCalls final : public Observer {
  public:
   explicit ManyCalls(std::size_t calls) : calls_(calls) {}

@@ -52,6 +52,7 @@ void WholeRun::add(std::size_t number, const Request& request, const Outcome& ou
   ++(status == kOk ? succeeded_ : failed_);
   attempts_ += history_of(outcome).attempts.size();
   if (outcome) bytes_ += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
+  // kTryLater does not replace the status of another failure.
   const bool worse = status != kOk && (status != kTryLater || exit_status_ == kOk);
   if (worse && !must_end()) exit_status_ = status;
 }

@@ -3,6 +3,7 @@
 namespace httpretry::cli {
 namespace {
 
+// Writer expands a format of -w.
 class Writer {
  public:
   Writer(const Transferred& about, std::string& to_stderr) : about_(about), stderr_(to_stderr) {}
