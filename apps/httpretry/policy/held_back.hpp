@@ -8,8 +8,8 @@
 
 namespace httpretry::cli {
 
-// Returns a line for each of them except the pause, with the scope that shares its state. Empty if
-// the policy has none.
+// Returns a line for each guard except the pause, for the budget and for the hedge, with the scope
+// that shares its state. Empty if the policy has none of these.
 std::string held_back_text(const ResolvedPolicy& resolved, const Request& request);
 
 }  // namespace httpretry::cli

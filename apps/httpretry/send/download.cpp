@@ -64,7 +64,7 @@ class Writer final : public BodyWriter {
   }
   // Bytes that were shown, or appended to a file with -C N, cannot be taken back.
   [[nodiscard]] bool restartable() const override {
-    if (options_.offset > 0 || download_.shows) return !begun_;
+    if (options_.offset > 0 || download_.is_shown) return !begun_;
     return !file_ || file_->restartable();
   }
 
@@ -81,7 +81,7 @@ class Writer final : public BodyWriter {
     if (exceeds_limit(length ? offset + *length : 0)) return too_large(*options_.max_size);
     began_ = Clock::now();
     new_bytes_ = 0;
-    if (download_.shows) return {};
+    if (download_.is_shown) return {};
     if (options_.output) prepare_to_show(head, offset);
     if (auto chosen = choose_file(head.headers); !chosen) return chosen;
     if (file_) return file_->begin(head, offset);
@@ -119,7 +119,7 @@ class Writer final : public BodyWriter {
   }
 
   Result<void> finish() override {
-    if (download_.shows) {
+    if (download_.is_shown) {
       if (auto ended = to_output([&] { options_.output->finish(); }); !ended) return ended;
     }
     if (file_) {
@@ -137,7 +137,7 @@ class Writer final : public BodyWriter {
   }
 
   void prepare_to_show(const Response& head, std::uint64_t offset) {
-    if (options_.at_once) download_.shows = true;
+    if (options_.at_once) download_.is_shown = true;
     if (offset > 0) return;  // the first response decided this
     continuable_ = options_.offset == 0 && can_be_continued(request_, head);
     if (options_.include) options_.output->set_head(head_of(head));
@@ -146,8 +146,8 @@ class Writer final : public BodyWriter {
   // Returns whether to show `bytes` now. Output cannot be taken back, so a body that a retry cannot
   // continue stays in the buffer until it is complete.
   [[nodiscard]] bool decide_to_show(std::string_view bytes) {
-    if (continuable_ && !download_.buffer.fits_in_memory(bytes.size())) download_.shows = true;
-    return download_.shows;
+    if (continuable_ && !download_.buffer.fits_in_memory(bytes.size())) download_.is_shown = true;
+    return download_.is_shown;
   }
 
   // Shows the bytes in the buffer, and then `bytes`.
@@ -203,7 +203,7 @@ class Writer final : public BodyWriter {
 
 Result<std::unique_ptr<BodyWriter>> Download::open(const Request& request) {
   complete = false;
-  shows = false;
+  is_shown = false;
   received = 0;
   buffer.clear();
   std::unique_ptr<BodyWriter> file;

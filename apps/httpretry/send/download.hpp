@@ -1,7 +1,7 @@
 // Download receives the body of a successful response. A body for a file is written to it; one for
 // standard output or a pipe stays in a BodyBuffer until it is complete. With -N it is shown while
-// it is received. So is a body of more than 8 MiB that a retry can continue. Enforces --limit-rate
-// and --max-filesize.
+// it is received. A body that a retry can continue is shown as soon as it exceeds 8 MiB. Enforces
+// --limit-rate and --max-filesize.
 #pragma once
 
 #include "send/body_buffer.hpp"
@@ -45,8 +45,8 @@ class Download final : public Sink {
     return options_.output ? options_.output->written() : 0;
   }
   // Returns whether the caller must show the body, which is in `buffer`.
-  [[nodiscard]] bool in_buffer() const { return complete && !options_.file && !shows; }
-  bool shows = false;  // the body is shown while it is received
+  [[nodiscard]] bool in_buffer() const { return complete && !options_.file && !is_shown; }
+  bool is_shown = false;  // the body is shown while it is received
 
  private:
   DownloadOptions options_;
