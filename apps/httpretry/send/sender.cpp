@@ -227,7 +227,7 @@ class Sender : public batch::Jobs {
            std::ranges::any_of(jobs_, differs);
   }
 
-  // Returns the job to the store, which takes it again when another call has ended.
+  // Returns the job to the store. It is sent when another call has ended.
   batch::Verdict give_back(const batch::Job& job) {
     jobs_[job.number - 1].started = false;
     batch::Verdict verdict;
