@@ -1,13 +1,13 @@
-// Har: what was sent and received, as an HTTP Archive (HAR 1.2), which the developer tools of
-// browsers open. An entry for each send; waits and decisions are comments.
+// Har: records sends and responses as an HTTP Archive (HAR 1.2), which the developer tools of
+// browsers can open. Each send is an entry, whose comment describes the decision and the wait.
 //
 //   const auto archive = std::make_shared<Har>();
 //   options.observers = {archive->observer()};
 //   ...
 //   std::ofstream("calls.har") << archive->text();
 //
-// It has no bodies, and no secrets: values of queries are REDACTED, and headers are as
-// `shown_value` shows them. It is kept in memory.
+// The archive has no bodies and no secrets: values of queries are REDACTED, and `shown_value`
+// redacts headers. It stays in memory.
 #pragma once
 
 #include <httpretry/chain/observer.hpp>
@@ -18,6 +18,7 @@
 
 namespace httpretry {
 
+// An archive of the sends of one or several clients. All of its functions are thread-safe.
 class HTTPRETRY_API Har final {
  public:
   Har();
@@ -25,10 +26,11 @@ class HTTPRETRY_API Har final {
   Har(const Har&) = delete;
   Har& operator=(const Har&) = delete;
 
-  // For ClientOptions::observers; of several clients, if you like.
+  // Returns an observer for ClientOptions::observers. It may outlive this object.
   [[nodiscard]] std::shared_ptr<Observer> observer() const;
-  // The archive so far, in the order in which the sends ended.
+  // Returns the archive so far, as JSON. Its entries are in the order in which the sends ended.
   [[nodiscard]] std::string text() const;
+  // Returns the number of entries so far.
   [[nodiscard]] std::size_t entries() const;
 
   struct State;

@@ -1,4 +1,5 @@
-// json_log(): a line of JSON for each send and each call, for collectors of logs.
+// json_log(): an observer that writes a line of JSON for each send and each call, for log
+// collectors.
 //
 //   {"time":"2026-11-24T05:04:48.250Z","event":"send","call":7,"exchange":1,"attempt":1,
 //    "method":"GET","url":"https://api.example.com/v1/items","peer":"192.0.2.1:443","status":503,
@@ -9,11 +10,12 @@
 //    "backoff_ms":731.2,"server_delay_ms":null,"budget_left":495,
 //    "trace_id":"0af7651916cd43dd8448eb211c80319c"}
 //
-// A URL has neither query nor user and password. `decision` is "retry" or "stop", and null where
-// nobody decided after that send: without the middleware retry, or where a middleware below it sent
-// again. Other events are "redirect", "shared_state", and of guards "circuit", "pause", "resume",
-// "limit" and "refused". `trace_id` is there where the call has a trace. An attempt that ended
-// before it was sent has the event "attempt", and the call ends with:
+// URLs are logged without query, user and password. `decision` is "retry" or "stop", or null if
+// there was no decision after that send: without the retry middleware, or if a middleware below it
+// sent again. Other events are "redirect", "hedge", "hedge_refused", "shared_state", and from
+// guards "circuit", "pause", "resume", "limit" and "refused". `trace_id` is present if the call has
+// a trace. An attempt that ended before it was sent has the event "attempt". The last line of a
+// call is:
 //
 //   {"time":…,"event":"call","call":7,"method":"GET","url":…,"endpoint":"items","policy":"careful",
 //    "status":200,"error":null,"attempts":2,"stop_reason":"success","elapsed_ms":1312.4,…}
@@ -27,11 +29,11 @@
 
 namespace httpretry {
 
-// Takes a line without a line break. Called on the threads that drive calls, on several at once: it
-// must be quick, and must not throw.
+// Receives a line, without a line break. It runs on the threads that drive calls, and several of
+// them may call it at once. It must be quick and must not throw.
 using JsonLineSink = std::function<void(std::string_view line)>;
 
-// An observer. Throws std::invalid_argument without a sink.
+// Returns the observer. Throws std::invalid_argument without a sink.
 [[nodiscard]] HTTPRETRY_API std::shared_ptr<Observer> json_log(JsonLineSink sink);
 
 }  // namespace httpretry

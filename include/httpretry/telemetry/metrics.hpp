@@ -1,14 +1,14 @@
-// metrics(): counters, histograms and gauges of all calls of the clients that have it as an
-// observer, as Prometheus and OpenTelemetry name them.
+// metrics(): an observer that counts all calls of its clients. Its counters, histograms and gauges
+// have the names that Prometheus and OpenTelemetry recommend.
 //
 //   const auto numbers = metrics();
 //   ClientOptions options;
 //   options.observers = {numbers};
 //   ...
-//   response.set_body(numbers->prometheus());  // where the service answers to GET /metrics
+//   response.set_body(numbers->prometheus());  // in the handler of GET /metrics
 //
-// Each thread that drives calls counts for itself, without a lock; reading adds it all up. All
-// numbers only grow, gauges aside. The names are listed in lib/extras/telemetry/README.md.
+// Each thread that drives calls keeps its own counts, without a lock; a snapshot adds them up.
+// Counters and histograms never decrease. lib/extras/telemetry/README.md lists the names.
 #pragma once
 
 #include <httpretry/chain/observer.hpp>
@@ -26,7 +26,7 @@ namespace httpretry {
 
 class Otlp;
 
-// One line of a histogram's exemplars: a send that fell into the bucket.
+// A traced send whose duration fell into a bucket of a histogram.
 struct HTTPRETRY_API Exemplar {
   Exemplar() = default;
 
@@ -36,42 +36,48 @@ struct HTTPRETRY_API Exemplar {
   WallTime at{};
 };
 
+// The values of a metric for one set of labels.
 struct HTTPRETRY_API MetricSeries {
   MetricSeries() = default;
 
   std::vector<std::pair<std::string, std::string>> labels;
-  double value = 0;  // of counters and gauges; of a histogram the sum
-  // Of a histogram: how many values were in each bucket (not cumulative), the last for what is
-  // above all bounds.
+  double value = 0;  // of a counter or gauge; for a histogram, the sum of its values
+  // For a histogram: the number of values in each bucket, not cumulative. The last bucket counts
+  // the values above all bounds.
   std::vector<std::uint64_t> counts;
   std::vector<std::optional<Exemplar>> exemplars;  // one for each bucket
 
+  // Returns the sum of `counts`.
   [[nodiscard]] std::uint64_t count() const;
-  [[nodiscard]] std::string_view label(std::string_view name) const;  // empty if there is none
+  // Returns an empty text if the series has no such label.
+  [[nodiscard]] std::string_view label(std::string_view name) const;
 };
 
+// A metric with all of its series.
 struct HTTPRETRY_API MetricFamily {
   enum class Kind : std::uint8_t { Counter, Gauge, Histogram };
   MetricFamily() = default;
 
-  std::string name;  // Prometheus's: "httpretry_retries_total"
+  std::string name;  // as in Prometheus: "httpretry_retries_total"
   std::string help;
   Kind kind = Kind::Counter;
-  std::string unit;            // "s" and the like, as OpenTelemetry writes it; may be empty
-  std::vector<double> bounds;  // of histograms
+  std::string unit;            // as in OpenTelemetry, such as "s"; may be empty
+  std::vector<double> bounds;  // of a histogram: the upper bounds, inclusive
   std::vector<MetricSeries> series;
 };
 
+// All metrics at one point in time.
 struct HTTPRETRY_API MetricsSnapshot {
   MetricsSnapshot() = default;
 
-  WallTime since{};
-  WallTime at{};
+  WallTime since{};  // when counting began
+  WallTime at{};     // when the snapshot was taken
   std::vector<MetricFamily> families;
 
+  // Returns nullptr if there is no family of that name.
   [[nodiscard]] const MetricFamily* find(std::string_view name) const;
-  // The sum over the series of that family that have all of these labels: of values, for a
-  // histogram of counts. 0 where there are none.
+  // Returns the sum of the values of all series of that family that have all of these labels. For
+  // a histogram, it adds up the counts. Returns 0 if no series matches.
   using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
   [[nodiscard]] double sum(std::string_view name, const Labels& labels = {}) const;
 };
@@ -79,37 +85,40 @@ struct HTTPRETRY_API MetricsSnapshot {
 struct HTTPRETRY_API MetricsOptions {
   MetricsOptions() = default;
 
-  // Servers (host and port) with series of their own; the rest are `_other`.
+  // The number of servers (host and port) that get their own series. All others share `_other`.
   //
   // Default: 200
   std::size_t max_hosts = 200;
 
-  // The same for endpoints and policies of policy files.
+  // The same for the endpoints of policy files, with their policies.
   //
   // Default: 200
   std::size_t max_endpoints = 200;
 
-  // Asked when the numbers are read, for httpretry_telemetry_dropped_total.
+  // Supplies httpretry_telemetry_dropped_total when a snapshot is taken.
   //
   // Default: none
   std::shared_ptr<const Otlp> exporter;
 };
 
+// The observer that metrics() makes, for ClientOptions::observers of one or several clients. All of
+// its functions are thread-safe.
 class HTTPRETRY_API Metrics final : public Observer {
  public:
   explicit Metrics(MetricsOptions options = MetricsOptions());
   ~Metrics() override;
 
   [[nodiscard]] MetricsSnapshot snapshot() const;
-  // The text formats. Content-Type: `kPrometheusType` and `kOpenMetricsType`. Exemplars are in
-  // OpenMetrics only.
+  // Return a snapshot in a text format. Its Content-Type is `kPrometheusType` or
+  // `kOpenMetricsType`. Only OpenMetrics has exemplars.
   [[nodiscard]] std::string prometheus() const;
   [[nodiscard]] std::string openmetrics() const;
-  // What a scraper wants that sends this header "Accept": the text and its Content-Type.
+  // The response to a scraper.
   struct Page {
-    std::string_view type;
+    std::string_view type;  // its Content-Type
     std::string text;
   };
+  // Returns a snapshot in the format that a scraper with this "Accept" header prefers.
   [[nodiscard]] Page page(std::string_view accept) const;
 
   void call_ended(const Call& call, const Outcome& outcome) noexcept override;
@@ -137,7 +146,7 @@ inline constexpr std::string_view kOpenMetricsType =
 [[nodiscard]] HTTPRETRY_API std::shared_ptr<Metrics> metrics(
     MetricsOptions options = MetricsOptions());
 
-// A snapshot in the text formats.
+// Return the snapshot in a text format.
 [[nodiscard]] HTTPRETRY_API std::string prometheus_text(const MetricsSnapshot& snapshot);
 [[nodiscard]] HTTPRETRY_API std::string openmetrics_text(const MetricsSnapshot& snapshot);
 

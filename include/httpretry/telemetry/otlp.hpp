@@ -1,12 +1,12 @@
-// Otlp: sends spans and metrics to a collector, as OTLP over HTTP in JSON.
+// Otlp: exports spans and metrics to a collector, as OTLP over HTTP in JSON.
 //
 //   const auto exporter = std::make_shared<Otlp>(OtlpOptions::from_environment());
 //   options.observers = {traces(exporter->sink()), numbers};
 //   exporter->export_metrics(numbers);
 //
-// It has a client and a thread of its own, so its requests are neither traced nor counted, and a
-// loop never waits for it: a span goes into a queue without a lock, and where the queue is full it
-// is dropped and counted. The retries are those of the preset `otlp`.
+// An exporter has its own client and thread, so its requests are neither traced nor counted, and no
+// loop waits for it. Spans go into a lock-free queue. If the queue is full, a new span is dropped
+// and counted. The preset `otlp` defines the retries.
 #pragma once
 
 #include <httpretry/curl/transport_options.hpp>
@@ -29,78 +29,82 @@ namespace httpretry {
 struct HTTPRETRY_API OtlpOptions {
   OtlpOptions() = default;
 
-  // The collector. "v1/traces" and "v1/metrics" are appended.
+  // The base URL of the collector, to which "v1/traces" and "v1/metrics" are appended.
   std::string endpoint = "http://localhost:4318";
-  // Used as they are, instead of the endpoint.
+  // Take precedence over `endpoint`, and are used unchanged.
   std::string traces_endpoint;
   std::string metrics_endpoint;
-  // Sent with each request: an API key, perhaps.
+  // Sent with each request, for example an API key.
   Headers headers;
-  // Of one attempt.
+  // The longest time that one attempt may take.
   Duration timeout = std::chrono::seconds(10);
   // How failed requests are retried. Empty: the preset `otlp`.
   std::optional<RetryPolicy> policy;
   TransportOptions connection;
 
-  // What is told of the program: `service.name` and more.
+  // The resource attributes, which describe the program: `service.name` and others.
   std::string service_name = "unknown_service";
   std::vector<std::pair<std::string, std::string>> resource;
 
-  // Spans that wait; a power of two, others are rounded up.
+  // The most spans that can wait to be sent, rounded up to a power of two.
   std::size_t queue = 2048;
-  // Spans in one request.
+  // The most spans in one request.
   std::size_t batch = 512;
-  // The longest time that a span waits, and the time between two exports of metrics.
+  // The longest time that a span waits before it is sent, and the time between two exports of
+  // metrics.
   Duration interval = std::chrono::seconds(5);
   Duration metrics_interval = std::chrono::seconds(60);
-  // The longest time that the destructor waits for what is still to be sent.
+  // The longest time that the destructor spends on sending what is left.
   Duration shutdown = std::chrono::seconds(10);
 
-  // Told what went wrong, each thing once, on the thread of the exporter, and by its destructor
-  // what was left. It must not throw.
+  // Receives a message about each problem, once, on the exporter's thread. The destructor calls it
+  // if items are dropped at the end. It must not throw.
   std::function<void(const std::string& message)> on_problem;
 
-  // OTEL_EXPORTER_OTLP_ENDPOINT, …_TRACES_ENDPOINT, …_METRICS_ENDPOINT, …_HEADERS, …_TIMEOUT,
-  // OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES. What cannot be used, and variables of
-  // OpenTelemetry that have no effect here, are told in `problems`.
+  // Reads OTEL_EXPORTER_OTLP_ENDPOINT, …_TRACES_ENDPOINT, …_METRICS_ENDPOINT, …_HEADERS, …_TIMEOUT,
+  // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. Adds a message to `problems` for each value
+  // that cannot be used, and for OpenTelemetry's variables that have no effect here.
   [[nodiscard]] static OtlpOptions from_environment(std::vector<std::string>* problems = nullptr);
 };
 
-// OTEL_TRACES_SAMPLER with its argument, and OTEL_SDK_DISABLED, which samples nothing.
+// Sets the sampling as OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG request. If
+// OTEL_SDK_DISABLED is "true", nothing is sampled.
 HTTPRETRY_API void sample_as_environment(TracesOptions& options,
                                          std::vector<std::string>* problems = nullptr);
 
-// Spans, or data points of metrics, that no collector has taken.
+// A number of spans, or of data points of metrics, that were not exported.
 struct HTTPRETRY_API DroppedTelemetry {
   std::string_view signal;  // "traces", "metrics"
-  // "queue_full"; "refused" by a final status; "rejected" in a partial success; "unreachable", all
-  // attempts failed; "shutdown", there was no time left.
+  // "queue_full"; "refused": the collector sent a final status; "rejected": in a partial success;
+  // "unreachable": all attempts failed; "shutdown": no time was left.
   std::string_view why;
   std::uint64_t count = 0;
 };
 
+// Exports spans and metrics on its own thread. All of its functions are thread-safe.
 class HTTPRETRY_API Otlp {
  public:
-  // Throws std::invalid_argument for an endpoint that is no URL, and std::system_error where the
-  // thread cannot be started.
+  // Throws std::invalid_argument if an endpoint is not a URL, and std::system_error if the thread
+  // cannot be started.
   explicit Otlp(OtlpOptions options = OtlpOptions());
-  // flush(options.shutdown), then what is left is dropped.
+  // Calls flush(options.shutdown), then drops what is left.
   ~Otlp();
   Otlp(const Otlp&) = delete;
   Otlp& operator=(const Otlp&) = delete;
 
-  // For TracesOptions::sink. It may be used longer than this object; spans are then dropped.
+  // Returns a function for TracesOptions::sink. It may outlive this object; it then drops all
+  // spans.
   [[nodiscard]] std::function<void(SpanPtr)> sink() const;
   void add(SpanPtr span) noexcept;
-  // From now on, as long as the Metrics live.
+  // Exports these metrics periodically until they are destroyed.
   void export_metrics(const std::shared_ptr<const Metrics>& metrics);
 
-  // Sends what there is, and waits for the responses. False if that took longer; then it goes on.
-  // Not on a thread that drives a loop.
+  // Sends all spans and metrics, and waits for the responses. Returns false after `timeout`; the
+  // exporter then continues to send. Must not be called on a thread that drives a loop.
   bool flush(Duration timeout);
-  // Those that are not zero.
+  // Returns the counts that are not zero.
   [[nodiscard]] std::vector<DroppedTelemetry> dropped() const;
-  // Spans that a collector has taken.
+  // Returns the number of spans that the collector has accepted.
   [[nodiscard]] std::uint64_t exported() const;
 
   struct State;  // lib/extras/telemetry/exporter.hpp
@@ -109,7 +113,7 @@ class HTTPRETRY_API Otlp {
   std::shared_ptr<State> state_;
 };
 
-// The bodies of the requests, as JSON.
+// Return the body of a request, as JSON.
 [[nodiscard]] HTTPRETRY_API std::string otlp_json(const std::vector<SpanPtr>& spans,
                                                   const OtlpOptions& options);
 [[nodiscard]] HTTPRETRY_API std::string otlp_json(const MetricsSnapshot& snapshot,

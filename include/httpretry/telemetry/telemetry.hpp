@@ -1,5 +1,5 @@
 // Metrics, traces, JSON logs and HTTP archives: observers for ClientOptions::observers. Link
-// httpretry::telemetry. None of it is part of httpretry.hpp, and what is not used costs nothing.
+// httpretry::telemetry. httpretry.hpp does not include them. A client without them pays nothing.
 #pragma once
 
 #include <httpretry/telemetry/har.hpp>

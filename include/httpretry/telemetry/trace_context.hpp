@@ -1,10 +1,11 @@
-// TraceContext: which trace a request belongs to, as W3C Trace Context and Baggage say it.
+// TraceContext: the trace that a request belongs to, as defined by W3C Trace Context and Baggage.
 //
-// A request takes it from its own headers (traceparent, tracestate, baggage), or from its options:
+// It comes from the headers of the request (traceparent, tracestate, baggage), or from its options,
+// which take precedence:
 //
 //   request.edit_options().context.set(TraceContext::parse(incoming_traceparent).value());
 //
-// `traces()` (traces.hpp) begins a new trace where there is neither.
+// If a request has neither, `traces()` (traces.hpp) begins a new trace.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -24,11 +25,11 @@ struct HTTPRETRY_API TraceId {
   std::uint64_t low = 0;
 
   [[nodiscard]] bool valid() const { return high != 0 || low != 0; }
-  [[nodiscard]] std::string hex() const;  // 32 lower-case digits
+  [[nodiscard]] std::string hex() const;  // 32 lowercase digits
   friend bool operator==(const TraceId&, const TraceId&) = default;
 };
 
-// 16 lower-case digits.
+// Returns 16 lowercase digits.
 [[nodiscard]] HTTPRETRY_API std::string span_id_hex(std::uint64_t id);
 
 struct HTTPRETRY_API TraceContext {
@@ -38,28 +39,28 @@ struct HTTPRETRY_API TraceContext {
   static constexpr std::uint8_t kRandom = 2;
 
   TraceId trace;
-  std::uint64_t span = 0;  // the parent of what comes next
+  std::uint64_t span = 0;  // the parent of the next span
   std::uint8_t flags = 0;
   std::string state;    // tracestate; 32 members at most
   std::string baggage;  // goes to the origin of the call only
 
   [[nodiscard]] bool sampled() const { return (flags & kSampled) != 0; }
 
-  // Empty if `traceparent` is not one: version ff, zero ids, upper-case digits, a wrong length. Of
-  // a later version the first 55 characters count. A tracestate that is not one is dropped; a
-  // baggage keeps its first 8192 bytes of whole members.
+  // Returns nullopt if `traceparent` is invalid: version ff, an id of zero, uppercase digits, a
+  // wrong length. For a later version, only the first 55 characters count. An invalid
+  // tracestate is dropped. Baggage keeps the whole members that fit into 8192 bytes.
   [[nodiscard]] static std::optional<TraceContext> parse(std::string_view traceparent,
                                                          std::string_view tracestate = {},
                                                          std::string_view baggage = {});
-  // From the headers of a request. Several tracestate or baggage headers are joined.
+  // Reads the headers of a request. Joins several tracestate or baggage headers.
   [[nodiscard]] static std::optional<TraceContext> from(const Headers& headers);
 
-  // "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+  // Returns "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", for example.
   [[nodiscard]] std::string traceparent() const;
 };
 
-// Where the client has `traces()`: the trace of the call, with the span of the call. Else what the
-// request brought; empty if it brought none.
+// Returns the trace of the call. With `traces()`, its span is that of the call. Otherwise it is the
+// context from the request's options; nullopt without one.
 [[nodiscard]] HTTPRETRY_API std::optional<TraceContext> trace_of(const Call& call);
 
 }  // namespace httpretry

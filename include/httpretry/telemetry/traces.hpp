@@ -1,4 +1,4 @@
-// traces(): spans of calls, as the semantic conventions of OpenTelemetry name them.
+// traces(): an observer that makes spans of calls, after OpenTelemetry's semantic conventions.
 //
 //   const auto exporter = std::make_shared<Otlp>(OtlpOptions::from_environment());
 //   const auto tracer = traces(exporter->sink());
@@ -6,13 +6,14 @@
 //   options.middlewares.push_back(propagate());
 //   options.observers = {tracer};
 //
-// A call is a span of the kind INTERNAL. Each send below it is one of the kind CLIENT, with the
-// attributes of the conventions for HTTP clients and our own (`httpretry.class`, `httpretry.wait`,
-// …): what was decided after it. A span ends with the body of the response.
+// A call is a span of kind INTERNAL. Each of its sends is a child span of kind CLIENT. The child
+// has the attributes of the conventions for HTTP clients, and the library's own (`httpretry.class`,
+// `httpretry.wait`, …), which say what was decided after the send. A send's span ends when the body
+// of its response is complete.
 //
-// propagate() gives each send its own traceparent, and the tracestate of the call; its baggage goes
-// to the origin of the call only. It must be the last middleware, so that retries, hedges and
-// tokens of middlewares before it have spans of their own.
+// propagate() gives each send its own traceparent, and the tracestate of the call. Baggage goes to
+// the origin of the call only. propagate() must be the last middleware, so that each send that an
+// earlier middleware makes (a retry, a hedge, a request for a token) gets its own traceparent.
 #pragma once
 
 #include <httpretry/chain/middleware.hpp>
@@ -43,10 +44,10 @@ struct HTTPRETRY_API SpanEvent {
   std::vector<SpanAttribute> attributes;
 };
 
-// A span that has ended. It holds facts; `attributes` makes what is exported of them, so that this
-// is no work of the loop.
+// A span that has ended. It stores plain facts; `attributes` turns them into exported values later,
+// off the thread that drives the call.
 struct HTTPRETRY_API Span {
-  enum class Kind : std::uint8_t { Internal = 1, Client = 3 };  // the numbers of OTLP
+  enum class Kind : std::uint8_t { Internal = 1, Client = 3 };  // numbered as in OTLP
   enum class Status : std::uint8_t { Unset = 0, Error = 2 };
   Span() = default;
 
@@ -63,18 +64,18 @@ struct HTTPRETRY_API Span {
   bool known_method = true;
   std::optional<Url> url;
   bool hide_query = false;                       // TracesOptions::hide_query
-  std::shared_ptr<const ResolvedPolicy> policy;  // nullptr: none of an endpoint
-  int status = 0;                                // of HTTP; 0: none
+  std::shared_ptr<const ResolvedPolicy> policy;  // nullptr: no attempt had one
+  int status = 0;                                // of HTTP; 0: no response
   std::optional<Errc> error;
   std::vector<SpanEvent> events;
 
-  // Of a send.
-  int resend_count = 0;  // the sends of the call before it: retries, redirects, authentication
-  int attempt = 0;       // 0: without the middleware retry
+  // Only for a send.
+  int resend_count = 0;  // earlier sends of the call: retries, redirects, authentication
+  int attempt = 0;       // 0: without the retry middleware
   std::string http_version;
   Exchange exchange;
-  // What was decided after it; `judged` is false where nobody did, or another send of the same
-  // attempt followed.
+  // The decision after the send. `judged` is false if there was no decision, or if another send of
+  // the same attempt followed.
   bool judged = false;
   Class cls = Class::Success;
   std::string rule;
@@ -82,17 +83,20 @@ struct HTTPRETRY_API Span {
   std::optional<Duration> backoff;
   std::optional<Duration> server_delay;
   std::optional<std::int64_t> budget_left;
-  int hedge_of = 0;   // Hedge::of; 0: it is no hedge
+  int hedge_of = 0;   // Hedge::of; 0: not a hedge
   bool lost = false;  // the response of another send was used
 
-  // Of a call.
+  // Only for a call.
   int attempts = 0;
   Reason stop_reason = Reason::Success;
 
-  // The rest is of both. "GET", or "GET /items/{id}" where the path of the endpoint has a pattern.
+  // Returns "httpretry.call" for a call. Returns "GET" for a send, or "GET /items/{id}" if the path
+  // of the endpoint is a pattern.
   [[nodiscard]] std::string name() const;
-  // Error for 4xx, 5xx and errors; not for what was canceled.
+  // Returns Error for 4xx, 5xx and errors, except cancellation. A call has Error unless its
+  // stop_reason is Success or Canceled.
   [[nodiscard]] Status outcome() const;
+  // Returns the attributes of the conventions and the library's own.
   [[nodiscard]] std::vector<SpanAttribute> attributes() const;
 };
 
@@ -101,33 +105,36 @@ using SpanPtr = std::shared_ptr<const Span>;
 struct HTTPRETRY_API TracesOptions {
   TracesOptions() = default;
 
-  // Gets each span that has ended, on the thread that drives the call: it must be quick, and must
-  // not throw. Needed.
+  // Receives each span that has ended, on the thread that drives the call. It must be quick and
+  // must not throw. Required.
   std::function<void(SpanPtr)> sink;
 
-  // Of calls that bring no trace: 1 is all, 0 none. A call that brings one is sampled as its parent
-  // was, unless `parent_based` is false.
+  // The share of calls that is sampled, from 0 (none) to 1 (all). A request that brings a trace is
+  // sampled if its parent was, unless `parent_based` is false.
   double sample_ratio = 1;
   bool parent_based = true;
 
-  // url.full has no values of the query at all; else those that tell secrets are left out.
+  // Redacts all query values in url.full, instead of only those that may be secret.
   bool hide_query = false;
 
-  // Methods that are shown. Empty: those of RFC 9110, PATCH and QUERY. Others are `_OTHER`.
+  // The methods that spans show; all others are `_OTHER`. Empty: those of RFC 9110, PATCH and
+  // QUERY.
   std::vector<std::string> known_methods;
 };
 
-// One for each client: it leaves alone a call that another one traces. Throws std::invalid_argument
-// without a sink, and for a ratio that is not between 0 and 1.
+// Returns an observer that makes spans. A client needs only one: a second one ignores the calls
+// that the first one traces. Throws std::invalid_argument without a sink, or if the ratio is not
+// between 0 and 1.
 [[nodiscard]] HTTPRETRY_API std::shared_ptr<Observer> traces(TracesOptions options);
 [[nodiscard]] HTTPRETRY_API std::shared_ptr<Observer> traces(std::function<void(SpanPtr)> sink);
 
-// Sends the context of the call on. Without traces() it sends on what the request brought.
+// Returns a middleware that sends the trace context of the call with each request. Without
+// traces(), it sends the context that the request brought.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr propagate();
 
-// Returns the URL as spans show it: user and password are REDACTED, and so is the value of each
-// query item whose name tells a secret (`tells_secret`), such as the signatures of AWS, Azure and
-// Google.
+// Returns the URL as spans show it. User and password are REDACTED, and so is the value of each
+// query item whose name suggests a secret (`tells_secret`), such as the signatures of AWS, Azure
+// and Google.
 [[nodiscard]] HTTPRETRY_API std::string redacted(const Url& url);
 
 }  // namespace httpretry

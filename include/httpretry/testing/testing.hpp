@@ -1,7 +1,7 @@
 // The test kit. The library's own tests use it, and yours can: link httpretry::testing.
 //
-// Without a network: ScriptedTransport returns the outcomes that you give it, and ManualScheduler
-// is a clock that moves only when told to. Such tests never sleep and are never random.
+// Without a network: ScriptedTransport returns the outcomes of your script, and ManualScheduler is
+// a clock that only the test moves. These tests never sleep and are never random.
 //
 //   auto clock = std::make_shared<ManualScheduler>();
 //   auto network = std::make_shared<ScriptedTransport>();
@@ -46,7 +46,7 @@
 namespace httpretry {
 
 // A Scheduler in virtual time. Everything runs on the thread that moves the clock. The destructor
-// cancels what still waits.
+// cancels all waits.
 class HTTPRETRY_API ManualScheduler final : public Scheduler {
  public:
   // `wall` is the calendar time at which the clock starts.
@@ -62,7 +62,7 @@ class HTTPRETRY_API ManualScheduler final : public Scheduler {
   // std::logic_error if no timer is left and `done` is still false.
   void run_until(const std::atomic<bool>& done) override;
 
-  // The same for a task; returns its result.
+  // Does the same until `task` ends, and returns its result.
   template <class T>
   T run(Task<T> task) {
     const auto running = std::make_shared<detail::Running<T>>();
@@ -75,7 +75,8 @@ class HTTPRETRY_API ManualScheduler final : public Scheduler {
   void run();
   // Moves the clock by `by`; each timer on the way fires at its own time.
   void advance(Duration by);
-  // The number of sleeps in progress, and when the first ends (kNever if there is none).
+  // Return the number of sleeps in progress, and the time when the first one ends (kNever without
+  // any).
   [[nodiscard]] std::size_t sleeping() const;
   [[nodiscard]] Time next() const;
 
@@ -85,11 +86,11 @@ class HTTPRETRY_API ManualScheduler final : public Scheduler {
   std::unique_ptr<Queue> queue_;
 };
 
-// A Transport that returns scripted outcomes and records the requests. It treats a request as the
-// real one does: a bad URL, or a body that cannot be opened, is an error; the body is read, so a
-// generator runs, and a body that can be read once cannot be sent again. A wait for an awaited body
-// takes virtual time, and ends as with the real one. RequestOptions::on_progress is called before
-// the request, after its body, and after the response.
+// A Transport that returns scripted outcomes and records the requests. It treats requests like the
+// real transport: a bad URL, or a body that cannot be opened, is an error. It reads bodies, so
+// generators run, and a body that can be read only once cannot be sent again. A wait for an awaited
+// body takes virtual time, and ends as with the real transport. RequestOptions::on_progress is
+// called before the request, after its body, and after the response.
 //
 // Safe with calls on several threads.
 class HTTPRETRY_API ScriptedTransport final : public Transport {
@@ -97,15 +98,17 @@ class HTTPRETRY_API ScriptedTransport final : public Transport {
   ScriptedTransport();
   ~ScriptedTransport() override;
 
-  // Appends an outcome, returned after `after` of virtual time. The last one repeats. If the
-  // outcome's `exchange` is empty, it is filled in: sent once, or not at all for an Error that
-  // happens before sending (InvalidRequest, Resolve, Connect, Tls). The body is then not read.
+  // Appends an outcome, which is returned after `after` of virtual time. The last outcome repeats.
+  // If the outcome's `exchange` is empty, it is filled in: the request was sent once, or not at all
+  // for an Error that happens before sending (InvalidRequest, Resolve, Connect, Tls). In the latter
+  // case, the body is not read.
   ScriptedTransport& say(Outcome outcome, Duration after = {});
-  // The same; `times` are added to its headers when it is returned. Throws as Headers::add does.
+  // The same, and adds `times` to the outcome's headers when it is returned. Throws like
+  // Headers::add.
   ScriptedTransport& say(Outcome outcome, std::vector<TimeHeader> times, Duration after = {});
-  // An outcome that is computed from the request, whose body is in memory
-  // (`request.body().bytes()`, nullptr without a body); `number` counts requests from 1. One call
-  // at a time, when the body was read and `after` has passed.
+  // Appends a function that computes the outcome. It runs when the body has been read and `after`
+  // has passed, one call at a time. The body of its request is in memory
+  // (`request.body().bytes()`, nullptr without a body); `number` counts requests from 1.
   //
   //   network->say([](const Request& request, int number) -> Outcome {
   //     return Response(number % 2 == 1 ? 503 : 200, request.url());
@@ -113,14 +116,16 @@ class HTTPRETRY_API ScriptedTransport final : public Transport {
   using Respond = std::function<Outcome(const Request& request, int number)>;
   ScriptedTransport& say(Respond respond, Duration after = {});
 
-  // The requests so far, in order. `request.body().bytes()` is what was read of a body; nullptr if
-  // there is none, or if nothing was sent of one that is not in memory.
+  // A request, and the time when it reached the transport. `request.body().bytes()` holds the bytes
+  // that were read of the body. It is nullptr without a body, or if no byte was sent of a body that
+  // is not in memory.
   struct Seen {
     Seen(Request sent, Time at) : request(std::move(sent)), when(at) {}
 
     Request request;
     Time when;
   };
+  // Returns the requests so far, in order.
   [[nodiscard]] std::vector<Seen> requests() const;
 
   Task<Outcome> send(Request request, Call& call) override;
@@ -130,19 +135,19 @@ class HTTPRETRY_API ScriptedTransport final : public Transport {
   std::unique_ptr<Script> script_;
 };
 
-// Records what an Observer is told. Safe with calls on several threads.
+// An Observer that records all events of calls. Safe with calls on several threads.
 class HTTPRETRY_API RecordingObserver final : public Observer {
  public:
   RecordingObserver();
   ~RecordingObserver() override;
 
-  // One line for each event: "call GET http://x/", "attempt 1", "attempt 1: 503 transient, again
-  // after 100ms", "hedge 2 after 50ms", "attempt 1: canceled permanent, lost", "hedge refused:
-  // busy", "redirect to http://y/", "policies accepted", "circuit http://x: open for 5000ms, 5
-  // failures in a row", "pause http://x: for 2000ms, retry-after", "pause http://x: over",
-  // "concurrency http://x: 20 to 18", "not sent: circuit_open", "end 200 success".
+  // Returns one line for each event: "call GET http://x/", "attempt 1", "attempt 1: 503 transient,
+  // retry after 100ms", "hedge 2 after 50ms", "attempt 1: canceled permanent, lost", "hedge
+  // refused: busy", "redirect to http://y/", "policies accepted", "circuit http://x: open for
+  // 5000ms, 5 failures in a row", "pause http://x: for 2000ms, retry-after", "pause http://x:
+  // over", "concurrency http://x: 20 to 18", "not sent: circuit_open", "end 200 success".
   [[nodiscard]] std::vector<std::string> lines() const;
-  // The attempts of all calls, in the order in which they ended.
+  // Returns the attempts of all calls, in the order in which they ended.
   [[nodiscard]] std::vector<Attempt> attempts() const;
 
   void call_started(const Call& call, const Request& request) noexcept override;
@@ -166,16 +171,17 @@ class HTTPRETRY_API RecordingObserver final : public Observer {
   std::unique_ptr<Record> record_;
 };
 
-// For ClientOptions::random: always the same number, or a sequence determined by the seed.
+// Return a function for ClientOptions::random: it always returns `value`, or numbers that depend
+// only on the seed.
 [[nodiscard]] HTTPRETRY_API std::function<double()> fixed_random(double value);
 [[nodiscard]] HTTPRETRY_API std::function<double()> seeded_random(std::uint64_t seed);
 
-// Scenarios. A Scenario is a list of steps, and each request takes the next one, on whichever
-// connection it arrives. A Step is a response or a Fault.
+// A Scenario is a list of steps, and each request takes the next one, on whichever connection it
+// arrives. A Step is a response or a Fault.
 
-// What goes wrong. Over TLS, a FIN follows a close_notify and an RST does not. A fault inside the
-// body needs one: if the step has no body, 1 KiB of filler is sent. A response that cannot have a
-// body (to HEAD; 204, 304) ends after its head.
+// A failure that the server produces. Over TLS, it sends close_notify before a FIN, but not before
+// an RST. If a fault happens inside the body and the step has none, 1 KiB of filler is sent. A
+// response that cannot have a body (to HEAD; 204, 304) ends after its head.
 enum class Fault : std::uint8_t {
   None,
   Reset,           // RST, after the request was read
@@ -193,25 +199,25 @@ enum class Fault : std::uint8_t {
   EndlessInterim,  // `size` bytes of 1xx responses, then FIN
   GzipCutShort,    // half of a gzip body; its Content-Length matches what is sent
   GzipBomb,        // a chunked gzip body, about a thousandth of the `size` bytes that it decodes to
-  // Over HTTP/2 only: see FaultServer.
+  // Only over HTTP/2: see FaultServer.
   Http2EmptyData,    // a head, then `size` bytes of empty DATA frames
   Http2GoawayFlood,  // `size` bytes of GOAWAY frames
   Http2ResetFlood,   // `size` bytes of RST_STREAM frames
-  Http2NoEndStream,  // a head without a length, half of the body, then a frame that breaks the
-                     // connection: its padding is longer than the frame
+  Http2NoEndStream,  // a head without a length, half of the body, then a frame whose padding is
+                     // longer than the frame, which breaks the connection
   TlsStall,          // accepts the connection and never starts TLS
   TlsReset,          // RST during the TLS handshake
-  Refused,           // nobody listens; only for `httpretry plan`
+  Refused,           // no server listens; only for `httpretry plan`
   Resolve,           // the host name has no address; only for `httpretry plan`
 };
 
-// Its word in a scenario file: "reset", "reset_early", … Hang is "timeout", which is what the
-// client sees; TlsReset is "tls".
+// Returns the word for a fault in scenario files: "reset", "reset_early", … Hang is "timeout",
+// because that is the client's error; TlsReset is "tls".
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Fault fault);
-// The inverse of `to_string`; also accepts "hang". Empty for an unknown word.
+// Inverts `to_string`, and also accepts "hang". Returns nullopt for an unknown word.
 [[nodiscard]] HTTPRETRY_API std::optional<Fault> parse_fault(std::string_view word);
 
-// An interim response, sent before the final one: 100, 102, 103.
+// An interim response (100, 102, 103), which is sent before the final one.
 struct HTTPRETRY_API Interim {
   Interim(int code, Headers fields = {})  // NOLINT(google-explicit-constructor)
       : status(code), headers(std::move(fields)) {}
@@ -222,9 +228,10 @@ struct HTTPRETRY_API Interim {
 
 struct SeenRequest;
 
-// What happens to one request. The server adds Content-Length, and "Connection: close" if it closes
-// the connection. Headers of the step replace these, even if they are wrong; "Connection: close"
-// closes the connection, and with "Transfer-Encoding: chunked" the body is sent as one chunk.
+// The response or fault for one request. The server adds Content-Length, and "Connection: close" if
+// it closes the connection. Headers of the step replace these, even if they are wrong. With
+// "Connection: close" the server closes the connection. With "Transfer-Encoding: chunked" it sends
+// the body as one chunk.
 struct HTTPRETRY_API Step {
   Step() = default;
   Step(Fault what) : fault(what) {}         // NOLINT(google-explicit-constructor)
@@ -235,7 +242,7 @@ struct HTTPRETRY_API Step {
 
   int status = 200;
   Headers headers;
-  std::vector<TimeHeader> time_headers;  // after these headers, with the time of the response
+  std::vector<TimeHeader> time_headers;  // follow `headers`, relative to the response
   std::string body;
   bool gzip = false;  // compress the body and add Content-Encoding
   Fault fault = Fault::None;
@@ -245,24 +252,24 @@ struct HTTPRETRY_API Step {
   Duration interval = std::chrono::milliseconds(100);  // for Drip
   // For Huge, GzipBomb, HugeHeaders, EndlessInterim and the floods of frames.
   std::uint64_t size = std::uint64_t{1} << 30;
-  // Sends no "100 Continue" to a request that expects one, and still waits for its body.
+  // Sends no "100 Continue" to a request that expects one, but still waits for its body.
   bool ignore_expect = false;
   // Responds after the head without reading the body, and closes the connection. A 417 to a request
   // with "Expect: 100-continue" always does.
   bool respond_early = false;
-  // Makes the step for each request that takes this one, from the request as it was read:
+  // Computes the response for each request that takes this step, from the request as it was read:
   //
   //   Step echo;
   //   echo.respond = [](const SeenRequest& request) { return Step(200, request.body); };
   //
-  // Of the step that it returns, all members count that are about the response and its faults; a
-  // fault before the request is read happens after it. Called on the thread of the connection, so
-  // several calls may run at once. If it throws, or returns a step that no server can perform, the
-  // response is a 500 that says so.
+  // The server uses those members of the returned step that describe the response and its fault. A
+  // fault that normally happens before the request is read happens afterwards. The function runs on
+  // the thread of the connection, so several calls may run at once. If it throws, or returns a step
+  // that no server can perform, the response is a 500 with the reason in its body.
   std::function<Step(const SeenRequest& request)> respond;
 };
 
-// What happens after the last step.
+// The behavior after the last step.
 enum class Then : std::uint8_t {
   RepeatLast,
   Restart,
@@ -282,9 +289,9 @@ struct HTTPRETRY_API Script {
 struct HTTPRETRY_API Scenario : Script {
   using Script::Script;
 
-  // Paths (without query) with steps of their own. Faults before a request is read (ResetEarly,
-  // TlsStall, TlsReset) happen here only after its head was read, because the path is in the head;
-  // in `steps` they happen to the next connection or request, whatever its path.
+  // Paths (without query) that have their own steps. Here, faults that precede reading the request
+  // (ResetEarly, TlsStall, TlsReset) happen after its head was read, because the head contains the
+  // path. In `steps`, they happen to the next connection or request, whatever its path.
   std::map<std::string, Script, std::less<>> paths;
 };
 
@@ -295,14 +302,14 @@ struct HTTPRETRY_API Scenario : Script {
 //       {"fault": "reset", "times": 3} ],
 //     "then": "repeat_last", "paths": { "/other": { "steps": [ {"status": 200} ] } } }
 //
-// A step may also have "interval" and "size". A header's value may be a list, and a time as of
-// TimeHeader: {"at": "now+60", "as": "http-date"}. "then" may also be restart or close. The Error
-// is Errc::InvalidRequest; its message has one line for each problem.
+// A step may also have "interval" and "size". A header's value may be a list, or a TimeHeader:
+// {"at": "now+60", "as": "http-date"}. "then" may also be "restart" or "close". An Error has the
+// code Errc::InvalidRequest, and one line for each problem in its message.
 [[nodiscard]] HTTPRETRY_API Result<Scenario> parse_scenario(std::string_view json,
                                                             std::string file_name);
 
-// A request as a FaultServer received it. Only requests with a valid head count. Anything else gets
-// 400, 431 (a head over 64 KiB) or 505, and counts only as a connection.
+// A request as a FaultServer received it. Only requests with a valid head are counted. All others
+// get a 400, 431 (a head over 64 KiB) or 505, and count only as a connection.
 struct HTTPRETRY_API SeenRequest {
   SeenRequest() = default;
   Time arrived;  // when the server saw the first byte
@@ -315,13 +322,13 @@ struct HTTPRETRY_API SeenRequest {
   Headers headers;
   std::string body;  // the first MiB, with chunks decoded
   std::uint64_t body_size = 0;
-  bool body_complete = false;  // false: it broke off, or the step left it unread
-  // The index of its step, in the steps of its path or of the scenario. Empty if it took none:
-  // after the last step, or on a stale connection.
+  bool body_complete = false;  // false: it broke off, or the server did not read it
+  // The index of its step among the steps of its path or of the scenario. Empty if it took no step:
+  // after the last one, or on a stale connection.
   std::optional<std::size_t> step;
 };
 
-// The certificate of the server.
+// Whether the server uses TLS, and with which certificate.
 enum class Tls : std::uint8_t {
   Off,
   Good,        // for localhost, 127.0.0.1 and ::1; signed by the authority in `ca_file`
@@ -338,57 +345,58 @@ struct HTTPRETRY_API FaultServerOptions {
   bool keep_alive = true;  // false: close the connection after each response
   // Closes a connection that was idle for this long, and announces it: "Keep-Alive: timeout=5".
   std::optional<std::chrono::seconds> idle_timeout;
-  // Called with each request before its response is written, on the thread of its connection, so
-  // several calls may run at once. It must not throw; `stop` waits for it.
+  // Receives each request before its response is written. It runs on the thread of the connection,
+  // so several calls may run at once. It must not throw. `stop` waits for it.
   std::function<void(const SeenRequest&)> on_request;
-  // Be a proxy: a CONNECT whose step has a 2xx status becomes a tunnel to its target, which must be
-  // the loopback of this machine (else 403; 502 if nobody listens). Requests in absolute form take
-  // steps like others. Without `proxy`, the response to CONNECT is 405.
+  // Acts as a proxy: a CONNECT whose step has a 2xx status becomes a tunnel to its target. The
+  // target must be this machine's loopback (otherwise 403; 502 if no server listens there).
+  // Requests in absolute form take steps like others. Without `proxy`, the response to CONNECT is
+  // 405.
   bool proxy = false;
-  std::size_t max_connections = 1000;  // at a time; the server resets further ones and warns
+  std::size_t max_connections = 1000;  // at once; the server resets further ones and warns
   std::size_t max_seen = 100'000;      // requests kept for `seen`; older ones are dropped
 };
 
 // An HTTP/1.1 server on real sockets that performs a Scenario and records the requests. It counts
-// what was sent at the receiving end, where a client cannot be mistaken about it. Each connection
-// has a thread; these block all signals, so that the program's signal handlers run elsewhere. It
-// trusts every client: let it listen on the loopback interface only.
+// requests where they arrive, so the counts do not depend on what a client believes it has sent.
+// Each connection has a thread that blocks all signals, so that the program's signal handlers run
+// on other threads. The server trusts every client: let it listen on the loopback interface only.
 //
-// If a step has a fault of HTTP/2 (Http2EmptyData and the like), it speaks HTTP/2 too: over TLS
+// If a step has an HTTP/2 fault (such as Http2EmptyData), the server also speaks HTTP/2: over TLS
 // with clients that offer "h2" (ALPN), without TLS with clients that begin with it (prior
-// knowledge). Then it records requests that have arrived whole, and answers those of a connection
-// one after the other. `ignore_expect`, `respond_early` and `proxy` are for HTTP/1.1 only, and so
-// are Drip, Garbage, Stale, Huge, BadChunk, HugeHeaders, EndlessInterim and GzipBomb. A step with a
-// fault of the other version gets a 505 that says so.
+// knowledge). Over HTTP/2, it records requests when they are complete, and responds to those of a
+// connection one after the other. `ignore_expect`, `respond_early` and `proxy` work only over
+// HTTP/1.1, and so do Drip, Garbage, Stale, Huge, BadChunk, HugeHeaders, EndlessInterim and
+// GzipBomb. If a step has a fault of the other version, the response is a 505 that says so.
 class HTTPRETRY_API FaultServer {
  public:
-  // Listens when it returns. Throws std::invalid_argument for an invalid scenario (a status outside
-  // 200 to 999, `times` 0, a negative time, Refused or Resolve), std::system_error if it cannot
-  // bind, std::runtime_error if it cannot make its certificates.
+  // Returns when the server listens. Throws std::invalid_argument for an invalid scenario (a status
+  // outside 200 to 999, `times` 0, a negative time, Refused or Resolve), std::system_error if it
+  // cannot bind, std::runtime_error if it cannot make its certificates.
   explicit FaultServer(Scenario scenario = {}, FaultServerOptions options = {});
   ~FaultServer();
 
   [[nodiscard]] std::uint16_t port() const;
-  // "http://127.0.0.1:PORT" (or https), followed by `path`.
+  // Returns "http://127.0.0.1:PORT" (or https), followed by `path`.
   [[nodiscard]] std::string url(std::string_view path = "/") const;
-  // A PEM file with the certificate authority of Good, Expired and WrongHost; empty without TLS.
-  // The destructor deletes it.
+  // Returns the name of a PEM file with the certificate authority of Good, Expired and WrongHost;
+  // empty without TLS. The destructor deletes the file.
   [[nodiscard]] const std::string& ca_file() const;
 
-  // Closes every connection and joins every thread. From then on connections are refused, but the
-  // port stays reserved.
+  // Closes all connections and joins all threads. Afterwards connections are refused, but the port
+  // stays reserved.
   void stop();
-  // Stops, then listens again on the same port. Steps, counts and certificates are kept. Throws as
-  // the constructor does. Must not run at the same time as `stop`.
+  // Stops, then listens again on the same port. Keeps steps, counts and certificates. Throws like
+  // the constructor. Must not run at the same time as `stop`.
   void restart();
 
-  // The requests so far, in the order in which their last byte was read. This function and those
-  // below may be called from any thread.
+  // Returns the requests so far, in the order in which their last byte was read. This function and
+  // those below may be called from any thread.
   [[nodiscard]] std::vector<SeenRequest> seen() const;
   [[nodiscard]] std::size_t requests() const;
-  // Waits for `count` requests in total. False if `limit` passed first.
+  // Waits until there were `count` requests in total. Returns false if `limit` passes first.
   [[nodiscard]] bool wait_for_requests(std::size_t count, Duration limit) const;
-  // Connections accepted, without those beyond `max_connections`.
+  // Returns the number of accepted connections, without those beyond `max_connections`.
   [[nodiscard]] std::size_t connections() const;
 
  private:

@@ -1,4 +1,4 @@
-// TimeHeader: a header of a response in a test whose value is a time counted from that response.
+// TimeHeader: a response header for tests. Its value is a time, given relative to the response.
 //
 //   Step busy(429);
 //   busy.time_headers = {{"Retry-After", 60s}, {"X-RateLimit-Reset", 60s, TimeForm::Epoch}};
@@ -19,22 +19,23 @@
 
 namespace httpretry {
 
-// How the time is written; in a scenario file "http-date", "epoch" and "epoch-ms".
+// How a time is written. Scenario files call these forms "http-date", "epoch" and "epoch-ms".
 enum class TimeForm : std::uint8_t {
   HttpDate,  // "Sun, 06 Nov 1994 08:49:37 GMT"
   Epoch,     // seconds since 1970: "784111777"
   EpochMs,   // milliseconds since 1970: "784111777000"
 };
 
-// The time is that at which the response is sent, plus `offset`, which may be negative. It is
-// rounded up to the unit of its form, so that a wait until then is never shorter than `offset`. A
-// header "Date" is rounded down, for the same reason.
+// The time is `offset` after the response is sent; `offset` may be negative. The value is rounded
+// up to the unit of its form, so that a wait until that time is never shorter than `offset`. A
+// "Date" header is rounded down, for the same reason.
 struct HTTPRETRY_API TimeHeader {
   TimeHeader() = default;
   TimeHeader(std::string header, Duration from_now, TimeForm written = TimeForm::HttpDate)
       : name(std::move(header)), offset(from_now), form(written) {}
 
-  // The value in a response that is sent at `now`. Times outside the range of WallTime saturate.
+  // Returns the value in a response that is sent at `now`. Times outside the range of WallTime
+  // saturate.
   [[nodiscard]] std::string value(WallTime now) const;
 
   std::string name;
@@ -42,11 +43,11 @@ struct HTTPRETRY_API TimeHeader {
   TimeForm form = TimeForm::HttpDate;
 };
 
-// Adds them to the headers of a response that is sent at `now`. Throws as Headers::add does.
+// Adds `times` to the headers of a response that is sent at `now`. Throws like Headers::add.
 HTTPRETRY_API void add_times(Headers& headers, std::span<const TimeHeader> times, WallTime now);
 
-// The offset of "now+60", "now-1.5" (seconds), "now+2m30s" or "now". Empty if `text` is none of
-// these, or further away than 365 days.
+// Returns the offset in "now+60", "now-1.5" (seconds), "now+2m30s" or "now". Returns nullopt if
+// `text` has none of these forms, or if the offset is longer than 365 days.
 [[nodiscard]] HTTPRETRY_API std::optional<Duration> parse_offset(std::string_view text);
 
 }  // namespace httpretry
