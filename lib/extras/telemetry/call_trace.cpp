@@ -7,20 +7,20 @@
 
 namespace httpretry::telemetry {
 
-const std::string& CallTrace::give_header() {
-  if (!given) given.emplace().header = context.traceparent();
-  auto& next = given->latest[given->count++ % given->latest.size()];
+const std::string& CallTrace::next_header() {
+  if (!issued) issued.emplace().header = context.traceparent();
+  auto& next = issued->latest[issued->count++ % issued->latest.size()];
   next.id = random_id();
   next.hex = hex_id(next.id);
-  std::ranges::copy(next.hex, given->header.begin() + kSpanAt);
-  return given->header;
+  std::ranges::copy(next.hex, issued->header.begin() + kSpanOffset);
+  return issued->header;
 }
 
 std::uint64_t CallTrace::take_id(const Headers& sent) {
-  const auto text = given ? sent.get("traceparent") : std::nullopt;
-  if (text && text->size() == kLength) {
-    const auto hex = text->substr(kSpanAt, HexId().size());
-    for (auto& each : given->latest) {
+  const auto text = issued ? sent.get("traceparent") : std::nullopt;
+  if (text && text->size() == kTraceparentLength) {
+    const auto hex = text->substr(kSpanOffset, HexId().size());
+    for (auto& each : issued->latest) {
       if (each.id != 0 && std::ranges::equal(hex, each.hex)) return std::exchange(each.id, 0);
     }
   }
@@ -32,7 +32,7 @@ SpanPtr CallTrace::take_first() {
   return {shared_from_this(), &first->span};
 }
 
-SpanPtr CallTrace::take_of_more(std::size_t index) {
+SpanPtr CallTrace::take_from_more(std::size_t index) {
   auto send = std::move(more[index]);
   more.erase(more.begin() + static_cast<std::ptrdiff_t>(index));
   auto* span = &send->span;
@@ -45,14 +45,14 @@ SpanPtr CallTrace::take_ended(int attempt) {
   };
   if (first_open && fits(*first)) return take_first();
   for (std::size_t i = 0; i < more.size(); ++i) {
-    if (fits(*more[i])) return take_of_more(i);
+    if (fits(*more[i])) return take_from_more(i);
   }
   return nullptr;
 }
 
 SpanPtr CallTrace::take_open() {
   if (first_open) return take_first();
-  return more.empty() ? nullptr : take_of_more(0);
+  return more.empty() ? nullptr : take_from_more(0);
 }
 
 }  // namespace httpretry::telemetry

@@ -1,4 +1,5 @@
-// What traces() keeps of a call, in the values that its middlewares and observers share.
+// CallTrace: the state of traces() and propagate() for one call. It is one of the call's values,
+// which middlewares and observers share.
 #pragma once
 
 #include <httpretry/telemetry/traces.hpp>
@@ -12,39 +13,40 @@
 
 namespace httpretry::telemetry {
 
-inline constexpr std::size_t kLength = 55;  // of a traceparent of version 00
-inline constexpr std::size_t kSpanAt = 36;  // where its span begins
+inline constexpr std::size_t kTraceparentLength = 55;  // of version 00
+inline constexpr std::size_t kSpanOffset = 36;         // where the span id begins
 
 using HexId = std::array<char, 16>;
 HexId hex_id(std::uint64_t id);
 
-// The ids that propagate() has put into headers, for the spans of those sends.
-struct GivenIds {
+// The span ids that propagate() has put into headers. The spans of these sends take them.
+struct IssuedIds {
   struct Id {
     std::uint64_t id = 0;
     HexId hex{};
   };
-  std::string header;        // traceparent of the latest one
-  std::array<Id, 4> latest;  // 0: taken
+  std::string header;        // the latest traceparent
+  std::array<Id, 4> latest;  // an id of 0 was taken
   std::size_t count = 0;
 };
 
-// A send, and its span until that is taken.
+// A send with its span, until the span is taken.
 struct TracedSend {
   int number = 0;  // of the exchange
   bool ended = false;
   Span span;
 };
 
-// The spans of a call and of its first send are part of it: one allocation for both. Their SpanPtr
-// keeps all of it.
+// It contains the spans of the call and of the first send, so that both need only one allocation.
+// The SpanPtr of either keeps the whole CallTrace alive.
 struct CallTrace : std::enable_shared_from_this<CallTrace> {
-  // A new traceparent for the next send.
-  const std::string& give_header();
-  // The id of a send's span: that in its header if it was given, and not to another send.
+  // Returns a new traceparent for the next send.
+  const std::string& next_header();
+  // Returns the id for the span of a send: the id in its header if propagate() issued it and no
+  // other span has taken it, otherwise a new one.
   std::uint64_t take_id(const Headers& sent);
 
-  // `fill(send)` may throw: then there is no such send.
+  // Adds a send that `fill(send)` initializes. If `fill` throws, no send is added.
   template <class Fill>
   void begin_send(const Fill& fill) {
     if (!first) {
@@ -56,35 +58,35 @@ struct CallTrace : std::enable_shared_from_this<CallTrace> {
       more.push_back(std::move(send));
     }
   }
-  // Those whose spans have not been taken, in the order of their beginnings.
+  // Calls `look` for each send whose span was not taken, in the order in which they began.
   template <class Look>
-  void each_open(const Look& look) {
+  void for_each_open(const Look& look) {
     if (first_open) look(*first);
     for (const auto& send : more) look(*send);
   }
-  // The span of the first one that has ended and belongs to that attempt; nullptr if there is none.
+  // Takes the span of the first send of that attempt that has ended; returns nullptr without one.
   [[nodiscard]] SpanPtr take_ended(int attempt);
-  // Of any; nullptr if there is none.
+  // Takes the span of the first send, even if it has not ended; returns nullptr without one.
   [[nodiscard]] SpanPtr take_open();
 
   const void* owner = nullptr;  // the observer
   TraceContext context;         // `span` is that of the call
   std::optional<Span> call;     // empty: not sampled
   WallTime started{};
-  int sends = 0;                // of exchanges that have ended
+  int sends = 0;                // on the wire, by the exchanges that have ended
   std::uint64_t last_send = 0;  // the id of its span
 
  private:
   SpanPtr take_first();
-  SpanPtr take_of_more(std::size_t index);
+  SpanPtr take_from_more(std::size_t index);
 
   std::optional<TracedSend> first;
   bool first_open = false;
-  std::vector<std::shared_ptr<TracedSend>> more;  // that are open
-  std::optional<GivenIds> given;                  // where propagate() has given any
+  std::vector<std::shared_ptr<TracedSend>> more;  // the later sends whose span was not taken
+  std::optional<IssuedIds> issued;                // empty until propagate() issues one
 };
 
-// Never 0. Not the same in a forked child.
+// Returns a random number other than 0. A forked child gets other numbers than its parent.
 std::uint64_t random_id();
 
 }  // namespace httpretry::telemetry

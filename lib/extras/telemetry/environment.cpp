@@ -1,4 +1,4 @@
-// The environment variables of OpenTelemetry.
+// Reads the environment variables of OpenTelemetry.
 #include "words.hpp"
 
 #include <httpretry/telemetry/otlp.hpp>
@@ -15,11 +15,11 @@ namespace {
 using telemetry::number_text;
 using Problems = std::vector<std::string>;
 
-void tell(Problems* problems, std::string problem) {
+void add_problem(Problems* problems, std::string problem) {
   if (problems != nullptr) problems->push_back(std::move(problem));
 }
 
-// Empty is as if it were not set.
+// Returns an empty text if the variable is not set: OpenTelemetry treats both alike.
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
@@ -53,7 +53,7 @@ std::string percent_decoded(std::string_view text) {
   return decoded;
 }
 
-// "a=b,c=d%20e"
+// Parses a variable such as "a=b,c=d%20e".
 std::vector<std::pair<std::string, std::string>> pairs_of(const char* name, Problems* problems) {
   std::vector<std::pair<std::string, std::string>> pairs;
   const auto value = variable(name);
@@ -65,7 +65,7 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const char* name, Prob
     const auto equals = item.find('=');
     if (equals == std::string_view::npos || equals == 0) {
       // The value may be a secret, so it is not shown.
-      tell(problems, std::string(name) + ": an item is not NAME=VALUE; it is left out");
+      add_problem(problems, std::string(name) + ": an item is not NAME=VALUE; it is left out");
       continue;
     }
     pairs.emplace_back(percent_decoded(trimmed(item.substr(0, equals))),
@@ -74,7 +74,7 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const char* name, Prob
   return pairs;
 }
 
-// Empty where it is not set, or not a number from `least` to `most`.
+// Returns nullopt if the variable is not set, or not a number from `least` to `most`.
 template <class Number>
 std::optional<Number> number_of(const char* name, Number least, Number most, Problems* problems) {
   const auto text = variable(name);
@@ -87,7 +87,8 @@ std::optional<Number> number_of(const char* name, Number least, Number most, Pro
   const auto wanted = is_number ? "between " + number_text(static_cast<double>(least)) + " and " +
                                       number_text(static_cast<double>(most))
                                 : std::string("a number");
-  tell(problems, std::string(name) + ": \"" + text + "\" is not " + wanted + "; it is ignored");
+  add_problem(problems,
+              std::string(name) + ": \"" + text + "\" is not " + wanted + "; it is ignored");
   return std::nullopt;
 }
 
@@ -104,8 +105,8 @@ constexpr std::array<std::string_view, 12> kUsed{"OTEL_EXPORTER_OTLP_ENDPOINT",
                                                  "OTEL_TRACES_EXPORTER",
                                                  "OTEL_EXPORTER_OTLP_PROTOCOL"};
 
-// What is set, and would be expected to do something.
-void tell_unused(Problems* problems) {
+// Reports variables that are set but have no effect, although users would expect one.
+void report_unused(Problems* problems) {
   std::string unused;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
@@ -114,11 +115,11 @@ void tell_unused(Problems* problems) {
     if (std::ranges::find(kUsed, name) != kUsed.end()) continue;
     unused.append(unused.empty() ? "" : ", ").append(name);
   }
-  if (!unused.empty()) tell(problems, unused + ": no effect here");
+  if (!unused.empty()) add_problem(problems, unused + ": no effect here");
   const auto protocol = variable("OTEL_EXPORTER_OTLP_PROTOCOL");
   if (!protocol.empty() && protocol != "http/json") {
-    tell(problems,
-         "OTEL_EXPORTER_OTLP_PROTOCOL: \"" + protocol + "\" is not supported; http/json is used");
+    add_problem(problems, "OTEL_EXPORTER_OTLP_PROTOCOL: \"" + protocol +
+                              "\" is not supported; http/json is used");
   }
 }
 
@@ -134,10 +135,10 @@ OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
   take("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", options.metrics_endpoint);
   for (const auto& [name, value] : pairs_of("OTEL_EXPORTER_OTLP_HEADERS", problems)) {
     if (!options.headers.try_add(name, value)) {
-      tell(problems, "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is left out");
+      add_problem(problems, "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is left out");
     }
   }
-  constexpr std::int64_t kDay = 86'399'999;  // milliseconds
+  constexpr std::int64_t kDay = 86'399'999;  // milliseconds; just below 24 hours
   const auto ms = number_of<std::int64_t>("OTEL_EXPORTER_OTLP_TIMEOUT", 1, kDay, problems);
   if (ms) options.timeout = std::chrono::milliseconds(*ms);
   for (auto& [name, value] : pairs_of("OTEL_RESOURCE_ATTRIBUTES", problems)) {
@@ -148,7 +149,7 @@ OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
     }
   }
   take("OTEL_SERVICE_NAME", options.service_name);
-  tell_unused(problems);
+  report_unused(problems);
   return options;
 }
 
@@ -164,8 +165,8 @@ void sample_as_environment(TracesOptions& options, std::vector<std::string>* pro
   if (std::ranges::find(kKnown, given) != kKnown.end()) {
     name = given;
   } else if (!given.empty()) {
-    tell(problems,
-         "OTEL_TRACES_SAMPLER: \"" + given + "\" is not known; " + std::string(name) + " is used");
+    add_problem(problems, "OTEL_TRACES_SAMPLER: \"" + given + "\" is not known; " +
+                              std::string(name) + " is used");
   }
   options.parent_based = name.starts_with("parentbased_");
   options.sample_ratio = name.ends_with("always_off") ? 0 : 1;

@@ -42,13 +42,13 @@ int new_eventfd() {
   return descriptor;
 }
 
-// What is rejected in a response of 200; 0 if nothing is.
+// Returns the number of items that a successful response rejects.
 std::uint64_t rejected_items(const Response& response, Signal signal) {
   const auto* key = signal == Signal::Traces ? "/partialSuccess/rejectedSpans"
                                              : "/partialSuccess/rejectedDataPoints";
   const auto found = response.json_at(key);
   if (!found) return 0;
-  // A 64-bit number is a text in this JSON; some servers send a number.
+  // In OTLP's JSON, a 64-bit number is a string; some servers send a number.
   if (const auto* text = std::get_if<std::string>(&*found)) {
     return std::strtoull(text->c_str(), nullptr, 10);
   }
@@ -66,8 +66,8 @@ std::string message_of(const Response& response) {
   return text == nullptr ? std::string() : ": " + *text;
 }
 
-// The thread starts with all signals blocked: they are the program's.
-std::thread without_signals(std::function<void()> run) {
+// Starts the thread with all signals blocked, so that the program's own threads handle them.
+std::thread start_without_signals(std::function<void()> run) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -107,7 +107,7 @@ Otlp::State::State(OtlpOptions with)
       wake_(new_eventfd()),
       process_(::getpid()),
       client_(client_of(options)) {
-  thread_ = without_signals([this] { run(); });
+  thread_ = start_without_signals([this] { run(); });
 }
 
 Otlp::State::~State() { ::close(wake_); }
@@ -131,7 +131,7 @@ std::uint64_t Otlp::State::dropped(Signal signal, Why why) const {
       .load(std::memory_order_relaxed);
 }
 
-// Does not block: where the eventfd is full, the thread is awake anyway.
+// Does not block: if the eventfd's counter is full, the thread is awake anyway.
 void Otlp::State::wake() const noexcept {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(wake_, &one, sizeof one);
@@ -160,11 +160,10 @@ void Otlp::State::stop() {
   while (queue.take()) drop(Signal::Traces, Why::Shutdown, 1);
   const auto lost = [&](Signal signal) { return std::to_string(dropped(signal, Why::Shutdown)); };
   if (lost(Signal::Traces) == "0" && lost(Signal::Metrics) == "0") return;
-  tell("OTLP: " + lost(Signal::Traces) + " spans and " + lost(Signal::Metrics) +
-       " data points were dropped, there was no time left");
+  report("OTLP: " + lost(Signal::Traces) + " spans and " + lost(Signal::Metrics) +
+         " data points were dropped, there was no time left");
 }
 
-// False at the end.
 bool Otlp::State::wait(Time until) {
   const auto left = std::max<Duration>(until - std::chrono::steady_clock::now(), Duration::zero());
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
@@ -200,7 +199,6 @@ void Otlp::State::run() {
   }
 }
 
-// False if there are no more.
 bool Otlp::State::send_spans() {
   std::vector<SpanPtr> spans;
   while (spans.size() < options.batch) {
@@ -235,35 +233,35 @@ bool Otlp::State::send(Signal signal, std::string body, std::uint64_t items) {
   for (const auto field : options.headers) request.set_header(field.name, field.value);
   CallOptions call;
   call.stop = stop_.get_token();
-  judge(signal, client_.send(request, call), items);
+  record_result(signal, client_.send(request, call), items);
   return true;
 }
 
-void Otlp::State::judge(Signal signal, const Outcome& outcome, std::uint64_t items) {
+void Otlp::State::record_result(Signal signal, const Outcome& outcome, std::uint64_t items) {
   const std::string name(kSignals.at(static_cast<std::size_t>(signal)));
   if (!outcome) {
     const bool ended = outcome.error().code == Errc::Canceled;
     drop(signal, ended ? Why::Shutdown : Why::Unreachable, items);
-    if (!ended) tell("OTLP " + name + " were dropped: " + outcome.error().message);
+    if (!ended) report("OTLP " + name + " were dropped: " + outcome.error().message);
     return;
   }
   if (!outcome->is_2xx()) {
     const auto* last = outcome->history.last();
     const bool final = last == nullptr || last->cls == Class::Permanent;
     drop(signal, final ? Why::Refused : Why::Unreachable, items);
-    return tell("OTLP " + name + " were dropped: the collector answered " +
-                std::to_string(outcome->status));
+    return report("OTLP " + name + " were dropped: the collector answered " +
+                  std::to_string(outcome->status));
   }
   const auto rejected = std::min(rejected_items(*outcome, signal), items);
   if (signal == Signal::Traces) exported.fetch_add(items - rejected, std::memory_order_relaxed);
   if (rejected == 0) return;
   drop(signal, Why::Rejected, rejected);
-  tell("OTLP " + name + " were rejected by the collector" + message_of(*outcome));
+  report("OTLP " + name + " were rejected by the collector" + message_of(*outcome));
 }
 
-void Otlp::State::tell(const std::string& message) {
-  if (!options.on_problem || std::ranges::find(told_, message) != told_.end()) return;
-  if (told_.size() < 16) told_.push_back(message);  // a collector may have a new text each time
+void Otlp::State::report(const std::string& message) {
+  if (!options.on_problem || std::ranges::find(reported_, message) != reported_.end()) return;
+  if (reported_.size() < 16) reported_.push_back(message);  // messages can differ each time
   options.on_problem(message);
 }
 

@@ -1,4 +1,4 @@
-// The thread of an Otlp: takes spans from the queue, and sends them.
+// The state of an Otlp, and its thread, which takes spans from the queue and sends them.
 #pragma once
 
 #include "span_queue.hpp"
@@ -21,8 +21,8 @@ inline constexpr std::array<std::string_view, 2> kSignals{"traces", "metrics"};
 inline constexpr std::array<std::string_view, 5> kWhys{"queue_full", "refused", "rejected",
                                                        "unreachable", "shutdown"};
 
-// Where an endpoint of the options leads: the base gets "v1/traces", one of a signal stays as it
-// is. Throws std::invalid_argument.
+// Returns the URL for a signal. A path such as "v1/traces" is appended to `endpoint`; an endpoint
+// of the signal is used unchanged. Throws std::invalid_argument if it is not a URL.
 std::string endpoint_url(const OtlpOptions& options, Signal signal);
 
 }  // namespace telemetry
@@ -54,19 +54,22 @@ struct Otlp::State {
  private:
   void wake() const noexcept;
   void run();
+  // Waits until `until` or `wake()`. Returns false when the thread must end.
   bool wait(Time until);
+  // Sends one batch. Returns false if the queue is empty.
   bool send_spans();
   void send_metrics();
   bool send(telemetry::Signal signal, std::string body, std::uint64_t items);
-  void judge(telemetry::Signal signal, const Outcome& outcome, std::uint64_t items);
-  void tell(const std::string& message);
+  // Counts and reports what the collector did not accept.
+  void record_result(telemetry::Signal signal, const Outcome& outcome, std::uint64_t items);
+  void report(const std::string& message);
 
   const std::array<std::string, 2> urls_;
-  const int wake_;  // an eventfd
-  const int process_;
+  const int wake_;     // an eventfd
+  const int process_;  // detects that this is a forked child
   Client client_;
   std::stop_source stop_;
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
   std::thread thread_;
 };
 

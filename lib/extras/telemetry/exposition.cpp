@@ -1,4 +1,4 @@
-// The text formats of Prometheus: 0.0.4, and OpenMetrics 1.0.
+// Writes the text formats of Prometheus: 0.0.4 and OpenMetrics 1.0.
 #include "words.hpp"
 
 #include <httpretry/telemetry/metrics.hpp>
@@ -35,11 +35,11 @@ std::string labels_text(const MetricSeries& series, std::string_view bound = {})
   return text.empty() ? text : text + "}";
 }
 
-class Page {
+class TextWriter {
  public:
-  explicit Page(bool openmetrics) : openmetrics_(openmetrics) {}
+  explicit TextWriter(bool openmetrics) : openmetrics_(openmetrics) {}
 
-  std::string of(const MetricsSnapshot& snapshot) {
+  std::string write(const MetricsSnapshot& snapshot) {
     for (const auto& family : snapshot.families) {
       if (family.series.empty()) continue;
       head(family);
@@ -84,7 +84,7 @@ class Page {
     text_ += '\n';
   }
 
-  // In OpenMetrics a bound is a number with a point.
+  // In OpenMetrics, a bound must have a decimal point or an exponent.
   std::string bound_text(double bound) const {
     auto text = number_text(bound);
     if (openmetrics_ && text.find_first_of(".e") == std::string::npos) text += ".0";
@@ -109,8 +109,12 @@ class Page {
 
 }  // namespace
 
-std::string prometheus_text(const MetricsSnapshot& snapshot) { return Page(false).of(snapshot); }
-std::string openmetrics_text(const MetricsSnapshot& snapshot) { return Page(true).of(snapshot); }
+std::string prometheus_text(const MetricsSnapshot& snapshot) {
+  return TextWriter(false).write(snapshot);
+}
+std::string openmetrics_text(const MetricsSnapshot& snapshot) {
+  return TextWriter(true).write(snapshot);
+}
 
 std::string Metrics::prometheus() const { return prometheus_text(snapshot()); }
 std::string Metrics::openmetrics() const { return openmetrics_text(snapshot()); }

@@ -12,7 +12,7 @@ void GuardNumbers::edit(std::string_view key, const Change& change) {
   }
   change(found->second);
   if (found->first != "_other") return;
-  auto& other = found->second;  // of many: only what is counted makes sense
+  auto& other = found->second;  // mixes many scopes, so only its counts make sense
   other.circuit.reset();
   other.paused_until.reset();
   other.limit.reset();

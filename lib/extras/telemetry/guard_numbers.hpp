@@ -1,5 +1,5 @@
-// What guards have told, by scope: states of circuits, pauses, limits. They change seldom, so all
-// threads share it, with a lock.
+// The states that guards have reported, by scope: circuits, pauses and limits. They rarely change,
+// so all threads share them with a lock.
 #pragma once
 
 #include <httpretry/chain/observer.hpp>
@@ -17,8 +17,8 @@ namespace httpretry::telemetry {
 
 struct ScopeNumbers {
   std::optional<Circuit> circuit;
-  std::array<std::uint64_t, 3> changes{};  // of the circuit, by the state that it changed to
-  std::optional<WallTime> paused_until;    // the epoch: it was paused, and is not any more
+  std::array<std::uint64_t, 3> changes{};  // of the circuit, by its new state
+  std::optional<WallTime> paused_until;    // the epoch: a pause has ended
   std::optional<int> limit;
 };
 
@@ -26,10 +26,10 @@ class GuardNumbers {
  public:
   using Scopes = std::map<std::string, ScopeNumbers, std::less<>>;
 
-  // Scopes above `most` are counted as `_other`, which has no state.
+  // If there are more than `most` scopes, the others are counted as `_other`, which has no state.
   explicit GuardNumbers(std::size_t most) : most_(most) {}
 
-  // These may throw std::bad_alloc.
+  // The functions below may throw std::bad_alloc.
   void changed(const CircuitChange& change);
   void changed(const LimitChange& change);
   void paused(std::string_view key, WallTime until);
@@ -38,7 +38,7 @@ class GuardNumbers {
   [[nodiscard]] Scopes scopes() const;
 
  private:
-  // Calls `change(scope)`, where there is room for that scope.
+  // Calls `change(scope)` with the scope, or with `_other` if there are too many scopes.
   template <class Change>
   void edit(std::string_view key, const Change& change);
 

@@ -26,7 +26,7 @@ struct Har::State {
 
 namespace {
 
-// "HTTP/1.1"; browsers write "http/2.0" and the like, readers take any text.
+// Returns "HTTP/1.1", for example. Readers accept any text; browsers write "http/2.0".
 std::string version_text(const std::string& version) {
   return version.empty() ? "HTTP/1.1" : version == "2" ? "HTTP/2" : "HTTP/" + version;
 }
@@ -81,12 +81,12 @@ void put_response(JsonObject& entry, const SendRecord& send) {
   response.text("redirectURL", shown_value("Location", send.headers["Location"]));
   response.number("headersSize", -1);
   response.number("bodySize", send.exchange.body_received);
-  // As the developer tools of Chromium write it.
+  // The key that Chromium's developer tools use.
   if (send.error) response.text("_error", to_string(*send.error));
 }
 
-// -1: the step did not happen. Those that did add up to the time of the entry; `ssl` is part of
-// `connect`.
+// Writes -1 for a step that did not happen. The other steps add up to the time of the entry, except
+// `ssl`, which is part of `connect`.
 void put_timings(JsonObject& entry, const Timings& timings) {
   const auto ms = [](Duration from, Duration to) { return std::max(milliseconds(to - from), 0.0); };
   const auto zero = Duration::zero();
@@ -134,7 +134,7 @@ class HarWriter final : public telemetry::SendWriter {
   explicit HarWriter(Har::State& state) : state_(state) {}
 
  private:
-  void send_over(const Call& call, const SendRecord& send, const Attempt* attempt) override {
+  void on_send_ended(const Call& call, const SendRecord& send, const Attempt* attempt) override {
     std::string json;
     {
       JsonObject entry(json);

@@ -76,7 +76,7 @@ class JsonLog final : public telemetry::SendWriter {
  public:
   explicit JsonLog(JsonLineSink sink) : sink_(std::move(sink)) {}
 
-  // A call's end tells nothing of its request.
+  // Keeps the request, because call_ended() does not receive it.
   void call_started(const Call& call, const Request& request) noexcept override {
     try {
       call.set(FirstRequest{request});
@@ -160,7 +160,7 @@ class JsonLog final : public telemetry::SendWriter {
     sink_(text);
   }
 
-  // A line of its own. The next ones tell enough where it is lost.
+  // Writes a line for an event. If memory runs out, this line is lost.
   template <class Put>
   void event(const Call& call, std::string_view name, const Put& put) noexcept {
     try {
@@ -173,7 +173,7 @@ class JsonLog final : public telemetry::SendWriter {
     }
   }
 
-  void send_over(const Call& call, const SendRecord& send, const Attempt* attempt) override {
+  void on_send_ended(const Call& call, const SendRecord& send, const Attempt* attempt) override {
     write([&](JsonObject& line) {
       begin_line(line, call, "send", call.scheduler().wall_now());
       line.number("exchange", send.number);
@@ -193,7 +193,7 @@ class JsonLog final : public telemetry::SendWriter {
     });
   }
 
-  void not_sent(const Call& call, const Request& request, const Attempt& attempt) override {
+  void on_not_sent(const Call& call, const Request& request, const Attempt& attempt) override {
     write([&](JsonObject& line) {
       begin_line(line, call, "attempt", call.scheduler().wall_now());
       line.number("attempt", attempt.number);
@@ -205,7 +205,7 @@ class JsonLog final : public telemetry::SendWriter {
     });
   }
 
-  void call_over(const Call& call, const Outcome& outcome) override {
+  void on_call_ended(const Call& call, const Outcome& outcome) override {
     const auto& history = history_of(outcome);
     write([&](JsonObject& line) {
       begin_line(line, call, "call", call.scheduler().wall_now());

@@ -1,4 +1,5 @@
-// The observer: what it counts while calls run. What it costs is in tests/bench/RESULTS.md.
+// The observer functions of Metrics, which count while calls run. tests/bench/RESULTS.md has their
+// cost.
 #include "call_trace.hpp"
 #include "metrics_state.hpp"
 #include "words.hpp"
@@ -15,30 +16,31 @@ namespace httpretry {
 namespace telemetry {
 namespace {
 
-constexpr std::size_t kMostSeries = 4096;  // of one kind in one shard
-const EndpointsSeen::Policy kNoPolicy;
+constexpr std::size_t kMaxSeries = 4096;  // of each kind in a shard
+const EndpointCache::Policy kNoPolicy;
 
-// The place of the text among those that are known; the last one is for all others. With kPrefix it
-// only begins so. The compiler knows what it compares with: that is quicker than a loop.
+// Returns the index of `text` in kKnown, or the last index, which stands for all other texts. With
+// kPrefix, `text` only has to begin with the known text. The comparisons are unrolled at compile
+// time, with known sizes, because that is faster than a loop.
 template <const auto& kKnown, bool kPrefix = false>
 std::uint8_t number_of(std::string_view text) {
   std::uint8_t number = kKnown.size() - 1;
   [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    const auto is = [&]<std::size_t kAt>(std::integral_constant<std::size_t, kAt>) {
+    const auto matches = [&]<std::size_t kAt>(std::integral_constant<std::size_t, kAt>) {
       constexpr auto kSize = kKnown[kAt].size();
       const bool fits = kPrefix ? text.size() >= kSize : text.size() == kSize;
       if (!fits || std::memcmp(text.data(), kKnown[kAt].data(), kSize) != 0) return false;
       number = kAt;
       return true;
     };
-    static_cast<void>((is(std::integral_constant<std::size_t, kIndex>()) || ...));
+    static_cast<void>((matches(std::integral_constant<std::size_t, kIndex>()) || ...));
   }
   (std::make_index_sequence<kKnown.size() - 1>());
   return number;
 }
 
-HostCells& search_cells(Names& names, Shard& shard, std::string_view origin) {
-  const auto number = shard.hosts_seen.number(names, origin);
+HostCells& look_up_cells(Names& names, Shard& shard, std::string_view origin) {
+  const auto number = shard.host_cache.number(names, origin);
   auto& cells = shard.host_cells[number];
   if (cells == nullptr) {
     const std::lock_guard lock(shard.mutex);
@@ -54,7 +56,7 @@ HostCells& search_cells(Names& names, Shard& shard, std::string_view origin) {
 inline HostCells& cells_of(Names& names, Shard& shard, const Url& url) {
   const auto origin = url.origin();
   const bool again = shard.last_host != nullptr && origin == shard.last_origin;
-  return again ? *shard.last_host : search_cells(names, shard, origin);
+  return again ? *shard.last_host : look_up_cells(names, shard, origin);
 }
 
 template <class Series>
@@ -64,20 +66,21 @@ Series& series_of(Shard& shard, Table<Series>& table, std::uint64_t key) {
   return table.add(key);
 }
 
-// A server may answer with any status, so the number of series has a limit of its own.
+// A server may respond with any status, so the number of series needs a limit. Beyond it, the
+// server and the status are `_other`.
 SendSeries& send_series(Shard& shard, SendKey key, std::uint32_t other_host) {
-  if (auto* found = shard.sends.find(key.packed())) return *found;
-  if (shard.sends.size() >= kMostSeries) {
+  if (auto* found = shard.sends.find(key.pack())) return *found;
+  if (shard.sends.size() >= kMaxSeries) {
     key.host = other_host;
     if (key.status != 0) key.status = kOtherStatus;
   }
-  return series_of(shard, shard.sends, key.packed());
+  return series_of(shard, shard.sends, key.pack());
 }
 
-// The trace of the call, where it is sampled. Not more often than once a second, and not where a
-// reader has the shard.
-void keep_exemplar(Shard& shard, SendSeries& series, std::size_t bucket, Duration took,
-                   const Call& call) {
+// Stores the trace of a sampled call, at most once a second for each bucket. If a reader has locked
+// the shard, it does nothing rather than wait.
+void record_exemplar(Shard& shard, SendSeries& series, std::size_t bucket, Duration took,
+                     const Call& call) {
   const auto* trace = call.get<CallTrace>();
   if (trace == nullptr || !trace->call) return;
   const auto now = trace->started + std::chrono::duration_cast<WallTime::duration>(
@@ -92,19 +95,20 @@ void keep_exemplar(Shard& shard, SendSeries& series, std::size_t bucket, Duratio
               now};
 }
 
-// "host", "endpoint" and "policy" as find_budget of the middleware retry has them.
+// Must match RetryPolicies in lib/core/middleware: a request that no endpoint matches shares the
+// budget of its host.
 bool is_budget_of_host(const ResolvedPolicy& policy) {
   const auto scope = policy.policy->budget.scope;
   return scope == BudgetPolicy::Scope::Host ||
          (scope == BudgetPolicy::Scope::Endpoint && policy.identity.empty());
 }
 
-void keep_wait(Shard& shard, QueuedBy by, Duration waited) {
+void record_wait(Shard& shard, QueuedBy by, Duration waited) {
   shard.queued.at(static_cast<std::size_t>(by)).record(waited.count());
 }
 
-void keep_budget(Metrics::State& state, Shard& shard, const Call& call, const Request& request,
-                 const Attempt& attempt, std::uint32_t endpoint) {
+void record_budget(Metrics::State& state, Shard& shard, const Call& call, const Request& request,
+                   const Attempt& attempt, std::uint32_t endpoint) {
   const auto left = *attempt.budget_left;
   if (!is_budget_of_host(*attempt.policy)) {
     state.budget_of_endpoint[endpoint].store(left, std::memory_order_relaxed);
@@ -135,16 +139,16 @@ std::shared_ptr<Metrics> metrics(MetricsOptions options) {
   return std::make_shared<Metrics>(std::move(options));
 }
 
-// What lacks memory is not counted; the call goes on.
+// If memory runs out, the functions below do not count, and the call continues.
 void Metrics::exchange_started(const Call& call, const Request& request, int number) noexcept {
   const auto& url = request.parsed_url();
   auto* shard = state_->shard();
   if (shard == nullptr || !url) return;
   try {
     auto& host = cells_of(state_->hosts, *shard, *url);
-    add(host.began);
+    add(host.started);
     const auto id = call.id();
-    shard->begun_at(id, number) = {id, number, &host};
+    shard->open_exchange(id, number) = {id, number, &host};
   } catch (const std::bad_alloc&) {
   }
 }
@@ -154,11 +158,11 @@ void Metrics::exchange_ended(const Call& call, const Request& request, int numbe
   auto* shard = state_->shard();
   if (shard == nullptr) return;
   const auto id = call.id();
-  const auto& begun = shard->begun_at(id, number);
-  const bool found = begun.call == id && begun.number == number;
+  const auto& open = shard->open_exchange(id, number);
+  const bool found = open.call == id && open.number == number;
   if (!found && !request.parsed_url()) return;
   try {
-    auto& host = found ? *begun.host : cells_of(state_->hosts, *shard, *request.parsed_url());
+    auto& host = found ? *open.host : cells_of(state_->hosts, *shard, *request.parsed_url());
     add(host.ended);
     shard->ended_call = id;
     shard->ended_headers = &request.headers();
@@ -179,9 +183,9 @@ void Metrics::exchange_ended(const Call& call, const Request& request, int numbe
     const auto bucket = series.duration.record(took.count());
     add(shard->wire_sends, static_cast<std::uint64_t>(exchange.wire_sends));
     if (exchange.timings.queued != Duration::zero()) {
-      keep_wait(*shard, exchange.queued_by, exchange.timings.queued);
+      record_wait(*shard, exchange.queued_by, exchange.timings.queued);
     }
-    keep_exemplar(*shard, series, bucket, took, call);
+    record_exemplar(*shard, series, bucket, took, call);
   } catch (const std::bad_alloc&) {
   }
 }
@@ -189,19 +193,19 @@ void Metrics::exchange_ended(const Call& call, const Request& request, int numbe
 void Metrics::attempt_ended(const Call& call, const Request& request,
                             const Attempt& attempt) noexcept {
   const bool has_budget = attempt.budget_left && attempt.policy;
-  const bool was_held = telemetry::held_by_guards(attempt);
+  const bool was_held = telemetry::was_held_by_guards(attempt);
   if (!attempt.retried && !has_budget && !was_held && !attempt.hedge) return;
   auto* shard = state_->shard();
   if (shard == nullptr) return;
-  if (was_held) keep_wait(*shard, attempt.queued_by, attempt.exchange().timings.queued);
+  if (was_held) record_wait(*shard, attempt.queued_by, attempt.exchange().timings.queued);
   if (!attempt.retried && !has_budget && !attempt.hedge) return;
   try {
-    const auto endpoint = shard->endpoints_seen.number(state_->endpoints, attempt.policy);
+    const auto endpoint = shard->endpoint_cache.number(state_->endpoints, attempt.policy);
     if (attempt.hedge) {
       const auto result = attempt.race == Race::Won ? kHedgeWon : kHedgeLost;
       add(series_of(*shard, shard->hedges, endpoint_key(endpoint, result)).count);
     }
-    if (has_budget) keep_budget(*state_, *shard, call, request, attempt, endpoint);
+    if (has_budget) record_budget(*state_, *shard, call, request, attempt, endpoint);
     if (!attempt.retried) return;
     const auto kind = number_of<kRuleKinds, true>(attempt.rule);
     const auto key = endpoint_key(endpoint, static_cast<std::uint8_t>(attempt.cls), kind);
@@ -218,7 +222,7 @@ void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept 
     const auto& history = history_of(outcome);
     const auto& attempts = history.attempts;
     const auto& policy = attempts.empty() ? kNoPolicy : attempts.front().policy;
-    const auto endpoint = shard->endpoints_seen.number(state_->endpoints, policy);
+    const auto endpoint = shard->endpoint_cache.number(state_->endpoints, policy);
     const auto key = endpoint_key(endpoint, static_cast<std::uint8_t>(history.stop_reason));
     auto& series = series_of(*shard, shard->calls, key);
     series.duration.record(history.elapsed.count());
@@ -237,9 +241,9 @@ void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept 
 
 void Metrics::shed(const Call& /*call*/, const Error& reason) noexcept {
   auto* shard = state_->shard();
-  const auto found = std::ranges::find(kShedWords, reason.code);
-  if (shard == nullptr || found == kShedWords.end()) return;
-  add(shard->shed.at(static_cast<std::size_t>(found - kShedWords.begin())));
+  const auto found = std::ranges::find(kShedReasons, reason.code);
+  if (shard == nullptr || found == kShedReasons.end()) return;
+  add(shard->shed.at(static_cast<std::size_t>(found - kShedReasons.begin())));
 }
 
 void Metrics::circuit_changed(const Call& /*call*/, const CircuitChange& change) noexcept {
@@ -258,7 +262,7 @@ void Metrics::limit_changed(const Call& /*call*/, const LimitChange& change) noe
 
 void Metrics::paused(const Call& call, const PauseBegun& pause) noexcept {
   try {
-    constexpr Duration kYear = std::chrono::hours(24 * 366);  // it may be without an end
+    constexpr Duration kYear = std::chrono::hours(24 * 366);  // a pause may have no end
     const auto left = std::min<Duration>(pause.until - call.scheduler().now(), kYear);
     state_->guards.paused(pause.key, call.scheduler().wall_now() +
                                          std::chrono::duration_cast<WallTime::duration>(left));

@@ -1,4 +1,4 @@
-// Which thread has which shard.
+// Assigns shards to threads.
 #include "metrics_state.hpp"
 
 #include <algorithm>
@@ -8,32 +8,33 @@ namespace {
 
 using telemetry::Shard;
 
+// A thread's ownership of a shard.
 struct Lease {
   std::uint64_t id = 0;  // of the Metrics
   std::shared_ptr<Shard> shard;
 };
 
-// What a thread has, of all Metrics. At its end the shards are free for other threads.
+// The shards of a thread, of all Metrics. When the thread ends, other threads may take them.
 struct Leases {
   std::vector<Lease> all;
 
   ~Leases();
 };
 
-// That was used last.
+// The shard that the thread used last, which avoids a search.
 struct LastShard {
   std::uint64_t id = 0;
   Shard* shard = nullptr;
 };
 
 thread_local constinit LastShard last;
-thread_local constinit bool thread_ends = false;
+thread_local constinit bool thread_is_ending = false;
 thread_local Leases leases;
 
 Leases::~Leases() {
   for (const auto& lease : all) lease.shard->owned.store(false, std::memory_order_release);
   last = {};
-  thread_ends = true;  // what is destroyed later, a static client perhaps, is not counted
+  thread_is_ending = true;  // no shard for what is destroyed later, for example a static client
 }
 
 std::uint64_t new_id() {
@@ -59,14 +60,15 @@ Metrics::State::State(MetricsOptions with)
 
 Shard* Metrics::State::shard() {
   if (last.id == id_) return last.shard;
-  return thread_ends ? nullptr : new_shard();
+  return thread_is_ending ? nullptr : find_or_make_shard();
 }
 
-// Or one that this thread has, but has not used last.
-Shard* Metrics::State::new_shard() {
+// Returns the shard that this thread already has, a free one, or a new one. nullptr without memory.
+Shard* Metrics::State::find_or_make_shard() {
   auto& all = leases.all;
   auto found = std::ranges::find(all, id_, &Lease::id);
   if (found == all.end()) {
+    // Drops the leases of Metrics that were destroyed.
     std::erase_if(all, [](const Lease& lease) { return lease.shard.use_count() == 1; });
     try {
       all.push_back({id_, nullptr});

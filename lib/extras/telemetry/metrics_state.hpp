@@ -1,4 +1,4 @@
-// All that a Metrics has counted: a shard for each thread, and the names that they share.
+// The state of a Metrics: a shard of counts for each thread, and the names that all threads share.
 #pragma once
 
 #include "guard_numbers.hpp"
@@ -14,11 +14,13 @@ namespace httpretry {
 
 struct Metrics::State {
   using Gauge = std::atomic<std::int64_t>;
+  // The value of a budget that no attempt has used yet.
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min();
 
   explicit State(MetricsOptions with);
 
-  // Of this thread. nullptr where the thread is ending, and nothing can be counted.
+  // Returns this thread's shard, or nullptr if nothing can be counted: the thread is ending, or
+  // memory has run out.
   telemetry::Shard* shard();
 
   MetricsOptions options;
@@ -26,7 +28,7 @@ struct Metrics::State {
   telemetry::Names hosts;
   telemetry::Names endpoints;
   telemetry::GuardNumbers guards;
-  // What was left when it was last told, by host and by endpoint.
+  // The budget that was last seen, by the number of a host and of an endpoint.
   std::vector<Gauge> budget_of_host;
   std::vector<Gauge> budget_of_endpoint;
 
@@ -34,25 +36,25 @@ struct Metrics::State {
   std::vector<std::shared_ptr<telemetry::Shard>> shards;
 
  private:
-  telemetry::Shard* new_shard();
-  const std::uint64_t id_;  // never used again
+  telemetry::Shard* find_or_make_shard();
+  const std::uint64_t id_;  // unique in the process, even after this state is destroyed
 };
 
 namespace telemetry {
 
-// The labels of a series, as the number that finds it.
+// The labels of a series of sends. They are packed into a number, which is the key in a Table.
 struct SendKey {
   std::uint32_t host = 0;  // 24 bits
   std::uint8_t method = 0;
   std::uint8_t version = 0;  // 4 bits
-  std::uint8_t error = 0;    // of Errc, and one more; 0: none
+  std::uint8_t error = 0;    // an Errc plus one; 0: none
   std::uint16_t status = 0;
 
-  [[nodiscard]] std::uint64_t packed() const {
+  [[nodiscard]] std::uint64_t pack() const {
     return host | std::uint64_t{method} << 24U | std::uint64_t{version} << 32U |
            std::uint64_t{error} << 36U | std::uint64_t{status} << 44U;
   }
-  static SendKey unpacked(std::uint64_t key) {
+  static SendKey unpack(std::uint64_t key) {
     SendKey made;
     made.host = static_cast<std::uint32_t>(key & 0xFFFFFFU);
     made.method = static_cast<std::uint8_t>(key >> 24U);
@@ -62,21 +64,21 @@ struct SendKey {
     return made;
   }
 };
-inline constexpr std::uint16_t kOtherStatus = 1;  // where there are too many series
+inline constexpr std::uint16_t kOtherStatus = 1;  // if there are too many series
 
 inline constexpr std::array<std::string_view, 11> kMethods{"GET",   "POST",    "PUT",     "DELETE",
                                                            "HEAD",  "PATCH",   "OPTIONS", "QUERY",
                                                            "TRACE", "CONNECT", "_OTHER"};
 inline constexpr std::array<std::string_view, 6> kVersions{"", "1.1", "2", "1.0", "3", "_other"};
-// How the rule of an attempt begins; "other" is of the program's own function.
+// What the rule of an attempt begins with; "other" stands for the program's own classifier.
 inline constexpr std::array<std::string_view, 10> kRuleKinds{
     "status", "error_codes",         "pending",          "transport",           "error",
     "proxy",  "grpc-retry-pushback", "stale connection", "no middleware retry", "other"};
 
-// What became of a hedge; a refused one is kFirstRefused and its HedgeRefused.
+// The result of a hedge. A refused hedge has the value kFirstRefused plus its HedgeRefused.
 enum HedgeResult : std::uint8_t { kHedgeWon, kHedgeLost, kFirstRefused };
 
-// Two small numbers above that of an endpoint.
+// Packs two small numbers into the bits above the number of an endpoint.
 inline std::uint64_t endpoint_key(std::uint32_t endpoint, std::uint8_t one, std::uint8_t two = 0) {
   return endpoint | std::uint64_t{one} << 32U | std::uint64_t{two} << 40U;
 }

@@ -5,13 +5,13 @@ namespace httpretry::telemetry {
 std::uint32_t Names::number(std::string_view name) {
   const std::lock_guard lock(mutex_);
   if (const auto found = numbers_.find(name); found != numbers_.end()) return found->second;
-  if (numbers_.size() >= most_) {
+  if (numbers_.size() >= limit_) {
     full_.store(true, std::memory_order_release);
     return other();
   }
   const auto number = static_cast<std::uint32_t>(numbers_.size());
   numbers_.emplace(name, number);
-  if (numbers_.size() == most_) full_.store(true, std::memory_order_release);
+  if (numbers_.size() == limit_) full_.store(true, std::memory_order_release);
   return number;
 }
 
@@ -27,9 +27,9 @@ std::vector<std::string> Names::texts() const {
   return texts;
 }
 
-std::uint32_t NamesSeen::ask(Names& names, std::string_view name) {
+std::uint32_t NameCache::look_up(Names& names, std::string_view name) {
   if (has_all_) return names.other();
-  if (names.full()) {
+  if (names.is_full()) {
     numbers_ = names.all();
     has_all_ = true;
     return number(names, name);
@@ -39,10 +39,10 @@ std::uint32_t NamesSeen::ask(Names& names, std::string_view name) {
   return number;
 }
 
-std::uint32_t EndpointsSeen::look_up(Names& names, const Policy& policy) {
-  constexpr std::size_t kMost = 1024;  // of a file with more endpoints, or of many reloads
+std::uint32_t EndpointCache::look_up(Names& names, const Policy& policy) {
+  constexpr std::size_t kMost = 1024;  // reloads of policy files add entries
   const auto found = entries_.find(policy.get());
-  if (found != entries_.end() && found->second.is(policy)) {
+  if (found != entries_.end() && found->second.matches(policy)) {
     last_ = &found->second;
     return last_->number;
   }

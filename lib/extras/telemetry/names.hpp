@@ -1,5 +1,5 @@
-// Labels get numbers, so that a series is found by a number. There is a limit: what comes later
-// shares the last number, `_other`.
+// Assigns numbers to the names in labels, so that a series can be found by a number. Up to a limit,
+// each name gets its own number. All later names share one more number, which is for `_other`.
 #pragma once
 
 #include <httpretry/policy/policy_set.hpp>
@@ -23,58 +23,59 @@ struct TextHash {
 };
 using Numbers = std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>>;
 
-// Shared by all threads.
+// The numbers of names. All threads share them.
 class Names {
  public:
-  explicit Names(std::size_t most) : most_(most) {}
+  explicit Names(std::size_t limit) : limit_(limit) {}
 
-  [[nodiscard]] std::uint32_t other() const { return static_cast<std::uint32_t>(most_); }
-  // The number of the name, a new one where there is room.
+  [[nodiscard]] std::uint32_t other() const { return static_cast<std::uint32_t>(limit_); }
+  // Returns the number of the name, which is a new one if the name is new and the limit allows it.
   std::uint32_t number(std::string_view name);
-  // Then no name gets a new number any more.
-  [[nodiscard]] bool full() const { return full_.load(std::memory_order_acquire); }
+  // If true, no name gets a new number any more.
+  [[nodiscard]] bool is_full() const { return full_.load(std::memory_order_acquire); }
   [[nodiscard]] Numbers all() const;
-  // By their numbers; `_other` is not among them.
+  // Returns the names in the order of their numbers, without `_other`.
   [[nodiscard]] std::vector<std::string> texts() const;
 
  private:
-  const std::size_t most_;
+  const std::size_t limit_;
   mutable std::mutex mutex_;
   Numbers numbers_;
   std::atomic<bool> full_ = false;
 };
 
-// What one thread knows of them. It asks the shared ones only for a name that is new to it, and not
-// at all when they are full.
-class NamesSeen {
+// A thread's copy of the names that it has used. It needs the lock of the shared Names only for a
+// name that is new to the thread, and never again once Names is full.
+class NameCache {
  public:
   std::uint32_t number(Names& names, std::string_view name) {
     const auto found = numbers_.find(name);
-    return found != numbers_.end() ? found->second : ask(names, name);
+    return found != numbers_.end() ? found->second : look_up(names, name);
   }
 
  private:
-  std::uint32_t ask(Names& names, std::string_view name);
+  std::uint32_t look_up(Names& names, std::string_view name);
 
   Numbers numbers_;
-  bool has_all_ = false;
+  bool has_all_ = false;  // it is a copy of all names, and no new one can follow
 };
 
-// The endpoint and the policy of a request, as one name: "ENDPOINT\nPOLICY".
-class EndpointsSeen {
+// Finds the number for the endpoint and policy of a request, whose name is "ENDPOINT\nPOLICY". It
+// compares pointers, so that it need not build the name each time.
+class EndpointCache {
  public:
   using Policy = std::shared_ptr<const ResolvedPolicy>;
 
-  // `policy` may be nullptr: then both are empty.
+  // If `policy` is nullptr, endpoint and policy are empty.
   std::uint32_t number(Names& names, const Policy& policy) {
-    if (last_ != nullptr && last_->is(policy)) return last_->number;
+    if (last_ != nullptr && last_->matches(policy)) return last_->number;
     return look_up(names, policy);
   }
 
  private:
   struct Entry {
-    // Where it is gone, another one may have its place.
-    [[nodiscard]] bool is(const Policy& other) const {
+    // The weak_ptr detects that the policy was destroyed and another one reuses its address.
+    [[nodiscard]] bool matches(const Policy& other) const {
       return policy == other.get() && (policy == nullptr || !alive.expired());
     }
 
@@ -84,7 +85,7 @@ class EndpointsSeen {
   };
   std::uint32_t look_up(Names& names, const Policy& policy);
 
-  NamesSeen names_;
+  NameCache names_;
   std::unordered_map<const ResolvedPolicy*, Entry> entries_;
   const Entry* last_ = nullptr;
 };

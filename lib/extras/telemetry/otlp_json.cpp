@@ -1,5 +1,5 @@
-// The JSON of OTLP: names in lower camel case, ids in hex, enums as numbers, 64-bit integers as
-// texts.
+// Writes the JSON of OTLP. Names are in lower camel case, ids in hex, enums are numbers, and 64-bit
+// integers are strings.
 #include "words.hpp"
 
 #include <httpretry/client/report.hpp>
@@ -14,7 +14,7 @@ using telemetry::JsonList;
 using telemetry::JsonObject;
 using telemetry::number_text;
 
-constexpr int kCumulative = 2;
+constexpr int kCumulative = 2;  // AGGREGATION_TEMPORALITY_CUMULATIVE
 
 std::string nanoseconds(WallTime at) {
   const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch());
@@ -54,7 +54,8 @@ void put_scope(JsonObject& object) {
   scope.text("version", HTTPRETRY_VERSION);
 }
 
-// {"resourceSpans":[{"resource":…,"scopeSpans":[{"scope":…,"spans":[ what `put` writes ]}]}]}
+// Returns {"resourceSpans":[{"resource":…,"scopeSpans":[{"scope":…,"spans":[…]}]}]}, for example.
+// `put` writes the innermost list.
 template <class Put>
 std::string envelope(std::string_view resources, std::string_view scopes, std::string_view items,
                      const OtlpOptions& options, const Put& put) {
@@ -106,7 +107,7 @@ std::string dotted(std::string_view name) {
   return text;
 }
 
-// "http_client_request_duration_seconds" is "http.client.request.duration".
+// Returns "http.client.request.duration" for "http_client_request_duration_seconds".
 std::string metric_name(std::string_view name) {
   for (const std::string_view ending : {"_total", "_seconds"}) {
     if (name.ends_with(ending)) name.remove_suffix(ending.size());
@@ -114,7 +115,8 @@ std::string metric_name(std::string_view name) {
   return dotted(name);
 }
 
-// Those of the conventions have the names that they have in spans; ours begin with ours.
+// Labels of the semantic conventions have the same names as in spans. All others get the prefix
+// "httpretry.".
 std::string label_name(std::string_view name) {
   if (name == "http_response_status_code") return "http.response.status_code";
   constexpr std::string_view kOfConventions[] = {"http_", "server_", "network_", "error_"};

@@ -1,4 +1,4 @@
-// Ids of traces and spans: xoshiro256++ for each thread, seeded by the system.
+// Generates the ids of traces and spans: each thread has a xoshiro256++ that the system seeds.
 #include "call_trace.hpp"
 
 #include <pthread.h>
@@ -10,20 +10,20 @@
 namespace httpretry::telemetry {
 namespace {
 
-// Counts the forks: a child must not go on with the numbers of its parent.
+// Counts forks, so that a child seeds its generators again and does not repeat its parent's ids.
 std::atomic<unsigned> generation = 1;
 
 void count_fork() { generation.fetch_add(1, std::memory_order_relaxed); }
 
 struct Generator {
   std::array<std::uint64_t, 4> state{};
-  unsigned seeded = 0;  // in which generation
+  unsigned seeded = 0;  // the generation in which it was seeded; 0: never
 
   void seed() {
     [[maybe_unused]] static const int registered = ::pthread_atfork(nullptr, nullptr, count_fork);
     std::random_device device;
     for (auto& word : state) word = std::uint64_t{device()} << 32U | device();
-    state[0] |= 1U;  // all zeros would stay zeros
+    state[0] |= 1U;  // a state of all zeros would generate only zeros
     seeded = generation.load(std::memory_order_relaxed);
   }
 

@@ -56,16 +56,16 @@ void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, in
       record.headers = outcome.error().headers;
     }
     if (record.attempt != 0) return;
-    give(call, static_cast<std::size_t>(found - records->open.begin()), nullptr);
+    finish(call, static_cast<std::size_t>(found - records->open.begin()), nullptr);
   } catch (const std::bad_alloc&) {
   }
 }
 
-void SendWriter::give(const Call& call, std::size_t index, const Attempt* attempt) {
+void SendWriter::finish(const Call& call, std::size_t index, const Attempt* attempt) {
   auto& open = call.get<SendRecords>()->open;
   const auto record = std::move(open[index]);
   open.erase(open.begin() + static_cast<std::ptrdiff_t>(index));
-  send_over(call, *record, attempt);
+  on_send_ended(call, *record, attempt);
 }
 
 void SendWriter::attempt_ended(const Call& call, const Request& request,
@@ -80,13 +80,13 @@ void SendWriter::attempt_ended(const Call& call, const Request& request,
       const auto found = std::ranges::find_if(records->open, is_of_attempt);
       if (found == records->open.end()) break;
       any = true;
-      // Of several, the last one was judged.
+      // If the attempt has several sends, only the last one was judged.
       const bool last = std::none_of(found + 1, records->open.end(), is_of_attempt);
-      if (last && held_by_guards(attempt)) add_wait(**found, attempt);
-      give(call, static_cast<std::size_t>(found - records->open.begin()),
-           last ? &attempt : nullptr);
+      if (last && was_held_by_guards(attempt)) add_wait(**found, attempt);
+      finish(call, static_cast<std::size_t>(found - records->open.begin()),
+             last ? &attempt : nullptr);
     }
-    if (!any) not_sent(call, request, attempt);
+    if (!any) on_not_sent(call, request, attempt);
   } catch (const std::bad_alloc&) {
   }
 }
@@ -100,11 +100,11 @@ void SendWriter::call_ended(const Call& call, const Outcome& outcome) noexcept {
           continue;
         }
         auto& record = *records->open[i];
-        if (!record.ended) record.error = Errc::Canceled;  // a middleware did not await it
-        give(call, i, nullptr);
+        if (!record.ended) record.error = Errc::Canceled;  // a middleware abandoned it
+        finish(call, i, nullptr);
       }
     }
-    call_over(call, outcome);
+    on_call_ended(call, outcome);
   } catch (const std::bad_alloc&) {
   }
 }

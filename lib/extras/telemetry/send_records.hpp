@@ -1,4 +1,5 @@
-// For observers that write something of each send once it was judged: a line, an entry.
+// SendWriter: the base of observers that write a line or an entry for each send, once the send was
+// judged.
 #pragma once
 
 #include <httpretry/chain/call.hpp>
@@ -10,6 +11,7 @@
 
 namespace httpretry::telemetry {
 
+// The facts about a send.
 struct SendRecord {
   explicit SendRecord(Request sent) : request(std::move(sent)) {}
 
@@ -28,13 +30,13 @@ struct SendRecord {
   Headers headers;  // of the response
 };
 
-// What is not written yet, of one call.
+// The sends of a call that were not written yet.
 struct SendRecords {
   std::vector<std::unique_ptr<SendRecord>> open;
 };
 
-// Calls `send_over` for each exchange: when `retry` has judged it, or when it ends if there is no
-// `retry`. If memory runs out, the record is dropped.
+// Calls `on_send_ended` for each exchange: when the retry middleware has judged it, or when it ends
+// if there is no such middleware. If memory runs out, the record is dropped.
 class SendWriter : public Observer {
  public:
   void exchange_started(const Call& call, const Request& request, int number) noexcept final;
@@ -45,17 +47,18 @@ class SendWriter : public Observer {
   void call_ended(const Call& call, const Outcome& outcome) noexcept final;
 
  protected:
-  // `attempt`: nullptr where it was not judged. May throw std::bad_alloc.
-  virtual void send_over(const Call& call, const SendRecord& send, const Attempt* attempt) = 0;
-  // An attempt that ended before an exchange began.
-  virtual void not_sent(const Call& /*call*/, const Request& /*request*/,
-                        const Attempt& /*attempt*/) {}
-  virtual void call_over(const Call& /*call*/, const Outcome& /*outcome*/) {}
+  // `attempt` is nullptr if the send was not judged. This function and the two below may throw
+  // std::bad_alloc.
+  virtual void on_send_ended(const Call& call, const SendRecord& send, const Attempt* attempt) = 0;
+  // Called for an attempt that ended before an exchange began.
+  virtual void on_not_sent(const Call& /*call*/, const Request& /*request*/,
+                           const Attempt& /*attempt*/) {}
+  virtual void on_call_ended(const Call& /*call*/, const Outcome& /*outcome*/) {}
 
  private:
   void begin(const Call& call, const Request& request, int number);
   static void add_wait(SendRecord& record, const Attempt& attempt);
-  void give(const Call& call, std::size_t index, const Attempt* attempt);
+  void finish(const Call& call, std::size_t index, const Attempt* attempt);
 };
 
 }  // namespace httpretry::telemetry

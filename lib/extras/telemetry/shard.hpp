@@ -1,5 +1,5 @@
-// What one thread has counted. Only its owner writes, so an addition is a load and a store; a
-// reader sees each number as it was a moment ago.
+// A shard holds the counts of one thread. Only that thread, its owner, writes them, so an addition
+// needs no atomic read-modify-write. Readers may see slightly old values.
 #pragma once
 
 #include "names.hpp"
@@ -28,7 +28,7 @@ inline void add(Cell& cell, std::uint64_t by = 1) {
 }
 inline std::uint64_t read(const Cell& cell) { return cell.load(std::memory_order_relaxed); }
 
-// Of the conventions, in nanoseconds.
+// The bounds of the semantic conventions, in nanoseconds.
 inline constexpr std::array<std::int64_t, 14> kDurationBounds{
     5'000'000,     10'000'000,    25'000'000,    50'000'000,    75'000'000,
     100'000'000,   250'000'000,   500'000'000,   750'000'000,   1'000'000'000,
@@ -40,6 +40,7 @@ struct Histogram {
   std::array<Cell, kBounds.size() + 1> counts{};
   Cell sum{};
 
+  // Returns the bucket of the value.
   std::size_t record(std::int64_t value) {
     std::size_t bucket = 0;
     while (bucket < kBounds.size() && value > kBounds[bucket]) ++bucket;
@@ -50,7 +51,7 @@ struct Histogram {
 };
 using Durations = Histogram<kDurationBounds>;
 
-// A send that fell into a bucket; the mutex of the shard guards it.
+// A send that fell into a bucket. The mutex of the shard guards it.
 struct BucketExemplar {
   std::uint64_t trace_high = 0;
   std::uint64_t trace_low = 0;  // both 0: none
@@ -75,11 +76,13 @@ struct CountSeries {
   Cell count{};
 };
 
-// Series by a number that holds their labels. Found without a lock by the owner; added, and read by
-// others, with the mutex of the shard.
+// A hash table of series, with open addressing. The key of a series is its packed labels. The owner
+// finds series without a lock. The mutex of the shard guards adding series, and reading by other
+// threads.
 template <class Series>
 class Table {
  public:
+  // Returns nullptr if there is no such series.
   [[nodiscard]] Series* find(std::uint64_t key) const {
     if (slots_.empty()) return nullptr;
     for (auto at = home(key);; at = (at + 1) & (slots_.size() - 1)) {
@@ -119,53 +122,53 @@ class Table {
 
 struct HostCells {
   std::uint32_t index = 0;
-  Cell began{};
+  Cell started{};
   Cell ended{};
 };
 
-// An exchange under way, so that its end need not search for its server.
-struct Begun {
+// An exchange in flight, so that its end need not look up the server.
+struct OpenExchange {
   std::uint64_t call = 0;  // its id
   int number = 0;
   HostCells* host = nullptr;
 };
 
-// Why a send was held back: the words of Errc.
-inline constexpr std::array<Errc, 4> kShedWords{Errc::Paused, Errc::CircuitOpen, Errc::RateLimited,
-                                                Errc::QueueFull};
-inline constexpr std::size_t kQueuedBy = static_cast<std::size_t>(QueuedBy::SharedState) + 1;
+// The reasons why guards refuse a send.
+inline constexpr std::array<Errc, 4> kShedReasons{Errc::Paused, Errc::CircuitOpen,
+                                                  Errc::RateLimited, Errc::QueueFull};
+inline constexpr std::size_t kQueuedByCount = static_cast<std::size_t>(QueuedBy::SharedState) + 1;
 
 struct Shard {
   std::mutex mutex;
-  std::atomic<bool> owned = true;
+  std::atomic<bool> owned = true;  // false: its thread has ended, and another one may take it
 
   Table<SendSeries> sends;
   Table<CallSeries> calls;
   Table<CountSeries> retries;  // endpoint, class, kind of rule
   Table<CountSeries> refused_retries;
   Table<CountSeries> hedges;  // endpoint, HedgeResult
-  std::array<Cell, kShedWords.size()> shed{};
+  std::array<Cell, kShedReasons.size()> shed{};
   Cell wire_sends{};
-  Cell wait{};                                // nanoseconds
-  std::array<Durations, kQueuedBy> queued{};  // by QueuedBy
-  NamesSeen hosts_seen;
+  Cell wait{};                                     // nanoseconds
+  std::array<Durations, kQueuedByCount> queued{};  // by QueuedBy
+  NameCache host_cache;
   std::deque<HostCells> hosts;
 
-  // The owner's:
+  // Only the owner uses the members below.
   std::string last_origin;
   HostCells* last_host = nullptr;
   std::unordered_map<std::uint32_t, HostCells*> host_cells;
-  EndpointsSeen endpoints_seen;
-  // The exchange that ended last. Where its attempt has the same headers in memory, it has the same
-  // URL: the attempt had them before the exchange began, and a request that shares them is copied
-  // before it is changed.
+  EndpointCache endpoint_cache;
+  // The exchange that ended last. If a request has the same headers object as this exchange, it
+  // also has the same URL: a request that shares its headers with another one copies them before a
+  // change.
   std::uint64_t ended_call = 0;
   const Headers* ended_headers = nullptr;
   HostCells* ended_host = nullptr;
-  // The latest ones; of two at one place the first is forgotten.
-  std::array<Begun, 256> begun{};
-  Begun& begun_at(std::uint64_t call, int number) {
-    return begun[(call + static_cast<std::uint64_t>(number)) % begun.size()];
+  // A cache of the latest exchanges. If two share a slot, the later one replaces the earlier one.
+  std::array<OpenExchange, 256> open_exchanges{};
+  OpenExchange& open_exchange(std::uint64_t call, int number) {
+    return open_exchanges[(call + static_cast<std::uint64_t>(number)) % open_exchanges.size()];
   }
 };
 

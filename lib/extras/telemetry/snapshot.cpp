@@ -1,4 +1,4 @@
-// Makes the metric families of a snapshot, with their labels.
+// Turns the counts into the metric families of a snapshot, with their labels.
 #include "totals.hpp"
 #include "words.hpp"
 
@@ -17,7 +17,7 @@ using Kind = MetricFamily::Kind;
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 template <const auto& kBounds>
-std::vector<double> in_seconds() {
+std::vector<double> bounds_in_seconds() {
   std::vector<double> bounds;
   for (const auto bound : kBounds) bounds.push_back(static_cast<double>(bound) / 1e9);
   return bounds;
@@ -27,8 +27,8 @@ void put(Labels& labels, std::string name, std::string_view value) {
   if (!value.empty()) labels.emplace_back(std::move(name), value);
 }
 
-MetricFamily family(std::string_view name, Kind kind, std::string_view unit,
-                    std::string_view help) {
+MetricFamily make_family(std::string_view name, Kind kind, std::string_view unit,
+                         std::string_view help) {
   MetricFamily made;
   made.name = name;
   made.kind = kind;
@@ -37,15 +37,16 @@ MetricFamily family(std::string_view name, Kind kind, std::string_view unit,
   return made;
 }
 
-MetricSeries counted(Labels labels, double value) {
+MetricSeries value_series(Labels labels, double value) {
   MetricSeries series;
   series.labels = std::move(labels);
   series.value = value;
   return series;
 }
 
-MetricSeries measured(Labels labels, const Total& total, double scale) {
-  auto series = counted(std::move(labels), static_cast<double>(total.sum) / scale);
+// `scale` converts the unit of the sum, from nanoseconds to seconds for example.
+MetricSeries histogram_series(Labels labels, const Total& total, double scale) {
+  auto series = value_series(std::move(labels), static_cast<double>(total.sum) / scale);
   series.counts = total.counts;
   return series;
 }
@@ -75,11 +76,11 @@ class Snapshot {
   }
 
  private:
-  [[nodiscard]] std::string host(std::uint32_t number) const {
+  [[nodiscard]] std::string host_name(std::uint32_t number) const {
     return number < hosts_.size() ? hosts_[number] : "_other";
   }
 
-  [[nodiscard]] Labels of_endpoint(std::uint64_t key, bool with_policy = true) const {
+  [[nodiscard]] Labels endpoint_labels(std::uint64_t key, bool with_policy = true) const {
     const auto number = static_cast<std::uint32_t>(key);
     std::string_view both = "_other\n_other";
     if (number < endpoints_.size()) both = endpoints_[number];
@@ -90,10 +91,10 @@ class Snapshot {
     return labels;
   }
 
-  [[nodiscard]] Labels of_send(const SendKey& key) const {
+  [[nodiscard]] Labels send_labels(const SendKey& key) const {
     Labels labels;
     put(labels, "http_request_method", kMethods[key.method]);
-    // "https://example.com:8443"; the port of the scheme is not in it.
+    // The name of a host is its origin, "https://example.com:8443". It omits the default port.
     if (key.host < hosts_.size()) {
       const auto url = Url::parse(hosts_[key.host] + "/");
       put(labels, "server_address", url ? address_of(*url) : hosts_[key.host]);
@@ -113,7 +114,7 @@ class Snapshot {
     return labels;
   }
 
-  static std::vector<std::optional<Exemplar>> shown(const Exemplars& exemplars) {
+  static std::vector<std::optional<Exemplar>> exemplars_of(const Exemplars& exemplars) {
     std::vector<std::optional<Exemplar>> all(exemplars.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto& from = exemplars[i];
@@ -129,87 +130,90 @@ class Snapshot {
   }
 
   MetricFamily request_duration() {
-    auto made = family("http_client_request_duration_seconds", Kind::Histogram, "s",
-                       "Duration of HTTP client requests, one for each send.");
-    made.bounds = in_seconds<kDurationBounds>();
+    auto made = make_family("http_client_request_duration_seconds", Kind::Histogram, "s",
+                            "Duration of HTTP client requests, one for each send.");
+    made.bounds = bounds_in_seconds<kDurationBounds>();
     for (const auto& [key, total] : totals_.sends) {
-      auto series = measured(of_send(SendKey::unpacked(key)), total.duration, 1e9);
-      series.exemplars = shown(total.exemplars);
+      auto series = histogram_series(send_labels(SendKey::unpack(key)), total.duration, 1e9);
+      series.exemplars = exemplars_of(total.exemplars);
       made.series.push_back(std::move(series));
     }
     return made;
   }
 
   MetricFamily sends() {
-    auto made = family("httpretry_sends_total", Kind::Counter, "{send}",
-                       "Requests on the wire, with those of authentication.");
-    made.series.push_back(counted({}, static_cast<double>(totals_.wire_sends)));
+    auto made = make_family("httpretry_sends_total", Kind::Counter, "{send}",
+                            "Requests on the wire, with those of authentication.");
+    made.series.push_back(value_series({}, static_cast<double>(totals_.wire_sends)));
     return made;
   }
 
   MetricFamily in_flight() {
-    auto made = family("httpretry_in_flight", Kind::Gauge, "{request}",
-                       "Requests that have begun and not ended, by server.");
+    auto made = make_family("httpretry_in_flight", Kind::Gauge, "{request}",
+                            "Requests that have begun and not ended, by server.");
     for (const auto& [number, count] : totals_.in_flight) {
-      made.series.push_back(counted({{"scope", host(number)}}, static_cast<double>(count)));
+      made.series.push_back(
+          value_series({{"scope", host_name(number)}}, static_cast<double>(count)));
     }
     return made;
   }
 
-  [[nodiscard]] Labels of_call(std::uint64_t key) const {
-    auto labels = of_endpoint(key);
+  [[nodiscard]] Labels call_labels(std::uint64_t key) const {
+    auto labels = endpoint_labels(key);
     put(labels, "stop_reason", to_string(static_cast<Reason>(key >> 32U & 0xFFU)));
     return labels;
   }
 
   MetricFamily call_duration() {
-    auto made = family("httpretry_call_duration_seconds", Kind::Histogram, "s",
-                       "Duration of calls, with all their attempts and waits.");
-    made.bounds = in_seconds<kDurationBounds>();
+    auto made = make_family("httpretry_call_duration_seconds", Kind::Histogram, "s",
+                            "Duration of calls, with all their attempts and waits.");
+    made.bounds = bounds_in_seconds<kDurationBounds>();
     for (const auto& [key, total] : totals_.calls) {
-      made.series.push_back(measured(of_call(key), total.duration, 1e9));
+      made.series.push_back(histogram_series(call_labels(key), total.duration, 1e9));
     }
     return made;
   }
 
   MetricFamily call_attempts() {
     auto made =
-        family("httpretry_call_attempts", Kind::Histogram, "{attempt}", "Attempts of a call.");
+        make_family("httpretry_call_attempts", Kind::Histogram, "{attempt}", "Attempts of a call.");
     for (const auto bound : kAttemptBounds) made.bounds.push_back(static_cast<double>(bound));
     for (const auto& [key, total] : totals_.calls) {
-      made.series.push_back(measured(of_call(key), total.attempts, 1));
+      made.series.push_back(histogram_series(call_labels(key), total.attempts, 1));
     }
     return made;
   }
 
   MetricFamily retries() {
-    auto made = family("httpretry_retries_total", Kind::Counter, "{retry}",
-                       "Retries that were decided on, by what the attempt before came to.");
+    auto made = make_family("httpretry_retries_total", Kind::Counter, "{retry}",
+                            "Retries that were decided on, by the result of the previous attempt.");
     for (const auto& [key, count] : totals_.retries) {
-      auto labels = of_endpoint(key, false);
+      auto labels = endpoint_labels(key, false);
       put(labels, "class", to_string(static_cast<Class>(key >> 32U & 0xFFU)));
       put(labels, "rule_kind", kRuleKinds[key >> 40U & 0xFFU]);
-      made.series.push_back(counted(std::move(labels), static_cast<double>(count)));
+      made.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
     }
     return made;
   }
 
   MetricFamily refused_retries() {
-    auto made = family("httpretry_retries_refused_total", Kind::Counter, "{call}",
-                       "Calls that ended because a limit or the danger of harm forbade a retry.");
+    auto made =
+        make_family("httpretry_retries_refused_total", Kind::Counter, "{call}",
+                    "Calls that ended because a limit or the danger of harm forbade a retry.");
     for (const auto& [key, count] : totals_.refused_retries) {
-      auto labels = of_endpoint(key, false);
+      auto labels = endpoint_labels(key, false);
       put(labels, "reason", to_string(static_cast<Reason>(key >> 32U & 0xFFU)));
-      made.series.push_back(counted(std::move(labels), static_cast<double>(count)));
+      made.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
     }
     return made;
   }
 
   MetricFamily hedges() {
-    auto made = family("httpretry_hedges_total", Kind::Counter, "{hedge}",
-                       "Second sends of a slow request, and calls in which the last was refused.");
+    auto made =
+        make_family("httpretry_hedges_total", Kind::Counter, "{hedge}",
+                    "Second sends of a slow request, and calls in which the last was refused.");
     for (const auto& [key, count] : totals_.hedges) {
-      auto labels = of_endpoint(key, false);
+      auto labels = endpoint_labels(key, false);
       const auto result = key >> 32U & 0xFFU;
       std::string word = result == kHedgeWon ? "won" : "lost";
       if (result >= kFirstRefused) {
@@ -217,44 +221,44 @@ class Snapshot {
         word += to_string(static_cast<HedgeRefused>(result - kFirstRefused));
       }
       put(labels, "result", word);
-      made.series.push_back(counted(std::move(labels), static_cast<double>(count)));
+      made.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
     }
     return made;
   }
 
   MetricFamily wait() {
-    auto made =
-        family("httpretry_retry_wait_seconds_total", Kind::Counter, "s", "Waits before retries.");
-    made.series.push_back(counted({}, static_cast<double>(totals_.wait) / 1e9));
+    auto made = make_family("httpretry_retry_wait_seconds_total", Kind::Counter, "s",
+                            "Waits before retries.");
+    made.series.push_back(value_series({}, static_cast<double>(totals_.wait) / 1e9));
     return made;
   }
 
   MetricFamily shed() {
-    auto made = family("httpretry_refused_total", Kind::Counter, "{send}",
-                       "Sends that our own guards refused: nothing was sent.");
-    for (std::size_t i = 0; i < kShedWords.size(); ++i) {
+    auto made = make_family("httpretry_refused_total", Kind::Counter, "{send}",
+                            "Sends that our own guards refused: nothing was sent.");
+    for (std::size_t i = 0; i < kShedReasons.size(); ++i) {
       if (totals_.shed[i] == 0) continue;
-      made.series.push_back(counted({{"reason", std::string(to_string(kShedWords[i]))}},
-                                    static_cast<double>(totals_.shed[i])));
+      made.series.push_back(value_series({{"reason", std::string(to_string(kShedReasons[i]))}},
+                                         static_cast<double>(totals_.shed[i])));
     }
     return made;
   }
 
   MetricFamily budget() {
-    auto made = family("httpretry_budget_left", Kind::Gauge, "{token}",
-                       "What was left in a retry budget when it was last used.");
+    auto made = make_family("httpretry_budget_left", Kind::Gauge, "{token}",
+                            "What was left in a retry budget when it was last used.");
     const auto put_all = [&](const std::vector<Metrics::State::Gauge>& gauges, const auto& name) {
       for (std::size_t i = 0; i < gauges.size(); ++i) {
         const auto left = gauges[i].load(std::memory_order_relaxed);
         if (left == Metrics::State::kNone) continue;
-        made.series.push_back(
-            counted({{"scope", name(static_cast<std::uint32_t>(i))}}, static_cast<double>(left)));
+        made.series.push_back(value_series({{"scope", name(static_cast<std::uint32_t>(i))}},
+                                           static_cast<double>(left)));
       }
     };
-    put_all(state_.budget_of_host, [&](std::uint32_t number) { return host(number); });
+    put_all(state_.budget_of_host, [&](std::uint32_t number) { return host_name(number); });
     put_all(state_.budget_of_endpoint, [&](std::uint32_t number) {
       std::string scope;
-      for (const auto& [name, value] : of_endpoint(number)) {
+      for (const auto& [name, value] : endpoint_labels(number)) {
         scope.append(scope.empty() ? "" : " ").append(name).append(" ").append(value);
       }
       return scope;
@@ -263,24 +267,24 @@ class Snapshot {
   }
 
   MetricFamily queue() {
-    auto made = family("httpretry_queue_seconds", Kind::Histogram, "s",
-                       "Waits of sends before they began, by what held them back.");
-    made.bounds = in_seconds<kDurationBounds>();
+    auto made = make_family("httpretry_queue_seconds", Kind::Histogram, "s",
+                            "Waits of sends before they began, by what held them back.");
+    made.bounds = bounds_in_seconds<kDurationBounds>();
     for (std::size_t i = 0; i < totals_.queued.size(); ++i) {
       const auto& total = totals_.queued[i];
       if (std::ranges::all_of(total.counts, [](auto count) { return count == 0; })) continue;
       const std::string by(to_string(static_cast<QueuedBy>(i)));
-      made.series.push_back(measured({{"by", by}}, total, 1e9));
+      made.series.push_back(histogram_series({{"by", by}}, total, 1e9));
     }
     return made;
   }
 
-  // A series for each scope of which `value` has one.
+  // Adds a series for each scope for which `value(scope)` returns a number.
   template <class Value>
   MetricFamily by_scope(MetricFamily made, const Value& value) const {
     for (const auto& [key, scope] : scopes_) {
       const std::optional<double> found = value(scope);
-      if (found) made.series.push_back(counted({{"scope", key}}, *found));
+      if (found) made.series.push_back(value_series({{"scope", key}}, *found));
     }
     return made;
   }
@@ -290,20 +294,21 @@ class Snapshot {
       if (!scope.circuit) return std::nullopt;
       return *scope.circuit == Circuit::Closed ? 0 : *scope.circuit == Circuit::HalfOpen ? 1 : 2;
     };
-    return by_scope(family("httpretry_circuit_state", Kind::Gauge, "",
-                           "State of a circuit that has changed: 0 closed, 1 half open, 2 open."),
-                    value);
+    return by_scope(
+        make_family("httpretry_circuit_state", Kind::Gauge, "",
+                    "State of a circuit that has changed: 0 closed, 1 half open, 2 open."),
+        value);
   }
 
   MetricFamily circuit_changes() {
-    auto made = family("httpretry_circuit_changes_total", Kind::Counter, "{change}",
-                       "Changes of circuits, by the state that they changed to.");
+    auto made = make_family("httpretry_circuit_changes_total", Kind::Counter, "{change}",
+                            "Changes of circuits, by the state that they changed to.");
     for (const auto& [key, scope] : scopes_) {
       for (std::size_t i = 0; i < scope.changes.size(); ++i) {
         if (scope.changes[i] == 0) continue;
         const std::string to(to_string(static_cast<Circuit>(i)));
         made.series.push_back(
-            counted({{"scope", key}, {"to", to}}, static_cast<double>(scope.changes[i])));
+            value_series({{"scope", key}, {"to", to}}, static_cast<double>(scope.changes[i])));
       }
     }
     return made;
@@ -315,9 +320,10 @@ class Snapshot {
       if (!scope.paused_until) return std::nullopt;
       return *scope.paused_until > now ? 1 : 0;
     };
-    return by_scope(family("httpretry_paused", Kind::Gauge, "",
-                           "1 while a server's word holds sends back, 0 afterwards."),
-                    value);
+    return by_scope(
+        make_family("httpretry_paused", Kind::Gauge, "",
+                    "1 while a pause that the server asked for holds sends back, 0 afterwards."),
+        value);
   }
 
   MetricFamily limit() {
@@ -325,19 +331,19 @@ class Snapshot {
       if (!scope.limit) return std::nullopt;
       return *scope.limit;
     };
-    return by_scope(family("httpretry_limit", Kind::Gauge, "{send}",
-                           "Limit of sends at once, where it has changed."),
+    return by_scope(make_family("httpretry_limit", Kind::Gauge, "{send}",
+                                "Limit of sends at once, where it has changed."),
                     value);
   }
 
   MetricFamily dropped() {
-    auto made = family("httpretry_telemetry_dropped_total", Kind::Counter, "{item}",
-                       "Spans and metrics that were not exported.");
+    auto made = make_family("httpretry_telemetry_dropped_total", Kind::Counter, "{item}",
+                            "Spans and metrics that were not exported.");
     if (!state_.options.exporter) return made;
     for (const auto& drop : state_.options.exporter->dropped()) {
       made.series.push_back(
-          counted({{"signal", std::string(drop.signal)}, {"why", std::string(drop.why)}},
-                  static_cast<double>(drop.count)));
+          value_series({{"signal", std::string(drop.signal)}, {"why", std::string(drop.why)}},
+                       static_cast<double>(drop.count)));
     }
     return made;
   }

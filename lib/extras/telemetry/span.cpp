@@ -1,4 +1,4 @@
-// What is exported of a span.
+// The name, status and attributes of a span, as they are exported.
 #include "words.hpp"
 
 #include <httpretry/policy/policy_set.hpp>
@@ -10,14 +10,15 @@ namespace {
 using telemetry::address_of;
 using telemetry::seconds;
 
-// Where it is a pattern: a path of its own tells nothing that belongs into a name.
+// Returns the path of the endpoint if it is a pattern. Otherwise the name of the span would only
+// repeat the URL.
 std::string_view template_of(const Span& span) {
   if (!span.policy) return {};
   const std::string_view path = span.policy->path;
   return path.find_first_of("{*") == std::string_view::npos ? std::string_view() : path;
 }
 
-// "503", "timeout"; empty where the span is no error.
+// Returns "503" or "timeout", for example; empty if the span is not an error.
 std::string error_type(const Span& span) {
   if (span.outcome() != Span::Status::Error) return {};
   if (span.error) return std::string(to_string(*span.error));
@@ -65,7 +66,8 @@ class Attributes {
  private:
   void text(std::string_view key, std::string value) {
     if (value.empty()) return;
-    // Member by member: g++ 12 warns falsely of an uninitialized value if the whole is moved.
+    // Assigns each member: if the whole attribute is moved, g++ 12 warns about an uninitialized
+    // value without reason.
     auto& added = all_.emplace_back();
     added.key = key;
     added.value = std::move(value);

@@ -1,5 +1,6 @@
-// A bounded queue of spans: any thread puts, one takes. Without a lock, as Dmitry Vyukov's bounded
-// queue: each cell has a number that says whose turn it is.
+// A bounded lock-free queue of spans, with many producers and one consumer. It is Dmitry Vyukov's
+// bounded queue: a cell at position N accepts a put while its `turn` is N, and a take while its
+// `turn` is N + 1.
 #pragma once
 
 #include <httpretry/telemetry/traces.hpp>
@@ -26,7 +27,8 @@ class SpanQueue {
   SpanQueue(const SpanQueue&) = delete;
   SpanQueue& operator=(const SpanQueue&) = delete;
 
-  // The number of spans that were put before this one; kFull, and the span is not taken.
+  // Moves the span into the queue, and returns the number of spans that were put before it. If the
+  // queue is full, returns kFull and leaves the span alone.
   static constexpr std::size_t kFull = SIZE_MAX;
   std::size_t put(SpanPtr& span) noexcept {
     auto at = last_.load(std::memory_order_relaxed);
@@ -47,7 +49,7 @@ class SpanQueue {
     }
   }
 
-  // nullptr if there is none.
+  // Returns nullptr if the queue is empty. Only one thread may take.
   SpanPtr take() noexcept {
     auto& cell = cells_[first_ & mask_];
     if (cell.turn.load(std::memory_order_acquire) != first_ + 1) return nullptr;
@@ -64,8 +66,9 @@ class SpanQueue {
   };
   std::vector<Cell> cells_;
   const std::size_t mask_;
+  // On different cache lines, so that producers do not slow down the consumer.
   alignas(64) std::atomic<std::size_t> last_ = 0;
-  alignas(64) std::size_t first_ = 0;  // of the one that takes
+  alignas(64) std::size_t first_ = 0;  // used only by the consumer
 };
 
 }  // namespace httpretry::telemetry

@@ -35,11 +35,11 @@ void Totals::add(Shard& shard) {
   for (const auto& series : shard.hedges.all()) hedges[series.key] += read(series.count);
   for (std::size_t i = 0; i < shed.size(); ++i) shed[i] += read(shard.shed[i]);
   for (const auto& host : shard.hosts) {
-    // `ended` first, so that a request that ends now counts as in flight, and never as less than
-    // none.
+    // Reads `ended` first. Otherwise a request that ends in between could make the difference
+    // negative.
     const auto ended = read(host.ended);
     in_flight[host.index] +=
-        static_cast<std::int64_t>(read(host.began)) - static_cast<std::int64_t>(ended);
+        static_cast<std::int64_t>(read(host.started)) - static_cast<std::int64_t>(ended);
   }
   wire_sends += read(shard.wire_sends);
   wait += read(shard.wait);

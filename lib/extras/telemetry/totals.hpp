@@ -31,7 +31,7 @@ struct CallTotal {
   Total attempts;
 };
 
-// Counts by the packed numbers of their labels.
+// The sums over all shards, by their packed labels.
 struct Totals {
   explicit Totals(const Metrics::State& state);
 
@@ -40,11 +40,11 @@ struct Totals {
   std::map<std::uint64_t, std::uint64_t> retries;
   std::map<std::uint64_t, std::uint64_t> refused_retries;
   std::map<std::uint64_t, std::uint64_t> hedges;
-  std::array<std::uint64_t, kShedWords.size()> shed{};
+  std::array<std::uint64_t, kShedReasons.size()> shed{};
   std::map<std::uint32_t, std::int64_t> in_flight;
   std::uint64_t wire_sends = 0;
   std::uint64_t wait = 0;
-  std::array<Total, kQueuedBy> queued;
+  std::array<Total, kQueuedByCount> queued;
 
  private:
   void add(Shard& shard);

@@ -10,14 +10,14 @@
 namespace httpretry {
 namespace {
 
-using telemetry::kLength;
-using telemetry::kSpanAt;
+using telemetry::kSpanOffset;
+using telemetry::kTraceparentLength;
 
-constexpr std::size_t kMostMembers = 32;     // of a tracestate
-constexpr std::size_t kMostBaggage = 8192;   // bytes
-constexpr std::size_t kLongestMember = 256;  // a key of tracestate, or a value
+constexpr std::size_t kMaxMembers = 32;      // of a tracestate
+constexpr std::size_t kMaxBaggage = 8192;    // bytes
+constexpr std::size_t kLongestMember = 256;  // of a key or value in a tracestate
 constexpr std::string_view kDigits = "0123456789abcdef";
-// Of each byte.
+// The two hex digits of each byte.
 constexpr std::array<std::array<char, 2>, 256> kTwoDigits = [] {
   std::array<std::array<char, 2>, 256> table{};
   for (std::size_t byte = 0; byte < table.size(); ++byte) {
@@ -31,7 +31,7 @@ void append_hex(std::string& text, std::uint64_t number) {
   text.append(digits.data(), digits.size());
 }
 
-// Lower-case digits only, as the standard asks.
+// Accepts only lowercase digits, as the standard requires.
 std::optional<std::uint64_t> hex_number(std::string_view text) {
   std::uint64_t number = 0;
   for (const char c : text) {
@@ -79,7 +79,8 @@ bool is_value(std::string_view value) {
   return true;
 }
 
-// Empty where a member is not KEY=VALUE: the standard wants all of it dropped then.
+// Returns an empty text if a member is not KEY=VALUE: the standard then requires dropping the whole
+// list.
 std::string checked_state(std::string_view list) {
   std::string state;
   std::size_t count = 0;
@@ -89,7 +90,7 @@ std::string checked_state(std::string_view list) {
         !is_value(member.substr(equals + 1))) {
       return {};
     }
-    if (++count > kMostMembers) break;
+    if (++count > kMaxMembers) break;
     state.append(state.empty() ? "" : ",").append(member);
   }
   return state;
@@ -100,7 +101,7 @@ std::string checked_baggage(std::string_view list) {
   for (const auto member : members_of(list)) {
     const auto needs = member.size() + (baggage.empty() ? 0 : 1);
     if (member.find('=') == std::string_view::npos) continue;
-    if (baggage.size() + needs > kMostBaggage) continue;
+    if (baggage.size() + needs > kMaxBaggage) continue;
     baggage.append(baggage.empty() ? "" : ",").append(member);
   }
   return baggage;
@@ -145,13 +146,13 @@ std::optional<TraceContext> TraceContext::parse(std::string_view traceparent,
                                                 std::string_view tracestate,
                                                 std::string_view baggage) {
   const auto text = trimmed(traceparent);
-  if (text.size() < kLength || text[2] != '-' || text[35] != '-' || text[52] != '-') {
+  if (text.size() < kTraceparentLength || text[2] != '-' || text[35] != '-' || text[52] != '-') {
     return std::nullopt;
   }
   const auto version = hex_number(text.substr(0, 2));
   if (!version || *version == 0xFF) return std::nullopt;
-  const bool tail = text.size() > kLength;
-  if (tail && (*version == 0 || text[kLength] != '-')) return std::nullopt;
+  const bool tail = text.size() > kTraceparentLength;
+  if (tail && (*version == 0 || text[kTraceparentLength] != '-')) return std::nullopt;
   const auto high = hex_number(text.substr(3, 16));
   const auto low = hex_number(text.substr(19, 16));
   const auto span = hex_number(text.substr(36, 16));
@@ -175,7 +176,7 @@ std::optional<TraceContext> TraceContext::from(const Headers& headers) {
 
 std::string TraceContext::traceparent() const {
   std::string text;
-  text.reserve(kLength);
+  text.reserve(kTraceparentLength);
   text += "00-";
   append_hex(text, trace.high);
   append_hex(text, trace.low);

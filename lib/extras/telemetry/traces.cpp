@@ -14,7 +14,7 @@ using telemetry::CallTrace;
 using telemetry::random_id;
 using telemetry::TracedSend;
 
-constexpr double kIds = 72057594037927936.0;  // 2^56: the random part of a trace id
+constexpr double kIdRange = 72057594037927936.0;  // 2^56: the range of a trace id's random part
 
 std::optional<TraceContext> parent_of(const Call& call, const Request& request) {
   if (const auto* given = call.get<TraceContext>()) return *given;
@@ -28,7 +28,8 @@ TraceContext new_trace() {
   return context;
 }
 
-// As the clock of the loop says, from the time when the call began.
+// Adds the time since the call began, on the loop's monotonic clock, to its wall time: spans stay
+// in order even if the wall clock is set.
 WallTime time_of(const CallTrace& trace, const Call& call) {
   return trace.started +
          std::chrono::duration_cast<WallTime::duration>(call.scheduler().now() - call.started());
@@ -66,7 +67,7 @@ void add_decision(Span& span, const Attempt& attempt) {
   span.budget_left = attempt.budget_left;
   span.hedge_of = attempt.hedge ? attempt.hedge->of : 0;
   span.lost = attempt.race == Race::Lost;
-  if (telemetry::held_by_guards(attempt)) {
+  if (telemetry::was_held_by_guards(attempt)) {
     add_wait(span, attempt.exchange().timings.queued, attempt.queued_by);
   }
 }
@@ -75,17 +76,17 @@ class Traces final : public Observer {
  public:
   explicit Traces(TracesOptions options) : options_(std::move(options)) {}
 
-  // What lacks memory is not traced; the call goes on.
+  // If memory runs out, the functions below do not trace, and the call continues.
   void call_started(const Call& call, const Request& request) noexcept override {
     try {
       begin_call(call, request);
     } catch (const std::bad_alloc&) {
-      if (auto* trace = traced(call); trace != nullptr) trace->call.reset();
+      if (auto* trace = trace_for(call); trace != nullptr) trace->call.reset();
     }
   }
 
   void exchange_started(const Call& call, const Request& request, int number) noexcept override {
-    auto* trace = traced(call);
+    auto* trace = trace_for(call);
     if (trace == nullptr) return;
     try {
       begin_send(*trace, call, request, number);
@@ -95,10 +96,10 @@ class Traces final : public Observer {
 
   void exchange_ended(const Call& call, const Request& /*request*/, int number,
                       const Outcome& outcome) noexcept override {
-    auto* trace = traced(call);
+    auto* trace = trace_for(call);
     if (trace == nullptr) return;
     TracedSend* found = nullptr;
-    trace->each_open([&](TracedSend& send) {
+    trace->for_each_open([&](TracedSend& send) {
       if (send.number == number) found = &send;
     });
     if (found == nullptr) return;
@@ -110,16 +111,16 @@ class Traces final : public Observer {
     } catch (const std::bad_alloc&) {
       found->span.events.clear();
     }
-    if (found->span.attempt == 0) give_ended(*trace, 0);
+    if (found->span.attempt == 0) export_ended(*trace, 0);
   }
 
   void attempt_ended(const Call& call, const Request& /*request*/,
                      const Attempt& attempt) noexcept override {
-    auto* trace = traced(call);
+    auto* trace = trace_for(call);
     if (trace == nullptr) return;
-    // Of several sends of an attempt, the last one was judged.
+    // If the attempt has several sends, only the last one was judged.
     TracedSend* last = nullptr;
-    trace->each_open([&](TracedSend& send) {
+    trace->for_each_open([&](TracedSend& send) {
       if (send.ended && send.span.attempt == attempt.number) last = &send;
     });
     try {
@@ -127,12 +128,12 @@ class Traces final : public Observer {
     } catch (const std::bad_alloc&) {
       last->span.rule.clear();
     }
-    give_ended(*trace, attempt.number);
+    export_ended(*trace, attempt.number);
   }
 
-  // Nothing was sent, so it has no span of its own.
+  // Nothing was sent, so this is only an event of the call's span.
   void shed(const Call& call, const Error& reason) noexcept override {
-    auto* trace = traced(call);
+    auto* trace = trace_for(call);
     if (trace == nullptr) return;
     try {
       SpanEvent event{"refused", time_of(*trace, call), {}};
@@ -143,9 +144,9 @@ class Traces final : public Observer {
   }
 
   void call_ended(const Call& call, const Outcome& outcome) noexcept override {
-    auto* trace = traced(call);
+    auto* trace = trace_for(call);
     if (trace == nullptr) return;
-    give_open(*trace, call);
+    export_open(*trace, call);
     const auto& history = history_of(outcome);
     auto& span = *trace->call;
     span.end = trace->started + std::chrono::duration_cast<WallTime::duration>(history.elapsed);
@@ -158,8 +159,8 @@ class Traces final : public Observer {
   }
 
  private:
-  // nullptr where the call is not sampled.
-  CallTrace* traced(const Call& call) const {
+  // Returns nullptr if the call is not sampled, or if another observer traces it.
+  CallTrace* trace_for(const Call& call) const {
     auto* trace = call.get<CallTrace>();
     return trace != nullptr && trace->owner == this && trace->call ? trace : nullptr;
   }
@@ -168,7 +169,7 @@ class Traces final : public Observer {
                              const TraceContext& context) const {
     if (parent && options_.parent_based) return parent->sampled();
     const auto random = static_cast<double>(context.trace.low & ((std::uint64_t{1} << 56U) - 1));
-    return random < options_.sample_ratio * kIds;
+    return random < options_.sample_ratio * kIdRange;
   }
 
   [[nodiscard]] bool known(std::string_view method) const {
@@ -196,7 +197,7 @@ class Traces final : public Observer {
     span.parent = parent ? parent->span : 0;
   }
 
-  // What spans of both kinds have.
+  // Sets the members that calls and sends share.
   void begin_span(Span& span, const CallTrace& trace, const Call& call,
                   const Request& request) const {
     span.trace = trace.context.trace;
@@ -210,26 +211,26 @@ class Traces final : public Observer {
   }
 
   void begin_send(CallTrace& trace, const Call& call, const Request& request, int number) const {
-    int under_way = 0;
-    trace.each_open([&](const TracedSend& send) { under_way += send.ended ? 0 : 1; });
+    int in_flight = 0;
+    trace.for_each_open([&](const TracedSend& send) { in_flight += send.ended ? 0 : 1; });
     trace.begin_send([&](TracedSend& send) {
       auto& span = send.span;
       begin_span(span, trace, call, request);
       span.parent = trace.context.span;
       span.attempt = call.attempt();
-      span.resend_count = trace.sends + under_way;
+      span.resend_count = trace.sends + in_flight;
       span.id = trace.last_send = trace.take_id(request.headers());
       send.number = number;
     });
   }
 
-  void give_ended(CallTrace& trace, int attempt) const {
+  void export_ended(CallTrace& trace, int attempt) const {
     while (auto span = trace.take_ended(attempt)) options_.sink(std::move(span));
   }
 
-  // Where a middleware did not await them.
-  void give_open(CallTrace& trace, const Call& call) const {
-    trace.each_open([&](TracedSend& send) {
+  // Exports the rest. A send that has not ended was abandoned by its middleware.
+  void export_open(CallTrace& trace, const Call& call) const {
+    trace.for_each_open([&](TracedSend& send) {
       if (send.ended) return;
       send.span.end = time_of(trace, call);
       send.span.error = Errc::Canceled;
@@ -262,7 +263,7 @@ MiddlewarePtr propagate() {
     const auto* context = trace != nullptr ? &trace->context : call.get<TraceContext>();
     if (context == nullptr) return;
     if (trace != nullptr) {
-      request.set_header("traceparent", trace->give_header());
+      request.set_header("traceparent", trace->next_header());
     } else {
       request.set_header("traceparent", context->traceparent());
     }
@@ -271,8 +272,8 @@ MiddlewarePtr propagate() {
     };
     set_or_remove("tracestate", context->state);
     const auto& url = request.parsed_url();
-    const bool at_home = !context->baggage.empty() && url && url->origin() == call.origin();
-    set_or_remove("baggage", at_home ? context->baggage : std::string());
+    const bool sends_baggage = !context->baggage.empty() && url && url->origin() == call.origin();
+    set_or_remove("baggage", sends_baggage ? context->baggage : std::string());
   });
 }
 

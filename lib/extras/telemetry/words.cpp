@@ -14,9 +14,10 @@ namespace httpretry {
 namespace telemetry {
 namespace {
 
-std::string shown(const Url& url, bool (*hides)(std::string_view name)) {
+// Redacts user and password, and the values of the query items that `hides` selects.
+std::string redacted_url(const Url& url, bool (*hides)(std::string_view name)) {
   auto text = url.to_string();
-  // What it was parsed from had one.
+  // to_string() omits user and password; this shows that the URL had them.
   if (url.has_userinfo()) text.insert(url.scheme().size() + 3, "REDACTED:REDACTED@");
   return redacted(text, hides);
 }
@@ -36,7 +37,7 @@ std::string peer_text(const Peer& peer) {
 }
 
 bool is_known_method(std::string_view method) {
-  if (method == "GET") return true;  // most are
+  if (method == "GET") return true;  // the most frequent one
   constexpr std::array<std::string_view, 10> kKnown{
       "GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "QUERY", "TRACE", "CONNECT"};
   return std::ranges::find(kKnown, method) != kKnown.end();
@@ -51,7 +52,7 @@ std::string number_text(double number) {
 }
 
 std::string without_values(const Url& url) {
-  return shown(url, [](std::string_view /*name*/) { return true; });
+  return redacted_url(url, [](std::string_view /*name*/) { return true; });
 }
 
 void JsonObject::text(std::string_view name, std::string_view value) {
@@ -64,6 +65,6 @@ void JsonObject::number(std::string_view name, double value) {
 
 }  // namespace telemetry
 
-std::string redacted(const Url& url) { return telemetry::shown(url, tells_secret); }
+std::string redacted(const Url& url) { return telemetry::redacted_url(url, tells_secret); }
 
 }  // namespace httpretry

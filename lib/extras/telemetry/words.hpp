@@ -1,4 +1,4 @@
-// How values are written in metrics, spans and logs: the same everywhere.
+// Formats values in the same way for metrics, spans and logs.
 #pragma once
 
 #include <httpretry/http/attempt.hpp>
@@ -17,27 +17,28 @@ inline double milliseconds(Duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-// Guards hold a send back before its exchange begins: only its attempt tells of that.
-inline bool held_by_guards(const Attempt& attempt) {
+// Whether guards made the send wait. They do so before its exchange begins, so only the attempt
+// records this wait.
+inline bool was_held_by_guards(const Attempt& attempt) {
   return attempt.queued_by != QueuedBy::Nothing && attempt.queued_by != QueuedBy::MaxInFlight;
 }
 
-// The host; an IPv6 address without brackets.
+// Returns the host, with an IPv6 address without brackets.
 std::string address_of(const Url& url);
-// "192.0.2.1:443", "[2001:db8::1]:443"; empty where the peer is not known.
+// Returns "192.0.2.1:443" or "[2001:db8::1]:443", for example. Empty if the peer is unknown.
 std::string peer_text(const Peer& peer);
 
-// As the conventions say: RFC 9110's, PATCH and QUERY.
+// As in the semantic conventions: the methods of RFC 9110, PATCH and QUERY.
 bool is_known_method(std::string_view method);
 
-// The shortest text that is the same number when it is read again; +Inf, -Inf and NaN as Prometheus
-// writes them.
+// Returns the shortest text that reads back as the same number. Infinity and NaN are written as in
+// Prometheus: +Inf, -Inf, NaN.
 std::string number_text(double number);
 
-// The URL with all values of its query REDACTED: for files that are passed on.
+// Returns the URL with all query values REDACTED, for files that users share.
 std::string without_values(const Url& url);
 
-// Writes a JSON array, item by item, and ends it when it is destroyed.
+// Appends a JSON array to a text, item by item. The destructor closes the array.
 class JsonList {
  public:
   explicit JsonList(std::string& to) : JsonList(to, '[', ']') {}
@@ -45,7 +46,7 @@ class JsonList {
   JsonList& operator=(const JsonList&) = delete;
   ~JsonList() { to_ += end_; }
 
-  // What comes next is the item.
+  // Begins an item, which the caller appends to the result.
   std::string& item() { return std::exchange(first_, false) ? to_ : to_ += ','; }
 
  protected:
@@ -57,18 +58,19 @@ class JsonList {
   bool first_ = true;
 };
 
-// The same for an object, member by member.
+// Does the same for a JSON object, member by member.
 class JsonObject : JsonList {
  public:
   explicit JsonObject(std::string& to) : JsonList(to, '{', '}') {}
 
-  // What comes next is the value.
+  // Begins a member, whose value the caller appends to the result.
   std::string& key(std::string_view name) { return item().append("\"").append(name).append("\":"); }
   void text(std::string_view name, std::string_view value);
   void number(std::string_view name, std::integral auto value) {
     key(name) += std::to_string(value);
   }
-  void number(std::string_view name, double value);  // a number that JSON can have
+  // Writes null for infinity and NaN, which JSON does not have.
+  void number(std::string_view name, double value);
   void boolean(std::string_view name, bool value) { key(name) += value ? "true" : "false"; }
   void null(std::string_view name) { key(name) += "null"; }
 };
