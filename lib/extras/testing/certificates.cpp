@@ -41,7 +41,7 @@ struct Validity {
   long until;
 };
 
-// A certificate without extensions, not yet signed.
+// Returns a certificate without extensions and signature.
 Certificate make_certificate(EVP_PKEY& key, const char* name, const X509* issuer, Validity valid) {
   Certificate certificate(X509_new());
   require(certificate != nullptr, "out of memory");

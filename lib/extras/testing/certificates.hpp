@@ -1,5 +1,5 @@
-// Certificates: a certificate authority and a server certificate, generated at run time so that
-// none in the repository can expire.
+// Certificates: a certificate authority and a server certificate. They are generated at run time,
+// because certificates in the repository would expire.
 #pragma once
 
 #include <httpretry/testing/testing.hpp>
@@ -12,14 +12,14 @@ namespace httpretry::faults {
 class Certificates {
  public:
   // Generates both, and writes the authority's certificate into a new private directory. Throws
-  // std::runtime_error.
+  // std::runtime_error on failure.
   explicit Certificates(Tls kind);
   // Removes the directory.
   ~Certificates();
   Certificates(const Certificates&) = delete;
   Certificates& operator=(const Certificates&) = delete;
 
-  // For the server's connections; safe to use on several threads.
+  // The context for the server's connections. Several threads may use it.
   [[nodiscard]] SSL_CTX& context() const { return *context_; }
   [[nodiscard]] const std::string& ca_file() const { return ca_file_; }
 

@@ -19,7 +19,8 @@ using std::chrono::steady_clock;
 // Long enough for a client on the loopback interface to read a response.
 constexpr Duration kLinger = std::chrono::seconds(1);
 
-// For poll. Rounded up: waking a fraction of a millisecond early would spin.
+// Returns a timeout for poll(). It is rounded up, because waking up a fraction of a millisecond
+// early would spin.
 int poll_timeout(Time deadline) {
   if (deadline == kNever) return -1;
   const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
@@ -83,7 +84,7 @@ IoResult Channel::try_read(std::span<char> into, bool peek) {
   return tls_result(result, bytes);
 }
 
-// `bytes` is not empty: writing nothing would look like an end.
+// `bytes` must not be empty: a write of 0 bytes would look like the end of the connection.
 IoResult Channel::try_write(std::string_view bytes) {
   if (!tls_) {
     return plain_result(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), POLLOUT);
@@ -122,7 +123,7 @@ bool Channel::wait_for_bytes(Time deadline) {
   return complete([&] { return try_read({&byte, 1}, true); }, deadline).io == Io::Done;
 }
 
-void Channel::hold() {
+void Channel::wait_for_disconnect() {
   if (socket_.open()) wait(POLLRDHUP, kNever);
 }
 
@@ -144,7 +145,7 @@ void Channel::end_writing() {
 }
 
 void Channel::finish() {
-  // `close` would send a FIN too, but without the TLS close_notify before it.
+  // `close` alone would send the FIN without a TLS close_notify before it.
   end_writing();
   tls_.reset();
   socket_.close();
@@ -164,7 +165,7 @@ void Channel::linger() {
 
 void Channel::reset() {
   tls_.reset();
-  const ::linger now{1, 0};
+  const ::linger now{1, 0};  // a linger time of 0 makes `close` send an RST
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
   socket_.close();
 }

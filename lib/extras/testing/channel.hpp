@@ -1,7 +1,8 @@
-// Channel: reads and writes one connection, with or without TLS, and ends it by FIN or RST.
+// Channel: reads and writes one connection of a server, with or without TLS, and ends it with a FIN
+// or RST.
 //
-// The socket is non-blocking. All waiting goes through `wait`, which also notices that the server
-// stops. After a function has returned false, destroy the channel.
+// The socket is non-blocking. The waiting functions also return when the server stops. After a
+// function has returned false, only destroy the channel.
 #pragma once
 
 #include <httpretry/http/time.hpp>
@@ -16,7 +17,7 @@
 
 namespace httpretry::faults {
 
-// The result of reading or writing without waiting.
+// The result of a read or write that does not wait.
 enum class Io {
   Done,
   WouldBlock,
@@ -41,37 +42,37 @@ class Channel {
   // Performs a TLS handshake as the server.
   [[nodiscard]] bool handshake(SSL_CTX& context);
 
-  // `peek`: the bytes remain to be read.
+  // If `peek` is set, the bytes stay in the channel and can be read again.
   [[nodiscard]] IoResult try_read(std::span<char> into, bool peek = false);
   [[nodiscard]] IoResult try_write(std::string_view bytes);
-  // Waits for at least one byte. 0: the connection ended, or the server stops.
+  // Waits for at least one byte. Returns 0 if the connection has ended or the server stops.
   [[nodiscard]] std::size_t read(std::span<char> into);
   [[nodiscard]] bool write(std::string_view bytes);
 
-  // Waits until there is something to read, without reading it. False: the connection ended, the
-  // deadline passed, or the server stops.
+  // Waits until there is something to read, without reading it. Returns false if the connection has
+  // ended, the deadline has passed, or the server stops.
   [[nodiscard]] bool wait_for_bytes(Time deadline = kNever);
   // Waits, without reading, until the client closes the connection or the server stops.
-  void hold();
-  // Sleeps. False: the server stops.
+  void wait_for_disconnect();
+  // Sleeps. Returns false if the server stops.
   [[nodiscard]] bool pause(Duration time);
 
-  // Closes with FIN. If received bytes were not read, the kernel sends an RST instead: see
-  // `linger`.
+  // Closes the connection with a FIN. If there are unread bytes, the kernel sends an RST instead;
+  // see `linger`.
   void finish();
-  // Sends FIN, then reads and discards for up to a second, so that a client that is still sending
-  // can read our response.
+  // Sends a FIN, then reads and discards for up to a second, so that a client that is still sending
+  // can read the response.
   void linger();
-  // Sends FIN; reading continues.
+  // Sends a FIN. Reading is still possible.
   void end_writing();
-  // Closes with RST.
+  // Closes the connection with an RST.
   void reset();
 
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] int stop_fd() const { return stop_fd_; }
 
  private:
-  // False: the deadline passed, or the server stops.
+  // Waits for poll events. Returns false if the deadline has passed or the server stops.
   bool wait(short events, Time deadline);
   IoResult plain_result(ssize_t bytes, short awaited);
   IoResult tls_result(int result, std::size_t bytes);

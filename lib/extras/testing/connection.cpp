@@ -15,18 +15,18 @@ namespace {
 using std::chrono::steady_clock;
 using std::chrono::system_clock;
 
-// The proxy side of CONNECT: bytes in both directions.
+// The functions up to `relay` implement CONNECT: a proxy that forwards bytes in both directions.
 
-// The numeric address of a loopback host; empty for any other host. Names are not looked up,
-// because a test proxy must not reach the network.
+// Returns the numeric address of a loopback host; empty for any other host. It does not look up
+// names, because a test proxy must not reach the network.
 std::string loopback_address(std::string_view host) {
   if (host == "localhost") return "127.0.0.1";
   if (host == "[::1]") return "::1";
   return host.starts_with("127.") ? std::string(host) : std::string();
 }
 
-// One direction of a tunnel. Reads only when everything read before was written, so that a slow
-// receiver slows down the sender.
+// One direction of a tunnel. It reads only after it has written everything that it read before, so
+// that a slow receiver slows down the sender.
 struct Direction {
   Channel& from;
   Channel& to;
@@ -34,7 +34,7 @@ struct Direction {
   bool ended = false;
   bool closed = false;
 
-  // Forwards as much as it can without blocking. False if a connection is broken.
+  // Forwards as much as it can without blocking. Returns false if a connection is broken.
   [[nodiscard]] bool pump() {
     std::array<char, 16 * 1024> bytes{};
     while (!ended) {
@@ -57,17 +57,20 @@ struct Direction {
   [[nodiscard]] bool wants_write() const { return !pending.empty(); }
 };
 
+// Returns the poll events to wait for at the connection that `outward` reads and `inward` writes.
 short events(const Direction& outward, const Direction& inward) {
   const int events = (outward.wants_read() ? POLLIN : 0) | (inward.wants_write() ? POLLOUT : 0);
   return static_cast<short>(events);
 }
 
-// Negative if there is nothing to wait for, so that poll ignores it: it would report a hang-up even
-// without events.
-int polled(const Channel& channel, short awaited) { return awaited == 0 ? -1 : channel.fd(); }
+// Returns a negative number if there is nothing to wait for, so that poll ignores the entry.
+// Otherwise poll would report a hang-up even without requested events.
+int poll_descriptor(const Channel& channel, short awaited) {
+  return awaited == 0 ? -1 : channel.fd();
+}
 
-// Connects to "host:port", where host must be this machine's loopback. On failure returns null and
-// sets `status` to the proxy's response.
+// Connects to "host:port"; the host must be this machine's loopback. On failure, returns null and
+// sets `status` to the status of the proxy's response.
 std::unique_ptr<Channel> connect_loopback(std::string_view authority, int stop_fd, int& status) {
   const auto colon = authority.rfind(':');
   const auto host = loopback_address(authority.substr(0, colon));
@@ -79,8 +82,8 @@ std::unique_ptr<Channel> connect_loopback(std::string_view authority, int stop_f
   return std::make_unique<Channel>(*std::move(socket), stop_fd);
 }
 
-// Forwards bytes until both sides have finished sending; an RST on one side becomes an RST on the
-// other. `first` holds bytes of the client that were already read.
+// Forwards bytes until both sides have finished sending. An RST on one side becomes an RST on the
+// other. `first` holds the client's bytes that were already read.
 void relay(Channel& client, Channel& origin, std::string first) {
   Direction outward{client, origin, std::move(first)};
   Direction inward{origin, client};
@@ -94,8 +97,8 @@ void relay(Channel& client, Channel& origin, std::string first) {
 
     const auto at_client = events(outward, inward);
     const auto at_origin = events(inward, outward);
-    std::array<pollfd, 3> waited{{{polled(client, at_client), at_client, 0},
-                                  {polled(origin, at_origin), at_origin, 0},
+    std::array<pollfd, 3> waited{{{poll_descriptor(client, at_client), at_client, 0},
+                                  {poll_descriptor(origin, at_origin), at_origin, 0},
                                   {client.stop_fd(), POLLIN, 0}}};
     if (::poll(waited.data(), waited.size(), -1) < 0 && errno != EINTR) return;
     if (waited[2].revents != 0) return;
@@ -107,18 +110,19 @@ class Connection {
   Connection(Shared& shared, std::uint64_t number, Descriptor socket, int stop_fd)
       : shared_(shared), number_(number), channel_(std::move(socket), stop_fd) {}
 
-  // Waits for the first byte before it takes a step: opening a connection takes none.
+  // Performs the TLS handshake, or a fault before it. Waits for the first byte before it takes a
+  // step, because opening a connection must not take one. Returns false if the connection ends.
   bool begin() {
     if (!shared_.certificates) return true;
     if (!channel_.wait_for_bytes() || fail_unread()) return false;
     return channel_.handshake(shared_.certificates->context());
   }
 
-  // Serves a request. True: the connection can serve another one.
+  // Serves a request. Returns true if the connection can serve another one.
   bool serve_one() {
     const auto idle = shared_.options.idle_timeout;
     const auto deadline = idle ? later(steady_clock::now(), *idle) : kNever;
-    if (!reader_.buffered() && !channel_.wait_for_bytes(deadline)) return false;
+    if (!reader_.has_buffered() && !channel_.wait_for_bytes(deadline)) return false;
     SeenRequest request;
     request.arrived = steady_clock::now();
     request.arrived_wall = system_clock::now();
@@ -133,33 +137,34 @@ class Connection {
       return false;
     }
     if (*status != 0) return refuse(*status);
-    if (stale_) return read_and_log(request, nullptr) && false;
+    if (stale_) return read_and_record(request, nullptr) && false;
     if (request.method == "CONNECT" && !shared_.options.proxy) return refuse(405);
 
     const auto taken = shared_.steps.take(request.path);
     request.step = taken.index;
-    if (!read_and_log(request, taken.step)) return false;
-    return taken.step->respond ? respond(request, computed(*taken.step, request))
+    if (!read_and_record(request, taken.step)) return false;
+    return taken.step->respond ? respond(request, compute_step(*taken.step, request))
                                : respond(request, *taken.step);
   }
 
  private:
-  // Performs the next step if its fault happens before a request is read.
+  // Performs the next step if its fault happens before a request is read. Returns true if it did;
+  // the connection then ends.
   bool fail_unread() {
     const auto* step = shared_.steps.take_unread();
     if (!step) return false;
     if (!channel_.pause(step->delay)) return true;
     if (step->fault == Fault::TlsStall) {
-      channel_.hold();
+      channel_.wait_for_disconnect();
     } else {
       channel_.reset();
     }
     return true;
   }
 
-  // `step` is null on a stale connection: no "100 Continue" is sent then, so the body never
-  // arrives. False: the body did not arrive whole, and no response can be sent.
-  bool read_and_log(SeenRequest& request, const Step* step) {
+  // `step` is null on a stale connection, which sends no "100 Continue", so that such a body never
+  // arrives. Returns false if the body is incomplete and no response can be sent.
+  bool read_and_record(SeenRequest& request, const Step* step) {
     const bool expects = reader_.expects_continue();
     const bool unread = step ? step->respond_early || (expects && step->status == 417) : expects;
     std::optional<int> status = 0;
@@ -179,11 +184,11 @@ class Connection {
     }
     const auto& options = shared_.options;
     const bool unread_body = !request.body_complete;
-    const bool persistent = options.keep_alive && reader_.persistent() && !unread_body;
+    const bool persistent = options.keep_alive && reader_.is_persistent() && !unread_body;
     const bool keep_alive =
         send_response(channel_, step, request, persistent, options.idle_timeout);
     stale_ = step.fault == Fault::Stale;
-    // Closing with unread bytes sends an RST, which could destroy our response on its way.
+    // Closing with unread bytes sends an RST, which could make the client lose the response.
     if (unread_body) channel_.linger();
     return keep_alive;
   }

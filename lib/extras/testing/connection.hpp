@@ -1,4 +1,4 @@
-// Serves the connections of a server, each on a thread of its own.
+// Serves the connections of a FaultServer. Each connection has its own thread.
 #pragma once
 
 #include <httpretry/testing/testing.hpp>
@@ -32,8 +32,8 @@ struct Shared {
 
   std::mutex mutex;  // guards the rest
   std::condition_variable recorded;
-  std::deque<SeenRequest> seen;  // the last ones
-  std::size_t count = 0;         // of all
+  std::deque<SeenRequest> seen;  // the latest `max_seen` requests
+  std::size_t count = 0;         // of all requests
 };
 
 // Serves the connection until it ends. `stop_fd` becomes readable when the server stops.

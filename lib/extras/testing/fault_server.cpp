@@ -21,10 +21,10 @@ Descriptor listen_on(const std::string& address, std::uint16_t port) {
   return socket;
 }
 
-// A listening socket, the thread that accepts connections, and a thread for each of them.
+// Owns a listening socket, the thread that accepts connections, and a thread for each connection.
 class Acceptor {
  public:
-  // Listens when it returns. Counts connections in `accepted`. Throws std::system_error.
+  // Returns when the socket listens. Counts connections in `accepted`. Throws std::system_error.
   Acceptor(Shared& shared, std::uint16_t port, std::atomic<std::size_t>& accepted)
       : shared_(shared),
         accepted_(accepted),
@@ -45,7 +45,7 @@ class Acceptor {
   };
 
   void run() {
-    block_signals();  // the threads that this one starts inherit the mask
+    block_signals();  // threads that this thread starts inherit the mask
     std::array<pollfd, 3> waited{
         {{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
     while (waited[0].revents == 0) {
@@ -62,7 +62,8 @@ class Acceptor {
       if (socket.open()) {
         serve(std::move(socket));
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        // The listener stays readable until another connection ends: pause instead of spinning.
+        // Without descriptors or memory, the listener stays readable until a connection ends. Waits
+        // up to 10 ms to avoid spinning.
         std::array<pollfd, 2> ended{{{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}}};
         ::poll(ended.data(), ended.size(), 10);
         return;
@@ -90,7 +91,7 @@ class Acceptor {
         finished_.signal();
       });
     } catch (const std::system_error&) {
-      connections_.pop_back();  // no thread available: the connection is closed
+      connections_.pop_back();  // no thread is available, so the connection is closed
     }
   }
 
@@ -131,8 +132,8 @@ struct FaultServer::State {
 
   faults::Shared shared;
   std::atomic<std::size_t> accepted{0};
-  // Bound but never listening. While the server is stopped, it keeps the port reserved, and
-  // connections are refused.
+  // This socket is bound but never listens. While the server is stopped, it keeps the port
+  // reserved, and connections are refused.
   const Descriptor reservation;
   const std::uint16_t port;
   std::optional<faults::Acceptor> acceptor;

@@ -9,8 +9,8 @@
 namespace httpretry::faults {
 namespace {
 
-constexpr std::size_t kMaxTable = 4096;        // the default, which our SETTINGS do not change
-constexpr std::size_t kMaxFields = 64 * 1024;  // as for a head of HTTP/1
+constexpr std::size_t kMaxTable = 4096;  // the default, which the server's SETTINGS leave unchanged
+constexpr std::size_t kMaxFields = 64 * 1024;  // the same limit as for an HTTP/1 head
 constexpr std::size_t kFieldOverhead = 32;     // RFC 7541 §4.1
 constexpr std::size_t kEndOfString = 256;      // a symbol that no string contains
 constexpr unsigned kLongestCode = 30;
@@ -29,8 +29,8 @@ constexpr std::string_view kStaticTable =
     "www-authenticate|";
 constexpr std::size_t kStaticSize = 61;
 
-// Appendix B: the length of the code of each symbol, in bits. The codes follow from it: in the
-// order of length and symbol, each is the one before it plus one.
+// Appendix B: the code length of each symbol, in bits. The lengths determine the codes: sorted by
+// length and symbol, each code is the previous code plus one, shifted left if it is longer.
 constexpr std::array<std::uint8_t, kEndOfString + 1> kCodeLengths{
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
     28, 28, 28, 28, 28, 28, 28, 28, 6,  10, 10, 12, 13, 6,  8,  11, 10, 10, 8,  11, 8,  6,  6,  6,
@@ -83,7 +83,7 @@ std::optional<std::string> huffman_decoded(std::string_view bytes) {
     text += static_cast<char>(kHuffmanCode.symbols[at]);
     code = length = 0;
   }
-  // Ones fill the last byte.
+  // The last byte is padded with up to seven one bits.
   if (length > 7 || code != (1U << length) - 1) return std::nullopt;
   return text;
 }
@@ -94,7 +94,7 @@ unsigned take_byte(std::string_view& block) {
   return byte;
 }
 
-// §5.1: a number in the last `bits` bits of the first byte, and in further bytes if it is large.
+// §5.1: reads a number from the last `bits` bits of the first byte. A large number has more bytes.
 std::optional<std::size_t> read_number(std::string_view& block, unsigned bits) {
   if (block.empty()) return std::nullopt;
   const unsigned most = (1U << bits) - 1;
@@ -108,7 +108,7 @@ std::optional<std::size_t> read_number(std::string_view& block, unsigned bits) {
   return std::nullopt;
 }
 
-// §5.2.
+// §5.2: reads a string literal.
 std::optional<std::string> read_string(std::string_view& block) {
   const bool huffman = !block.empty() && (static_cast<unsigned char>(block.front()) & 0x80U) != 0;
   const auto size = read_number(block, 7);
@@ -191,7 +191,7 @@ std::optional<HpackField> HpackDecoder::read_literal(std::string_view& block, un
   return field;
 }
 
-// A field larger than the table empties it and is not added.
+// Adds a field to the table. A field that is larger than the table only empties it.
 void HpackDecoder::add(const HpackField& field) {
   const auto size = field.name.size() + field.value.size() + kFieldOverhead;
   shrink_to(limit_ - std::min(limit_, size));

@@ -1,4 +1,4 @@
-// HPACK (RFC 7541): how HTTP/2 writes headers.
+// HPACK (RFC 7541), the compression of HTTP/2's headers.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,11 @@ struct HpackField {
   std::string value;
 };
 
-// Reads the header blocks of one side of a connection, in the order in which they were sent.
+// Decodes the header blocks that one side of a connection sends. It must decode all of them, in
+// order, because they share a table.
 class HpackDecoder {
  public:
-  // Empty if the block is malformed, or has more than 64 KiB of headers.
+  // Returns nullopt if the block is malformed or has more than 64 KiB of headers.
   [[nodiscard]] std::optional<std::vector<HpackField>> decode(std::string_view block);
 
  private:
@@ -32,7 +33,7 @@ class HpackDecoder {
   std::size_t limit_ = 4096;
 };
 
-// A header as a literal that needs no table. The name is lower case.
+// Encodes a header as a literal, which needs no table. The name must be lowercase.
 [[nodiscard]] std::string hpack_literal(std::string_view name, std::string_view value);
 
 }  // namespace httpretry::faults

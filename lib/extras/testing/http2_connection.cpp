@@ -14,6 +14,7 @@ namespace {
 using std::chrono::steady_clock;
 using std::chrono::system_clock;
 
+// The connection preface after its head, "PRI * HTTP/2.0\r\n\r\n".
 constexpr std::string_view kPrefaceRest = "SM\r\n\r\n";
 constexpr std::size_t kMaxBlock = 64 * 1024;  // of headers, as for HTTP/1
 constexpr std::size_t kFloodBlock = 64 * 1024;
@@ -31,11 +32,11 @@ int choose_http2(SSL* /*tls*/, const unsigned char** chosen, unsigned char* size
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }
 
-bool is_of_http1(std::string_view header) {
+bool is_http1_only(std::string_view header) {
   return header == "connection" || header == "keep-alive" || header == "transfer-encoding";
 }
 
-// Empty if the request is malformed.
+// Returns nullopt if the request is malformed.
 std::optional<SeenRequest> request_of(const std::vector<HpackField>& fields) {
   SeenRequest request;
   request.http_version = "2";
@@ -64,9 +65,9 @@ std::optional<SeenRequest> request_of(const std::vector<HpackField>& fields) {
 struct Stream {
   SeenRequest request;
   std::int64_t window = kInitialWindow;
-  std::string unsent;     // of the body of the response
-  bool responds = false;  // the head is sent
-  bool last = false;      // the connection ends after the response
+  std::string unsent;              // rest of the response body
+  bool responds = false;           // the head was sent, and the body follows
+  bool closes_connection = false;  // after the response
 };
 
 class Http2Connection {
@@ -90,7 +91,7 @@ class Http2Connection {
     return reader_.read_frame(idle ? later(steady_clock::now(), *idle) : kNever);
   }
 
-  // The functions below return false if the connection ends.
+  // The functions below return false if the connection must end.
 
   bool handle(Frame& received) {
     const bool acknowledges = (received.flags & kAck) != 0;
@@ -98,7 +99,7 @@ class Http2Connection {
       case FrameType::Headers: return begin_request(received);
       case FrameType::Data: return take_data(received);
       case FrameType::Settings: return acknowledges || take_settings(received.payload);
-      case FrameType::WindowUpdate: return widen(received);
+      case FrameType::WindowUpdate: return update_window(received);
       case FrameType::Reset: streams_.erase(received.stream); return true;
       case FrameType::Ping:
         return acknowledges || channel_.write(frame(FrameType::Ping, kAck, 0, received.payload));
@@ -135,7 +136,7 @@ class Http2Connection {
   }
 
   bool take_data(Frame& data) {
-    // Padding counts too.
+    // The client's window counts padding as well.
     const auto size = static_cast<std::uint32_t>(data.payload.size());
     if (size > 0 &&
         !channel_.write(frame(FrameType::WindowUpdate, 0, 0, to_bytes(size)) +
@@ -143,7 +144,7 @@ class Http2Connection {
       return false;
     }
     const auto found = streams_.find(data.stream);
-    if (found == streams_.end()) return true;  // refused, or ended
+    if (found == streams_.end()) return true;  // the stream was refused or has ended
     if (!remove_padding(data)) return false;
     keep_body(found->second.request, data.payload);
     return (data.flags & kEndStream) == 0 || answer(data.stream, found->second);
@@ -160,7 +161,7 @@ class Http2Connection {
     return channel_.write(frame(FrameType::Settings, kAck, 0)) && send_bodies();
   }
 
-  bool widen(const Frame& update) {
+  bool update_window(const Frame& update) {
     const auto found = streams_.find(update.stream);
     if (update.stream == 0) {
       window_ += number_at(update.payload);
@@ -177,7 +178,7 @@ class Http2Connection {
     const auto taken = shared_.steps.take(request.path);
     request.step = taken.index;
     shared_.record(request);
-    return taken.step->respond ? perform(id, stream, computed(*taken.step, request))
+    return taken.step->respond ? perform(id, stream, compute_step(*taken.step, request))
                                : perform(id, stream, *taken.step);
   }
 
@@ -205,7 +206,7 @@ class Http2Connection {
       case Fault::Http2GoawayFlood:
       case Fault::Http2ResetFlood: return flood(id, step), false;
       case Fault::Http2NoEndStream:
-        // The padding is longer than the frame.
+        // The frame claims 32 bytes of padding, but has only one byte after the length.
         return send_half(id, stream, step) &&
                channel_.write(frame(FrameType::Data, kPadded, id, "\x20x"));
       case Fault::Drip:
@@ -220,14 +221,14 @@ class Http2Connection {
     return send_response(id, stream, Step(505, "this fault is one of HTTP/1.1 only\n"));
   }
 
-  // The status and the headers of the response.
+  // Returns the frames with the status and the headers of the response.
   std::string head(std::uint32_t id, const Step& step, std::optional<std::size_t> length,
                    unsigned flags = 0) const {
     std::string block = hpack_literal(":status", std::to_string(step.status));
     const auto headers = headers_now(step);
     for (const auto field : headers) {
       const auto name = to_lower(field.name);
-      if (!is_of_http1(name)) block += hpack_literal(name, field.value);
+      if (!is_http1_only(name)) block += hpack_literal(name, field.value);
     }
     const auto add = [&](bool wanted, const char* name, const std::string& value) {
       if (wanted && !headers.contains(name)) block += hpack_literal(name, value);
@@ -249,8 +250,9 @@ class Http2Connection {
     std::optional<std::size_t> length;
     if (!unframed) length = body.size();
     if (unframed || stream.request.method == "HEAD") body.clear();
-    stream.last = !shared_.options.keep_alive ||
-                  equal_ignoring_case(step.headers.get("Connection").value_or(""), "close");
+    stream.closes_connection =
+        !shared_.options.keep_alive ||
+        equal_ignoring_case(step.headers.get("Connection").value_or(""), "close");
     stream.responds = !body.empty();
     if (!send_interims(id, step) ||
         !channel_.write(head(id, step, length, body.empty() ? kEndStream : 0))) {
@@ -260,7 +262,7 @@ class Http2Connection {
     return stream.responds ? send_bodies() : finish(id, stream);
   }
 
-  // What the windows of the client allow of the bodies.
+  // Sends as much of the response bodies as the client's windows allow.
   bool send_bodies() {
     for (auto next = streams_.begin(); next != streams_.end();) {
       const auto id = next->first;
@@ -283,15 +285,15 @@ class Http2Connection {
     return true;
   }
 
-  // The response is sent.
+  // Ends a stream whose response was sent.
   bool finish(std::uint32_t id, const Stream& stream) {
-    const bool last = stream.last;
+    const bool closes_connection = stream.closes_connection;
     streams_.erase(id);
-    if (!last) return true;
+    if (!closes_connection) return true;
     return channel_.write(frame(FrameType::Goaway, 0, 0, to_bytes(id) + to_bytes(0))) && false;
   }
 
-  // The head and half of the body, as far as it fits into the smallest window.
+  // Sends the head and half of the body, but at most one frame, which fits into the initial window.
   bool send_half(std::uint32_t id, const Stream& stream, const Step& step) {
     const auto body = step_body(step);
     const bool known = step.fault != Fault::Http2NoEndStream;
@@ -302,7 +304,7 @@ class Http2Connection {
            channel_.write(frame(FrameType::Data, 0, id, std::string_view(body).substr(0, half)));
   }
 
-  // `step.size` bytes of one kind of frame.
+  // Sends `step.size` bytes of one kind of frame.
   void flood(std::uint32_t id, const Step& step) {
     std::string one = frame(FrameType::Data, 0, id);
     if (step.fault == Fault::Http2GoawayFlood) {
@@ -314,7 +316,8 @@ class Http2Connection {
     }
     std::string block;
     while (block.size() < kFloodBlock) block += one;
-    // A client that reads fast never lets `write` wait, which would notice a stop.
+    // `pause` notices that the server stops. `write` does so only while it waits, and it never
+    // waits if the client reads fast.
     for (std::uint64_t sent = 0; sent < step.size; sent += block.size()) {
       if (!channel_.pause({}) || !channel_.write(block)) return;
     }
@@ -325,7 +328,7 @@ class Http2Connection {
   Channel& channel_;
   FrameReader reader_;
   HpackDecoder decoder_;
-  std::map<std::uint32_t, Stream> streams_;  // whose response is not yet sent
+  std::map<std::uint32_t, Stream> streams_;  // without a complete response
   std::int64_t window_ = kInitialWindow;
   std::int64_t initial_window_ = kInitialWindow;
 };

@@ -1,4 +1,4 @@
-// The frames of HTTP/2 (RFC 9113 §4 and §6).
+// Reads and writes the frames of HTTP/2 (RFC 9113 §4 and §6).
 #pragma once
 
 #include <lib/extras/testing/channel.hpp>
@@ -27,7 +27,7 @@ constexpr unsigned kEndHeaders = 0x4;
 constexpr unsigned kPadded = 0x8;
 constexpr unsigned kPriority = 0x20;
 
-constexpr std::size_t kMaxPayload = 16'384;  // neither side allows more without SETTINGS
+constexpr std::size_t kMaxPayload = 16'384;  // the limit on both sides unless SETTINGS raise it
 
 struct Frame {
   FrameType type{};
@@ -36,27 +36,30 @@ struct Frame {
   std::string payload;
 };
 
-// A number of four bytes.
+// Returns the four bytes of a number.
 [[nodiscard]] std::string to_bytes(std::uint32_t number);
-// The first four bytes, without the first bit, which is reserved.
+// Reads a number from the first four bytes. Ignores the first bit, which is reserved.
 [[nodiscard]] std::uint32_t number_at(std::string_view bytes);
 
 [[nodiscard]] std::string frame(FrameType type, unsigned flags, std::uint32_t stream,
                                 std::string_view payload = {});
-// HEADERS, and CONTINUATION if the block is large. `flags`: 0 or kEndStream.
+// Returns a HEADERS frame, and CONTINUATION frames if the block is large. `flags` is 0 or
+// kEndStream.
 [[nodiscard]] std::string header_frames(std::uint32_t stream, std::string_view block,
                                         unsigned flags);
-// Removes the padding and the priority. False if they are longer than the payload.
+// Removes the padding and the priority. Returns false if they are longer than the payload.
 [[nodiscard]] bool remove_padding(Frame& frame);
 
+// Reads frames from a channel.
 class FrameReader {
  public:
-  // `rest`: bytes that were already read.
+  // `rest` holds bytes that were already read.
   FrameReader(Channel& channel, std::string rest) : channel_(channel), buffer_(std::move(rest)) {}
 
-  // Empty if the connection ended.
+  // Returns exactly `size` bytes, or an empty text if the connection ends first.
   [[nodiscard]] std::string read(std::size_t size);
-  // Empty if the connection ended, the frame is too large, or did not begin in time.
+  // Returns nullopt if the connection ends, the frame is too large, or it does not begin before the
+  // deadline.
   [[nodiscard]] std::optional<Frame> read_frame(Time deadline);
 
  private:

@@ -52,8 +52,8 @@ class ManualScheduler::Queue final : public RunQueue {
   }
 
  private:
-  // Runs everything that is ready. Posted work may arrive without making a coroutine ready: a stop
-  // request, for example.
+  // Runs everything that is ready. Posted work, such as a stop request, may arrive without making a
+  // coroutine ready, so an empty turn does not mean that nothing is left.
   void run_ready() {
     while (turn() || !idle()) {
     }

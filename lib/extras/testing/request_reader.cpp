@@ -10,11 +10,11 @@ namespace {
 
 // Far above what clients send: nginx and Apache allow 8 KiB for a header line.
 constexpr std::size_t kMaxHead = 64 * 1024;
-constexpr std::size_t kMaxLine = 8 * 1024;         // of chunk sizes and trailers
-constexpr std::size_t kMaxKeptBody = 1024 * 1024;  // as SeenRequest::body promises
+constexpr std::size_t kMaxLine = 8 * 1024;         // for chunk sizes and trailers
+constexpr std::size_t kMaxKeptBody = 1024 * 1024;  // documented for SeenRequest::body
 
 // Whether a comma-separated list contains the token, ignoring case.
-bool lists(std::string_view list, std::string_view token) {
+bool list_contains(std::string_view list, std::string_view token) {
   while (!list.empty()) {
     if (equal_ignoring_case(trimmed(take_until(list, ',')), token)) return true;
   }
@@ -38,7 +38,7 @@ bool parse_request_line(std::string_view line, SeenRequest& request) {
   return true;
 }
 
-// Each line ends with CRLF. False if a line is malformed.
+// Each line must end with CRLF. Returns false if a line is malformed.
 bool parse_headers(std::string_view lines, Headers& headers) {
   while (!lines.empty()) {
     const auto size = lines.find("\r\n") + 2;
@@ -90,11 +90,11 @@ std::optional<int> RequestReader::read_head(SeenRequest& request) {
   return read_framing(request) ? 0 : 400;
 }
 
-// RFC 9112 §6.3, but stricter: ambiguous framing is an error.
+// Follows RFC 9112 §6.3, but is stricter: returns false for ambiguous framing.
 bool RequestReader::read_framing(const SeenRequest& request) {
   const auto& headers = request.headers;
   const auto connection = headers.get("Connection").value_or("");
-  persistent_ = request.http_version == "1.1" && !lists(connection, "close");
+  persistent_ = request.http_version == "1.1" && !list_contains(connection, "close");
   expects_continue_ = request.http_version == "1.1" &&
                       equal_ignoring_case(headers.get("Expect").value_or(""), "100-continue");
 
@@ -114,14 +114,14 @@ std::optional<int> RequestReader::read_body(SeenRequest& request) {
   std::optional<int> status;
   if (chunked_) {
     status = read_chunks(request);
-  } else if (take(length_, request)) {
+  } else if (take_body(length_, request)) {
     status = 0;
   }
   request.body_complete = status == 0;
   return status;
 }
 
-bool RequestReader::take(std::uint64_t bytes, SeenRequest& request) {
+bool RequestReader::take_body(std::uint64_t bytes, SeenRequest& request) {
   while (bytes > 0) {
     if (buffer_.empty() && !fill()) return false;
     const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, buffer_.size()));
@@ -150,7 +150,7 @@ std::optional<int> RequestReader::read_chunks(SeenRequest& request) {
     const auto size = to_number<std::uint64_t>(digits, 16);
     if (!size) return 400;
     if (*size == 0) break;
-    if (!take(*size, request)) return std::nullopt;
+    if (!take_body(*size, request)) return std::nullopt;
     const auto end = take_line();
     if (!end) return std::nullopt;
     if (!end->empty()) return 400;

@@ -6,34 +6,35 @@
 
 namespace httpretry::faults {
 
-// The path of a request's target, as in SeenRequest.
+// Returns the path of a request's target, as SeenRequest describes it.
 [[nodiscard]] std::string path_of(std::string_view method, std::string_view target);
-// Counts these bytes of the body, and keeps the first MiB.
+// Counts these bytes of the body, and stores them if they are within the first MiB.
 void keep_body(SeenRequest& request, std::string_view bytes);
 
+// Reads the requests of one connection, one after the other.
 class RequestReader {
  public:
   explicit RequestReader(Channel& channel) : channel_(channel) {}
 
-  // Whether bytes of the next request have arrived together with the previous one.
-  [[nodiscard]] bool buffered() const { return !buffer_.empty(); }
+  // Whether bytes of the next request arrived together with the previous request.
+  [[nodiscard]] bool has_buffered() const { return !buffer_.empty(); }
 
-  // Both return 0 on success, the status to respond with if the request is malformed, and nothing
-  // if the connection ended first.
+  // Both return 0 on success, the status of the response if the request is malformed, and nullopt
+  // if the connection ends first.
   [[nodiscard]] std::optional<int> read_head(SeenRequest& request);
   [[nodiscard]] std::optional<int> read_body(SeenRequest& request);
 
-  // From the head that was read last.
-  [[nodiscard]] bool persistent() const { return persistent_; }
+  // Facts from the head that was read last.
+  [[nodiscard]] bool is_persistent() const { return persistent_; }
   [[nodiscard]] bool expects_continue() const { return expects_continue_; }
 
-  // Bytes read beyond the last request: the start of a tunnel's traffic.
+  // Takes the bytes that were read beyond the last request. They begin the traffic of a tunnel.
   [[nodiscard]] std::string take_rest() { return std::move(buffer_); }
 
  private:
   bool fill();
   bool read_framing(const SeenRequest& request);
-  bool take(std::uint64_t bytes, SeenRequest& request);
+  bool take_body(std::uint64_t bytes, SeenRequest& request);
   std::optional<std::string> take_line();
   std::optional<int> read_chunks(SeenRequest& request);
 

@@ -11,13 +11,13 @@ namespace httpretry::faults {
 namespace {
 
 constexpr std::size_t kBlock = 65536;  // the chunk size of Huge: one write, little memory
-constexpr std::size_t kGzipBlock = std::size_t{1} << 24;  // before it is compressed to 16 KiB
+constexpr std::size_t kGzipBlock = std::size_t{1} << 24;  // 16 MiB, which are compressed to 16 KiB
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr const char* kLastChunk = "0\r\n\r\n";
-// Neither TLS, after two bytes that look like it, nor HTTP.
+// Begins with two bytes that look like TLS, but is neither TLS nor HTTP.
 constexpr std::string_view kGarbage = "\x16\xFF not \r\n\r\n HTTP at all \x01\x02\r\n\r\n";
 
-// Each as "CODE PHRASE|"; digits occur only in the codes.
+// Each entry is "CODE PHRASE|". Only the codes have digits, so a search for a code finds its entry.
 constexpr std::string_view kReasons =
     "100 Continue|102 Processing|103 Early Hints|200 OK|201 Created|202 Accepted|"
     "204 No Content|206 Partial Content|301 Moved Permanently|302 Found|303 See Other|"
@@ -37,7 +37,7 @@ std::string_view reason(int status) {
 }
 
 std::string gzip(std::string_view text) {
-  constexpr int kGzipWindow = 15 + 16;  // 16: a gzip wrapper in place of zlib's
+  constexpr int kGzipWindow = 15 + 16;  // adding 16 selects a gzip wrapper
   z_stream stream{};
   if (text.size() > std::numeric_limits<uInt>::max() ||
       deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8,
@@ -68,6 +68,7 @@ std::string chunk(std::string_view bytes) {
   return whole;
 }
 
+// Performs one step on a channel.
 struct ResponseWriter {
   Channel& channel;
   const Step& step;
@@ -90,7 +91,7 @@ struct ResponseWriter {
     return request.http_version == "1.0" || channel.write(blocks);
   }
 
-  // False: the connection has ended, or the caller closes it.
+  // Returns false if the connection has ended or the caller must close it.
   bool perform() const {
     switch (step.fault) {
       case Fault::None:
@@ -104,7 +105,7 @@ struct ResponseWriter {
       case Fault::ResetEarly:
       case Fault::TlsReset: return channel.reset(), false;
       case Fault::Hang:
-      case Fault::TlsStall: return channel.hold(), false;
+      case Fault::TlsStall: return channel.wait_for_disconnect(), false;
       case Fault::ResetDuring:
         end_with(head().append(first_half(framed_body())));
         return channel.reset(), false;
@@ -126,10 +127,10 @@ struct ResponseWriter {
     return false;
   }
 
-  // Write errors do not matter at the end of a connection.
+  // Writes, and returns false to end the connection. A write error makes no difference.
   bool end_with(std::string_view bytes) const { return channel.write(bytes) && false; }
 
-  // Repeats the block until `step.size` bytes are written.
+  // Repeats the block until `step.size` bytes have been written.
   bool send_size(std::string_view block) const {
     for (std::uint64_t sent = 0; sent < step.size; sent += block.size()) {
       if (!channel.write(block)) return false;
@@ -137,7 +138,7 @@ struct ResponseWriter {
     return true;
   }
 
-  // The head, then the body: one byte after each `step.interval`.
+  // Sends the head, then one byte of the body after each `step.interval`.
   bool send_drip() const {
     const auto bytes = framed_body();
     bool alive = channel.write(head());
@@ -147,7 +148,7 @@ struct ResponseWriter {
     return alive;
   }
 
-  // `step.size` bytes, in chunks of that many.
+  // Sends `step.size` bytes of filler in chunks of `chunk_size`.
   bool send_huge(std::size_t chunk_size) const {
     const auto filler = [this](std::uint64_t size) {
       const std::string text(static_cast<std::size_t>(size), 'x');
@@ -199,7 +200,7 @@ struct ResponseWriter {
 }  // namespace
 
 std::string step_body(const Step& step) {
-  constexpr std::size_t kFiller = 1024;  // as Fault promises
+  constexpr std::size_t kFiller = 1024;  // documented for Fault
   const bool plain =
       step.fault == Fault::None || step.fault == Fault::Stale || step.fault == Fault::HugeHeaders;
   const auto text = step.body.empty() && !plain ? std::string(kFiller, 'x') : step.body;

@@ -1,4 +1,5 @@
-// The words for faults, and scenario files: read by tables of keys as policy files are.
+// The words for faults, and the parser for scenario files. Like policy files, they are read with
+// tables of keys.
 #include "lib/core/policy/detail/keys.hpp"
 
 #include <httpretry/testing/testing.hpp>
@@ -25,7 +26,7 @@ static_assert(kWords.back() == "resolve" &&
 
 bool parse_fault_name(const JsonNode& json, Fault& value, Problems& problems) {
   if (!expect(json, JsonType::String, "a string", problems)) return false;
-  // "hang" is a second word for "timeout".
+  // The suggestions omit "hang", a second word for "timeout".
   const auto fault = parse_fault(json.text);
   value = fault.value_or(Fault::None);
   const auto words = Words::up_to(Fault::Resolve).all();
@@ -77,7 +78,7 @@ bool read_header(const JsonNode& value, std::string_view name, Step& step, Probl
   return valid;
 }
 
-// Belongs to a Step, because texts and times are stored apart.
+// Reads "headers" into a whole Step, because a Step has separate members for texts and times.
 bool parse_headers(const JsonNode& json, Step& step, Problems& problems) {
   if (!expect(json, JsonType::Object, "an object", problems)) return false;
   bool good = true;
@@ -132,7 +133,7 @@ bool parse_paths(const JsonNode& json, Paths& paths, Problems& problems) {
   return true;
 }
 
-// The members of its Script are reached through a Scenario.
+// Returns a key for a member that Scenario inherits from Script.
 template <auto Member, class T>
 constexpr Key script_key(std::string_view name, const T& type) {
   return {name, &type,

@@ -13,41 +13,43 @@
 namespace httpretry {
 namespace {
 
-bool before_sending(Errc code) {
+bool happens_before_sending(Errc code) {
   return code == Errc::InvalidRequest || code == Errc::Resolve || code == Errc::Connect ||
          code == Errc::Tls;
 }
 
-// Fills in what a real transport would have counted, if the script does not say.
-void fill_bytes(Outcome& outcome, const Request& request) {
+// Fills in the byte counts of a real transport if the script leaves them at 0.
+void fill_in_byte_counts(Outcome& outcome, const Request& request) {
   auto& exchange = exchange_of(outcome);
   if (exchange.wire_sends == 0) return;
   const auto* body = request.body().bytes();
   if (exchange.body_sent == 0 && body != nullptr) exchange.body_sent = body->size();
   if (exchange.body_received == 0 && outcome) exchange.body_received = outcome->body.size();
 }
-// Those of the response, or of the part of one that an error came with; nullptr without any.
+// Returns the headers of the response, or of the partial response of an error. Returns nullptr if
+// there was no response.
 Headers* headers_of(Outcome& outcome) {
   if (outcome) return &outcome->headers;
   return outcome.error().status == 0 ? nullptr : &outcome.error().headers;
 }
-void fill_exchange(Outcome& outcome) {
+// Fills in how the request was sent if the script leaves it empty.
+void fill_in_exchange(Outcome& outcome) {
   auto& exchange = exchange_of(outcome);
   if (exchange.wire_sends != 0 || exchange.sent != Sent::Never) return;
-  if (!outcome && before_sending(outcome.error().code)) return;
+  if (!outcome && happens_before_sending(outcome.error().code)) return;
   exchange.sent = outcome ? Sent::Answered : Sent::Maybe;
   exchange.wire_sends = 1;
 }
 
-// The bytes of the body so far, and the error where it cannot be read to its end.
+// The bytes of the body so far, and an error if the rest cannot be read.
 struct BodyRead {
   BodyRead() = default;
   std::string bytes;
   std::optional<Error> error;
 };
 
-// Reads until the end, or an error. False: the body has paused.
-bool read_on(CheckedReader& reader, BodyRead& read) {
+// Reads until the end or an error. Returns false if the body has paused first.
+bool continue_reading(CheckedReader& reader, BodyRead& read) {
   std::array<char, 16 * 1024> piece{};
   try {
     for (;;) {
@@ -65,21 +67,22 @@ bool read_on(CheckedReader& reader, BodyRead& read) {
   }
 }
 
-// Two tasks, of which the first to end stops the other. True: the time was up.
+// The next two tasks race: the one that ends first stops the other. A result of true means that the
+// limit was reached.
 Task<bool> stop_at(Scheduler& clock, Time limit, std::stop_token done, std::stop_source over) {
   const bool up = co_await clock.sleep_until(limit, std::move(done));
   if (up) over.request_stop();
   co_return up;
 }
-Task<bool> wait_until_stopped(CheckedReader& reader, Call& branch, std::stop_source done,
-                              Result<void>& ready) {
+Task<bool> wait_until_readable(CheckedReader& reader, Call& branch, std::stop_source done,
+                               Result<void>& ready) {
   const auto waiting = wait_for_more(reader, branch);
   ready = co_await waiting;
   done.request_stop();
   co_return false;
 }
 
-Error maybe_sent(Error error) {
+Error mark_maybe_sent(Error error) {
   error.exchange.sent = Sent::Maybe;
   error.exchange.wire_sends = 1;
   return error;
@@ -88,11 +91,11 @@ Error maybe_sent(Error error) {
 Error not_in_time(bool canceled) {
   Error error(canceled ? Errc::Canceled : Errc::Timeout,
               canceled ? "canceled" : "no response in time");
-  error.curl_code = canceled ? 42 : 28;  // as libcurl reports them
+  error.curl_code = canceled ? 42 : 28;  // CURLE_ABORTED_BY_CALLBACK, CURLE_OPERATION_TIMEDOUT
   return error;
 }
 
-// Waits until a body that has paused has more. The error if the exchange ends with this wait.
+// Waits until a paused body has more bytes. Returns an error if the exchange ends with this wait.
 Task<std::optional<Error>> wait_for_body(CheckedReader& reader, Call& call, Time limit) {
   auto& clock = call.scheduler();
   const std::stop_source done;
@@ -101,7 +104,7 @@ Task<std::optional<Error>> wait_for_body(CheckedReader& reader, Call& call, Time
   Call branch = call.with(limit, either.token());
   Result<void> ready;
   std::vector<Task<bool>> tasks;
-  tasks.push_back(wait_until_stopped(reader, branch, done, ready));
+  tasks.push_back(wait_until_readable(reader, branch, done, ready));
   tasks.push_back(stop_at(clock, limit, done.get_token(), late));
   auto both = when_all(std::move(tasks));
   const std::vector<bool> ends = co_await both;
@@ -112,44 +115,46 @@ Task<std::optional<Error>> wait_for_body(CheckedReader& reader, Call& call, Time
 
 Task<BodyRead> read_body(CheckedReader& reader, Call& call, Time limit) {
   BodyRead read;
-  while (!read.error && !read_on(reader, read)) {
+  while (!read.error && !continue_reading(reader, read)) {
     const auto waiting = wait_for_body(reader, call, limit);
     read.error = co_await waiting;
   }
-  if (read.error) read.error = maybe_sent(*std::move(read.error));
+  if (read.error) read.error = mark_maybe_sent(*std::move(read.error));
   co_return read;
 }
 
-// What the real transport tells of an exchange, in three steps.
-class ProgressTeller {
+// Reports progress like the real transport, but only three times in an exchange.
+class ProgressReporter {
  public:
-  explicit ProgressTeller(const Request& request) : tell_(request.options().on_progress) {
-    if (!tell_) return;
+  explicit ProgressReporter(const Request& request) : callback_(request.options().on_progress) {
+    if (!callback_) return;
     if (!request.body().present()) now_.to_send = 0;
     if (const auto* bytes = request.body().bytes()) now_.to_send = bytes->size();
   }
   void begin(const CheckedReader* body) {
     if (body != nullptr) now_.to_send = body->bytes_left();
-    tell();
+    report();
   }
   void sent(std::uint64_t size) {
     now_.sent = size;
-    if (size > 0) tell();
+    if (size > 0) report();
   }
   void received(std::uint64_t size) {
     now_.received = size;
     now_.to_receive = size;
-    tell();
+    report();
   }
 
  private:
-  void tell() {
-    if (tell_) tell_(now_);
+  void report() {
+    if (callback_) callback_(now_);
   }
-  std::function<void(const Progress&)> tell_;
+  std::function<void(const Progress&)> callback_;
   Progress now_;
 };
 
+// The request's body has been read, so an error that claims nothing was sent would be wrong: it
+// would allow a retry that needs the body again.
 Error failed_before_the_send() {
   return Error(Errc::Internal,
                "a function of the ScriptedTransport returned an error from before the request is "
@@ -164,10 +169,10 @@ struct ScriptedTransport::Script {
     Respond respond;
     Duration after;
     std::vector<TimeHeader> times;
-    bool sends;  // false: it fails before it sends anything
+    bool sends;  // false: fails before sending anything
   };
 
-  // The step for this request, which is recorded. The step is nullptr if there is none.
+  // Records the request and returns its step; nullptr if the script is empty.
   const Step* take(const Request& request, Time now, std::size_t& index) {
     const std::lock_guard lock(mutex);
     index = seen.size();
@@ -183,10 +188,10 @@ struct ScriptedTransport::Script {
     return step.respond(request, static_cast<int>(index) + 1);
   }
 
-  mutable std::mutex mutex;  // guards the two below
-  std::deque<Step> steps;    // whose addresses stay
+  mutable std::mutex mutex;  // guards the two members below
+  std::deque<Step> steps;    // its elements keep their addresses
   std::vector<Seen> seen;
-  std::mutex responding;  // a function runs
+  std::mutex responding;  // held while a function of the script runs
 };
 
 ScriptedTransport::ScriptedTransport() : script_(std::make_unique<Script>()) {}
@@ -199,8 +204,8 @@ ScriptedTransport& ScriptedTransport::say(Outcome outcome, Duration after) {
 ScriptedTransport& ScriptedTransport::say(Outcome outcome, std::vector<TimeHeader> times,
                                           Duration after) {
   Headers checked;
-  add_times(checked, times, WallTime());  // throws for a name that no header can have
-  fill_exchange(outcome);
+  add_times(checked, times, WallTime());  // throws for an invalid header name
+  fill_in_exchange(outcome);
   const bool sends = exchange_of(outcome).wire_sends > 0;
   const std::lock_guard lock(script_->mutex);
   script_->steps.push_back({[outcome = std::move(outcome)](const Request&, int) { return outcome; },
@@ -228,7 +233,7 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
     auto opened = reader.open(body);
     if (!opened) co_return std::move(opened).error();
   }
-  ProgressTeller progress(request);
+  ProgressReporter progress(request);
   progress.begin(streamed ? &reader : nullptr);
   auto& clock = call.scheduler();
   std::size_t index = 0;
@@ -254,12 +259,12 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   const bool waited = co_await clock.sleep_until(std::min(ready, limit), call.stop());
   if (!waited || ready > limit) {
     Error error = not_in_time(!waited);
-    co_return step->sends ? maybe_sent(std::move(error)) : std::move(error);
+    co_return step->sends ? mark_maybe_sent(std::move(error)) : std::move(error);
   }
   Outcome outcome = script_->respond(*step, request, index);
   if (auto* headers = headers_of(outcome)) add_times(*headers, step->times, clock.wall_now());
-  fill_exchange(outcome);
-  fill_bytes(outcome, request);
+  fill_in_exchange(outcome);
+  fill_in_byte_counts(outcome, request);
   if (outcome) progress.received(outcome->body.size());
   const bool sent = exchange_of(outcome).wire_sends > 0;
   if (step->sends && !sent && !body.replayable()) co_return failed_before_the_send();

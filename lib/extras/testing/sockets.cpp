@@ -13,7 +13,7 @@ namespace {
 
 using Address = Owned<addrinfo, ::freeaddrinfo>;
 
-// Null if `host` or `port` is not numeric.
+// Returns null if `host` or `port` is not numeric.
 Address parse(const std::string& host, const std::string& port, int flags = 0) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | flags;

@@ -1,4 +1,4 @@
-// Sockets at numeric addresses: no name is ever looked up.
+// Opens sockets at numeric addresses, without looking up names.
 #pragma once
 
 #include <lib/core/base/descriptor.hpp>
@@ -11,12 +11,14 @@ namespace httpretry::faults {
 
 [[noreturn]] void throw_errno(const char* what);
 
-// A TCP socket bound to an IPv4 or IPv6 address, not yet listening. Throws std::system_error.
+// Returns a TCP socket that is bound to an IPv4 or IPv6 address but does not listen. Throws
+// std::system_error.
 [[nodiscard]] Descriptor bind_to(const std::string& address, std::uint16_t port);
 [[nodiscard]] std::uint16_t port_of(const Descriptor& socket);
 
-// A connected TCP socket; a closed one if nobody listens; nothing if the address or port is not
-// numeric. Blocks: meant for the loopback interface, where connecting takes no time.
+// Returns a connected TCP socket; a closed one if no server listens there; nullopt if the address
+// or port is not numeric. Blocks, so use it only for the loopback interface, where connecting takes
+// no time.
 [[nodiscard]] std::optional<Descriptor> connect_to(const std::string& address,
                                                    const std::string& port);
 

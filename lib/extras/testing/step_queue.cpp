@@ -34,7 +34,7 @@ void check(const Script& script, const std::string& name) {
   }
 }
 
-bool happens_unread(Fault fault) {
+bool precedes_reading(Fault fault) {
   return fault == Fault::ResetEarly || fault == Fault::TlsStall || fault == Fault::TlsReset;
 }
 
@@ -46,7 +46,7 @@ bool needs_http2(const Script& script) {
 
 }  // namespace
 
-Step computed(const Step& step, const SeenRequest& request) {
+Step compute_step(const Step& step, const SeenRequest& request) {
   try {
     auto made = step.respond(request);
     check(made, "the step that it returned");
@@ -81,7 +81,7 @@ const Step* StepQueue::take_unread() {
   auto& cursor = cursors_[&scenario_];
   const auto before = cursor;
   const auto* step = advance(scenario_, cursor).step;
-  if (happens_unread(step->fault)) return step;
+  if (precedes_reading(step->fault)) return step;
   cursor = before;
   return nullptr;
 }

@@ -1,4 +1,4 @@
-// StepQueue: gives each request its step of the scenario, across all connections.
+// StepQueue: assigns the steps of a scenario to requests, across all connections of a server.
 #pragma once
 
 #include <httpretry/testing/testing.hpp>
@@ -7,26 +7,27 @@
 
 namespace httpretry::faults {
 
-// The step for one request. Valid as long as the queue.
+// The step for one request. It is valid as long as the queue.
 struct TakenStep {
   const Step* step;
   std::optional<std::size_t> index;  // empty if the scenario has no step for it
 };
 
-// What the function of the step makes of the request; a 500 where it fails.
-[[nodiscard]] Step computed(const Step& step, const SeenRequest& request);
+// Returns the step that `step.respond` computes for the request. If it fails, returns a 500 with
+// the reason.
+[[nodiscard]] Step compute_step(const Step& step, const SeenRequest& request);
 
 class StepQueue {
  public:
   // Throws std::invalid_argument for a step that a server cannot perform.
   explicit StepQueue(Scenario scenario);
 
-  // Whether a step has a fault of HTTP/2.
+  // Whether any step has an HTTP/2 fault.
   [[nodiscard]] bool needs_http2() const;
-  // The next step for that path.
+  // Takes the next step for that path.
   [[nodiscard]] TakenStep take(std::string_view path);
-  // The next step of the scenario, if its fault happens before a request is read; else null, and
-  // no step is taken.
+  // Takes the next step of the scenario if its fault happens before a request is read. Otherwise
+  // returns null and takes no step.
   [[nodiscard]] const Step* take_unread();
 
  private:
@@ -39,7 +40,7 @@ class StepQueue {
 
   const Scenario scenario_;
   std::mutex mutex_;
-  std::map<const Script*, Cursor> cursors_;  // of the scripts in scenario_
+  std::map<const Script*, Cursor> cursors_;  // for the scripts in scenario_
 };
 
 }  // namespace httpretry::faults
