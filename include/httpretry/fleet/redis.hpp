@@ -1,5 +1,5 @@
-// Limits that many processes share, on a Redis server. In a library of its own: link
-// httpretry::fleet, or httpretry-fleet of pkg-config.
+// Limits that many processes share through a Redis server. This is a separate library: link
+// httpretry::fleet, or httpretry-fleet with pkg-config.
 #pragma once
 
 #include <httpretry/guard/shared_state.hpp>
@@ -9,9 +9,9 @@
 
 namespace httpretry {
 
-// Rates, limits of concurrent sends, circuit breakers, pauses, budgets for retries and the send
-// rates of `adaptive` count for all processes that use the same database of the same server, each
-// with the same policy file:
+// Returns a state in which all processes that use the same database of the same server share their
+// rates, limits on concurrent sends, circuit breakers, pauses, retry budgets and the send rates of
+// `adaptive`. All of them need the same policy file:
 //
 //   ClientOptions options;
 //   options.policies = PolicySource::watch("policy.json").value();
@@ -19,14 +19,15 @@ namespace httpretry {
 //
 // The URL: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?workers=N&timeout=MS]
 //
-// Connects in the background, with a thread of its own. While the server is away, or does not reply
-// within `timeout` (50 ms), this process goes on with its share of each limit: one of as many as
-// there were processes when the server last replied, and of `workers` at least. One log line says
-// when that begins, one when it ends; observers are told by `shared_state_changed`. What is
-// promised then, and what each process keeps for itself, is in lib/extras/fleet/README.md.
+// A background thread makes and keeps the connection. The server counts as away if it cannot be
+// reached or does not reply within `timeout` (50 ms). Until it is back, this process decides alone,
+// with its share of each limit: one Nth of it, for the number of processes when the server last
+// replied, but at least `workers`. One log line reports when this begins and one when it ends, and
+// observers are notified through `shared_state_changed`. lib/extras/fleet/README.md describes the
+// guarantees in that time, and the limits that each process keeps to itself.
 //
-// Throws std::invalid_argument with the reason where the URL is none, or begins with rediss://: the
-// connection is not encrypted.
+// Throws std::invalid_argument with the reason if the URL is malformed or begins with rediss://:
+// encrypted connections are not supported.
 [[nodiscard]] HTTPRETRY_API std::shared_ptr<SharedState> redis(std::string_view url);
 
 }  // namespace httpretry

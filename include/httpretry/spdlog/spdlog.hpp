@@ -1,5 +1,5 @@
-// Log lines to a logger of spdlog. In a library of its own, which is the only one that needs
-// spdlog: link httpretry::spdlog, or httpretry-spdlog of pkg-config.
+// Sends log lines to an spdlog logger. This is a separate library, the only one that needs spdlog:
+// link httpretry::spdlog, or httpretry-spdlog with pkg-config.
 #pragma once
 
 #include <httpretry/log/log.hpp>
@@ -8,12 +8,14 @@
 
 namespace httpretry {
 
+// Returns a function that writes each line, at its level, to the logger that is registered under
+// `name`. As long as no logger has that name, lines go to standard error.
+//
 //   spdlog::set_default_logger(spdlog::stderr_color_mt("my_program"));
 //   log_to(spdlog_logger("my_program"));
 //
-// The lines go to the logger that is registered under this name, at its level; as long as there is
-// none, to standard error. The program must use the libspdlog that httpretry was built with. With
-// another version, leave this library out and call it in a function of your own:
+// The program must use the libspdlog that httpretry was built with. With another version, do not
+// link this library, and call spdlog from a function of your own:
 //
 //   log_to([](LogLevel level, std::string_view line) { ... });
 [[nodiscard]] HTTPRETRY_API LogFunction spdlog_logger(std::string name);

@@ -21,7 +21,7 @@ spdlog::level::level_enum level_of(LogLevel level) {
 LogFunction spdlog_logger(std::string name) {
   return [name = std::move(name)](LogLevel level, std::string_view line) {
     const auto logger = spdlog::get(name);
-    // Whoever called us then writes the line to standard error.
+    // The caller catches this and writes the line to standard error.
     if (!logger) throw std::runtime_error("spdlog has no logger " + name);
     logger->log(level_of(level), spdlog::string_view_t(line.data(), line.size()));
   };
