@@ -65,7 +65,7 @@ struct SimulationSample {
   float budget = 0;             // tokens left at the end of the period, the mean over the clients
 };
 
-// The most load that one policy allows, whatever the server does.
+// Bounds on the load that a policy can cause, whatever the server does.
 struct PolicyBounds {
   // Sends per call if every attempt fails: while the budget is full, and in the long run, after it
   // is spent. The library's own retry loop counts them, with the mean of each wait. Empty if there
@@ -77,8 +77,8 @@ struct PolicyBounds {
   double stable_below = 0;
   // Retries that a full budget allows before it limits anything; empty without such a budget.
   std::optional<double> burst;
-  // Retries that one client may always have in flight under a concurrent budget, in addition to
-  // w_l; empty with other budgets.
+  // Retries that one client may always have in flight under a concurrent budget, regardless of w_l;
+  // empty with other budgets.
   std::optional<double> always;
 };
 
@@ -95,8 +95,8 @@ struct HTTPRETRY_API SimulationRun {
   std::uint64_t succeeded = 0;
   std::uint64_t unfinished = 0;  // calls that never end: they get no response and have no timeout
   std::uint64_t sends = 0;
-  std::uint64_t not_sent = 0;  // calls that a guard held back: none of their attempts was sent
-  std::uint64_t wasted = 0;    // responses that arrived after their client had given up
+  std::uint64_t not_sent = 0;         // calls without a send, because a guard held them back
+  std::uint64_t wasted = 0;           // responses that arrived after their client had given up
   std::uint64_t budget_refusals = 0;  // calls that ended because their budget was spent
   double peak_sends_per_second = 0;   // in the busiest second
   double herd = 0;  // sends in the busiest sample period, relative to the mean while calls begin

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kForm =
     "expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?job=NAME&workers=N&timeout=MS]";
 
-// Reads a URL from its front to its end; the first problem stands.
+// Reads a URL from front to back, and keeps the first problem that it finds.
 class Reader {
  public:
   explicit Reader(std::string_view url) : url_(url), rest_(url) {}
@@ -27,7 +27,7 @@ class Reader {
     read_host(authority);
     if (!rest_.empty() && rest_.front() == '/') read_database();
     if (!rest_.empty() && rest_.front() == '?') read_query();
-    at(rest_);
+    set_position(rest_);
     if (!rest_.empty()) fail("'#' ends the URL of a page, not of a server");
     if (!problem_.empty()) return Error(Errc::InvalidRequest, "Redis URL: " + problem_);
     return std::move(address_);
@@ -48,13 +48,13 @@ class Reader {
 
   void read_credentials(std::string_view text) {
     const auto colon = text.find(':');
-    address_.user = decoded(text.substr(0, colon), "user");
+    address_.user = percent_decode(text.substr(0, colon), "user");
     if (colon == std::string_view::npos) return fail("the user has no password");
-    address_.password = decoded(text.substr(colon + 1), "password");
+    address_.password = percent_decode(text.substr(colon + 1), "password");
   }
 
   void read_host(std::string_view text) {
-    at(text);
+    set_position(text);
     auto host_end = text.rfind(':');
     if (!text.empty() && text.front() == '[') {
       const auto bracket = text.find(']');
@@ -69,13 +69,13 @@ class Reader {
     }
     if (address_.host.empty()) return fail("it has no host");
     if (host_end == std::string_view::npos) return;
-    address_.port = number(text.substr(host_end + 1), 1, 65535, "the port");
+    address_.port = read_number(text.substr(host_end + 1), 1, 65535, "the port");
   }
 
   void read_database() {
     rest_.remove_prefix(1);
     const auto text = take(rest_.find_first_of("?#"));
-    if (!text.empty()) address_.database = number(text, 0, 1'000'000, "the database");
+    if (!text.empty()) address_.database = read_number(text, 0, 1'000'000, "the database");
   }
 
   void read_query() {
@@ -83,14 +83,14 @@ class Reader {
     auto query = take(rest_.find('#'));
     while (!query.empty()) {
       auto item = take_until(query, '&');
-      at(item);
+      set_position(item);
       const auto name = take_until(item, '=');
       if (name == "workers") {
-        address_.workers = number(item, 1, 100'000, "workers");
+        address_.workers = read_number(item, 1, 100'000, "workers");
       } else if (name == "timeout") {
-        address_.timeout = std::chrono::milliseconds(number(item, 1, 60'000, "timeout"));
+        address_.timeout = std::chrono::milliseconds(read_number(item, 1, 60'000, "timeout"));
       } else if (name == "job") {
-        address_.job = decoded(item, "job");
+        address_.job = percent_decode(item, "job");
         check_job();
       } else {
         fail("unknown parameter '" + std::string(name) +
@@ -99,7 +99,7 @@ class Reader {
     }
   }
 
-  // It becomes part of keys, in which braces mean something.
+  // The name becomes part of Redis keys, in which braces mark the hash tag.
   void check_job() {
     const auto usual = [](char c) {
       return is_letter(c) || is_digit(c) || c == '-' || c == '_' || c == '.' || c == ':';
@@ -110,13 +110,14 @@ class Reader {
     }
   }
 
-  // `part` is read next: where it begins is told with a problem.
-  void at(std::string_view part) {
+  // Sets the position for the next problem to the beginning of `part`, a substring of the URL.
+  void set_position(std::string_view part) {
     position_ = static_cast<std::size_t>(part.data() - url_.data()) + 1;
   }
 
-  int number(std::string_view text, int least, int most, const std::string& what) {
-    at(text);
+  // Returns `least` if the text is not a number in the range.
+  int read_number(std::string_view text, int least, int most, const std::string& what) {
+    set_position(text);
     const auto value = to_number<int>(text);
     if (value && *value >= least && *value <= most) return *value;
     fail(what + ": expected a number from " + std::to_string(least) + " to " +
@@ -124,8 +125,8 @@ class Reader {
     return least;
   }
 
-  std::string decoded(std::string_view text, const std::string& what) {
-    at(text);
+  std::string percent_decode(std::string_view text, const std::string& what) {
+    set_position(text);
     std::string out;
     for (std::size_t index = 0; index < text.size(); ++index) {
       if (text[index] != '%') {
@@ -150,7 +151,6 @@ class Reader {
     return text;
   }
 
-  // The position is that of the part that was being read when it was found wrong.
   void fail(const std::string& why) {
     if (!problem_.empty()) return;
     problem_ = "position " + std::to_string(position_) + ": " + why + " (";

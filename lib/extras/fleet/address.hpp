@@ -1,4 +1,4 @@
-// Address: the URL of a Redis server, taken apart.
+// Address: the parts of the URL of a Redis server.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -16,16 +16,16 @@ struct HTTPRETRY_API Address {
   std::string user;
   std::string password;
   int database = 0;
-  std::string job;                                   // of a queue
-  int workers = 1;                                   // how many processes share at least
-  Duration timeout = std::chrono::milliseconds(50);  // of a reply
+  std::string job;                                   // the name of a queue; empty for limits
+  int workers = 1;                                   // least number of processes that share limits
+  Duration timeout = std::chrono::milliseconds(50);  // limit for one reply
 
-  // For messages: without user and password.
+  // Returns the URL for messages, without user and password.
   [[nodiscard]] std::string text() const;
 };
 
-// Errc::InvalidRequest where it is none: the message says where, and what was expected, and does
-// not repeat a password.
+// Parses a URL. Returns Errc::InvalidRequest if it is malformed. The message states the position
+// and the expected form, and never repeats the password.
 [[nodiscard]] HTTPRETRY_API Result<Address> parse_address(std::string_view url);
 
 }  // namespace httpretry::fleet

@@ -54,7 +54,7 @@ bool Connection::open(const std::string& host, int port) {
   events.delRead = [](void* self) { static_cast<Connection*>(self)->wants_to_read_ = false; };
   events.addWrite = [](void* self) { static_cast<Connection*>(self)->wants_to_write_ = true; };
   events.delWrite = [](void* self) { static_cast<Connection*>(self)->wants_to_write_ = false; };
-  // hiredis frees the context itself when a connection has failed.
+  // hiredis frees the context itself after a connection has failed.
   events.cleanup = [](void* self) { static_cast<Connection*>(self)->context_ = nullptr; };
   redisAsyncSetConnectCallback(context_, on_status);
   redisAsyncSetDisconnectCallback(context_, on_status);
@@ -88,7 +88,7 @@ void Connection::send(const std::vector<std::string>& words, Done done) {
 
 int Connection::descriptor() const { return context_ == nullptr ? -1 : context_->c.fd; }
 
-short Connection::wanted() const {
+short Connection::wanted_events() const {
   return static_cast<short>((wants_to_read_ ? POLLIN : 0) | (wants_to_write_ ? POLLOUT : 0));
 }
 
@@ -100,7 +100,7 @@ void Connection::on_events(short events) {
   if (context_ != nullptr && (events & (POLLIN | kBroken)) != 0) redisAsyncHandleRead(context_);
 }
 
-// It is connected, or the connection has ended.
+// hiredis calls this when the connection is established, has failed or has ended.
 void Connection::on_status(const redisAsyncContext* context, int status) {
   auto& self = *static_cast<Connection*>(context->data);
   self.connected_ = status == REDIS_OK;

@@ -1,5 +1,5 @@
-// Connection: one connection to a Redis server, by hiredis. It tells which events of its descriptor
-// it wants, and is told which have come; one thread at a time uses it.
+// Connection: one connection to a Redis server, through hiredis. The owner polls its descriptor for
+// `wanted_events` and passes the events to `on_events`. Not thread-safe.
 #pragma once
 
 #include "reply.hpp"
@@ -15,7 +15,7 @@ namespace httpretry::fleet {
 
 class Connection {
  public:
-  // A reply, in the order of the commands. Must not throw.
+  // Receives the reply to one command, in the order of the commands. Must not throw.
   using Done = std::function<void(Reply)>;
 
   Connection() = default;
@@ -23,20 +23,22 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Begins to connect; looks up a name on the spot. False: `error` says why not.
+  // Begins to connect. Blocks while it resolves a host name. Returns false if that fails; `error`
+  // has the reason.
   bool open(const std::string& host, int port);
-  // All commands without a reply are lost.
+  // Closes the connection. Each command without a reply gets Reply::Kind::Lost.
   void close(const std::string& why);
   void send(const std::vector<std::string>& words, Done done);
 
   [[nodiscard]] bool is_open() const { return context_ != nullptr; }
-  [[nodiscard]] bool connected() const { return context_ != nullptr && connected_; }
-  // Why it is not open.
+  [[nodiscard]] bool is_connected() const { return context_ != nullptr && connected_; }
+  // Returns the reason why the connection is not open.
   [[nodiscard]] const std::string& error() const { return error_; }
 
-  // For poll: the descriptor, the events that are wanted, and those that have come.
+  // For poll: the descriptor (-1 if closed), the events to wait for, and a function for those that
+  // occurred.
   [[nodiscard]] int descriptor() const;
-  [[nodiscard]] short wanted() const;
+  [[nodiscard]] short wanted_events() const;
   void on_events(short events);
 
  private:

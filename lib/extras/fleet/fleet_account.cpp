@@ -9,7 +9,6 @@ FleetState::Account::Account(FleetState& state, std::string key, const BudgetPol
                              Time now)
     : state_(state), key_(std::move(key)), policy_(policy), own_(policy, now), last_used_(now) {}
 
-// `change` is a step of the budget.
 template <class Change>
 auto FleetState::Account::step(Time now, const Change& change) {
   const std::lock_guard lock(mutex_);
@@ -18,25 +17,26 @@ auto FleetState::Account::step(Time now, const Change& change) {
   const auto result = change();
   const auto more = own_.budget.balance(now) - before;
   last_used_ = now;
-  used_ = true;
+  used_since_sync_ = true;
   if (!shared_) return result;
   change_.taken -= std::min<std::int64_t>(more, 0);
   change_.given += std::max<std::int64_t>(more, 0);
-  if (more < 0) ask(now);
+  if (more < 0) sync_budget(now);
   return result;
 }
 
 void FleetState::Account::begin_call(Time now) {
   step(now, [&] { return own_.begin_call(now), true; });
   const std::lock_guard lock(mutex_);
-  if (asked_at_ == Time()) ask(now);  // by the end of the first attempt the balance is known
+  // The first query is early, so that the balance is known when the first attempt ends.
+  if (synced_at_ == Time()) sync_budget(now);
 }
 
 void FleetState::Account::count_attempt(bool throttled, Time now) {
   const std::lock_guard lock(mutex_);
   own_.count_attempt(throttled, now);
-  turns_.ended(throttled);
-  if (throttled) ask_for_turns(now);
+  adaptive_.on_attempt_ended(throttled);
+  if (throttled) sync_sends(now);
 }
 
 RetryPermit FleetState::Account::end_attempt(BudgetClaim& claim, const Classified& classified,
@@ -65,13 +65,13 @@ std::optional<std::int64_t> FleetState::Account::left(Time now) const {
   return own_.left(now);
 }
 
-bool FleetState::Account::shares_budget() const {
+bool FleetState::Account::is_budget_shared() const {
   return policy_.kind != BudgetPolicy::Kind::None && policy_.kind != BudgetPolicy::Kind::Concurrent;
 }
 
 void FleetState::Account::follow_remote(Time now) {
-  const bool shared = question_.is_for(state_.remote_, now);
-  if (shared == std::exchange(shared_, shared) || !shares_budget()) return;
+  const bool shared = query_.can_use(state_.remote_, now);
+  if (shared == std::exchange(shared_, shared) || !is_budget_shared()) return;
   const auto workers = state_.remote_.workers();
   const auto balance = own_.budget.balance(now);
   own_.budget = Budget(shared ? policy_ : share_of(policy_, workers));
@@ -79,66 +79,67 @@ void FleetState::Account::follow_remote(Time now) {
   change_ = {};
 }
 
-void FleetState::Account::ask(Time now) {
-  if (!shares_budget() || question_.is_asked()) return;
-  const auto told = std::exchange(change_, {});
-  const auto replied = [self = shared_from_this()](const RedisState::BudgetView& view, Time at) {
-    self->got(view, at);
+void FleetState::Account::sync_budget(Time now) {
+  if (!is_budget_shared() || query_.is_pending()) return;
+  const auto sent = std::exchange(change_, {});
+  const auto done = [self = shared_from_this()](const RedisState::BudgetView& view, Time at) {
+    self->on_reply(view, at);
   };
-  if (!state_.remote_.change_budget(key_, policy_, told, replied)) return;
-  question_.ask(now);
-  asked_at_ = now;
-  used_ = false;
+  if (!state_.remote_.change_budget(key_, policy_, sent, done)) return;
+  query_.start(now);
+  synced_at_ = now;
+  used_since_sync_ = false;
 }
 
-void FleetState::Account::got(const RedisState::BudgetView& view, Time now) {
+void FleetState::Account::on_reply(const RedisState::BudgetView& view, Time now) {
   const std::lock_guard lock(mutex_);
-  if (!question_.replied(view.away, now) || !shared_) return;
+  if (!query_.on_reply(view.away, now) || !shared_) return;
   own_.budget.set_balance(view.balance - change_.taken + change_.given, now);
-  if (change_.taken > 0) ask(now);
+  if (change_.taken > 0) sync_budget(now);
 }
 
 Duration FleetState::Account::take_send(Time now) {
   const std::lock_guard lock(mutex_);
-  if (!turns_.question.is_for(state_.remote_, now)) return own_.take_send(now);
-  const auto wait = turns_.take(now);
-  if (wait > Duration::zero() && turns_.asks(now)) ask_for_turns(now);
+  if (!adaptive_.query.can_use(state_.remote_, now)) return own_.take_send(now);
+  const auto wait = adaptive_.take(now);
+  if (wait > Duration::zero() && adaptive_.should_query(now)) sync_sends(now);
   return wait;
 }
 
-void FleetState::Account::ask_for_turns(Time now) {
-  if (!turns_.question.may_ask(now)) return;
-  const auto replied = [self = shared_from_this()](const RedisState::SendsView& view, Time at) {
-    self->got(view, at);
+void FleetState::Account::sync_sends(Time now) {
+  if (!adaptive_.query.can_start(now)) return;
+  const auto done = [self = shared_from_this()](const RedisState::SendsView& view, Time at) {
+    self->on_reply(view, at);
   };
-  if (!state_.remote_.send_rate(key_, turns_.ask(now), replied)) turns_.question.forget();
+  if (!state_.remote_.send_rate(key_, adaptive_.start_query(now), done)) adaptive_.query.cancel();
 }
 
-void FleetState::Account::got(const RedisState::SendsView& view, Time now) {
+void FleetState::Account::on_reply(const RedisState::SendsView& view, Time now) {
   const std::lock_guard lock(mutex_);
-  turns_.got(view, now);
-  if (turns_.asks(now)) ask_for_turns(now);
+  adaptive_.on_reply(view, now);
+  if (adaptive_.should_query(now)) sync_sends(now);
 }
 
-void FleetState::Account::look_after(Time now) {
+void FleetState::Account::on_tick(Time now) {
   const std::lock_guard lock(mutex_);
   follow_remote(now);
-  if (turns_.has_news()) ask_for_turns(now);
+  if (adaptive_.has_unsent_counts()) sync_sends(now);
   if (!shared_) return;
   const bool changed = change_.taken > 0 || change_.given > 0;
-  const bool due = used_ && (!own_.budget.full(now) || now - asked_at_ >= kAskAgain);
-  if (changed || due) ask(now);
+  const bool due =
+      used_since_sync_ && (!own_.budget.full(now) || now - synced_at_ >= kSyncFullBudget);
+  if (changed || due) sync_budget(now);
 }
 
-void FleetState::Account::tell(Time now) {
+void FleetState::Account::flush(Time now) {
   const std::lock_guard lock(mutex_);
-  if (shared_ && (change_.taken > 0 || change_.given > 0)) ask(now);
-  if (turns_.has_news()) ask_for_turns(now);
+  if (shared_ && (change_.taken > 0 || change_.given > 0)) sync_budget(now);
+  if (adaptive_.has_unsent_counts()) sync_sends(now);
 }
 
-bool FleetState::Account::forgotten(Time now) const {
+bool FleetState::Account::is_unused(Time now) const {
   const std::lock_guard lock(mutex_);
-  return now - last_used_ >= kForgotten && !own_.rate.enabled() && !question_.is_asked();
+  return now - last_used_ >= kDropUnusedAfter && !own_.rate.enabled() && !query_.is_pending();
 }
 
 }  // namespace httpretry::fleet

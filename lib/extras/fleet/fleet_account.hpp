@@ -1,6 +1,6 @@
-// A budget that the retries of all processes draw from. What is taken is told at once, what is
-// given back a little later; in between the balance is what the remote state has said last, and
-// what this process has done since.
+// FleetState::Account: a budget that the retries of all processes draw from, and the send rate that
+// they share. It sends what it takes at once, and what it gives back with the next tick. Between
+// replies, the balance is the latest one of the remote state plus the changes by this process.
 #pragma once
 
 #include "fleet_state.hpp"
@@ -26,41 +26,47 @@ class FleetState::Account final : public RetryAccount,
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
 
   [[nodiscard]] const BudgetPolicy& policy() const { return policy_; }
-  // A few times a second: tells and asks what is due.
-  void look_after(Time now);
-  // Tells what was not told yet, for the last time.
-  void tell(Time now);
-  [[nodiscard]] bool forgotten(Time now) const;
+  // Called a few times a second. Sends changes, and refreshes the balance if it is due.
+  void on_tick(Time now);
+  // Sends all changes that are left.
+  void flush(Time now);
+  // Returns whether the account can be dropped.
+  [[nodiscard]] bool is_unused(Time now) const;
 
  private:
-  // A full budget is asked about so often, for others may have spent it; any other with each tick.
-  static constexpr Duration kAskAgain = std::chrono::seconds(1);
-  // Without the mutex.
+  // How often a full balance is refreshed, because other processes may have spent the budget. Any
+  // other balance is refreshed with each tick.
+  static constexpr Duration kSyncFullBudget = std::chrono::seconds(1);
+
+  // Called without the mutex. `step` makes a change to the budget, and records the difference for
+  // the remote state.
   template <class Change>
   auto step(Time now, const Change& change);
-  void got(const RedisState::BudgetView& view, Time now);
-  void got(const RedisState::SendsView& view, Time now);
-  // With it.
-  // The remote state has gone, or is back.
+  void on_reply(const RedisState::BudgetView& view, Time now);
+  void on_reply(const RedisState::SendsView& view, Time now);
+
+  // Called with the mutex held.
+  // Switches between the shared budget and this process's share of it, when the remote state has
+  // gone away or come back.
   void follow_remote(Time now);
-  // Each process counts what it has under way itself: what a killed one has counted would stay.
-  [[nodiscard]] bool shares_budget() const;
-  void ask(Time now);
-  void ask_for_turns(Time now);
+  // A concurrent budget is not shared: the counts of a process that is killed would remain.
+  [[nodiscard]] bool is_budget_shared() const;
+  void sync_budget(Time now);
+  void sync_sends(Time now);
 
   FleetState& state_;
   const std::string key_;
   const BudgetPolicy policy_;
-  mutable std::mutex mutex_;  // guards what follows
-  // The budget of all processes, or this one's share; and the send rate of this process, by what
-  // the server says to it alone.
+  mutable std::mutex mutex_;  // guards all members below
+  // The budget of all processes or this one's share, and a send rate that adapts to the server's
+  // responses to this process alone.
   SharedBudget own_;
-  SendTurns turns_;  // by what it says to all
+  AdaptiveSends adaptive_;  // the send rate that adapts to the responses to all processes
   bool shared_ = true;
-  Question question_;
-  RedisState::BudgetChange change_;  // that was not told yet
-  bool used_ = false;                // since it was asked for
-  Time asked_at_{};
+  Query query_;
+  RedisState::BudgetChange change_;  // not sent yet
+  bool used_since_sync_ = false;
+  Time synced_at_{};
   Time last_used_;
 };
 

@@ -38,28 +38,29 @@ const GuardPolicy& FleetState::Limits::own_policy() const {
   return share_;
 }
 
-// --- what holds a send ---
+// --- what holds back a send ---
 
 guard::Hold FleetState::Limits::held_by_circuit(Time now) const {
-  if (!fleet_.shares_circuit(*breaker_scope_, now)) return Own::held_by_circuit(now);
-  return breaker_scope_->circuit->votes.held(now);
+  if (!fleet_.is_circuit_shared(*breaker_scope_, now)) return Own::held_by_circuit(now);
+  return breaker_scope_->circuit->votes.hold(now);
 }
 
-bool FleetState::Limits::shares_rate(Time now) const {
+bool FleetState::Limits::is_rate_shared(Time now) const {
   const auto& tokens = rate_scope_->tokens;
-  return (tokens.has_some() && fleet_.remote_.up()) || tokens.question.is_for(fleet_.remote_, now);
+  return (tokens.has_some() && fleet_.remote_.up()) || tokens.query.can_use(fleet_.remote_, now);
 }
 
 guard::Hold FleetState::Limits::held_by_rate(Time now) const {
-  if (!shares_rate(now)) return Own::held_by_rate(now);
+  if (!is_rate_shared(now)) return Own::held_by_rate(now);
   const auto& tokens = rate_scope_->tokens;
   const auto ready = tokens.ready_at();
   if (ready > now) return {QueuedBy::Rate, ready};
-  return tokens.has_some() ? guard::Hold{} : guard::Hold{QueuedBy::SharedState, now + kLookAgain};
+  return tokens.has_some() ? guard::Hold{}
+                           : guard::Hold{QueuedBy::SharedState, now + kRecheckAfter};
 }
 
 guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
-  if (!slots_scope_->held.question.is_for(fleet_.remote_, ask.now)) return Own::held_by_slots(ask);
+  if (!slots_scope_->held.query.can_use(fleet_.remote_, ask.now)) return Own::held_by_slots(ask);
   const bool low = ask.priority == Priority::Low && slots_->waiting > 1;
   const auto& policy = *keys_.policy->concurrency;
   const auto& held = slots_scope_->held;
@@ -68,95 +69,96 @@ guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
   if (held.granted >= policy.max || slots.used() < held.granted) {
     return {QueuedBy::Concurrency, kNever};
   }
-  // The ends of other processes' sends are not told: it must ask again.
-  if (ask.now < held.may_ask_at && !held.question.is_asked()) {
+  // Other processes do not report the ends of their sends, so this one queries again.
+  if (ask.now < held.may_ask_at && !held.query.is_pending()) {
     return {QueuedBy::Concurrency, held.may_ask_at};
   }
-  return {QueuedBy::SharedState, ask.now + kLookAgain};
+  return {QueuedBy::SharedState, ask.now + kRecheckAfter};
 }
 
-// Asks for what this send waits for, or the next ones will.
+// Sends queries for what this send waits for, or what the next sends will need.
 void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held) {
   if (slots_ && held == QueuedBy::Nothing) {
     slots_scope_->most_used = std::max(slots_scope_->most_used, slots_->machine.used());
   }
   if (!fleet_.remote_.up() || held == QueuedBy::Pause || held == QueuedBy::Ramp) return;
-  if (asks_breaker(ask) && fleet_.shares_circuit(*breaker_scope_, ask.now)) {
+  if (asks_breaker(ask) && fleet_.is_circuit_shared(*breaker_scope_, ask.now)) {
     const auto& votes = breaker_scope_->circuit->votes;
-    if (votes.held(ask.now).by == QueuedBy::SharedState && !votes.question.is_asked()) {
-      fleet_.tell_votes(breaker_scope_, true, ask.now);
+    if (votes.hold(ask.now).by == QueuedBy::SharedState && !votes.query.is_pending()) {
+      fleet_.send_votes(breaker_scope_, true, ask.now);
     }
   }
   if (held == QueuedBy::Circuit) return;
   if (rate_) {
-    // A send that goes out may still be counted among those that wait.
+    // `waiting` may still count a send that goes out now.
     const bool goes = held == QueuedBy::Nothing;
     const int waiting = goes ? std::max(rate_->waiting - 1, 0) : std::max(rate_->waiting, 1);
-    fleet_.ask_for_tokens(rate_scope_, waiting, ask.now);
+    fleet_.request_tokens(rate_scope_, waiting, ask.now);
   }
   if (!slots_ || (held != QueuedBy::Concurrency && held != QueuedBy::SharedState)) return;
   const int wanted = std::min(slots_->machine.used() + std::max(slots_->waiting, 1),
                               slots_->machine.limit(*keys_.policy->concurrency));
-  if (slots_scope_->held.asks(wanted, ask.now)) {
-    fleet_.ask_for_slots(slots_scope_, wanted, ask.now);
+  if (slots_scope_->held.should_query(wanted, ask.now)) {
+    fleet_.request_slots(slots_scope_, wanted, ask.now);
   }
 }
 
 // --- a send ---
 
 bool FleetState::Limits::take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes) {
-  if (!fleet_.shares_circuit(*breaker_scope_, ask.now)) {
+  if (!fleet_.is_circuit_shared(*breaker_scope_, ask.now)) {
     return Own::take_ticket(ask, grant, changes);
   }
   auto& votes = breaker_scope_->circuit->votes;
   const bool asks = asks_breaker(ask);
-  grant.votes = !asks || votes.held(ask.now).by == QueuedBy::Nothing;
+  grant.votes = !asks || votes.hold(ask.now).by == QueuedBy::Nothing;
   grant.generation = votes.generation();
   if (grant.votes && asks) grant.probe = votes.take_probe();
   return true;
 }
 
 void FleetState::Limits::take_token(Time now) {
-  // The remote state may have come back since `held` decided by this process's own rate.
-  if (rate_scope_->tokens.has_some() && shares_rate(now)) return rate_scope_->tokens.take(now);
+  // The remote state may have come back since held_by_rate decided by this process's own rate.
+  if (rate_scope_->tokens.has_some() && is_rate_shared(now)) return rate_scope_->tokens.take(now);
   Own::take_token(now);
 }
 
-// Others may wait for the slot.
+// Gives a slot back at once if other processes wait for it.
 void FleetState::Limits::on_freed(Time now) {
   const auto& held = slots_scope_->held;
   const int used = slots_->machine.used();
-  if (held.contended && used < held.granted && held.question.is_for(fleet_.remote_, now)) {
-    fleet_.ask_for_slots(slots_scope_, used + slots_->waiting, now);
+  if (held.contended && used < held.granted && held.query.can_use(fleet_.remote_, now)) {
+    fleet_.request_slots(slots_scope_, used + slots_->waiting, now);
   }
 }
 
 void FleetState::Limits::give_back_ticket(const SendGrant& grant) {
-  if (!CircuitVotes::counts(grant)) return Own::give_back_ticket(grant);
+  if (!CircuitVotes::is_shared(grant)) return Own::give_back_ticket(grant);
   breaker_scope_->circuit->votes.give_back(grant);
 }
 
 void FleetState::Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
                               StateChanges& changes) {
-  if (!CircuitVotes::counts(grant)) return Own::vote(grant, end, now, random, changes);
+  if (!CircuitVotes::is_shared(grant)) return Own::vote(grant, end, now, random, changes);
   if (breaker_scope_->circuit->votes.vote(*keys_.policy->breaker, grant, end)) {
-    fleet_.tell_votes(breaker_scope_, false, now);
+    fleet_.send_votes(breaker_scope_, false, now);
   }
 }
 
 void FleetState::Limits::pause(std::size_t which, Time until, Time now) {
   Own::pause(which, until, now);
-  // While the remote state is away, the server itself has to tell the others.
+  // While the remote state is away, this sends nothing. Other processes pause when the server asks
+  // them to.
   if (pauses_[which]) fleet_.remote_.pause(keys_.pauses[which], until - now);
 }
 
-// --- what has changed ---
+// --- changes ---
 
 ScopeState FleetState::Limits::circuit_now(Time now) const {
   return fleet_.circuit_now(*breaker_scope_, now);
 }
 
-// The own breaker of this process has changed.
+// Called after this process's own breaker has changed.
 void FleetState::Limits::tell(Circuit from, Time now, StateChanges& changes) {
   auto& circuit = *breaker_scope_->circuit;
   circuit.changed_from.reset();
@@ -169,7 +171,7 @@ void FleetState::Limits::tell_news(Time now, StateChanges& changes) {
   auto& circuit = *breaker_scope_->circuit;
   const auto from = std::exchange(circuit.changed_from, {});
   const auto state = circuit_now(now).circuit;
-  if (!from || state == from) return;  // or there and back
+  if (!from || state == from) return;  // no change, or it changed back
   changes.why = state == Circuit::Open       ? circuit.why
                 : state == Circuit::HalfOpen ? "the time that it was open for is over"
                                              : "the probes succeeded";

@@ -1,4 +1,6 @@
-// The states that the sends under one policy share, in a FleetState.
+// FleetState::Limits: the limits of the sends under one policy. It overrides the steps of
+// guard::Limits that processes decide together, and leaves them to guard::Limits while the remote
+// state is away.
 #pragma once
 
 #include "fleet_state.hpp"
@@ -7,16 +9,16 @@ namespace httpretry::fleet {
 
 class FleetState::Limits final : public guard::Limits {
  public:
-  // With the state's mutex.
+  // Called with the state's mutex held.
   Limits(const std::shared_ptr<FleetState>& state, LimitKeys keys, Time now);
   void pause(std::size_t which, Time until, Time now) override;
 
  private:
-  using Own = guard::Limits;  // by which this process decides alone
+  using Own = guard::Limits;  // decides for this process alone
 
-  // The scope of a key; nullptr if it is empty.
+  // Returns the scope of a key, or nullptr if the key is empty.
   [[nodiscard]] std::shared_ptr<Scope> use(const std::string& key, Time now);
-  // With the mutex.
+  // The overrides below are called with the mutex held.
   [[nodiscard]] const GuardPolicy& own_policy() const override;
   [[nodiscard]] guard::Hold held_by_circuit(Time now) const override;
   [[nodiscard]] guard::Hold held_by_rate(Time now) const override;
@@ -32,15 +34,15 @@ class FleetState::Limits final : public guard::Limits {
   void tell_news(Time now, StateChanges& changes) override;
   void on_asked(const SendAsk& ask, QueuedBy held) override;
   void on_freed(Time now) override;
-  // Whether the remote state decides now, or this process with its share.
-  [[nodiscard]] bool shares_rate(Time now) const;
+  // Returns whether the remote state decides now, and not this process with its share.
+  [[nodiscard]] bool is_rate_shared(Time now) const;
 
   FleetState& fleet_;
   std::shared_ptr<Scope> rate_scope_;
   std::shared_ptr<Scope> slots_scope_;
   std::shared_ptr<Scope> breaker_scope_;
   mutable GuardPolicy share_;
-  mutable int workers_ = 0;  // that `share_` is for
+  mutable int workers_ = 0;  // the number of processes that `share_` was calculated for
 };
 
 }  // namespace httpretry::fleet

@@ -24,7 +24,8 @@ std::string why_opened(const BreakerPolicy& policy, const RedisState::CircuitVie
          (slow ? " were slow, of all processes" : " failed, of all processes");
 }
 
-// The policy of a single request has no name that another process would know.
+// Returns whether a budget belongs to a policy that a single request carries. Other processes do
+// not know its name.
 bool is_of_this_process(std::string_view budget_key) {
   return budget_key.starts_with("budget policy at ");
 }
@@ -41,14 +42,14 @@ FleetState::~FleetState() {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [key, scope] : scopes_) {
-      give_back_tokens(*scope, scope->tokens.give_back());
-      if (scope->held.granted > 0) ask_for_slots(scope, 0, now);
-      if (scope->circuit && scope->circuit->votes.has_votes()) tell_votes(scope, false, now);
+      give_back_tokens(*scope, scope->tokens.take_all());
+      if (scope->held.granted > 0) request_slots(scope, 0, now);
+      if (scope->circuit && scope->circuit->votes.has_votes()) send_votes(scope, false, now);
     }
   }
   {
     const std::lock_guard lock(accounts_mutex_);
-    for (const auto& [key, account] : accounts_) account->tell(now);
+    for (const auto& [key, account] : accounts_) account->flush(now);
   }
   if (remote_.up()) remote_.flush(remote_.patience());
 }
@@ -62,7 +63,7 @@ std::shared_ptr<RetryAccount> FleetState::account(const std::string& key,
                                                   const BudgetPolicy& policy, Time now) {
   if (is_of_this_process(key)) return own_->account(key, policy, now);
   if (policy.kind == BudgetPolicy::Kind::Concurrent) {
-    std::call_once(told_of_concurrent_, [] {
+    std::call_once(concurrent_logged_, [] {
       write_log(LogLevel::Info,
                 "budgets of kind concurrent are not shared: each process counts "
                 "what it has under way itself");
@@ -75,7 +76,7 @@ std::shared_ptr<RetryAccount> FleetState::account(const std::string& key,
   if (found == last) {
     found = accounts_.emplace(key, std::make_shared<Account>(*this, key, policy, now));
   }
-  // The state ends after the account.
+  // The returned pointer also owns this state, because the account refers to it.
   const auto held =
       std::make_shared<std::pair<std::shared_ptr<FleetState>, std::shared_ptr<Account>>>(
           shared_from_this(), found->second);
@@ -96,29 +97,29 @@ FleetState::ScopePtr FleetState::scope_of(const std::string& key, Time now) {
   return scope;
 }
 
-// --- asking ---
+// --- queries ---
 
-template <class TakeIn>
-auto FleetState::when_replied(TakeIn take_in) {
-  return [this, take_in = std::move(take_in)](const auto& reply, Time now) {
+template <class Apply>
+auto FleetState::on_reply(Apply apply) {
+  return [this, apply = std::move(apply)](const auto& reply, Time now) {
     {
       const std::lock_guard lock(mutex_);
-      take_in(reply, now);
+      apply(reply, now);
       if (waiting_ == 0) return;
     }
     tell_changed(now);
   };
 }
 
-void FleetState::ask_for_tokens(const ScopePtr& scope, int waiting, Time now) {
+void FleetState::request_tokens(const ScopePtr& scope, int waiting, Time now) {
   const auto& policy = *scope->policy->rate;
   const auto wanted = scope->tokens.wanted(policy, waiting, now);
   if (wanted > 0 &&
       remote_.take_tokens(scope->key, policy, wanted, 0,
-                          when_replied([scope](const RedisState::Tokens& tokens, Time at) {
-                            scope->tokens.got(tokens, at);
+                          on_reply([scope](const RedisState::Tokens& tokens, Time at) {
+                            scope->tokens.on_reply(tokens, at);
                           }))) {
-    scope->tokens.question.ask(now);
+    scope->tokens.query.start(now);
   }
 }
 
@@ -128,30 +129,32 @@ void FleetState::give_back_tokens(const Scope& scope, std::int64_t unused) {
                       [](const RedisState::Tokens&, Time) {});
 }
 
-void FleetState::ask_for_slots(const ScopePtr& scope, int wanted, Time now) {
+void FleetState::request_slots(const ScopePtr& scope, int wanted, Time now) {
   if (remote_.hold_slots(scope->key, scope->policy->concurrency->max, scope->slots.machine.used(),
-                         wanted, when_replied([scope](const RedisState::Slots& slots, Time at) {
-                           scope->held.got(slots, at);
+                         wanted, on_reply([scope](const RedisState::Slots& slots, Time at) {
+                           scope->held.on_reply(slots, at);
                          }))) {
-    scope->held.ask(wanted, now);
+    scope->held.start_query(wanted, now);
   }
 }
 
-void FleetState::tell_votes(const ScopePtr& scope, bool wants_probe, Time now) {
+void FleetState::send_votes(const ScopePtr& scope, bool wants_probe, Time now) {
   const auto& policy = *scope->policy->breaker;
   auto& votes = scope->circuit->votes;
-  const auto got = [this, scope](const RedisState::CircuitView& view, Time at) {
+  const auto update = [this, scope](const RedisState::CircuitView& view, Time at) {
     const auto before = scope->circuit->votes.view().state;
-    if (scope->circuit->votes.got(view, at)) circuit_changed(scope, before, at);
+    if (scope->circuit->votes.on_reply(view, at)) on_circuit_changed(scope, before, at);
   };
-  if (!remote_.vote(scope->key, policy, votes.tell(policy, wants_probe, random_number(), now),
-                    when_replied(got))) {
-    votes.not_told();
+  if (!remote_.vote(scope->key, policy,
+                    votes.start_query(policy, wants_probe, random_number(), now),
+                    on_reply(update))) {
+    votes.cancel_query();
   }
 }
 
-// The breaker of this process goes on from there when the remote state is away.
-void FleetState::circuit_changed(const ScopePtr& scope, Circuit from, Time now) {
+// Brings this process's own breaker to the same state. It decides from there on when the remote
+// state goes away.
+void FleetState::on_circuit_changed(const ScopePtr& scope, Circuit from, Time now) {
   auto& circuit = *scope->circuit;
   auto& own = circuit.own.machine;
   const auto& view = circuit.votes.view();
@@ -173,18 +176,18 @@ void FleetState::circuit_changed(const ScopePtr& scope, Circuit from, Time now) 
 // --- news ---
 
 void FleetState::on_news(const RedisState::News& news, Time now) {
-  take_in(news, now);
+  apply_news(news, now);
   {
     const std::lock_guard lock(accounts_mutex_);
     std::erase_if(accounts_, [&](const auto& entry) {
-      entry.second->look_after(now);
-      return entry.second.use_count() == 1 && entry.second->forgotten(now);
+      entry.second->on_tick(now);
+      return entry.second.use_count() == 1 && entry.second->is_unused(now);
     });
   }
   tell_changed(now);
 }
 
-void FleetState::take_in(const RedisState::News& news, Time now) {
+void FleetState::apply_news(const RedisState::News& news, Time now) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(last_remote_change_, news.change.number) != news.change.number) {
     set_last_change(news.change);
@@ -196,17 +199,17 @@ void FleetState::take_in(const RedisState::News& news, Time now) {
     }
   } else {
     if (news.salt != 0) set_salt(news.salt);
-    hear_pauses(news, now);
-    hear_circuits(news, now);
-    for (const auto& [key, scope] : scopes_) look_after(scope, now);
+    apply_pauses(news, now);
+    apply_circuits(news, now);
+    for (const auto& [key, scope] : scopes_) refresh(scope, now);
   }
   drop_unused(now);
 }
 
-void FleetState::hear_pauses(const RedisState::News& news, Time now) {
+void FleetState::apply_pauses(const RedisState::News& news, Time now) {
   for (const auto& [key, until] : news.pauses) {
     const auto scope = scope_of(key, now);
-    // A pause that this process has told comes back, later by the time of a reply.
+    // This process's own pauses come back, with ends that are later by the time of a reply.
     const auto known = later(scope->pause.machine.until(), std::chrono::milliseconds(100));
     if (until > now && until > known) {
       begin_pause(pause_of(scope), guard::without_kind(key), until);
@@ -214,7 +217,7 @@ void FleetState::hear_pauses(const RedisState::News& news, Time now) {
   }
 }
 
-void FleetState::hear_circuits(const RedisState::News& news, Time now) {
+void FleetState::apply_circuits(const RedisState::News& news, Time now) {
   for (const auto& [key, scope] : scopes_) {
     if (!scope->circuit) continue;
     auto& votes = scope->circuit->votes;
@@ -222,44 +225,44 @@ void FleetState::hear_circuits(const RedisState::News& news, Time now) {
                                     [&name = key](const auto& one) { return one.first == name; });
     const bool closed = found == news.circuits.end();
     const auto before = votes.view().state;
-    if (!closed && votes.heard(found->second)) circuit_changed(scope, before, now);
-    if (votes.question.is_asked()) continue;
+    if (!closed && votes.update(found->second)) on_circuit_changed(scope, before, now);
+    if (votes.query.is_pending()) continue;
     const bool closed_since = closed && votes.view().state != Circuit::Closed;
-    if (closed_since || votes.has_votes()) tell_votes(scope, false, now);
+    if (closed_since || votes.has_votes()) send_votes(scope, false, now);
   }
 }
 
-// Gives back what nobody needs, and says that what is held is still in use.
-void FleetState::look_after(const ScopePtr& scope, Time now) {
-  give_back_tokens(*scope, scope->tokens.unused(now));
+// Gives back unused tokens and slots, and renews the lease of the slots in use.
+void FleetState::refresh(const ScopePtr& scope, Time now) {
+  give_back_tokens(*scope, scope->tokens.take_unused(now));
   if (scope->rate.waiting > 0) {
-    scope->tokens.doubt(now);
-    ask_for_tokens(scope, scope->rate.waiting, now);
+    scope->tokens.forget_stale_reply(now);
+    request_tokens(scope, scope->rate.waiting, now);
   }
   auto& held = scope->held;
   const int used = scope->slots.machine.used();
   if (held.granted == 0 && used == 0) return;
   const int wanted = std::max(used + scope->slots.waiting, held.contended ? 0 : scope->most_used);
   scope->most_used = used;
-  if (!held.question.is_asked()) ask_for_slots(scope, wanted, now);
+  if (!held.query.is_pending()) request_slots(scope, wanted, now);
 }
 
 void FleetState::drop_unused(Time now) {
   std::erase_if(scopes_, [&](const auto& entry) {
     auto& scope = *entry.second;
     if (entry.second.use_count() > 1) scope.last_used = now;
-    return now - scope.last_used >= kForgotten && !scope.tokens.has_some() &&
+    return now - scope.last_used >= kDropUnusedAfter && !scope.tokens.has_some() &&
            scope.held.granted == 0 && (!scope.circuit || !scope.circuit->votes.has_votes());
   });
 }
 
-bool FleetState::shares_circuit(const Scope& scope, Time now) const {
+bool FleetState::is_circuit_shared(const Scope& scope, Time now) const {
   return scope.policy->breaker->kind != BreakerPolicy::Kind::Share &&
-         scope.circuit->votes.question.is_for(remote_, now);
+         scope.circuit->votes.query.can_use(remote_, now);
 }
 
 ScopeState FleetState::circuit_now(const Scope& scope, Time now) const {
-  if (!shares_circuit(scope, now)) return guard::circuit_of(scope.circuit->own.machine, now);
+  if (!is_circuit_shared(scope, now)) return guard::circuit_of(scope.circuit->own.machine, now);
   const auto& votes = scope.circuit->votes;
   const auto counts = votes.sum();
   ScopeState state;

@@ -1,5 +1,8 @@
-// FleetState: the limits of a process that shares them with others. It decides by what the remote
-// state has said last, or by itself with its share where that is away.
+// FleetState: the SharedState of a process that shares its limits with other processes. It decides
+// by the latest replies of the remote state or, while that is away, alone with its share.
+//
+// The clients' threads hold the mutex for one step. The link's thread holds it while it applies a
+// reply, and notifies waiting sends afterwards.
 #pragma once
 
 #include "shared_scope.hpp"
@@ -16,7 +19,7 @@ namespace httpretry::fleet {
 class FleetState final : public guard::LimitState, public std::enable_shared_from_this<FleetState> {
  public:
   explicit FleetState(Link::Options options);
-  // Tells what was not told yet.
+  // Gives back tokens and slots, and sends the votes and counts that are left.
   ~FleetState() override;
 
   std::shared_ptr<SendLimits> limits(LimitKeys keys, Time now) override;
@@ -33,65 +36,66 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
   class Account;
   struct CircuitState {
     CircuitVotes votes;
-    guard::Scope<guard::Breaker> own;  // while the remote state is away, and of kind Share
-    std::string why;                   // it is open
-    // What it was before others changed it, until the next send tells that.
+    guard::Scope<guard::Breaker> own;  // decides if kind is Share, or the remote state is away
+    std::string why;                   // why it is open
+    // The state before a remote change, until the next send reports the change to observers.
     std::optional<Circuit> changed_from;
 
     void close() { own.machine.close(), votes = {}; }
   };
-  // One key. What it is for stands in the key. Of rate and slots the first is used while the remote
-  // state is away.
+  // The state of one key. The key's first word says which members are used. `rate` decides while
+  // the remote state is away, otherwise `tokens`; the same with `slots` and `held`.
   struct Scope {
     std::string key;
-    std::shared_ptr<const GuardPolicy> policy;  // the last that used it
-    guard::Scope<guard::Pause> pause;           // of a breaker: the ramp after it has closed
+    std::shared_ptr<const GuardPolicy> policy;  // the latest that used this scope
+    guard::Scope<guard::Pause> pause;           // for a breaker, the ramp after it has closed
     guard::Scope<guard::Rate> rate;
     TokensAhead tokens;
     guard::Scope<guard::Slots> slots;
     SlotsHeld held;
-    int most_used = 0;  // slots, since the last tick
+    int most_used = 0;  // slots in use, the most since the last tick
     std::unique_ptr<CircuitState> circuit;
     Time last_used{};
   };
   using ScopePtr = std::shared_ptr<Scope>;
-  // A state that nobody has used for so long is left to the remote state.
-  static constexpr Duration kForgotten = std::chrono::seconds(10);
+  // A state that is not used for this time is dropped here. The remote state keeps its own copy.
+  static constexpr Duration kDropUnusedAfter = std::chrono::seconds(10);
 
   static Pauses pause_of(const ScopePtr& scope) { return {scope, &scope->pause}; }
-  // For a question: calls `take_in` with the reply.
-  template <class TakeIn>
-  auto when_replied(TakeIn take_in);
-  // From here on with the mutex.
+  // Returns a reply handler that calls `apply` with the mutex held, and then wakes waiting sends.
+  template <class Apply>
+  auto on_reply(Apply apply);
+
+  // Except for apply_news, these are called with the mutex held.
   ScopePtr scope_of(const std::string& key, Time now);
-  // Whether the votes of all processes decide now.
-  [[nodiscard]] bool shares_circuit(const Scope& scope, Time now) const;
+  // Returns whether the votes of all processes decide now.
+  [[nodiscard]] bool is_circuit_shared(const Scope& scope, Time now) const;
   [[nodiscard]] ScopeState circuit_now(const Scope& scope, Time now) const;
 
-  void ask_for_tokens(const ScopePtr& scope, int waiting, Time now);
+  void request_tokens(const ScopePtr& scope, int waiting, Time now);
   void give_back_tokens(const Scope& scope, std::int64_t unused);
-  void ask_for_slots(const ScopePtr& scope, int wanted, Time now);
-  void tell_votes(const ScopePtr& scope, bool wants_probe, Time now);
-  void circuit_changed(const ScopePtr& scope, Circuit from, Time now);
+  void request_slots(const ScopePtr& scope, int wanted, Time now);
+  void send_votes(const ScopePtr& scope, bool wants_probe, Time now);
+  void on_circuit_changed(const ScopePtr& scope, Circuit from, Time now);
 
-  // News.
-  void take_in(const RedisState::News& news, Time now);
-  void hear_pauses(const RedisState::News& news, Time now);
-  void hear_circuits(const RedisState::News& news, Time now);
-  void look_after(const ScopePtr& scope, Time now);
+  void apply_news(const RedisState::News& news, Time now);
+  void apply_pauses(const RedisState::News& news, Time now);
+  void apply_circuits(const RedisState::News& news, Time now);
+  void refresh(const ScopePtr& scope, Time now);
   void drop_unused(Time now);
-  // Without the mutex.
+
+  // Called without the mutex.
   void on_news(const RedisState::News& news, Time now);
   bool change_scope(std::string_view key, Time now, const std::function<bool(Scope&)>& how);
 
   std::unordered_map<std::string, ScopePtr> scopes_;
   std::uint64_t last_remote_change_ = 0;
-  std::mutex accounts_mutex_;  // guards the accounts
-  std::once_flag told_of_concurrent_;
+  std::mutex accounts_mutex_;  // guards accounts_
+  std::once_flag concurrent_logged_;
   std::unordered_multimap<std::string, std::shared_ptr<Account>> accounts_;
-  // For what is not shared: hedges, and budgets of policies that other processes do not have.
+  // Keeps what is not shared: hedges, and the budgets of policies that single requests carry.
   const std::shared_ptr<SharedState> own_;
-  RedisState remote_;  // the last: its thread uses all the others
+  RedisState remote_;  // declared last, because its thread uses the other members
 };
 
 }  // namespace httpretry::fleet

@@ -7,14 +7,14 @@ namespace httpretry::fleet {
   "local now = (tonumber(time[1]) - 1700000000) * 1000000 + tonumber(time[2])\n" \
   "local function keep(us) redis.call('PEXPIRE', KEYS[1], math.ceil(us / 1000) + 1000) end\n"
 
-// full: when all tokens would be there again.
+// The key stores `full`, the time at which all tokens will be available again.
 const Script kTakeTokens = {HTTPRETRY_NOW R"lua(
 local requests, per, burst = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local wanted, back, ahead = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local each = per / requests
 local most = burst * each
 local full = tonumber(redis.call('GET', KEYS[1]) or '0')
--- No more than this can have been taken: the server's clock was set back.
+-- More than this cannot have been taken, so the server's clock was set back.
 if full > now + most + ahead then full = now + most + ahead end
 if back > 0 and full > now then full = math.max(full - back * each, now) end
 if full < now then full = now end
@@ -31,7 +31,7 @@ end
 return {count, math.ceil(first), math.ceil(math.max(first - ahead, 0))}
 )lua"};
 
-// A field for each process: "used wanted until".
+// The key has one field for each process: "used wanted until".
 const Script kHoldSlots = {HTTPRETRY_NOW R"lua(
 local max, process = tonumber(ARGV[1]), ARGV[2]
 local used, wanted, lease = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -47,7 +47,7 @@ for index = 1, #all, 2 do
     wants, count = wants + its_wanted, count + 1
   end
 end
--- Who has more than its share keeps what it uses, and gets no more while others want some.
+-- A process above its share keeps the slots that it uses. It gets no more while others want some.
 local fair = math.max(math.floor(max / count), 1)
 local reserved, taken = 0, 0
 for _, one in ipairs(others) do
@@ -66,10 +66,12 @@ end
 return {granted, count, wants > max and 1 or 0}
 )lua"};
 
-// Fields: state, until, generation, openings, closed_at, row, good_probes; "w" and the number of a
-// tenth of the window: "all good slow"; "p" and a process: when its probe is given up; tripped:
-// "all good slow row" when it opened.
-// KEYS[2]: the circuits that are not closed, "state until generation openings tripped gone".
+// The fields of KEYS[1]: state, until, generation, openings, closed_at, row (failures in a row) and
+// good_probes; "w:" and the number of a tenth of the window, with "all good slow"; "p:" and a
+// process, with the time at which its probe is given up; tripped, with "all good slow row" at the
+// time it opened.
+// KEYS[2] has a field for each circuit that is not closed: "state until generation openings tripped
+// expiry".
 const Script kVote = {HTTPRETRY_NOW R"lua(
 local kind, failure_ratio, min_requests = ARGV[1], tonumber(ARGV[2]) / 1000000, tonumber(ARGV[3])
 local window, failures, slow_ratio = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]) / 1000000
@@ -173,13 +175,13 @@ end
 local probe = 0
 if wants_probe and state ~= 0 and (state == 2 or now >= till) then
   if state == 1 then change_to(2) end
-  local under_way = 0
+  local in_flight = 0
   for name, value in pairs(h) do
     if string.sub(name, 1, 2) == 'p:' then
-      if tonumber(value) <= now then redis.call('HDEL', KEYS[1], name) else under_way = under_way + 1 end
+      if tonumber(value) <= now then redis.call('HDEL', KEYS[1], name) else in_flight = in_flight + 1 end
     end
   end
-  if under_way + good_probes < probes then
+  if in_flight + good_probes < probes then
     put('p:' .. process, now + probe_timeout)
     probe = 1
   end
@@ -202,7 +204,7 @@ end
 return {state, math.max(till - now, 0), generation, openings, sums[1], sums[2], sums[3], row, probe}
 )lua"};
 
-// A sorted set of all pauses, by their ends.
+// The key is a sorted set of all pauses, with their ends as scores.
 const Script kPause = {HTTPRETRY_NOW R"lua(
 local till = now + tonumber(ARGV[2])
 redis.call('ZADD', KEYS[1], 'GT', string.format('%.0f', till), ARGV[1])
@@ -243,7 +245,8 @@ end
 return sum
 )lua"};
 
-// As SendRate::update and SendRate::acquire (lib/core/retry/budget.cpp), in seconds.
+// The same calculation as in SendRate::update and SendRate::acquire
+// (lib/core/retry/budget.cpp), in seconds.
 const Script kSendRate = {HTTPRETRY_NOW R"lua(
 local ended, throttled, wanted = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local seconds = now / 1000000
@@ -294,7 +297,7 @@ redis.call('HINCRBY', KEYS[1], 'generation', 1)
 local openings = tonumber(redis.call('HGET', KEYS[1], 'openings') or '0')
 redis.call('HSET', KEYS[1], 'state', 1, 'until', string.format('%.0f', till), 'row', 0,
   'good_probes', 0, 'openings', openings, 'tripped', '0 0 0 0')
--- Whoever votes next, after that time, keeps it for longer.
+-- One day longer: the next process that votes then renews the keys.
 keep(duration + 86400000000)
 redis.call('HSET', KEYS[2], ARGV[2], string.format('1 %.0f %s %d 0 0 0 0 %.0f', till,
   redis.call('HGET', KEYS[1], 'generation'), openings, till + 86400000000))

@@ -14,12 +14,13 @@ namespace {
 
 Time now_is() { return std::chrono::steady_clock::now(); }
 
-std::string in_words(Duration limit) {
+std::string milliseconds_text(Duration limit) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
   return std::to_string(ms) + " ms";
 }
 
-// EVALSHA, or EVAL where the server has forgotten the script.
+// Returns the words of the command that runs a script: EVALSHA with its hash, or EVAL with its text
+// if `hash` is nullptr because the server does not have the script.
 std::vector<std::string> words_of(const Command& command, const std::string* hash) {
   if (command.script == nullptr) return command.words;
   std::vector<std::string> words;
@@ -64,12 +65,12 @@ void Link::post(Command command, Done done) {
 }
 
 std::string Link::wait_for_first() {
-  first_over_.wait(false);
+  first_ended_.wait(false);
   return first_problem_;
 }
 
 void Link::flush(Duration limit) {
-  // Shared: the reply may come after we have gone.
+  // Shared, because the reply may arrive after this function has returned.
   auto over = std::make_shared<std::promise<void>>();
   auto done = over->get_future();
   post({.words = {"PING"}}, [over](const Reply&) { over->set_value(); });
@@ -87,13 +88,13 @@ void Link::run() {
     if (now >= next_tick) {
       next_tick = now + options_.tick;
       if (options_.on_tick) options_.on_tick();
-      continue;  // it may have posted
+      continue;  // on_tick may have posted commands
     }
     poll_until(std::min(next_tick, next_deadline()));
     check_deadlines(now_is());
   }
-  lose(outbox, "the program ends");
-  lose(sent_, "the program ends");
+  report_lost(outbox, "the program ends");
+  report_lost(sent_, "the program ends");
   connection_.close("the program ends");
 }
 
@@ -109,12 +110,12 @@ void Link::serve(Queue& outbox, Time now) {
   if (state_ == State::Down && now >= next_try_) connect(now);
   if (state_ == State::Late && now >= next_try_ && sent_.empty()) ping(now);
   if (state_ == State::Up) {
-    std::move(again_.rbegin(), again_.rend(), std::front_inserter(outbox));
-    again_.clear();
+    std::move(resend_.rbegin(), resend_.rend(), std::front_inserter(outbox));
+    resend_.clear();
     for (const auto& posted : std::exchange(outbox, {})) send(posted, now);
-  } else if (!first_ && !moving_) {
-    lose(std::exchange(again_, {}), down_why_);
-    lose(std::exchange(outbox, {}), down_why_);
+  } else if (!awaits_first_ && !moving_) {
+    report_lost(std::exchange(resend_, {}), down_why_);
+    report_lost(std::exchange(outbox, {}), down_why_);
   }
 }
 
@@ -149,16 +150,17 @@ void Link::greet() {
   }
   connection_.send({"PING"}, [this, check](const Reply& reply) {
     check(reply);
-    if (!reply.lost()) greeting_done(now_is());
+    if (!reply.lost()) on_greeted(now_is());
   });
 }
 
-void Link::greeting_done(Time now) {
-  if (!greeting_problem_.empty()) return;  // check_deadlines sees it
+void Link::on_greeted(Time now) {
+  if (!greeting_problem_.empty()) return;  // check_deadlines handles it
   last_reply_ = now;
-  // It may respond, but too slowly to be asked on a call's way.
+  // After a loss, a server that greets slowly stays Late, because calls would wait for it. A PING
+  // then measures its replies.
   state_ = State::Late;
-  if (first_ || moving_ || now - began_ <= 2 * options_.reply_timeout) {
+  if (awaits_first_ || moving_ || now - began_ <= 2 * options_.reply_timeout) {
     set_up(true, {});
   } else {
     next_try_ = now;
@@ -167,7 +169,7 @@ void Link::greeting_done(Time now) {
 
 void Link::send(const std::shared_ptr<Posted>& posted, Time now) {
   const auto hash = hashes_.find(posted->command.script);
-  const bool known = hash != hashes_.end() && !posted->repeated;
+  const bool known = hash != hashes_.end() && !posted->is_resend;
   posted->sent = now;
   sent_.push_back(posted);
   connection_.send(words_of(posted->command, known ? &hash->second : nullptr),
@@ -178,21 +180,21 @@ void Link::on_reply(const std::shared_ptr<Posted>& posted, Reply reply) {
   if (!sent_.empty() && sent_.front() == posted) sent_.pop_front();
   last_reply_ = now_is();
   auto done = std::exchange(posted->done, nullptr);
-  if (!done) return;  // it was lost before
+  if (!done) return;  // a loss has been reported already
   const bool forgotten = reply.kind == Reply::Kind::Error && reply.begins_with("NOSCRIPT");
   const bool moved = reply.kind == Reply::Kind::Error && reply.begins_with("MOVED ");
-  if ((forgotten || moved) && !posted->repeated) {
+  if ((forgotten || moved) && !posted->is_resend) {
     if (forgotten || follow_moved(reply)) {
-      posted->repeated = true;
+      posted->is_resend = true;
       posted->done = std::move(done);
-      again_.push_back(posted);
+      resend_.push_back(posted);
       return;
     }
   }
   done(std::move(reply));
 }
 
-// "MOVED 3999 127.0.0.1:6381": another node of the cluster has the keys.
+// The reply is like "MOVED 3999 127.0.0.1:6381". Another node of the cluster has the keys.
 bool Link::follow_moved(const Reply& reply) {
   const std::string_view text = reply.text;
   const auto space = text.rfind(' ');
@@ -200,7 +202,7 @@ bool Link::follow_moved(const Reply& reply) {
   if (colon == std::string_view::npos || colon < space) return false;
   const auto port = to_number<int>(text.substr(colon + 1));
   if (!port) return false;
-  // Without a host it is the one that replied.
+  // An empty host stands for the one that replied.
   if (colon > space + 1) host_ = text.substr(space + 1, colon - space - 1);
   port_ = *port;
   moving_ = true;
@@ -225,15 +227,15 @@ void Link::set_up(bool up, const std::string& why) {
   if (up) wait_ = options_.first_wait;
   if (!up) down_why_ = why;
   const bool changed = up_.exchange(up, std::memory_order_relaxed) != up;
-  const bool first = std::exchange(first_, false);
+  const bool first = std::exchange(awaits_first_, false);
   if ((changed || (first && !up)) && options_.on_change) options_.on_change(up, why);
   if (!first) return;
   first_problem_ = why;
-  first_over_ = true;
-  first_over_.notify_all();
+  first_ended_ = true;
+  first_ended_.notify_all();
 }
 
-void Link::lose(const Queue& posted, const std::string& why) {
+void Link::report_lost(const Queue& posted, const std::string& why) {
   for (const auto& one : Queue(posted)) {
     if (auto done = std::exchange(one->done, nullptr)) done(Reply::lost_because(why));
   }
@@ -241,7 +243,7 @@ void Link::lose(const Queue& posted, const std::string& why) {
 
 void Link::go_down(const std::string& why, Time now) {
   connection_.close(why);
-  lose(sent_, why);
+  report_lost(sent_, why);
   sent_.clear();
   host_ = options_.address.host;
   port_ = options_.address.port;
@@ -255,7 +257,7 @@ void Link::go_down(const std::string& why, Time now) {
 void Link::check_deadlines(Time now) {
   if (state_ == State::Down) return;
   if (!connection_.is_open()) return go_down(connection_.error(), now);
-  if (state_ == State::Connecting && connection_.connected()) greet();
+  if (state_ == State::Connecting && connection_.is_connected()) greet();
   if (moving_ && state_ == State::Up) {
     connection_.close("the keys are at another node");
     sent_.clear();
@@ -264,21 +266,21 @@ void Link::check_deadlines(Time now) {
   if (!greeting_problem_.empty()) return go_down(std::exchange(greeting_problem_, {}), now);
   if (state_ == State::Connecting || state_ == State::Greeting) {
     if (now - began_ < options_.connect_timeout) return;
-    return go_down("no connection within " + in_words(options_.connect_timeout), now);
+    return go_down("no connection within " + milliseconds_text(options_.connect_timeout), now);
   }
   if (sent_.empty()) return;
   const auto since = sent_.front()->sent;
   if (state_ == State::Up && now - since >= options_.reply_timeout) {
-    const auto why = "no response within " + in_words(options_.reply_timeout);
+    const auto why = "no response within " + milliseconds_text(options_.reply_timeout);
     state_ = State::Late;
     next_try_ = now;
     set_up(false, why);
-    lose(sent_, why);
+    report_lost(sent_, why);
   }
-  // A connection may have died without a word: a new one tells.
+  // The connection may be dead without an error. Only a new one can show that.
   const auto given_up = std::max<Duration>(20 * options_.reply_timeout, std::chrono::seconds(1));
   if (state_ == State::Late && now - std::max(since, last_reply_) >= given_up) {
-    go_down("no response within " + in_words(given_up), now);
+    go_down("no response within " + milliseconds_text(given_up), now);
   }
 }
 
@@ -288,7 +290,7 @@ Time Link::next_deadline() const {
     case State::Connecting:
     case State::Greeting: return later(began_, options_.connect_timeout);
     case State::Up:
-      if (!again_.empty()) return {};
+      if (!resend_.empty()) return {};
       return sent_.empty() ? kNever : later(sent_.front()->sent, options_.reply_timeout);
     case State::Late: return sent_.empty() ? next_try_ : kNever;
   }
@@ -303,7 +305,7 @@ void Link::poll_until(Time when) {
   }
   std::array<pollfd, 2> polled{};
   polled[0] = {wake_.fd(), POLLIN, 0};
-  polled[1] = {connection_.descriptor(), connection_.wanted(), 0};
+  polled[1] = {connection_.descriptor(), connection_.wanted_events(), 0};
   const auto left = std::clamp<Duration>(when - now_is(), {}, std::chrono::hours(1));
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   ::poll(polled.data(), polled.size(), static_cast<int>(ms));

@@ -1,8 +1,8 @@
-// Link: commands to a Redis server from any thread, over one connection and with one thread of its
-// own. It connects again when the connection is lost, and never makes a caller wait.
+// Link: sends commands from any thread to a Redis server, over one connection that a thread of the
+// link drives. It reconnects after the connection is lost, and `post` never blocks.
 //
-// Calls run on many loops, and a loop that is leased by a blocking call stands still between calls.
-// So the connection can be on none of them.
+// The connection needs its own thread because calls run on many loops, and a loop that a blocking
+// call leases stands still between calls.
 #pragma once
 
 #include "address.hpp"
@@ -22,13 +22,15 @@
 
 namespace httpretry::fleet {
 
-// A script, which the server knows by a hash. One is a static object: its address identifies it.
+// A Lua script. The server caches it under a hash. Each Script is a static object, and the link
+// identifies it by its address.
 struct Script {
   const char* text;
 };
 
 struct Command {
-  // With a script `words` are its keys and arguments, without one the whole command.
+  // With a script, `words` holds its keys and then its arguments. Without one, it holds the whole
+  // command.
   const Script* script = nullptr;
   std::size_t keys = 0;
   std::vector<std::string> words;
@@ -42,59 +44,65 @@ class HTTPRETRY_API Link {
     std::vector<const Script*> scripts;
     Duration reply_timeout = std::chrono::milliseconds(50);
     Duration connect_timeout = std::chrono::milliseconds(500);
-    // How long to wait before connecting again: it doubles each time, with jitter.
+    // The wait before it reconnects. It doubles after each failure, with jitter.
     Duration first_wait = std::chrono::milliseconds(100);
     Duration longest_wait = std::chrono::seconds(5);
-    // Both on the link's thread. `up`: the server responds within `reply_timeout`; `why` it does
-    // not.
+    // Both are called on the link's thread. `up` means that the server replies within
+    // `reply_timeout`; otherwise `why` has the reason.
     std::function<void(bool up, const std::string& why)> on_change;
     std::function<void()> on_tick;
     Duration tick = std::chrono::milliseconds(250);
   };
 
-  // Connects in the background. Throws std::system_error where it gets no descriptor or thread.
+  // Connects in the background. Throws std::system_error if the system has no descriptor or thread
+  // left.
   explicit Link(Options options);
-  // What has no reply is lost.
+  // Reports each command without a reply as lost.
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // From any thread. `done` is called once, on the link's thread: with the reply; or with the loss
-  // after `reply_timeout`, when the connection breaks, or soon while there is none. The first
-  // connection is waited for, up to `connect_timeout`. Must not throw.
+  // Sends a command. Thread-safe. `done` is called once, on the link's thread, and must not throw.
+  // It gets the reply; or a lost one after `reply_timeout`, when the connection breaks, or soon
+  // while the link is not connected. Commands wait for the first connection, up to
+  // `connect_timeout`.
   void post(Command command, Done done);
-  // Whether a command that is posted now can expect its reply.
+  // Returns whether a command that is posted now can expect a reply.
   [[nodiscard]] bool up() const { return up_.load(std::memory_order_relaxed); }
-  // The same, or the first connection is still being made.
-  [[nodiscard]] bool expects_reply() const { return up() || !first_over_.load(); }
-  // Waits until the first connection is there, or has failed: then why. Empty: it is there.
+  // Returns whether the link is up, or still makes its first connection.
+  [[nodiscard]] bool expects_reply() const { return up() || !first_ended_.load(); }
+  // Blocks until the first connection is established or has failed. Returns the reason of the
+  // failure, or an empty string.
   [[nodiscard]] std::string wait_for_first();
-  // Sends what was posted before it and waits for the replies, up to `limit`.
+  // Blocks until all commands posted before have replies, for up to `limit`.
   void flush(Duration limit);
 
  private:
+  // Greeting: authenticates, selects the database and loads the scripts. Late: connected, but
+  // replies take longer than `reply_timeout`.
   enum class State : std::uint8_t { Down, Connecting, Greeting, Up, Late };
   struct Posted {
     Command command;
     Done done;
-    bool repeated = false;  // with the whole script, or at another node
+    bool is_resend = false;  // with the script's text, or to another node
     Time sent{};
   };
   using Queue = std::deque<std::shared_ptr<Posted>>;
 
   void run();
-  // Returns false if the link is to end.
+  // Moves posted commands to `outbox`. Returns false if the link is being destroyed.
   bool take_posted(Queue& outbox);
   void serve(Queue& outbox, Time now);
   void connect(Time now);
   void greet();
-  void greeting_done(Time now);
+  void on_greeted(Time now);
   void send(const std::shared_ptr<Posted>& posted, Time now);
   void on_reply(const std::shared_ptr<Posted>& posted, Reply reply);
+  // Sets the address of the node that a MOVED reply names. Returns false if it cannot be parsed.
   bool follow_moved(const Reply& reply);
   void ping(Time now);
-  // Those that have no reply yet.
-  static void lose(const Queue& posted, const std::string& why);
+  // Reports a loss for each of these commands that has no reply yet.
+  static void report_lost(const Queue& posted, const std::string& why);
   void go_down(const std::string& why, Time now);
   void set_up(bool up, const std::string& why);
   void check_deadlines(Time now);
@@ -102,30 +110,30 @@ class HTTPRETRY_API Link {
   void poll_until(Time when);
 
   const Options options_;
-  // Of the thread.
+  // Used by the link's thread only.
   State state_ = State::Down;
   Connection connection_;
   std::string host_;
   int port_ = 0;
   std::map<const Script*, std::string> hashes_;
-  Queue sent_;   // without a reply; `done` is empty where it is lost
-  Queue again_;  // to be sent once more
+  Queue sent_;    // commands without a reply; `done` is empty after a reported loss
+  Queue resend_;  // commands to send once more
   std::string greeting_problem_;
   Duration wait_{};
-  Time next_try_{};  // to connect; of Late: to ask whether it responds again
-  Time began_{};     // to connect or greet
+  Time next_try_{};  // next time to connect or, if Late, to send a PING
+  Time began_{};     // when it began to connect
   Time last_reply_{};
-  bool moving_ = false;  // to the node of a cluster that has the keys
-  bool first_ = true;    // the first connection has neither been made nor failed
+  bool moving_ = false;       // it reconnects to the cluster node that has the keys
+  bool awaits_first_ = true;  // the first connection is neither established nor failed
   std::string down_why_;
 
   std::atomic<bool> up_ = false;
-  std::mutex mutex_;  // guards the three below
+  std::mutex mutex_;  // guards the next three members
   Queue posted_;
   bool sleeping_ = false;
   bool stop_ = false;
-  std::atomic<bool> first_over_ = false;
-  std::string first_problem_;  // written before first_over_
+  std::atomic<bool> first_ended_ = false;
+  std::string first_problem_;  // written before first_ended_ is set, and not changed afterwards
   EventFd wake_{"cannot talk to a Redis server"};
   std::thread thread_;
 };

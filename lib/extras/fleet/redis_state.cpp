@@ -14,7 +14,7 @@ namespace {
 
 Time now_is() { return std::chrono::steady_clock::now(); }
 
-// Longer ones are for ever, and a double would round them.
+// Longer durations count as this one. The scripts calculate with doubles, which would round them.
 constexpr Duration kLongest = std::chrono::hours(24 * 365);
 
 std::int64_t in_us(Duration duration) {
@@ -26,7 +26,7 @@ Duration from_us(std::int64_t us) {
   return std::chrono::duration_cast<Duration>(std::chrono::microseconds(us));
 }
 
-// One hash tag for all: a cluster keeps them on one node.
+// All keys have the same hash tag, so that a cluster keeps them on one node.
 std::string key_of(std::string_view kind, std::string_view scope) {
   return std::string("{httpretry}:").append(kind).append(":").append(scope);
 }
@@ -35,7 +35,7 @@ std::string text(const std::string& word) { return word; }
 std::string text(std::int64_t number) { return std::to_string(number); }
 std::string text(Duration duration) { return text(in_us(duration)); }
 
-// The keys and arguments of a script; a duration in microseconds.
+// Returns the keys and arguments of a script, with durations in microseconds.
 template <class... Word>
 std::vector<std::string> words(const Word&... all) {
   return {text(all)...};
@@ -43,7 +43,7 @@ std::vector<std::string> words(const Word&... all) {
 
 std::string millionths(double number) { return text(std::llround(number * 1e6)); }
 
-// From eight integers of a reply, from `start` on.
+// Reads the eight integers of a reply that begin at `start`.
 RedisState::CircuitView to_view(const Reply& reply, std::size_t start, Time now) {
   RedisState::CircuitView view;
   view.state = static_cast<Circuit>(std::clamp<std::int64_t>(reply.at(start), 0, 2));
@@ -57,7 +57,7 @@ RedisState::CircuitView to_view(const Reply& reply, std::size_t start, Time now)
   return view;
 }
 
-// Budgets of one scope with different numbers are different ones.
+// The numbers are part of the key, so a policy with other numbers begins a new budget.
 std::string budget_key(const std::string& key, const BudgetPolicy& policy) {
   auto name = key + " " + text(static_cast<std::int64_t>(policy.kind));
   for (const auto number :
@@ -68,7 +68,7 @@ std::string budget_key(const std::string& key, const BudgetPolicy& policy) {
   return name;
 }
 
-// A budget of tokens that nobody has used for so long is as new.
+// A budget of tokens that is not used for this time is full again.
 constexpr Duration kBudgetLife = std::chrono::hours(1);
 
 }  // namespace
@@ -85,7 +85,7 @@ Link::Options RedisState::link_options() {
   auto link = options_;
   link.scripts = limit_scripts();
   link.on_change = [this](bool up, const std::string& why) { on_change(up, why); };
-  link.on_tick = [this] { ask_for_news(); };
+  link.on_tick = [this] { request_news(); };
   return link;
 }
 
@@ -96,10 +96,10 @@ bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::s
   command.script = &script;
   command.keys = keys;
   command.words = std::move(words);
-  // The news tell of their own errors.
-  const bool told = &script == &kNews;
-  link_.post(std::move(command), [this, told, done = std::move(done)](const Reply& reply) {
-    if (reply.kind == Reply::Kind::Error && !told) on_error(reply);
+  // The reply handler of kNews reports its errors itself.
+  const bool logs_errors = &script != &kNews;
+  link_.post(std::move(command), [this, logs_errors, done = std::move(done)](const Reply& reply) {
+    if (reply.kind == Reply::Kind::Error && logs_errors) on_error(reply);
     done(reply, now_is());
   });
   return true;
@@ -160,18 +160,18 @@ bool RedisState::pause(const std::string& key, Duration duration) {
 
 bool RedisState::change_budget(const std::string& key, const BudgetPolicy& policy,
                                const BudgetChange& change, Done<BudgetView> done) {
-  const auto replied = [done = std::move(done)](const Reply& reply, Time now) {
+  const auto finish = [done = std::move(done)](const Reply& reply, Time now) {
     done({reply.failed(), reply.integer}, now);
   };
   const auto name = budget_key(key, policy);
   if (policy.kind == BudgetPolicy::Kind::Ratio) {
     return post(kBudgetWindow, 1,
-                words(key_of("window", name), policy.window, change.given - change.taken), replied);
+                words(key_of("window", name), policy.window, change.given - change.taken), finish);
   }
   return post(
       kBudget, 1,
       words(key_of("budget", name), policy.capacity, change.taken, change.given, kBudgetLife),
-      replied);
+      finish);
 }
 
 bool RedisState::send_rate(const std::string& key, const Sends& sends, Done<SendsView> done) {
@@ -203,12 +203,12 @@ bool RedisState::open_circuit(const std::string& key, Duration duration) {
 
 void RedisState::on_change(bool up, const std::string& why) {
   if (up) {
-    error_told_ = false;
+    error_logged_ = false;
     check_server();
-    ask_for_news();  // whose reply says that it is back
+    request_news();  // its reply ends the degraded state
   } else {
     set_degraded(true, why);
-    tell({.away = true});
+    notify({.away = true});
   }
 }
 
@@ -226,10 +226,10 @@ void RedisState::set_degraded(bool degraded, const std::string& why) {
   change_.why = why;
 }
 
-// A new connection may be to another server.
+// Called for each connection, because a new one may lead to another server.
 void RedisState::check_server() {
   link_.post({.words = {"INFO"}}, [this](const Reply& reply) {
-    if (reply.failed()) return;  // it may be forbidden
+    if (reply.failed()) return;  // an ACL may forbid INFO
     auto problems = problems_for_limits(read_info(reply.text));
     if (problems == server_problems_) return;
     server_problems_ = std::move(problems);
@@ -239,14 +239,15 @@ void RedisState::check_server() {
   });
 }
 
-void RedisState::ask_for_news() {
-  const bool asked = post(
+void RedisState::request_news() {
+  const bool posted = post(
       kNews, 4,
       words(key_of("processes", "all"), key_of("pauses", "all"), key_of("circuits", "all"),
             key_of("salt", "all"), process_, kLease, salt_),
       [this](const Reply& reply, Time now) {
         if (reply.kind == Reply::Kind::Error) set_degraded(true, reply.text);
-        if (reply.kind != Reply::Kind::List || reply.list.size() != 4) return tell({.away = true});
+        if (reply.kind != Reply::Kind::List || reply.list.size() != 4)
+          return notify({.away = true});
         set_degraded(false, {});
         const auto seen = std::max<std::int64_t>(reply.at(0), options_.address.workers);
         workers_.store(static_cast<int>(seen), std::memory_order_relaxed);
@@ -260,18 +261,18 @@ void RedisState::ask_for_news() {
           news.circuits.emplace_back(circuits.list[at].text, to_view(circuits, at + 1, now));
         }
         news.salt = to_number<std::uint64_t>(reply.list[3].text).value_or(0);
-        tell(std::move(news));
+        notify(std::move(news));
       });
-  if (!asked) tell({.away = true});
+  if (!posted) notify({.away = true});
 }
 
-void RedisState::tell(News news) {
+void RedisState::notify(News news) {
   news.change = change_;
   if (on_news_) on_news_(news, now_is());
 }
 
 void RedisState::on_error(const Reply& reply) {
-  if (change_.degraded || std::exchange(error_told_, true)) return;
+  if (change_.degraded || std::exchange(error_logged_, true)) return;
   warn(reply.text, ", and asks again");
 }
 

@@ -1,4 +1,4 @@
-// Reply: what a Redis server replies to a command, or that it does not.
+// Reply: the reply of a Redis server to a command, or the fact that none arrived.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 namespace httpretry::fleet {
 
 struct Reply {
-  // Lost: no reply came, and the command may have been carried out or not.
+  // Lost: no reply arrived, and the command may or may not have been executed.
   enum class Kind : std::uint8_t { Nil, Integer, Text, List, Error, Lost };
   Kind kind = Kind::Nil;
   std::int64_t integer = 0;
-  std::string text;  // of an error, too, and why it was lost
+  std::string text;  // for Error its message, for Lost the reason
   std::vector<Reply> list;
 
   [[nodiscard]] static Reply lost_because(const std::string& why) {
@@ -28,7 +28,7 @@ struct Reply {
   [[nodiscard]] bool begins_with(std::string_view start) const {
     return std::string_view(text).substr(0, start.size()) == start;
   }
-  // The integer at `index` of the list; 0 where there is none.
+  // Returns the integer at `index` of the list, or 0 if the list is shorter.
   [[nodiscard]] std::int64_t at(std::size_t index) const {
     return index < list.size() ? list[index].integer : 0;
   }

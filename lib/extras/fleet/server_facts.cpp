@@ -7,7 +7,7 @@
 namespace httpretry::fleet {
 namespace {
 
-// Of "name:value" lines that end with CR and LF.
+// Returns the value for `name` in lines of the form "name:value" CR LF; empty if it is missing.
 std::string_view value_of(std::string_view info, std::string_view name) {
   while (!info.empty()) {
     auto line = take_until(info, '\n');

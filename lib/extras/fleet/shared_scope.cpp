@@ -20,7 +20,7 @@ GuardPolicy share_of(GuardPolicy policy, int workers) {
   if (auto& slots = policy.concurrency) {
     slots = with_max(*slots, std::max(slots->max / workers, 1));
   }
-  // With kind Share each process has its own breaker anyway.
+  // With kind Share, each process has its own breaker in any case.
   if (auto& breaker = policy.breaker; breaker && breaker->kind != BreakerPolicy::Kind::Share) {
     breaker->min_requests = std::max(breaker->min_requests / workers, 1);
   }
@@ -63,9 +63,9 @@ std::int64_t TokensAhead::count() const {
 
 std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now) {
   advance(now);
-  if (!question.may_ask(now) || now < ask_again_) return 0;
-  // What the rate gives in that time is the most that one process keeps; of a slow rate that is
-  // nothing, and only what is waited for is taken.
+  if (!query.can_start(now) || now < ask_again_) return 0;
+  // A process keeps at most the tokens that the rate gives in kAhead. For a slow rate this is none,
+  // so it takes only the tokens that sends wait for.
   const auto times = std::chrono::duration<double>(RedisState::kAhead) / policy.per;
   const auto most = static_cast<std::int64_t>(times * static_cast<double>(policy.requests));
   const auto ahead = std::min(std::max(used_, used_before_), most);
@@ -74,22 +74,22 @@ std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now
   return 2 * have > target ? 0 : target - have;
 }
 
-void TokensAhead::got(const RedisState::Tokens& tokens, Time now) {
-  if (!question.replied(tokens.away, now)) return;
+void TokensAhead::on_reply(const RedisState::Tokens& tokens, Time now) {
+  if (!query.on_reply(tokens.away, now)) return;
   ask_again_ = tokens.count > 0 ? Time{} : tokens.ask_again;
   if (tokens.count > 0) batches_.push_back({tokens.count, tokens.first, tokens.each});
 }
 
-void TokensAhead::doubt(Time now) {
-  if (now - question.asked_at() >= std::chrono::seconds(1)) ask_again_ = Time();
+void TokensAhead::forget_stale_reply(Time now) {
+  if (now - query.started_at() >= std::chrono::seconds(1)) ask_again_ = Time();
 }
 
-std::int64_t TokensAhead::unused(Time now) {
+std::int64_t TokensAhead::take_unused(Time now) {
   advance(now);
-  return used_ > 0 || used_before_ > 0 ? 0 : give_back();
+  return used_ > 0 || used_before_ > 0 ? 0 : take_all();
 }
 
-std::int64_t TokensAhead::give_back() {
+std::int64_t TokensAhead::take_all() {
   const auto unused = count();
   batches_.clear();
   return unused;
@@ -97,27 +97,27 @@ std::int64_t TokensAhead::give_back() {
 
 // --- SlotsHeld ---
 
-bool SlotsHeld::asks(int wanted, Time now) const {
-  return wanted > granted && question.may_ask(now) && now >= may_ask_at;
+bool SlotsHeld::should_query(int wanted, Time now) const {
+  return wanted > granted && query.can_start(now) && now >= may_ask_at;
 }
 
-void SlotsHeld::ask(int wanted, Time now) {
-  question.ask(now);
+void SlotsHeld::start_query(int wanted, Time now) {
+  query.start(now);
   may_ask_at = now + kAskAgain;
   wanted_ = wanted;
   granted = std::min(granted, wanted);
 }
 
-void SlotsHeld::got(const RedisState::Slots& slots, Time now) {
-  if (!question.replied(slots.away, now)) return;
-  // It may have asked again since, for fewer.
+void SlotsHeld::on_reply(const RedisState::Slots& slots, Time now) {
+  if (!query.on_reply(slots.away, now)) return;
+  // A later query may have requested fewer.
   granted = std::min(slots.granted, wanted_);
   contended = slots.contended;
 }
 
-// --- SendTurns ---
+// --- AdaptiveSends ---
 
-Duration SendTurns::take(Time now) {
+Duration AdaptiveSends::take(Time now) {
   if (!limited_) return {};
   if (granted_ > 0) {
     --granted_;
@@ -127,25 +127,25 @@ Duration SendTurns::take(Time now) {
   return std::max<Duration>(ask_again_ - now, std::chrono::milliseconds(2));
 }
 
-void SendTurns::ended(bool throttled) {
+void AdaptiveSends::on_attempt_ended(bool throttled) {
   ++sends_.ended;
   if (throttled) ++sends_.throttled;
 }
 
-bool SendTurns::asks(Time now) const {
-  if (!question.may_ask(now)) return false;
+bool AdaptiveSends::should_query(Time now) const {
+  if (!query.can_start(now)) return false;
   return sends_.throttled > 0 || (sends_.wanted > 0 && now >= ask_again_);
 }
 
-RedisState::Sends SendTurns::ask(Time now) {
-  question.ask(now);
+RedisState::Sends AdaptiveSends::start_query(Time now) {
+  query.start(now);
   return std::exchange(sends_, {});
 }
 
-void SendTurns::got(const RedisState::SendsView& view, Time now) {
-  if (!question.replied(view.away, now)) return;
+void AdaptiveSends::on_reply(const RedisState::SendsView& view, Time now) {
+  if (!query.on_reply(view.away, now)) return;
   limited_ = view.limited;
-  // Turns that nobody took lapse, and who waits asks again.
+  // Sends that were granted before and not used lapse, and sends that wait will call `take` again.
   granted_ = view.granted;
   sends_.wanted = 0;
   ask_again_ = view.granted > 0 ? now : view.ask_again;
@@ -153,30 +153,30 @@ void SendTurns::got(const RedisState::SendsView& view, Time now) {
 
 // --- CircuitVotes ---
 
-guard::Hold CircuitVotes::held(Time now) const {
-  const guard::Hold asks{QueuedBy::SharedState, now + kLookAgain};
-  if (!known_) return asks;
+guard::Hold CircuitVotes::hold(Time now) const {
+  const guard::Hold until_reply{QueuedBy::SharedState, now + kRecheckAfter};
+  if (!known_) return until_reply;
   if (view_.state == Circuit::Closed) return {};
   if (view_.state == Circuit::Open && now < view_.until) return {QueuedBy::Circuit, view_.until};
-  if (probe_) return {};
-  return now < no_probe_until_ ? guard::Hold{QueuedBy::Circuit, no_probe_until_} : asks;
+  if (has_probe_) return {};
+  return now < no_probe_until_ ? guard::Hold{QueuedBy::Circuit, no_probe_until_} : until_reply;
 }
 
 std::uint32_t CircuitVotes::take_probe() {
-  if (view_.state == Circuit::Closed || !std::exchange(probe_, false)) return 0;
+  if (view_.state == Circuit::Closed || !std::exchange(has_probe_, false)) return 0;
   return ++probe_number_;
 }
 
 void CircuitVotes::give_back(const SendGrant& grant) {
   if (grant.generation != generation()) return;
-  if (grant.probe != 0 && grant.probe == probe_number_) probe_ = true;
+  if (grant.probe != 0 && grant.probe == probe_number_) has_probe_ = true;
 }
 
 bool CircuitVotes::vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end) {
   if (grant.generation != generation()) return false;
   const bool slow = end.took > policy.slow_after;
-  // A probe that took longer than one may has been replaced.
-  const bool replaced = grant.probe != probe_number_ || probe_;
+  // A probe that took longer than probe_timeout has been replaced by another one.
+  const bool replaced = grant.probe != probe_number_ || has_probe_;
   if (grant.probe != 0 ? replaced : view_.state != Circuit::Closed) return false;
   server_delay_ = end.failed ? end.server_delay : Duration{};
   if (grant.probe != 0) {
@@ -208,8 +208,8 @@ bool CircuitVotes::has_votes() const {
   return votes_.counts.all > 0 || votes_.good_probes > 0 || votes_.failed_probes > 0;
 }
 
-RedisState::Votes CircuitVotes::tell(const BreakerPolicy& policy, bool wants_probe,
-                                     double unit_random, Time now) {
+RedisState::Votes CircuitVotes::start_query(const BreakerPolicy& policy, bool wants_probe,
+                                            double unit_random, Time now) {
   auto votes = std::exchange(votes_, {});
   votes.generation = view_.generation;
   votes.wants_probe = wants_probe;
@@ -217,26 +217,26 @@ RedisState::Votes CircuitVotes::tell(const BreakerPolicy& policy, bool wants_pro
   const auto before = opening == 1 ? Duration() : open_for_;
   open_for_ = delay(policy.open_for, opening, before, unit_random);
   votes.open_for = std::max(open_for_, server_delay_);
-  question.ask(now);
-  probe_asked_ = wants_probe;
+  query.start(now);
+  probe_requested_ = wants_probe;
   return votes;
 }
 
-bool CircuitVotes::got(const RedisState::CircuitView& view, Time now) {
-  const bool asked_to_probe = std::exchange(probe_asked_, false);
-  if (!question.replied(view.away, now)) return false;
+bool CircuitVotes::on_reply(const RedisState::CircuitView& view, Time now) {
+  const bool requested_probe = std::exchange(probe_requested_, false);
+  if (!query.on_reply(view.away, now)) return false;
   known_ = true;
-  const bool changed = heard(view);
+  const bool changed = update(view);
   view_ = view;
-  if (view.probe) probe_ = true;
-  if (asked_to_probe && !view.probe) no_probe_until_ = now + std::chrono::milliseconds(250);
+  if (view.probe) has_probe_ = true;
+  if (requested_probe && !view.probe) no_probe_until_ = now + std::chrono::milliseconds(250);
   return changed;
 }
 
-bool CircuitVotes::heard(const RedisState::CircuitView& view) {
+bool CircuitVotes::update(const RedisState::CircuitView& view) {
   if (view.generation == view_.generation) return false;
   votes_ = {};
-  probe_ = false;
+  has_probe_ = false;
   no_probe_until_ = {};
   const bool changed = view.state != view_.state;
   view_ = view;

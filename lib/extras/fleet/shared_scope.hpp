@@ -1,5 +1,5 @@
-// What one process knows of a scope whose limits it shares with others. Plain state machines,
-// without clock and lock.
+// The state that one process keeps of a scope whose limits it shares with other processes: plain
+// state machines without clocks and locks.
 #pragma once
 
 #include "redis_state.hpp"
@@ -10,59 +10,63 @@
 
 namespace httpretry::fleet {
 
-// A send that waits for a reply looks again so often. The reply wakes it, too.
-inline constexpr Duration kLookAgain = std::chrono::milliseconds(5);
+// A send that waits for a reply checks again after this time. The reply also wakes it.
+inline constexpr Duration kRecheckAfter = std::chrono::milliseconds(5);
 
 [[nodiscard]] ConcurrencyPolicy with_max(ConcurrencyPolicy policy, int max);
-// The share of one process.
+// Returns the policy with the share that one of `workers` processes has of each limit.
 [[nodiscard]] GuardPolicy share_of(GuardPolicy policy, int workers);
 [[nodiscard]] BudgetPolicy share_of(BudgetPolicy policy, int workers);
 
-// A question whose reply a send may wait for.
-class Question {
+// A query whose reply a send may wait for.
+class Query {
  public:
-  [[nodiscard]] bool is_asked() const { return asked_; }
-  // The reply was an error a short time ago.
-  [[nodiscard]] bool failed_lately(Time now) const { return now < failed_until_; }
-  // Whether the remote state decides: there was no error, and a reply has not taken too long.
-  [[nodiscard]] bool is_for(const RedisState& remote, Time now) const {
-    return remote.up() && !failed_lately(now) && !(asked_ && now - asked_at_ >= remote.patience());
+  [[nodiscard]] bool is_pending() const { return pending_; }
+  [[nodiscard]] bool has_failed_recently(Time now) const { return now < failed_until_; }
+  // Returns whether the remote state decides: it is up, the last query did not fail, and no reply
+  // is overdue. Otherwise this process decides alone.
+  [[nodiscard]] bool can_use(const RedisState& remote, Time now) const {
+    return remote.up() && !has_failed_recently(now) &&
+           !(pending_ && now - started_at_ >= remote.patience());
   }
-  [[nodiscard]] Time asked_at() const { return asked_at_; }
-  [[nodiscard]] bool may_ask(Time now) const { return !asked_ && !failed_lately(now); }
-  void ask(Time now) { asked_ = true, asked_at_ = now; }
+  [[nodiscard]] Time started_at() const { return started_at_; }
+  [[nodiscard]] bool can_start(Time now) const { return !pending_ && !has_failed_recently(now); }
+  void start(Time now) { pending_ = true, started_at_ = now; }
   // Returns false if there is no reply.
-  bool replied(bool away, Time now) {
-    asked_ = false;
+  bool on_reply(bool away, Time now) {
+    pending_ = false;
     if (away) failed_until_ = now + kAfterError;
     return !away;
   }
-  // It was not asked after all.
-  void forget() { asked_ = false; }
+  // The query was not sent after all.
+  void cancel() { pending_ = false; }
 
  private:
+  // How long this process decides alone after an error.
   static constexpr Duration kAfterError = std::chrono::seconds(1);
-  bool asked_ = false;
-  Time asked_at_{};
+  bool pending_ = false;
+  Time started_at_{};
   Time failed_until_{};
 };
 
-// Tokens that were taken ahead: as many as were used in the last 100 ms.
+// TokensAhead: the tokens of a rate that this process has taken before it needs them. It keeps
+// about as many as it used in the last 100 ms.
 class TokensAhead {
  public:
-  Question question;
+  Query query;
   [[nodiscard]] bool has_some() const { return !batches_.empty(); }
-  // When the first may be used; where there is none, when more can be asked for.
+  // Returns when the first token may be used or, without tokens, when to query again.
   [[nodiscard]] Time ready_at() const;
   void take(Time now);
-  // How many to ask for; 0: not now.
+  // Returns how many tokens to request; 0 if it should not query now.
   std::int64_t wanted(const RatePolicy& policy, int waiting, Time now);
-  void got(const RedisState::Tokens& tokens, Time now);
-  // Where the last reply is old: others may have given some back.
-  void doubt(Time now);
-  // Those that nobody has needed for a time: how many to give back.
-  std::int64_t unused(Time now);
-  std::int64_t give_back();
+  void on_reply(const RedisState::Tokens& tokens, Time now);
+  // Allows a new query if the last one is old. Other processes may have given tokens back since.
+  void forget_stale_reply(Time now);
+  // Removes all tokens if none was used lately. Returns how many to give back.
+  std::int64_t take_unused(Time now);
+  // Removes all tokens. Returns how many to give back.
+  std::int64_t take_all();
   [[nodiscard]] std::int64_t count() const;
 
  private:
@@ -73,42 +77,43 @@ class TokensAhead {
   };
   std::deque<Batch> batches_;
   Time ask_again_{};
-  std::int64_t slot_ = 0;  // of 100 ms, in which were used:
-  std::int64_t used_ = 0;
-  std::int64_t used_before_ = 0;
+  std::int64_t slot_ = 0;         // number of the current 100 ms (kAhead)
+  std::int64_t used_ = 0;         // tokens used in this slot
+  std::int64_t used_before_ = 0;  // tokens used in the slot before
   void advance(Time now);
 };
 
-// How many sends this process may have under way.
+// SlotsHeld: the number of sends that this process may have in flight.
 class SlotsHeld {
  public:
-  Question question;
+  Query query;
   int granted = 0;
-  bool contended = false;  // others want more, too
-  Time may_ask_at{};
-  // Whether to ask, for `wanted` in all.
-  [[nodiscard]] bool asks(int wanted, Time now) const;
-  // What it does not want any more it does not use from here on.
-  void ask(int wanted, Time now);
-  void got(const RedisState::Slots& slots, Time now);
+  bool contended = false;  // the processes together want more slots than there are
+  Time may_ask_at{};       // the next time for a query
+  // Returns whether to request more slots, `wanted` in total.
+  [[nodiscard]] bool should_query(int wanted, Time now) const;
+  // Also gives up the slots above `wanted` at once, because the server will grant them to others.
+  void start_query(int wanted, Time now);
+  void on_reply(const RedisState::Slots& slots, Time now);
 
  private:
   static constexpr Duration kAskAgain = std::chrono::milliseconds(20);
-  int wanted_ = 0;  // at the last question
+  int wanted_ = 0;  // at the last query
 };
 
-// The turns of sends under a rate that follows what the server says to all processes.
-class SendTurns {
+// AdaptiveSends: the sends that this process may make under a send rate that all processes adapt to
+// the server's throttles.
+class AdaptiveSends {
  public:
-  Question question;
-  // Zero: it may go. Else it asks again after that time.
+  Query query;
+  // Returns zero if the send may go out, otherwise how long it waits before it calls this again.
   Duration take(Time now);
-  void ended(bool throttled);
-  // Whether to ask, and what.
-  [[nodiscard]] bool asks(Time now) const;
-  RedisState::Sends ask(Time now);
-  void got(const RedisState::SendsView& view, Time now);
-  [[nodiscard]] bool has_news() const { return sends_.ended > 0; }
+  void on_attempt_ended(bool throttled);
+  [[nodiscard]] bool should_query(Time now) const;
+  // Returns the counts to send, and resets them.
+  RedisState::Sends start_query(Time now);
+  void on_reply(const RedisState::SendsView& view, Time now);
+  [[nodiscard]] bool has_unsent_counts() const { return sends_.ended > 0; }
 
  private:
   RedisState::Sends sends_;
@@ -117,52 +122,56 @@ class SendTurns {
   Time ask_again_{};
 };
 
-// A circuit that all processes vote on.
+// CircuitVotes: a circuit that all processes vote on, as this process last saw it, and the votes
+// that it has not sent yet.
 class CircuitVotes {
  public:
-  Question question;
-  // By SharedState until the remote state says how it stands, or who probes.
-  [[nodiscard]] guard::Hold held(Time now) const;
-  // Of a send that goes out now.
+  Query query;
+  // Returns what holds a send back. This is QueuedBy::SharedState until the remote state has
+  // replied with the circuit's state, or with the process that may probe.
+  [[nodiscard]] guard::Hold hold(Time now) const;
+  // Returns the generation for a send that goes out now.
   [[nodiscard]] std::uint32_t generation() const {
     return static_cast<std::uint32_t>(view_.generation) | kOfAll;
   }
-  // Whether a grant is of a generation of all processes, and not of this one's own breaker.
-  [[nodiscard]] static bool counts(const SendGrant& grant) {
+  // Returns whether a grant has a generation of the shared circuit, not of this process's breaker.
+  [[nodiscard]] static bool is_shared(const SendGrant& grant) {
     return (grant.generation & kOfAll) != 0;
   }
-  // The number of the probe that a send goes out as; 0 if it is none.
+  // Returns the number of the probe if the send is one, otherwise 0.
   std::uint32_t take_probe();
-  // It has ended. True: the votes should be told now, for they change the state.
+  // Counts the end of a send. Returns true if the votes should be sent at once, because they may
+  // change the state.
   bool vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end);
+  // Makes the probe of a send available again, if it was one that did not go out.
   void give_back(const SendGrant& grant);
-  // What to tell, where there is something to tell or to ask.
   [[nodiscard]] bool has_votes() const;
-  RedisState::Votes tell(const BreakerPolicy& policy, bool wants_probe, double unit_random,
-                         Time now);
-  void not_told() { question.forget(), probe_asked_ = false; }
-  // True: the state has changed.
-  bool got(const RedisState::CircuitView& view, Time now);
-  // The same, from the news.
-  bool heard(const RedisState::CircuitView& view);
-  // By the program.
+  // Returns the votes to send, and resets them.
+  RedisState::Votes start_query(const BreakerPolicy& policy, bool wants_probe, double unit_random,
+                                Time now);
+  void cancel_query() { query.cancel(), probe_requested_ = false; }
+  // Both return true if the state has changed. `update` takes a view from RedisState::News.
+  bool on_reply(const RedisState::CircuitView& view, Time now);
+  bool update(const RedisState::CircuitView& view);
+  // Opens the circuit for the program.
   void open_until(Time until);
   [[nodiscard]] const RedisState::CircuitView& view() const { return view_; }
-  // Those of the view, with the votes that were not told yet.
+  // Returns the counts of the view plus the votes that were not sent yet.
   [[nodiscard]] guard::Counts sum() const;
 
  private:
+  // Marks the generations of the shared circuit.
   static constexpr std::uint32_t kOfAll = 1U << 31U;
 
-  bool known_ = false;  // the remote state has said how it stands
+  bool known_ = false;  // the view comes from the remote state
   RedisState::CircuitView view_;
   RedisState::Votes votes_;
   Duration server_delay_{};
   Duration open_for_{};
-  bool probe_asked_ = false;        // the reply that is due tells who probes
-  bool probe_ = false;              // it is ours, and unused
-  std::uint32_t probe_number_ = 0;  // of the latest
-  Time no_probe_until_{};           // another has it
+  bool probe_requested_ = false;    // by the pending query
+  bool has_probe_ = false;          // this process may send a probe, and has not yet
+  std::uint32_t probe_number_ = 0;  // of the latest probe
+  Time no_probe_until_{};           // another process has the probe until then
 };
 
 }  // namespace httpretry::fleet
