@@ -100,7 +100,7 @@ FleetState::ScopePtr FleetState::scope_of(const std::string& key, Time now) {
 // --- queries ---
 
 template <class Apply>
-auto FleetState::on_reply(Apply apply) {
+auto FleetState::reply_handler(Apply apply) {
   return [this, apply = std::move(apply)](const auto& reply, Time now) {
     {
       const std::lock_guard lock(mutex_);
@@ -116,7 +116,7 @@ void FleetState::request_tokens(const ScopePtr& scope, int waiting, Time now) {
   const auto wanted = scope->tokens.wanted(policy, waiting, now);
   if (wanted > 0 &&
       remote_.take_tokens(scope->key, policy, wanted, 0,
-                          on_reply([scope](const RedisState::Tokens& tokens, Time at) {
+                          reply_handler([scope](const RedisState::Tokens& tokens, Time at) {
                             scope->tokens.on_reply(tokens, at);
                           }))) {
     scope->tokens.query.start(now);
@@ -131,7 +131,7 @@ void FleetState::give_back_tokens(const Scope& scope, std::int64_t unused) {
 
 void FleetState::request_slots(const ScopePtr& scope, int wanted, Time now) {
   if (remote_.hold_slots(scope->key, scope->policy->concurrency->max, scope->slots.machine.used(),
-                         wanted, on_reply([scope](const RedisState::Slots& slots, Time at) {
+                         wanted, reply_handler([scope](const RedisState::Slots& slots, Time at) {
                            scope->held.on_reply(slots, at);
                          }))) {
     scope->held.start_query(wanted, now);
@@ -147,7 +147,7 @@ void FleetState::send_votes(const ScopePtr& scope, bool wants_probe, Time now) {
   };
   if (!remote_.vote(scope->key, policy,
                     votes.start_query(policy, wants_probe, random_number(), now),
-                    on_reply(update))) {
+                    reply_handler(update))) {
     votes.cancel_query();
   }
 }

@@ -64,7 +64,7 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
   static Pauses pause_of(const ScopePtr& scope) { return {scope, &scope->pause}; }
   // Returns a reply handler that calls `apply` with the mutex held, and then wakes waiting sends.
   template <class Apply>
-  auto on_reply(Apply apply);
+  auto reply_handler(Apply apply);
 
   // Except for apply_news, these are called with the mutex held.
   ScopePtr scope_of(const std::string& key, Time now);

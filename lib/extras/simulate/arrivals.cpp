@@ -9,7 +9,7 @@ namespace {
 
 double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
-// The most calls per second that there may be at any time.
+// Returns an upper bound for the calls per second at any time.
 double most_rate(const SimulationOptions& options) {
   double most = options.load.rate;
   if (!options.load.curve.empty()) {
@@ -22,50 +22,53 @@ double most_rate(const SimulationOptions& options) {
   return most;
 }
 
-// Each client has a stream of its own: times at the highest rate, of which so many count that what
-// is left is the rate of that time.
+// Draws times at the highest rate for each client, and skips a random part of them, so that the
+// rest have the current rate (thinning).
 class PoissonArrivals final : public Arrivals {
  public:
   explicit PoissonArrivals(World& world) : Arrivals(world), most_(most_rate(world.options)) {}
   void start() override {
     if (most_ <= 0) return;
     mean_ = static_cast<double>(clients_.size()) / most_;
-    for (auto& client : clients_) set_next(client);
+    for (auto& client : clients_) schedule_next(client);
   }
 
  private:
-  void set_next(Client& client) { set(client, time_of(mean_ * client.random.exponential())); }
-  void due(Client& client) override {
+  void schedule_next(Client& client) {
+    schedule(client, time_of(mean_ * client.random.exponential()));
+  }
+  void on_due(Client& client) override {
     const double rate = rate_now();
     if (rate >= most_ || client.random.uniform() * most_ < rate) client.begin_call();
-    set_next(client);
+    schedule_next(client);
   }
 
   double most_;
-  double mean_ = 0;  // seconds between two times of one client
+  double mean_ = 0;  // mean seconds between two times of one client
 };
 
-// At equal distances, one client after the other.
+// Begins calls at equal intervals, one client after the other.
 class EvenArrivals final : public Arrivals {
  public:
   using Arrivals::Arrivals;
-  void start() override { set_next(); }
+  void start() override { schedule_next(); }
 
  private:
-  static constexpr Duration kLookAgain = std::chrono::milliseconds(10);
-  void due(Client& client) override {
+  // How often it checks whether a rate of zero has risen.
+  static constexpr Duration kRecheckAfter = std::chrono::milliseconds(10);
+  void on_due(Client& client) override {
     if (rate_now() > 0) {
       ++next_;
       client.begin_call();
     }
-    set_next();
+    schedule_next();
   }
-  // From the exact time of the last, so that rounding does not add up.
-  void set_next() {
+  // Adds to the exact time of the last call, so that rounding errors do not add up.
+  void schedule_next() {
     const double rate = rate_now();
     const auto now = world_.now().time_since_epoch();
-    exact_ = rate <= 0 ? seconds(now + kLookAgain) : exact_ + 1 / rate;
-    set(clients_[next_ % clients_.size()], std::max(time_of(exact_) - now, Duration::zero()));
+    exact_ = rate <= 0 ? seconds(now + kRecheckAfter) : exact_ + 1 / rate;
+    schedule(clients_[next_ % clients_.size()], std::max(time_of(exact_) - now, Duration::zero()));
   }
 
   std::size_t next_ = 0;
@@ -75,18 +78,20 @@ class EvenArrivals final : public Arrivals {
 class ClosedArrivals final : public Arrivals {
  public:
   using Arrivals::Arrivals;
-  // Not all at once: each has thought for a part of its time already.
+  // Spreads the first calls: each client has already spent a part of its think time.
   void start() override {
     for (auto& client : clients_) {
       const double whole = seconds(think(client));
-      set(client, time_of(whole * client.random.uniform()));
+      schedule(client, time_of(whole * client.random.uniform()));
     }
   }
-  void call_ended(std::size_t client) override { set(clients_[client], think(clients_[client])); }
+  void on_call_ended(std::size_t client) override {
+    schedule(clients_[client], think(clients_[client]));
+  }
 
  private:
   Duration think(Client& client) const { return draw(world_.options.load.think, client.random); }
-  void due(Client& client) override { client.begin_call(); }
+  void on_due(Client& client) override { client.begin_call(); }
 };
 
 class OneArrival final : public Arrivals {
@@ -97,7 +102,7 @@ class OneArrival final : public Arrivals {
   }
 
  private:
-  void due(Client& /*client*/) override {}
+  void on_due(Client& /*client*/) override {}
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a policy allows, from the policy alone.
+// The bounds of a policy, without a model of a server.
 #include "run.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kMostSends = 1000;
 
-// A status that the policy retries; 503 if possible.
+// Returns a status that the policy retries: 503 if possible, otherwise the lowest one.
 int retried_status(const RetryPolicy& policy) {
   const auto retried = [&](int status) {
     return policy.retry_on.statuses.contains(status) ||
@@ -22,7 +22,7 @@ int retried_status(const RetryPolicy& policy) {
   return 503;
 }
 
-// What a spent budget still allows for each call, and how many retries a full one does.
+// Adds the retries per call that a spent budget still allows, and those that a full one allows.
 void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
   using Kind = BudgetPolicy::Kind;
   const auto share = [](std::int64_t part, std::int64_t of) {
@@ -46,8 +46,8 @@ void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
       bounds.burst = share(budget.capacity, 2000);
       break;
     case Kind::Concurrent:
-      // At most that share of what is under way is retries. So it is of the sends, if an attempt
-      // takes as long whether it is a retry or not; waits make it less.
+      // At most this share of the calls in flight are retries. The same share of the sends are
+      // retries if all attempts take equally long. Waits lower it.
       bounds.always = budget.min;
       if (budget.ratio >= 1000) return;
       more = share(budget.ratio, 1000 - budget.ratio);
@@ -56,7 +56,7 @@ void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
   bounds.w_l = std::min(bounds.w_l.value_or(1 + *more), 1 + *more);
 }
 
-// Sends of one call, of which every attempt fails at once. Empty: more than kMostSends.
+// Returns the sends of one call if every attempt fails at once. Empty if they exceed kMostSends.
 std::optional<double> sends_of_one_call(const PolicySet& policies, const Request& request,
                                         int status) {
   SimulationOptions options;
@@ -84,7 +84,7 @@ PolicyBounds bounds_of(const PolicySet& policies, const Request& request) {
   bounds.sends_at_first = sends_of_one_call(policies, request, status);
   auto unlimited = *policy;
   unlimited.budget.kind = BudgetPolicy::Kind::None;
-  unlimited.guards = GuardPolicy();  // they hold back sends of a host, not of a call
+  unlimited.guards = GuardPolicy();  // guards limit the sends to a host, not those of one call
   found.policy = std::make_shared<const RetryPolicy>(std::move(unlimited));
   bounds.w_l = sends_of_one_call(PolicySet(std::move(found)), request, status);
   add_budget(bounds, policy->budget);

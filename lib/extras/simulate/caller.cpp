@@ -9,7 +9,7 @@
 namespace httpretry::simulation {
 namespace {
 
-// As in the default chain of a Client; a model has no redirects.
+// The default chain of a Client, without `redirect` because models do not redirect.
 std::vector<MiddlewarePtr> chain_of(const PolicySet& policies) {
   return {retry(policies), hedge(), guards()};
 }
@@ -41,11 +41,11 @@ CallCoroutine Caller::run(Request request, Job* job) {
   Call call(state, kNever, std::stop_token());
   const Next chain(chain_, 0);
   const Outcome outcome = co_await chain(std::move(request), call);
-  ended(outcome, call, job);
+  on_ended(outcome, call, job);
 }
 
 Task<Outcome> Caller::send(Request request, Call& call) {
-  sending(call);
+  on_send(call);
   return network_.send(std::move(request), call);
 }
 
@@ -54,8 +54,8 @@ bool is_success(const Outcome& outcome, const Call& call) {
   return outcome && last != nullptr && last->cls == Class::Success;
 }
 
-// As a gateway responds: with the status that it got, or with what it says of an error.
-void Layer::ended(const Outcome& outcome, const Call& call, Job* job) {
+// Replies like a gateway: with the status that the call got, or with 502 or 504 for an error.
+void Layer::on_ended(const Outcome& outcome, const Call& call, Job* job) {
   Reply reply;
   if (!is_success(outcome, call)) {
     reply.status = outcome ? outcome->status : 502;

@@ -1,5 +1,5 @@
-// Caller: a client of the library as a simulation has it: a chain of middlewares, and the calls
-// through it. Its transport is a Network.
+// Caller: a simulated client of the library. It makes calls through a chain of middlewares, and its
+// transport is a Network.
 #pragma once
 
 #include "network.hpp"
@@ -16,19 +16,19 @@ namespace httpretry::simulation {
 
 class Caller;
 
-// The calls that have not ended, of all callers. What is left at the end is destroyed with it.
+// The calls in flight of all callers. Its destructor destroys the calls that are left.
 struct CallList {
   CallList() = default;
   CallList(const CallList&) = delete;
   CallList& operator=(const CallList&) = delete;
   ~CallList() {
-    while (!calls.empty()) calls.front().destroy();  // takes itself out
+    while (!calls.empty()) calls.front().destroy();  // removes itself from the list
   }
 
   std::list<std::coroutine_handle<>> calls;
 };
 
-// The coroutine of one call: it runs when it is made, and frees itself at its end.
+// The coroutine of one call. It starts at once, and destroys itself at its end.
 struct CallCoroutine {
   struct promise_type {
     promise_type(Caller& caller, const Request& request, Job* job);
@@ -48,18 +48,19 @@ struct CallCoroutine {
 
 class Caller : public Transport {
  public:
-  // `stream`: of the random numbers for its waits. `calls` must outlive it.
+  // `stream` is the number of the random stream for its waits. The calls in `calls` must end before
+  // the caller does, because they use it.
   Caller(Network& network, CallList& calls, const PolicySet& policies, std::uint64_t stream);
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
 
-  // `job`: what the call is made for; it is passed to `ended`.
+  // Begins a call. `job` is passed to `on_ended`: for a layer, the request that the call serves.
   void call(const Request& request, Job* job = nullptr) { run(request, job); }
   Task<Outcome> send(Request request, Call& call) override;
 
  protected:
-  virtual void ended(const Outcome& outcome, const Call& call, Job* job) = 0;
-  virtual void sending(const Call& call) { static_cast<void>(call); }
+  virtual void on_ended(const Outcome& outcome, const Call& call, Job* job) = 0;
+  virtual void on_send(const Call& call) { static_cast<void>(call); }
   [[nodiscard]] World& world() const { return network_.world(); }
 
  private:
@@ -69,13 +70,14 @@ class Caller : public Transport {
   Network& network_;
   CallList& calls_;
   std::vector<MiddlewarePtr> chain_;
-  std::vector<std::shared_ptr<Observer>> observers_;  // none
+  std::vector<std::shared_ptr<Observer>> observers_;  // always empty
   RandomStream waits_;
   std::function<double()> random_;
   CallsInCommon in_common_;
 };
 
-// A service between the clients and the server: it carries out a request by calling the next.
+// A service between the clients and the server. It serves each request with a call to the next
+// service.
 class Layer final : public Server, private Caller {
  public:
   Layer(Network& before, Network& next, CallList& calls, const PolicySet& policies,
@@ -84,11 +86,11 @@ class Layer final : public Server, private Caller {
   void arrive(Job& job) override { call(world().options.request, &job); }
 
  private:
-  void ended(const Outcome& outcome, const Call& call, Job* job) override;
+  void on_ended(const Outcome& outcome, const Call& call, Job* job) override;
   Network& before_;
 };
 
-// Whether the policy judges the call a success.
+// Returns whether the policy classifies the last attempt of the call as a success.
 [[nodiscard]] bool is_success(const Outcome& outcome, const Call& call);
 
 }  // namespace httpretry::simulation

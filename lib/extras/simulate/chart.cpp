@@ -8,7 +8,7 @@
 namespace httpretry::simulation {
 namespace {
 
-// One of 1, 2, 2.5 and 5 times a power of ten, at least `least`.
+// Returns the smallest step that is at least `least`: 1, 2, 2.5 or 5 times a power of ten.
 double round_step(double least) {
   if (!(least > 0)) return 1;
   const double power = std::pow(10, std::floor(std::log10(least)));
@@ -18,7 +18,7 @@ double round_step(double least) {
   return 10 * power;
 }
 
-// Steps that people count time in.
+// Returns a usual step of time, in seconds, that is at least `least`.
 double time_step(double least) {
   for (const double step : {0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0,
                             600.0, 1800.0, 3600.0}) {
@@ -91,8 +91,8 @@ std::string text_at(double x, double y, std::string_view text, std::string_view 
   return out + ">" + escaped(text) + "</text>\n";
 }
 
-// What comes after the time in which calls begin is shown for a quarter of that time: a few calls
-// may wait for minutes. Where all begin at once, everything is shown.
+// After the last call has begun, the charts go on for at most a quarter of the duration, because a
+// few calls may wait for minutes. If all calls begin at once, the charts show everything.
 Pieces::Pieces(const SimulationReport& report) {
   constexpr double kMostPieces = 120;
   double last = kSampleSeconds;
@@ -188,7 +188,7 @@ std::string Chart::bands(const std::vector<Trigger>& triggers) const {
   return text;
 }
 
-// A value holds for its piece: the line goes through the middles.
+// Each value belongs to a whole piece, so the line goes through the middle of the piece.
 std::string Chart::points(const Curve& curve) const {
   std::string text;
   for (std::size_t i = 0; i < curve.size(); ++i) {

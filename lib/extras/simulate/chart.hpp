@@ -1,4 +1,4 @@
-// Charts of a run over time, as parts of an SVG.
+// Charts of a run over time, as SVG fragments.
 #pragma once
 
 #include <httpretry/simulate/simulate.hpp>
@@ -9,47 +9,49 @@
 
 namespace httpretry::simulation {
 
-// The colours and fonts, of a drawing and of a page: light and dark.
+// Returns the CSS for drawings and pages: fonts, and colors for light and dark mode.
 [[nodiscard]] std::string_view style();
 
-// With "<", "&" and quotes as entities.
+// Returns the text with "<", ">", "&" and quotes as entities.
 [[nodiscard]] std::string escaped(std::string_view text);
 
 enum class Anchor : std::uint8_t { Start, Middle, End };
+// Returns a text element at a position. `cls` is its CSS class.
 [[nodiscard]] std::string text_at(double x, double y, std::string_view text, std::string_view cls,
                                   Anchor anchor = Anchor::Start);
 
-// The values of one curve: one for each piece of time, all of one length.
+// A curve, with one value for each piece of Pieces.
 using Curve = std::vector<double>;
 
-// The time that charts show, and how it is divided.
+// The time that charts show, divided into pieces of equal length.
 struct Pieces {
   explicit Pieces(const SimulationReport& report);
   double length = 1;  // of a piece, in seconds
-  double end = 60;    // of the last piece
+  double end = 60;    // of the last piece, in seconds
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(end / length + 0.5); }
-  // A count of the samples, per second.
+  // Returns one of the counts of the samples, per second.
   [[nodiscard]] Curve rate(const SimulationRun& run, std::uint32_t SimulationSample::*count) const;
-  // What the samples had at the end of each piece.
+  // These return the values of the last sample in each piece.
   [[nodiscard]] Curve in_flight(const SimulationRun& run) const;
   [[nodiscard]] Curve budget(const SimulationRun& run) const;
 
  private:
   template <class Take>
   [[nodiscard]] Curve at_ends(const SimulationRun& run, Take take) const;
-  [[nodiscard]] std::size_t samples() const;  // in a piece
+  [[nodiscard]] std::size_t samples() const;  // per piece
 };
 
+// Returns the largest value of the curve.
 [[nodiscard]] double most(const Curve& curve);
 
-// A rectangle with axes: time to the right, from 0 to `top` upwards.
+// Chart: a rectangle with axes. Time runs to the right, and values go up from 0 to `top`.
 class Chart {
  public:
   Chart(double x, double y, double width, double height, const Pieces& pieces, double top);
 
-  // The grid, with numbers at the left, and with times below it if wanted.
+  // Returns the grid with numbers on the left and, if `times`, with times below it.
   [[nodiscard]] std::string axes(bool times) const;
-  // The times of triggers.
+  // Returns a colored band for the time of each trigger.
   [[nodiscard]] std::string bands(const std::vector<Trigger>& triggers) const;
   [[nodiscard]] std::string line(const Curve& curve, std::string_view cls) const;
   [[nodiscard]] std::string area(const Curve& curve, std::string_view cls) const;

@@ -18,7 +18,7 @@ Duration draw_part(const Distribution& distribution, RandomStream& random) {
     left -= part.weight;
     if (left < 0) return draw(part.of, random);
   }
-  return draw(distribution.parts.back().of, random);  // only by rounding
+  return draw(distribution.parts.back().of, random);  // reached only by rounding
 }
 
 Duration draw_value(const Distribution& distribution, RandomStream& random) {

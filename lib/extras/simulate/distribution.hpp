@@ -1,4 +1,4 @@
-// Draws from a Distribution.
+// Random draws from a Distribution.
 #pragma once
 
 #include "random.hpp"
@@ -7,10 +7,11 @@
 
 namespace httpretry::simulation {
 
-// From zero to a year, so that sums of a few do not overflow.
+// Returns a random duration from zero to one year. The limit keeps sums of a few of them from
+// overflowing.
 [[nodiscard]] Duration draw(const Distribution& distribution, RandomStream& random);
 
-// A time of `seconds`, within the same limits.
+// Converts `seconds` to a duration within the same limits.
 [[nodiscard]] Duration time_of(double seconds);
 
 }  // namespace httpretry::simulation

@@ -1,4 +1,4 @@
-// The report as one HTML page: no script, nothing from the network.
+// The report as one HTML page, without scripts and external files.
 #include "chart.hpp"
 #include "page.hpp"
 #include "text.hpp"
@@ -33,7 +33,7 @@ dt { color: var(--faint); } dd { margin: 0; }
   table { font-size: 8pt; } th, td { padding: .2rem .25rem; } td:first-child { min-width: 0; } }
 )";
 
-// Text that may wrap, but not within "1 000" or "14 s".
+// Escapes a text that may wrap, except within "1 000" or "14 s".
 std::string prose(std::string_view text) {
   std::string out;
   for (const char c : escaped(text)) {
@@ -43,8 +43,9 @@ std::string prose(std::string_view text) {
   return out;
 }
 
-// How good a run is: the first that differs decides, and what hardly differs does not count.
-bool better(const SimulationRun& a, const SimulationRun& b) {
+// Returns whether run `a` is better than run `b`. The criteria come in order of weight, and tiny
+// differences do not count.
+bool is_better(const SimulationRun& a, const SimulationRun& b) {
   if (is_down(a) != is_down(b)) return is_down(b);
   const double gain = a.success_ratio() - b.success_ratio();
   if (std::abs(gain) > 0.001) return gain > 0;
@@ -54,8 +55,8 @@ bool better(const SimulationRun& a, const SimulationRun& b) {
   return a.sends_per_call() < 0.98 * b.sends_per_call();
 }
 
-// "a", "a and b", "a, b and c"
-std::string listed(const std::vector<std::string>& names) {
+// Returns "a", "a and b" or "a, b and c".
+std::string join(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
@@ -91,7 +92,8 @@ std::string table(const SimulationReport& report) {
   return text + "</table></div>\n";
 }
 
-// Three small charts side by side: failed, in flight, budget.
+// The tops of the three small charts of each policy (failed, in flight, budget). All policies have
+// the same scales.
 struct Tops {
   explicit Tops(const SimulationReport& report, const Pieces& pieces) {
     for (const auto& run : report.runs) {
@@ -147,14 +149,14 @@ std::string headline(const SimulationReport& report) {
   if (runs.empty()) return "no policy";
   if (runs.size() == 1) return runs.front().policy + ": " + brief(runs.front());
   const auto [worst, best] = std::minmax_element(
-      runs.begin(), runs.end(), [](const auto& a, const auto& b) { return better(b, a); });
+      runs.begin(), runs.end(), [](const auto& a, const auto& b) { return is_better(b, a); });
   std::vector<std::string> as_good;
   for (const auto& run : runs) {
-    if (!better(*best, run)) as_good.push_back(run.policy);
+    if (!is_better(*best, run)) as_good.push_back(run.policy);
   }
   if (as_good.size() == runs.size()) return "all do the same: " + brief(*best) + ".";
-  return listed(as_good) + (as_good.size() == 1 ? " does" : " do") + " best: " + brief(*best) +
-         ". " + worst->policy + " does worst: " + brief(*worst) + ".";
+  return join(as_good) + (as_good.size() == 1 ? " does" : " do") + " best: " + brief(*best) + ". " +
+         worst->policy + " does worst: " + brief(*worst) + ".";
 }
 
 }  // namespace simulation

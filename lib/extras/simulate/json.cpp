@@ -10,7 +10,7 @@ namespace {
 
 using Json = OrderedJson;
 
-// A few digits are enough, and short numbers are easy to read.
+// Rounds to a multiple of 1 / `parts`, so that the JSON has short numbers.
 double rounded(double value, double parts) { return std::round(value * parts) / parts; }
 
 Json or_null(const std::optional<double>& value) {
@@ -23,7 +23,7 @@ Json percentile(const SimulationRun& run, double ms) {
   return run.succeeded > 0 ? Json(rounded(ms, 1e3)) : Json();
 }
 
-// One value for each second.
+// Returns arrays with one value for each second.
 Json series_of(const SimulationRun& run) {
   constexpr std::size_t kPieces = std::chrono::seconds(1) / kSamplePeriod;
   Json series;

@@ -6,7 +6,7 @@ using namespace std::chrono_literals;
 
 ServerModel::ServerModel(Kind which) : kind(which) {
   if (which == Kind::Occ) network = Distribution(Distribution::Kind::Normal, 10ms, 2ms);
-  if (which == Kind::Trace) network = Distribution();  // its times include the network
+  if (which == Kind::Trace) network = Distribution();  // recorded times include the network
 }
 
 std::string_view to_string(ServerModel::Kind kind) {

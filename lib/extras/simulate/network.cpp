@@ -8,13 +8,14 @@
 
 namespace httpretry::simulation {
 
-// One exchange, as the client awaits it.
+// PendingExchange: the awaitable of one exchange. It ends with the reply, at the limit, or with a
+// stop.
 class PendingExchange final : public Wait {
  public:
   PendingExchange(Network& network, Time limit, std::stop_token stop)
       : Wait(network.world().clock, limit, std::move(stop)), network_(network) {}
   ~PendingExchange() override {
-    if (job_ != nullptr) network_.leave(*job_);
+    if (job_ != nullptr) network_.abandon(*job_);
   }
 
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter) {
@@ -24,7 +25,7 @@ class PendingExchange final : public Wait {
   }
   Outcome await_resume() {
     Wait::await_resume();
-    Outcome outcome = end_ == End::Early ? replied() : gave_up();
+    Outcome outcome = end_ == End::Early ? reply_outcome() : failure();
     if (end_ == End::None) return outcome;
     auto& exchange = exchange_of(outcome);
     exchange.wire_sends = 1;
@@ -34,15 +35,15 @@ class PendingExchange final : public Wait {
     return outcome;
   }
 
-  void came_back(const Reply& reply) {
+  void on_reply(const Reply& reply) {
     job_ = nullptr;
     reply_ = reply;
     end(End::Early);
   }
-  void dropped() { job_ = nullptr; }
+  void on_dropped() { job_ = nullptr; }
 
  private:
-  Outcome replied() const {
+  [[nodiscard]] Outcome reply_outcome() const {
     if (reply_.status == 0) return Error(reply_.error, "the connection broke");
     Response response(reply_.status);
     if (reply_.retry_after > Duration::zero()) {
@@ -57,10 +58,10 @@ class PendingExchange final : public Wait {
     }
     return response;
   }
-  [[nodiscard]] Outcome gave_up() const {
+  [[nodiscard]] Outcome failure() const {
     const bool late = end_ == End::TimeUp;
     Error error(late ? Errc::Timeout : Errc::Canceled, late ? "no response in time" : "canceled");
-    error.curl_code = late ? 28 : 42;
+    error.curl_code = late ? 28 : 42;  // CURLE_OPERATION_TIMEDOUT, CURLE_ABORTED_BY_CALLBACK
     return error;
   }
 
@@ -74,9 +75,9 @@ Server::~Server() = default;
 
 void Job::due() {
   switch (phase_) {
-    case Phase::ToServer: return network_->arrived(*this);
-    case Phase::AtServer: return network_->server_->done(*this);
-    case Phase::Back: return network_->came_back(*this);
+    case Phase::ToServer: return network_->on_arrived(*this);
+    case Phase::AtServer: return network_->server_->on_work_done(*this);
+    case Phase::Back: return network_->on_reply(*this);
   }
 }
 
@@ -92,7 +93,7 @@ Task<Outcome> Network::send(Request request, Call& call) {
 Duration Network::one_way() { return draw(delay_, world_.random); }
 
 Job& Network::begin(PendingExchange& exchange) {
-  if (counted_) world_.recorder.request_sent(world_.now());
+  if (counted_) world_.recorder.on_request_sent(world_.now());
   if (free_.empty()) free_.push_back(&jobs_.emplace_back());
   auto* job = free_.back();
   free_.pop_back();
@@ -103,7 +104,7 @@ Job& Network::begin(PendingExchange& exchange) {
   return *job;
 }
 
-void Network::arrived(Job& job) {
+void Network::on_arrived(Job& job) {
   const auto* failing = counted_ ? world_.conditions.failing : nullptr;
   if (failing != nullptr && world_.random.uniform() < *failing->fail) {
     return reply(job, {failing->status, Errc::Receive, failing->retry_after});
@@ -123,19 +124,19 @@ void Network::reply(Job& job, Reply reply) {
 }
 
 void Network::drop(Job& job) {
-  if (!job.abandoned()) job.exchange_->dropped();
+  if (!job.is_abandoned()) job.exchange_->on_dropped();
   release(job);
 }
 
-void Network::came_back(Job& job) {
+void Network::on_reply(Job& job) {
   auto* exchange = std::exchange(job.exchange_, nullptr);
   const auto reply = job.reply_;
   release(job);
   if (exchange == nullptr) {
-    if (counted_) world_.recorder.response_wasted();
+    if (counted_) world_.recorder.on_response_wasted();
     return;
   }
-  exchange->came_back(reply);
+  exchange->on_reply(reply);
 }
 
 void Network::release(Job& job) {

@@ -1,5 +1,5 @@
-// Network: the transport of a simulation. It carries each request to a model of a server and its
-// response back, and gives up when the time limit of the attempt has come.
+// Network: the transport of a simulation. It carries each request to a model of a server and the
+// response back, and gives up at the attempt's deadline.
 #pragma once
 
 #include "world.hpp"
@@ -14,21 +14,21 @@ namespace httpretry::simulation {
 class PendingExchange;
 class Network;
 
-// What a server responds.
+// The reply of a model of a server.
 struct Reply {
-  int status = 200;            // 0: `error`
-  Errc error = Errc::Receive;  // the connection broke
-  Duration retry_after{};      // zero: none
+  int status = 200;            // 0: no response, but `error`
+  Errc error = Errc::Receive;  // used if status is 0; the default is a broken connection
+  Duration retry_after{};      // zero: no Retry-After
 };
 
-// A request on its way to the server, there, and on its way back. It lives on when the client has
-// given up.
+// Job: a request on its way to the server, at the server, or on its way back. It continues after
+// its client has given up.
 class Job final : public Event {
  public:
   void due() override;
-  [[nodiscard]] bool abandoned() const { return exchange_ == nullptr; }
+  [[nodiscard]] bool is_abandoned() const { return exchange_ == nullptr; }
 
-  std::uint64_t version = 0;  // for the server that it is at: of the row that it has read
+  std::uint64_t version = 0;  // for the server's use, such as the version of the row that it read
 
  private:
   friend class Network;
@@ -39,53 +39,53 @@ class Job final : public Event {
   Reply reply_;
 };
 
-// A model of a server. For each job that arrives it calls `reply` or `drop` of its network, now or
-// later.
+// Server: a model of a server. For each job that arrives, it calls Network::reply or Network::drop,
+// at once or later.
 class Server {
  public:
   virtual ~Server();
   virtual void arrive(Job& job) = 0;
-  // The time that the job was given with Network::work_until has come.
-  virtual void done(Job& job) { static_cast<void>(job); }
-  // World::conditions are others.
-  virtual void conditions_changed() {}
+  // Called at the time that was set with Network::work_until.
+  virtual void on_work_done(Job& job) { static_cast<void>(job); }
+  // Called after World::conditions has changed.
+  virtual void on_conditions_changed() {}
 };
 
 class Network {
  public:
-  // `counted`: what it carries are the sends of the run, and triggers let it fail.
+  // If `counted`, its requests count as the sends of the run, and triggers can make them fail.
   Network(World& world, Distribution delay, bool counted)
       : world_(world), delay_(std::move(delay)), counted_(counted) {}
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
   void connect(Server& server) { server_ = &server; }
 
-  // For transports.
+  // Called by clients.
   Task<Outcome> send(Request request, Call& call);
 
-  // For the server.
+  // Called by the server.
   void work_until(Job& job, Time when);
   void reply(Job& job, Reply reply);
-  void drop(Job& job);  // no response
+  void drop(Job& job);  // sends no response
 
   [[nodiscard]] World& world() { return world_; }
-  [[nodiscard]] Duration one_way();  // the time of a message
+  [[nodiscard]] Duration one_way();  // draws the time that one message takes
 
  private:
   friend class PendingExchange;
   friend class Job;
   Job& begin(PendingExchange& exchange);
-  void arrived(Job& job);
-  void came_back(Job& job);
-  void leave(Job& job) { job.exchange_ = nullptr; }
+  void on_arrived(Job& job);
+  void on_reply(Job& job);
+  void abandon(Job& job) { job.exchange_ = nullptr; }
   void release(Job& job);
 
   World& world_;
   Distribution delay_;
   const bool counted_;
   Server* server_ = nullptr;
-  std::deque<Job> jobs_;  // their addresses stay
-  std::vector<Job*> free_;
+  std::deque<Job> jobs_;    // a deque, because the addresses must not change
+  std::vector<Job*> free_;  // jobs to reuse
 };
 
 }  // namespace httpretry::simulation

@@ -1,4 +1,4 @@
-// What the page and the drawing share.
+// The parts that the HTML page and the SVG drawing share.
 #pragma once
 
 #include <httpretry/simulate/simulate.hpp>
@@ -7,16 +7,17 @@
 
 namespace httpretry::simulation {
 
-// Most calls fail for good, or did not get better.
+// Returns whether the server is still in trouble at the end of the run: the verdict is metastable
+// or overloaded, or no call succeeded.
 [[nodiscard]] bool is_down(const SimulationRun& run);
 
-// Which policy does best, and how the worst does.
+// Returns a sentence with the best and the worst policies.
 [[nodiscard]] std::string headline(const SimulationReport& report);
 
-// The drawing; `alone` as a file, else as a part of a page.
+// Returns the drawing: a complete SVG file if `alone`, otherwise an element for a page.
 [[nodiscard]] std::string comparison(const SimulationReport& report, bool alone);
 
-// With an ellipsis where it is cut.
+// Cuts a text that is too long, and ends it with an ellipsis.
 [[nodiscard]] std::string shortened(const std::string& text, std::size_t most_bytes);
 
 }  // namespace httpretry::simulation

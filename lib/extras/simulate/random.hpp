@@ -1,5 +1,6 @@
-// RandomStream: random numbers that are the same in each run with the same seed, and independent
-// for each stream. PCG-XSH-RR of 64 bits with an output of 32.
+// RandomStream: random numbers that depend only on the seed and the number of the stream. Streams
+// are independent of each other. The generator is PCG-XSH-RR with 64 bits of state and 32 bits of
+// output.
 #pragma once
 
 #include <bit>
@@ -22,9 +23,9 @@ class RandomStream {
     const std::uint64_t bits = high << 32U | next();
     return static_cast<double>(bits >> 11U) * 0x1.0p-53;
   }
-  // With mean 1.
+  // Exponential with mean 1.
   double exponential() { return -std::log1p(-uniform()); }
-  // With mean 0 and deviation 1; of each pair that Box and Muller's method gives, one.
+  // Normal with mean 0 and standard deviation 1: one of each pair of the Box-Muller method.
   double normal() {
     const double radius = std::sqrt(2 * exponential());
     return radius * std::cos(6.283185307179586 * uniform());
@@ -37,7 +38,7 @@ class RandomStream {
     const auto shifted = static_cast<std::uint32_t>(((old >> 18U) ^ old) >> 27U);
     return std::rotr(shifted, static_cast<int>(old >> 59U));
   }
-  // So that neighbouring numbers give streams that have nothing in common (splitmix64).
+  // Mixes the bits (splitmix64), so that neighboring numbers give unrelated streams.
   static std::uint64_t mixed(std::uint64_t value) {
     value += 0x9E3779B97F4A7C15U;
     value = (value ^ (value >> 30U)) * 0xBF58476D1CE4E5B9U;

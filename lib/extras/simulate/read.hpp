@@ -1,4 +1,4 @@
-// What the readers of models, loads and triggers share.
+// The parts that the readers of models, loads and triggers share.
 #pragma once
 
 #include "lib/core/policy/detail/keys.hpp"
@@ -11,16 +11,18 @@ namespace httpretry::simulation {
 extern const policy_file::Custom<Distribution> kDistribution;
 extern const policy_file::List<policy_file::Custom<Trigger>> kTriggers;
 
-// From 0 to 1.
+// A number from 0 to 1.
 inline constexpr policy_file::Number<double> kShare(0, 1);
 
 bool read_trigger(const JsonNode& json, Trigger& trigger, Problems& problems);
 
-// Reads the text of a file, or of the command line, into a tree. For "NAME:key=value,…" the object
-// {"kind": NAME, key: value, …}; with `named` false, for "key=value,…" without a kind.
+// Parses JSON or the short form of the command line into a tree. "NAME:key=value,…" gives the
+// object {"kind": NAME, key: value, …}. If `named` is false, the short form is "key=value,…" and
+// the object has no kind.
 void read_text(std::string_view text, bool named, JsonTree& tree, Problems& problems);
 
-// The recorded attempts in a file of reports: an array, or one object on each line.
+// Reads the recorded attempts from a file of reports: a JSON value, or one JSON object per line.
+// Problems are reported at `at`.
 [[nodiscard]] std::vector<RecordedAttempt> read_trace(const std::string& path, const JsonNode& at,
                                                       Problems& problems);
 

@@ -24,7 +24,7 @@ constexpr Word<Load::Kind> kLoadKind{Words(kLoads)};
 constexpr Word<Load::Arrivals> kArrivals{Words(kArrivalWords)};
 constexpr Text kFile("the path of a file");
 
-// The command line has no quotes, so there "503" is a number.
+// Accepts 503 and "503", because the short form of the command line has no quotes.
 bool read_reject(const JsonNode& json, ServerModel::Reject& reject, Problems& problems) {
   const auto found = Words(kRejects).find(json.text);
   reject = static_cast<ServerModel::Reject>(found);
@@ -137,7 +137,7 @@ Load read_load(const JsonNode& root, Problems& problems) {
   return load;
 }
 
-// With "kind" first, because the defaults of the others depend on it.
+// Reads "kind" first, because the defaults of the other keys depend on it.
 ServerModel read_model(const JsonNode& root, Problems& problems) {
   ServerModel model;
   if (!expect(root, JsonType::Object, "an object", problems)) return model;
@@ -158,7 +158,8 @@ ServerModel read_model(const JsonNode& root, Problems& problems) {
   return model;
 }
 
-// Parses a text and returns what `read` makes of it. `named` is as for read_text.
+// Parses a text, and converts the tree with `read`. `named` has the meaning that it has for
+// read_text.
 template <class T, class Read>
 Result<T> parse(std::string_view text, bool named, const std::string& file_name, const Read& read) {
   Problems problems(file_name);

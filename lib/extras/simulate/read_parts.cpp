@@ -1,4 +1,4 @@
-// Distributions, triggers and traces.
+// The readers of distributions, triggers and traces.
 #include "read.hpp"
 
 #include "lib/core/base/text.hpp"
@@ -40,7 +40,7 @@ constexpr Key kKeys[] = {
 constinit const Shape kShape{
     .name = "distribution", .keys = kKeys, .kinds = Words::up_to(Kind::Empirical)};
 
-// What each kind cannot do without.
+// Returns the key that a distribution of this kind must have.
 std::string_view needed_key(Kind kind) {
   constexpr std::string_view kNeeded[] = {"value", "mean", "mean", "median", "parts", "values"};
   return kNeeded[static_cast<std::size_t>(kind)];
@@ -53,7 +53,7 @@ std::optional<double> plain_number_in(std::string_view text) {
   return value >= 0 && value <= 100 ? std::optional(value) : std::nullopt;
 }
 
-// "exponential(10ms)", "normal(10ms,2ms)", "lognormal(10ms,0.5)", and "10ms".
+// Parses "exponential(10ms)", "normal(10ms,2ms)", "lognormal(10ms,0.5)" or "10ms".
 std::optional<Distribution> from_text(std::string_view text) {
   const auto open = text.find('(');
   if (open == std::string_view::npos) {
@@ -190,7 +190,8 @@ void read_report(const JsonNode& json, std::vector<RecordedAttempt>& to, Problem
   for (const auto* const each : attempts->children) read_attempt(*each, to, problems);
 }
 
-// The first line that is a whole value decides: then each line is one.
+// Splits a file of reports into JSON texts. If the first line is a complete value, each line is
+// one; otherwise the whole file is one.
 std::vector<std::string_view> pieces_of(std::string_view text) {
   Problems ignored("");
   JsonTree tree;
@@ -237,7 +238,7 @@ std::vector<RecordedAttempt> read_trace(const std::string& path, const JsonNode&
   for (const auto piece : pieces) {
     ++number;
     if (piece.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    // Lines are counted within a piece.
+    // Positions count within a piece, so the name includes the line.
     Problems of_file(pieces.size() > 1 ? path + ", line " + std::to_string(number) : path);
     JsonTree tree;
     read_json(piece, tree, of_file);

@@ -1,4 +1,4 @@
-// The short form that the command line takes: "queue:servers=10,service=exponential(50ms)".
+// The short form of the command line, for example "queue:servers=10,service=exponential(50ms)".
 #include "read.hpp"
 
 #include <charconv>
@@ -12,13 +12,13 @@ bool is_number(std::string_view text) {
   double value = 0;
   const auto* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
-  // JSON has neither infinity nor a number that begins with a point.
+  // from_chars also accepts "inf" and ".5", which are not numbers in JSON.
   const bool digit = !text.empty() && (text.back() >= '0' && text.back() <= '9') &&
                      (text.front() == '-' || (text.front() >= '0' && text.front() <= '9'));
   return digit && error == std::errc() && rest == end;
 }
 
-// Up to the next comma that is not in parentheses.
+// Returns the index of the next comma outside of parentheses, or the size of the text.
 std::size_t end_of_part(std::string_view text, std::size_t from) {
   int depth = 0;
   for (auto i = from; i < text.size(); ++i) {

@@ -6,7 +6,7 @@
 namespace httpretry::simulation {
 namespace {
 
-double at_share(std::vector<float>& values, double share) {
+double percentile(std::vector<float>& values, double share) {
   if (values.empty()) return 0;
   const auto rank = std::ceil(share * static_cast<double>(values.size()));
   const auto index = static_cast<std::ptrdiff_t>(std::max(rank, 1.0)) - 1;
@@ -27,7 +27,8 @@ double busiest_second(const std::vector<SimulationSample>& samples) {
   return static_cast<double>(most);
 }
 
-// The mean is that of the time in which calls began.
+// Returns the sends in the busiest sample, relative to the mean of the first `pieces` samples, in
+// which calls began.
 double herd_of(const std::vector<SimulationSample>& samples, std::size_t pieces) {
   std::uint64_t sent = 0;
   std::uint32_t most = 0;
@@ -42,18 +43,18 @@ double herd_of(const std::vector<SimulationSample>& samples, std::size_t pieces)
 
 }  // namespace
 
-void Recorder::next_pieces(Time now) {
+void Recorder::add_samples(Time now) {
   do {
     SimulationSample next;
     next.in_flight = in_flight_;
     if (with_budget_ > 0) next.budget = static_cast<float>(budget_ / with_budget_);
     run_.samples.push_back(next);
-    piece_end_ += kSamplePeriod;
-  } while (now >= piece_end_);
+    sample_end_ += kSamplePeriod;
+  } while (now >= sample_end_);
 }
 
-void Recorder::call_ended(Ending ending, bool sent, Duration took, Time now) {
-  at(now);
+void Recorder::on_call_ended(Ending ending, bool sent, Duration took, Time now) {
+  advance_to(now);
   last_end_ = now;
   current().in_flight = --in_flight_;
   if (!sent) ++run_.not_sent;
@@ -67,8 +68,8 @@ void Recorder::call_ended(Ending ending, bool sent, Duration took, Time now) {
   milliseconds_.push_back(std::chrono::duration<float, std::milli>(took).count());
 }
 
-void Recorder::budget_changed(std::optional<double> before, double after, Time now) {
-  at(now);
+void Recorder::on_budget_changed(std::optional<double> before, double after, Time now) {
+  advance_to(now);
   if (!before) ++with_budget_;
   budget_ += after - before.value_or(0);
   current().budget = static_cast<float>(budget_ / with_budget_);
@@ -78,9 +79,9 @@ SimulationRun Recorder::take(Duration most_time) {
   run_.unfinished = in_flight_;
   run_.has_budget = with_budget_ > 0;
   run_.finished_at_s = std::chrono::duration<double>(last_end_.time_since_epoch()).count();
-  run_.p50_ms = at_share(milliseconds_, 0.50);
-  run_.p95_ms = at_share(milliseconds_, 0.95);
-  run_.p99_ms = at_share(milliseconds_, 0.99);
+  run_.p50_ms = percentile(milliseconds_, 0.50);
+  run_.p95_ms = percentile(milliseconds_, 0.95);
+  run_.p99_ms = percentile(milliseconds_, 0.99);
   run_.peak_sends_per_second = busiest_second(run_.samples);
   const auto pieces = (most_time + kSamplePeriod - Duration(1)) / kSamplePeriod;
   run_.herd = herd_of(run_.samples, static_cast<std::size_t>(pieces));

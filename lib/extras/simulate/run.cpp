@@ -11,7 +11,7 @@
 namespace httpretry::simulation {
 namespace {
 
-// A client of the run: it makes the calls of its load.
+// RunClient: a client of the run. Arrivals begins its calls.
 class RunClient final : private Caller {
  public:
   RunClient(Network& network, CallList& calls, const SimulatedPolicy& policy, Arrivals& arrivals,
@@ -20,36 +20,36 @@ class RunClient final : private Caller {
         arrivals_(arrivals),
         number_(number) {
     const auto begin_call = [this] {
-      world().recorder.call_began(world().now());
+      world().recorder.on_call_began(world().now());
       call(world().options.request);
     };
     arrivals.add(begin_call, world().stream(2 * number + 1));
   }
 
  private:
-  void sending(const Call& call) override { note_budget(call); }
-  void ended(const Outcome& outcome, const Call& call, Job* /*job*/) override {
+  void on_send(const Call& call) override { note_budget(call); }
+  void on_ended(const Outcome& outcome, const Call& call, Job* /*job*/) override {
     using Ending = Recorder::Ending;
     note_budget(call);
     const auto& history = call.history();
     auto ending = is_success(outcome, call) ? Ending::Succeeded : Ending::Failed;
     if (history.stop_reason == Reason::BudgetExhausted) ending = Ending::BudgetSpent;
-    const bool sent = !history.attempts.empty() && any_sent(history);
+    const bool sent = !history.attempts.empty() && has_sends(history);
     const auto now = world().now();
-    world().recorder.call_ended(ending, sent, now - call.started(), now);
-    arrivals_.call_ended(number_);
+    world().recorder.on_call_ended(ending, sent, now - call.started(), now);
+    arrivals_.on_call_ended(number_);
   }
-  static bool any_sent(const History& history) {
+  static bool has_sends(const History& history) {
     return std::any_of(history.attempts.begin(), history.attempts.end(),
                        [](const Attempt& attempt) { return attempt.sent != Sent::Never; });
   }
-  // What the last decision has left.
+  // Records the budget that is left after the last decision.
   void note_budget(const Call& call) {
     const auto* last = call.history().last();
     if (last == nullptr || !last->budget_left) return;
     const auto left = static_cast<double>(*last->budget_left);
     if (budget_ == left) return;
-    world().recorder.budget_changed(budget_, left, world().now());
+    world().recorder.on_budget_changed(budget_, left, world().now());
     budget_ = left;
   }
 
@@ -72,8 +72,8 @@ class Run {
   Result<SimulationRun> run() {
     arrivals_->start();
     for (std::uint64_t steps = 0; world_.clock.step(); ++steps) {
-      if (steps % kLookEvery != 0) continue;
-      if (auto error = ended_early()) return *std::move(error);
+      if (steps % kCheckEvery != 0) continue;
+      if (auto error = early_end()) return *std::move(error);
     }
     auto result = world_.recorder.take(world_.options.duration);
     result.policy = policy_.name;
@@ -81,13 +81,14 @@ class Run {
   }
 
  private:
-  static constexpr std::uint64_t kLookEvery = 4096;
+  // The number of steps between two checks for an early end.
+  static constexpr std::uint64_t kCheckEvery = 4096;
 
   // The beginning or the end of a trigger.
   class Edge final : public Event {
    public:
     explicit Edge(Run& run) : run_(run) {}
-    void due() override { run_.conditions_changed(); }
+    void due() override { run_.update_conditions(); }
 
    private:
     Run& run_;
@@ -101,7 +102,7 @@ class Run {
     }
   }
 
-  void conditions_changed() {
+  void update_conditions() {
     Conditions now;
     const auto time = world_.now().time_since_epoch();
     for (const auto& trigger : world_.options.model.triggers) {
@@ -112,10 +113,11 @@ class Run {
       if (trigger.fail && worst) now.failing = &trigger;
     }
     world_.conditions = now;
-    servers_.back()->conditions_changed();
+    servers_.back()->on_conditions_changed();
   }
 
-  // Clients, the layers in their order, the server: a network before each but the first.
+  // Connects the clients, the layers in their order, and the server. There is a network in front of
+  // each layer and of the server.
   void connect() {
     const auto& model = world_.options.model;
     for (std::size_t i = 0; i <= model.layers.size(); ++i) {
@@ -131,7 +133,8 @@ class Run {
     networks_.back().connect(*servers_.back());
   }
 
-  std::optional<Error> ended_early() const {
+  // Returns the error that ends the run early, if any.
+  std::optional<Error> early_end() const {
     const auto& options = world_.options;
     if (options.canceled && options.canceled()) return Error(Errc::Canceled, "canceled");
     if (world_.recorder.sends() <= options.most_sends) return std::nullopt;
@@ -141,6 +144,7 @@ class Run {
                                      "time");
   }
 
+  // The number of the first layer's random stream, above those of all clients.
   static constexpr std::uint64_t kLayerStreams = std::uint64_t{1} << 40U;
 
   World world_;
@@ -150,7 +154,7 @@ class Run {
   std::vector<std::unique_ptr<Server>> servers_;
   std::unique_ptr<Arrivals> arrivals_;
   std::deque<RunClient> clients_;
-  CallList calls_;  // the first to go: its calls use all of the above
+  CallList calls_;  // declared last, because its calls use the other members
 };
 
 }  // namespace

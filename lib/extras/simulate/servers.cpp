@@ -37,7 +37,7 @@ class FailServer final : public ModelServer {
   }
 };
 
-// Counts in windows: in each, the first so many requests are carried out.
+// Serves a fixed number of requests in each window, and rejects the others.
 class CapacityServer final : public ModelServer {
  public:
   using ModelServer::ModelServer;
@@ -50,7 +50,8 @@ class CapacityServer final : public ModelServer {
   }
 
  private:
-  // A part of a request that does not fit into one window counts in a later one.
+  // Returns how many requests the window may serve. Fractions of a request carry over to later
+  // windows.
   [[nodiscard]] std::int64_t allowed(std::int64_t window) const {
     const double each =
         model().rate * capacity() * std::chrono::duration<double>(model().window).count();
@@ -64,7 +65,7 @@ class CapacityServer final : public ModelServer {
   std::int64_t served_ = 0;
 };
 
-// So many workers, and a queue before them. With less capacity each request takes longer.
+// Workers behind a queue. With less capacity, each request takes longer.
 class QueueServer final : public ModelServer {
  public:
   using ModelServer::ModelServer;
@@ -73,12 +74,12 @@ class QueueServer final : public ModelServer {
     if (std::ssize(waiting_) >= model().queue) return reject(job);
     waiting_.push_back(&job);
   }
-  void done(Job& job) override {
+  void on_work_done(Job& job) override {
     --busy_;
     succeed(job);
     begin_next();
   }
-  void conditions_changed() override { begin_next(); }
+  void on_conditions_changed() override { begin_next(); }
 
  private:
   [[nodiscard]] bool can_begin() const { return busy_ < model().servers && capacity() > 0; }
@@ -92,7 +93,7 @@ class QueueServer final : public ModelServer {
     while (can_begin() && !waiting_.empty()) {
       auto& job = *waiting_.front();
       waiting_.pop_front();
-      job.abandoned() && !model().timeout_work ? network_.drop(job) : begin(job);
+      job.is_abandoned() && !model().timeout_work ? network_.drop(job) : begin(job);
     }
   }
 
@@ -100,7 +101,7 @@ class QueueServer final : public ModelServer {
   std::deque<Job*> waiting_;
 };
 
-// The more requests are there, the longer each takes.
+// Takes longer for each request the more requests are in flight.
 class SlopeServer final : public ModelServer {
  public:
   using ModelServer::ModelServer;
@@ -108,29 +109,30 @@ class SlopeServer final : public ModelServer {
     if (capacity() <= 0) return held_.push_back(&job);
     begin(job);
   }
-  void done(Job& job) override {
-    --there_;
+  void on_work_done(Job& job) override {
+    --in_flight_;
     succeed(job);
   }
-  void conditions_changed() override {
+  void on_conditions_changed() override {
     if (capacity() <= 0) return;
     for (auto* job : std::exchange(held_, {})) begin(*job);
   }
 
  private:
   void begin(Job& job) {
-    const double others = std::max(0, there_ - model().above);
-    ++there_;
+    const double others = std::max(0, in_flight_ - model().above);
+    ++in_flight_;
     const double seconds = std::chrono::duration<double>(model().base).count() +
                            std::chrono::duration<double>(model().per_request).count() * others;
     network_.work_until(job, later(world().now(), time_of(seconds / capacity())));
   }
 
-  int there_ = 0;
+  int in_flight_ = 0;
   std::vector<Job*> held_;
 };
 
-// A row with a version. A client reads it and writes it back; the write of an old version fails.
+// A row with a version. A client reads the row and writes it back. The write fails if the version
+// has changed.
 class OccServer final : public ModelServer {
  public:
   using ModelServer::ModelServer;
@@ -140,7 +142,7 @@ class OccServer final : public ModelServer {
     const auto write = network_.one_way();
     network_.work_until(job, later(later(world().now(), response), write));
   }
-  void done(Job& job) override {
+  void on_work_done(Job& job) override {
     if (job.version != version_) return network_.reply(job, {500, Errc::Receive, Duration()});
     ++version_;
     succeed(job);
@@ -150,7 +152,7 @@ class OccServer final : public ModelServer {
   std::uint64_t version_ = 0;
 };
 
-// The recorded attempts in their order, and then again.
+// Replays the recorded attempts in their order, over and over.
 class TraceServer final : public ModelServer {
  public:
   using ModelServer::ModelServer;
@@ -160,7 +162,7 @@ class TraceServer final : public ModelServer {
     next_ = (next_ + 1) % model().recorded.size();
     network_.work_until(job, later(world().now(), attempt.duration));
   }
-  void done(Job& job) override {
+  void on_work_done(Job& job) override {
     const auto& attempt = model().recorded[job.version];
     network_.reply(job, {attempt.status, attempt.error, attempt.retry_after});
   }

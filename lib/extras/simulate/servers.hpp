@@ -7,6 +7,7 @@
 
 namespace httpretry::simulation {
 
+// Returns the server for the model of the network's world.
 [[nodiscard]] std::unique_ptr<Server> make_server(Network& network);
 
 }  // namespace httpretry::simulation

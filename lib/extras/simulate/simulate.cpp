@@ -6,6 +6,7 @@
 namespace httpretry {
 namespace {
 
+// Returns what is wrong with the options, or an empty string.
 std::string problem_of(const SimulationOptions& options) {
   const auto& model = options.model;
   if (options.policies.empty()) return "there is no policy to simulate";

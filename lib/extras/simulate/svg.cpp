@@ -1,4 +1,4 @@
-// The comparison of policies as a drawing: a row for each, all with the same axes.
+// The comparison of policies as a drawing, with a row for each policy. All rows have the same axes.
 #include "chart.hpp"
 #include "page.hpp"
 #include "text.hpp"
@@ -9,11 +9,11 @@ namespace httpretry {
 namespace simulation {
 namespace {
 
-constexpr double kLeft = 290;             // of the charts
-constexpr std::size_t kLongestName = 27;  // what fits beside them
-constexpr double kRight = 945;
-constexpr double kRow = 124;
-constexpr double kChart = 92;  // its height
+constexpr double kLeft = 290;             // left edge of the charts
+constexpr std::size_t kLongestName = 27;  // in bytes, fits to the left of a chart
+constexpr double kRight = 945;            // right edge of the charts
+constexpr double kRow = 124;              // height of a row
+constexpr double kChart = 92;             // height of a chart
 
 using Sample = SimulationSample;
 

@@ -22,7 +22,7 @@ Row row_of(const SimulationRun& run) {
           verdict_text(run)};
 }
 
-// Characters, not bytes.
+// Returns the width in characters, not in bytes.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80;

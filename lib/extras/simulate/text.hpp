@@ -1,4 +1,4 @@
-// How numbers and options are written in tables, pages and commands.
+// Formats numbers and options for tables, pages and commands.
 #pragma once
 
 #include <httpretry/simulate/simulate.hpp>
@@ -7,16 +7,17 @@
 
 namespace httpretry::simulation {
 
-// With so many digits after the point.
+// Returns the number with `digits` decimal places.
 [[nodiscard]] std::string number(double value, int digits);
-// In groups of three digits: "1 234 567".
+// Returns the number without decimal places, in groups of three digits: "1 234 567".
 [[nodiscard]] std::string grouped(double value);
-// "12.3 %"; no nearer to 0 or 100 than is true.
+// Returns a share such as "12.3 %". Only exact values give "0 %" and "100 %".
 [[nodiscard]] std::string percent(double ratio);
-// A time in milliseconds, as duration_text.
+// Formats a number of milliseconds with duration_text.
 [[nodiscard]] std::string milliseconds(double value);
 
-// What was simulated, in a few words each: "queue, 100 servers, …", "open, 1000 calls a second".
+// These describe the parts of a simulation in a few words, for example "open: 1 000 calls a
+// second".
 [[nodiscard]] std::string describe(const Distribution& distribution);
 [[nodiscard]] std::string describe(const ServerModel& model);
 [[nodiscard]] std::string describe(const Load& load);

@@ -1,4 +1,4 @@
-// When a run has recovered from its triggers, and what is said of it.
+// The verdict on a run: whether, and when, the server has recovered from the triggers.
 #include "recorder.hpp"
 #include "text.hpp"
 
@@ -17,7 +17,7 @@ struct Goodput {
   [[nodiscard]] double ratio() const { return offered > 0 ? succeeded / offered : 1; }
 };
 
-// Calls that began and calls that ended well in [first, last).
+// Returns the calls that began and the calls that succeeded in the samples [first, last).
 Goodput between(const std::vector<SimulationSample>& samples, std::size_t first, std::size_t last) {
   Goodput sum;
   for (auto i = first; i < std::min(last, samples.size()); ++i) {
@@ -27,32 +27,33 @@ Goodput between(const std::vector<SimulationSample>& samples, std::size_t first,
   return sum;
 }
 
-// At least 99 % of the goodput that is asked for, less what chance explains: so many deviations of
-// a count.
-bool as_good(const Goodput& now, double ratio, double deviations = 2) {
+// Returns whether at least 99 % of the wanted calls succeeded, less what chance explains: a number
+// of standard deviations of the count.
+bool is_as_good(const Goodput& now, double ratio, double deviations = 2) {
   const double wanted = now.offered * ratio;
   return now.succeeded >= 0.99 * wanted - deviations * std::sqrt(wanted);
 }
 
-// Ten seconds from `first` are as good together, and none of them is bad.
-bool sustained(const std::vector<SimulationSample>& samples, std::size_t first, double ratio) {
+// Returns whether the ten seconds from `first` are good enough together, and each second is not
+// much worse.
+bool is_sustained(const std::vector<SimulationSample>& samples, std::size_t first, double ratio) {
   for (auto second = first; second < first + kSustained; second += kPerSecond) {
-    if (!as_good(between(samples, second, second + kPerSecond), ratio, 3)) return false;
+    if (!is_as_good(between(samples, second, second + kPerSecond), ratio, 3)) return false;
   }
-  return as_good(between(samples, first, first + kSustained), ratio);
+  return is_as_good(between(samples, first, first + kSustained), ratio);
 }
 
 std::size_t piece_of(Duration time) {
   return static_cast<std::size_t>(std::max<std::int64_t>(time / kSamplePeriod, 0));
 }
 
-// Whether more requests make it worse.
-bool feels_load(const ServerModel& model) {
+// Returns whether more requests make the server worse.
+bool depends_on_load(const ServerModel& model) {
   using Kind = ServerModel::Kind;
   return model.kind == Kind::Capacity || model.kind == Kind::Queue || model.kind == Kind::Slope;
 }
 
-// Of the last ten seconds in which calls began.
+// The rates in the last ten seconds in which calls began.
 struct AtTheEnd {
   explicit AtTheEnd(const SimulationRun& run) {
     auto last = run.samples.size();
@@ -82,8 +83,8 @@ void judge(SimulationRun& run, const ServerModel& model, Duration duration) {
   if (triggers.empty()) {
     const auto third = end / 3;
     const bool worse =
-        third > 0 && feels_load(model) &&
-        !as_good(between(run.samples, end - third, end), between(run.samples, 0, third).ratio());
+        third > 0 && depends_on_load(model) &&
+        !is_as_good(between(run.samples, end - third, end), between(run.samples, 0, third).ratio());
     run.verdict = worse ? SimulationRun::Verdict::Overloaded : SimulationRun::Verdict::Stable;
     return;
   }
@@ -94,15 +95,15 @@ void judge(SimulationRun& run, const ServerModel& model, Duration duration) {
     over = std::max(over, trigger.end());
   }
   const auto before = between(run.samples, 0, piece_of(begin)).ratio();
-  // Some servers bear it for a while after the trigger, and then not.
+  // Some servers are good for a while after the trigger, and then fail.
   const bool good_at_end =
-      end >= kSustained && as_good(between(run.samples, end - kSustained, end), before, 3);
+      end >= kSustained && is_as_good(between(run.samples, end - kSustained, end), before, 3);
   for (auto first = piece_of(over); good_at_end && first + kSustained <= end; first += kPerSecond) {
-    if (!sustained(run.samples, first, before)) continue;
+    if (!is_sustained(run.samples, first, before)) continue;
     run.recovered_after = static_cast<double>(first - piece_of(over)) / kPerSecond;
     break;
   }
-  const bool unharmed = as_good(between(run.samples, piece_of(begin), piece_of(over)), before);
+  const bool unharmed = is_as_good(between(run.samples, piece_of(begin), piece_of(over)), before);
   if (!run.recovered_after) {
     run.verdict = SimulationRun::Verdict::Metastable;
   } else if (*run.recovered_after == 0 && unharmed) {

@@ -42,7 +42,7 @@ bool VirtualTime::step() {
   return true;
 }
 
-// By index: what runs may make others ready.
+// Iterates by index, because a coroutine that runs may post others.
 void VirtualTime::run_ready() {
   for (std::size_t i = 0; i < ready_.size(); ++i) {
     const auto handle = ready_[i];
@@ -80,13 +80,13 @@ bool Wait::await_resume() {
 }
 
 void Wait::end(End how) {
-  if (end_ != End::None) return;  // canceled, and about to be resumed
+  if (end_ != End::None) return;  // canceled, and posted to be resumed
   clock_.remove(*this);
   end_ = how;
   awaiter_.resume();
 }
 
-// Whoever requests the stop must not find itself in the coroutine that waits.
+// Posts the coroutine, because resuming it here would run it inside of the call to request_stop.
 void Wait::cancel() {
   if (end_ != End::None) return;
   end_ = End::Canceled;

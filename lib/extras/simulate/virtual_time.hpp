@@ -1,5 +1,5 @@
-// VirtualTime: a scheduler whose clock jumps from one event to the next. All of it belongs to one
-// thread, so it takes no lock.
+// VirtualTime: a scheduler whose clock jumps from one event to the next. It takes no locks, because
+// only one thread uses it.
 #pragma once
 
 #include "lib/core/flow/detail/run_queue.hpp"
@@ -10,7 +10,7 @@ namespace httpretry::simulation {
 
 class VirtualTime;
 
-// Something that happens at a time. It leaves the queue when it is destroyed.
+// Event: something that happens at a set time. The destructor removes it from the queue.
 class Event : public Timer {
  public:
   Event() = default;
@@ -20,7 +20,7 @@ class Event : public Timer {
 
  private:
   friend class VirtualTime;
-  VirtualTime* clock_ = nullptr;  // in whose queue it was last
+  VirtualTime* clock_ = nullptr;  // the latest that it was set on
 };
 
 class VirtualTime final : public Scheduler {
@@ -28,16 +28,16 @@ class VirtualTime final : public Scheduler {
   [[nodiscard]] Time now() const override { return now_; }
   [[nodiscard]] WallTime wall_now() const override;
   void post(std::coroutine_handle<> handle) override { ready_.push_back(handle); }
-  // What was posted is destroyed before it could run.
+  // Removes a posted coroutine, which is destroyed before it could run.
   void forget(std::coroutine_handle<> handle);
   Task<bool> sleep_until(Time when, std::stop_token stop) override;
-  // Throws std::logic_error where nothing is left that could end the wait.
+  // Throws std::logic_error if no event is left that could end the wait.
   void run_until(const std::atomic<bool>& done) override;
 
-  // Events of one time are due in the order in which they were set. One that is set is moved.
+  // Sets or moves an event. Events with the same time are due in the order in which they were set.
   void set(Event& event, Time when);
   void remove(Event& event) { events_.remove(event); }
-  // Runs what is ready, then the next event. False: there is none.
+  // Resumes all posted coroutines, and then runs the next event. Returns false if there is none.
   bool step();
 
  private:
@@ -48,18 +48,18 @@ class VirtualTime final : public Scheduler {
   std::vector<std::coroutine_handle<>> ready_;
 };
 
-// The wait of a coroutine for a time, for something that ends it earlier, or for a stop. To be
-// awaited at once.
+// Wait: an awaitable that ends at a time, with a stop request, or when a derived class ends it
+// early. Await it right after construction.
 class Wait : public Event {
  public:
-  // With kNever there is no time.
+  // With kNever, the wait has no time limit.
   Wait(VirtualTime& clock, Time until, std::stop_token stop)
       : clock_(clock), until_(until), stop_(std::move(stop)) {}
   ~Wait() override;
 
   [[nodiscard]] bool await_ready() const { return stop_.stop_requested(); }
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter);
-  // Returns true if the time has come.
+  // Returns true if the time was reached.
   bool await_resume();
 
  protected:
@@ -68,7 +68,7 @@ class Wait : public Event {
   void end(End how);
 
   VirtualTime& clock_;
-  End end_ = End::None;  // which it stays where a stop was requested before it began
+  End end_ = End::None;  // stays None if a stop was requested before the wait began
 
  private:
   struct Cancel {

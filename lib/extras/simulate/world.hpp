@@ -1,5 +1,5 @@
-// World: what the parts of one run share: the clock, the server's random numbers, what triggers do
-// now, and the counts.
+// World: the state that the parts of one run share: the clock, the server's random numbers, the
+// effects of the current triggers, and the counts.
 #pragma once
 
 #include "random.hpp"
@@ -12,19 +12,19 @@
 
 namespace httpretry::simulation {
 
-// What the triggers that are on do together.
+// The combined effects of the triggers that are active now.
 struct Conditions {
   double capacity = 1;
   double load = 1;
-  const Trigger* failing = nullptr;  // the one with the largest share of failures
+  const Trigger* failing = nullptr;  // the active trigger with the largest share of failures
 };
 
 struct World {
   explicit World(const SimulationOptions& simulation)
       : options(simulation), random(simulation.seed, 0) {}
 
-  // Streams of random numbers: 0 is the server's, then two for each client: its calls are the same
-  // whatever its policy draws.
+  // Returns a stream of random numbers. Stream 0 is the server's. Each client has two, one for its
+  // arrivals and one for its waits, so that its calls begin at the same times with every policy.
   [[nodiscard]] RandomStream stream(std::uint64_t number) const { return {options.seed, number}; }
   [[nodiscard]] Time now() const { return clock.now(); }
 
