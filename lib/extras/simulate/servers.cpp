@@ -101,7 +101,7 @@ class QueueServer final : public ModelServer {
   std::deque<Job*> waiting_;
 };
 
-// Takes longer for each request the more requests are in flight.
+// Serves each request more slowly the more requests are in flight.
 class SlopeServer final : public ModelServer {
  public:
   using ModelServer::ModelServer;
