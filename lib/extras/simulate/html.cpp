@@ -56,7 +56,7 @@ bool is_better(const SimulationRun& a, const SimulationRun& b) {
 }
 
 // Returns "a", "a and b" or "a, b and c".
-std::string join(const std::vector<std::string>& names) {
+std::string join_names(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
@@ -155,7 +155,7 @@ std::string headline(const SimulationReport& report) {
     if (!is_better(*best, run)) as_good.push_back(run.policy);
   }
   if (as_good.size() == runs.size()) return "all do the same: " + brief(*best) + ".";
-  return join(as_good) + (as_good.size() == 1 ? " does" : " do") + " best: " + brief(*best) + ". " +
+  return join_names(as_good) + (as_good.size() == 1 ? " does" : " do") + " best: " + brief(*best) + ". " +
          worst->policy + " does worst: " + brief(*worst) + ".";
 }
 

@@ -6,7 +6,7 @@
 namespace httpretry::simulation {
 namespace {
 
-double percentile(std::vector<float>& values, double share) {
+double quantile(std::vector<float>& values, double share) {
   if (values.empty()) return 0;
   const auto rank = std::ceil(share * static_cast<double>(values.size()));
   const auto index = static_cast<std::ptrdiff_t>(std::max(rank, 1.0)) - 1;
@@ -79,9 +79,9 @@ SimulationRun Recorder::take(Duration most_time) {
   run_.unfinished = in_flight_;
   run_.has_budget = with_budget_ > 0;
   run_.finished_at_s = std::chrono::duration<double>(last_end_.time_since_epoch()).count();
-  run_.p50_ms = percentile(milliseconds_, 0.50);
-  run_.p95_ms = percentile(milliseconds_, 0.95);
-  run_.p99_ms = percentile(milliseconds_, 0.99);
+  run_.p50_ms = quantile(milliseconds_, 0.50);
+  run_.p95_ms = quantile(milliseconds_, 0.95);
+  run_.p99_ms = quantile(milliseconds_, 0.99);
   run_.peak_sends_per_second = busiest_second(run_.samples);
   const auto pieces = (most_time + kSamplePeriod - Duration(1)) / kSamplePeriod;
   run_.herd = herd_of(run_.samples, static_cast<std::size_t>(pieces));
