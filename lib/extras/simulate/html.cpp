@@ -155,8 +155,8 @@ std::string headline(const SimulationReport& report) {
     if (!is_better(*best, run)) as_good.push_back(run.policy);
   }
   if (as_good.size() == runs.size()) return "all do the same: " + brief(*best) + ".";
-  return join_names(as_good) + (as_good.size() == 1 ? " does" : " do") + " best: " + brief(*best) + ". " +
-         worst->policy + " does worst: " + brief(*worst) + ".";
+  return join_names(as_good) + (as_good.size() == 1 ? " does" : " do") + " best: " + brief(*best) +
+         ". " + worst->policy + " does worst: " + brief(*worst) + ".";
 }
 
 }  // namespace simulation
