@@ -21,7 +21,7 @@ namespace httpretry {
 //
 // A background thread makes and keeps the connection. The server counts as away if it cannot be
 // reached or does not reply within `timeout` (50 ms). Until it is back, this process decides alone,
-// with its share of each limit: one Nth of it, for the number of processes when the server last
+// with its share of each limit: 1/N, where N is the number of processes when the server last
 // replied, but at least `workers`. One log line reports when this begins and one when it ends, and
 // observers are notified through `shared_state_changed`. lib/extras/fleet/README.md describes the
 // guarantees in that time, and the limits that each process keeps to itself.

@@ -69,7 +69,7 @@ class HTTPRETRY_API Link {
   void post(Command command, Done done);
   // Returns whether a command that is posted now can expect a reply.
   [[nodiscard]] bool up() const { return up_.load(std::memory_order_relaxed); }
-  // Returns whether the link is up, or still makes its first connection.
+  // Returns whether the link is up, or is still making its first connection.
   [[nodiscard]] bool expects_reply() const { return up() || !first_ended_.load(); }
   // Blocks until the first connection is established or has failed. Returns the reason of the
   // failure, or an empty string.

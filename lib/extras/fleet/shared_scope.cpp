@@ -70,6 +70,7 @@ std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now
   const auto most = static_cast<std::int64_t>(times * static_cast<double>(policy.requests));
   const auto ahead = std::min(std::max(used_, used_before_), most);
   const auto target = std::min<std::int64_t>(ahead + waiting, std::max<std::int64_t>(most, 1));
+  // Refills when half is used, so that not every send makes a query.
   const auto have = count();
   return 2 * have > target ? 0 : target - have;
 }
@@ -124,6 +125,7 @@ Duration AdaptiveSends::take(Time now) {
     return {};
   }
   ++sends_.wanted;
+  // At least 2 ms, so that the send does not spin until the reply arrives.
   return std::max<Duration>(ask_again_ - now, std::chrono::milliseconds(2));
 }
 

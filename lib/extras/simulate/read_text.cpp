@@ -29,6 +29,7 @@ std::size_t end_of_part(std::string_view text, std::size_t from) {
   return text.size();
 }
 
+// Builds the JSON tree of a short form, with the positions of its parts.
 class ShortForm {
  public:
   ShortForm(std::string_view text, JsonTree& tree, Problems& problems)

@@ -58,6 +58,7 @@ class RunClient final : private Caller {
   std::optional<double> budget_;
 };
 
+// Run: everything that one run consists of. It steps the clock until no event is left.
 class Run {
  public:
   Run(const SimulationOptions& options, const SimulatedPolicy& policy)

@@ -8,6 +8,7 @@
 namespace httpretry::simulation {
 namespace {
 
+// The base of all models, with the replies that they have in common.
 class ModelServer : public Server {
  public:
   explicit ModelServer(Network& network) : network_(network) {}

@@ -80,6 +80,7 @@ std::string per_second(double value) { return number(value, value < 10 ? 1 : 0);
 void judge(SimulationRun& run, const ServerModel& model, Duration duration) {
   const auto& triggers = model.triggers;
   const auto end = std::min(piece_of(duration), run.samples.size());
+  // Without a trigger, the last third of the time is compared with the first.
   if (triggers.empty()) {
     const auto third = end / 3;
     const bool worse =
