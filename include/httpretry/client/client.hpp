@@ -1,5 +1,5 @@
-// Client: where requests are sent from. Safe to use from many threads at once. Make one and keep
-// it: it holds the connections.
+// Client sends requests and owns the connections. Create one and keep it for the life of the
+// program. It is safe for concurrent use by many threads.
 //
 //   Client client;  // follows redirects, and retries
 //   Outcome outcome = client.get("https://api.example.com/v1/items");
@@ -7,32 +7,33 @@
 // There are four ways to send a request. All of them use the same chain of middlewares:
 //
 //   send        blocks; the call runs on the calling thread
-//   co_send     a Task to await; the call runs on one of the client's loops
-//   send_async  a std::future
-//   send_then   a callback
+//   co_send     returns a Task to await; the call runs on one of the client's loops
+//   send_async  returns a std::future; the call runs on one of the client's loops
+//   send_then   calls a function at the end; the call runs on one of the client's loops
 //
-// Every call ends once, with an Outcome. After it was stopped (CallOptions::stop, the end of the
-// client) a call sends nothing, and ends with Errc::Canceled wherever it waits: for admission, an
-// address, a connection, a response or the next attempt. Where there is no memory to begin a call,
-// these functions throw std::bad_alloc and nothing is sent; a call that has begun ends with an
-// error instead.
+// Every call ends exactly once, with an Outcome. A call can be stopped by CallOptions::stop or by
+// the destruction of the client. A stopped call sends nothing more and ends with Errc::Canceled,
+// whether it waits for admission, an address, a connection, a response or the next attempt. If
+// there is not enough memory to begin a call, these functions throw std::bad_alloc and nothing is
+// sent. A call that has begun ends with an error instead.
 //
-// A program with an event loop of its own drives the calls itself: event_loop.hpp.
+// A program that has its own event loop can drive the calls itself; see event_loop.hpp.
 //
-// `send` holds its thread. On a thread that drives a loop (in a callback, in a middleware, after a
-// co_send that resumed there) it would wait for itself, so there it returns Errc::Internal; `get`
-// and `wait` of a future, and `sync_wait`, throw std::logic_error there.
+// `send` blocks its thread. A thread that drives a loop (in a callback, in a middleware, or after a
+// co_send that resumed there) would wait for itself, so `send` returns Errc::Internal on it. `get`
+// and `wait` of a future, and `sync_wait`, throw std::logic_error on such a thread.
 //
-// A Client that was moved from may only be assigned or destroyed; using it aborts with a message.
+// A moved-from Client may only be assigned or destroyed. Any other use aborts with a message.
 //
-// SIGPIPE: OpenSSL writes to sockets without MSG_NOSIGNAL, so a program that speaks TLS should
-// ignore SIGPIPE. The library does not change the signals of its process.
+// SIGPIPE: OpenSSL writes to sockets without MSG_NOSIGNAL, so a program that uses TLS should ignore
+// SIGPIPE. The library does not change the signal handling of the process.
 //
-// fork: a client does not survive it, for its threads and connections belong to the parent. The
-// child makes a client of its own; it may destroy the old one, which touches nothing.
+// fork: a client cannot be used in a child process, because its threads and connections belong to
+// the parent. The child must create a new client. It may destroy the old one, which has no effect
+// on the parent.
 //
-// A client with static storage may be destroyed after main, if all that its middlewares use still
-// lives. libcurl is never shut down.
+// A client with static storage duration may be destroyed after main if everything that its
+// middlewares use still exists. The library never shuts libcurl down.
 #pragma once
 
 #include <httpretry/chain/middleware.hpp>
@@ -53,7 +54,8 @@ namespace httpretry::detail {
 class ClientCore;
 struct CoreOf;
 
-// Told once how a call ended, on the thread that drove the call. It deletes itself then.
+// Receives the outcome of one call, once, on the thread that drove the call. `complete` deletes the
+// object.
 class HTTPRETRY_API Completion {
  public:
   virtual ~Completion();
@@ -73,7 +75,7 @@ class CallbackCompletion final : public Completion {
   Callback callback_;
 };
 
-// The type of `co_await awaitable`.
+// The type of the expression `co_await awaitable`.
 template <class Awaitable>
 using ResultOf = decltype(std::declval<Awaitable&>().operator co_await().await_resume());
 
@@ -81,7 +83,8 @@ using ResultOf = decltype(std::declval<Awaitable&>().operator co_await().await_r
 
 namespace httpretry {
 
-// A std::future that does not wait for itself.
+// A std::future that throws std::logic_error if `get` or `wait` would block a thread that drives a
+// loop.
 class OutcomeFuture : public std::future<Outcome> {
  public:
   OutcomeFuture() = default;
@@ -96,57 +99,61 @@ class OutcomeFuture : public std::future<Outcome> {
   }
 };
 
-// How the calls ended that were under way when a client was drained.
+// How the calls ended that were in flight when Client::drain began.
 struct DrainResult {
-  std::size_t succeeded = 0;  // as the policy judges it
+  std::size_t succeeded = 0;  // according to the policy
   std::size_t failed = 0;
-  std::size_t canceled = 0;  // by the deadline, or by their own stop
+  std::size_t canceled = 0;  // by the deadline, or by their own stop token
 };
 
 class HTTPRETRY_API Client {
  public:
-  // Throws std::invalid_argument if the chain cannot work (two middlewares named "retry",
-  // "redirect" below "retry", policies without "retry", a null entry), if a policy sets pauses,
-  // rates, limits, breakers or hedges and the chain lacks guards() or hedge(), or if an option
-  // makes no sense.
+  // `Client client;` follows redirects and retries with the policy "standard".
   //
-  // `Client client;` follows redirects and retries by the policy `standard`.
+  // Throws std::invalid_argument
+  // * if the chain cannot work: two middlewares named "retry", "redirect" below "retry", policies
+  // without "retry", or a null entry;
+  // * if a policy sets pauses, rates, limits, breakers or hedges and the chain lacks guards() or
+  // hedge();
+  // * if an option has an invalid value.
   explicit Client(ClientOptions options = ClientOptions());
   Client(std::initializer_list<MiddlewarePtr> middlewares);
-  // Without middlewares: sends each request once.
+  // Returns a client without middlewares, which sends each request once.
   [[nodiscard]] static Client bare();
-  // Ends the calls in flight with Errc::Canceled, requests Call::stop(), and waits until they have
-  // ended: do not hold what a callback may wait for. On one of the client's own threads it does not
-  // wait for the calls of that thread, and never for calls on an EventLoop, which end in its next
-  // turns.
+  // Ends the calls in flight with Errc::Canceled, requests Call::stop(), and blocks until the calls
+  // have ended. Do not hold a lock that a callback may wait for. On one of the client's own
+  // threads, the destructor does not wait for the calls of that thread. It never waits for calls on
+  // an EventLoop, which end during its next turns.
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
   Outcome send(Request request, CallOptions options = CallOptions());
 
-  // The call starts when the task is awaited. Destroying the task stops the call and does not wait.
+  // The call starts when the task is awaited. Destroying the task stops the call and does not
+  // block.
   //
-  // As with any coroutine, one thread must not destroy it while another resumes it. It is resumed
-  // once, when the call ends, on the loop's thread or on CallOptions::resume_on. There it may be
-  // destroyed at any time; on another thread only while the call certainly has not ended. Such a
-  // thread requests a stop instead (CallOptions::stop) and lets the task end.
+  // As with any coroutine, one thread must not destroy the task while another thread resumes it.
+  // The task is resumed once, when the call ends, on the loop's thread or on
+  // CallOptions::resume_on. On that thread it may be destroyed at any time. On any other thread it
+  // may be destroyed only while the call cannot end; request a stop there instead
+  // (CallOptions::stop) and let the task end.
   Task<Outcome> co_send(Request request, CallOptions options = CallOptions());
 
   OutcomeFuture send_async(Request request, CallOptions options = CallOptions());
 
-  // `callback(Outcome)` runs once, on the loop's thread: it must not block and must not throw. It
-  // may be a type that can only be moved.
+  // Calls `callback(Outcome)` once, on the loop's thread. The callback must not block and must not
+  // throw. A move-only type is allowed.
   template <class Callback>
   void send_then(Request request, Callback callback, CallOptions options = CallOptions()) {
     start(std::move(request), std::move(options),
           std::make_unique<detail::CallbackCompletion<Callback>>(std::move(callback)));
   }
 
-  // For work that many calls wait for, as the renewal of a token. `work(Scheduler&)` is a
-  // coroutine, a Task<Result<T>>. It runs on one of the client's loops, independent of the call
-  // that needed it first. The function is kept until the work ends, so a lambda's captures are safe
-  // to use in it. The end of the client ends what the work waits for on that scheduler.
+  // Starts work that many calls can wait for, such as the renewal of a token. `work(Scheduler&)` is
+  // a coroutine that returns a Task<Result<T>>. It runs on one of the client's loops, independently
+  // of the call that started it. The function object is kept until the work ends, so the captures
+  // of a lambda stay valid. When the client is destroyed, the work's waits on that scheduler end.
   template <class Function>
   [[nodiscard]] auto spawn(Function work) {
     using Made = detail::ResultOf<std::invoke_result_t<Function&, Scheduler&>>;
@@ -155,30 +162,33 @@ class HTTPRETRY_API Client {
     return Shared<typename Made::value_type>(std::move(shared));
   }
 
-  // For an orderly end. From now on no call begins: each ends with an Errc::Canceled that says why.
-  // The calls under way go on, with their retries, until `deadline`; then the rest is canceled.
-  // Returns when all have ended. Work of `spawn` counts as under way but is not in the result;
-  // calls may still spawn what they need. Afterwards the client may only be destroyed. Where a job
-  // of the program makes several calls, let the jobs end first: their next calls would be refused.
+  // Shuts the client down gracefully. From now on no call begins: each new call ends with
+  // Errc::Canceled and a message with the reason. Calls in flight continue, with their retries,
+  // until `deadline`; then the remaining calls are canceled. Returns when all calls have ended. The
+  // work of `spawn` is also awaited but is not part of the result; calls in flight may still spawn
+  // work that they need. Afterwards the client may only be destroyed. If the program has jobs of
+  // several calls each, let the jobs end first, because their next calls would be refused.
   //
   //   const auto ends = client.drain(10s);
   //
-  // `drain` may be called on any thread but those that drive a loop, where it throws
-  // std::logic_error; there is `co_drain`, which begins when it is awaited and resumes on a loop of
-  // the client. A call or work of this client must not await it: it would wait for itself. It
-  // throws Failure where no loop can be had. If there is a ClientOptions::scheduler, `drain` drives
-  // it, as `send` does, and the deadline is by its clock.
+  // `drain` throws std::logic_error on a thread that drives a loop. Use `co_drain` there: it begins
+  // when it is awaited and resumes on one of the client's loops. A call or a spawned work of this
+  // client must not await it, because it would wait for itself. `co_drain` throws Failure if it
+  // cannot get a loop. If ClientOptions::scheduler is set, `drain` drives that scheduler, as `send`
+  // does, and uses its clock for the deadline.
   DrainResult drain(Time deadline);
   Task<DrainResult> co_drain(Time deadline);
-  // The same, with the time from now: client.drain(10s).
+  // The same with a timeout from now: client.drain(10s).
   DrainResult drain(Duration timeout);
   Task<DrainResult> co_drain(Duration timeout);
 
-  // One of the client's loops, for coroutines that wait: sleep_for, Semaphore, co_retry_call. The
-  // client must outlive them. Throws Failure if there is no loop, for example after a drain.
+  // Returns one of the client's loops, for coroutines that wait with sleep_for, Semaphore or
+  // co_retry_call. The client must outlive them. Throws Failure if there is no loop, for example
+  // after a drain.
   [[nodiscard]] Scheduler& scheduler();
 
-  // client.get(url, {{"Accept", "application/json"}})
+  // The methods below send a request as `send` does: client.get(url, {{"Accept",
+  // "application/json"}})
   Outcome get(std::string url, const Headers& headers = Headers(),
               CallOptions options = CallOptions()) {
     return send_with(Request::get(std::move(url)), headers, {}, std::move(options));
@@ -191,7 +201,8 @@ class HTTPRETRY_API Client {
               CallOptions options = CallOptions()) {
     return send_with(Request::del(std::move(url)), headers, {}, std::move(options));
   }
-  // client.post(url, json_text, "application/json"). Without a content type none is sent.
+  // client.post(url, json_text, "application/json"). An empty content type sends no Content-Type
+  // header.
   Outcome post(std::string url, Body body, std::string_view content_type = {},
                const Headers& headers = Headers(), CallOptions options = CallOptions()) {
     return send_with(Request::post(std::move(url), std::move(body)), headers, content_type,

@@ -1,5 +1,5 @@
-// ClientOptions and CallOptions: what can be chosen for a client, and for one call. All members
-// have a default that suits most programs.
+// ClientOptions and CallOptions: the settings of a client and of a single call. Every member has a
+// default that suits most programs.
 #pragma once
 
 #include <httpretry/chain/middleware.hpp>
@@ -23,9 +23,9 @@ namespace httpretry {
 
 // Where Client::send runs its call.
 enum class Blocking : std::uint8_t {
-  // On the calling thread. The fastest way.
+  // On the calling thread. This is the fastest way.
   OwnThread,
-  // On the client's loops, while the thread waits. Each call is handed over to another thread and
+  // On the client's loops, while the calling thread waits. Each call moves to another thread and
   // back, but blocking calls can share HTTP/2 connections.
   SharedLoop,
 };
@@ -38,124 +38,127 @@ class SharedState;
 struct HTTPRETRY_API ClientOptions {
   ClientOptions() = default;
 
-  // The chain, outermost first. What stands above retry() happens once per call, what stands below
-  // it once per attempt. If it is empty, requests go straight to the transport, and nothing is
+  // The chain, outermost middleware first. Middlewares above retry() run once per call, those below
+  // it once per attempt. If the list is empty, requests go straight to the transport and are never
   // retried.
   //
-  // A chain that does not begin with default_chain() needs hedge() and guards() below retry() for
-  // pauses, rates, limits, breakers and hedges. A policy that sets one of these for a chain without
-  // the stage is an error: std::invalid_argument when the client is made, Errc::InvalidRequest for
-  // a request's own policy. After a policy file has changed, it is a warning in the log.
+  // A chain that does not begin with default_chain() needs hedge() and guards() below retry() to
+  // support pauses, rates, limits, breakers and hedges. A policy that sets one of these is an error
+  // if the chain lacks the middleware: the constructor of the client throws std::invalid_argument,
+  // and a request with such a policy ends with Errc::InvalidRequest. If a reloaded policy file sets
+  // one, the library only logs a warning.
   //
   // Default: redirect(), retry(), hedge(), guards()
   std::vector<MiddlewarePtr> middlewares = default_chain();
 
-  // Requests whose URL has no scheme and host ("/items", "items?page=2") are sent there: their URL
-  // is appended to this one. "https://api.example.com/v1" is the same with and without "/" at its
-  // end.
+  // The URL to which the URL of a request is appended if that has no scheme and host ("/items",
+  // "items?page=2"). A "/" at the end of base_url makes no difference.
   //
-  // Default: empty. Such a request is Errc::InvalidRequest.
+  // Default: empty. Such a request ends with Errc::InvalidRequest.
   std::string base_url;
 
-  // Names and values that are added to the query of these requests, such as the key of an API.
+  // Names and values to add to the query of requests that use base_url, for example an API key.
   //
   // Default: none
   std::vector<std::pair<std::string, std::string>> base_query;
 
-  // The policies for a retry() that was given none itself: a PolicySet, or a file that is read
-  // again when it changes (PolicySource::watch).
+  // The policies for a retry() that was created without any: a PolicySet, or a file that is
+  // reloaded when it changes (PolicySource::watch).
   //
-  // Default: none. retry() then uses the preset "standard" for every endpoint.
+  // Default: none. retry() uses the preset "standard" for every endpoint.
   std::optional<PolicySource> policies;
 
-  // Told what happens in each call: attempts, waits, outcomes. Called on the threads that drive
-  // the calls.
+  // Objects that are notified of the events of each call: attempts, waits, outcomes. They are
+  // called on the threads that drive the calls.
   //
-  // Default: none.
+  // Default: none
   std::vector<std::shared_ptr<Observer>> observers;
 
-  // The number of loops, each with a thread, for co_send, send_async, send_then and spawn. Started
-  // when first needed. One carries thousands of calls; more help only where callbacks need much
-  // CPU. A call goes to one with an idle connection to its origin, else to that with the fewest.
+  // The number of loops for co_send, send_async, send_then and spawn. Each loop has one thread,
+  // which starts when it is first needed. One loop carries thousands of calls; more loops help only
+  // if callbacks need much CPU time. A call goes to a loop that has an idle connection to its
+  // origin, or otherwise to the loop with the fewest calls.
   //
   // Default: 1
   int threads = 1;
 
-  // Where Client::send runs its call. Programs whose threads send many requests to one HTTP/2
-  // server may want SharedLoop; all others should leave it alone.
+  // Where Client::send runs its call. SharedLoop can help programs in which many threads send
+  // requests to the same HTTP/2 server. All other programs should leave this alone.
   //
   // Default: OwnThread
   Blocking blocking = Blocking::OwnThread;
 
-  // How many exchanges may run at once, over all threads. More wait, first come first served,
-  // without a thread or a connection; Timings::queued tells how long. The wait belongs to the call
-  // and not to the attempt: attempt_timeout, and a `timeout` below retry(), begin after it.
+  // How many exchanges may be in flight at once, over all threads. Further exchanges wait in FIFO
+  // order, without using a thread or a connection; Timings::queued reports how long. This wait
+  // counts toward the call and not the attempt: attempt_timeout, and a `timeout` below retry(),
+  // begin after it.
   //
   // Default: 0, no limit
   int max_in_flight = 0;
 
-  // The same for each origin ("https://api.example.com").
+  // The same limit for each origin ("https://api.example.com").
   //
   // Default: 0, no limit
   int max_in_flight_per_origin = 0;
 
-  // Where retry() keeps its budgets, and hedge() and guards() their states, if not in this client:
-  // clients that have the same one share them (shared_state.hpp).
+  // The object that holds the budgets of retry() and the state of hedge() and guards(). Clients
+  // that have the same object share them (shared_state.hpp).
   //
-  // Default: none, each client has its own
+  // Default: none, each client has its own state
   std::shared_ptr<SharedState> shared_state;
 
-  // How to connect, whom to trust, and what to accept.
+  // How to connect, which certificates to trust, and which responses to accept.
   TransportOptions connection;
 
-  // Carries the exchanges instead of libcurl: for tests, and for programs with a network of their
-  // own.
+  // Performs the exchanges instead of libcurl. For tests, and for programs with their own network
+  // code.
   //
   // Default: libcurl
   std::shared_ptr<Transport> transport;
 
-  // Every call runs on it, driven by whoever drives it. An EventLoop (event_loop.hpp) is for
-  // programs with a loop of their own, and needs nothing else. With any other, for example that of
-  // a test, `transport` must be set, too.
+  // The scheduler on which every call runs. The program (or the test) drives it. A program that has
+  // its own event loop sets an EventLoop here (event_loop.hpp). With any other scheduler, for
+  // example that of a test, `transport` must be set as well.
   //
   // Default: the client's own loops
   std::shared_ptr<Scheduler> scheduler;
 
-  // Uniform in [0, 1), for jitter. Called from several threads.
+  // Returns random numbers for jitter, uniform in [0, 1). Called from several threads.
   //
-  // Default: a generator that the system seeds
+  // Default: a generator that is seeded by the system
   std::function<double()> random;
 };
 
 struct HTTPRETRY_API CallOptions {
   CallOptions() = default;
 
-  // Ends the call with Errc::Canceled, within milliseconds, from any thread.
+  // Cancels the call from any thread: the call ends with Errc::Canceled within milliseconds.
   //
   // Default: the call cannot be stopped
   std::stop_token stop;
 
-  // The limit of the whole call: all attempts, waits and redirects. An attempt that still runs then
-  // ends with Errc::Timeout. A wait that would end later is not begun: the call ends at once, with
-  // the outcome of its last attempt. `timed_out(outcome)` is true for both. All limits of time are
-  // listed in time.hpp.
+  // The limit of the whole call, including all attempts, waits and redirects. An attempt that is
+  // still running at the limit ends with Errc::Timeout. A wait that would end after the limit is
+  // not begun: the call ends at once, with the outcome of its last attempt. `timed_out(outcome)` is
+  // true in both cases. time.hpp lists all time limits.
   //
   // Default: none
   Duration timeout = kForever;
 
-  // The same as a point in time (of std::chrono::steady_clock), for several calls that share a
-  // limit. The earlier of `timeout` and `deadline` counts.
+  // The same limit as a point in time of std::chrono::steady_clock, for several calls that share a
+  // limit. The earlier of `timeout` and `deadline` applies.
   //
   // Default: none
   Time deadline = kNever;
 
-  // Used instead of the endpoint's policy and of RequestOptions::policy. Errc::InvalidRequest if
-  // the client has no retry(), or lacks a stage that the policy needs (ClientOptions::middlewares).
+  // Used instead of the endpoint's policy and of RequestOptions::policy. The call ends with
+  // Errc::InvalidRequest if the client has no retry(), or lacks a middleware that the policy needs
+  // (ClientOptions::middlewares).
   //
   // Default: the endpoint's policy
   std::shared_ptr<const RetryPolicy> policy;
 
-  // Where a co_send resumes its awaiter.
+  // Where `co_send` resumes the coroutine that awaits it.
   //
   // Default: on the loop that carried the call
   Scheduler* resume_on = nullptr;

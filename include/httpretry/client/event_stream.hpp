@@ -1,5 +1,5 @@
-// Server-sent events: a stream of small messages that a server sends over one long response. Not
-// part of httpretry.hpp.
+// Server-sent events: small messages that a server sends over one long response. httpretry.hpp does
+// not include this header.
 //
 //   Client client;
 //   auto ended = listen(client, Request::get("https://example.com/events"),
@@ -9,15 +9,15 @@
 //                       });
 //   if (!ended) std::cerr << ended.error().message << "\n";
 //
-// A stream that ends, or breaks off, is requested again, with Last-Event-ID, after the time that
-// the server asked for with "retry:". Whether a request that got no stream is retried, and how
-// often, is the retry policy's matter, as for every other request.
+// A stream that ends or breaks off is requested again, with Last-Event-ID, after the delay that the
+// server set with "retry:". The retry policy decides whether a request that got no stream is
+// retried, as for any other request.
 //
-// A stream may be quiet for any time: the policy's stall_timeout does not apply to it. TCP
-// keepalive finds a server that has gone, after some minutes. If the server sends comments to keep
-// the stream alive, EventStreamOptions::stall_timeout finds it sooner. The policy's
-// response_timeout applies until the headers of the response. A policy with an attempt_timeout is
-// not for streams: it ends a stream that works, again and again.
+// A stream may be silent for any length of time, because the policy's stall_timeout does not apply
+// to it. TCP keepalive detects a server that has disappeared, after some minutes. If the server
+// sends comments to keep the stream alive, EventStreamOptions::stall_timeout detects it sooner. The
+// policy's response_timeout applies until the headers of the response have arrived. Do not use a
+// policy with an attempt_timeout: it would end a healthy stream again and again.
 #pragma once
 
 #include <httpretry/client/client.hpp>
@@ -34,33 +34,35 @@ struct HTTPRETRY_API ServerEvent {
   ServerEvent() = default;
 
   std::string type = "message";
-  std::string data;  // its lines are separated by "\n"
-  std::string id;    // the last one that the server sent, perhaps with an earlier event
+  std::string data;  // its lines are separated by "\n"  // lines are separated by "\n"
+  std::string id;    // the last ID that the server sent, possibly with an earlier event
 };
 
-// False ends the stream.
+// Handles one event. Returns false to end the stream.
 using OnEvent = std::function<bool(const ServerEvent& event)>;
 
 struct HTTPRETRY_API EventStreamOptions {
   EventStreamOptions() = default;
 
-  // Events after this one are asked for.
+  // The ID of the last event that the program has. The server is requested to send the events after
+  // it.
   //
   // Default: empty, the server decides where to begin
   std::string last_id;
 
-  // The longest time without a byte, comments included. A stream that is quiet for longer is
-  // requested again. RequestOptions::stall_timeout does the same; the shorter one counts.
+  // The longest time without a byte (comments count as bytes). A stream that is silent for longer
+  // is requested again. If RequestOptions::stall_timeout is set as well, the shorter one applies.
   //
   // Default: no limit
   Duration stall_timeout = kForever;
 
-  // The wait before a stream that has ended is requested again, unless the server says otherwise.
+  // The wait before a stream that has ended is requested again. The server can change it with
+  // "retry:".
   //
   // Default: 3 s
   Duration reconnect = std::chrono::seconds(3);
 
-  // The longest such wait that a server may ask for.
+  // The longest wait that the server may set.
   //
   // Default: 1 min
   Duration max_reconnect = std::chrono::minutes(1);
@@ -70,60 +72,62 @@ struct HTTPRETRY_API EventStreamOptions {
   // Default: none
   std::function<void(const Response& head)> on_open;
 
-  // Called when an open stream has ended, once for each on_open: with a response if the server
-  // ended it, otherwise with the error.
+  // Called when an open stream has ended, once for each on_open. The outcome is a response if the
+  // server ended the stream, and otherwise an error.
   //
   // Default: none
   std::function<void(const Outcome& outcome)> on_end;
 
-  // Called after the wait, right before the stream is requested again.
+  // Called after the wait, just before the stream is requested again.
   //
   // Default: none
   std::function<void(const Request& request)> on_reconnect;
 
-  // The largest event. A larger one is Errc::TooLarge.
+  // The maximum size of an event. A larger one ends the stream with Errc::TooLarge.
   //
   // Default: 1 MiB
   std::size_t max_event = std::size_t{1} << 20U;
 
-  // For each request of the stream; `stop` and `deadline` are for all of them together.
+  // Options for each request of the stream. `stop`, `timeout` and `deadline` apply to all of them
+  // together.
   CallOptions call;
 };
 
-// Requests the stream again and again, until
+// Requests the stream again and again. Ends when
 //
 //   on_event returns false, or the server responds 204    success
 //   a request fails                                       its error; Errc::Status for a status
-//   the response is not an event stream, or an event is
-//   too large                                             Errc::Protocol, Errc::TooLarge
-//   options.call.stop or its deadline                     Errc::Canceled, Errc::Timeout
+//   the response is not an event stream                   Errc::Protocol
+//   an event is too large                                 Errc::TooLarge
+//   options.call.stop or the deadline ends it             Errc::Canceled, Errc::Timeout
 //
-// The callbacks are called on the thread that drives the call: they must not block for long. The
-// request must not have a sink. `listen` waits as Client::send does: it drives the EventLoop, or
-// the scheduler of a test, that the client runs on.
+// The callbacks run on the thread that drives the call and must not block for long. The request
+// must not have a sink. `listen` blocks as Client::send does. If the client runs on an EventLoop or
+// on the scheduler of a test, `listen` drives it.
 HTTPRETRY_API Result<void> listen(Client& client, const Request& request, OnEvent on_event,
                                   EventStreamOptions options = EventStreamOptions());
-// The same in a coroutine. `scheduler` is where it waits between two streams. The client and the
+// The same as a coroutine, which waits between two streams on `scheduler`. The client and the
 // scheduler must outlive the task.
 HTTPRETRY_API Task<Result<void>> co_listen(Client& client, Scheduler& scheduler, Request request,
                                            OnEvent on_event,
                                            EventStreamOptions options = EventStreamOptions());
 
-// Parses the format by itself, for transports of your own (WHATWG HTML, 9.2).
+// Parses the event stream format (WHATWG HTML, 9.2). Useful on its own for other transports.
 class HTTPRETRY_API EventParser {
  public:
   explicit EventParser(std::size_t max_event = std::size_t{1} << 20U) : max_event_(max_event) {}
 
-  // Takes the next bytes of the stream, wherever they are cut. False: `on_event` wants no more. An
-  // event larger than the limit is Errc::TooLarge.
+  // Parses the next bytes of the stream, which may be split anywhere. Returns false if `on_event`
+  // did, and Errc::TooLarge if an event exceeds the limit.
   Result<bool> parse(std::string_view bytes, const OnEvent& on_event);
-  // A new stream begins: an incomplete event is dropped, with its id. The last id stays.
+  // Prepares for a new stream: drops an incomplete event together with its ID, and keeps last_id().
   void restart();
 
-  // An id counts from the blank line on that ends its event, even one without data.
+  // The ID of the last complete event. An event is complete at the blank line that ends it, even if
+  // it has no data.
   [[nodiscard]] const std::string& last_id() const { return last_id_; }
   void set_last_id(std::string id) { next_id_ = last_id_ = std::move(id); }
-  // What the server asked for with "retry:".
+  // The delay that the server set with "retry:".
   [[nodiscard]] std::optional<Duration> reconnect() const { return reconnect_; }
 
  private:
@@ -131,13 +135,13 @@ class HTTPRETRY_API EventParser {
   void take_field(std::string_view name, std::string_view value);
 
   std::size_t max_event_;
-  std::string line_;  // without its end
+  std::string line_;  // without its line end
   bool after_cr_ = false;
   bool first_line_ = true;
   ServerEvent event_;
   bool has_data_ = false;
   std::string last_id_;
-  std::string next_id_;  // counts from the next blank line on
+  std::string next_id_;  // becomes last_id_ at the next blank line
   std::optional<Duration> reconnect_;
 };
 

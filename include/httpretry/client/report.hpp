@@ -1,10 +1,11 @@
-// Report: a call and its history as JSON, for programs, and as a line, for people. What
-// `httpretry --report` and the last line of `httpretry` on standard error say.
+// Reports: a call and its history as JSON for programs, and as one line for people. `httpretry
+// --report` prints the first; the second is the last line that `httpretry` writes to standard
+// error.
 //
 //   std::string json = report_json(request, outcome);
 //
-// Every key is always there; what does not apply is null. Times are in milliseconds, the words are
-// those of `to_string`.
+// All keys are always present; a key that does not apply is null. Times are in milliseconds. Enum
+// values are the words of `to_string`.
 //
 //   {"url": …, "method": …,
 //    "policy": {"endpoint": …, "name": …, "preset": …, "source": …},
@@ -19,7 +20,7 @@
 //       "outcome": null}, …]}
 //
 // A "hedge" is {"of": 1, "after_ms": 41.2, "from": "p95 of 1043 samples"}. The "outcome" of an
-// attempt is "won" or "lost" where several sends raced; what has lost has the decision "lost".
+// attempt is "won" or "lost" if several sends raced; an attempt that lost has the decision "lost".
 //
 // An "error" is {"kind": "connect", "curl_code": 7, "message": "…", "maybe_sent": false}.
 #pragma once
@@ -32,25 +33,27 @@
 
 namespace httpretry {
 
-// One object, in UTF-8 whatever the server sent, without a line end. Its policy is that of the
-// first attempt (Attempt::policy): null without an attempt, and where the request brought a policy
-// of its own. `virtual_time` adds "virtual": true, for what was played and not sent.
+// Returns one JSON object without a line end, always in valid UTF-8 whatever the server sent.
+// "policy" is the policy of the first attempt (Attempt::policy). It is null if there was no
+// attempt, or if the request brought its own policy. `virtual_time` adds "virtual": true, for calls
+// that were simulated and not sent.
 [[nodiscard]] HTTPRETRY_API std::string report_json(const Request& request, const Outcome& outcome,
                                                     bool virtual_time = false);
 
-// "gave up after 4 attempts in 12.3 s: 503 each time (attempts_exhausted)", "failed after 1 attempt
-// in 101 ms: 404 (not_retryable)", or "succeeded after 2 attempts in 213 ms: 503, 200". The message
-// of an Error, with its URL, is not part of it.
+// Returns one line about the call: "gave up after 4 attempts in 12.3 s: 503 each time
+// (attempts_exhausted)", "failed after 1 attempt in 101 ms: 404 (not_retryable)", or "succeeded
+// after 2 attempts in 213 ms: 503, 200". The line does not contain Error::message, which may name
+// the URL.
 [[nodiscard]] HTTPRETRY_API std::string describe(const Outcome& outcome);
 
-// What an attempt came to: "503", "timeout".
+// Returns the result of an attempt: its status or its error ("503", "timeout").
 [[nodiscard]] HTTPRETRY_API std::string attempt_text(const Attempt& attempt);
 
-// A text as a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD, and control
-// characters are escaped.
+// Returns `text` as a JSON string, including the quotes. Bytes that are not UTF-8 become U+FFFD,
+// and control characters are escaped.
 [[nodiscard]] HTTPRETRY_API std::string quote_json(std::string_view text);
 
-// "2026-11-21T05:04:48.250Z": a time as reports have it (RFC 3339, in UTC).
+// Returns a time in the format of reports, "2026-11-21T05:04:48.250Z" (RFC 3339, in UTC).
 [[nodiscard]] HTTPRETRY_API std::string rfc3339(WallTime time);
 
 }  // namespace httpretry
