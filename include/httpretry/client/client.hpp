@@ -112,9 +112,9 @@ class HTTPRETRY_API Client {
   //
   // Throws std::invalid_argument
   // * if the chain cannot work: two middlewares named "retry", "redirect" below "retry", policies
-  // without "retry", or a null entry;
+  //   without "retry", or a null entry;
   // * if a policy sets pauses, rates, limits, breakers or hedges and the chain lacks guards() or
-  // hedge();
+  //   hedge();
   // * if an option has an invalid value.
   explicit Client(ClientOptions options = ClientOptions());
   Client(std::initializer_list<MiddlewarePtr> middlewares);

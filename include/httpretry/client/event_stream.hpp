@@ -34,7 +34,7 @@ struct HTTPRETRY_API ServerEvent {
   ServerEvent() = default;
 
   std::string type = "message";
-  std::string data;  // its lines are separated by "\n"  // lines are separated by "\n"
+  std::string data;  // lines are separated by "\n"
   std::string id;    // the last ID that the server sent, possibly with an earlier event
 };
 

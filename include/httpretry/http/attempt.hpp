@@ -1,7 +1,7 @@
-// The history of a call: its attempts, and why it ended.
+// The history of a call: its attempts, and the reason why it ended.
 //
 // The words of these enums are the same everywhere: in the log, in the JSON report, in `httpretry
-// plan` and in the documentation. `to_string` gives them as they are printed.
+// plan` and in the documentation. `to_string` returns them as printed.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -18,11 +18,11 @@
 
 namespace httpretry {
 
-// Whether the server may have seen the request. Counted by the transport, never guessed from an
-// error code.
+// Whether the server may have received the request. The transport counts the bytes sent; this is
+// never guessed from an error code.
 enum class Sent : std::uint8_t {
-  Never,     // no byte of it was sent: a retry is safe for every method
-  Maybe,     // it was sent, and no final status was received
+  Never,     // no byte was sent: a retry is safe for every method
+  Maybe,     // at least one byte was sent, and no final status was received
   Answered,  // a final status was received
 };
 
@@ -31,9 +31,9 @@ enum class Class : std::uint8_t {
   Success,
   Pending,    // a response that means "not yet"
   Throttle,   // the server asks for fewer requests; waits follow the throttle curve
-  Transient,  // the server failed for a reason that passes
+  Transient,  // a temporary failure of the server
   Transport,  // there was no response
-  Permanent,  // a retry would give the same
+  Permanent,  // a retry would have the same result
 };
 
 // Why a call ended.
@@ -47,44 +47,44 @@ enum class Reason : std::uint8_t {
   ServerDelayTooLong,  // the server asked for a longer wait than the limits allow
   BudgetExhausted,
   CircuitOpen,
-  RateLimited,    // the wait for a rate of ours would have been too long
-  QueueFull,      // too many sends wait for a slot already, or this one has waited too long
+  RateLimited,    // the policy's rate would have required too long a wait
+  QueueFull,      // too many sends already wait for a slot, or this one has waited too long
   LocalShortage,  // this process lacks descriptors, memory, threads or ports
   Canceled,
 };
 
-// Of a circuit breaker.
+// The state of a circuit breaker.
 enum class Circuit : std::uint8_t {
-  Closed,    // all sends go out
-  Open,      // none does, until a time
-  HalfOpen,  // a few go out to see whether the server is back
+  Closed,    // all sends are allowed
+  Open,      // no send is allowed until a certain time
+  HalfOpen,  // a few sends are allowed, to test whether the server has recovered
 };
 
-// What a send had to wait for before it went out.
+// What a send waited for before it was made.
 enum class QueuedBy : std::uint8_t {
   Nothing,
-  Pause,        // a server asked for it
-  Ramp,         // after a pause not all go out at once
+  Pause,        // a pause that a server asked for
+  Ramp,         // the gradual start after a pause
   Circuit,      // a circuit breaker with `when_open: wait`
   Rate,         // GuardPolicy::rate
   Concurrency,  // GuardPolicy::concurrency
   MaxInFlight,  // ClientOptions::max_in_flight
-  SharedState,  // a reply of the place where ClientOptions::shared_state keeps the limits
+  SharedState,  // a reply from the store behind ClientOptions::shared_state
 };
 
-// What kept a send from being hedged: from a second send of the same request while it ran. In the
-// order in which it is asked.
+// The reason why a send was not hedged, that is, why no second send was made while it ran. In the
+// order in which the reasons are checked.
 enum class HedgeRefused : std::uint8_t {
   Method,          // the method is not in hedge.methods
-  UnsafeToRepeat,  // doing it twice may do harm
+  UnsafeToRepeat,  // executing it twice may do harm
   NotReplayable,   // the body cannot be read twice, or the sink has part of the response
-  Attempts,        // max_attempts sends were made
-  Deadline,        // there is less time left than half of the responses take
+  Attempts,        // max_attempts sends have been made
+  Deadline,        // the time left is less than half of the responses take
   Throttled,       // the server asks for fewer requests
   Circuit,         // the circuit is not closed
-  Busy,            // it would have to wait for a slot or a token
-  Warming,         // too few responses are known
-  OverRange,       // hedge.after is a time above hedge.max
+  Busy,            // the hedge would have to wait for a slot or a token
+  Warming,         // too few responses have been measured
+  OverRange,       // hedge.after results in a time above hedge.max
   HedgeBudget,
   RetryBudget,
 };
@@ -108,100 +108,104 @@ HTTPRETRY_API std::ostream& operator<<(std::ostream& out, HedgeRefused why);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Circuit circuit);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, QueuedBy by);
 
-// When each step of one exchange was done, counted from the start of the exchange. Zero if the step
-// did not happen (a reused connection has no connect).
+// When each step of one exchange was completed, counted from the start of the exchange. Zero for a
+// step that did not happen, such as the connect on a reused connection.
 struct Timings {
-  // Before the start: waiting for what GuardPolicy and ClientOptions::max_in_flight allow.
+  // The wait before the start, for the limits of GuardPolicy and ClientOptions::max_in_flight.
   Duration queued{};
   Duration resolved{};
   Duration connected{};
-  Duration secured{};     // by TLS
+  Duration secured{};     // the TLS handshake was completed
   Duration sent{};        // sending the request began
-  Duration first_byte{};  // of the final response
+  Duration first_byte{};  // the first byte of the final response was received
   Duration total{};
 };
 
-// The other end of a connection: a server, or the proxy on the way to it.
+// The other end of a connection: the server, or the proxy in between.
 struct Peer {
-  std::array<char, 46> text{};  // "192.0.2.1", "2001:db8::1"; ends with NUL
+  std::array<char, 46> text{};  // "192.0.2.1", "2001:db8::1"; NUL-terminated
   std::uint16_t port = 0;
 
-  // Empty if it is not known.
+  // Returns an empty string if the address is unknown.
   [[nodiscard]] std::string_view address() const { return text.data(); }
 };
 
-// One request and its response at the transport.
+// One request and its response, as the transport carried them out.
 struct Exchange {
   Sent sent = Sent::Never;
-  int wire_sends = 0;  // more than 1 after rounds of authentication, or a 417 to an Expect
+  int wire_sends = 0;  // above 1 after rounds of authentication, or a 417 to an Expect
   bool reused_connection = false;
-  // The connection was reused and failed before any response: the server may only have closed it
+  // The connection was reused and failed before any response. The server may just have closed it
   // because it was idle.
   bool stale_connection = false;
-  QueuedBy queued_by = QueuedBy::Nothing;  // what Timings::queued was spent on last
-  // The server did not process it (HTTP/2 REFUSED_STREAM, or a GOAWAY names an earlier stream).
+  QueuedBy queued_by = QueuedBy::Nothing;  // the last thing that Timings::queued was spent on
+  // The server did not process the request (HTTP/2 REFUSED_STREAM, or a GOAWAY that names an
+  // earlier stream).
   bool refused = false;
-  // Bytes of the bodies on the wire: compressed if they are, and of the last send if there were
-  // several.
+  // Body bytes on the wire, so compressed if the body is. If there were several sends, only those
+  // of the last one.
   std::uint64_t body_sent = 0;
   std::uint64_t body_received = 0;
   Timings timings;
-  // Only where the client has an observer; an Attempt does not keep it.
+  // Set only if the client has an observer. Not kept in an Attempt.
   Peer peer;
 };
 
-// Of a send that was made while another of the same attempt had no response yet.
+// Describes a hedge: a send that was made while another send of the same attempt had no response.
 struct HTTPRETRY_API Hedge {
   Hedge() = default;
 
   int of = 0;        // Attempt::number of the first of these sends
-  Duration after{};  // how long that had been under way
-  std::string from;  // where this time comes from: "fixed", "p95 of 1043 samples"
+  Duration after{};  // how long that send had been in flight
+  std::string from;  // how `after` was determined: "fixed", "p95 of 1043 samples"
 };
 
-// Whether an attempt is one of several sends of which one response was used.
+// Whether an attempt took part in a race of several sends, and whether its response was used.
 enum class Race : std::uint8_t { None, Won, Lost };
 
-// One attempt to send a request, and what was decided after it. If it failed before anything was
-// sent (no connection, an unreadable body), `sent` is Never.
+// One attempt to send a request, and the decision after it. `sent` is Never if the attempt failed
+// before anything was sent (no connection, an unreadable body).
 struct HTTPRETRY_API Attempt {
   Attempt() = default;
 
-  int number = 1;             // from 1, over the whole call with its redirects
-  int status = 0;             // 0: no final status
-  Duration start{};           // since the call began
-  Duration duration{};        // what it was queued for included
+  int number = 1;             // counted from 1 over the whole call, including redirects
+  int status = 0;             // 0 if there was no final status
+  Duration start{};           // since the start of the call
+  Duration duration{};        // including the time in queues
   std::optional<Errc> error;  // set if the attempt ended in an error
   Class cls = Class::Success;
   Sent sent = Sent::Never;
-  int curl_code = 0;  // if there is an error: Error::curl_code and Error::message
+  int curl_code = 0;  // with `error`: Error::curl_code, and Error::message below
   std::string error_message;
-  // The rule that gave the class: "status 503", "error_codes: aws SlowDown", "no middleware retry".
+  // The rule that determined the class: "status 503", "error_codes: aws SlowDown", "no middleware
+  // retry".
   std::string rule;
   int wire_sends = 0;
   QueuedBy queued_by = QueuedBy::Nothing;  // Exchange::queued_by
-  // Lost: the response of another send was used. It says nothing about the call.
+  // Lost if the response of another send was used. A lost attempt does not affect the outcome of
+  // the call.
   Race race = Race::None;
-  bool retried = false;  // a retry followed, or the call was canceled while waiting for it
-  // A 404, 409 or 412 after an attempt that may have been executed: that attempt may be its cause.
+  bool retried = false;  // a retry followed, or the call was canceled during the wait for it
+  // A 404, 409 or 412 after an attempt that may have been executed, and that may therefore be its
+  // cause.
   bool ambiguous = false;
 
   std::optional<Duration> server_delay;  // the delay that the server asked for
-  std::string_view server_delay_source;  // the header or field that asked for it; a literal
-  std::optional<Duration> backoff;       // our own delay; set only if a retry followed
+  std::string_view server_delay_source;  // the header or field that asked for it; a string literal
+  std::optional<Duration> backoff;       // the library's own delay; set only if a retry followed
   std::optional<Duration> wait;          // the delay that was used; set only if a retry followed
-  // Whole tokens left in the budget after the decision; of a concurrent one, how many more retries
-  // and hedges may be under way. Empty without a budget.
+  // Whole tokens left in the budget after the decision. For a concurrent budget, the number of
+  // further retries and hedges that may be in flight. Empty without a budget.
   std::optional<std::int64_t> budget_left;
   // The policy that judged the attempt, with the name of its endpoint (policy_set.hpp). nullptr
-  // without retry(), and where the request or the call brought a policy of its own.
+  // without retry(), or if the request or the call brought its own policy.
   std::shared_ptr<const ResolvedPolicy> policy;
   std::shared_ptr<const Hedge> hedge;  // nullptr if the attempt is not a hedge
 
-  // Returns what the transport reported: when each step was done, the bytes of the bodies, and
-  // whether the connection was new. The peer is not kept.
+  // Returns the transport's data: when each step was completed, the bytes of the bodies, and
+  // whether the connection was new. The peer is not included.
   [[nodiscard]] Exchange exchange() const;
-  // Sets `sent`, `wire_sends` and `queued_by`, too.
+  // Sets the data of `exchange`, and with it `sent`, `wire_sends` and `queued_by`.
   void set_exchange(const Exchange& exchange);
 
  private:
@@ -213,7 +217,7 @@ struct HTTPRETRY_API Attempt {
   std::uint64_t body_received_ = 0;
 };
 
-// A URL that a pending response named, and the attempts that polled it.
+// A URL that a pending response named for polling, and the attempts that polled it.
 struct HTTPRETRY_API PolledUrl {
   PolledUrl() = default;
 
@@ -222,28 +226,30 @@ struct HTTPRETRY_API PolledUrl {
   std::string url;  // without query and userinfo
 };
 
-// The circuit breaker that a call has asked last, as it was then.
+// The state of the circuit breaker that the call consulted last, at that time.
 struct HTTPRETRY_API CircuitFacts {
   CircuitFacts() = default;
 
-  std::string key;  // "https://api.example.com", and what else tells it apart
+  std::string key;  // "https://api.example.com", plus anything else that distinguishes it
   Circuit state = Circuit::Closed;
-  std::uint32_t failed = 0;  // of the sends that its window counts
+  std::uint32_t failed = 0;  // of the sends in its window
   std::uint32_t total = 0;
-  std::optional<WallTime> until;        // while it is open
-  std::optional<double> refused_share;  // of kind Share
+  std::optional<WallTime> until;        // set while the circuit is open
+  std::optional<double> refused_share;  // only for a breaker of kind Share
 };
 
+// The rates, concurrency limits and pauses that applied to the call.
 struct HTTPRETRY_API LimitFacts {
   LimitFacts() = default;
 
-  Duration rate_wait{};          // of all attempts together, for a rate
-  std::optional<int> limit;      // of sends at once; empty without a limit
-  std::optional<int> in_flight;  // that use it, this one included
+  Duration rate_wait{};          // waited for rates, over all attempts
+  std::optional<int> limit;      // of concurrent sends; empty without a limit
+  std::optional<int> in_flight;  // concurrent sends, including this one
   std::optional<WallTime> paused_until;
 };
 
-// In History::guards. Each is empty where the policy has no such block.
+// The facts about guards in History::guards. A member is empty if the policy does not have that
+// guard.
 struct HTTPRETRY_API GuardFacts {
   GuardFacts() = default;
 
@@ -251,28 +257,28 @@ struct HTTPRETRY_API GuardFacts {
   std::optional<LimitFacts> limits;
 };
 
-// Of a whole call. Every Response and every Error that a Client returns has one.
+// The history of a whole call. Every Response and every Error that a Client returns has one.
 struct HTTPRETRY_API History {
   History() = default;
 
   std::vector<Attempt> attempts;
-  // The last one that has not lost to another; nullptr if there is none. Those that lost to it may
+  // Returns the last attempt that did not lose a race, or nullptr. Attempts that lost to it may
   // follow it in `attempts`.
   [[nodiscard]] const Attempt* last() const;
   Reason stop_reason = Reason::Success;
-  // Why the last hedge was not sent; empty if none was refused.
+  // Why the last refused hedge was not sent; empty if none was refused.
   std::optional<HedgeRefused> hedge_refused;
   // The URLs that pending responses named (PendingRule::url_from), in the order of their attempts.
   std::vector<PolledUrl> polled;
-  // The URL that the attempt polled; nullptr if it sent the request itself.
+  // Returns the URL that the attempt polled, or nullptr if it sent the request itself.
   [[nodiscard]] const PolledUrl* polled_by(const Attempt& attempt) const;
   // For people: which limit ended the call, and by how much. May be empty.
   std::string detail;
-  // The time at which the server asked for a retry, or at which we would send again, if the call
-  // ended instead.
+  // When to try again, if the call ended instead of waiting: the time that the server asked for, or
+  // that the library would have used.
   std::optional<WallTime> retry_at;
   Duration elapsed{};  // waits included
-  // What holds sends back; nullptr where nothing does.
+  // What held sends back; nullptr if nothing did.
   std::shared_ptr<const GuardFacts> guards;
 };
 

@@ -1,8 +1,8 @@
-// Body: what a request sends, and whether it can be read a second time.
+// Body: the content that a request sends. A Body is a cheap handle to shared immutable data.
 //
-// A cheap handle to shared immutable data. Every attempt opens its own reader, so a retry starts at
-// the first byte. A body that can be read only once is never sent again as an empty one: the call
-// ends with `not_replayable` instead.
+// Every attempt opens its own reader, so a retry starts at the first byte. If a body can be read
+// only once and has been read, the request is not sent again with an empty body; the call ends with
+// Reason::NotReplayable.
 #pragma once
 
 #include <httpretry/http/headers.hpp>
@@ -21,56 +21,61 @@ namespace httpretry {
 
 class PausingReader;
 
-// Reads a body from its beginning to its end, once. Used by one thread at a time.
+// BodyReader reads a body once, from beginning to end. One thread uses it at a time.
 class HTTPRETRY_API BodyReader {
  public:
   virtual ~BodyReader();
-  // Fills `into`, or part of it; 0 is the end. An error ends the transfer. It must not block, which
-  // would hold up all calls of the loop: what has to wait is a PausingReader or an awaited_body
+  // Reads bytes into `into`, which need not be filled, and returns their number; 0 means the end.
+  // An error ends the transfer. Must not block, because that would hold up all calls of the loop.
+  // If the data may have to be waited for, use a PausingReader or an awaited_body
   // (awaited_body.hpp).
   virtual Result<std::size_t> read(std::span<char> into) = 0;
-  // The number of bytes still to come, if known; otherwise the body is sent chunked.
+  // Returns the number of bytes that remain, or nullopt if it is unknown. A body of unknown size is
+  // sent chunked.
   [[nodiscard]] virtual std::optional<std::uint64_t> size() const;
 
-  // Returned by `read` if there is nothing to give yet, and the reader that is then awaited. Only
-  // for a PausingReader, and for a reader that contains one.
+  // `read` returns kPause if no data is available yet; `pausing` then returns the reader to wait
+  // for. Only for a PausingReader, and for a reader that contains one.
   static constexpr std::size_t kPause = ~std::size_t{0};
   virtual PausingReader* pausing();
 };
 
 class HTTPRETRY_API Body {
  public:
-  // Fills a buffer and returns how many bytes it wrote; 0 is the end. It must not block.
+  // Fills a buffer and returns the number of bytes written; 0 means the end. Must not block.
   using Generator = std::function<std::size_t(std::span<char>)>;
   using Opener = std::function<Result<std::unique_ptr<BodyReader>>()>;
 
-  // No body. A POST still sends "Content-Length: 0".
+  // An empty body. A POST still sends "Content-Length: 0".
   Body() = default;
   Body(std::string bytes);  // NOLINT(google-explicit-constructor)
   Body(const char* bytes);  // NOLINT(google-explicit-constructor)
-  // A regular file from byte `offset` on, opened again for each attempt. It must not change during
-  // the call. A pipe is an error: read it with `once`.
+  // Returns a body with the content of a regular file from byte `offset` on. The file is opened
+  // again for each attempt and must not change during the call. A pipe is an error; read it with
+  // `once`.
   static Body file(std::string path, std::uint64_t offset = 0);
-  // Anything that can be opened again. `open` is called on the thread that drives the call.
+  // Returns a body that can be opened repeatedly. `open` is called on the thread that drives the
+  // call.
   static Body reopened(Opener open);
-  // A generated body: `start` returns a generator that begins at the first byte.
+  // Returns a generated body. `start` returns a generator that begins at the first byte.
   static Body generated(std::function<Generator()> start,
                         std::optional<std::uint64_t> size = std::nullopt);
-  // A body that can be read only once. It can still be sent again if none of it was read (there was
-  // no connection).
+  // Returns a body that can be read only once. A retry can still send it if no byte has been read
+  // yet, for example after a failed connection.
   static Body once(Generator generate, std::optional<std::uint64_t> size = std::nullopt);
   static Body once(std::unique_ptr<BodyReader> reader);
 
   [[nodiscard]] bool present() const { return source_ != nullptr; }
-  // Whether both are handles to the same data.
+  // Returns whether both are handles to the same data.
   [[nodiscard]] bool is_same_as(const Body& other) const { return source_ == other.source_; }
-  // Whether `open` would return a reader of the whole body now.
+  // Returns whether `open` would currently return a reader of the whole body.
   [[nodiscard]] bool replayable() const;
-  // Whether two readers may be open at once: there is no body, or it is in memory or in a file.
+  // Returns whether two readers may be open at once. True for an empty body and for one in memory
+  // or in a file.
   [[nodiscard]] bool shareable() const;
-  // The bytes, where they are in memory; nullptr otherwise.
+  // Returns the bytes of a body in memory, and nullptr for any other body.
   [[nodiscard]] const std::string* bytes() const;
-  // A reader at the first byte. Errc::InvalidRequest, with the cause, if that is not possible.
+  // Returns a reader at the first byte, or Errc::InvalidRequest with the cause.
   [[nodiscard]] Result<std::unique_ptr<BodyReader>> open() const;
 
  private:
@@ -80,14 +85,14 @@ class HTTPRETRY_API Body {
   std::shared_ptr<Source> source_;
 };
 
-// Form: multipart/form-data (RFC 7578), as browsers send forms.
+// Form is a multipart/form-data body (RFC 7578), the format in which browsers send forms.
 //
 //   Form form;
 //   form.add("title", "A cat").add_file("picture", "cat.jpg");
 //   client.send(Request::post(url, Body()).set_form(form));
 //
-// Files are read while they are sent, and again for each attempt. A form can be sent again if all
-// of its parts can.
+// Files are read while the form is sent, once for each attempt. A form can be sent again if all of
+// its parts can.
 
 struct HTTPRETRY_API FormPart {
   FormPart() = default;
@@ -95,26 +100,26 @@ struct HTTPRETRY_API FormPart {
 
   std::string name;
   Body body;
-  std::string file_name;     // empty: a field, not a file
-  std::string content_type;  // empty: none for a field; for a file it follows from the extension
-  Headers headers;           // additional ones; a Content-Type here replaces `content_type`
-  // Several files in one field, as multipart/mixed; `body` and `file_name` are then ignored.
+  std::string file_name;     // empty for a field that is not a file
+  std::string content_type;  // if empty: none for a field; derived from the extension for a file
+  Headers headers;           // additional headers; a Content-Type here replaces `content_type`
+  // Several files in one field, as multipart/mixed. If set, `body` and `file_name` are ignored.
   std::vector<FormPart> files;
 };
 
 class HTTPRETRY_API Form {
  public:
-  Form();  // with a random boundary
+  Form();  // creates a random boundary
 
   Form& add(std::string name, std::string value);
-  // A local file, under its name without the directories.
+  // Adds a local file, under its name without directories.
   Form& add_file(std::string name, std::string path);
-  // Throws std::invalid_argument if a name contains a NUL byte, or the content type is not a valid
-  // header value.
+  // Throws std::invalid_argument if a name contains a NUL byte, or if the content type is not a
+  // valid header value.
   Form& add(FormPart part);
 
   [[nodiscard]] Body body() const;
-  [[nodiscard]] std::string content_type() const;  // with the boundary
+  [[nodiscard]] std::string content_type() const;  // includes the boundary
 
  private:
   std::string boundary_;

@@ -1,12 +1,14 @@
-// Context: values that belong to one request or one call, of any types, one of each type. For what
-// a program and its middlewares and observers want to tell each other: a tenant, a trace.
+// Context holds values that belong to one request or one call: at most one of each type. The
+// program, its middlewares and its observers use it to pass data to each other, such as a tenant or
+// a trace.
 //
 //   struct Tenant { std::string name; };
 //   request.edit_options().context.set(Tenant{"seven"});
 //   ...
 //   if (const auto* tenant = call.get<Tenant>()) ...     // in a middleware or an observer
 //
-// Copies share the values, and what is set in one copy later is not in the other.
+// Copies share the existing values. A value that is set in one copy later does not appear in the
+// others.
 #pragma once
 
 #include <map>
@@ -18,14 +20,14 @@ namespace httpretry {
 
 class Context {
  public:
-  // Replaces the value of that type.
+  // Sets the value of type T, replaces an earlier one, and returns it.
   template <class T>
   T& set(T value) {
     auto made = std::make_shared<T>(std::move(value));
     values_[typeid(T)] = made;
     return *made;
   }
-  // nullptr if there is none.
+  // Returns the value of type T, or nullptr.
   template <class T>
   [[nodiscard]] T* get() const {
     const auto found = values_.find(typeid(T));

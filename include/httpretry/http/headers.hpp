@@ -1,9 +1,9 @@
-// The headers of a request or a response: ordered, with names that ignore case. Repeated headers
-// are kept as received.
+// Headers are the headers of a request or a response, in their order. Names ignore case. Repeated
+// headers are kept as received.
 //
-// A Headers is a value: copy it, compare it. It is not synchronised.
+// Headers is a value type: it can be copied and compared. It is not thread-safe.
 //
-// All headers are stored in one text, each as a complete "Name: value" line, so that sending them
+// All headers are stored in one string, each as a complete "Name: value" line, so that sending them
 // needs no allocation.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace httpretry {
 
 class HTTPRETRY_API Headers {
  public:
-  // One header: views into its Headers, valid until that is changed.
+  // One header, as views into its Headers. Valid until these are changed.
   struct Field {
     std::string_view name;
     std::string_view value;
@@ -31,52 +31,55 @@ class HTTPRETRY_API Headers {
   class Iterator;
 
   Headers() = default;
-  // Headers{{"Accept", "text/plain"}, {"X-Tag", "a"}}. Throws as `add` does.
+  // Headers{{"Accept", "text/plain"}, {"X-Tag", "a"}}. Throws like `add`.
   Headers(std::initializer_list<Field> fields);
 
-  // Appends a header, also if there is one of the same name.
-  // Throws std::invalid_argument if `name` is not a token of RFC 9110, or `value` contains CR, LF,
-  // NUL or another control byte except tab. The message contains the name, never the value. White
-  // space around the value is removed, as HTTP does.
+  // Appends a header, even if one with the same name exists. Whitespace around the value is
+  // removed, as HTTP specifies. Throws std::invalid_argument if `name` is not a token of RFC 9110,
+  // or if `value` contains CR, LF, NUL or another control byte except tab. The message contains the
+  // name, never the value.
   void add(std::string_view name, std::string_view value);
-  // For headers from outside: where `add` would throw, returns false and adds nothing.
+  // The same for headers from an untrusted source: returns false and adds nothing if `add` would
+  // throw.
   [[nodiscard]] bool try_add(std::string_view name, std::string_view value);
-  // The same for a line as received: "Name: value", with or without a line ending.
+  // The same for a received line, "Name: value", with or without a line ending.
   [[nodiscard]] bool try_add_line(std::string_view line);
-  // Appends a line as received that continues the last header (RFC 9112 §5.2) to its value, after a
-  // blank. If the line is not a valid value, removes that header and returns false. The headers
+  // Appends a received continuation line (RFC 9112 §5.2) to the value of the last header, after a
+  // space. If the line is not a valid value, removes that header and returns false. The headers
   // must not be empty.
   [[nodiscard]] bool try_continue(std::string_view line);
-  // Replaces all headers of that name by one, at the position of the first.
+  // Replaces all headers of that name by one, at the position of the first. Appends it if there are
+  // none.
   void set(std::string_view name, std::string_view value);
-  // Removes all headers of that name and returns how many there were.
+  // Removes all headers of that name and returns their number.
   std::size_t remove(std::string_view name);
   void clear();
-  // Reserves memory for that many headers and bytes of text (names, values, 3 bytes each).
+  // Reserves memory for that many headers and bytes of text (names, values, and 3 more bytes for
+  // each header).
   void reserve(std::size_t fields, std::size_t bytes);
 
-  // The first value of that name; empty if there is none.
+  // Returns the first value of that name, or nullopt.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const;
-  // All values of that name, in order.
+  // Returns all values of that name, in order.
   [[nodiscard]] std::vector<std::string_view> get_all(std::string_view name) const;
   [[nodiscard]] bool contains(std::string_view name) const { return get(name).has_value(); }
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
   [[nodiscard]] Field operator[](std::size_t index) const;
-  // As `get`, with an empty value if there is none.
+  // Returns the first value of that name, or an empty string.
   [[nodiscard]] std::string_view operator[](std::string_view name) const {
     return get(name).value_or(std::string_view());
   }
-  // For (const auto& [name, value] : headers).
+  // For loops: for (const auto& [name, value] : headers).
   [[nodiscard]] Iterator begin() const;
   [[nodiscard]] Iterator end() const;
 
-  // The header as a NUL-terminated line: "Name: value", or "Name;" if the value is empty (libcurl
-  // sends that as a header with an empty value).
+  // Returns the header as a NUL-terminated line: "Name: value", or "Name;" if the value is empty.
+  // libcurl sends the latter as a header with an empty value.
   [[nodiscard]] const char* line(std::size_t index) const;
 
-  // The same headers in the same order; the names ignore case.
+  // True if both have the same headers in the same order. The names ignore case.
   friend HTTPRETRY_API bool operator==(const Headers& a, const Headers& b);
 
  private:
@@ -88,8 +91,8 @@ class HTTPRETRY_API Headers {
 
   void append(std::string_view name, std::string_view value);
   void remove_last();
-  // Keeps one header of that name, with this value, or none if it is nullptr. Returns how many
-  // there were.
+  // Replaces all headers of that name by one with this value, or removes them if `value` is
+  // nullptr. Returns how many there were.
   std::size_t replace(std::string_view name, const std::string_view* value);
 
   std::string text_;  // the lines, each with a NUL at its end
@@ -123,7 +126,7 @@ class Headers::Iterator {
  private:
   const Headers* headers_ = nullptr;
   std::size_t index_ = 0;
-  mutable Field field_;  // so that `auto&` may refer to it
+  mutable Field field_;  // allows `auto&` to bind to it
 };
 
 inline Headers::Field Headers::operator[](std::size_t index) const {
@@ -134,16 +137,16 @@ inline Headers::Field Headers::operator[](std::size_t index) const {
 inline Headers::Iterator Headers::begin() const { return {*this, 0}; }
 inline Headers::Iterator Headers::end() const { return {*this, size()}; }
 
-// Whether two texts are equal if the case of ASCII letters is ignored.
+// Returns whether two strings are equal when the case of ASCII letters is ignored.
 [[nodiscard]] HTTPRETRY_API bool equal_ignoring_case(std::string_view a, std::string_view b);
-// What `Headers::add` accepts.
+// Return whether `Headers::add` accepts the name or value.
 [[nodiscard]] HTTPRETRY_API bool valid_header_name(std::string_view name);
 [[nodiscard]] HTTPRETRY_API bool valid_header_value(std::string_view value);
-// Whether a header's name says that its value is secret (Authorization, Cookie, X-Api-Key, …) and
-// must not be logged.
+// Returns whether the name of a header implies that its value is secret (Authorization, Cookie,
+// X-Api-Key, …) and must not be logged.
 [[nodiscard]] HTTPRETRY_API bool tells_secret(std::string_view header_name);
-// Makes text from outside safe for a terminal or a log: control characters, and bytes that are not
-// UTF-8, become "\x1b".
+// Makes untrusted text safe for a terminal or a log: control characters, and bytes that are not
+// UTF-8, become escapes such as "\x1b".
 [[nodiscard]] HTTPRETRY_API std::string printable(std::string_view text);
 
 }  // namespace httpretry

@@ -1,4 +1,4 @@
-// Response: the response of a server, and the history of the call.
+// Response: a server's response, with the history of the call.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -18,39 +18,41 @@ struct HTTPRETRY_API Response {
   explicit Response(int code, std::string text = {});
 
   int status = 0;
-  std::string reason;                // the text after the status; HTTP/2 has none
+  std::string reason;                // the text after the status; empty for HTTP/2
   std::string http_version = "1.1";  // "1.0", "1.1", "2"
-  Headers headers;                   // of the final response; without trailers
-  std::string body;                  // decoded, if RequestOptions::compressed is set
-  std::uint64_t delivered = 0;       // bytes that a sink has; if not 0, `body` is not the body
-  std::string url;                   // after redirects; without user and password
+  Headers headers;                   // of the final response, without trailers
+  std::string body;                  // decoded if RequestOptions::compressed is set
+  std::uint64_t delivered = 0;       // bytes passed to a sink; if nonzero, `body` is not the body
+  std::string url;                   // the URL after redirects, without user and password
   Exchange exchange;
   History history;
 
-  // The status alone; `succeeded` asks the policy.
+  // Considers the status alone. `succeeded` applies the policy.
   [[nodiscard]] bool is_2xx() const { return status >= 200 && status < 300; }
 
-  // The scalar at a JSON pointer of RFC 6901 ("/items/0/name"; "" is the whole body).
-  // Errc::Protocol if the body is not JSON, or there is no scalar at the pointer;
+  // Returns the scalar at a JSON pointer of RFC 6901 ("/items/0/name"; "" is the whole body).
+  // Returns Errc::Protocol if the body is not JSON or has no scalar at the pointer. Returns
   // Errc::InvalidRequest if `pointer` is not a JSON pointer, or if the body went to a sink.
   [[nodiscard]] Result<JsonValue> json_at(std::string_view pointer) const;
 };
 
-// What all send functions of a Client, all middlewares and all transports return.
+// The result of all send functions, middlewares and transports.
 using Outcome = Result<Response>;
 
-// Whether the call was a success, as the policy judges it: there is a response, and it is neither a
-// failure nor still pending. Without the middleware retry: a response below 400.
+// Returns whether the call succeeded according to its policy: there is a response, and it is
+// neither a failure nor still pending. Without the middleware retry, a status below 400 is a
+// success.
 [[nodiscard]] HTTPRETRY_API bool succeeded(const Outcome& outcome);
-// Whether a limit of time ended the call (time.hpp lists them): an attempt took too long, or there
-// was no time for a retry. It may have a response, that of the last attempt. A call that ended
-// because the server asks for too long a wait is not one of these: Reason::ServerDelayTooLong.
+// Returns whether a time limit ended the call (time.hpp lists them): an attempt took too long, or
+// there was no time for a retry. Such a call may have a response, that of its last attempt. Returns
+// false for a call that ended because the server asked for too long a wait; see
+// Reason::ServerDelayTooLong.
 [[nodiscard]] HTTPRETRY_API bool timed_out(const Outcome& outcome);
-// The response of a call that was a success. Throws Failure for all others; Errc::Status where
-// there is a response.
+// Returns the response of a successful call. Otherwise throws Failure, with Errc::Status if there
+// is a response.
 HTTPRETRY_API Response require_success(Outcome outcome);
 
-// A Response and an Error have these in common.
+// Return the members that Response and Error have in common.
 [[nodiscard]] inline const History& history_of(const Outcome& outcome) {
   return outcome ? outcome->history : outcome.error().history;
 }

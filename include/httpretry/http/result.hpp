@@ -1,17 +1,15 @@
-// Result<T>: a T, or the Error that says why there is none. A stand-in for std::expected<T, Error>
-// of C++23, with the same names.
+// Result<T> holds a T, or the Error that explains why there is no T. It replaces std::expected<T,
+// Error> of C++23 and has the same function names.
 //
 //   Outcome outcome = client.send(Request::get(url));
 //   if (!outcome) return fail(outcome.error().message);
 //   use(outcome->body);
 //
-// or, for those who prefer exceptions: `use(client.send(...).value().body)`; `value()` throws
-// Failure, which carries the Error.
+// With exceptions: `use(client.send(...).value().body)`. `value()` throws Failure, which carries
+// the Error.
 //
-// An HTTP status of 400 or more is a Response, never an Error: the server did respond.
-//
-// Error: why there is no response. Nothing in the library throws because of what the network, the
-// server or the file system did.
+// An HTTP status of 400 or more is a Response, never an Error, because the server did respond.
+// Nothing in the library throws because of the network, the server or the file system.
 #pragma once
 
 #include <httpretry/http/attempt.hpp>
@@ -30,31 +28,32 @@
 
 namespace httpretry {
 
-// The list is short: two codes differ only where a caller would act differently.
+// The codes of errors. The list is short: two codes differ only if a caller would act differently.
 enum class Errc : std::uint8_t {
   InvalidRequest,  // it cannot be sent as it is: a bad URL, an unreadable body file, …
-  Resolve,         // no address for the host (or the proxy)
-  Connect,         // no connection to the host, or the proxy refused to connect us
+  Resolve,         // no address for the host or the proxy
+  Connect,         // no connection to the host, or the proxy refused the connection
   Tls,             // the handshake failed, or the certificate is not trusted
   Timeout,
   Send,
   Receive,   // the connection was lost; with Error::partial, in the middle of the response
   Protocol,  // the response is not HTTP
-  TooLarge,  // the response is larger than one of our limits
+  TooLarge,  // the response exceeds one of the library's limits
   Canceled,
-  // Nothing was sent, because we held it back. History::retry_at says when to come back.
-  Paused,       // a server asked for a longer pause than the limits of time allow
+  // Nothing was sent, because the library held the request back. History::retry_at says when to try
+  // again.
+  Paused,       // a server asked for a longer pause than the time limits allow
   CircuitOpen,  // too many sends failed
-  RateLimited,  // our own rate allows it too late
-  QueueFull,    // too many sends wait already
-  // Nothing was sent, because this process lacks something: descriptors, memory, threads or ports.
-  // It may work later, or with fewer requests at once. retry() does not repeat it.
+  RateLimited,  // the policy's rate would have required too long a wait
+  QueueFull,    // too many sends are waiting already
+  // Nothing was sent, because this process lacks a resource: descriptors, memory, threads or ports.
+  // A later request, or fewer at once, may succeed. retry() does not retry this error.
   LocalShortage,
   Internal,  // a middleware threw, or memory ran out after the request was sent
-  Status,    // of `require_success`: there is a response, but it is not a success
+  Status,    // from `require_success`: there is a response, but it is not a success
 };
 
-// As printed in reports and logs: "invalid_request", "resolve", …
+// Returns the code as printed in reports and logs: "invalid_request", "resolve", …
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Errc code);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Errc code);
 
@@ -62,32 +61,36 @@ struct HTTPRETRY_API Error {
   explicit Error(Errc errc, std::string text = {});
 
   Errc code;
-  // A sentence without secrets: its URLs have no query and no userinfo.
+  // A sentence for people. It contains no secrets: its URLs have no query and no userinfo.
   std::string message;
-  int curl_code = 0;  // libcurl's number for it; 0 if it does not come from libcurl
-  // A retry cannot help: an untrusted certificate, a bad URL, a proxy that wants a password.
+  int curl_code = 0;  // libcurl's error number; 0 if the error is not from libcurl
+  // A retry cannot help, for example after an untrusted certificate, a bad URL, or a proxy that
+  // requires a password.
   bool permanent = false;
-  // Part of the response had arrived.
+  // Part of the response had been received.
   bool partial = false;
-  // What was received before the error. With `from_proxy` it is the response of a proxy that
-  // refused to connect us, and the origin saw nothing.
+  // The status and the headers that were received before the error. With `from_proxy` they are
+  // those of a proxy that refused the connection, and the origin received nothing.
   int status = 0;
   bool from_proxy = false;
   Headers headers;
   Exchange exchange;
   History history;
 
-  // Of a call that made attempts before, they count.
+  // Returns whether the server may have received the request. If the call made several attempts,
+  // all of them count.
   [[nodiscard]] bool maybe_sent() const { return exchange.sent != Sent::Never; }
-  // We held it back: Paused, CircuitOpen, RateLimited or QueueFull.
+  // Returns whether the library held the request back: Paused, CircuitOpen, RateLimited or
+  // QueueFull.
   [[nodiscard]] bool held_back() const { return code >= Errc::Paused && code <= Errc::QueueFull; }
-  // A limit of time ended the call: this attempt took too long, or there was no time for a retry.
+  // Returns whether a time limit ended the call: this attempt took too long, or there was no time
+  // for a retry.
   [[nodiscard]] bool is_timeout() const {
     return code == Errc::Timeout || history.stop_reason == Reason::ElapsedExhausted;
   }
 };
 
-// Thrown by Result::value(); what() is the error's message.
+// Thrown by Result::value(). what() returns the message of the error.
 class HTTPRETRY_API Failure : public std::exception {
  public:
   explicit Failure(Error error);
@@ -117,13 +120,13 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool has_value() const noexcept { return static_cast<bool>(value_); }
   explicit operator bool() const noexcept { return has_value(); }
 
-  // The value; throws Failure if there is an error.
+  // Returns the value. Throws Failure if there is an error.
   T& value() & { return check(), *value_; }
   const T& value() const& { return check(), *value_; }
   T&& value() && { return check(), std::move(*value_); }
 
-  // The value or the error. Call has_value() first: where it is the other one, the program is
-  // aborted with a message.
+  // Return the value or the error. Check has_value() first: if the Result holds the other one, the
+  // program aborts with a message.
   T& operator*() & noexcept { return expect_value(), *value_; }
   const T& operator*() const& noexcept { return expect_value(), *value_; }
   T&& operator*() && noexcept { return expect_value(), std::move(*value_); }
@@ -142,7 +145,7 @@ class [[nodiscard]] Result {
     return has_value() ? *std::move(*this) : static_cast<T>(std::forward<U>(other));
   }
 
-  // f(value) -> Result<U>, or this error.
+  // Returns f(value), which is a Result<U>, or this error.
   template <class F>
   auto and_then(F&& f) && -> std::invoke_result_t<F, T&&> {
     if (has_value()) return std::invoke(std::forward<F>(f), *std::move(*this));
@@ -153,7 +156,7 @@ class [[nodiscard]] Result {
     if (has_value()) return std::invoke(std::forward<F>(f), **this);
     return error();
   }
-  // f(value) -> U, wrapped; or this error.
+  // Returns f(value), wrapped in a Result<U>, or this error.
   template <class F>
   auto transform(F&& f) && -> Result<std::invoke_result_t<F, T&&>> {
     if (has_value()) return std::invoke(std::forward<F>(f), *std::move(*this));
@@ -164,7 +167,7 @@ class [[nodiscard]] Result {
     if (has_value()) return std::invoke(std::forward<F>(f), **this);
     return error();
   }
-  // this value, or f(error) -> Result<T>.
+  // Returns this value, or f(error), which is a Result<T>.
   template <class F>
   Result or_else(F&& f) && {
     if (has_value()) return std::move(*this);
@@ -187,7 +190,7 @@ class [[nodiscard]] Result {
   detail::Box<Error> error_;
 };
 
-// Success, or the Error that says why not.
+// Success, or an Error.
 template <>
 class [[nodiscard]] Result<void> {
  public:

@@ -1,4 +1,4 @@
-// The value of a header as a log may show it.
+// The values of headers in a form that is safe to log.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -8,10 +8,10 @@
 
 namespace httpretry {
 
-// Returns "REDACTED" if the name of the header tells a secret (`tells_secret`). Otherwise returns
-// the value, but each URL in it has lost its user, its password and the values of its query and
-// fragment. So has a relative reference in Location, Referer, Link and the like. Control characters
-// are still there; see `printable`.
+// Returns "REDACTED" if the name of the header implies a secret (`tells_secret`). Otherwise returns
+// the value with URLs redacted: each loses its user, its password and the values in its query and
+// fragment. The same is done to a relative reference in Location, Referer, Link and similar
+// headers. Control characters are kept; see `printable`.
 [[nodiscard]] HTTPRETRY_API std::string shown_value(std::string_view header_name,
                                                     std::string_view value);
 

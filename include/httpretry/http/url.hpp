@@ -1,8 +1,8 @@
-// Url: an absolute http or https URL, parsed.
+// Url is a parsed absolute http or https URL.
 //
-// A cheap handle to shared immutable data, safe to copy across threads. libcurl does the parsing,
-// so policies are matched against exactly what libcurl connects to. The parts are views into the
-// one text that is kept, valid as long as a copy of the Url. A moved-from Url may only be assigned
+// It is a cheap handle to shared immutable data, and safe to copy across threads. libcurl does the
+// parsing, so policies match exactly the URL that libcurl connects to. The parts are views into one
+// shared string that is valid as long as any copy of the Url. A moved-from Url may only be assigned
 // or destroyed.
 #pragma once
 
@@ -18,32 +18,32 @@ namespace httpretry {
 
 class HTTPRETRY_API Url {
  public:
-  // Errc::InvalidRequest, with the reason, if the text is not an absolute http(s) URL with a host.
-  // Blanks and control characters are an error; bytes above 0x7F in path and query are
-  // percent-encoded.
+  // Returns the URL, or Errc::InvalidRequest with the reason if the text is not an absolute http(s)
+  // URL with a host. Spaces and control characters are errors. Bytes above 0x7F in path and query
+  // are percent-encoded.
   static Result<Url> parse(std::string_view text);
 
-  // Lower case; international names in their ASCII form; IPv6 in brackets.
+  // In lower case, with international names in their ASCII form and IPv6 addresses in brackets.
   [[nodiscard]] std::string_view scheme() const;
   [[nodiscard]] std::string_view host() const;
-  [[nodiscard]] std::uint16_t port() const;  // the default of the scheme if the URL has none
-  // Percent-encoded, dot segments removed; at least "/".
+  [[nodiscard]] std::uint16_t port() const;  // the scheme's default if the URL has no port
+  // Percent-encoded, without dot segments; at least "/".
   [[nodiscard]] std::string_view path() const;
   [[nodiscard]] std::string_view query() const;  // percent-encoded, without the "?"
   [[nodiscard]] bool has_userinfo() const;
 
-  // "https://example.com:8443", without a default port. Credentials belong to an origin.
+  // "https://example.com:8443", without a default port. Credentials are bound to an origin.
   [[nodiscard]] std::string_view origin() const;
   // Scheme, host, port and path, for logs and messages.
   [[nodiscard]] std::string without_secrets() const;
-  // Without fragment and userinfo.
+  // The URL without fragment and userinfo.
   [[nodiscard]] std::string to_string() const;
 
-  // Resolves an absolute or relative reference, such as a Location header, against this URL. Blanks
+  // Resolves an absolute or relative reference, such as a Location header, against this URL. Spaces
   // in it are percent-encoded. The result has no userinfo.
   [[nodiscard]] Result<Url> resolve(std::string_view reference) const;
 
-  // For the transport.
+  // For transports.
   struct Parts;  // lib/core/curl/url_parts.hpp
   [[nodiscard]] const Parts& parts() const { return *parts_; }
 
@@ -53,10 +53,10 @@ class HTTPRETRY_API Url {
 };
 
 // Percent-encodes everything except the unreserved characters of RFC 3986 (letters, digits,
-// "-._~"): for a path segment, or the name or value of a query item.
+// "-._~"). For a path segment, or the name or value of a query item.
 [[nodiscard]] HTTPRETRY_API std::string percent_encode(std::string_view text);
 
-// `url` with "name=value", both encoded, appended to its query.
+// Returns `url` with "name=value" appended to its query, both percent-encoded.
 [[nodiscard]] HTTPRETRY_API std::string with_query(std::string_view url, std::string_view name,
                                                    std::string_view value);
 

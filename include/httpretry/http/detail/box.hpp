@@ -1,4 +1,4 @@
-// How a Result holds its value and its error.
+// The storage that a Result uses for its value and its error.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace httpretry::detail {
 
-// A T on the heap, or none. Copying it copies the T.
+// HeapOptional holds a T on the heap, or nothing. Copying it copies the T.
 template <class T>
 class HeapOptional {
  public:
@@ -27,15 +27,16 @@ class HeapOptional {
   const T& operator*() const noexcept { return *value_; }
 
  private:
-  // Most Results are moved from before they are destroyed: only the test for that is worth
-  // inlining.
+  // Not inlined, because most Results are moved from before they are destroyed. Only the test for
+  // nullptr is worth inlining.
   struct Delete {
     [[gnu::noinline]] void operator()(T* value) const noexcept { delete value; }
   };
   std::unique_ptr<T, Delete> value_;
 };
 
-// Small values are held in place, others on the heap: so a Result of a Response is two words.
+// Holds small values in place and others on the heap. A Result of a Response is therefore two
+// words.
 template <class T>
 using Box =
     std::conditional_t<sizeof(T) <= 2 * sizeof(void*) && std::is_nothrow_move_constructible_v<T>,

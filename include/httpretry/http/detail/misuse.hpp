@@ -1,4 +1,4 @@
-// What happens if the library is used in a way that can never be right.
+// Aborts the program after an incorrect use of the library.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -11,9 +11,9 @@ namespace detail {
 
 // Writes "httpretry: WHAT" to standard error and aborts.
 [[noreturn]] HTTPRETRY_API void misuse(const char* what) noexcept;
-// A Result was used as a value, and has none. `error` is nullptr if it was moved from.
+// Called if a Result has no value but is used as one. `error` is nullptr if it was moved from.
 [[noreturn]] HTTPRETRY_API void no_value(const Error* error) noexcept;
-// A Result was asked for its error, and has none.
+// Called if a Result has no error but its error is used.
 [[noreturn]] HTTPRETRY_API void no_error() noexcept;
 
 }  // namespace detail
