@@ -1,5 +1,5 @@
-// Call: what the middlewares of a chain share while one request is on its way: who it is, what has
-// happened so far, and when it must end.
+// Call: the state that the middlewares of a chain share while one request is processed: its
+// identity, its history so far, and its limits.
 #pragma once
 
 #include <httpretry/chain/observer.hpp>
@@ -21,7 +21,8 @@ struct CurrentAttempt;
 class PolicySource;
 class RacingSend;
 
-// What limits one exchange beside the deadline of its call. The words are those of RequestOptions.
+// The limits of one exchange, in addition to the deadline of its call. The members have the meaning
+// of those in RequestOptions.
 struct HTTPRETRY_API ExchangeLimits {
   ExchangeLimits() = default;
 
@@ -32,27 +33,30 @@ struct HTTPRETRY_API ExchangeLimits {
   Duration stall_timeout = kForever;
 };
 
+// Call is the view of a call that one branch of its chain has. Middlewares pass it on with `next`.
+// A branch made by `with` has its own deadline and stop token, and shares everything else.
 class HTTPRETRY_API Call {
  public:
-  struct State;  // shared by all branches of a call: lib/core/chain/detail/call_state.hpp
+  struct State;  // shared by all branches of a call; lib/core/chain/detail/call_state.hpp
   Call(State& state, Time deadline, std::stop_token stop)
       : state_(&state), deadline_(deadline), limit_(deadline), stop_(std::move(stop)) {}
 
   // Unique in this process.
   [[nodiscard]] std::uint64_t id() const;
-  // The origin of the first request, "https://api.example.com"; redirects do not change it. A
-  // middleware that adds credentials adds them only to requests to this origin.
+  // The origin of the first request, "https://api.example.com". Redirects do not change it. A
+  // middleware that adds credentials must add them only to requests to this origin.
   [[nodiscard]] std::string_view origin() const;
   [[nodiscard]] Scheduler& scheduler() const;
   [[nodiscard]] Time started() const;
-  // The number of the attempt that this is a branch for; 0 where it is for none.
+  // The number of the attempt that this branch belongs to, or 0 if it belongs to none.
   [[nodiscard]] int attempt() const { return attempt_; }
-  // The attempts so far, of all branches.
+  // The history of the call, with the attempts of all branches so far.
   [[nodiscard]] History& history() const;
-  // ClientOptions::policies; nullptr if the client has none.
+  // ClientOptions::policies, or nullptr if the client has none.
   [[nodiscard]] const PolicySource* policies() const;
-  // Values that the middlewares and observers of this call share (context.hpp), one of each type.
-  // Those of the request are there from the beginning. `get` gives nullptr if there is none.
+  // Values that the middlewares and observers of this call share, at most one of each type
+  // (context.hpp). The values of the request are present from the beginning. `get` returns nullptr
+  // if there is no value of that type.
   template <class T>
   T& set(T value) const {
     return context().set(std::move(value));
@@ -61,22 +65,23 @@ class HTTPRETRY_API Call {
   [[nodiscard]] T* get() const {
     return context().template get<T>();
   }
-  // Uniform in [0, 1).
+  // Returns a random number, uniform in [0, 1).
   [[nodiscard]] double random() const;
 
-  // This branch must end by then: the transport gives up, and no wait begins that would end later.
+  // The time by which this branch must end: the transport gives up then, and no wait begins that
+  // would end later.
   [[nodiscard]] Time deadline() const { return deadline_; }
-  // The limits of the request, and in an attempt of retry() also those of its policy: a
-  // transport must keep to them.
+  // Returns the limits that the request sets and, within an attempt of retry(), those of its
+  // policy. A transport must enforce them.
   [[nodiscard]] ExchangeLimits limits(const Request& request) const;
-  // Requested when the call is canceled (CallOptions::stop), and when the client ends.
+  // Requested when the call is canceled (CallOptions::stop), and when the client is destroyed.
   [[nodiscard]] const std::stop_token& stop() const;
-  // A branch of this call with limits of its own, for one or several uses of `next`. Its deadline
-  // is the earlier of the two. A `stop` other than this call's must be requested when this call's
-  // is.
+  // Returns a branch of this call with its own limits, for one or several uses of `next`. The
+  // branch ends at the earlier of the two deadlines. If `stop` is not the token of this call, it
+  // must be requested whenever this call's token is.
   [[nodiscard]] Call with(Time deadline, std::stop_token stop) const;
 
-  // Tells every Observer of the client: call.emit(&Observer::redirected, next).
+  // Notifies every Observer of the client: call.emit(&Observer::redirected, next).
   template <class... Params, class... Args>
   void emit(void (Observer::*event)(const Call&, Params...) noexcept, const Args&... args) const {
     for (const auto& observer : observers()) (observer.get()->*event)(*this, args...);
@@ -89,11 +94,11 @@ class HTTPRETRY_API Call {
 
   State* state_;
   Time deadline_;
-  Time limit_;  // the deadline that waiting for admission does not move
+  Time limit_;  // the deadline, unaffected by waits for admission
   int attempt_ = 0;
-  CurrentAttempt* current_ = nullptr;    // that this branch is for
-  const HeadersWatch* watch_ = nullptr;  // of its send
-  RacingSend* racing_ = nullptr;         // it is for one of several sends of that attempt
+  CurrentAttempt* current_ = nullptr;    // the attempt that this branch belongs to
+  const HeadersWatch* watch_ = nullptr;  // of this branch's send
+  RacingSend* racing_ = nullptr;  // set if this branch is one of several sends of that attempt
   std::stop_token stop_;
 };
 

@@ -1,8 +1,8 @@
-// Middleware: a member of the chain that every request passes. It wraps what comes after it: it may
-// change the request, look at the outcome, send again, or respond by itself.
+// Middleware: a member of the chain that processes every request. It wraps the rest of the chain:
+// it can change the request, examine the outcome, send again, or respond by itself.
 //
-// A client's list of middlewares reads from the outside in. What stands above `retry` happens once
-// per call, what stands below it once per attempt:
+// A client's list of middlewares is in order from the outside in. Those above `retry` run once per
+// call, those below it once per attempt:
 //
 //   log -> redirect -> retry -> hedge -> guards -> timeout -> bearer -> (libcurl)
 //
@@ -28,39 +28,43 @@ namespace httpretry {
 class Middleware;
 using MiddlewarePtr = std::shared_ptr<Middleware>;
 
-// The rest of the chain. A small value: keep it, call it never, once or several times.
+// Next is the rest of the chain. It is a small value that may be copied, and called any number of
+// times.
 class HTTPRETRY_API Next {
  public:
   Next(const std::vector<MiddlewarePtr>& chain, std::size_t index)
       : Next(chain.data() + index, chain.data() + chain.size()) {}
-  // `call` must outlive the task.
+  // Passes the request to the rest of the chain. `call` must outlive the task.
   Task<Outcome> operator()(Request request, Call& call) const;
-  // Whether the rest of the chain has a middleware of that name.
+  // Returns whether the rest of the chain has a middleware of that name.
   [[nodiscard]] bool has(std::string_view name) const;
 
  private:
   Next(const MiddlewarePtr* first, const MiddlewarePtr* end) : first_(first), end_(end) {}
   const MiddlewarePtr* first_;
-  const MiddlewarePtr* end_;  // there is the transport
+  const MiddlewarePtr* end_;  // the transport comes after the last one
 };
 
-// One Middleware object serves all calls of its client, on several threads at once: what it keeps
-// between calls needs a lock of its own; what belongs to one call lives in the coroutine.
+// One Middleware object serves all calls of its client, on several threads at once. State that it
+// keeps between calls needs a lock; state of a single call belongs in the coroutine.
 class HTTPRETRY_API Middleware {
  public:
   virtual ~Middleware();
-  // For messages, and for checks of the chain's order. Must not change.
+  // Returns the name for messages, and for checks of the order of the chain. Must always return the
+  // same name.
   [[nodiscard]] virtual std::string_view name() const = 0;
-  // An exception ends the call with an Errc::Internal that names the middleware. It must await
-  // every task that it starts before it returns. Where there is nothing to do for a request, it
-  // need not be a coroutine: `return next(std::move(request), call);`
+  // Processes a request. An exception ends the call with an Errc::Internal that names the
+  // middleware. The function must await every task that it starts before it returns. If it has
+  // nothing to do for a request, it need not be a coroutine: `return next(std::move(request),
+  // call);`
   virtual Task<Outcome> handle(Request request, Call& call, Next next) = 0;
 };
 
-// A middleware that changes the request, or only looks at it.
+// Returns a middleware that calls `change` before each request is passed on. `change` may modify
+// the request.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr on_request(std::string name,
                                                      std::function<void(Request&, Call&)> change);
-// A middleware that looks at the outcome, or changes it.
+// Returns a middleware that calls `look` with each outcome. `look` may modify the outcome.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr
 on_outcome(std::string name, std::function<void(const Request&, Outcome&, Call&)> look);
 namespace detail {
@@ -68,16 +72,17 @@ using Handle = std::function<Task<Outcome>(Request, Call&, Next)>;
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr make_middleware(std::string name, Handle handle);
 }  // namespace detail
 
-// A middleware from a coroutine, a `Task<Outcome>(Request, Call&, Next)`. The function is kept as
-// long as the client, so the coroutine may use the captures of a lambda. Parameters must be taken
-// by value, except Call&.
+// Returns a middleware that calls a coroutine, a `Task<Outcome>(Request, Call&, Next)`. The
+// function object is kept as long as the client, so the captures of a lambda stay valid. The
+// coroutine must take its parameters by value, except Call&.
 template <class F>
 [[nodiscard]] MiddlewarePtr middleware(std::string name, F handle) {
   if constexpr (detail::Parameters<F>::known) {
     detail::check_coroutine_function<F>();
     return detail::make_middleware(std::move(name), std::move(handle));
   } else {
-    // A lambda with `auto` may take references: what they refer to is kept in this coroutine.
+    // A lambda with `auto` parameters may take references. This coroutine keeps what they refer to
+    // alive.
     return detail::make_middleware(
         std::move(name),
         [handle = std::move(handle)](Request request, Call& call,

@@ -1,14 +1,15 @@
-// Shared<T>: a value that is made once and that many calls wait for, each on its own scheduler.
+// Shared<T> is a value that is produced once and that many calls can wait for, each on its own
+// scheduler.
 //
 // Such work must not run on the loop of the call that needs it first: that call may be canceled,
-// and the loop of a blocking call stops when the call ends. `Client::spawn` runs it apart from all
-// calls:
+// and the loop of a blocking call stops when the call ends. `Client::spawn` runs the work
+// independently of all calls:
 //
 //   Shared<std::string> token = client.spawn([&auth](Scheduler&) { return fetch_token(auth); });
 //   ...
 //   Result<std::string> text = co_await token.wait(call);    // in a middleware
 //
-// A small value: all copies share one result.
+// A Shared is a small value. All copies share one result.
 #pragma once
 
 #include <httpretry/chain/call.hpp>
@@ -25,9 +26,10 @@ class Shared {
  public:
   explicit Shared(std::shared_ptr<const detail::SharedWork<T>> work) : work_(std::move(work)) {}
 
+  // Returns whether the work has ended.
   [[nodiscard]] bool ready() const { return work_->happened(); }
-  // The value, or the Error that the work ended with. Errc::Canceled or Errc::Timeout if the call
-  // ends first; the work goes on, because others may wait for it.
+  // Returns the value, or the Error that the work ended with. Returns Errc::Canceled or
+  // Errc::Timeout if the call ends first; the work continues, because others may wait for it.
   [[nodiscard]] Task<Result<T>> wait(const Call& call) const {
     return wait_for(work_, call.scheduler(), call.deadline(), call.stop());
   }

@@ -1,4 +1,4 @@
-// Transport: the end of every chain. It carries out one exchange, never a retry.
+// Transport: the end of every chain. It carries out exchanges and never retries.
 #pragma once
 
 #include <httpretry/chain/call.hpp>
@@ -8,9 +8,10 @@ namespace httpretry {
 class HTTPRETRY_API Transport {
  public:
   virtual ~Transport();
-  // Sends the request once and returns the outcome, whose `exchange` tells what was sent. Gives up
-  // at call.deadline() with Errc::Timeout, and with Errc::Canceled when call.stop() is requested.
-  // Must not throw. It need not know of sinks: the client gives them what is in `body`.
+  // Sends the request once and returns the outcome, whose `exchange` reports what was sent. Gives
+  // up at call.deadline() with Errc::Timeout, and with Errc::Canceled when call.stop() is
+  // requested. Must not throw. A transport need not support sinks, because the client passes the
+  // contents of `body` to them.
   virtual Task<Outcome> send(Request request, Call& call) = 0;
 };
 

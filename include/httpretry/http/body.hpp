@@ -46,7 +46,7 @@ class HTTPRETRY_API Body {
   using Generator = std::function<std::size_t(std::span<char>)>;
   using Opener = std::function<Result<std::unique_ptr<BodyReader>>()>;
 
-  // An empty body. A POST still sends "Content-Length: 0".
+  // No body. A POST still sends "Content-Length: 0".
   Body() = default;
   Body(std::string bytes);  // NOLINT(google-explicit-constructor)
   Body(const char* bytes);  // NOLINT(google-explicit-constructor)

@@ -1,7 +1,7 @@
-// The middlewares that come with the library, besides `retry`. They use nothing but the public
-// interface of Middleware, so yours can do the same.
+// The built-in middlewares, except `retry`, `hedge` and `guards`. They use only the public
+// interface of Middleware, so your own can do the same.
 //
-// A usual chain, outermost first. `timeout` is the last, so that it limits each send and does not
+// A typical chain, outermost first. `timeout` comes last, so that it limits each send and does not
 // count the waits of `guards`:
 //
 //   Client client({log(), redirect(), retry(), hedge(), guards(), timeout(2s)});
@@ -17,30 +17,32 @@
 
 namespace httpretry {
 
-// A random UUID (RFC 9562, version 4), from the random numbers of the system. `retry` sends one as
-// the idempotency key that a policy asks for.
+// Returns a random UUID (RFC 9562, version 4) from the system's random numbers. `retry` sends one
+// as the idempotency key that a policy requires.
 [[nodiscard]] HTTPRETRY_API std::string new_idempotency_key();
 
-// Follows redirects: 301, 302, 303, 307 and 308 with a Location, by RFC 9110 §15.4: after 303 all
-// methods but HEAD become GET; after 301 and 302 POST becomes GET, as in browsers; 307 and 308
-// change nothing. Put it above `retry`, so that each hop is retried by itself.
+// The options of `redirect`.
 struct HTTPRETRY_API RedirectOptions {
   RedirectOptions() = default;
-  // More redirects end the call with Errc::Protocol, and 47 in curl_code as libcurl does.
+  // More redirects end the call with Errc::Protocol and libcurl's code 47 in curl_code.
   int limit = 10;
-  // Follow from https to http.
+  // Allows redirects from https to http.
   bool allow_downgrade = false;
-  // Send the body of a 307 or 308 on to another origin.
+  // Allows the body of a 307 or 308 to be sent to another origin.
   bool allow_body_to_other_origin = false;
-  // Request headers that are sent on to another origin, besides the harmless ones (Accept,
-  // Accept-Encoding, Accept-Language, Cache-Control, Content-Type, Range, User-Agent and
-  // conditions). All others are removed: a header of your own may be a secret.
+  // Additional request headers that may be sent to another origin. By default only harmless headers
+  // are sent there: Accept, Accept-Encoding, Accept-Language, Cache-Control, Content-Type, Range,
+  // User-Agent and conditions. All others are removed, because an unknown header may be a secret.
   std::vector<std::string> headers_to_other_origins;
 };
+// Returns a middleware that follows redirects: 301, 302, 303, 307 and 308 with a Location. Methods
+// change as in RFC 9110 §15.4 and in browsers: after 303, all methods except HEAD become GET; after
+// 301 and 302, POST becomes GET; 307 and 308 keep the method. Put it above `retry`, so that each
+// hop is retried separately.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr redirect(RedirectOptions options = RedirectOptions());
 
-// A time limit for what is below it: for each attempt where it is below `retry`, for the whole call
-// above. Ends with Errc::Timeout.
+// Returns a middleware that sets a time limit for everything below it: for each attempt if it is
+// below `retry`, and for the whole call if it is above. At the limit the outcome is Errc::Timeout.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr timeout(Duration limit);
 // timeout(0.5s)
 template <std::floating_point Seconds, class Period>
@@ -48,46 +50,52 @@ template <std::floating_point Seconds, class Period>
   return timeout(std::chrono::duration_cast<Duration>(limit));
 }
 
-// Adds the headers that a request does not have. Only to requests to the origin of the call: they
-// may be secrets, so they do not follow a redirect to another origin.
+// Returns a middleware that adds the headers that a request lacks. It adds them only to requests to
+// the origin of the call: they may be secrets, so they do not follow a redirect to another origin.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr default_headers(Headers headers);
 
-// Adds "Authorization: Bearer TOKEN" to requests to the origin of the call that have no
-// Authorization.
+// Returns a middleware that adds "Authorization: Bearer TOKEN" to requests that have no
+// Authorization. It adds it only to requests to the origin of the call.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr bearer(std::string token);
 
+// A token, and how long it is valid.
 struct HTTPRETRY_API BearerToken {
   BearerToken() = default;
   explicit BearerToken(std::string token, Duration lasts = kForever);
 
   std::string text;
-  // It is renewed before its end: a tenth of this before, at most 30 s.
+  // The token is renewed early: by a tenth of this time, but at most by 30 s.
   Duration valid_for = kForever;
 };
-// Fetches a token, for example from an OAuth server with a client of its own. It should end at
-// call.deadline() and when call.stop() is requested. It is kept as long as the middleware, so a
-// lambda's captures are safe to use in it.
+// Fetches a token, for example from an OAuth server through a separate client. It should end at
+// call.deadline() and when call.stop() is requested. The function is kept as long as the
+// middleware, so the captures of a lambda stay valid.
 //
-// Below `retry` (the usual place) an error of it is judged as one of the request: what may pass is
-// retried. So its own client should send once (Client::bare()), or the attempts multiply. For a
-// refused login return an Error with `permanent` set: there is no retry.
+// Below `retry` (the usual position), an error of the fetch is classified like an error of the
+// request, and retried if it may be temporary. The separate client should therefore send only once
+// (Client::bare()), or the attempts multiply. For a rejected login, return an Error with
+// `permanent` set, which prevents a retry.
 using TokenSource = std::function<Task<Result<BearerToken>>(Call& call)>;
-// The same with a token that is fetched when it is first needed and when it expires. After a 401
-// it is fetched as well, and the request is sent once more. There is one fetch at a time, and all
-// calls that need the token wait for it. If it fails, its error is the outcome of all of them; if
-// the fetching call ends before (its deadline, a cancel), another one fetches.
+// The same for a token that is fetched when it is first needed and when it expires. After a 401 the
+// token is fetched again, and the request is sent once more. Only one fetch runs at a time, and all
+// calls that need the token wait for it. If the fetch fails, all of them end with its error. If the
+// fetching call ends early (at its deadline, or because it is canceled), another waiting call
+// fetches.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr bearer(TokenSource fetch);
 
-// Logs a line for each call: method, URL without query and userinfo, status or error, attempts,
-// time; at level info, or warning for a failure. Below `retry` it logs a line for each attempt.
+// The options of `log`.
 struct HTTPRETRY_API LogOptions {
   LogOptions() = default;
-  // Where the lines go. If it is empty: where all lines go (log_to), which is standard error.
+  // The destination of the lines. If empty, the lines go where all log lines go (log_to), by
+  // default to standard error.
   LogFunction to;
-  // Also log the headers of request and response, as `shown_value` shows them: without secrets and
+  // Also logs the headers of request and response in the form of `shown_value`, without secrets and
   // without the queries of URLs.
   bool headers = false;
 };
+// Returns a middleware that logs a line for each call: method, URL without query and userinfo,
+// status or error, attempts, and time. The level is info, or warning for a failure. Below `retry`
+// it logs a line for each attempt.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr log(LogOptions options = LogOptions());
 
 }  // namespace httpretry

@@ -1,8 +1,8 @@
-// retry_call: retries a function that is not an HTTP request, by the same policies.
+// retry_call retries a function that is not an HTTP request, with the same policies.
 //
 // The function returns the result of one attempt, and the policy decides whether there is another:
-// by attempts, elapsed time, backoff, polls and budget. What a policy says about statuses and
-// headers has no meaning here.
+// by attempts, elapsed time, backoff, polls and budget. The parts of a policy about statuses and
+// headers have no effect here.
 //
 // Call a function up to n times, with a pause:
 //
@@ -27,8 +27,8 @@
 //     return AttemptResult<Url>::success(status.url);
 //   });
 //
-// A client with the middleware `retry` that is used inside such a function multiplies the attempts
-// of the two. The first time that a blocking retry_call sees this, it logs a warning.
+// If such a function uses a client with the middleware `retry`, the attempts of both multiply. The
+// first time that a blocking retry_call detects this, it logs a warning.
 #pragma once
 
 #include <httpretry/flow/scheduler.hpp>
@@ -54,12 +54,13 @@ struct HTTPRETRY_API AttemptResultBase {
   explicit AttemptResultBase(Class outcome, std::string why = {});
 
   Class cls = Class::Success;
-  std::string reason;  // for people: Attempt::rule
-  // How long the service asks to wait. The policy's `server_delay` says how far that counts.
+  std::string reason;  // for people; becomes Attempt::rule
+  // The wait that the service asks for, subject to the policy's `server_delay`.
   std::optional<Duration> delay;
 };
 
-// The result of one attempt. A failure may have a value too: the last one is returned.
+// The result of one attempt. A failure may have a value as well; the value of the last attempt is
+// returned.
 template <class T = void>
 struct AttemptResult : AttemptResultBase {
   using AttemptResultBase::AttemptResultBase;
@@ -73,11 +74,11 @@ struct AttemptResult : AttemptResultBase {
     done.value.emplace(std::move(result));
     return done;
   }
-  // A failure that may pass.
+  // A temporary failure.
   static AttemptResult transient(std::string why = {}) {
     return AttemptResult(Class::Transient, std::move(why));
   }
-  // The service asks for fewer calls, and has done nothing.
+  // The service asks for fewer calls and has not executed this one.
   static AttemptResult throttle(std::string why = {}) {
     return AttemptResult(Class::Throttle, std::move(why));
   }
@@ -85,11 +86,13 @@ struct AttemptResult : AttemptResultBase {
   static AttemptResult permanent(std::string why = {}) {
     return AttemptResult(Class::Permanent, std::move(why));
   }
-  // Not done yet: ask again. It is for the function to know where: `pending.url_from` of the policy
-  // does not count here. Polls are counted apart, and wait by the policy's `pending.backoff`.
+  // Not done yet; the function is to be called again. The policy's `pending.url_from` has no
+  // effect, so the function must know where to poll. Polls are counted separately, and wait
+  // according to the policy's `pending.backoff`.
   static AttemptResult pending(std::string why = {}) {
     return AttemptResult(Class::Pending, std::move(why));
   }
+  // Sets the wait that the service asks for: AttemptResult<>::throttle().after(2s).
   AttemptResult after(Duration wait) && {
     delay = wait;
     return std::move(*this);
@@ -99,9 +102,10 @@ struct AttemptResult : AttemptResultBase {
 };
 
 // The result of the last attempt, and the history of the call. The attempts in it have no status,
-// `sent` and `wire_sends`; their `rule` is the reason, or else the word for the class. Where stop
-// was requested before the first attempt, or the send rate left no time for it, `last` is
-// permanent, "canceled", and the history has only a stop_reason.
+// `sent` or `wire_sends`; their `rule` is the reason or, if that is empty, the word for the class.
+// If there was no attempt, because stop was requested before it or because the send rate left no
+// time for it, `last` is permanent with the reason "canceled", and the history has only a
+// stop_reason.
 template <class T = void>
 struct [[nodiscard]] RetryResult {
   RetryResult() : last(Class::Permanent, "canceled") {}
@@ -111,26 +115,27 @@ struct [[nodiscard]] RetryResult {
   History history;
 };
 
-// The argument of the function, if it takes one. Nobody interrupts an attempt: it should end by
-// itself at `deadline`, and when stop is requested.
+// The argument of the function, if it takes one. The library cannot interrupt an attempt: the
+// function should end by itself at `deadline`, and when stop is requested.
 struct HTTPRETRY_API AttemptInfo {
   AttemptInfo(int count, Time end, std::stop_token token);
 
-  int number;  // from 1, polls included
+  int number;  // counted from 1, including polls
   Time deadline;
   std::stop_token stop;
 };
 
 class SharedBudget;
 
-// A budget that several calls share, on any threads (budget.hpp says what for).
+// CallBudget is a budget that several calls share, on any threads (budget.hpp explains what budgets
+// are for).
 class HTTPRETRY_API CallBudget {
  public:
-  // Throws std::invalid_argument for a policy that `check` refuses.
+  // Throws std::invalid_argument if `check` rejects the policy.
   explicit CallBudget(const BudgetPolicy& policy);
   CallBudget(const CallBudget&) = delete;
   CallBudget& operator=(const CallBudget&) = delete;
-  // In whole tokens; empty for a policy of kind None.
+  // Returns the whole tokens that are left, or nullopt if the policy is of kind None.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
 
  private:
@@ -138,38 +143,38 @@ class HTTPRETRY_API CallBudget {
   std::shared_ptr<SharedBudget> shared_;
 };
 
-// The clocks of a blocking retry_call, and how it waits. This one is the system's; tests derive
-// their own.
+// BlockingClock provides the clocks of a blocking retry_call, and its waits. This class uses those
+// of the system. Tests derive their own.
 class HTTPRETRY_API BlockingClock {
  public:
   virtual ~BlockingClock();
   [[nodiscard]] virtual Time now() const;
   [[nodiscard]] virtual WallTime wall_now() const;
-  // True when it is `when`, false as soon as stop is requested.
+  // Blocks until `when` and returns true, or returns false as soon as stop is requested.
   virtual bool wait_until(Time when, const std::stop_token& stop) const;
 };
 
 struct HTTPRETRY_API RetryCallOptions {
   RetryCallOptions() = default;
 
-  // Ends a wait at once; the result of the last attempt is returned.
+  // Ends a wait at once. The call then returns the result of the last attempt.
   std::stop_token stop;
-  // For the whole call: no wait is begun that would end later.
+  // The limit of the whole call: a wait that would end later is not begun.
   Duration timeout = kForever;
-  // false: doing it twice may do harm. Then only a throttle is retried, because the service did
-  // nothing, unless the policy says `repeat: always`.
+  // False if executing the function twice may do harm. Then only a throttle is retried, because the
+  // service executed nothing, unless the policy has `repeat: always`.
   bool repeatable = true;
-  // Without one, retries are not limited by a budget: the policy's `budget` is only what a
-  // CallBudget is made from. It also keeps the send rate of an `adaptive` policy.
+  // Limits the retries, and holds the send rate of an `adaptive` policy. Without it, no budget
+  // applies: the policy's `budget` is only the description from which a CallBudget is made.
   std::shared_ptr<CallBudget> budget;
-  // Uniform in [0, 1). By default a generator of the library.
+  // Returns random numbers, uniform in [0, 1). By default the library's generator is used.
   std::function<double()> random;
-  // By default the system's. co_retry_call uses its scheduler instead.
+  // By default the system's clock. co_retry_call uses its scheduler instead.
   std::shared_ptr<const BlockingClock> clock;
 };
 
 // Calls `f`, an `AttemptResult<T>()` or `AttemptResult<T>(const AttemptInfo&)`, on this thread
-// until the policy ends the call. An exception from `f` ends it too, and is passed on.
+// until the policy ends the call. An exception from `f` ends the call and is passed on.
 template <class F>
 RetryResult<detail::ValueOf<F>> retry_call(const RetryPolicy& policy, F&& f,
                                            const RetryCallOptions& options = RetryCallOptions()) {
@@ -181,8 +186,8 @@ RetryResult<detail::ValueOf<F>> retry_call(const RetryPolicy& policy, F&& f,
   return result;
 }
 
-// The same for an `f` that returns a Task<AttemptResult<T>>, in a coroutine on `scheduler`; no
-// thread is blocked while it waits. `scheduler`, and what `f` refers to, must outlive the task.
+// The same for an `f` that returns a Task<AttemptResult<T>>, as a coroutine on `scheduler`. A wait
+// blocks no thread. `scheduler`, and everything that `f` refers to, must outlive the task.
 // Destroying the task ends the call.
 template <class F>
 Task<RetryResult<detail::ValueOf<F>>> co_retry_call(RetryPolicy policy, Scheduler& scheduler, F f,

@@ -1,5 +1,5 @@
-// What a function that may be a coroutine must not take. A coroutine goes on after its caller has
-// returned, so a reference or a view that it was given may refer to nothing then.
+// Checks the parameters of a function that may be a coroutine. A coroutine continues after its
+// caller has returned, so a reference or a view among its parameters may dangle.
 #pragma once
 
 #include <functional>
@@ -21,14 +21,15 @@ inline constexpr bool kIsView<std::basic_string_view<Char, Traits>> = true;
 template <class T, std::size_t size>
 inline constexpr bool kIsView<std::span<T, size>> = true;
 
-// A Call outlives the coroutines of its call.
+// True if a parameter of type T stays valid in a coroutine. A Call outlives the coroutines of its
+// call.
 template <class T>
 inline constexpr bool kIsKept =
     std::is_same_v<std::remove_cv_t<std::remove_reference_t<T>>, Call> ||
     (!std::is_reference_v<T> && !kIsView<std::remove_cv_t<T>>);
 
-// The parameters of a function or of a function object, as std::function finds them. `known` is
-// false for a template, as a lambda with `auto` is.
+// The parameters of a function or a function object, as std::function deduces them. `known` is
+// false for a template, such as a lambda with `auto` parameters.
 template <class F>
 struct Parameters {
   static constexpr bool known = false;

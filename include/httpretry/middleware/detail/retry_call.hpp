@@ -1,4 +1,4 @@
-// What the templates retry_call and co_retry_call need; nothing here is for users.
+// The parts of retry_call and co_retry_call that are not templates. Not for users.
 #pragma once
 
 #include <httpretry/flow/task.hpp>
@@ -18,23 +18,25 @@ struct RetryPolicy;
 template <class T>
 struct AttemptResult;
 
-// The retry loop of one call; its user does the waiting.
+// RetryCallLoop is the retry loop of one call. Its user makes the attempts and the waits.
 class HTTPRETRY_API RetryCallLoop {
  public:
-  // Both must outlive the loop. Throws std::invalid_argument for a policy that `check` refuses.
+  // Both references must outlive the loop. Throws std::invalid_argument if `check` rejects the
+  // policy.
   RetryCallLoop(const RetryPolicy& policy, const RetryCallOptions& options, Time now);
-  // Gives back what was taken of the budget for an attempt that is not made.
+  // Returns to the budget what was taken for an attempt that is not made.
   ~RetryCallLoop();
   RetryCallLoop(const RetryCallLoop&) = delete;
   RetryCallLoop& operator=(const RetryCallLoop&) = delete;
 
-  // What comes next: nothing, a wait, or else an attempt.
+  // The next step: nothing if `ended`, a wait if `wait_until` has a value, and otherwise an
+  // attempt.
   [[nodiscard]] bool ended() const;
   [[nodiscard]] std::optional<Time> wait_until() const;
   [[nodiscard]] AttemptInfo attempt() const;
-  // After the wait; `complete` is false where stop ended it.
+  // Reports the end of the wait. `complete` is false if a stop ended it.
   void end_wait(bool complete, Time now);
-  // After the attempt.
+  // Reports the result of the attempt.
   void end_attempt(const AttemptResultBase& result, Time now, WallTime wall_now);
   [[nodiscard]] History finish(Time now);
 
@@ -45,7 +47,8 @@ class HTTPRETRY_API RetryCallLoop {
 
 namespace detail {
 
-// Blocks until the policy ends the call. `attempt` returns the result of the user's function.
+// Blocks until the policy ends the call. `attempt` calls the user's function and returns its
+// result.
 HTTPRETRY_API History
 retry_call(const RetryPolicy& policy, const RetryCallOptions& options,
            const std::function<const AttemptResultBase&(const AttemptInfo&)>& attempt);
