@@ -1,13 +1,15 @@
-// PolicySet: which policy a request is retried by, endpoint by endpoint, as one JSON file says it.
+// PolicySet: the policies of a program, and the endpoints that they apply to, usually read from one
+// JSON file.
 //
-// Immutable once built: copying is cheap, and any number of threads may look up at once. A program
-// that replaces it builds a new one; calls in flight keep the policy they began with.
+// A PolicySet is immutable: copying is cheap, and any number of threads may use it at once. A
+// program that wants other policies builds a new set; calls in flight keep the policy that they
+// began with.
 //
 //   auto policies = PolicySet::load("policy.json").value();
 //   Client client({redirect(), retry(policies), hedge(), guards()});
 //
-// A file that is read again when it changes is a PolicySource; a set that is written in C++ begins
-// with PolicySet::builder(). Both are below.
+// PolicySource reloads a file when it changes. PolicySet::builder() creates a set in C++. Both are
+// declared below.
 #pragma once
 
 #include <httpretry/http/headers.hpp>
@@ -36,17 +38,17 @@ namespace policy_file {
 struct Layer;  // JSON; lib/core/policy/policy_set_data.hpp
 }
 
-// One effective value of a policy and where it was written.
+// One effective value of a policy, and where it was set.
 struct HTTPRETRY_API PolicyValue {
   PolicyValue() = default;
 
   std::string key;     // "backoff.max_interval"
-  std::string json;    // its value, as JSON text
+  std::string json;    // the value as JSON text
   std::string source;  // "policy.json:31:5", "preset google-drive", "built in"
 };
 
-// All of a policy's, in the order of the format's reference. Copies share them, and policies of one
-// file share those that are the same: most are.
+// All values of a policy, in the order of the format's reference. Copies share them. The policies
+// of one file share equal values, which are the majority.
 class HTTPRETRY_API PolicyValues {
  public:
   using Shared = std::vector<std::shared_ptr<const PolicyValue>>;
@@ -81,16 +83,16 @@ class HTTPRETRY_API PolicyValues {
   [[nodiscard]] Iterator end() const { return Iterator(values_->end()); }
   [[nodiscard]] std::size_t size() const { return values_->size(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
-  // nullptr where the policy has no such key: a constant backoff has no "backoff.multiplier".
+  // Returns nullptr if the policy has no such key. A constant backoff has no "backoff.multiplier".
   [[nodiscard]] const PolicyValue* find(std::string_view key) const;
 
  private:
   std::shared_ptr<const Shared> values_;
 };
 
-// Where the blocks of a GuardPolicy are stated: "/policies/careful", `endpoint "orders"`, "--set";
-// empty where nobody has stated them. Requests whose policies have a block from one place share its
-// state, and a file that is read again changes the numbers, not the state.
+// Where the blocks of a GuardPolicy and the hedge are set: "/policies/careful", `endpoint
+// "orders"`, "--set"; empty for a block that is not set. Requests whose policies take a block from
+// the same place share its state. Reloading a file changes the numbers and keeps the state.
 struct HTTPRETRY_API GuardNames {
   GuardNames() = default;
   friend bool operator==(const GuardNames&, const GuardNames&) = default;
@@ -102,181 +104,189 @@ struct HTTPRETRY_API GuardNames {
   std::string hedge;
 };
 
-// A policy as a request gets it: the numbers, and where they came from.
+// The policy of a request, and where its parts come from.
 struct HTTPRETRY_API ResolvedPolicy {
   ResolvedPolicy() = default;
 
   std::shared_ptr<const RetryPolicy> policy;
-  std::string endpoint;  // the entry's name, or its pointer; empty where no entry matched
-  // What the entry is recognized by when its file has been read again: its name, or what it
-  // matches. Empty where no entry matched.
+  std::string endpoint;  // the entry's name, or its JSON pointer; empty if no entry matched
+  // Identifies the entry when its file is reloaded: its name, or its pattern. Empty if no entry
+  // matched.
   std::string identity;
-  std::string path;    // that the entry matches, as it was written; empty where it names none
-  std::string name;    // of the policy; empty where it is inline or a bare preset
-  std::string preset;  // the nearest preset below it: "standard" where none is named
-  std::string source;  // where the policy stands: "policy.json:31:5", "preset gcs", "built in"
+  std::string path;    // the entry's path pattern as written; empty if it has none
+  std::string name;    // of the policy; empty if it is inline or a bare preset
+  std::string preset;  // the nearest preset in its chain; "standard" if none is named
+  std::string source;  // where the policy is defined: "policy.json:31:5", "preset gcs", "built in"
   PolicyValues values;
-  std::shared_ptr<const GuardNames> guard_names;  // nullptr where all are empty
+  std::shared_ptr<const GuardNames> guard_names;  // nullptr if all are empty
 };
 
 class PolicySetBuilder;
 
 class HTTPRETRY_API PolicySet {
  public:
-  // Reads a policy file. Errc::InvalidRequest with a line for each problem.
+  // Reads a policy file. Returns Errc::InvalidRequest with one line for each problem if it is
+  // invalid.
   [[nodiscard]] static Result<PolicySet> load(const std::string& path);
-  // Begins a set that is written in C++: what it gives is what the same JSON gives.
+  // Returns a builder for a set that is written in C++. The result is the same as that of the
+  // equivalent JSON.
   [[nodiscard]] static PolicySetBuilder builder();
 
-  // No endpoints; everything gets `standard`.
+  // Creates a set without endpoints that applies the preset "standard" to every request.
   PolicySet();
-  // No endpoints; everything gets this. Throws std::invalid_argument for a policy that `check`
-  // refuses.
+  // Creates a set without endpoints that applies this policy to every request. Throws
+  // std::invalid_argument if `check` rejects the policy.
   explicit PolicySet(ResolvedPolicy policy);
 
-  // The policy of a request. Costs and allocates what EndpointIndex::find does.
+  // Returns the policy of a request. Takes the time and the memory of EndpointIndex::find.
   [[nodiscard]] const ResolvedPolicy& find(std::string_view method, const Url& url,
                                            const Headers& headers = Headers()) const;
-  // The same, which keeps the set alive.
+  // The same, but the result keeps the set alive.
   [[nodiscard]] std::shared_ptr<const ResolvedPolicy> find_shared(
       std::string_view method, const Url& url, const Headers& headers = Headers()) const;
 
-  // The policy of that name; nullptr if there is none.
+  // Returns the policy of that name, or nullptr.
   [[nodiscard]] const ResolvedPolicy* named(std::string_view name) const;
-  // How many policies with names there are, and how many entries.
+  // Return the number of named policies and of endpoint entries.
   [[nodiscard]] std::size_t policy_count() const;
   [[nodiscard]] std::size_t endpoint_count() const;
 
-  // The entries that match, the winner first, and why each of the others lost to it.
+  // An entry that matches a request, or nearly does.
   struct HTTPRETRY_API Candidate {
     Candidate() = default;
     Candidate(const ResolvedPolicy* policy, std::string_view entry, std::string why)
         : resolved(policy), source(entry), why_lost(std::move(why)) {}
 
     const ResolvedPolicy* resolved = nullptr;
-    std::string_view source;  // where the entry stands: "policy.json:31:5"; lives in the set
-    std::string why_lost;     // empty for the winner
+    std::string_view source;  // where the entry is defined: "policy.json:31:5"; a view into the set
+    std::string why_lost;     // why it lost to the winner, or does not match; empty for the winner
   };
+  // Returns the entries that match, the winner first, with the reason why each of the others lost
+  // to it.
   [[nodiscard]] std::vector<Candidate> candidates(std::string_view method, const Url& url,
                                                   const Headers& headers = Headers()) const;
-  // The entries that would match but for one condition, which is not their host; those whose path
-  // fits are first. Where no entry matches and none is that close: those that fail the fewest. And
-  // what does not match: "methods POST PUT do not match GET".
+  // Returns the entries that match except for one condition other than the host. Entries with a
+  // matching path come first. If no entry matches and none is that close, returns those with the
+  // fewest failing conditions. The reason names the mismatch: "methods POST PUT do not match GET".
   [[nodiscard]] std::vector<Candidate> near_misses(std::string_view method, const Url& url,
                                                    const Headers& headers = Headers()) const;
 
-  // The set as a policy file that gives the same set: parse_policies(print(), …) equals this. Tests
-  // are no part of a set, so they are not printed.
+  // Returns the set as a policy file: parse_policies(print(), …) equals this set. Tests are not
+  // part of a set and are not printed.
   [[nodiscard]] std::string print() const;
-  // What can never matter in the file it came from.
+  // Warnings about parts of the file that can never have an effect.
   [[nodiscard]] const std::vector<Problem>& warnings() const;
 
   friend HTTPRETRY_API bool operator==(const PolicySet& a, const PolicySet& b);
 
   struct Data;  // lib/core/policy/policy_set_data.hpp
   explicit PolicySet(std::shared_ptr<const Data> data);
-  [[nodiscard]] const Data& data() const { return *data_; }  // for the library itself
+  [[nodiscard]] const Data& data() const { return *data_; }  // for the library only
 
  private:
   std::shared_ptr<const Data> data_;
 };
 
-// Reads a policy file's text. All problems are found at once.
+// The result of reading the text of a policy file. All problems are found at once.
 struct HTTPRETRY_API CheckedPolicies {
   CheckedPolicies() = default;
 
-  std::optional<PolicySet> set;   // empty where there is an error among the problems
-  std::vector<Problem> problems;  // in the order of the file; warnings included
-  std::vector<PolicyTest> tests;  // under "tests"; not run here. Empty where there is an error
+  std::optional<PolicySet> set;   // empty if the problems include an error
+  std::vector<Problem> problems;  // in the order of the file, including warnings
+  std::vector<PolicyTest>
+      tests;  // the tests under "tests", not yet run; empty if there is an error
 };
+// Reads and checks the text of a policy file. `file_name` is used in problems and sources.
 [[nodiscard]] HTTPRETRY_API CheckedPolicies check_policies(std::string_view json,
                                                            std::string_view file_name);
-// The same, as one result: Errc::InvalidRequest with a line for each error.
+// The same as a Result: Errc::InvalidRequest with one line for each error.
 [[nodiscard]] HTTPRETRY_API Result<PolicySet> parse_policies(std::string_view json,
                                                              std::string file_name);
 
-// A preset, resolved. Errc::InvalidRequest for an unknown name, with the nearest one.
+// Returns a resolved preset. For an unknown name, returns Errc::InvalidRequest that names the most
+// similar preset.
 [[nodiscard]] HTTPRETRY_API Result<ResolvedPolicy> resolve_preset(std::string_view name);
 
-// Settings laid over every policy of a set, as one layer that is merged and then checked: keys as
-// "max_attempts" or "backoff.initial", values as JSON text where that parses, else as a string.
-// `origin` is what the values then name as their source ("--set").
+// Returns a copy of `set` in which the settings override every policy. They form one layer that is
+// merged and then checked. Keys have the form "max_attempts" or "backoff.initial". Values are JSON
+// text if they parse as such, and otherwise strings. `origin` becomes the source of these values
+// ("--set").
 [[nodiscard]] HTTPRETRY_API Result<PolicySet> with_settings(
     const PolicySet& set, std::span<const std::pair<std::string, std::string>> settings,
     std::string_view origin);
 
-// The JSON Schema (draft-07) of the file.
+// Returns the JSON Schema (draft-07) of a policy file.
 [[nodiscard]] HTTPRETRY_API std::string_view policy_schema();
 
-// PolicySource: where policies come from: a PolicySet, or a file that is read again when it
-// changes.
+// PolicySource provides policies from a PolicySet, or from a file that is reloaded when it changes.
 //
 //   ClientOptions options;
 //   options.policies = PolicySource::watch("policy.json").value();
 //
-// No thread watches a file: a call that asks for its policy looks at it, at most once a second. A
-// file that is found changed is read and checked there and then. One that is bad, or gone, changes
-// nothing: the policies read before stay in force, the log says why, and so does
-// Observer::policies_reloaded. Calls in flight keep the policy they began with.
+// No thread watches the file. Instead, a call that needs its policy checks the file, at most once a
+// second. If the file has changed, it is read and validated at once. If it is invalid or missing,
+// the earlier policies stay in force, and the log and Observer::policies_reloaded report the
+// reason. Calls in flight keep the policy that they began with.
 //
-// States are kept where their key and their kind stay, and the new numbers count: pauses, rates,
-// breakers and limits of concurrent sends (GuardNames); and the budgets of all that is still there
-// under the same name, or, without a name, with the same pattern. A budget of tokens is as full as
-// it was: of 10 tokens of which 4 are left, 20 become 8. What was under way still counts. Policies
-// with different numbers have separate budgets, also for one host. So where one of two that share
-// a budget gets other numbers, each has one of which as much is left.
+// A reload keeps the state of pauses, rates, breakers and concurrency limits if their key and their
+// kind stay the same (GuardNames); the new numbers apply. It also keeps the budgets of entries with
+// the same name or, without a name, with the same pattern. A token budget keeps its fill level: if
+// 4 of 10 tokens are left, a budget of 20 has 8. Retries and hedges in flight still count. Policies
+// with different numbers have separate budgets, even for the same host. If one of two policies that
+// share a budget gets new numbers, each gets its own budget with the same fill level.
 //
-// Write the file beside its place and rename it: a file that is written in place may be read half
-// written. It is then almost certainly refused, and read again a second later.
+// To update the file, write a new file next to it and rename that. A file that is overwritten in
+// place may be read while it is incomplete. It is then almost certainly rejected, and read again a
+// second later.
 
-// What came of reading a file again.
+// The result of reloading a policy file.
 struct HTTPRETRY_API PolicyReload {
   PolicyReload() = default;
 
   std::string file;
-  bool accepted = false;          // its policies are in force; else those from before are
-  std::vector<Problem> problems;  // why not; of an accepted file, its warnings
-  std::uint64_t number = 0;       // 1 for the first of its source
-  // Since the first reading; the latest last. Only the latest hundred are kept.
+  bool accepted = false;  // true if its policies are in force; false if the earlier ones still are
+  std::vector<Problem> problems;  // the reasons for a rejection; for an accepted file, its warnings
+  std::uint64_t number = 0;       // 1 for the first reload of its source
+  // Budgets that changed since the file was first read, the latest last. Only the latest hundred
+  // are kept.
   std::vector<ChangedBudget> changed_budgets;
 };
 
-// A small handle: copies share what they watch. Safe to use from many threads at once.
+// PolicySource is a small handle; copies watch the same file. It is thread-safe.
 class HTTPRETRY_API PolicySource {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): a set is a source
   PolicySource(PolicySet policies) : policies_(std::move(policies)) {}
 
-  // Reads the file, and looks at it again from then on. The errors of PolicySet::load; and what is
-  // no regular file cannot be watched.
+  // Reads the file and watches it from then on. Returns the errors of PolicySet::load, and an error
+  // if the path is not a regular file.
   [[nodiscard]] static Result<PolicySource> watch(std::string path);
 
-  // The policies in force, and the reload that had to do with them last (nullptr where there was
-  // none).
+  // The policies in force, and the latest reload (nullptr before the first).
   struct HTTPRETRY_API Current {
     explicit Current(PolicySet set) : policies(std::move(set)) {}
     PolicySet policies;
     std::shared_ptr<const PolicyReload> reload;
   };
-  // Looks at the file if the last look was a second ago by the caller's clock. Allocates nothing
-  // unless the file has changed.
+  // Returns the policies in force. First checks the file if the last check was at least a second
+  // before `now`. Allocates no memory unless the file has changed.
   [[nodiscard]] Current current(Time now) const;
-  // The policies in force, without a look at the file.
+  // Returns the policies in force without checking the file.
   [[nodiscard]] PolicySet in_force() const;
 
-  // Reads the file now, changed or not. The policies that are in force then; where the file is bad,
-  // its problems, a line each, and nothing has changed. A source without a file has nothing to
-  // read.
+  // Reads the file now, even if it has not changed, and returns the policies that are then in
+  // force. If the file is invalid, returns its problems, one line each, and changes nothing. A
+  // source without a file returns its policies.
   Result<PolicySet> reload() const;
 
  private:
   class Watch;
   explicit PolicySource(std::shared_ptr<Watch> watch) : watch_(std::move(watch)) {}
-  PolicySet policies_;            // of a source without a file
-  std::shared_ptr<Watch> watch_;  // nullptr: there is no file
+  PolicySet policies_;            // used if there is no file
+  std::shared_ptr<Watch> watch_;  // nullptr if there is no file
 };
 
-// PolicyBuilder and PolicySetBuilder: policies for programs that prefer code to a file.
+// PolicyBuilder and PolicySetBuilder define policies in code instead of a file.
 //
 //   auto policies = PolicySet::builder()
 //                       .policy("careful", PolicyBuilder().preset("standard").max_attempts(6))
@@ -285,10 +295,11 @@ class HTTPRETRY_API PolicySource {
 //                       .build()
 //                       .value();
 //
-// A builder writes a policy file and has it read: what it gives is what that file gives, with the
-// same checks and the same problems. `json` shows the file.
+// A builder writes a policy file and has it parsed, so the result, the checks and the problems are
+// the same as those of the file. `json` returns the file.
 
-// One policy: what it says, and nothing of what lies below it. Said twice, the last counts.
+// PolicyBuilder defines one policy. It contains only the values that are set here, not those of the
+// policies and presets below it. A value that is set twice has the last value.
 class HTTPRETRY_API PolicyBuilder {
  public:
   PolicyBuilder() = default;
@@ -298,7 +309,7 @@ class HTTPRETRY_API PolicyBuilder {
 
   PolicyBuilder& max_attempts(int sends) { return say<&RetryPolicy::max_attempts>(sends); }
   PolicyBuilder& unlimited_attempts() { return say<&RetryPolicy::max_attempts>(std::nullopt); }
-  // For this and the next four, kForever is no limit.
+  // For the following five limits, kForever means no limit.
   PolicyBuilder& max_elapsed_time(Duration limit) {
     return say<&RetryPolicy::max_elapsed_time>(limit);
   }
@@ -319,7 +330,7 @@ class HTTPRETRY_API PolicyBuilder {
   }
   PolicyBuilder& retry_on(const RetryOn& what) { return say<&RetryPolicy::retry_on>(what); }
   PolicyBuilder& repeat(Repeat rule) { return say<&RetryPolicy::repeat>(rule); }
-  // An empty name is an error when the policy is read.
+  // An empty name is an error when the policy is built.
   PolicyBuilder& idempotency_key(std::string_view header) { return put("idempotency_key", header); }
   PolicyBuilder& server_delay(const ServerDelayPolicy& delay) {
     return say<&RetryPolicy::server_delay>(delay);
@@ -345,16 +356,16 @@ class HTTPRETRY_API PolicyBuilder {
     return say<&RetryPolicy::hedge>(rule);
   }
 
-  // One key, or one of a block's, as `--set` has it: set("backoff.initial", "200ms"). The text is
-  // JSON where it parses, else a string.
+  // Sets one key, or a key within a block, in the syntax of `--set`: set("backoff.initial",
+  // "200ms"). The text is JSON if it parses as such, and otherwise a string.
   PolicyBuilder& set(std::string_view key, std::string_view text);
 
-  // As it stands in a file.
+  // Returns the policy as it would appear in a file.
   [[nodiscard]] std::string json() const;
 
  private:
   friend class PolicySetBuilder;
-  // Says a member of a RetryPolicy, or a member of a member.
+  // Sets a member of a RetryPolicy, or a member of a member.
   template <auto... member, class Value>
   PolicyBuilder& say(const Value& value) {
     RetryPolicy policy;
@@ -362,30 +373,31 @@ class HTTPRETRY_API PolicyBuilder {
     field = value;
     return say(policy, &field);
   }
-  // Writes the key whose member of `policy` is at `field`.
+  // Writes the key that corresponds to the member of `policy` at address `field`.
   PolicyBuilder& say(const RetryPolicy& policy, const void* field);
   PolicyBuilder& put(std::string_view key, std::string_view text);
-  std::shared_ptr<policy_file::Layer> layer_;  // nullptr: nothing is said yet
+  std::shared_ptr<policy_file::Layer> layer_;  // nullptr if nothing has been set
 };
 
+// PolicySetBuilder defines a set of policies and endpoints in code.
 class HTTPRETRY_API PolicySetBuilder {
  public:
   PolicySetBuilder() = default;
 
-  // A policy with a name, for others to extend and for entries to refer to.
+  // Adds a named policy, which others can extend and endpoints can refer to.
   PolicySetBuilder& policy(std::string_view name, const PolicyBuilder& policy);
-  // An entry; the name is for reports.
+  // Adds an endpoint. Reports show its name.
   PolicySetBuilder& endpoint(const EndpointPattern& match, std::string_view policy,
                              std::string_view name = {});
   PolicySetBuilder& endpoint(const EndpointPattern& match, const PolicyBuilder& policy,
                              std::string_view name = {});
-  // Where no entry matches: the "default" of the file.
+  // Sets the policy for requests that match no endpoint, the file's "default".
   PolicySetBuilder& fallback(std::string_view policy);
   PolicySetBuilder& fallback(const PolicyBuilder& policy);
 
-  // The file. Lines and columns of problems and sources are those of this text.
+  // Returns the policy file. The lines and columns in problems and sources refer to this text.
   [[nodiscard]] std::string json() const;
-  // `origin` stands where the name of a file would.
+  // Return the result of parsing the file. `origin` takes the place of the file name.
   [[nodiscard]] CheckedPolicies check(std::string_view origin = "built") const;
   [[nodiscard]] Result<PolicySet> build(std::string origin = "built") const;
 
@@ -393,42 +405,44 @@ class HTTPRETRY_API PolicySetBuilder {
   std::shared_ptr<policy_file::Layer> layer_;
 };
 
-// Policies from what other clients are configured with: gRPC's service config, and the retry
-// settings of AWS.
+// Imports of the retry configuration of other clients: gRPC's service config, and the settings of
+// AWS.
 //
 //   auto imported = import_grpc_service_config(text, "service_config.json").value();
 //   for (const auto& problem : imported.problems) std::puts(to_string(problem).c_str());
 //   save("policy.json", imported.json);
 //
-// What has no counterpart here, or only a similar one, is named in `problems`, as warnings with
-// line and column; nothing is dropped in silence. Text that the other client would refuse is
-// refused here: Errc::InvalidRequest, with a line for each problem.
+// Settings that have no exact counterpart here are listed in `problems`, as warnings with line and
+// column; nothing is dropped silently. Text that the other client would reject is rejected with
+// Errc::InvalidRequest and one line for each problem.
 
 struct HTTPRETRY_API ImportedPolicies {
   explicit ImportedPolicies(PolicySet set) : policies(std::move(set)) {}
 
   PolicySet policies;
-  std::string json;               // the policy file that says the same
-  std::vector<Problem> problems;  // what could not be carried over as it was
+  std::string json;               // the equivalent policy file
+  std::vector<Problem> problems;  // the settings that could not be carried over exactly
 };
 
-// A gRPC service config: methodConfig, its retryPolicy and timeout, and retryThrottling. A method
-// becomes an entry for the path /service/method, a service one for /service/*, the config of all
-// methods the default; without one, what is not named is sent once.
+// Imports a gRPC service config: methodConfig with its retryPolicy and timeout, and
+// retryThrottling. A method becomes an entry for the path /service/method, a service one for
+// /service/*, and the config for all methods becomes the default. Without a default, requests to
+// methods that are not named are sent once.
 //
-// A status code becomes what an HTTP server says in its place: the header grpc-status of an answer
-// without a body, "/error/status" in JSON, and the HTTP statuses (UNAVAILABLE: 502, 503, 504, 429,
-// and a lost connection; RESOURCE_EXHAUSTED: 429; DEADLINE_EXCEEDED: 504, and a timeout; …).
-// Methods are repeated whatever they are, as gRPC does.
+// A gRPC status code is mapped to what an HTTP server sends for it: the header grpc-status of a
+// response without a body, "/error/status" in JSON, and HTTP statuses. UNAVAILABLE becomes 502,
+// 503, 504, 429 and a lost connection; RESOURCE_EXHAUSTED becomes 429; DEADLINE_EXCEEDED becomes
+// 504 and a timeout; and so on. All methods are repeated, as gRPC does.
 [[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_grpc_service_config(
     std::string_view json, const std::string& file_name);
 
-// retry_mode and max_attempts of one profile in an AWS config file (~/.aws/config). They become the
-// policy "aws", for the hosts *.amazonaws.com, *.amazonaws.com.cn and *.api.aws.
+// Imports retry_mode and max_attempts of one profile in an AWS config file (~/.aws/config). They
+// become the policy "aws" for the hosts *.amazonaws.com, *.amazonaws.com.cn and *.api.aws.
 [[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_aws_config(
     std::string_view text, const std::string& file_name, std::string_view profile = "default");
 
-// The same of AWS_RETRY_MODE and AWS_MAX_ATTEMPTS, in lines "NAME=VALUE" such as `env` prints.
+// Imports AWS_RETRY_MODE and AWS_MAX_ATTEMPTS in the same way, from lines "NAME=VALUE" such as
+// `env` prints.
 [[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_aws_environment(
     std::string_view lines, const std::string& name);
 

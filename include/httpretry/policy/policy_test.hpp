@@ -1,5 +1,5 @@
-// PolicyTest: a test that stands in a policy file, under "tests". The library reads and checks it;
-// `httpretry policy check` runs it, in virtual time.
+// PolicyTest: a test in a policy file, under "tests". The library reads and validates it.
+// `httpretry policy check` runs it in virtual time.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -26,36 +26,37 @@ struct HTTPRETRY_API PolicyTest {
     Headers headers;
   };
 
-  // What happens to one request, or to several.
+  // The outcomes of one request, or of several.
   struct HTTPRETRY_API Outcomes {
     Outcomes() = default;
 
-    std::string text;      // as `httpretry plan --outcomes` takes it; or, as JSON,
-    bool is_step = false;  // a step of a scenario (lib/extras/testing)
-    Problem place;         // where it stands; without a message
+    std::string text;      // in the syntax of `httpretry plan --outcomes`; JSON if is_step is set
+    bool is_step = false;  // true for a step of a scenario (lib/extras/testing)
+    Problem place;         // its position in the file; without a message
   };
 
+  // The expected wait, as a value or a range.
   struct Wait {
-    bool range = false;  // else `least` and `most` are the same
+    bool range = false;  // if false, `least` and `most` are equal
     Duration least{};
     Duration most{};
   };
-  // What is left out is not compared.
+  // The expected result. Members that are not set are not compared.
   struct HTTPRETRY_API Expected {
     Expected() = default;
 
-    std::optional<std::string> endpoint;  // empty where no entry is expected to match
+    std::optional<std::string> endpoint;  // an empty string if no entry is expected to match
     std::optional<int> attempts;
-    std::optional<std::vector<Wait>> waits;  // after each attempt but the last
+    std::optional<std::vector<Wait>> waits;  // after each attempt except the last
     std::optional<Reason> reason;
-    std::optional<int> status;  // of the response that the call ends with
+    std::optional<int> status;  // of the final response
     std::optional<bool> success;
   };
 
   Request request;
   std::vector<Outcomes> outcomes;
   Expected expected;
-  // Where each key of `expect` stands: problems without a message.
+  // The position of each key of `expect`, as problems without a message.
   std::map<std::string, Problem, std::less<>> places;
 };
 

@@ -1,9 +1,10 @@
-// Presets: ready-made policies, named after the systems whose behaviour they are.
+// Presets: ready-made policies, each named after the system whose behavior it reproduces.
 //
-// A preset is data: the text that a policy file would hold, an object with the keys of a policy. It
-// states max_attempts, max_elapsed_time with its rule, both backoffs, retry_on, repeat and budget
-// whole; timeouts, server_delay and idempotency_key only where that system has its own. The rest
-// comes from `standard`, which is also what a default-constructed RetryPolicy holds.
+// A preset is data: the JSON object with the keys of a policy that a policy file would contain. It
+// always sets max_attempts, max_elapsed_time with its rule, both backoffs, retry_on, repeat and
+// budget completely. It sets timeouts, server_delay and idempotency_key only if the system has its
+// own values. Everything else comes from "standard", which is also the value of a
+// default-constructed RetryPolicy.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -19,10 +20,10 @@ struct Preset {
   std::string_view json;
 };
 
-// All of them; `standard` first.
+// Returns all presets, "standard" first.
 [[nodiscard]] HTTPRETRY_API std::span<const Preset> presets();
 
-// nullptr where there is none of that name.
+// Returns the preset of that name, or nullptr.
 [[nodiscard]] HTTPRETRY_API const Preset* find_preset(std::string_view name);
 
 }  // namespace httpretry
