@@ -1,7 +1,7 @@
-// Backoff: how long to wait before the next attempt. Data, and one pure function of it.
+// Backoff: how long to wait before the next attempt. Plain data, and pure functions of it.
 //
-// Why it is random: clients that failed together and wait the same time come back together. "Full"
-// jitter spreads them over the whole wait, and needs the fewest calls in total.
+// Why it is random: clients that failed together and then wait the same time come back together.
+// "Full" jitter spreads them over the whole wait and needs the fewest calls in total.
 //
 // Exponential, initial 100 ms, multiplier 2, max_interval 1 s:
 //
@@ -22,13 +22,14 @@ namespace httpretry {
 
 struct ExponentialBackoff;
 
-// `retry` below is 1 for the wait after the first attempt; `u` is uniform in [0, 1). All arithmetic
-// saturates.
+// Backoff holds the kind and the parameters of a wait. In the formulas, `retry` is 1 for the wait
+// after the first attempt, `u` is uniform in [0, 1), and U(a, b) is uniform between a and b. All
+// arithmetic saturates.
 //
 //   policy.backoff = Backoff::exponential({.initial = 50ms});
 //   policy.backoff = Backoff::constant(1s);
 struct HTTPRETRY_API Backoff {
-  Backoff() = default;  // so that `= {.initial = 50ms}`, without a limit, does not compile
+  Backoff() = default;  // prevents `= {.initial = 50ms}`, which has no upper limit
   static Backoff exponential(const ExponentialBackoff& parameters);
   static Backoff constant(Duration interval);
 
@@ -53,7 +54,7 @@ struct HTTPRETRY_API Backoff {
 
   Kind kind = Kind::Exponential;
   Jitter jitter = Jitter::Full;
-  bool cap_after_jitter = false;  // max_interval bounds the jittered wait, not v
+  bool cap_after_jitter = false;  // max_interval limits the wait after jitter, instead of v
   Duration initial{};             // "interval" of Constant, "slot" of Slots
   Duration increment{};
   Duration add{};
@@ -68,7 +69,7 @@ struct HTTPRETRY_API Backoff {
   friend bool operator==(const Backoff&, const Backoff&) = default;
 };
 
-// The defaults are those of the policy `standard`.
+// The parameters of Backoff::exponential. The defaults are those of the preset "standard".
 struct ExponentialBackoff {
   Duration initial = std::chrono::milliseconds(300);
   double multiplier = 2;
@@ -76,16 +77,17 @@ struct ExponentialBackoff {
   Backoff::Jitter jitter = Backoff::Jitter::Equal;
 };
 
-// The wait after failed attempt number `retry`. `previous` is our own wait before that attempt,
-// zero for the first; only Decorrelated uses it. `unit_random` is uniform in [0, 1); 0 gives the
-// least wait and 1 the most, and values outside are clamped. Never negative, and kForever where the
-// arithmetic would overflow.
+// Returns the wait after failed attempt number `retry`. `previous` is the backoff before that
+// attempt, zero for the first; only Decorrelated uses it. `unit_random` is uniform in [0, 1): 0
+// results in the shortest wait and 1 in the longest, and values outside are clamped. The result is
+// never negative, and kForever if the arithmetic would overflow.
 [[nodiscard]] HTTPRETRY_API Duration delay(const Backoff& backoff, int retry, Duration previous,
                                            double unit_random);
 
-// Whether the backoff itself allows no more attempts: Slots after `abort` failures.
+// Returns whether the backoff itself allows no more attempts: Slots after `abort` failures.
 [[nodiscard]] HTTPRETRY_API bool gives_up(const Backoff& backoff, int failures);
 
+// The shortest, mean and longest wait.
 struct DelayRange {
   Duration least{};
   Duration mean{};
@@ -93,9 +95,9 @@ struct DelayRange {
   friend bool operator==(const DelayRange&, const DelayRange&) = default;
 };
 
-// The range of `delay`, by the same formula, to show a policy before it is used. `previous` is the
-// range of the wait before. The mean is exact except for Decorrelated after the first wait, which
-// is computed from the mean of the previous wait.
+// Returns the range of `delay`, to show a policy before it is used. `previous` is the range of the
+// previous wait. The mean is exact except for Decorrelated after the first wait, for which it is
+// computed from the mean of the previous wait.
 [[nodiscard]] HTTPRETRY_API DelayRange delay_range(const Backoff& backoff, int retry,
                                                    const DelayRange& previous = {});
 

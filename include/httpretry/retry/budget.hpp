@@ -1,23 +1,23 @@
-// Budget: how many retries a client may make on top of its requests.
+// Budget: how many retries a client may make in addition to its requests.
 //
-// When a server is down, every call fails, every call retries, and with four retries each it gets
-// five times the load at the moment when it can bear least: a retry storm. Calls to one host share
-// a budget, which stops that: once it is spent, failures are returned as they come, and successes
-// fill it again.
+// When a server is down, every call fails and every call retries. With four retries each, the
+// server gets five times the load at the moment when it can bear the least: a retry storm. A budget
+// prevents this. The calls to one host share it. Once it is spent, failures are returned without a
+// retry, and successes refill it.
 //
 //   tokens (AWS)        a retry costs tokens; a success gives them back
 //   ratio (Finagle)     retries may add at most a share of the requests of the last seconds
-//   grpc                each failure takes a token, each success gives a part of one; retries are
-//                       allowed while more than half is left
-//   concurrent (Envoy)  the retries and hedges under way may be at most a share of the calls under
-//                       way; a few are always allowed
+//   grpc                each failure takes a token, each success returns a part of one; retries
+//                       are allowed while more than half is left
+//   concurrent (Envoy)  the retries and hedges in flight may be at most a share of the calls in
+//                       flight; a few are always allowed
 //
-// A plain state machine, without clock and lock: whoever shares one locks it. Amounts are integers,
-// in thousandths, so that nothing drifts.
+// Budget is a plain state machine without a clock and without a lock: code that shares one must
+// lock it. Amounts are integers, in thousandths, so that rounding errors do not accumulate.
 //
-// A retry is counted when it is decided, not when it is sent: a thousand calls that fail together
-// must not all find the budget full while they wait. For a concurrent budget it is under way from
-// then on until its attempt has ended.
+// A retry is counted when it is decided, not when it is sent. Otherwise a thousand calls that fail
+// together would all find the budget full while they wait. In a concurrent budget, a retry is in
+// flight from its decision until its attempt has ended.
 #pragma once
 
 #include <httpretry/http/attempt.hpp>
@@ -30,16 +30,17 @@
 
 namespace httpretry {
 
-// What one call has taken of a budget, so that nothing is given back twice. Each call has its own,
-// and passes it to each function; after `cancel` or `settle` nothing more happens.
+// BudgetClaim records what one call has taken from a budget, so that nothing is given back twice.
+// Each call has its own and passes it to each function. After `cancel` or `settle` the functions
+// have no effect.
 struct BudgetClaim {
   struct Taken {
     std::int64_t amount = 0;
     Time when{};
   };
-  Taken retry;              // for the latest
-  Taken hedge;              // likewise
-  std::int32_t extras = 0;  // concurrent: its retry and hedges under way
+  Taken retry;              // for the latest retry
+  Taken hedge;              // for the latest hedge
+  std::int32_t extras = 0;  // for Concurrent: the retries and hedges of the call that are in flight
   bool settled = false;     // the call has ended
 };
 
@@ -48,52 +49,55 @@ class HTTPRETRY_API Budget {
   explicit Budget(const BudgetPolicy& policy);
   [[nodiscard]] const BudgetPolicy& policy() const { return policy_; }
 
-  // Other numbers of the same kind count from now on; claims stay valid. Of Tokens and Grpc as
-  // large a part is left as before, as gRPC does it: a full budget stays full, and an empty one
-  // empty. Ratio counts what is still in its window. What is under way is under way.
+  // Replaces the numbers; the kind stays the same, and claims stay valid. Tokens and Grpc keep
+  // their fill level, as in gRPC: a full budget stays full, and an empty one stays empty. Ratio
+  // keeps what is still in its window. Retries and hedges in flight still count.
   void change(const BudgetPolicy& policy, Time now);
-  // A second budget, with other numbers, of which as much is left. What is under way stays here.
+  // Returns a second budget with other numbers and the same fill level. Retries and hedges in
+  // flight stay in this one.
   [[nodiscard]] Budget split(const BudgetPolicy& policy, Time now) const;
 
-  // Once for each call, before its first attempt. `settle` or `cancel` must follow.
+  // Called once for each call, before its first attempt. `settle` or `cancel` must follow.
   void begin(Time now);
-  // After `decide` said yes and before the wait; not for a poll. False: nothing was taken, and the
-  // call is over, because of budget_exhausted.
+  // Called after `decide` has decided to retry and before the wait, but not for a poll. If it
+  // returns false, nothing was taken, and the call ends with budget_exhausted.
   bool take(BudgetClaim& claim, Class cls, bool timeout, Time now);
-  // The same for a hedge, before it is sent. It stays paid for, however the call ends. Grpc only
-  // looks whether more than half is left.
+  // The same for a hedge, before it is sent. The cost is not refunded when the call ends. Grpc
+  // takes nothing and only checks that more than half is left.
   bool take_hedge(BudgetClaim& claim, Time now);
-  // The latest hedge was not sent.
+  // Called if the latest hedge was not sent.
   void give_back_hedge(BudgetClaim& claim, Time now);
-  // A hedge has ended, before its attempt.
+  // Called when a hedge has ended before its attempt.
   void end_hedge(BudgetClaim& claim);
-  // After each attempt, before the next retry is taken for: none of its sends is under way.
+  // Called after each attempt, before the next retry is taken: none of its sends is still in
+  // flight.
   void end_attempt(BudgetClaim& claim);
-  // The wait was cut short, and the retry that was taken for is not made.
+  // Called if the wait was cut short, and the retry that was taken is not made.
   void cancel(BudgetClaim& claim, Time now);
-  // The call is over, with an outcome of that class. A success gives back what the last retry cost,
-  // but at least `refill`.
+  // Called when the call has ended with an outcome of class `last`. A success returns the cost of
+  // the last retry, and at least `refill`.
   void settle(BudgetClaim& claim, Class last, Time now);
 
-  // For a budget that others take from, too, in thousandths. Of Ratio it leaves out what a window
-  // always allows, and may be negative.
+  // The balance in thousandths, for a budget from which others take as well. For Ratio it excludes
+  // what a window always allows, and may be negative.
   [[nodiscard]] std::int64_t balance(Time now) const;
   void set_balance(std::int64_t thousandths, Time now);
 
-  // In thousandths, of Concurrent of a send; empty without a budget.
+  // Returns what is left in thousandths (for Concurrent, of a send), or nullopt without a budget.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
-  // The budget is as new: it may be replaced by a new one.
+  // Returns whether the budget is in its initial state, so that a new one could replace it.
   [[nodiscard]] bool full(Time now) const;
 
-  // Of Concurrent: calls, retries and hedges under way, and how many of these may be.
+  // For Concurrent: the calls in flight, the retries and hedges in flight, and the maximum of the
+  // latter.
   [[nodiscard]] std::int64_t calls() const { return calls_; }
   [[nodiscard]] std::int64_t extras() const { return extras_; }
   [[nodiscard]] std::int64_t most_extras() const;
 
  private:
-  static constexpr std::int64_t kPeriods = 10;  // the window of `ratio` slides in tenths
+  static constexpr std::int64_t kPeriods = 10;  // the window of Ratio slides in steps of a tenth
   struct Period {
-    std::int64_t number = -1;  // -1: nothing was counted in it
+    std::int64_t number = -1;  // -1 if nothing was counted in it
     std::int64_t sum = 0;
   };
   [[nodiscard]] std::int64_t cost(Class cls, bool timeout) const;
@@ -113,27 +117,28 @@ class HTTPRETRY_API Budget {
   void change_window(Duration window, Time now);
 
   BudgetPolicy policy_;
-  std::int64_t left_;  // tokens and grpc
+  std::int64_t left_;  // for Tokens and Grpc
   std::int64_t calls_ = 0;
   std::int64_t extras_ = 0;
-  std::array<Period, static_cast<std::size_t>(kPeriods)> periods_{};  // ratio
+  std::array<Period, static_cast<std::size_t>(kPeriods)> periods_{};  // for Ratio
 };
 
-// AWS's adaptive limit on sends. It is off until the server throttles for the first time, and then
-// follows a cubic curve: down to 0.7 of the rate that was too much, quickly back to just below it,
-// slowly past it, and then faster and faster.
+// SendRate is AWS's adaptive limit on sends. It is off until the server throttles for the first
+// time. Then it follows a cubic curve: down to 0.7 of the rate that was too high, quickly back to
+// just below that rate, slowly past it, and then ever faster.
 class HTTPRETRY_API SendRate {
  public:
   explicit SendRate(Time start);
 
-  // Zero: send now. Otherwise nothing was taken: ask again after that time.
+  // Returns zero if the send may be made now. Otherwise takes nothing and returns the time after
+  // which to call again.
   Duration acquire(Time now);
-  // After each attempt, whatever its outcome, in the order of time.
+  // Called after each attempt, whatever its outcome, in the order of time.
   void update(Time now, bool throttled);
 
   [[nodiscard]] bool enabled() const { return enabled_; }
-  [[nodiscard]] double rate() const { return fill_rate_; }          // sends a second
-  [[nodiscard]] double measured() const { return measured_rate_; }  // sends a second
+  [[nodiscard]] double rate() const { return fill_rate_; }          // sends per second
+  [[nodiscard]] double measured() const { return measured_rate_; }  // sends per second
   [[nodiscard]] double capacity() const { return capacity_; }
 
  private:

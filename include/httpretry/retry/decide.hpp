@@ -1,19 +1,22 @@
-// decide: whether a request is retried, after which wait, and if not, why not. Pure: the clocks and
-// the random number are arguments, and the same arguments give the same decision.
+// decide determines whether a request is retried, after which wait, and if not, why not. It is a
+// pure function: the clocks and the random number are arguments.
 //
-// It checks in this order, and the first check that holds ends the call:
+// The first of these checks that holds ends the call:
 //
 //   the outcome is a success or permanent       success, not_retryable, canceled, circuit_open
+//   a failure that is worth only one retry      not_retryable
+//     (Classified::once) happens again
 //   the attempts (or the polls) are used up     attempts_exhausted
 //   the body cannot be read again, or the user  not_replayable
-//     has part of the response already
-//   it may have been executed, and executing    unsafe_to_repeat
-//     it twice may do harm
-//   the server asks for too long a wait         server_delay_too_long, and retry_at says when
+//     already has part of the response
+//   the request may have been executed, and     unsafe_to_repeat
+//     executing it twice may do harm
+//   the server asks for too long a wait         server_delay_too_long; retry_at is set
 //   the time is used up                         elapsed_exhausted
 //
-// The caller checks one more limit, the budget, because calls share it: take from it when `decide`
-// has decided to retry, before the wait (budget.hpp). If it refuses, the decision is `over_budget`.
+// The caller checks one more limit, the budget, because calls share it. After `decide` has decided
+// to retry, and before the wait, the caller takes from the budget (budget.hpp). If the budget
+// refuses, the decision is `over_budget`.
 //
 // Which requests may be repeated?
 //                                   GET HEAD OPTIONS TRACE PUT      POST, PATCH
@@ -23,8 +26,9 @@
 //   maybe sent, or a response 5xx   yes                             with repeat: always
 //
 // A GET to a URL that a pending response has named (PendingRule::url_from) may always be repeated.
-// Else repeat: never allows only the first row, and repeat: refused the first two; there, of
-// statuses, only those are refused that say so: 421, 425, and 429 or 503 with a server delay.
+// Apart from that, `repeat: never` allows only the first row, and `repeat: refused` the first two.
+// With `repeat: refused`, only those statuses count as refused that guarantee it: 421, 425, and 429
+// or 503 with a server delay.
 #pragma once
 
 #include <httpretry/retry/classify.hpp>
@@ -35,89 +39,94 @@
 
 namespace httpretry {
 
-// The times that `decide` needs.
+// The points in time that `decide` uses.
 struct Clocks {
   Time now;
   Time started;            // when the call reached the middleware `retry`
-  Time deadline = kNever;  // the caller's
-  WallTime wall_now{};     // `now`, on the calendar
+  Time deadline = kNever;  // that of the caller
+  WallTime wall_now{};     // `now` as a date
 };
 
 // The state of the call, including the attempt that has just ended.
 struct RetryState {
-  // Attempts that failed. Without pending responses, and without an attempt on a stale connection
+  // The number of failed attempts. Excludes pending responses, and an attempt on a stale connection
   // that was sent again at once.
   int failures = 1;
-  int hedges = 0;          // sends besides the attempts, which max_attempts counts, too
-  int throttles = 0;       // in a row, up to the last attempt
-  int polls = 0;           // pending responses
+  int hedges = 0;          // sends in addition to the attempts; they count toward max_attempts
+  int throttles = 0;       // consecutive ones, up to the last attempt
+  int polls = 0;           // the number of pending responses
   bool repeatable = true;  // Request::repeatable()
-  bool replayable = true;  // the body can be read from its beginning again
-  // The user has part of the response already, and the next attempt cannot resume after it.
+  bool replayable = true;  // the body can be read again from its beginning
+  // The user already has part of the response, and the next attempt cannot resume after it.
   bool streaming = false;
-  // A pending response has named the URL to poll: all that follows are GETs, which are safe
-  // whatever the request was, and whatever the policy says of `repeat`.
+  // A pending response has named the URL to poll. All further requests are GETs, which are safe
+  // whatever the request was and whatever `repeat` is.
   bool polls_url = false;
   bool once_used = false;  // an earlier failure of this call had Classified::once
-  // `may_have_executed` after an earlier attempt of this call. Always false for methods that change
-  // nothing, such as GET.
+  // `may_have_executed` was true for an earlier attempt of this call. Always false for methods that
+  // change nothing, such as GET.
   bool maybe_executed = false;
   Duration previous{};               // Decision::backoff before this attempt
-  std::optional<Duration> own_wait;  // instead of the policy's backoff
+  std::optional<Duration> own_wait;  // used instead of the policy's backoff
 };
 
-// Which limit ended the call.
+// The limit that ended the call.
 enum class Limit : std::uint8_t {
   None,
   MaxAttempts,
   MaxPolls,
-  BackoffAbort,  // the backoff's own `abort`
+  BackoffAbort,  // the `abort` of the backoff
   MaxElapsedTime,
-  Deadline,  // the caller's
+  Deadline,  // that of the caller
   ServerDelayMax,
   Once,  // Classified::once
   Budget,
 };
 
+// The result of `decide`.
 struct Decision {
   bool retry = false;
-  Reason reason = Reason::NotRetryable;  // why not; without meaning where `retry` is true
+  Reason reason = Reason::NotRetryable;  // why not; meaningless if `retry` is true
   Duration wait{};     // before the next attempt, or before the one that a limit forbids
-  Duration backoff{};  // our own part of it, without the server delay
-  // The server delay and its source. Also set where it did not change the wait.
+  Duration backoff{};  // the library's part of it, without the server delay
+  // The server delay and its source. Set even if it did not change the wait.
   std::optional<Duration> server_delay;
   ServerDelaySource source = ServerDelaySource::RetryAfter;
-  // When the server asks us to come back; only where there is no retry.
+  // When the server asks the client to try again. Set only if there is no retry.
   std::optional<WallTime> retry_at;
-  bool poll = false;              // the response was a pending one: the budget does not count
+  bool poll = false;              // the response is pending, so the budget does not apply
   bool fresh_connection = false;  // the next attempt must not use a pooled connection
-  // A final 404, 409 or 412 after an attempt that may have been executed, which may be the cause.
+  // A final 404, 409 or 412 after an attempt that may have been executed, and that may be its
+  // cause.
   bool ambiguous = false;
-  // For `limit_text`: the limit, its size (a count or a time), and how far a retry would exceed it.
+  // For `limit_text`: the limit, its value (a count or a time), and by how much a retry would
+  // exceed it.
   Limit limit = Limit::None;
   int limit_count = 0;
   Duration limit_time{};
   Duration excess{};
 };
 
+// Returns the decision after an attempt. `unit_random` is uniform in [0, 1).
 [[nodiscard]] HTTPRETRY_API Decision decide(const RetryPolicy& policy, const Classified& classified,
                                             const RetryState& facts, const Clocks& clocks,
                                             double unit_random);
 
-// Instead of a decision to retry, where the budget forbids it.
+// Returns the decision that replaces a retry if the budget forbids it.
 [[nodiscard]] HTTPRETRY_API Decision over_budget(const Decision& decision,
                                                  const Classified& classified,
                                                  const RetryState& facts, const Clocks& clocks);
 
-// The limit that ended the call, and by how much: "retry-after asks for 2.00 min, 1.00 min
-// more than server_delay.max 1.00 min". Empty where none did.
+// Describes the limit that ended the call, and by how much it would be exceeded: "retry-after asks
+// for 2.00 min, 1.00 min more than server_delay.max 1.00 min". Returns an empty string if no limit
+// did.
 [[nodiscard]] HTTPRETRY_API std::string limit_text(const Decision& decision);
 
-// Whether the server may execute the request twice: the policy says so, or executing it twice does
-// no harm.
+// Returns whether the server may execute the request twice, because the policy allows it or because
+// executing it twice does no harm.
 [[nodiscard]] HTTPRETRY_API bool may_execute_twice(const RetryPolicy& policy, bool repeatable);
 
-// Whether the server may have executed the request in the attempt with this outcome.
+// Returns whether the server may have executed the request in the attempt with this outcome.
 [[nodiscard]] HTTPRETRY_API bool may_have_executed(const Classified& classified);
 
 }  // namespace httpretry

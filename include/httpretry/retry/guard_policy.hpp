@@ -1,5 +1,6 @@
-// GuardPolicy: what holds sends back before they reach the wire, as in a policy file: a pause that
-// the server asked for, a circuit breaker, a rate and a limit of concurrent sends. Data only.
+// GuardPolicy: what holds sends back before they reach the network: a pause that the server asked
+// for, a circuit breaker, a rate and a limit of concurrent sends. Plain data with the members of a
+// policy file; lib/core/policy/policy-file.md explains each of them.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -12,12 +13,13 @@
 
 namespace httpretry {
 
-// Which sends share one state. Credentials: those with the same Authorization.
+// Which sends share one state. Credentials means those with the same Authorization.
 enum class GuardScope : std::uint8_t { Host, Endpoint, Policy, Credentials };
 
-// A server that asks one call to wait asks all calls.
+// A pause: if a server asks one call to wait, all calls to it wait.
 struct HTTPRETRY_API PausePolicy {
-  // After the pause: Ramp sends one request, then two, four and so on; All sends what waits.
+  // After the pause, Ramp sends one request, then two, four and so on. All sends everything that
+  // waits.
   enum class Resume : std::uint8_t { Ramp, All };
   PausePolicy() = default;
   friend bool operator==(const PausePolicy&, const PausePolicy&) = default;
@@ -25,11 +27,13 @@ struct HTTPRETRY_API PausePolicy {
   bool enabled = true;
   Duration max = std::chrono::minutes(1);
   Resume resume = Resume::Ramp;
-  // Empty: a 503 pauses the host, a 429 the endpoint with the credentials that were sent.
+  // If empty, a 503 pauses the host, and a 429 pauses the endpoint for the credentials that were
+  // sent.
   std::optional<GuardScope> scope;
 };
 
-// At most `requests` in `per`, evenly spaced; `burst` of them at once after a quiet time.
+// A rate: at most `requests` in the time `per`, evenly spaced. After an idle time, up to `burst` of
+// them may be sent at once.
 struct HTTPRETRY_API RatePolicy {
   RatePolicy() = default;
   friend bool operator==(const RatePolicy&, const RatePolicy&) = default;
@@ -38,15 +42,17 @@ struct HTTPRETRY_API RatePolicy {
   Duration per = std::chrono::seconds(1);
   std::int64_t burst = 1;
   GuardScope scope = GuardScope::Host;
-  Duration max_wait = kForever;  // a send that would wait longer is refused
+  Duration max_wait = kForever;  // a send that would have to wait longer is refused
 };
 
+// A limit of concurrent sends.
 struct HTTPRETRY_API ConcurrencyPolicy {
-  // Aimd: the limit grows by one while it is used and nothing fails, and falls to `backoff_ratio`
-  // of itself where sends time out, fail in transport or are throttled.
+  // Fixed is always `max`. Aimd adapts the limit: it grows by one while it is used and nothing
+  // fails, and is multiplied by `backoff_ratio` if sends time out, fail in transport or are
+  // throttled.
   enum class Kind : std::uint8_t { Fixed, Aimd };
   enum class Order : std::uint8_t { Fifo, Lifo };
-  // Of sends that wait for a slot.
+  // The queue of sends that wait for a slot.
   struct Queue {
     friend bool operator==(const Queue&, const Queue&) = default;
     int max = 1000;
@@ -58,16 +64,17 @@ struct HTTPRETRY_API ConcurrencyPolicy {
 
   int max = 64;
   Kind kind = Kind::Fixed;
-  int initial = 20;  // Aimd
+  int initial = 20;  // for Aimd
   int min = 1;
   double backoff_ratio = 0.9;
   GuardScope scope = GuardScope::Host;
   Queue queue;
 };
 
+// A circuit breaker.
 struct HTTPRETRY_API BreakerPolicy {
-  // Ratio: opens when a share of the sends of the last `window` failed. Consecutive: after
-  // `failures` in a row. Share: no states; refuses the more, the fewer sends succeed.
+  // Ratio opens when a share of the sends in the last `window` failed. Consecutive opens after
+  // `failures` in a row. Share has no states; the fewer sends succeed, the more it refuses.
   enum class Kind : std::uint8_t { Ratio, Consecutive, Share };
   enum class AppliesTo : std::uint8_t { All, Retries };
   enum class WhenOpen : std::uint8_t { Fail, Wait };
@@ -78,13 +85,13 @@ struct HTTPRETRY_API BreakerPolicy {
   double failure_ratio = 0.5;
   int min_requests = 20;
   Duration window = std::chrono::seconds(10);
-  int failures = 0;  // in a row; for Ratio 0 means that they do not count
+  int failures = 0;  // in a row; 0 for Ratio disables this condition
   Duration slow_after = kForever;
   double slow_ratio = 1;
-  double k = 2;  // Share
+  double k = 2;  // for Share
   Duration share_window = std::chrono::minutes(2);
-  Backoff open_for;  // exponential, 5s to 1m
-  int probes = 1;    // successes that close it
+  Backoff open_for;  // exponential, from 5 s to 1 min
+  int probes = 1;    // the number of successes that close the circuit
   Duration probe_timeout = std::chrono::seconds(30);
   bool throttle_fails = false;
   AppliesTo applies_to = AppliesTo::All;
@@ -93,11 +100,13 @@ struct HTTPRETRY_API BreakerPolicy {
   bool dry_run = false;
 };
 
+// The guards of a policy.
 struct HTTPRETRY_API GuardPolicy {
   GuardPolicy() = default;
   friend bool operator==(const GuardPolicy&, const GuardPolicy&) = default;
 
-  // Whether there is more than the pause, which costs nothing while nobody asked for one.
+  // Returns whether there are guards other than the pause. The pause costs nothing until a server
+  // asks for one.
   [[nodiscard]] bool has_limits() const {
     return rate.has_value() || concurrency.has_value() || breaker.has_value();
   }

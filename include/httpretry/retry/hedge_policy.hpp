@@ -1,5 +1,5 @@
-// HedgePolicy: when a request goes out a second time because the first send is slow, as in a policy
-// file. Data only.
+// HedgePolicy: when a request is sent a second time because the first send is slow. Plain data with
+// the members of a policy file; lib/core/policy/policy-file.md explains each of them.
 #pragma once
 
 #include <httpretry/retry/guard_policy.hpp>
@@ -10,26 +10,30 @@
 
 namespace httpretry {
 
+// The hedges of a policy.
 struct HTTPRETRY_API HedgePolicy {
   HedgePolicy() = default;
   friend bool operator==(const HedgePolicy&, const HedgePolicy&) = default;
 
-  // How long a send may have no response before the next one goes out beside it: a time, or where
-  // `quantile` is set, that quantile of the times to the headers in the last 30 seconds.
+  // How long a send may have no response before the next one is made. If `quantile` is set, that
+  // quantile of the times to the response headers in the last 30 seconds is used instead.
   Duration after = std::chrono::milliseconds(100);
-  double quantile = 0;  // 0.95: as long as 95 % of the responses take; 0: `after` counts
-  // For a quantile:
-  std::optional<Duration> initial;  // while there are fewer samples; empty: nothing is sent then
+  double quantile =
+      0;  // 0.95 is the time within which 95 % of the responses arrive; 0 uses `after`
+  // Only with a quantile:
+  std::optional<Duration>
+      initial;  // used while there are fewer samples; if empty, no hedge is sent then
   int min_samples = 50;
   Duration min = std::chrono::milliseconds(2);
-  Duration max = std::chrono::seconds(5);  // a larger quantile sends nothing
+  Duration max = std::chrono::seconds(5);  // no hedge is sent if the quantile is larger
 
-  int max_hedges = 1;  // for each attempt
-  // Empty: all methods.
+  int max_hedges = 1;  // per attempt
+  // Empty for all methods.
   std::vector<std::string> methods{"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"};
-  // The most hedges for each call, over ten seconds. Empty: only the budget for retries counts.
+  // The maximum number of hedges per call, averaged over ten seconds. If empty, only the budget for
+  // retries applies.
   std::optional<double> budget = 0.05;
-  GuardScope scope = GuardScope::Endpoint;  // of samples and budget; not Credentials
+  GuardScope scope = GuardScope::Endpoint;  // of the samples and the budget; not Credentials
 };
 
 }  // namespace httpretry

@@ -4,8 +4,8 @@
 
 namespace httpretry {
 
-// In the context of a request: it does not wait for a pause of its server that is longer, and ends
-// at once with Errc::Paused.
+// LongestPause limits the wait of one request for a pause of its server. Set it in the context of
+// the request. If the pause is longer, the request ends at once with Errc::Paused.
 //
 //   request.edit_options().context.set(LongestPause{10s});
 struct LongestPause {

@@ -1,5 +1,5 @@
-// RetryAccount: the budget for retries and the send rate of those calls that share a key. What they
-// do is in budget.hpp.
+// RetryAccount: the budget for retries and the send rate of the calls that share a key. budget.hpp
+// explains both.
 #pragma once
 
 #include <httpretry/retry/budget.hpp>
@@ -10,40 +10,44 @@
 
 namespace httpretry {
 
-// What a call wants to do after an attempt. Only a retry costs something.
+// What a call will do after an attempt. Only a retry costs something.
 enum class AfterAttempt : std::uint8_t { Retry, Poll, Stop };
 
+// The result of RetryAccount::end_attempt.
 struct RetryPermit {
-  bool allowed = true;               // false only for a retry: then the call is over
+  bool allowed = true;               // false only for a retry; the call then ends
   std::optional<std::int64_t> left;  // Attempt::budget_left
 };
 
-// Each function is one atomic step, with plain values in and out, so that the state behind it can
-// be kept under a lock or in another process. `claim` is the call's, and is passed each time.
+// RetryAccount is the interface of a shared budget and send rate. Each function is one atomic step
+// with plain values as arguments and results, so the state can be kept under a lock or in another
+// process. A call passes the same `claim` to each function.
 class HTTPRETRY_API RetryAccount {
  public:
   virtual ~RetryAccount();
 
-  // Of the send rate, for calls whose policy is adaptive.
+  // The send rate, for calls with an adaptive policy:
 
-  // Zero: the send begins now. Otherwise nothing was taken: ask again after that time.
+  // Returns zero if the send may begin now. Otherwise takes nothing and returns the time after
+  // which to call again.
   virtual Duration take_send(Time now) = 0;
-  // After each attempt.
+  // Called after each attempt.
   virtual void count_attempt(bool throttled, Time now) = 0;
 
-  // Of the budget.
+  // The budget:
 
-  // Once for each call. Either an `end_attempt` that stops it or `cancel` follows.
+  // Called once for each call. An `end_attempt` with Stop, or `cancel`, must follow.
   virtual void begin_call(Time now) = 0;
   virtual RetryPermit end_attempt(BudgetClaim& claim, const Classified& classified,
                                   AfterAttempt next, Time now) = 0;
-  // The call is over without a further attempt. `paid`: one was paid for, which is given back.
+  // Called if the call ends without a further attempt. If `paid` is true, an attempt was paid for,
+  // and its cost is returned.
   virtual void cancel(BudgetClaim& claim, bool paid, Time now) = 0;
-  // Takes what a hedge costs, right before it is sent. False: nothing was taken.
+  // Takes the cost of a hedge, just before it is sent. Returns false if nothing was taken.
   virtual bool take_hedge(BudgetClaim& claim, Time now) = 0;
-  // The latest hedge was not sent.
+  // Called if the latest hedge was not sent.
   virtual void give_back_hedge(BudgetClaim& claim, Time now) = 0;
-  // A hedge has ended. Only called while the claim has extras.
+  // Called when a hedge has ended, but only while the claim has extras.
   virtual void end_hedge(BudgetClaim& claim, Time now) = 0;
   [[nodiscard]] virtual std::optional<std::int64_t> left(Time now) const = 0;
 };

@@ -1,6 +1,7 @@
-// RetryPolicy: how the requests to one endpoint are retried. Data only, as in a policy file.
+// RetryPolicy: how the requests to one endpoint are retried. Plain data with the members of a
+// policy file; lib/core/policy/policy-file.md explains each of them.
 //
-// The default-constructed policy is the preset `standard`.
+// A default-constructed RetryPolicy is the preset "standard".
 #pragma once
 
 #include <httpretry/http/attempt.hpp>
@@ -24,7 +25,7 @@ class HTTPRETRY_API StatusSet {
   StatusSet() = default;
   // {500, 503}
   StatusSet(std::initializer_list<int> statuses);
-  // Statuses outside 100 to 599 are ignored.
+  // Adds the statuses from `first` to `last`. Ignores those outside 100 to 599.
   void add(int first, int last);
   void add(int status) { add(status, status); }
   void remove(int first, int last);
@@ -38,7 +39,7 @@ class HTTPRETRY_API StatusSet {
   std::bitset<500> bits_;
 };
 
-// Kinds of transport errors, as in retry_on.transport.
+// The kinds of transport errors in retry_on.transport.
 enum class TransportKind : std::uint8_t {
   Resolve,
   Connect,
@@ -50,7 +51,8 @@ enum class TransportKind : std::uint8_t {
   Partial
 };
 
-// One entry of retry_on.error_codes.
+// ErrorRule is one entry of retry_on.error_codes. It classifies a response by an error code in its
+// body or headers.
 struct HTTPRETRY_API ErrorRule {
   enum class Family : std::uint8_t { Custom, Aws, Google, Github, Openai, Stripe };
   enum class Source : std::uint8_t { Json, Header, Xml };
@@ -60,31 +62,35 @@ struct HTTPRETRY_API ErrorRule {
   friend bool operator==(const ErrorRule&, const ErrorRule&) = default;
 
   Family family = Family::Custom;
-  // The rest is for Custom.
-  std::optional<StatusSet> status;  // empty: any
+  // The members below are only for Custom.
+  std::optional<StatusSet> status;  // empty for any status
   Source source = Source::Json;
-  std::string selector;         // a JSON pointer ("*" is any array index), a header, an element
-  std::vector<std::string> in;  // empty: presence is enough
+  std::string
+      selector;  // a JSON pointer ("*" is any array index), a header name, or an XML element
+  std::vector<std::string> in;  // the values that match; empty if presence is enough
   Class as = Class::Transient;
 };
 
+// PendingRule is retry_on.pending: the responses that mean "not yet", and how to poll.
 struct HTTPRETRY_API PendingRule {
   PendingRule();
   friend bool operator==(const PendingRule&, const PendingRule&) = default;
 
   StatusSet statuses;
-  std::string json;             // a pointer; empty: the status is enough
-  std::vector<std::string> in;  // empty: presence is enough
-  std::optional<int> max;       // polls; empty: no limit
+  std::string json;             // a JSON pointer; empty if the status is enough
+  std::vector<std::string> in;  // the values that match; empty if presence is enough
+  std::optional<int> max;       // the maximum number of polls; empty for no limit
   Backoff backoff;              // constant 1 s
-  // The headers of a pending response that may hold the URL to poll, in order of preference. Empty,
-  // or if the response has none of them: the request is sent again.
+  // The headers of a pending response that may contain the URL to poll, in order of preference. If
+  // the list is empty, or the response has none of these headers, the request itself is sent again.
   std::vector<std::string> url_from;
-  // The origins that this URL may have besides the request's own: "https://status.example.com", or
-  // "https://*.example.com" for one label or more before the suffix.
+  // The origins that this URL may have in addition to the request's own:
+  // "https://status.example.com", or "https://*.example.com" for one or more labels before the
+  // suffix.
   std::vector<std::string> origins;
 };
 
+// RetryOn is retry_on: the outcomes that are retried.
 struct HTTPRETRY_API RetryOn {
   RetryOn();
   friend bool operator==(const RetryOn&, const RetryOn&) = default;
@@ -92,14 +98,14 @@ struct HTTPRETRY_API RetryOn {
   StatusSet statuses;
   StatusSet throttle_statuses;
   std::vector<ErrorRule> error_codes;
-  std::uint8_t transport = 0xFF;  // a bit for each TransportKind
+  std::uint8_t transport = 0xFF;  // one bit for each TransportKind
   std::optional<PendingRule> pending;
   [[nodiscard]] bool covers(TransportKind kind) const {
     return ((transport >> static_cast<unsigned>(kind)) & 1U) != 0;
   }
 };
 
-// Where a server delay comes from.
+// The origin of a server delay.
 enum class ServerDelaySource : std::uint8_t {
   RetryAfterMs,       // retry-after-ms
   XMsRetryAfterMs,    // x-ms-retry-after-ms
@@ -109,35 +115,39 @@ enum class ServerDelaySource : std::uint8_t {
   RateLimitReset,     // ratelimit-reset
   RateLimit,          // ratelimit
   GrpcRetryPushback,  // grpc-retry-pushback-ms
-  RetryInfo,          // google.rpc.RetryInfo in a body; not for ServerDelayPolicy::headers
-  SecondaryLimit,     // GitHub's message in a body; not for ServerDelayPolicy::headers
-  Function,           // the function of retry_call; not for ServerDelayPolicy::headers
+  RetryInfo,          // google.rpc.RetryInfo in a body; not allowed in ServerDelayPolicy::headers
+  SecondaryLimit,     // GitHub's message in a body; not allowed in ServerDelayPolicy::headers
+  Function,           // the function of retry_call; not allowed in ServerDelayPolicy::headers
 };
 
-// The words of a policy file: "connect", "aws" (Custom is "custom"), "retry-after".
+// Return the words of policy files: "connect"; "aws", with "custom" for Custom; "retry-after".
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(TransportKind kind);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(ErrorRule::Family family);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(ServerDelaySource source);
 
+// ServerDelayPolicy is server_delay: how far the client follows the wait that a server asks for.
 struct HTTPRETRY_API ServerDelayPolicy {
-  // Which wait is used: the longer one, the server's, or ours. Grow: the longer one; after the
-  // second throttle in a row both together, so that the wait grows even if the server always asks
-  // for the same. A limiter that counts refused requests would else never let us through.
+  // Which wait is used: Max the longer one, Server the server's, Own the library's. Grow uses the
+  // longer one, but after the second throttle in a row the sum of both, so that the wait grows even
+  // if the server always asks for the same one. Otherwise a rate limiter that counts refused
+  // requests would never admit the client.
   enum class Combine : std::uint8_t { Max, Server, Own, Grow };
+  // What happens if the server asks for more than `max`: the call ends, or it waits for `max`.
   enum class OverMax : std::uint8_t { Stop, Clamp };
 
   ServerDelayPolicy();
   friend bool operator==(const ServerDelayPolicy&, const ServerDelayPolicy&) = default;
 
-  std::vector<ServerDelaySource> headers;  // in this order; the first valid one counts
+  std::vector<ServerDelaySource> headers;  // in order of preference; the first valid one is used
   Combine combine = Combine::Grow;
   Duration max;
   OverMax over_max = OverMax::Stop;
-  Duration max_over_own = kForever;  // a server delay counts up to our own wait plus this
-  double spread = 0;                 // a random extra of up to this share of the server delay
+  Duration max_over_own = kForever;  // a server delay counts up to the backoff plus this
+  double spread = 0;                 // adds a random wait of up to this share of the server delay
 };
 
-// Amounts are in thousandths of a token.
+// BudgetPolicy is budget: how many retries the calls to one place may make; see budget.hpp. Amounts
+// are in thousandths of a token.
 struct HTTPRETRY_API BudgetPolicy {
   BudgetPolicy() = default;
   enum class Kind : std::uint8_t { None, Tokens, Ratio, Grpc, Concurrent };
@@ -145,23 +155,23 @@ struct HTTPRETRY_API BudgetPolicy {
 
   Kind kind = Kind::None;
   Scope scope = Scope::Host;
-  // Tokens; Grpc uses capacity (max_tokens) and refill (token_ratio).
+  // For Tokens. Grpc uses capacity (max_tokens) and refill (token_ratio).
   std::int64_t capacity = 500'000;
   std::int64_t retry_cost = 14'000;
   std::int64_t throttle_cost = 14'000;
   std::int64_t timeout_cost = 14'000;
   std::int64_t refill = 1'000;
-  // Ratio.
+  // For Ratio.
   std::int64_t ratio = 200;
   Duration window = std::chrono::seconds(10);
   std::int64_t min_per_second = 10'000;
-  // Concurrent uses ratio, of 1 at most, and:
+  // For Concurrent, which also uses `ratio`, of at most 1.
   int min = 3;  // retries and hedges, not thousandths
 
   friend bool operator==(const BudgetPolicy&, const BudgetPolicy&) = default;
 };
 
-// A budget whose numbers a policy file has changed, while its kind and scope are the same.
+// A budget whose numbers were changed in a policy file, while its kind and scope stayed the same.
 struct HTTPRETRY_API ChangedBudget {
   ChangedBudget() = default;
   ChangedBudget(const BudgetPolicy& old, const BudgetPolicy& changed)
@@ -172,11 +182,14 @@ struct HTTPRETRY_API ChangedBudget {
   BudgetPolicy after;
 };
 
+// What happens if a wait would end after max_elapsed_time. IncludeWait ends the call at once.
+// BeforeWait counts only the time before the wait, so there is one more attempt. ClipWait shortens
+// the backoff to the time that is left.
 enum class ElapsedRule : std::uint8_t { IncludeWait, BeforeWait, ClipWait };
-// Which requests may be sent again: decide.hpp has the table.
+// Which requests may be sent again; decide.hpp has the table.
 enum class Repeat : std::uint8_t { Safe, Always, Never, Refused };
 
-// What is often changed of the policy `standard`.
+// The members of the preset "standard" that are most often changed.
 struct StandardPolicy {
   int max_attempts = 5;
   Duration max_elapsed_time = std::chrono::seconds(60);
@@ -186,34 +199,35 @@ struct StandardPolicy {
 };
 
 struct HTTPRETRY_API RetryPolicy {
-  RetryPolicy();  // the preset `standard`
+  RetryPolicy();  // the preset "standard"
   // RetryPolicy::standard({.max_attempts = 3})
   static RetryPolicy standard(const StandardPolicy& changes);
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 
-  std::optional<int> max_attempts;  // including the first; empty: no limit but max_elapsed_time
+  std::optional<int>
+      max_attempts;  // including the first; empty for no limit except max_elapsed_time
   Duration max_elapsed_time;
   ElapsedRule elapsed_rule = ElapsedRule::IncludeWait;
   Duration attempt_timeout = kForever;
-  Duration response_timeout = kForever;  // for the headers of a response, in each attempt
+  Duration response_timeout = kForever;  // for the headers of the response, in each attempt
   Duration connect_timeout;
   Duration stall_timeout;
   Backoff backoff;
-  std::optional<Backoff> throttle_backoff;  // empty: `backoff`
+  std::optional<Backoff> throttle_backoff;  // if empty, `backoff` is used
   RetryOn retry_on;
   Repeat repeat = Repeat::Safe;
-  std::string idempotency_key;  // a header name; empty: no key is made
+  std::string idempotency_key;  // a header name; if empty, no key is created
   ServerDelayPolicy server_delay;
   BudgetPolicy budget;
-  bool adaptive = false;  // the client-side send-rate limiter
-  GuardPolicy guards;     // what holds sends back, retries or not
+  bool adaptive = false;  // enables the client-side send-rate limiter
+  GuardPolicy guards;     // what holds sends back, whether or not they are retries
   std::optional<HedgePolicy> hedge;
 };
 
-// Throws std::invalid_argument, with the error, for a policy that makes no sense: no attempt at
-// all, a time below zero or over 365 days, a number outside of its limits, a backoff that begins
-// above its end, unlimited attempts without a max_elapsed_time, an attempt_timeout above it. Each
-// value has the limits that it has in a policy file.
+// Throws std::invalid_argument with the problem if the policy is invalid: no attempt at all, a time
+// below zero or over 365 days, a number out of range, a backoff that begins above its end,
+// unlimited attempts without max_elapsed_time, or an attempt_timeout above max_elapsed_time. The
+// ranges are those of a policy file.
 HTTPRETRY_API void check(const RetryPolicy& policy);
 HTTPRETRY_API void check(const BudgetPolicy& budget);
 

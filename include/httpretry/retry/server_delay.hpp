@@ -1,4 +1,4 @@
-// ServerDelay: how long a server asks us to wait. Understands these headers:
+// ServerDelay: the wait that a server asks for. These headers are parsed:
 //
 //   retry-after-ms, x-ms-retry-after-ms,   milliseconds, digits only
 //   x-amz-retry-after
@@ -9,9 +9,9 @@
 //                                          limit=2, remaining=0, reset=30
 //   grpc-retry-pushback-ms                 milliseconds; negative: do not retry
 //
-// It is strict: a value that is not exactly one of these forms ("1e3", "-5", "nan", "Zun, 29 Sep")
-// is ignored, and the next source is tried. 0 means now. Numbers of any length are understood; too
-// large ones saturate, so that the limits of the policy apply to them.
+// Parsing is strict: a value that does not have exactly one of these forms ("1e3", "-5", "nan",
+// "Zun, 29 Sep") is ignored, and the next source is tried. 0 means now. Numbers may have any
+// length; if they are too large they saturate, so that the limits of the policy apply.
 #pragma once
 
 #include <httpretry/http/headers.hpp>
@@ -25,44 +25,46 @@
 
 namespace httpretry {
 
+// A delay that a server asked for, and its source.
 struct HTTPRETRY_API ServerDelay {
   ServerDelay() = default;
   ServerDelay(Duration wait, ServerDelaySource from, std::string_view text);
 
-  // From the arrival of the response; rounded up to the unit of its source.
+  // Counted from the arrival of the response, and rounded up to the unit of its source.
   Duration delay{};
   ServerDelaySource source = ServerDelaySource::RetryAfter;
-  // The text, at most 64 bytes of it. It comes from the server: escape it where it is printed.
+  // At most 64 bytes of the text. It comes from the server, so escape it before printing.
   std::string raw;
-  // A negative pushback: the server asks not to retry at all.
+  // A negative pushback: the server asks the client not to retry at all.
   bool do_not_retry = false;
-  // A lower bound for our own wait (delays in bodies): with Combine::Server too, the larger of the
-  // two counts.
+  // The delay is a lower bound for the backoff (true for delays in bodies): the larger of the two
+  // is used even with Combine::Server.
   bool at_least = false;
 };
 
-// The first valid server delay, in the order of `sources`; of two headers of one name, the longer
-// one. `wall_now` is when the response came. Dates are compared with the Date of the response
-// where that is within a day of `wall_now`: the wait is then right even if a clock is wrong.
+// Returns the first valid server delay in the order of `sources`. If a header is repeated, the
+// longer delay is used. `wall_now` is the time when the response arrived. Dates are compared with
+// the Date of the response if that is within a day of `wall_now`, so that the wait is right even if
+// a clock is wrong.
 //
-// The reset headers are used only where `throttled` is true, and where their "remaining" is 0 or
-// missing: servers send them with every response.
+// The reset headers are used only if `throttled` is true and their "remaining" is 0 or missing,
+// because servers send them with every response.
 [[nodiscard]] HTTPRETRY_API std::optional<ServerDelay> server_delay(
     const Headers& headers, std::span<const ServerDelaySource> sources, bool throttled,
     WallTime wall_now);
 
-// The three forms of RFC 9110 §5.6.7, to the letter: "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday,
-// 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994". A leap second (":60") is the second after.
-// A two-digit year is at most 50 years after `now`. The day of the week is not checked against the
-// date. Dates outside the range of WallTime saturate.
+// Parses exactly the three forms of RFC 9110 §5.6.7: "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday,
+// 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994". A leap second (":60") becomes the following
+// second. A two-digit year is interpreted as at most 50 years after `now`. The day of the week is
+// not checked against the date. Dates outside the range of WallTime saturate.
 [[nodiscard]] HTTPRETRY_API std::optional<WallTime> parse_http_date(std::string_view text,
                                                                     WallTime now);
 
-// The first of these forms.
+// Returns the time in the first of these forms.
 [[nodiscard]] HTTPRETRY_API std::string http_date(std::chrono::sys_seconds time);
 
-// "1h30m", "1.5s", "12ms": one or more numbers, each with a unit of h, m, s, ms, us or ns. Rounded
-// up to the nanosecond; saturates.
+// Parses "1h30m", "1.5s", "12ms": one or more numbers, each with a unit of h, m, s, ms, us or ns.
+// Rounds up to the nanosecond and saturates.
 [[nodiscard]] HTTPRETRY_API std::optional<Duration> parse_go_duration(std::string_view text);
 
 }  // namespace httpretry
