@@ -1,14 +1,14 @@
-// CookieJar: the cookies that servers have set. Opt-in, and shared by whoever holds it: several
-// clients may use one, from many threads.
+// CookieJar stores the cookies that servers have set. It is opt-in. Several clients may share one
+// CookieJar, and it is thread-safe.
 //
 //   options.connection.cookies = std::make_shared<CookieJar>();
 //
-// libcurl decides which cookies a server may set, and which requests they are sent with, using its
-// list of public suffixes. In addition, cookies are taken from and sent to only the origin that a
-// call was addressed to, whatever redirects follow, unless
-// TransportOptions::cookies_of_other_origins is set.
+// libcurl decides which cookies a server may set and which requests they are sent with, and uses
+// its public suffix list for this. In addition, cookies are accepted from and sent to only the
+// origin that a call was addressed to, whatever redirects follow.
+// TransportOptions::cookies_of_other_origins lifts this restriction.
 //
-// It holds at most 3000 cookies, 180 for one domain. The oldest are dropped for new ones.
+// A CookieJar holds at most 3000 cookies, and 180 per domain. New cookies replace the oldest.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -25,21 +25,23 @@ namespace httpretry {
 
 class HTTPRETRY_API CookieJar {
  public:
-  // Adds the cookies of a file in Netscape's format, which curl writes: seven fields in each line,
-  // separated by tabs. Errc::InvalidRequest, with the line's number, where it cannot be read or a
-  // line is malformed; nothing is added then.
+  // Adds the cookies of a file in the Netscape format, which curl writes: seven fields per line,
+  // separated by tabs. Returns Errc::InvalidRequest, with the line number, if the file cannot be
+  // read or a line is malformed. In that case no cookie is added.
   Result<void> load(const std::string& path);
-  // The same for a text; `name` is its name in messages.
+  // The same for text in memory. `name` is its name in messages.
   Result<void> add(std::string_view text, std::string_view name);
-  // Writes such a file, with session cookies, readable only for its owner (0600). It is written
-  // under another name and then renamed, so a failure leaves an old file as it was.
+  // Writes a file in this format, including session cookies, that only its owner can read (0600).
+  // The file is written under another name and then renamed, so a failure leaves an existing file
+  // unchanged.
   [[nodiscard]] Result<void> save(const std::string& path) const;
   [[nodiscard]] std::string to_text() const;
 
   [[nodiscard]] std::size_t size() const;
   void clear();
 
-  // For the transport: the lines that may be for `host`, and how an exchange changed them.
+  // For the transport: returns the lines that may apply to `host`, and records how an exchange
+  // changed them.
   [[nodiscard]] std::vector<std::string> lines_for(std::string_view host) const;
   void learn(const std::vector<std::string>& before, const std::vector<std::string>& after);
 
@@ -48,7 +50,7 @@ class HTTPRETRY_API CookieJar {
     std::string line;
     std::uint64_t age = 0;
   };
-  // By domain (without its leading dot), name and path, with tabs between.
+  // Keyed by domain (without its leading dot), name and path, separated by tabs.
   using Cookies = std::map<std::string, Cookie, std::less<>>;
 
   void put(std::string line);

@@ -1,5 +1,5 @@
-// TransportOptions: how libcurl connects, whom it trusts and what it accepts. All members have a
-// default that suits most programs.
+// TransportOptions: how libcurl connects, which certificates it trusts, and what it accepts. Every
+// member has a default that suits most programs.
 #pragma once
 
 #include <httpretry/http/request.hpp>
@@ -14,12 +14,14 @@
 
 namespace httpretry {
 
-// The addresses of a host, IPv4 and IPv6 as text ("192.0.2.1", "2001:db8::1"), best first.
+// The addresses of a host, IPv4 and IPv6 as text ("192.0.2.1", "2001:db8::1"), the preferred one
+// first.
 using Addresses = std::vector<std::string>;
 using Lookup = std::function<Result<Addresses>(const std::string& host)>;
 
-// Asks the system, by getaddrinfo: its hosts file and its name servers. The error is Errc::Resolve;
-// its message tells a host that does not exist from name servers that could not answer.
+// Looks a host up with getaddrinfo, which uses the system's hosts file and name servers. An error
+// is Errc::Resolve; its message distinguishes a host that does not exist from name servers that did
+// not answer.
 [[nodiscard]] HTTPRETRY_API Result<Addresses> system_lookup(const std::string& host);
 
 class CookieJar;
@@ -27,12 +29,12 @@ class CookieJar;
 enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
 enum class IpVersion : std::uint8_t { Any, V4, V6 };
 
-// For servers that ask for a certificate of the client. It is shown only to the origin that a call
-// was addressed to, not to others that a redirect leads to.
+// A certificate for servers that require one from the client. It is presented only to the origin
+// that a call was addressed to, not to origins that a redirect leads to.
 struct HTTPRETRY_API ClientCertificate {
   ClientCertificate() = default;
 
-  // PEM, or PKCS #12 where the name ends in .p12 or .pfx.
+  // A file in PEM format, or in PKCS #12 if its name ends in .p12 or .pfx.
   //
   // Default: empty, no certificate
   std::string file;
@@ -42,7 +44,7 @@ struct HTTPRETRY_API ClientCertificate {
   // Default: empty, the key is in `file`
   std::string key_file;
 
-  // The same from memory, as the text of PEM files: instead of files, not beside them.
+  // The same as the text of PEM files, to be set instead of the files.
   //
   // Default: empty, no certificate; the key is in `pem`
   std::string pem;
@@ -52,32 +54,34 @@ struct HTTPRETRY_API ClientCertificate {
   std::string key_password;
 };
 
-// The proxy between us and all servers.
+// The proxy between the client and all servers.
 struct HTTPRETRY_API ProxyOptions {
   ProxyOptions() = default;
 
-  // "http://proxy.example:3128". The scheme is one of http, https, socks4, socks4a, socks5 (we look
-  // names up) and socks5h (the proxy does); http where there is none. Empty: no proxy.
+  // "http://proxy.example:3128". The scheme is http, https, socks4, socks4a, socks5 (names are
+  // looked up locally) or socks5h (the proxy looks names up); without a scheme it is http. An empty
+  // string means no proxy.
   //
-  // Default: what the environment says, in the variables that curl reads
+  // Default: taken from the environment variables that curl reads
   std::optional<std::string> url;
 
-  // For the proxy only; servers do not see them.
+  // Credentials for the proxy. They are never sent to servers.
   //
   // Default: none
   std::optional<Credentials> credentials;
 
-  // Hosts to reach without the proxy: "localhost,.internal,10.0.0.0/8"; "*" is all of them.
+  // Hosts that are reached without the proxy: "localhost,.internal,10.0.0.0/8". "*" matches all
+  // hosts.
   //
-  // Default: NO_PROXY of the environment
+  // Default: NO_PROXY in the environment
   std::optional<std::string> no_proxy;
 
-  // For an https proxy: a PEM file with the certificates to trust.
+  // For an https proxy: a PEM file with the trusted certificates.
   //
-  // Default: empty, the system's
+  // Default: empty, the system's certificates
   std::string ca_file;
 
-  // The same from memory, as the text of a PEM file. Replaces all others.
+  // The same as the text of a PEM file. Replaces all other certificates.
   //
   // Default: empty
   std::string ca_pem;
@@ -88,170 +92,175 @@ struct HTTPRETRY_API ProxyOptions {
   bool verify_tls = true;
 };
 
-// An option of libcurl that has no name of its own here.
+// A libcurl option that has no member of its own in TransportOptions.
 struct HTTPRETRY_API CurlOption {
   CurlOption(std::string option, std::variant<long, std::string> what);
 
-  std::string name;  // as in CURLOPT_NAME
+  std::string name;  // the part after CURLOPT_
   std::variant<long, std::string> value;
 };
 
-// "httpretry/0.1.0"
+// Returns "httpretry/0.1.0", with the version of the library.
 [[nodiscard]] HTTPRETRY_API std::string default_user_agent();
 
 struct HTTPRETRY_API TransportOptions {
   TransportOptions() = default;
 
-  // The limit of connecting: looking up the name, TCP and TLS.
+  // The limit for making a connection: looking up the name, TCP and TLS.
   //
   // Default: 10 s
   Duration connect_timeout = std::chrono::seconds(10);
 
-  // Finds the addresses of host names. It may block: it runs on threads of its own, at most four
-  // for each client. Its results are used for a minute, and for five more while a new look-up runs
-  // or fails. ~Client does not wait for a look-up, so the function must own what it uses. It is not
-  // called for localhost or hosts in `resolve`, nor with a proxy, `unix_socket` or `connect_to`.
+  // Finds the addresses of host names. It may block, because it runs on separate threads, at most
+  // four for each client. Its results are used for one minute, and for five more minutes while a
+  // new lookup runs or fails. ~Client does not wait for a lookup, so the function must own
+  // everything that it uses. It is not called for localhost or for hosts in `resolve`, nor with a
+  // proxy, `unix_socket` or `connect_to`.
   //
   // Default: system_lookup
   Lookup lookup;
 
-  // false: `lookup` returns at once, for example from a table. Then it is called on the threads
-  // that drive the calls, and no thread is started for it.
+  // Set this to false if `lookup` returns immediately, for example from a table. `lookup` is then
+  // called on the threads that drive the calls, and no thread is started for it.
   //
   // Default: true
   bool lookup_may_block = true;
 
-  // The User-Agent of requests that have none; empty: they are sent without.
+  // The User-Agent of requests that have none. If empty, these requests are sent without one.
   //
   // Default: "httpretry/VERSION"
   std::string user_agent = default_user_agent();
 
-  // The largest body that is held in memory, in decoded bytes. A larger one is Errc::TooLarge. A
-  // body that goes to a sink has no limit.
+  // The maximum size of a body in memory, in decoded bytes. A larger body is Errc::TooLarge. A body
+  // that goes to a sink has no limit.
   //
   // Default: 64 MiB
   std::uint64_t max_body = 64U << 20U;
 
-  // The largest size of a response's headers, 1xx responses and trailers included. More is
-  // Errc::TooLarge.
+  // The maximum size of a response's headers, including 1xx responses and trailers. Larger headers
+  // are Errc::TooLarge.
   //
   // Default: 256 KiB
   std::size_t max_headers = 256U << 10U;
 
-  // Connections that were idle for longer are not used again.
+  // Connections that have been idle for longer are not reused.
   //
   // Default: 118 s, as in libcurl
   Duration max_idle = std::chrono::seconds(118);
 
   // --- TLS ---
 
-  // A PEM file with the certificates to trust.
+  // A PEM file with the trusted certificates.
   //
-  // Default: empty, the system's
+  // Default: empty, the system's certificates
   std::string ca_file;
 
-  // A directory of hashed certificates to trust. libcurl cannot cache it and reads it for each
-  // connection, which takes 20 ms and 0.8 MB. That is why the system's directory is not used:
-  // certificates that are only there are not trusted.
+  // A directory of trusted certificates with hashed names. libcurl cannot cache the directory and
+  // reads it for each connection, which takes 20 ms and 0.8 MB. That is why the system's directory
+  // is not used: certificates that exist only there are not trusted.
   //
   // Default: empty, none
   std::string ca_path;
 
-  // The certificates to trust, as the text of a PEM file. It replaces all others: `ca_file`,
-  // `ca_path` and the system's are not used then. libcurl parses it for each connection, which
-  // takes 0.2 ms for each certificate in it: the bundle of a system is better in a file.
+  // The trusted certificates as the text of a PEM file. They replace all others: `ca_file`,
+  // `ca_path` and the system's certificates are then ignored. libcurl parses the text for each
+  // connection, which takes 0.2 ms per certificate, so keep a large bundle in a file.
   //
   // Default: empty
   std::string ca_pem;
 
-  // How long a change of the trusted certificates may take to be seen.
+  // How long it may take until a change of the trusted certificate files has an effect.
   //
   // Default: 1 h
   Duration ca_reload = std::chrono::hours(1);
 
-  // false accepts any certificate. Only for tests against your own servers.
+  // False accepts any certificate. Use it only for tests against your own servers.
   //
   // Default: true
   bool verify_tls = true;
 
+  // The minimum TLS version.
   // Default: TLS 1.2
   TlsVersion min_tls = TlsVersion::Tls12;
 
+  // The certificate of this client.
   // Default: none
   ClientCertificate client_certificate;
 
-  // The public keys that a server may have, in addition to a trusted certificate:
-  // "sha256//BASE64", several separated by ";", or a file with one in PEM or DER. They are checked
-  // for every server, also after redirects.
+  // The public keys that a server may have, checked in addition to its certificate:
+  // "sha256//BASE64", several of these separated by ";", or a file with one key in PEM or DER. The
+  // check applies to every server, including those after redirects.
   //
   // Default: empty, any key
   std::string pinned_keys;
 
   // --- where to connect ---
 
-  // Default: what the environment says
+  // Default: taken from the environment
   ProxyOptions proxy;
 
-  // All connections go to this socket, whatever the host of the URL.
+  // A Unix domain socket for all connections, whatever the host of the URL.
   //
   // Default: empty, TCP
   std::string unix_socket;
 
-  // "HOST:PORT:TO-HOST:TO-PORT": connects to another host, while the name that is asked for and
-  // checked stays. An empty HOST or PORT is any; an empty TO-HOST or TO-PORT is the URL's.
+  // "HOST:PORT:TO-HOST:TO-PORT" connects to another host and port, while the host name that is sent
+  // and verified stays the same. An empty HOST or PORT matches any; an empty TO-HOST or TO-PORT
+  // keeps that of the URL.
   //
   // Default: empty
   std::vector<std::string> connect_to;
 
-  // "HOST:PORT:ADDRESS" or "HOST:PORT:ADDRESS,ADDRESS": the addresses of a host, which is then not
-  // looked up. They are tried in turn. The HOST "*" is any.
+  // "HOST:PORT:ADDRESS" or "HOST:PORT:ADDRESS,ADDRESS" sets the addresses of a host, which is then
+  // not looked up. They are tried in order. The HOST "*" matches any.
   //
   // Default: empty
   std::vector<std::string> resolve;
 
+  // The IP versions to use.
   // Default: both
   IpVersion ip_version = IpVersion::Any;
 
-  // Connections start there: the name of an interface ("eth0"), an address or a host name of this
-  // machine.
+  // The local end of connections: the name of a network interface ("eth0"), or an address or host
+  // name of this machine.
   //
-  // Default: empty, the system chooses
+  // Default: empty, chosen by the system
   std::string local_interface;
 
-  // --- what to send along ---
+  // --- what to send ---
 
-  // A file with names and passwords, for requests without Credentials; empty is ~/.netrc. Only for
-  // the origin that a call was addressed to.
+  // A file with user names and passwords for requests without Credentials; an empty name is
+  // ~/.netrc. Used only for the origin that a call was addressed to.
   //
-  // Default: no file is read
+  // Default: none
   std::optional<std::string> netrc;
 
-  // Keeps the cookies that servers set, and sends them back. See cookies.hpp.
+  // Stores the cookies that servers set, and sends them back; see cookies.hpp.
   //
   // Default: none, cookies are ignored
   std::shared_ptr<CookieJar> cookies;
 
-  // true takes cookies from, and sends them to, other origins that a call is redirected to.
+  // True also accepts cookies from, and sends them to, other origins that a call is redirected to.
   //
   // Default: false
   bool cookies_of_other_origins = false;
 
-  // --- anything else ---
+  // --- other options ---
 
-  // Numbers and texts for options of libcurl that have no name above:
+  // Values for libcurl options that have no member above:
   //
   //   options.connection.curl_options = {{"TCP_NODELAY", 0}, {"TLS13_CIPHERS", "TLS_AES_128_..."}};
   //
-  // The constructor of Client throws std::invalid_argument for an option that the library sets
-  // itself or relies on (the message names what to use instead), that takes a pointer or a
-  // function, that this libcurl does not know, or whose value it refuses. What all other options do
-  // is libcurl's matter: none of them is tested here.
+  // The constructor of Client throws std::invalid_argument for an option that the library sets or
+  // relies on (the message names the alternative), that takes a pointer or a function, or that this
+  // libcurl does not support, and for a value that libcurl rejects. All other options are passed to
+  // libcurl; this library does not test them.
   //
   // Default: none
   std::vector<CurlOption> curl_options;
 };
 
-// The libraries behind it: "libcurl/7.88.1 OpenSSL/3.0.15 zlib/1.2.13 …".
+// Returns the versions of the underlying libraries: "libcurl/7.88.1 OpenSSL/3.0.15 zlib/1.2.13 …".
 [[nodiscard]] HTTPRETRY_API std::string transport_version();
 
 }  // namespace httpretry

@@ -1,21 +1,22 @@
-// hedge: the middleware that races a send that is slow with a second one.
+// hedge: the middleware that sends a slow request a second time and uses the faster response.
 #pragma once
 
 #include <httpretry/chain/middleware.hpp>
 
 namespace httpretry {
 
-// While an attempt has no response for as long as the policy says (RetryPolicy::hedge), it sends
-// the same request again, beside the first. The first response that is no failure is used. The
-// other sends are canceled, and have ended when it returns. They count as sends (max_attempts,
-// History::attempts), but say nothing about the server.
+// Returns the middleware. If an attempt has had no response for the time that the policy sets
+// (RetryPolicy::hedge), the middleware sends the same request again while the first send continues.
+// It uses the first response that is not a failure. It cancels the other sends, which have ended
+// when it returns. They count as sends (max_attempts, History::attempts), but do not count as
+// evidence about the server.
 //
-// It is in the default chain: below retry(), and above guards(). A policy with `hedge` for a chain
-// without it is an error (ClientOptions::middlewares).
+// It is part of the default chain: below retry() and above guards(). A policy with `hedge` is an
+// error in a chain without this middleware (ClientOptions::middlewares).
 //
 //   Client client({redirect(), retry(policies), hedge(), guards()});
 //
-// Requests whose policy has no `hedge` pass through it.
+// Requests whose policy has no `hedge` pass through unchanged.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr hedge();
 
 }  // namespace httpretry

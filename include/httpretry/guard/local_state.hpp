@@ -1,4 +1,4 @@
-// The states of one process, in memory.
+// A SharedState in the memory of this process.
 #pragma once
 
 #include <httpretry/guard/shared_state.hpp>
@@ -7,7 +7,7 @@
 
 namespace httpretry {
 
-// For all who get it. Safe to use from many threads.
+// Returns a new state, for all clients that receive it. It is thread-safe.
 [[nodiscard]] HTTPRETRY_API std::shared_ptr<SharedState> local_state();
 
 }  // namespace httpretry

@@ -1,28 +1,29 @@
-// SharedState: where the limits are kept that calls share: budgets for retries, send rates, rates,
-// circuit breakers, pauses, and limits of concurrent sends.
+// SharedState holds the limits that calls share: budgets for retries, send rates, rates, circuit
+// breakers, pauses, and limits of concurrent sends.
 //
-// Without one, each client keeps its own in memory. ClientOptions::shared_state makes several
+// By default, each client keeps its own in memory. With ClientOptions::shared_state, several
 // clients share them:
 //
-//   options.shared_state = local_state();  // one for all clients of this process that get it
+//   options.shared_state = local_state();  // one for all clients of this process that receive it
 //
-// An implementation may keep them elsewhere, so that many processes share them. It must promise:
+// An implementation can keep the limits in an external store, so that many processes share them. It
+// must guarantee the following:
 //
 // - Each function is one atomic step. Any number of threads may call any of them at once.
-// - None waits for a network, or for a lock that is held for longer than a step. What is elsewhere
-//   has a copy here: tokens are taken ahead, votes are added up and handed over later. What is not
-//   known yet holds the send back for a short time, or until `tell_changed`. While the other place
-//   cannot be reached, it decides by itself.
+// - No function waits for a network, or for a lock that is held for longer than one step. External
+//   state therefore has a local copy: tokens are taken in advance; votes are summed up and
+//   delivered later. State that is not yet known holds a send back for a short time, or until
+//   `tell_changed`. While the store is unreachable, the implementation decides locally.
 // - `enter` takes a token, a slot, a probe and a place in a ramp together, or none of them. One
 //   `leave` gives back what was taken.
-// - The numbers of the policy that is passed in count, not those of the one before. So a file that
-//   is read again changes the numbers and keeps the state. Only the keys tell states apart; but
-//   budgets of one key with different numbers are different ones (`account_after`).
-// - A Time is of this process's clock. What leaves the process is a duration.
-// - There may be ever new keys. It drops those that nobody uses, first those that are as new; a key
-//   that is not known is as new.
+// - The numbers of the policy that is passed in apply, not those of an earlier policy. Reloading a
+//   policy file thus changes the numbers and keeps the state. Only the keys identify states, except
+//   that budgets with the same key and different numbers are separate (`account_after`).
+// - A Time refers to the clock of this process. Only durations are passed to the store.
+// - New keys may appear without end. The implementation drops keys that are not in use, first those
+//   whose state is the initial one. An unknown key has the initial state.
 //
-// No function throws, except std::bad_alloc.
+// No function throws anything except std::bad_alloc.
 #pragma once
 
 #include <httpretry/chain/observer.hpp>
@@ -45,7 +46,7 @@
 
 namespace httpretry {
 
-// A send that asks whether it may go out.
+// A request to make a send.
 struct HTTPRETRY_API SendAsk {
   SendAsk() = default;
 
@@ -55,44 +56,46 @@ struct HTTPRETRY_API SendAsk {
   double random = 0;  // uniform in [0, 1)
 };
 
-// What it is told, and what it has taken then.
+// The reply to a SendAsk, and what the send has taken.
 struct HTTPRETRY_API SendGrant {
   SendGrant() = default;
 
-  QueuedBy held = QueuedBy::Nothing;  // Nothing: it may go out, and has taken all
-  Time until = kNever;                // while it is held: ask again then, or when something changes
-  double refused_share = 0;           // of a breaker of kind Share
-  // Numbers for `leave`.
-  bool votes = false;  // a breaker wants to know how it ends
+  QueuedBy held =
+      QueuedBy::Nothing;  // Nothing means that the send may be made, and has taken everything
+  Time until = kNever;  // if the send is held: when to ask again, unless something changes earlier
+  double refused_share = 0;  // for a breaker of kind Share
+  // Data for `leave`.
+  bool votes = false;  // a breaker needs the result of the send
   std::uint32_t generation = 0;
   std::uint32_t probe = 0;
   std::array<std::uint32_t, 3> ramps{};
 };
 
-// How it ended.
+// The result of a send.
 struct HTTPRETRY_API SendEnd {
   SendEnd() = default;
 
-  bool counts = true;      // it says something about the server
-  bool failed = false;     // for the breaker
-  bool dropped = false;    // for the limit of concurrent sends
-  bool responded = false;  // and was not throttled: a ramp grows
-  Duration took{};         // to the headers of the response
+  bool counts = true;      // false if the result says nothing about the server
+  bool failed = false;     // counts as a failure for the breaker
+  bool dropped = false;    // counts as a drop for the limit of concurrent sends
+  bool responded = false;  // got a response that was not a throttle, so that a ramp may grow
+  Duration took{};         // until the headers of the response
   Duration server_delay{};
 };
 
-// What a step has changed, for observers. The keys live as long as the SendLimits.
+// The changes made by one step, for observers. The keys are valid as long as the SendLimits.
 struct HTTPRETRY_API StateChanges {
   StateChanges() = default;
 
   std::optional<CircuitChange> circuit;  // without `why`
   std::string why;
   std::optional<LimitChange> limit;
-  std::vector<std::string> resumed;  // the keys of pauses that are over
+  std::vector<std::string> resumed;  // the keys of pauses that have ended
 };
 
-// The states that the sends under one policy share. Each key has the kind in front: "rate
-// https://api.example.com /policies/careful". Empty where there is none of that kind.
+// The keys of the states that the sends under one policy share. Each begins with its kind: "rate
+// https://api.example.com /policies/careful". A key is empty if the policy has no limit of that
+// kind.
 struct HTTPRETRY_API LimitKeys {
   LimitKeys() = default;
 
@@ -103,78 +106,84 @@ struct HTTPRETRY_API LimitKeys {
   std::string breaker;
 };
 
+// SendLimits decides when sends under one policy may be made. Implementations are created by
+// SharedState.
 class HTTPRETRY_API SendLimits {
  public:
   virtual ~SendLimits();
+  // Tries to take everything that a send needs.
   virtual SendGrant enter(const SendAsk& ask, StateChanges& changes) = 0;
-  // What `enter` would say. Takes nothing.
+  // Returns what `enter` would return, but takes nothing.
   [[nodiscard]] virtual SendGrant look(const SendAsk& ask) const = 0;
-  // The breaker's vote of a send that is still under way. It has no further one in `leave`.
+  // Passes the breaker's vote for a send that is still in flight. `leave` then passes no further
+  // vote.
   virtual void vote_early(SendGrant& grant, const SendEnd& end, Time now, double random,
                           StateChanges& changes) = 0;
-  // Once for each grant. Without `end` it did not go out, or how it ended is not known.
+  // Called once for each grant. `end` is nullptr if the send was not made or its result is unknown.
   virtual void leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
                      StateChanges& changes) = 0;
-  // So many more sends of this client wait for it, or fewer.
+  // Changes the number of this client's sends that wait for these limits, by a positive or negative
+  // number.
   virtual void wait(int more) = 0;
   struct Waiting {
     int for_rate = 0;
     int for_slots = 0;
   };
   [[nodiscard]] virtual Waiting waiting() const = 0;
-  // The server asks for a pause. `which`: of LimitKeys::pauses.
+  // Records a pause that the server asked for. `which` is the index in LimitKeys::pauses.
   virtual void pause(std::size_t which, Time until, Time now) = 0;
   [[nodiscard]] virtual GuardFacts facts(Time now, WallTime wall_now) const = 0;
 };
 
-// When the next send goes out beside one that has no response (HedgePolicy).
+// How long a send may have no response before the next one is made beside it (HedgePolicy).
 struct HTTPRETRY_API HedgeDelay {
   HedgeDelay() = default;
 
   Duration after = kForever;
-  std::optional<HedgeRefused> refused;  // set where none will go out then
-  std::uint32_t samples = 0;            // that `after` comes from; 0: none
+  std::optional<HedgeRefused> refused;  // set if no hedge will be sent after that time
+  std::uint32_t samples = 0;            // the number of samples behind `after`, or 0
 };
 
-// What the sends of one scope teach about hedges.
+// HedgeAccount holds the response times and the hedge budget of one scope.
 class HTTPRETRY_API HedgeAccount {
  public:
   virtual ~HedgeAccount();
-  // Once for each call.
+  // Called once for each call.
   virtual void begin_call(Time now) = 0;
-  // A send has got its response after that time, or was given up.
+  // Called when a send has received its response after this time, or was given up.
   virtual void add_sample(Duration to_headers, Time now) = 0;
   [[nodiscard]] virtual HedgeDelay delay(const HedgePolicy& policy, Time now) = 0;
-  // Half of the responses take longer; empty where that is not known.
+  // Returns the median of the response times, or nullopt if it is unknown.
   [[nodiscard]] virtual std::optional<Duration> median(Time now) = 0;
-  // The server asks for fewer requests.
+  // Called if the server asks for fewer requests.
   virtual void throttle(Time until) = 0;
   [[nodiscard]] virtual bool throttled(Time now) = 0;
-  // From HedgePolicy::budget. False: nothing was taken.
+  // Takes a hedge from HedgePolicy::budget. Returns false if nothing was taken.
   virtual bool take(const HedgePolicy& policy, Time now) = 0;
-  // It was not sent.
+  // Called if the hedge was not sent.
   virtual void give_back(const HedgePolicy& policy, Time now) = 0;
 };
 
-// A state as a program sees it.
+// The public view of one state.
 struct HTTPRETRY_API ScopeState {
   ScopeState() = default;
 
-  std::string key;  // with its kind
+  std::string key;  // begins with the kind
   std::optional<Circuit> circuit;
-  std::uint32_t failed = 0;  // of a circuit's window
+  std::uint32_t failed = 0;  // in the window of a circuit breaker
   std::uint32_t total = 0;
-  // Of a pause, of an open circuit; of a rate: when all tokens are there; of hedges: until then the
-  // server wants fewer requests.
+  // For a pause and an open circuit: its end. For a rate: when all tokens are available again. For
+  // hedges: until when the server wants fewer requests.
   Time until = kNever;
-  int in_flight = 0;  // of a limit of concurrent sends
-  int waiting = 0;    // sends
-  // Of hedges.
-  std::int64_t calls = 0;     // of the last ten seconds
-  std::int64_t hedges = 0;    // of those; HedgePolicy::budget allows so many for each call
-  std::uint32_t samples = 0;  // of the last 30 s, which a quantile comes from
+  int in_flight = 0;  // for a limit of concurrent sends
+  int waiting = 0;    // the number of waiting sends
+  // For hedges:
+  std::int64_t calls = 0;     // in the last ten seconds
+  std::int64_t hedges = 0;    // of these calls; HedgePolicy::budget limits their share
+  std::uint32_t samples = 0;  // in the last 30 s; the quantile is computed from them
 };
 
+// The interface described at the top of this file.
 class HTTPRETRY_API SharedState {
  public:
   SharedState();
@@ -182,44 +191,48 @@ class HTTPRETRY_API SharedState {
   SharedState(const SharedState&) = delete;
   SharedState& operator=(const SharedState&) = delete;
 
-  // Kept by whoever has asked, for as long as it sends.
+  // These three functions return the state behind a key. The caller keeps the object for as long as
+  // it sends.
   [[nodiscard]] virtual std::shared_ptr<SendLimits> limits(LimitKeys keys, Time now) = 0;
   [[nodiscard]] virtual std::shared_ptr<RetryAccount> account(const std::string& key,
                                                               const BudgetPolicy& policy,
                                                               Time now) = 0;
-  // Asked instead where a policy file has changed the numbers of budgets: `changes`, the latest
-  // last. An account that had the old ones goes on with the new ones, together with what is under
-  // way. If it is not overridden, other numbers mean a new account.
+  // Called instead of `account` if a policy file has changed the numbers of budgets. `changes`
+  // lists the changes, the latest last. An account with the old numbers continues with the new
+  // ones, including its retries and hedges in flight. The default implementation creates a new
+  // account for new numbers.
   [[nodiscard]] virtual std::shared_ptr<RetryAccount> account_after(
       std::span<const ChangedBudget> changes, const std::string& key, const BudgetPolicy& policy,
       Time now);
 
   [[nodiscard]] virtual std::shared_ptr<HedgeAccount> hedges(const std::string& key, Time now) = 0;
 
-  // For programs. All states, or those whose keys begin like that.
+  // The following functions are for programs. Returns all states whose keys begin with `prefix`.
   [[nodiscard]] virtual std::vector<ScopeState> states(std::string_view prefix, Time now) const = 0;
-  // As new. False where there is no such key.
+  // Returns a state to its initial value. Returns false if there is no such key.
   virtual bool reset(std::string_view key, Time now) = 0;
-  // Of a breaker: open until then, whatever ends until then; and closed.
+  // Force a breaker open until a time, whatever sends report until then, and closed. Return false
+  // if there is no such key.
   virtual bool open_circuit(std::string_view key, Time until, Time now) = 0;
   virtual bool close_circuit(std::string_view key, Time now) = 0;
 
-  // Keys tell credentials apart by a hash, so that they are in none. All who share a state hash
-  // with the same number.
+  // Keys distinguish credentials by a hash, so that no key contains credentials. All clients that
+  // share a state use the same salt for the hash.
   [[nodiscard]] std::uint64_t salt() const { return salt_.load(std::memory_order_relaxed); }
 
-  // Of one that is kept elsewhere: how often that place was lost and found, and the last time.
+  // For an external store: how often it became unreachable or reachable again, and the last such
+  // change.
   [[nodiscard]] std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
   [[nodiscard]] SharedStateChange last_change() const;
 
-  // Nothing is paused: a send under no other limits need not ask.
+  // Returns whether no pause is in effect. A send without other limits then need not call `enter`.
   [[nodiscard]] bool quiet() const { return pauses_.load(std::memory_order_relaxed) == 0; }
 
-  // Those who wait here are told when something may have changed: by a step of another client, or
-  // elsewhere. Not called with a lock of the state.
+  // Registers a function that is called when something may have changed, through another client or
+  // in the external store. It is not called while a lock of the state is held.
   using Listener = std::function<void(Time now)>;
   void listen(const std::shared_ptr<const Listener>& listener);
-  // `except`: who has changed it.
+  // Notifies all listeners except the one that made the change.
   void tell_changed(Time now, const Listener* except = nullptr) const;
 
  protected:
@@ -227,14 +240,14 @@ class HTTPRETRY_API SharedState {
     pauses_.store(static_cast<int>(number), std::memory_order_relaxed);
   }
   void set_salt(std::uint64_t salt) { salt_.store(salt, std::memory_order_relaxed); }
-  // Sets its number.
+  // Sets the change and assigns its number.
   void set_last_change(SharedStateChange change);
 
  private:
   std::atomic<int> pauses_ = 0;
   std::atomic<std::uint64_t> salt_;
   std::atomic<std::uint64_t> changes_ = 0;
-  mutable std::mutex mutex_;  // guards the next two
+  mutable std::mutex mutex_;  // guards the next two members
   SharedStateChange last_change_;
   std::vector<std::weak_ptr<const Listener>> listeners_;
 };
