@@ -1,5 +1,5 @@
-// The one macro of the library: marks what a shared build exports. Everything else is hidden. A
-// static build has no use for it and takes no harm.
+// The library's only macro. It marks the symbols that a shared library exports; all others are
+// hidden. In a static library it has no effect.
 #pragma once
 
 #define HTTPRETRY_API __attribute__((visibility("default")))

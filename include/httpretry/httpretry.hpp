@@ -1,5 +1,6 @@
-// All of the library but the test kit (testing/testing.hpp) and what needs spdlog
-// (spdlog/spdlog.hpp).
+// Includes the common headers of the core. Include the other headers of the core (such as
+// client/event_loop.hpp, client/event_stream.hpp and flow/when_any.hpp) and those of the extras
+// (batch, fleet, simulate, spdlog, telemetry, testing) yourself.
 #pragma once
 
 #if __cplusplus < 202002L

@@ -1,36 +1,37 @@
-// Sink: receives the body of a successful response instead of Response::body: a file, a function, a
-// coroutine, a writer of your own.
+// Sink receives the body of a successful response instead of Response::body. It can be a file, a
+// function, a coroutine or a custom writer.
 //
 //   auto request = Request::get("https://example.com/big.iso");
 //   request.edit_options().sink = save_to("big.iso");
 //   Outcome outcome = client.send(request);
 //
-// Successful means a status of 200 to 299 that no rule of the policy retries. All other bodies are
-// in Response::body as usual, up to max_body; for a sink there is no limit. If a rule of the policy
-// reads the bodies of such responses (XML, for AWS's errors), it reads the first 64 KiB before the
-// sink receives them.
+// A response is successful if its status is 200 to 299 and no rule of the policy retries it. All
+// other bodies are in Response::body as usual, up to max_body, which does not limit a sink. If a
+// rule of the policy reads the bodies of such responses (XML, for AWS's errors), it reads the first
+// 64 KiB before the sink receives them.
 //
-// A middleware or a transport of yours may respond without the sink. The client then gives it what
-// `body` contains, at the end of the call, or the call ends with an error. A middleware that reads
-// bodies finds none if `delivered` is not 0. To read it all the same, it removes the sink from the
-// request that it passes on.
+// A custom middleware or transport may respond without using the sink. At the end of the call, the
+// client then passes the contents of `body` to the sink, or ends the call with an error. If
+// `delivered` is not 0, a middleware finds no body to read. To read the body, it must remove the
+// sink from the request that it passes on.
 //
 // How a retry continues when the connection was lost in the middle of a body:
 //
-//   the response had a validator (a strong ETag or    the next attempt asks for the rest, with
-//   Last-Modified) and was to a GET                   Range and If-Range
-//   the response has changed since, or the server     a sink that can restart does; for others the
-//   sends all of it                                   call ends, or skips the bytes it has if the
-//                                                     ETag shows that they are the same
-//   the rest does not fit: another total, other       the next attempt asks for the whole body,
-//   validators, other bytes than asked for            if the sink can restart; else the call ends
-//   no validator                                      a sink that can restart does; for others
-//                                                     there is no retry (`not_replayable`)
+//   the response to a GET had a validator (a strong   the next attempt requests the rest, with
+//   ETag or Last-Modified)                            Range and If-Range
+//   the response has changed since, or the server     a sink that can restart does so; with other
+//   sends all of it                                   sinks the call ends, or skips the bytes that
+//                                                     the sink has if the ETag shows that they are
+//                                                     the same
+//   the rest does not fit: another total, other       the next attempt requests the whole body if
+//   validators, other bytes than requested            the sink can restart; otherwise the call ends
+//   no validator                                      a sink that can restart does so; with other
+//                                                     sinks there is no retry (`not_replayable`)
 //
-// So a sink never receives a byte twice, nor bytes of two versions. What ends before the total that
-// the first response announced is not complete. A 206 with bytes that nobody asked for is an error.
-// The Response is the last one: a 206 with the rest after a lost connection; `delivered` counts all
-// bytes that the sink has.
+// A sink therefore never receives a byte twice, and never bytes of two versions. A body that ends
+// before the total announced by the first response is incomplete. A 206 with bytes that were not
+// requested is an error. The Response is the last one: after a lost connection, a 206 with the
+// rest. `delivered` counts all bytes that the sink has received.
 #pragma once
 
 #include <httpretry/chain/call.hpp>
@@ -49,71 +50,77 @@
 
 namespace httpretry {
 
-// The beginning of a body, which a writer has from an earlier call.
+// The beginning of a body that a writer has from an earlier call.
 struct HTTPRETRY_API BodyStart {
   BodyStart() = default;
 
   std::uint64_t size = 0;
-  // For If-Range. Empty: the user guarantees that it is still the same body.
+  // For If-Range. If empty, the user guarantees that the body is still the same.
   std::string validator;
-  std::optional<std::uint64_t> total;  // the size of the whole body; empty: unknown
+  std::optional<std::uint64_t> total;  // the size of the whole body, if known
 };
 
-// Receives the body of one call, on the thread that drives the call. An Error ends the call and
-// becomes its outcome.
+// BodyWriter receives the body of one call, on the thread that drives the call. If a function
+// returns an Error, the call ends with it.
 class HTTPRETRY_API BodyWriter {
  public:
   enum class Wish : std::uint8_t {
     More,
-    Pause,  // the transfer pauses until `drain` is done
-    Stop,   // the call ends with Errc::Canceled
+    Pause,  // pauses the transfer until `drain` has ended
+    Stop,   // ends the call with Errc::Canceled
   };
 
-  virtual ~BodyWriter();  // without `finish` before it, the call failed
+  virtual ~BodyWriter();  // if `finish` was not called, the call has failed
+  // Returns the beginning of the body, if the writer has it from an earlier call.
   [[nodiscard]] virtual std::optional<BodyStart> had() const;
-  // Whether `begin` may be called with offset 0 after bytes were written.
+  // Returns whether `begin` may be called with offset 0 after bytes were written.
   [[nodiscard]] virtual bool restartable() const;
-  // A successful response begins; `head` has no body. The bytes that follow belong at `offset` of
-  // the whole body: 0, or the number of bytes written so far.
+  // Called when a successful response begins. `head` has no body. The following bytes belong at
+  // `offset` in the whole body: 0, or the number of bytes written so far.
   virtual Result<void> begin(const Response& head, std::uint64_t offset);
-  // The bytes that it has cannot be continued: the server has another body now. `had` of a later
-  // call must not offer them.
+  // Called if the existing bytes cannot be continued, because the server now has another body. In a
+  // later call, `had` must not return them.
   virtual void forget();
-  // Takes all of `bytes`. Called by libcurl: it must not block for long, and must not send.
+  // Receives all of `bytes`. It is called from inside libcurl, so it must not block for long and
+  // must not send.
   virtual Result<Wish> write(std::string_view bytes) = 0;
   // Awaited after each Pause, and after the last bytes.
   virtual Task<Result<Wish>> drain(Call& call);
-  // The body is complete.
+  // Called when the body is complete.
   virtual Result<void> finish();
 };
 
-// Opens a writer for each call. One Sink may serve many calls, on several threads at once.
+// Sink opens a writer for each call. One Sink may serve many calls, on several threads at once.
 class HTTPRETRY_API Sink {
  public:
   virtual ~Sink();
-  // Called before anything is sent. An Error becomes the outcome of the call.
+  // Called before anything is sent. If it returns an Error, the call ends with it.
   virtual Result<std::unique_ptr<BodyWriter>> open(const Request& request) = 0;
 };
 using SinkPtr = std::shared_ptr<Sink>;
 
+// The options of `save_to`.
 struct HTTPRETRY_API FileOptions {
-  // If the call fails, PATH.part keeps the bytes received so far and PATH.part.info says which body
-  // they belong to. The next call continues after them, or restarts if the body has changed.
+  // If the call fails, PATH.part keeps the bytes received so far, and PATH.part.info identifies the
+  // body that they belong to. The next call continues after these bytes, or restarts if the body
+  // has changed.
   bool keep_partial = false;
-  // PATH contains the beginning of the body already; the user guarantees that it is the same body.
+  // PATH already contains the beginning of the body. The user guarantees that the body is the same.
   bool continue_existing = false;
-  // Creates PATH readable and writable only by its owner (0600).
+  // Creates PATH so that only its owner can read and write it (0600).
   bool owner_only = false;
 };
-// Saves to a temporary file that replaces PATH when the body is complete, so an old file survives
-// every failure. The new file has the mode of the old one. A device is written to directly. A pipe
-// is an error, because its reader could hold up the loop; use pass_to.
+// Returns a sink that saves to a temporary file, which replaces PATH when the body is complete. An
+// existing file therefore survives every failure. The new file has the mode of the old one. A
+// device is written directly. A pipe is an error, because its reader could block the loop; use
+// pass_to.
 [[nodiscard]] HTTPRETRY_API SinkPtr save_to(std::string path, FileOptions options = FileOptions());
 
-// Passes the body to a function; `false` ends the call with Errc::Canceled. The function cannot
-// restart, so a retry never passes the first bytes again.
+// Returns a sink that passes the body to a function. If the function returns false, the call ends
+// with Errc::Canceled. The function cannot restart, so a retry never passes the first bytes again.
 [[nodiscard]] HTTPRETRY_API SinkPtr pass_to(std::function<bool(std::string_view bytes)> take);
-// One that takes all: pass_to([&](std::string_view bytes) { text += bytes; })
+// The same for a function that always continues: pass_to([&](std::string_view bytes) { text +=
+// bytes; })
 template <class F>
 requires std::is_void_v<std::invoke_result_t<F&, std::string_view>>
 [[nodiscard]] SinkPtr pass_to(F take) {
@@ -126,8 +133,9 @@ using AwaitBytes = std::function<Task<bool>(std::string bytes, Call& call)>;
 [[nodiscard]] HTTPRETRY_API SinkPtr pass_to_coroutine(AwaitBytes take);
 }  // namespace detail
 
-// Passes the body to a coroutine that is awaited for each piece, while the transfer pauses: a slow
-// reader slows the server down, and only one piece is in memory. `false` ends the call.
+// Returns a sink that passes the body to a coroutine. The transfer pauses while the coroutine is
+// awaited, once for each piece. A slow reader thus slows the server down, and only one piece is in
+// memory. If the coroutine returns false, the call ends with Errc::Canceled.
 //
 //   request.edit_options().sink =
 //       pass_to([&](std::string bytes, Call& call) -> Task<bool> { ... co_return true; });
@@ -138,7 +146,8 @@ requires std::is_invocable_r_v<Task<bool>, F&, std::string, Call&> [[nodiscard]]
     detail::check_coroutine_function<F>();
     return detail::pass_to_coroutine(std::move(take));
   } else {
-    // A lambda with `auto` may take references: what they refer to is kept in this coroutine.
+    // A lambda with `auto` parameters may take references. This coroutine keeps what they refer to
+    // alive.
     return detail::pass_to_coroutine(
         [take = std::move(take)](std::string bytes, Call& call) mutable -> Task<bool> {
           const auto task = take(std::move(bytes), call);

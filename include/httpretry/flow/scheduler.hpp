@@ -1,8 +1,9 @@
 // Scheduler: where a call runs, and its clocks. A call stays on one Scheduler from beginning to
-// end, driven by one thread at a time: middlewares need no locks for what belongs to the call.
+// end, driven by one thread at a time. Middlewares therefore need no locks for data that belongs to
+// the call.
 //
-// In a program it is an event loop of the Client; in tests it is a ManualScheduler, and nothing
-// really waits.
+// In a program the Scheduler is an event loop of the Client. In tests it is a ManualScheduler, and
+// no time really passes.
 #pragma once
 
 #include <httpretry/flow/task.hpp>
@@ -21,24 +22,25 @@ class HTTPRETRY_API Scheduler {
   virtual ~Scheduler();
 
   // Returns the time when the current turn of the loop began, or when an exchange last ended in it.
-  // Any thread may call `now` and `wall_now` of a client's loop and of an EventLoop, since a
+  // Any thread may call `now` and `wall_now` of a client's loop and of an EventLoop, because a
   // middleware may be resumed on the thread of another loop.
   [[nodiscard]] virtual Time now() const = 0;
   [[nodiscard]] virtual WallTime wall_now() const = 0;
 
-  // Resumes the coroutine on this scheduler, soon. Any thread may call it.
+  // Resumes the coroutine on this scheduler as soon as possible. May be called on any thread.
   virtual void post(std::coroutine_handle<> handle) = 0;
 
-  // True when `when` has come, never earlier; false as soon as stop is requested. A wait is an
-  // entry in a queue: it holds no thread.
+  // Waits until `when` and returns true, never earlier. Returns false as soon as stop is requested.
+  // A wait is only an entry in a queue and blocks no thread.
   virtual Task<bool> sleep_until(Time when, std::stop_token stop) = 0;
 
-  // Runs what is on this scheduler, on the calling thread, until `done`.
+  // Runs the coroutines of this scheduler on the calling thread until `done` is true.
   virtual void run_until(const std::atomic<bool>& done) = 0;
 
  private:
   friend class RunQueue;
-  // Where the library's own schedulers keep their waits; nullptr for any other.
+  // The queue in which the library's own schedulers keep their waits; nullptr for any other
+  // scheduler.
   [[nodiscard]] virtual const RunQueue* queue() const { return nullptr; }
 };
 

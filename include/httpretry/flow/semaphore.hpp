@@ -1,12 +1,12 @@
-// Semaphore: so many at once. Coroutines wait for a permit, first come first served, each on its
-// own loop; no thread waits.
+// Semaphore limits how many coroutines do something at once. Coroutines wait for a permit in FIFO
+// order, each on its own loop. Waiting blocks no thread.
 //
 //   Semaphore four(4);
 //   ...
 //   const Semaphore::Permit permit = co_await four.acquire(loop, stop);
 //   if (!permit) co_return;   // canceled
 //
-// httpretry.hpp does not include this header. For the requests of a client there is
+// httpretry.hpp does not include this header. To limit the requests of a client, use
 // ClientOptions::max_in_flight.
 #pragma once
 
@@ -18,17 +18,17 @@
 
 namespace httpretry {
 
-// Safe to use from many threads at once.
+// Semaphore is thread-safe.
 class HTTPRETRY_API Semaphore {
   struct State;
   class Turn;
 
  public:
-  // The right to be one of those at once, until it is destroyed, on any thread. It may outlive the
-  // Semaphore.
+  // The right to proceed, held until the Permit is destroyed, on any thread. A Permit may outlive
+  // the Semaphore.
   class HTTPRETRY_API Permit {
    public:
-    Permit() = default;  // none
+    Permit() = default;  // an empty Permit
     Permit(Permit&& other) noexcept = default;
     Permit& operator=(Permit&& other) noexcept = default;
     explicit operator bool() const { return turn_ != nullptr; }
@@ -43,10 +43,10 @@ class HTTPRETRY_API Semaphore {
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
 
-  // Continues at once where a permit is free, else waits on `loop`, which must outlive the task.
-  // The Permit is none if `stop` is requested first, or if the client of the loop ends.
+  // Returns a permit, at once if one is free. Otherwise waits on `loop`, which must outlive the
+  // task. The Permit is empty if `stop` is requested first, or if the loop's client is destroyed.
   [[nodiscard]] Task<Permit> acquire(Scheduler& loop, std::stop_token stop = std::stop_token());
-  // None if it would have to wait.
+  // Returns an empty Permit if it would have to wait.
   [[nodiscard]] Permit try_acquire();
 
  private:

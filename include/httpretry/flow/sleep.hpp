@@ -1,9 +1,9 @@
-// sleep_for: a wait in a coroutine, on any loop.
+// sleep_for: waits in a coroutine, on any loop.
 //
 //   const bool slept = co_await sleep_for(call.scheduler(), 2s, stop);
 //
-// A middleware has the loop of its call, work of Client::spawn is given one, and a program may have
-// one of its own.
+// A middleware has the loop of its call, and work of Client::spawn receives a loop. A program can
+// use Client::scheduler() or its own EventLoop.
 //
 // httpretry.hpp does not include this header.
 #pragma once
@@ -12,9 +12,9 @@
 
 namespace httpretry {
 
-// Waits on `loop`. On another thread it may be awaited, too; there it may also continue. True when
-// the time has passed, never earlier; false as soon as `stop` is requested, and when the client of
-// the loop ends. It holds no thread. `loop` must outlive the task.
+// Waits on `loop`, which must outlive the task. Returns true when the time has passed, never
+// earlier. Returns false as soon as `stop` is requested or the loop's client is destroyed. The wait
+// blocks no thread. It may be awaited on another thread, and may also continue there.
 [[nodiscard]] HTTPRETRY_API Task<bool> sleep_for(Scheduler& loop, Duration time,
                                                  std::stop_token stop = std::stop_token());
 

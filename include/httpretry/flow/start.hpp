@@ -1,6 +1,6 @@
-// start: begins a task and does not wait for it. The way from ordinary code into coroutines on a
-// thread that must not block, for example one that drives an EventLoop (client/event_loop.hpp).
-// `sync_wait` is the way on a thread that may block.
+// start begins a task without waiting for it. Use it to call coroutines from ordinary code on a
+// thread that must not block, for example one that drives an EventLoop (client/event_loop.hpp). On
+// a thread that may block, use `sync_wait`.
 //
 //   start(fetch_all(client), [](Result<int> pages) { ... });
 //   start(*loop, fetch_all(client), [](Result<int> pages) { ... });
@@ -20,7 +20,7 @@ namespace httpretry {
 
 namespace detail {
 
-// What `start` tells of a Task<T>: a task of a Result is told as it is.
+// The argument of `done` for a Task<T>: T if that is a Result, and otherwise Result<T>.
 template <class T>
 using Told = std::conditional_t<kIsResult<T>, T, Result<T>>;
 
@@ -45,16 +45,16 @@ PostedCoroutine run_and_tell(Task<T> task, Done done) {
 
 }  // namespace detail
 
-// Runs the task on this thread until it first waits, and returns. At its end `done` is called once,
-// on the thread that this happens on, with a Result<T> (for a Task<Result<T>>, too; Result<void>
-// for a Task<>). What the task throws is an Errc::Internal. `done` must not throw; it may be a type
-// that can only be moved.
+// Runs the task on this thread until its first wait, and returns. When the task ends, `done` is
+// called once, on the thread on which the task ended. The argument of `done` is a Result<T>, even
+// for a Task<Result<T>>; for a Task<> it is a Result<void>. An exception from the task becomes an
+// Errc::Internal. `done` must not throw, and may be a move-only type.
 template <class T, class Done>
 void start(Task<T> task, Done done) {
   detail::run_and_tell(std::move(task), std::move(done)).run();
 }
 
-// The same, but all of the task up to its first wait runs on `scheduler`, soon. For any thread.
+// The same, but the task starts on `scheduler`, as soon as possible. May be called on any thread.
 template <class T, class Done>
 void start(Scheduler& scheduler, Task<T> task, Done done) {
   detail::run_and_tell(std::move(task), std::move(done)).post_to(scheduler);

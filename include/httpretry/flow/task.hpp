@@ -1,5 +1,5 @@
-// Task<T>: a coroutine that computes a T. Lazy: it starts when it is awaited. When it is done, its
-// awaiter continues, on the thread that this happens on.
+// Task<T> is a coroutine that computes a T. It is lazy: it starts when it is awaited. When it ends,
+// its awaiter continues on the thread on which it ended.
 //
 //   Task<std::string> title(Client& client) {
 //     Outcome outcome = co_await client.co_send(Request::get(url));
@@ -7,14 +7,15 @@
 //   }
 //   std::string text = sync_wait(title(client));
 //
-// A Task has one owner and is awaited once: a second time aborts with a message. Destroying one
-// that was not awaited, or that is suspended, destroys its frame and everything in it.
+// A Task has one owner and may be awaited only once; a second time aborts the program with a
+// message. Destroying a Task that was not awaited, or that is suspended, destroys its frame and
+// everything in it.
 //
-// g++ 12 miscompiles some ordinary coroutine code. A statement with co_await must contain, at any
-// depth, no lambda, no braces that form an aggregate, no `?:` of class type and no initializer
-// list; and the condition of an if, while or switch must contain no co_await. Later versions, and
-// clang, are not affected; `coroutines.query`, installed with the library, finds these forms with
-// clang-query.
+// g++ 12 miscompiles some ordinary coroutine code. With g++ 12, a statement with co_await must not
+// contain, at any depth, a lambda, braces that form an aggregate, a `?:` of class type, or an
+// initializer list. The condition of an if, while or switch must not contain co_await. Later
+// versions of g++, and clang, are not affected. `coroutines.query`, which is installed with the
+// library, finds these forms with clang-query.
 #pragma once
 
 #include <httpretry/flow/detail/promise.hpp>
@@ -73,8 +74,8 @@ class [[nodiscard]] Task {
   };
   Awaiter operator co_await() const& noexcept { return Awaiter(handle_); }
 
-  // Makes an exception in this coroutine an Errc::Internal that names the thrower. `name` must
-  // outlive the task. Has an effect only on a task of a Result.
+  // Converts an exception in this coroutine to an Errc::Internal that names the thrower. `name`
+  // must outlive the task. Has an effect only on a task of a Result.
   void set_thrower(std::string_view name) noexcept { handle_.promise().set_thrower(name); }
 
  private:
@@ -86,7 +87,7 @@ class [[nodiscard]] Task {
 
 namespace detail {
 
-// Awaits the end of a task that was started before, and leaves its value in it.
+// Awaits the end of a task that has already been started, and leaves its value in it.
 class Join {
  public:
   explicit Join(PromiseBase& promise) noexcept : promise_(promise) {}
@@ -110,14 +111,14 @@ struct TaskAccess {
   static Join join(const Task<T>& task) {
     return Join(task.handle_.promise());
   }
-  // After its end: moves the value out, or rethrows what the task threw.
+  // Called after the end of the task. Moves the value out, or rethrows the task's exception.
   template <class T>
   static T take(const Task<T>& task) {
     return task.handle_.promise().take();
   }
 };
 
-// Starts all of the tasks, and continues when the last of them has ended.
+// Starts all tasks and continues when the last one has ended.
 template <class T>
 Task<> run_all(const std::vector<Task<T>>& tasks) {
   for (const auto& task : tasks) TaskAccess::start(task);
@@ -127,7 +128,7 @@ Task<> run_all(const std::vector<Task<T>>& tasks) {
   }
 }
 
-// A task that was started for a thread that waits for its end.
+// A started task whose end a blocked thread waits for.
 template <class T>
 class Running {
  public:
@@ -141,7 +142,8 @@ class Running {
   std::atomic<bool> done_ = false;
 };
 
-// Starts the task. Shared, because the thread may give up before it is done.
+// Starts the task. `running` is shared because the thread may stop waiting before the task has
+// ended.
 template <class T>
 Detached run_into(std::shared_ptr<Running<T>> running, Task<T> task) {
   running->task_.emplace(std::move(task));
@@ -154,9 +156,9 @@ Detached run_into(std::shared_ptr<Running<T>> running, Task<T> task) {
 
 }  // namespace detail
 
-// Runs a task and blocks this thread until it is done: the way from ordinary code into coroutines.
-// On a thread that drives a loop (in a callback, in a middleware) it would wait for itself: there
-// it throws std::logic_error, and the task is not started.
+// Runs a task and blocks this thread until it has ended. Use this to call coroutines from ordinary
+// code. A thread that drives a loop (in a callback, in a middleware) would wait for itself, so on
+// such a thread sync_wait throws std::logic_error and does not start the task.
 template <class T>
 T sync_wait(Task<T> task) {
   detail::check_may_block("sync_wait()");
@@ -166,17 +168,18 @@ T sync_wait(Task<T> task) {
   return running->take();
 }
 
-// Several tasks at once:
+// Runs several tasks at once:
 //
 //   std::vector<Task<Outcome>> calls;
 //   for (const auto& url : urls) calls.push_back(client.co_send(Request::get(url)));
 //   std::vector<Outcome> outcomes = co_await when_all(std::move(calls));
 //
-// Starts all of them when it is awaited, and continues when the last one is done, on the thread
-// that this happens on. Gives their values in the order of the tasks. If tasks throw, it rethrows
-// the exception of the first of them in that order, when all are done. Destroying it destroys them.
+// Starts all tasks when it is awaited, and continues when the last one has ended, on the thread on
+// which that one ended. Returns the values in the order of the tasks. If tasks throw, waits for all
+// of them and rethrows the exception of the first one in that order. Destroying the when_all
+// destroys the tasks.
 //
-// ClientOptions::max_in_flight limits how many calls are in flight at a time.
+// ClientOptions::max_in_flight limits how many calls are in flight at once.
 template <class T>
 requires(!std::is_void_v<T>) Task<std::vector<T>> when_all(std::vector<Task<T>> tasks) {
   std::vector<T> values;
@@ -195,7 +198,7 @@ inline Task<> when_all(std::vector<Task<>> tasks) {
 
 namespace detail {
 
-// The value of a task is kept in `value`; a Task<> leaves it empty.
+// Stores the value of the task in `value`. For a Task<>, that is a std::monostate.
 template <class T>
 Task<> keep(Task<T> task, std::optional<ValueOrNothing<T>>& value) {
   if constexpr (std::is_void_v<T>) {
@@ -209,11 +212,11 @@ Task<> keep(Task<T> task, std::optional<ValueOrNothing<T>>& value) {
 
 }  // namespace detail
 
-// The same for a few tasks of different types:
+// The same for a fixed number of tasks of different types:
 //
 //   auto [user, orders] = co_await when_all(client.co_send(one), client.co_send(other));
 //
-// What a Task<> gives is a std::monostate.
+// The value of a Task<> is a std::monostate.
 template <class... T>
 requires(sizeof...(T) >
          0) Task<std::tuple<detail::ValueOrNothing<T>...>> when_all(Task<T>... tasks) {

@@ -1,4 +1,4 @@
-// run_group: tasks that run at the same time and end together.
+// run_group runs tasks concurrently and continues when all of them have ended.
 //
 //   Task<> fetch(Client& client, std::string url, std::stop_token stop);
 //
@@ -10,9 +10,8 @@
 //   co_await all;
 //
 // No task outlives its group: run_group continues when the function and all tasks have ended, on
-// the thread that the last of them ended on. If one of them throws, the stop of the group is
-// requested; when all have ended, run_group rethrows that exception. What others throw after it is
-// logged.
+// the thread on which the last of them ended. If one of them throws, the group's stop is requested,
+// and run_group rethrows the exception when all have ended. Later exceptions are logged.
 //
 // httpretry.hpp does not include this header.
 #pragma once
@@ -31,17 +30,18 @@ namespace detail {
 struct GroupState;
 }
 
-// Made by run_group. Its functions may be called from any of its tasks, on any thread.
+// TaskGroup is created by run_group. Any of the group's tasks may call its functions, on any
+// thread.
 class HTTPRETRY_API TaskGroup {
  public:
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Starts the task at once, on this thread. Once the stop was requested it does nothing: the task
-  // is destroyed.
+  // Starts the task at once, on this thread. If stop has been requested, destroys the task without
+  // starting it.
   void start(Task<> task);
-  // For the tasks to watch. Requested by `cancel`, when a task throws, and when the stop that
-  // run_group was given is.
+  // Returns the token that the tasks should observe. Its stop is requested by `cancel`, when a task
+  // throws, and when the stop passed to run_group is requested.
   [[nodiscard]] std::stop_token stop() const;
   void cancel();
 
@@ -60,22 +60,24 @@ struct ValueOfTask<Task<T>> {
   using type = T;
 };
 
-// A group and what runs it.
+// JoinedGroup is a TaskGroup whose end can be awaited.
 class HTTPRETRY_API JoinedGroup final : public TaskGroup {
  public:
   explicit JoinedGroup(std::stop_source stop) : TaskGroup(std::move(stop)) {}
-  // As `start`, also after the stop was requested.
+  // Starts the task like `start`, but even after stop was requested.
   void begin(Task<> task);
   [[nodiscard]] bool threw() const;
-  // Once, when nobody outside of the group begins tasks any more.
+  // Waits for the end of all tasks. May be called once, when only tasks of the group can still
+  // start tasks.
   [[nodiscard]] Task<> join();
 };
 
 }  // namespace detail
 
-// `body(TaskGroup&)` is a coroutine, a Task<T>; run_group gives its value. It is kept until all
-// have ended, so a lambda's captures are safe to use in it. Destroying the task of run_group
-// destroys the tasks of the group; as with any task, only while none of them runs.
+// Runs `body(TaskGroup&)`, a coroutine that returns a Task<T>, and returns its value. The function
+// object is kept until all tasks have ended, so the captures of a lambda stay valid. Destroying the
+// task of run_group destroys the tasks of the group. As with any task, do this only while none of
+// them is running.
 template <class Body>
 std::invoke_result_t<Body&, TaskGroup&> run_group(Body body,
                                                   std::stop_token stop = std::stop_token()) {

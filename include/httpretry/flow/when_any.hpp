@@ -1,4 +1,5 @@
-// when_any: the first of several tasks. The others are canceled, and awaited.
+// when_any returns the result of the first of several tasks. It cancels the others and awaits their
+// end.
 //
 //   std::stop_source losers;
 //   CallOptions options;
@@ -7,15 +8,16 @@
 //   for (const auto& url : mirrors) calls.push_back(client.co_send(Request::get(url), options));
 //   auto first = co_await when_any(losers, std::move(calls), succeeded);
 //
-// `first.index` says which it is, and `first.value` is what it gave: the first outcome that is a
-// success, for `succeeded` is what makes a value good. Where none is good it is the last. Without a
-// function every value is good: a refused connection, too. The function may be called on several
-// threads at once, where the tasks end.
+// `first.index` is the index of the first task, and `first.value` is its value. The function, here
+// `succeeded`, determines which values are good: the race ends with the first good value. If no
+// value is good, the result is the last one. Without a function every value is good, even a refused
+// connection. The function is called on the threads on which the tasks end, possibly on several at
+// once.
 //
-// The tasks must watch the token of `losers`: when the first of them has ended, its stop is
-// requested. when_any continues when all have ended, on the thread that the last of them ended on.
-// If one throws, that ends the race, too: when all have ended, when_any rethrows the exception.
-// What others throw after it is logged. Tasks after one that ends at once are not started.
+// The tasks must observe the token of `losers`, whose stop is requested when the race ends.
+// when_any continues when all tasks have ended, on the thread on which the last of them ended. An
+// exception from a task also ends the race, and when_any rethrows it when all tasks have ended.
+// Later exceptions are logged. If a task ends the race at once, the tasks after it are not started.
 //
 // To cancel the whole race, request the stop of `losers`.
 //
@@ -35,7 +37,7 @@
 
 namespace httpretry {
 
-// Which of the tasks ended first, and its value.
+// The index of the task that ended first, and its value.
 template <class T>
 struct FirstOf {
   FirstOf(std::size_t which, T made) : index(which), value(std::move(made)) {}
@@ -46,7 +48,7 @@ struct FirstOf {
 
 namespace detail {
 
-// Whether a value ends the race.
+// Returns whether a value ends the race.
 template <class T>
 using Good = std::function<bool(const ValueOrNothing<T>&)>;
 
@@ -55,8 +57,8 @@ class Race {
  public:
   explicit Race(std::stop_source losers) : group_(std::move(losers)) {}
 
-  // Begins the task, unless the race has ended.
-  // `good` must outlive the race; nullptr: every value ends it.
+  // Starts the task, unless the race has ended. `good` must outlive the race; if it is nullptr,
+  // every value ends the race.
   template <class T>
   void enter(Task<T> task, std::size_t index, std::optional<ValueOrNothing<T>>& value,
              const Good<T>* good = nullptr) {
@@ -65,7 +67,7 @@ class Race {
     }
   }
   [[nodiscard]] Task<> join() { return group_.join(); }
-  // After `join`.
+  // Returns the winner. Only valid after `join`.
   [[nodiscard]] std::size_t winner() const {
     const auto winner = winner_.load();
     return winner == kNone ? last_.load() : winner;
@@ -86,7 +88,7 @@ class Race {
   }
 
   std::atomic<std::size_t> winner_ = kNone;
-  std::atomic<std::size_t> last_ = kNone;  // that has ended
+  std::atomic<std::size_t> last_ = kNone;  // the task that ended last
   JoinedGroup group_;
 };
 
@@ -107,7 +109,7 @@ Task<FirstOf<ValueOrNothing<T>>> first_of(std::stop_source losers, std::vector<T
   co_return FirstOf<ValueOrNothing<T>>(winner, *std::move(values[winner]));
 }
 
-// The value of the winner, as the alternative of that index.
+// Returns the winner's value, as the alternative with that index.
 template <class Variant, class Values, std::size_t... index>
 Variant pick(std::size_t winner, Values& values, std::index_sequence<index...> /*all*/) {
   std::optional<Variant> picked;
@@ -127,15 +129,15 @@ requires(!std::is_void_v<T>) Task<FirstOf<T>> when_any(
   return detail::first_of<T>(std::move(losers), std::move(tasks), std::move(good));
 }
 
-// The index of the task that ended first.
+// Returns the index of the task that ended first.
 inline Task<std::size_t> when_any(std::stop_source losers, std::vector<Task<>> tasks) {
   const auto race = detail::first_of<void>(std::move(losers), std::move(tasks), nullptr);
   const auto first = co_await race;
   co_return first.index;
 }
 
-// The same for a few tasks of different types. The index of the variant says which was first; what
-// a Task<> gives is a std::monostate.
+// The same for a fixed number of tasks of different types. The index of the variant identifies the
+// first task. The value of a Task<> is a std::monostate.
 //
 //   auto race = when_any(losers, client.co_send(request, options), sleep_for(loop, 2s, stop));
 //   const auto first = co_await race;

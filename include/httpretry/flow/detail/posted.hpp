@@ -1,4 +1,4 @@
-// What `start` and a client's calls are made of.
+// The coroutine type behind `start` and the calls of a client.
 #pragma once
 
 #include <httpretry/flow/scheduler.hpp>
@@ -8,8 +8,8 @@
 
 namespace httpretry::detail {
 
-// A coroutine that nobody awaits, made on one thread to run on a scheduler. Making it and posting
-// it may throw; then none of it has run.
+// PostedCoroutine is a coroutine without an awaiter, created on one thread to run on a scheduler.
+// If creating or posting it throws, no part of it has run.
 class PostedCoroutine {
  public:
   struct promise_type : Detached::promise_type {
@@ -19,14 +19,14 @@ class PostedCoroutine {
     std::suspend_always initial_suspend() const noexcept { return {}; }
   };
 
-  // clang 14 moves what a coroutine returns.
+  // Needed by clang 14, which moves the object that a coroutine returns.
   PostedCoroutine(PostedCoroutine&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)) {}
   PostedCoroutine& operator=(PostedCoroutine&&) = delete;
   ~PostedCoroutine() {
     if (handle_) handle_.destroy();
   }
-  // From then on it owns itself.
+  // Posts the coroutine. From then on it owns itself.
   void post_to(Scheduler& scheduler) {
     scheduler.post(handle_);
     handle_ = nullptr;

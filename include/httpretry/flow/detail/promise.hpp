@@ -1,4 +1,4 @@
-// The promise of a Task, as the compiler requires it.
+// The promise type of Task, as the compiler requires it.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -21,7 +21,7 @@ namespace detail {
 // Throws std::logic_error on a thread that drives a loop.
 HTTPRETRY_API void check_may_block(const char* function);
 
-// What a middleware threw, as an Error that names the middleware.
+// Returns an exception of a middleware as an Error that names the middleware.
 HTTPRETRY_API Error internal_error(std::string_view thrower, const std::exception_ptr& thrown);
 
 template <class T>
@@ -31,9 +31,9 @@ inline constexpr bool kIsResult<Result<T>> = true;
 
 class PromiseBase {
  public:
-  // The awaiter and the end of the coroutine race when they are on different threads: whichever
-  // comes second resumes the awaiter. So any number of tasks in a row can complete without
-  // suspending and without a deeper stack, which symmetric transfer on g++ 12 at -O0 cannot do.
+  // The awaiter and the end of the coroutine race if they are on different threads: whichever comes
+  // second resumes the awaiter. In this way, any number of consecutive tasks can complete without
+  // suspending and without a deeper stack, which symmetric transfer cannot do on g++ 12 at -O0.
   struct FinalAwaiter {
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class Promise>
@@ -48,30 +48,30 @@ class PromiseBase {
   [[nodiscard]] FinalAwaiter final_suspend() const noexcept { return {}; }
   void unhandled_exception() noexcept { thrown_ = std::current_exception(); }
 
-  // Before `arrives_first`.
+  // Must be called before `arrives_first`.
   void set_awaiter(std::coroutine_handle<> awaiter) noexcept { awaiter_ = awaiter; }
-  // For the awaiter, once the coroutine was started. False if it is done already: then nobody will
-  // resume the awaiter.
+  // Called by the awaiter after it has started the coroutine. Returns false if the coroutine has
+  // already ended and will not resume the awaiter.
   [[nodiscard]] bool arrives_first() noexcept {
     return !one_arrived_.exchange(true, std::memory_order_acq_rel);
   }
   [[nodiscard]] bool was_awaited() const noexcept { return static_cast<bool>(awaiter_); }
-  // Sets who an exception is attributed to. The first call counts: a middleware may return the task
-  // of the next one.
+  // Sets the name that an exception is attributed to. Only the first call has an effect, because a
+  // middleware may return the task of the next one.
   void set_thrower(std::string_view name) noexcept {
     if (thrower_.empty()) thrower_ = name;
   }
 
  protected:
   std::exception_ptr thrown_;
-  std::string_view thrower_;  // empty if an exception reaches the awaiter as it is
+  std::string_view thrower_;  // if empty, exceptions reach the awaiter unchanged
 
  private:
   std::coroutine_handle<> awaiter_;
   std::atomic<bool> one_arrived_ = false;
 };
 
-// The end of a coroutine: its value, or what it threw.
+// Stores the result of a coroutine: its value or its exception.
 template <class T>
 class PromiseOf : public PromiseBase {
  public:
@@ -113,8 +113,8 @@ class Promise final : public PromiseOf<T> {
   }
 };
 
-// A coroutine that nobody awaits: it runs until its first suspension when called, and frees itself
-// at its end. No exception may leave it.
+// Detached is a coroutine without an awaiter. It runs until its first suspension when called, and
+// frees itself at its end. No exception may leave it.
 struct Detached {
   struct promise_type {
     Detached get_return_object() const noexcept { return {}; }

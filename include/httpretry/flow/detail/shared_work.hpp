@@ -1,4 +1,4 @@
-// What Shared and Client::spawn are made of.
+// The work behind Shared and Client::spawn.
 #pragma once
 
 #include <httpretry/flow/scheduler.hpp>
@@ -13,29 +13,30 @@
 
 namespace httpretry::detail {
 
-// Something that happens once, on any thread.
+// Event happens once, on any thread.
 class HTTPRETRY_API Event {
  public:
   virtual ~Event();
   [[nodiscard]] bool happened() const { return happened_.stop_requested(); }
-  // Continues on `scheduler` at the first of these: it has happened, `limit` has come, `stop` is
-  // requested, the scheduler is closed. False only where the wait was canceled.
+  // Continues on `scheduler` as soon as one of these is true: the event has happened, `limit` has
+  // been reached, `stop` is requested, or the scheduler is closed. Returns false only if the wait
+  // was canceled.
   Task<bool> wait(Scheduler& scheduler, Time limit, std::stop_token stop) const;
-  // What was written before this call is visible to every thread that finds it happened.
+  // Writes before this call are visible to every thread that finds the event happened.
   void happen() { happened_.request_stop(); }
 
  private:
   std::stop_source happened_;
 };
 
-// The Error of a wait that ended before what it waited for.
+// Returns the Error of a wait that ended before the event it waited for.
 [[nodiscard]] HTTPRETRY_API Error wait_ended(bool canceled, std::string_view waited_for);
 
-// What a client runs for `spawn`.
+// Work is what a client runs for `spawn`.
 class HTTPRETRY_API Work : public Event {
  public:
   virtual Task<void> run(Scheduler& scheduler) = 0;
-  // It cannot be run, or it threw.
+  // Called if the work cannot run or has thrown.
   virtual void give_up(Error why) = 0;
 
  protected:
