@@ -46,7 +46,9 @@ class HTTPRETRY_API Call {
   // The origin of the first request, "https://api.example.com". Redirects do not change it. A
   // middleware that adds credentials must add them only to requests to this origin.
   [[nodiscard]] std::string_view origin() const;
+  // The loop on which the call runs.
   [[nodiscard]] Scheduler& scheduler() const;
+  // The time when the call began.
   [[nodiscard]] Time started() const;
   // The number of the attempt that this branch belongs to, or 0 if it belongs to none.
   [[nodiscard]] int attempt() const { return attempt_; }

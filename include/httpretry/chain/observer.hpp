@@ -64,6 +64,7 @@ struct HTTPRETRY_API SharedStateChange {
 class HTTPRETRY_API Observer {
  public:
   virtual ~Observer();
+  // Called when a call begins, before its first middleware.
   virtual void call_started(const Call& /*call*/, const Request& /*request*/) noexcept {}
   // Called before the attempt is sent. `attempt_ended` follows, or `shed` if the attempt is held
   // back.
@@ -88,6 +89,7 @@ class HTTPRETRY_API Observer {
   // `attempt_ended`.
   virtual void hedge_started(const Call& /*call*/, const Request& /*request*/, int /*number*/,
                              Duration /*after*/) noexcept {}
+  // Called when a hedge was due and was not sent.
   virtual void hedge_refused(const Call& /*call*/, HedgeRefused /*why*/) noexcept {}
   // Called when a redirect is followed. `next` is the request that will be sent.
   virtual void redirected(const Call& /*call*/, const Request& /*next*/) noexcept {}
@@ -108,6 +110,7 @@ class HTTPRETRY_API Observer {
                                     const SharedStateChange& /*change*/) noexcept {}
   // Called when a send was refused. Nothing was sent.
   virtual void shed(const Call& /*call*/, const Error& /*reason*/) noexcept {}
+  // Called once at the end of each call, with its final outcome.
   virtual void call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept {}
 };
 

@@ -128,10 +128,11 @@ class HTTPRETRY_API Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
+  // Sends a request and blocks until the call has ended.
   Outcome send(Request request, CallOptions options = CallOptions());
 
-  // The call starts when the task is awaited. Destroying the task stops the call and does not
-  // block.
+  // Returns a task that sends a request. The call starts when the task is awaited. Destroying the
+  // task stops the call and does not block.
   //
   // As with any coroutine, one thread must not destroy the task while another thread resumes it.
   // The task is resumed once, when the call ends, on the loop's thread or on
@@ -140,10 +141,11 @@ class HTTPRETRY_API Client {
   // (CallOptions::stop) and let the task end.
   Task<Outcome> co_send(Request request, CallOptions options = CallOptions());
 
+  // Starts a call and returns its outcome as a future.
   OutcomeFuture send_async(Request request, CallOptions options = CallOptions());
 
-  // Calls `callback(Outcome)` once, on the loop's thread. The callback must not block and must not
-  // throw. A move-only type is allowed.
+  // Starts a call. At its end, calls `callback(Outcome)` once, on the loop's thread. The callback
+  // must not block and must not throw. It may be a move-only type.
   template <class Callback>
   void send_then(Request request, Callback callback, CallOptions options = CallOptions()) {
     start(std::move(request), std::move(options),
@@ -187,8 +189,8 @@ class HTTPRETRY_API Client {
   // after a drain.
   [[nodiscard]] Scheduler& scheduler();
 
-  // The methods below send a request as `send` does: client.get(url, {{"Accept",
-  // "application/json"}})
+  // The functions below send a request as `send` does:
+  //   client.get(url, {{"Accept", "application/json"}})
   Outcome get(std::string url, const Headers& headers = Headers(),
               CallOptions options = CallOptions()) {
     return send_with(Request::get(std::move(url)), headers, {}, std::move(options));
@@ -201,8 +203,8 @@ class HTTPRETRY_API Client {
               CallOptions options = CallOptions()) {
     return send_with(Request::del(std::move(url)), headers, {}, std::move(options));
   }
-  // client.post(url, json_text, "application/json"). An empty content type sends no Content-Type
-  // header.
+  // client.post(url, json_text, "application/json"). With an empty content type, no Content-Type
+  // header is sent.
   Outcome post(std::string url, Body body, std::string_view content_type = {},
                const Headers& headers = Headers(), CallOptions options = CallOptions()) {
     return send_with(Request::post(std::move(url), std::move(body)), headers, content_type,

@@ -33,7 +33,8 @@
 //
 // Blocking: on the thread that drives the loop (that called `turn` last), `send` drives the loop
 // until its call has ended. Other calls continue, but the program's own events wait. On other
-// threads, and before the first turn, `send` runs its call on its own thread, as with any client.
+// threads, and before the first turn, `send` runs its call on the calling thread and not on this
+// loop, as with any client.
 // Do not wait for a future, and do not call sync_wait, on the thread that drives the loop or will
 // drive it: the loop would stand still. Before the first turn the library cannot detect this
 // mistake. Instead:

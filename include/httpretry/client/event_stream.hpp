@@ -30,6 +30,7 @@
 
 namespace httpretry {
 
+// One event of a stream.
 struct HTTPRETRY_API ServerEvent {
   ServerEvent() = default;
 
@@ -41,11 +42,11 @@ struct HTTPRETRY_API ServerEvent {
 // Handles one event. Returns false to end the stream.
 using OnEvent = std::function<bool(const ServerEvent& event)>;
 
+// The options of `listen` and `co_listen`.
 struct HTTPRETRY_API EventStreamOptions {
   EventStreamOptions() = default;
 
-  // The ID of the last event that the program has. The server is requested to send the events after
-  // it.
+  // The ID of the last event that the program has. The client requests the events after it.
   //
   // Default: empty, the server decides where to begin
   std::string last_id;

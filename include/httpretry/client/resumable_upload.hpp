@@ -43,6 +43,7 @@ class HTTPRETRY_API UploadContent {
   std::function<Body(std::uint64_t)> from_;
 };
 
+// The options of `upload_resumable` and `co_upload_resumable`.
 struct HTTPRETRY_API ResumableUploadOptions {
   ResumableUploadOptions() = default;
 

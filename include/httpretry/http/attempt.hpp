@@ -92,6 +92,7 @@ enum class HedgeRefused : std::uint8_t {
 enum class Errc : std::uint8_t;
 struct ResolvedPolicy;
 
+// Return the words used in reports, such as "maybe", "throttle" and "attempts_exhausted".
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Sent sent);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Class cls);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Reason reason);
@@ -100,10 +101,10 @@ HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Sent sent);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Class cls);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Reason reason);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, HedgeRefused why);
-// "closed", "open", "half_open"
+// Returns "closed", "open" or "half_open".
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Circuit circuit);
-// "pause", "ramp", "circuit", "rate", "concurrency", "max_in_flight",
-// "shared_state"; empty for Nothing.
+// Returns "pause", "ramp", "circuit", "rate", "concurrency", "max_in_flight" or "shared_state", and
+// an empty string for Nothing.
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(QueuedBy by);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Circuit circuit);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, QueuedBy by);

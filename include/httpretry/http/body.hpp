@@ -65,6 +65,7 @@ class HTTPRETRY_API Body {
   static Body once(Generator generate, std::optional<std::uint64_t> size = std::nullopt);
   static Body once(std::unique_ptr<BodyReader> reader);
 
+  // Returns whether there is a body.
   [[nodiscard]] bool present() const { return source_ != nullptr; }
   // Returns whether both are handles to the same data.
   [[nodiscard]] bool is_same_as(const Body& other) const { return source_ == other.source_; }
@@ -94,6 +95,7 @@ class HTTPRETRY_API Body {
 // Files are read while the form is sent, once for each attempt. A form can be sent again if all of
 // its parts can.
 
+// One part of a form: a field, a file, or several files.
 struct HTTPRETRY_API FormPart {
   FormPart() = default;
   FormPart(std::string field, Body content);

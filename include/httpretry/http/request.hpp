@@ -59,6 +59,7 @@ class Sink;
 // Determines which requests are sent first when several wait for a rate or a concurrency limit.
 enum class Priority : std::uint8_t { High, Normal, Low };
 
+// The HTTP version of a request.
 enum class HttpVersion : std::uint8_t {
   Any,    // HTTP/2 if TLS negotiates it, otherwise HTTP/1.1
   Http1,  // HTTP/1.1 only

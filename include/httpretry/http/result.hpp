@@ -57,6 +57,7 @@ enum class Errc : std::uint8_t {
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Errc code);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Errc code);
 
+// Error explains why there is no response.
 struct HTTPRETRY_API Error {
   explicit Error(Errc errc, std::string text = {});
 

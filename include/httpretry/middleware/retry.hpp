@@ -25,6 +25,7 @@ class HTTPRETRY_API RetryBudget {
   virtual void settle(const Request& request, bool success, Time now) = 0;
 };
 
+// The options of `retry`.
 struct HTTPRETRY_API RetryOptions {
   RetryOptions() = default;
 

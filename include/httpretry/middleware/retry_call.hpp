@@ -154,6 +154,7 @@ class HTTPRETRY_API BlockingClock {
   virtual bool wait_until(Time when, const std::stop_token& stop) const;
 };
 
+// The options of `retry_call` and `co_retry_call`.
 struct HTTPRETRY_API RetryCallOptions {
   RetryCallOptions() = default;
 

@@ -416,6 +416,7 @@ class HTTPRETRY_API PolicySetBuilder {
 // column; nothing is dropped silently. Text that the other client would reject is rejected with
 // Errc::InvalidRequest and one line for each problem.
 
+// The result of an import.
 struct HTTPRETRY_API ImportedPolicies {
   explicit ImportedPolicies(PolicySet set) : policies(std::move(set)) {}
 

@@ -33,6 +33,7 @@ struct HTTPRETRY_API Backoff {
   static Backoff exponential(const ExponentialBackoff& parameters);
   static Backoff constant(Duration interval);
 
+  // How the wait grows.
   enum class Kind : std::uint8_t {
     None,             // 0
     Constant,         // initial
@@ -43,6 +44,7 @@ struct HTTPRETRY_API Backoff {
     TruncatedBinary,  // U(0, a * 2^(min(retry, steps) - 1)), a = max_interval / 2^(steps - 1)
     Slots,  // randint[0, 2^min(retry, steps) - 1] * initial; no retry after `abort` failures
   };
+  // The random part of an exponential wait.
   enum class Jitter : std::uint8_t {
     None,          // v
     Full,          // U(0, v)

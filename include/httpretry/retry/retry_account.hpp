@@ -38,6 +38,7 @@ class HTTPRETRY_API RetryAccount {
 
   // Called once for each call. An `end_attempt` with Stop, or `cancel`, must follow.
   virtual void begin_call(Time now) = 0;
+  // Called after each attempt with what the call will do next. For a retry, takes its cost.
   virtual RetryPermit end_attempt(BudgetClaim& claim, const Classified& classified,
                                   AfterAttempt next, Time now) = 0;
   // Called if the call ends without a further attempt. If `paid` is true, an attempt was paid for,

@@ -23,7 +23,7 @@ namespace httpretry {
 class HTTPRETRY_API StatusSet {
  public:
   StatusSet() = default;
-  // {500, 503}
+  // StatusSet{500, 503}
   StatusSet(std::initializer_list<int> statuses);
   // Adds the statuses from `first` to `last`. Ignores those outside 100 to 599.
   void add(int first, int last);
@@ -65,8 +65,7 @@ struct HTTPRETRY_API ErrorRule {
   // The members below are only for Custom.
   std::optional<StatusSet> status;  // empty for any status
   Source source = Source::Json;
-  std::string
-      selector;  // a JSON pointer ("*" is any array index), a header name, or an XML element
+  std::string selector;         // a JSON pointer ("*" is any index), a header name, an XML element
   std::vector<std::string> in;  // the values that match; empty if presence is enough
   Class as = Class::Transient;
 };
