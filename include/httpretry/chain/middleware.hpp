@@ -55,8 +55,8 @@ class HTTPRETRY_API Middleware {
   [[nodiscard]] virtual std::string_view name() const = 0;
   // Processes a request. An exception ends the call with an Errc::Internal that names the
   // middleware. The function must await every task that it starts before it returns. If it has
-  // nothing to do for a request, it need not be a coroutine: `return next(std::move(request),
-  // call);`
+  // nothing to do for a request, it need not be a coroutine:
+  //   return next(std::move(request), call);
   virtual Task<Outcome> handle(Request request, Call& call, Next next) = 0;
 };
 

@@ -23,8 +23,7 @@ struct HTTPRETRY_API CircuitChange {
   std::string_view key;
   Circuit from = Circuit::Closed;
   Circuit to = Circuit::Closed;
-  std::string_view
-      why;  // the reason: "10 of 20 failed in 10s", "7 failures in a row", "a probe succeeded", …
+  std::string_view why;  // "10 of 20 failed in 10s", "7 failures in a row", "a probe succeeded", …
   std::uint32_t failed = 0;
   std::uint32_t total = 0;
   Time until = kNever;   // the end of the open state

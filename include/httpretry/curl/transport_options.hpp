@@ -180,10 +180,12 @@ struct HTTPRETRY_API TransportOptions {
   bool verify_tls = true;
 
   // The minimum TLS version.
+  //
   // Default: TLS 1.2
   TlsVersion min_tls = TlsVersion::Tls12;
 
   // The certificate of this client.
+  //
   // Default: none
   ClientCertificate client_certificate;
 
@@ -218,6 +220,7 @@ struct HTTPRETRY_API TransportOptions {
   std::vector<std::string> resolve;
 
   // The IP versions to use.
+  //
   // Default: both
   IpVersion ip_version = IpVersion::Any;
 

@@ -60,9 +60,9 @@ struct HTTPRETRY_API SendAsk {
 struct HTTPRETRY_API SendGrant {
   SendGrant() = default;
 
-  QueuedBy held =
-      QueuedBy::Nothing;  // Nothing means that the send may be made, and has taken everything
-  Time until = kNever;  // if the send is held: when to ask again, unless something changes earlier
+  // What holds the send back. Nothing means that it may be made, and has taken all that it needs.
+  QueuedBy held = QueuedBy::Nothing;
+  Time until = kNever;  // if the send is held: when to try again, unless something changes earlier
   double refused_share = 0;  // for a breaker of kind Share
   // Data for `leave`.
   bool votes = false;  // a breaker needs the result of the send
@@ -183,7 +183,7 @@ struct HTTPRETRY_API ScopeState {
   std::uint32_t samples = 0;  // in the last 30 s; the quantile is computed from them
 };
 
-// The interface described at the top of this file.
+// SharedState is the interface described above. local_state() returns an implementation in memory.
 class HTTPRETRY_API SharedState {
  public:
   SharedState();
@@ -191,8 +191,8 @@ class HTTPRETRY_API SharedState {
   SharedState(const SharedState&) = delete;
   SharedState& operator=(const SharedState&) = delete;
 
-  // These three functions return the state behind a key. The caller keeps the object for as long as
-  // it sends.
+  // `limits`, `account` and `hedges` return the state behind a key. The caller keeps the object for
+  // as long as it sends.
   [[nodiscard]] virtual std::shared_ptr<SendLimits> limits(LimitKeys keys, Time now) = 0;
   [[nodiscard]] virtual std::shared_ptr<RetryAccount> account(const std::string& key,
                                                               const BudgetPolicy& policy,

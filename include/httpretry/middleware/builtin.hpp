@@ -44,7 +44,7 @@ struct HTTPRETRY_API RedirectOptions {
 // Returns a middleware that sets a time limit for everything below it: for each attempt if it is
 // below `retry`, and for the whole call if it is above. At the limit the outcome is Errc::Timeout.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr timeout(Duration limit);
-// timeout(0.5s)
+// The same for a floating-point duration: timeout(0.5s)
 template <std::floating_point Seconds, class Period>
 [[nodiscard]] MiddlewarePtr timeout(std::chrono::duration<Seconds, Period> limit) {
   return timeout(std::chrono::duration_cast<Duration>(limit));

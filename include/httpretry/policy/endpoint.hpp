@@ -42,7 +42,7 @@ namespace httpretry {
 //   methods  Case-sensitive: "get" is not "GET".
 //   headers  Names in any case. If a name is repeated, the first value counts.
 //   query    Names and values without percent-encoding. If a name is repeated, the first value
-//   counts.
+//            counts.
 // Userinfo and fragment are ignored.
 struct HTTPRETRY_API EndpointPattern {
   EndpointPattern() = default;
@@ -108,15 +108,15 @@ class HTTPRETRY_API EndpointIndex {
   // Explains why the loser is less specific than the winner: "its host is a suffix, not exact".
   [[nodiscard]] static std::string why_less(const Match& loser, const Match& winner);
 
-  // A pair of equally specific patterns that can match the same request. For each pattern, the list
-  // has the first earlier one of this kind for each host and method that both have in common, in
-  // ascending order.
+  // Two equally specific patterns that can match the same request.
   struct Tie {
     std::size_t later = 0;
     std::size_t earlier = 0;
     friend bool operator==(const Tie&, const Tie&) = default;
     friend auto operator<=>(const Tie&, const Tie&) = default;
   };
+  // Returns the ties in ascending order: each pattern with the first earlier one that it ties with,
+  // for each host and method that the two have in common.
   [[nodiscard]] const std::vector<Tie>& ties() const;
 
   struct Data;  // lib/core/policy/endpoint_index.cpp

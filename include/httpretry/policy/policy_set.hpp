@@ -193,8 +193,7 @@ struct HTTPRETRY_API CheckedPolicies {
 
   std::optional<PolicySet> set;   // empty if the problems include an error
   std::vector<Problem> problems;  // in the order of the file, including warnings
-  std::vector<PolicyTest>
-      tests;  // the tests under "tests", not yet run; empty if there is an error
+  std::vector<PolicyTest> tests;  // from "tests", not yet run; empty if there is an error
 };
 // Reads and checks the text of a policy file. `file_name` is used in problems and sources.
 [[nodiscard]] HTTPRETRY_API CheckedPolicies check_policies(std::string_view json,

@@ -16,7 +16,7 @@ namespace httpretry {
 // Which sends share one state. Credentials means those with the same Authorization.
 enum class GuardScope : std::uint8_t { Host, Endpoint, Policy, Credentials };
 
-// A pause: if a server asks one call to wait, all calls to it wait.
+// PausePolicy is `pause`: if a server asks one call to wait, all calls to it wait.
 struct HTTPRETRY_API PausePolicy {
   // After the pause, Ramp sends one request, then two, four and so on. All sends everything that
   // waits.
@@ -32,8 +32,8 @@ struct HTTPRETRY_API PausePolicy {
   std::optional<GuardScope> scope;
 };
 
-// A rate: at most `requests` in the time `per`, evenly spaced. After an idle time, up to `burst` of
-// them may be sent at once.
+// RatePolicy is `rate`: at most `requests` in the time `per`, evenly spaced. After an idle time, up
+// to `burst` of them may be sent at once.
 struct HTTPRETRY_API RatePolicy {
   RatePolicy() = default;
   friend bool operator==(const RatePolicy&, const RatePolicy&) = default;
@@ -45,7 +45,7 @@ struct HTTPRETRY_API RatePolicy {
   Duration max_wait = kForever;  // a send that would have to wait longer is refused
 };
 
-// A limit of concurrent sends.
+// ConcurrencyPolicy is `concurrency`: a limit of concurrent sends.
 struct HTTPRETRY_API ConcurrencyPolicy {
   // Fixed is always `max`. Aimd adapts the limit: it grows by one while it is used and nothing
   // fails, and is multiplied by `backoff_ratio` if sends time out, fail in transport or are
@@ -71,7 +71,7 @@ struct HTTPRETRY_API ConcurrencyPolicy {
   Queue queue;
 };
 
-// A circuit breaker.
+// BreakerPolicy is `breaker`: a circuit breaker.
 struct HTTPRETRY_API BreakerPolicy {
   // Ratio opens when a share of the sends in the last `window` failed. Consecutive opens after
   // `failures` in a row. Share has no states; the fewer sends succeed, the more it refuses.
@@ -100,7 +100,7 @@ struct HTTPRETRY_API BreakerPolicy {
   bool dry_run = false;
 };
 
-// The guards of a policy.
+// GuardPolicy holds the guards of a policy.
 struct HTTPRETRY_API GuardPolicy {
   GuardPolicy() = default;
   friend bool operator==(const GuardPolicy&, const GuardPolicy&) = default;

@@ -10,7 +10,7 @@
 
 namespace httpretry {
 
-// The hedges of a policy.
+// HedgePolicy is `hedge`: when and how often hedges are sent.
 struct HTTPRETRY_API HedgePolicy {
   HedgePolicy() = default;
   friend bool operator==(const HedgePolicy&, const HedgePolicy&) = default;
@@ -18,11 +18,11 @@ struct HTTPRETRY_API HedgePolicy {
   // How long a send may have no response before the next one is made. If `quantile` is set, that
   // quantile of the times to the response headers in the last 30 seconds is used instead.
   Duration after = std::chrono::milliseconds(100);
-  double quantile =
-      0;  // 0.95 is the time within which 95 % of the responses arrive; 0 uses `after`
-  // Only with a quantile:
-  std::optional<Duration>
-      initial;  // used while there are fewer samples; if empty, no hedge is sent then
+  // 0.95 is the time within which 95 % of the responses arrive. 0 uses `after`.
+  double quantile = 0;
+  // The next four are only for a quantile. `initial` is the time to use while there are fewer than
+  // `min_samples`; if it is empty, no hedge is sent then.
+  std::optional<Duration> initial;
   int min_samples = 50;
   Duration min = std::chrono::milliseconds(2);
   Duration max = std::chrono::seconds(5);  // no hedge is sent if the quantile is larger

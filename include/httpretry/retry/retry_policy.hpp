@@ -51,8 +51,8 @@ enum class TransportKind : std::uint8_t {
   Partial
 };
 
-// ErrorRule is one entry of retry_on.error_codes. It classifies a response by an error code in its
-// body or headers.
+// ErrorRule is one entry of `retry_on.error_codes`. It classifies a response by an error code in
+// its body or headers.
 struct HTTPRETRY_API ErrorRule {
   enum class Family : std::uint8_t { Custom, Aws, Google, Github, Openai, Stripe };
   enum class Source : std::uint8_t { Json, Header, Xml };
@@ -70,7 +70,7 @@ struct HTTPRETRY_API ErrorRule {
   Class as = Class::Transient;
 };
 
-// PendingRule is retry_on.pending: the responses that mean "not yet", and how to poll.
+// PendingRule is `retry_on.pending`: the responses that mean "not yet", and how to poll.
 struct HTTPRETRY_API PendingRule {
   PendingRule();
   friend bool operator==(const PendingRule&, const PendingRule&) = default;
@@ -89,7 +89,7 @@ struct HTTPRETRY_API PendingRule {
   std::vector<std::string> origins;
 };
 
-// RetryOn is retry_on: the outcomes that are retried.
+// RetryOn is `retry_on`: the outcomes that are retried.
 struct HTTPRETRY_API RetryOn {
   RetryOn();
   friend bool operator==(const RetryOn&, const RetryOn&) = default;
@@ -124,7 +124,7 @@ enum class ServerDelaySource : std::uint8_t {
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(ErrorRule::Family family);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(ServerDelaySource source);
 
-// ServerDelayPolicy is server_delay: how far the client follows the wait that a server asks for.
+// ServerDelayPolicy is `server_delay`: how far the client follows the wait that a server asks for.
 struct HTTPRETRY_API ServerDelayPolicy {
   // Which wait is used: Max the longer one, Server the server's, Own the library's. Grow uses the
   // longer one, but after the second throttle in a row the sum of both, so that the wait grows even
@@ -145,8 +145,8 @@ struct HTTPRETRY_API ServerDelayPolicy {
   double spread = 0;                 // adds a random wait of up to this share of the server delay
 };
 
-// BudgetPolicy is budget: how many retries the calls to one place may make; see budget.hpp. Amounts
-// are in thousandths of a token.
+// BudgetPolicy is `budget`: how many retries the calls to one place may make; see budget.hpp.
+// Amounts are in thousandths of a token.
 struct HTTPRETRY_API BudgetPolicy {
   BudgetPolicy() = default;
   enum class Kind : std::uint8_t { None, Tokens, Ratio, Grpc, Concurrent };
@@ -199,12 +199,11 @@ struct StandardPolicy {
 
 struct HTTPRETRY_API RetryPolicy {
   RetryPolicy();  // the preset "standard"
-  // RetryPolicy::standard({.max_attempts = 3})
+  // Returns the preset "standard" with changes: RetryPolicy::standard({.max_attempts = 3})
   static RetryPolicy standard(const StandardPolicy& changes);
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 
-  std::optional<int>
-      max_attempts;  // including the first; empty for no limit except max_elapsed_time
+  std::optional<int> max_attempts;  // including the first; empty if only the time is limited
   Duration max_elapsed_time;
   ElapsedRule elapsed_rule = ElapsedRule::IncludeWait;
   Duration attempt_timeout = kForever;
