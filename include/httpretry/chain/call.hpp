@@ -33,8 +33,8 @@ struct HTTPRETRY_API ExchangeLimits {
   Duration stall_timeout = kForever;
 };
 
-// Call is the view of a call that one branch of its chain has. Middlewares pass it on with `next`.
-// A branch made by `with` has its own deadline and stop token, and shares everything else.
+// Call is one branch's view of a call. Middlewares pass it on with `next`. A branch made by `with`
+// has its own deadline and stop token, and shares everything else with the others.
 class HTTPRETRY_API Call {
  public:
   struct State;  // shared by all branches of a call; lib/core/chain/detail/call_state.hpp

@@ -19,9 +19,9 @@ namespace httpretry {
 //
 // Just before a send is made, one step checks the pause, the breaker, the rate and the slots, and
 // takes everything that the send needs, or nothing. A send that has to wait holds nothing. Waiting
-// sends are served by priority, and in FIFO order within a priority. The wait counts toward
-// max_elapsed_time and the call's deadline but not toward attempt_timeout; Timings::queued reports
-// it.
+// sends are served by priority, and within a priority in FIFO order, unless
+// ConcurrencyPolicy::Queue::order is Lifo. The wait counts toward max_elapsed_time and the call's
+// deadline but not toward attempt_timeout; Timings::queued reports it.
 //
 // A send that would wait for too long, or that the breaker refuses, ends at once with one of the
 // errors of Error::held_back. Nothing was sent, and History::retry_at says when to try again.

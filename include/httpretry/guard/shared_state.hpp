@@ -60,7 +60,8 @@ struct HTTPRETRY_API SendAsk {
 struct HTTPRETRY_API SendGrant {
   SendGrant() = default;
 
-  // What holds the send back. Nothing means that it may be made, and has taken all that it needs.
+  // The guard that holds the send back. Nothing means that the send may be made and has taken
+  // everything that it needs.
   QueuedBy held = QueuedBy::Nothing;
   Time until = kNever;  // if the send is held: when to try again, unless something changes earlier
   double refused_share = 0;  // for a breaker of kind Share

@@ -26,7 +26,7 @@ enum class Sent : std::uint8_t {
   Answered,  // a final status was received
 };
 
-// What an outcome means for a retry.
+// The meaning of an outcome for a retry.
 enum class Class : std::uint8_t {
   Success,
   Pending,    // a response that means "not yet"
@@ -60,7 +60,7 @@ enum class Circuit : std::uint8_t {
   HalfOpen,  // a few sends are allowed, to test whether the server has recovered
 };
 
-// What a send waited for before it was made.
+// The guard or limit that a send waited for before it was made.
 enum class QueuedBy : std::uint8_t {
   Nothing,
   Pause,        // a pause that a server asked for
@@ -79,7 +79,7 @@ enum class HedgeRefused : std::uint8_t {
   UnsafeToRepeat,  // executing it twice may do harm
   NotReplayable,   // the body cannot be read twice, or the sink has part of the response
   Attempts,        // max_attempts sends have been made
-  Deadline,        // the time left is less than half of the responses take
+  Deadline,        // the time left is shorter than the median response time
   Throttled,       // the server asks for fewer requests
   Circuit,         // the circuit is not closed
   Busy,            // the hedge would have to wait for a slot or a token
@@ -279,7 +279,7 @@ struct HTTPRETRY_API History {
   // that the library would have used.
   std::optional<WallTime> retry_at;
   Duration elapsed{};  // waits included
-  // What held sends back; nullptr if nothing did.
+  // The state of the guards that applied to the call; nullptr if there were none.
   std::shared_ptr<const GuardFacts> guards;
 };
 

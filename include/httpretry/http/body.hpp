@@ -71,8 +71,8 @@ class HTTPRETRY_API Body {
   [[nodiscard]] bool is_same_as(const Body& other) const { return source_ == other.source_; }
   // Returns whether `open` would currently return a reader of the whole body.
   [[nodiscard]] bool replayable() const;
-  // Returns whether two readers may be open at once. True for an empty body and for one in memory
-  // or in a file.
+  // Returns whether two readers may be open at once: there is no body, or it is in memory or in a
+  // file.
   [[nodiscard]] bool shareable() const;
   // Returns the bytes of a body in memory, and nullptr for any other body.
   [[nodiscard]] const std::string* bytes() const;

@@ -40,8 +40,8 @@ enum class Errc : std::uint8_t {
   Protocol,  // the response is not HTTP
   TooLarge,  // the response exceeds one of the library's limits
   Canceled,
-  // Nothing was sent, because the library held the request back. History::retry_at says when to try
-  // again.
+  // Nothing was sent, because the library held the request back. History::retry_at is the time
+  // to try again.
   Paused,       // a server asked for a longer pause than the time limits allow
   CircuitOpen,  // too many sends failed
   RateLimited,  // the policy's rate would have required too long a wait

@@ -228,11 +228,12 @@ struct HTTPRETRY_API CheckedPolicies {
 // reason. Calls in flight keep the policy that they began with.
 //
 // A reload keeps the state of pauses, rates, breakers and concurrency limits if their key and their
-// kind stay the same (GuardNames); the new numbers apply. It also keeps the budgets of entries with
-// the same name or, without a name, with the same pattern. A token budget keeps its fill level: if
-// 4 of 10 tokens are left, a budget of 20 has 8. Retries and hedges in flight still count. Policies
-// with different numbers have separate budgets, even for the same host. If one of two policies that
-// share a budget gets new numbers, each gets its own budget with the same fill level.
+// kind stay the same (GuardNames); the new numbers apply. It also keeps the budgets of policies and
+// entries that still exist under the same name or, without a name, with the same pattern. A token
+// budget keeps its fill level: if 4 of 10 tokens are left, a budget of 20 has 8. Retries and hedges
+// in flight still count. Policies with different numbers have separate budgets, even for the same
+// host. If one of two policies that share a budget gets new numbers, each gets its own budget with
+// the same fill level.
 //
 // To update the file, write a new file next to it and rename that. A file that is overwritten in
 // place may be read while it is incomplete. It is then almost certainly rejected, and read again a

@@ -10,7 +10,7 @@
 
 namespace httpretry {
 
-// What a call will do after an attempt. Only a retry costs something.
+// The next step of a call after an attempt. Only a retry costs something.
 enum class AfterAttempt : std::uint8_t { Retry, Poll, Stop };
 
 // The result of RetryAccount::end_attempt.

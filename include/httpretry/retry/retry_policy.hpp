@@ -131,7 +131,8 @@ struct HTTPRETRY_API ServerDelayPolicy {
   // if the server always asks for the same one. Otherwise a rate limiter that counts refused
   // requests would never admit the client.
   enum class Combine : std::uint8_t { Max, Server, Own, Grow };
-  // What happens if the server asks for more than `max`: the call ends, or it waits for `max`.
+  // Determines what happens if the server asks for more than `max`: the call ends, or it waits for
+  // `max`.
   enum class OverMax : std::uint8_t { Stop, Clamp };
 
   ServerDelayPolicy();
@@ -181,9 +182,9 @@ struct HTTPRETRY_API ChangedBudget {
   BudgetPolicy after;
 };
 
-// What happens if a wait would end after max_elapsed_time. IncludeWait ends the call at once.
-// BeforeWait counts only the time before the wait, so there is one more attempt. ClipWait shortens
-// the backoff to the time that is left.
+// Determines what happens if a wait would end after max_elapsed_time. IncludeWait ends the call at
+// once. BeforeWait counts only the time before the wait, so there is one more attempt. ClipWait
+// shortens the backoff to the time that is left.
 enum class ElapsedRule : std::uint8_t { IncludeWait, BeforeWait, ClipWait };
 // Which requests may be sent again; decide.hpp has the table.
 enum class Repeat : std::uint8_t { Safe, Always, Never, Refused };
