@@ -30,7 +30,6 @@ class Recorder {
   void on_budget_changed(std::optional<double> before, double after, Time now);
 
   [[nodiscard]] std::uint64_t sends() const { return run_.sends; }
-  [[nodiscard]] std::uint64_t calls_in_flight() const { return in_flight_; }
   // Returns the result after the run has ended. No call began after `most_time`.
   [[nodiscard]] SimulationRun take(Duration most_time);
 
