@@ -6,18 +6,18 @@
 namespace httpretry {
 namespace {
 
-// In nanoseconds; a Duration must be less. Doubles are exact to the nanosecond up to 104 days, and
-// to 4 ns up to a year, the longest wait of a policy file.
+// The first number of nanoseconds that does not fit into a Duration. Doubles are exact to the
+// nanosecond up to 104 days, and to 4 ns up to a year, the longest wait in a policy file.
 constexpr double kTooLong = 0x1p63;
 
 double nanoseconds(Duration wait) { return static_cast<double>(wait.count()); }
 
 Duration saturated(double ns) {
-  if (!(ns > 0)) return Duration::zero();  // NaN too
+  if (!(ns > 0)) return Duration::zero();  // also NaN
   return ns >= kTooLong ? kForever : Duration(static_cast<Duration::rep>(ns));
 }
 
-// A wait is min(cap, U(low, high)): every kind but Slots, which counts in whole slots.
+// A wait is min(cap, U(low, high)). Slots, which counts whole slots, is the only other kind.
 struct Span {
   double low = 0;
   double high = 0;
@@ -43,7 +43,7 @@ Span exponential(const Backoff& backoff, double retry) {
   return {};
 }
 
-// "previous starts at initial".
+// As in AWS's formula, the first wait grows from `initial`.
 Span decorrelated(const Backoff& backoff, Duration previous) {
   const auto low = nanoseconds(backoff.initial);
   const auto before = previous > Duration::zero() ? nanoseconds(previous) : low;
@@ -74,7 +74,7 @@ Span span(const Backoff& backoff, int retry_number, Duration previous) {
   return {};
 }
 
-// The number of slots to choose from: 2^min(retry, steps).
+// Returns the number of slots to choose from: 2^min(retry, steps).
 double slot_count(const Backoff& backoff, int retry) {
   return std::exp2(std::clamp(retry, 0, std::clamp(backoff.steps, 0, 52)));
 }
@@ -83,7 +83,7 @@ Duration at(const Span& span, double u) {
   return std::min(span.cap, saturated(span.low + u * (span.high - span.low)));
 }
 
-// The mean of min(cap, U(low, high)).
+// Returns the mean of min(cap, U(low, high)).
 Duration mean(const Span& span) {
   const auto cap = nanoseconds(span.cap);
   if (span.high <= cap || span.high <= span.low) return at(span, 0.5);

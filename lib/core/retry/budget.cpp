@@ -12,10 +12,11 @@ namespace {
 using Kind = BudgetPolicy::Kind;
 
 constexpr std::int64_t kOne = 1000;  // thousandths
-// Of the retries that a window always allows: the largest rate and window would overflow.
+// Caps the retries that a window always allows: the largest rate times the largest window would
+// overflow.
 constexpr double kMostAlways = 1e18;
 
-// Of the new capacity, what `left` is of the old one; rounded.
+// Scales `left` from the old capacity to the new one, rounded.
 std::int64_t same_part(std::int64_t left, std::int64_t before, std::int64_t after) {
   if (left == before) return after;
   const auto all = static_cast<double>(after);
@@ -32,7 +33,8 @@ constexpr double kScale = 0.4;
 constexpr double kBucketsPerSecond = 2;
 constexpr double kNanosecond = 1e-9;
 
-// How long after a throttle the curve is back at the rate that caused it: CUBIC's K, RFC 9438.
+// Returns how many seconds after a throttle the curve is back at the rate that caused it. This is
+// CUBIC's K (RFC 9438).
 double plateau(double last_max_rate) { return std::cbrt(last_max_rate * (1 - kBeta) / kScale); }
 
 }  // namespace
@@ -60,7 +62,7 @@ void Budget::begin(Time now) {
 
 bool Budget::take(BudgetClaim& claim, Class cls, bool timeout, Time now) {
   if (policy_.kind != Kind::Grpc) return take_extra(claim, claim.retry, cost(cls, timeout), now);
-  claim.settled = !count_failure();  // this failure has been counted, and is the call's last
+  claim.settled = !count_failure();  // this failure, the call's last, has been counted
   return !claim.settled;
 }
 
@@ -95,7 +97,7 @@ void Budget::cancel(BudgetClaim& claim, Time now) {
   if (claim.settled) return;
   close(claim);
   pay_back(claim.retry, now);
-  // Grpc gives nothing back: the attempt did fail.
+  // Grpc gives nothing back, because the attempt did fail.
 }
 
 void Budget::settle(BudgetClaim& claim, Class last, Time) {
@@ -105,7 +107,7 @@ void Budget::settle(BudgetClaim& claim, Class last, Time) {
   if (last == Class::Success) {
     if (grpc || policy_.kind == Kind::Tokens) give(std::max(claim.retry.amount, policy_.refill));
   } else if (grpc && last != Class::Permanent && last != Class::Pending) {
-    count_failure();  // whatever it was that allowed no further attempt
+    count_failure();  // regardless of what ended the call
   }
 }
 
@@ -128,7 +130,7 @@ std::int64_t Budget::cost(Class cls, bool timeout) const {
   return timeout ? policy_.timeout_cost : policy_.retry_cost;
 }
 
-// Takes `price`, if so much is left.
+// Takes `price`. Takes nothing and returns false if less is left.
 bool Budget::pay(BudgetClaim::Taken& taken, std::int64_t price, Time now) {
   const bool tokens = policy_.kind == Kind::Tokens;
   if (price > (tokens ? left_ : left_in_window(now))) return false;
@@ -144,14 +146,14 @@ bool Budget::pay(BudgetClaim::Taken& taken, std::int64_t price, Time now) {
 void Budget::pay_back(BudgetClaim::Taken& taken, Time now) {
   const auto amount = std::exchange(taken.amount, 0);
   if (policy_.kind == Kind::Tokens) give(amount);
-  // What was taken before the window is free again already.
+  // An amount taken before the window began has left it already.
   const auto taken_in = period(taken.when);
   const bool within = taken_in > period(now) - kPeriods;
   if (policy_.kind == Kind::Ratio && within && amount > 0) add(amount, taken_in);
 }
 
-// As Envoy has it: rounded down, and the call that asks is one of those under way. Where calls have
-// ended meanwhile, more may be under way than could begin now.
+// Follows Envoy: rounded down, and the call that asks counts as in flight. More may be in flight
+// than this allows, because calls that have ended no longer count.
 std::int64_t Budget::most_extras() const {
   return std::max<std::int64_t>(policy_.min, calls_ * policy_.ratio / kOne);
 }
@@ -169,12 +171,12 @@ void Budget::end_extras(BudgetClaim& claim, std::int32_t number) {
   claim.extras -= number;
 }
 
-// Not `left_ + amount`, which may overflow.
+// Avoids `left_ + amount`, which may overflow.
 void Budget::give(std::int64_t amount) {
   left_ = amount > policy_.capacity - left_ ? policy_.capacity : left_ + amount;
 }
 
-// Whether a retry is allowed.
+// Returns whether a retry is allowed.
 bool Budget::count_failure() {
   left_ = std::max<std::int64_t>(left_ - kOne, 0);
   return left_ > policy_.capacity / 2;
@@ -222,7 +224,7 @@ void Budget::add(std::int64_t amount, std::int64_t number) {
   one.sum += amount;
 }
 
-// A period counts in the one of the new window in which it ended.
+// Adds each period to the new window's period in which it ended.
 void Budget::change_window(Duration window, Time now) {
   const auto length = period_length();
   auto counted = std::exchange(periods_, {});

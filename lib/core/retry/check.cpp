@@ -1,4 +1,4 @@
-// The check of a policy that was made in code. Files have the same limits: policy_limits.hpp.
+// Checks policies that were made in code. Files have the same limits: policy_limits.hpp.
 #include "origins.hpp"
 #include "policy_limits.hpp"
 
@@ -19,8 +19,8 @@ std::string text_of(double number) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
 }
 
-// Remembers the first problem. Allocates nothing where there is none, because a policy of a request
-// is checked for each call.
+// Keeps the first problem. Allocates nothing unless there is a problem, because the policy of a
+// request is checked in each call.
 class Checker {
  public:
   std::string take() { return std::move(problem_); }
@@ -134,7 +134,7 @@ class Checker {
     time("initial", backoff.initial);
     time("increment", backoff.increment);
     time("add", backoff.add);
-    // Of TruncatedBinary it is the longest wait that is chosen from.
+    // TruncatedBinary chooses from waits up to max_interval, so it cannot be kForever.
     const bool needed = backoff.kind == Backoff::Kind::TruncatedBinary;
     time("max_interval", backoff.max_interval, !needed);
     number("multiplier", backoff.multiplier, policy::kMultipliers);
@@ -170,14 +170,14 @@ class Checker {
     demand(value != Duration::zero(), name, "must be more than 0; kForever means no limit");
   }
 
-  // `or_none`: it is a limit, which may be kForever.
+  // `or_none`: the time is a limit and may be kForever.
   void time(std::string_view name, Duration value, bool or_none = false) {
     demand(value >= Duration::zero(), name, "is negative");
     const bool no_limit = or_none && value == kForever;
     demand(no_limit || value <= policy::kLongestDuration, name, "is over 365 days");
   }
 
-  // Not a number is not within any limits.
+  // NaN is outside all limits.
   void number(std::string_view name, double value, const NumberLimits& limits) {
     if (value >= limits.least && value <= limits.most) return;
     demand(false, name,

@@ -16,7 +16,7 @@ Class by_status(const RetryOn& retry_on, int status) {
   return status < 400 ? Class::Success : Class::Permanent;
 }
 
-// The delay in a header goes before the one in the body.
+// A delay in a header takes precedence over one in the body.
 void add_server_delay(const RetryPolicy& policy, const ResponseHead& head, Classified& result) {
   const auto throttled = result.cls == Class::Throttle;
   auto delay = server_delay(head.headers, policy.server_delay.headers, throttled, head.wall_now);
@@ -26,15 +26,15 @@ void add_server_delay(const RetryPolicy& policy, const ResponseHead& head, Class
     result.cls = Class::Permanent;
     result.rule.kind = Rule::Kind::ServerSays;
   }
-  // GitHub's reset is the last second of the limit; we come after it.
+  // GitHub's reset is the last second of the limit, so we wait one second longer.
   if (result.rule.family == ErrorRule::Family::Github &&
       result.server_delay->source == ServerDelaySource::XRateLimitReset) {
     result.server_delay->delay = later(Time(result.server_delay->delay), 1s).time_since_epoch();
   }
 }
 
-bool refused_for_sure(int status, bool says_when) {
-  return status == 425 || status == 421 || ((status == 429 || status == 503) && says_when);
+bool certainly_refused(int status, bool has_delay) {
+  return status == 425 || status == 421 || ((status == 429 || status == 503) && has_delay);
 }
 
 Classified classify_response(const RetryPolicy& policy, const Response& response,
@@ -53,9 +53,10 @@ Classified classify_response(const RetryPolicy& policy, const Response& response
     result.cls = Class::Throttle;
   }
   const bool coded = result.rule.kind == Rule::Kind::ErrorCode;
-  // A 5xx that the policy merely lists as a throttle may still have been worked on.
+  // The server may have worked on a request that it answers with a 5xx, even if the policy lists
+  // that status as a throttle.
   const auto client_status = response.status >= 400 && response.status < 500;
-  result.refused_for_sure = refused_for_sure(response.status, result.server_delay.has_value());
+  result.refused_for_sure = certainly_refused(response.status, result.server_delay.has_value());
   result.refused = result.refused_for_sure || response.status == 429 ||
                    (result.cls == Class::Throttle && (coded || client_status));
   result.once = response.status == 421;
@@ -63,7 +64,7 @@ Classified classify_response(const RetryPolicy& policy, const Response& response
   return result;
 }
 
-// A proxy that refuses to connect: its gateway errors may pass, the others do not.
+// A proxy that refuses to connect: its gateway errors may be temporary, its other statuses are not.
 Class class_of_proxy_status(int status) {
   if (status == 429) return Class::Throttle;
   return status == 502 || status == 503 || status == 504 ? Class::Transport : Class::Permanent;
@@ -92,7 +93,7 @@ Classified classify_error(const RetryPolicy& policy, const Error& error, WallTim
   if (by_proxy && result.server_delay && result.cls == Class::Transport)
     result.cls = Class::Throttle;
   result.refused_for_sure =
-      error.exchange.refused || refused_for_sure(result.status, result.server_delay.has_value());
+      error.exchange.refused || certainly_refused(result.status, result.server_delay.has_value());
   result.refused = result.refused_for_sure || result.status == 429;
   result.once = error.code == Errc::Protocol;
   result.fresh_connection = result.once || error.code == Errc::Send || error.code == Errc::Receive;

@@ -13,12 +13,12 @@ using saturating::between;
 using saturating::minus;
 using saturating::plus;
 
-// A time that saturates stands at the end of the range of Duration.
+// A saturated time is at the end of Duration's range.
 std::string wait_text(Duration time) {
   return time == kForever ? "292 years or more" : duration_text(time);
 }
 
-// The limit that a retry would exceed; None if there is none.
+// The limit that a retry would exceed, or None.
 struct Exceeded {
   Limit limit = Limit::None;
   Duration size{};
@@ -51,20 +51,20 @@ Exceeded attempts_limit(const RetryPolicy& policy, Class cls, const RetryState& 
 }
 
 bool may_repeat(const RetryPolicy& policy, const Classified& classified, const RetryState& state) {
-  // What is repeated is a GET of ours, not the user's request.
+  // The repeated request is the library's own GET, not the user's request.
   if (state.polls_url) return true;
   // A request that was never sent cannot have been executed.
   if (classified.sent == Sent::Never) return true;
-  // The user allows nothing else.
+  // The policy allows nothing more than that.
   if (policy.repeat == Repeat::Never) return false;
-  // The user trusts only the protocol, not what a policy calls a throttle.
+  // The policy trusts only what the protocol guarantees, not the statuses it lists as throttles.
   if (policy.repeat == Repeat::Refused) return classified.refused_for_sure;
   // The server says that it did nothing.
   if (classified.refused) return true;
   return may_execute_twice(policy, state.repeatable);
 }
 
-// The part of the server delay that counts for the policy. Empty where none does.
+// Returns the part of the server delay that the policy counts, or nullopt if it counts none.
 std::optional<Duration> counted_delay(const ServerDelayPolicy& policy, const Classified& classified,
                                       Duration own) {
   if (!classified.server_delay || policy.combine == ServerDelayPolicy::Combine::Own) {
@@ -86,8 +86,8 @@ Exceeded server_delay_limit(const ServerDelayPolicy& rules, std::optional<Durati
   return {Limit::Deadline, left, minus(asked, left), 0};
 }
 
-// Of our own wait and the server's, as the policy says. `spread` adds to the server's: we never
-// send earlier than it asks for.
+// Combines our own wait with the server's, according to the policy. `spread` only lengthens the
+// server's part, because we must not send earlier than the server asked.
 Duration combined(const ServerDelayPolicy& policy, const ServerDelay& delay, Duration asked,
                   Duration own, int throttles, double unit_random) {
   using Combine = ServerDelayPolicy::Combine;
@@ -99,7 +99,7 @@ Duration combined(const ServerDelayPolicy& policy, const ServerDelay& delay, Dur
   return std::max(asked, own);
 }
 
-// The rest of max_elapsed_time; negative if it has passed.
+// Returns what is left of max_elapsed_time, which is negative after the limit has passed.
 Duration time_left(const RetryPolicy& policy, const Clocks& clocks) {
   return policy.max_elapsed_time == kForever
              ? kForever
@@ -108,7 +108,7 @@ Duration time_left(const RetryPolicy& policy, const Clocks& clocks) {
 
 struct Waits {
   Duration own{};
-  std::optional<Duration> server;  // the part of the server delay that counts
+  std::optional<Duration> server;  // the part of the server delay that the policy counts
   Duration wait{};
 };
 
@@ -125,7 +125,7 @@ Waits waits(const RetryPolicy& policy, const Classified& classified, const Retry
     waits.wait = combined(policy.server_delay, *classified.server_delay, *waits.server, waits.own,
                           state.throttles, unit_random);
   }
-  // clip_wait shortens our own wait to the time that is left, but not below the server delay.
+  // ClipWait shortens our own wait to the time that is left, but never below the server delay.
   const auto left = time_left(policy, clocks);
   const auto clips = policy.elapsed_rule == ElapsedRule::ClipWait && left > 0ns;
   if (clips && waits.server.value_or(0ns) <= left) waits.wait = std::min(waits.wait, left);
@@ -139,10 +139,10 @@ Exceeded time_limit(const RetryPolicy& policy, Duration wait, const Clocks& cloc
   }
   const auto left = time_left(policy, clocks);
   if (left == kForever) return {};
-  // With BeforeWait only the time already spent counts: the wait may end late.
+  // BeforeWait counts only the time spent so far: the wait may end after the limit.
   const auto excess = minus(policy.elapsed_rule == ElapsedRule::BeforeWait ? 0ns : wait, left);
-  // A wait that ends at the limit is still within it. With ClipWait there must be time left; our
-  // own wait has been clipped, so one that is still too long is the server's.
+  // A wait that ends exactly at the limit is within it, except that ClipWait needs some time left.
+  // ClipWait has already shortened our own wait, so a wait that is still too long is the server's.
   const bool none_left = policy.elapsed_rule == ElapsedRule::ClipWait && left <= 0ns;
   if (excess <= 0ns && !none_left) return {};
   return {Limit::MaxElapsedTime, policy.max_elapsed_time, excess, 0};
@@ -184,14 +184,13 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
   const auto stop = [&](Reason reason, const Exceeded& exceeded = {}) {
     return stopped(decision, reason, exceeded, classified, state, clocks);
   };
-  // The call has succeeded.
   if (cls == Class::Success) return stop(Reason::Success);
-  // Another attempt would give the same, or nobody waits for the response any more.
+  // Another attempt would fail in the same way, or no caller waits for the response anymore.
   if (cls == Class::Permanent) return stop(classified.stop);
   // A second fresh connection would lead to the same wrong server.
   if (classified.once && state.once_used)
     return stop(Reason::NotRetryable, {Limit::Once, {}, {}, 0});
-  // The user says how many attempts (or polls) there may be.
+  // The policy limits the attempts (or polls).
   if (const auto exceeded = attempts_limit(policy, cls, state)) {
     return stop(Reason::AttemptsExhausted, exceeded);
   }
@@ -199,7 +198,8 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
   if (!state.replayable || state.streaming) return stop(Reason::NotReplayable);
   // The server may have executed the request, and executing it twice may do harm.
   if (!may_repeat(policy, classified, state)) return stop(Reason::UnsafeToRepeat);
-  // The server would refuse an earlier attempt. End now and say when to come back: `retry_at`.
+  // The server would refuse an earlier attempt. Ends the call now; `retry_at` says when to try
+  // again.
   if (const auto exceeded = server_delay_limit(policy.server_delay, time.server, clocks)) {
     return stop(Reason::ServerDelayTooLong, exceeded);
   }

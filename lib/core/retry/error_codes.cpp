@@ -15,7 +15,7 @@ using Source = ErrorRule::Source;
 
 constexpr std::size_t kCodeKept = 64;  // enough for all known codes; keeps log lines short
 
-// Lists of words, separated by spaces. Botocore's and smithy's lists: throttling, transient.
+// Lists of words separated by spaces. These two are from botocore and smithy.
 constexpr std::string_view kAwsThrottle =
     "Throttling ThrottlingException ThrottledException RequestThrottledException RequestThrottled "
     "TooManyRequestsException ProvisionedThroughputExceededException "
@@ -26,8 +26,8 @@ constexpr std::string_view kAwsTransient =
     "RequestTimeout RequestTimeoutException InternalError InternalFailure ServiceUnavailable "
     "IDPCommunicationError";
 
-// Each of these classes has a list of words. A permanent reason goes before the others: the quota
-// is gone, whatever the rate is.
+// Each of these classes has a list of words. A permanent reason takes precedence: if the quota is
+// used up, a lower rate does not help.
 constexpr std::array kWordClasses = {Class::Permanent, Class::Throttle, Class::Transient};
 using Words = std::array<std::string_view, kWordClasses.size()>;
 constexpr Words kGoogleWords = {
@@ -36,7 +36,7 @@ constexpr Words kGoogleWords = {
     "rateLimitExceeded userRateLimitExceeded sharingRateLimitExceeded jobRateLimitExceeded "
     "RATE_LIMIT_EXCEEDED",
     "backendError internalError"};
-// What the words at a JSON pointer mean.
+// The meaning of the words at a JSON pointer.
 struct Codes {
   Family family;
   JsonPointer path;
@@ -46,24 +46,25 @@ constexpr Codes kCodes[] = {
     {Family::Google, "/error/errors/*/reason", kGoogleWords},
     {Family::Google, "/error/details/*/reason", kGoogleWords},
     {Family::Google, "/error/status", {"", "RESOURCE_EXHAUSTED", "UNAVAILABLE"}},
-    {Family::Github, "/errors/*/type", {"", "RATE_LIMITED", ""}},  // of GraphQL
+    {Family::Github, "/errors/*/type", {"", "RATE_LIMITED", ""}},  // GraphQL
     {Family::Openai, "/error/code", {"insufficient_quota", "", ""}},
     {Family::Openai, "/error/type", {"insufficient_quota", "", ""}}};
-// What else is read from a body.
+// Further places in a body that rules read.
 constexpr std::string_view kAwsJson[] = {"/code", "/__type"};
 constexpr std::string_view kAwsXml[] = {"/ErrorResponse/Error/Code", "/Error/Code",
                                         "/Response/Errors/Error/Code"};
 constexpr std::string_view kGoogleDelay = "/error/details/*/retryDelay";
 constexpr std::string_view kGithubMessage = "/message";
 
-// What a rule says about a response.
+// The result of a rule that matches.
 struct Verdict {
   Class cls = Class::Transient;
   std::string code;
   std::optional<ServerDelay> server_delay;  // from the body
 };
 
-// The values in a body that the rules ask for: read at the first question, for all rules at once.
+// The values in a body that the rules read. The first lookup reads the values for all rules at
+// once.
 class BodyValues {
  public:
   BodyValues(const RetryOn& retry_on, std::string_view body) : retry_on_(retry_on), body_(body) {
@@ -75,7 +76,7 @@ class BodyValues {
   }
   [[nodiscard]] bool is_xml() const { return format_ == Source::Xml; }
 
-  // Returns the first value at `path` for which `fits` holds. Returns nullptr if there is none, or
+  // Returns the first value at `path` that satisfies `fits`. Returns nullptr if no value does, or
   // if the body has another format.
   template <class Fits>
   const BodyValue* find(Source format, std::string_view path, Fits fits) {
@@ -131,7 +132,7 @@ auto one_of(const std::vector<std::string>& list) {
 
 bool is_string(const BodyValue& value) { return value.is_string; }
 
-// "aws.protocoltests.restjson#FooError:http://internal.amazon.com/" is FooError.
+// Reduces "aws.protocoltests.restjson#FooError:http://internal.amazon.com/" to "FooError".
 std::string_view trimmed_type(std::string_view type) {
   type = type.substr(0, type.find(':'));
   return type.substr(type.rfind('#') + 1);  // npos + 1 is 0
@@ -153,7 +154,7 @@ std::string_view aws_code(const ResponseHead& head, BodyValues& body) {
 }
 
 std::optional<Verdict> aws(const ResponseHead& head, BodyValues& body) {
-  // S3 sends some failures with a 200 whose body is an <Error>; no other success is read.
+  // S3 reports some failures as a 200 whose body is an <Error>. No other success is read.
   if (head.status < 400 && !(head.status == 200 && body.is_xml())) return std::nullopt;
   const auto code = aws_code(head, body);
   if (contains_word(kAwsThrottle, code)) return Verdict{Class::Throttle, std::string(code), {}};
@@ -161,7 +162,8 @@ std::optional<Verdict> aws(const ResponseHead& head, BodyValues& body) {
   return std::nullopt;
 }
 
-// A Duration in proto3's JSON: seconds alone, where Go's has other units too.
+// Returns whether the value is a Duration of proto3's JSON. It has only seconds; Go's durations,
+// for which the parser is made, have other units as well.
 bool is_proto_duration(const BodyValue& value) {
   const auto& text = value.text;
   return value.is_string && text.ends_with('s') &&
@@ -198,9 +200,10 @@ std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
   if (head.status != 200 && head.status != 403 && head.status != 429) return std::nullopt;
   const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";
   if (head.status == 200) {
-    return used_up ? by_codes(Family::Github, body) : std::nullopt;  // GraphQL: always 200
+    return used_up ? by_codes(Family::Github, body)
+                   : std::nullopt;  // a GraphQL error is always a 200
   }
-  // A 429 needs no rule of GitHub's, and any server may send it.
+  // A 429 is a throttle without a rule, and any server may send one.
   constexpr std::array kRetryAfter = {ServerDelaySource::RetryAfter};
   if (head.status == 403 && server_delay(head.headers, kRetryAfter, false, head.wall_now)) {
     return Verdict{Class::Throttle, "retry-after", {}};
@@ -216,7 +219,7 @@ std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
   return Verdict{Class::Throttle, "secondary rate", delay};
 }
 
-// The verdict of a header in which the server says "true" or "false": whether to retry.
+// Reads a header in which the server says "true" or "false" about whether to retry.
 std::optional<Verdict> by_header(const ResponseHead& head, std::string_view name) {
   if (head.status < 400) return std::nullopt;
   const auto header = head.headers.get(name);
@@ -246,7 +249,7 @@ std::optional<Verdict> custom(const ErrorRule& rule, const ResponseHead& head, B
   return Verdict{rule.as, value->text, {}};
 }
 
-// Empty where the rule does not match.
+// Returns nullopt if the rule does not match.
 std::optional<Verdict> apply(const ErrorRule& rule, const ResponseHead& head, BodyValues& body) {
   switch (rule.family) {
     case Family::Aws: return aws(head, body);
@@ -259,7 +262,7 @@ std::optional<Verdict> apply(const ErrorRule& rule, const ResponseHead& head, Bo
   return std::nullopt;
 }
 
-// The value that makes the response a pending one.
+// Returns the value that makes the response pending; "" if the status alone does.
 std::optional<std::string> pending_value(const PendingRule& rule, const ResponseHead& head,
                                          BodyValues& body) {
   if (!rule.statuses.contains(head.status)) return std::nullopt;
@@ -268,7 +271,7 @@ std::optional<std::string> pending_value(const PendingRule& rule, const Response
   return value == nullptr ? std::nullopt : std::optional(value->text);
 }
 
-// A value that a server sent, fit for a log line.
+// Makes a value from a server fit for a log line: printable ASCII of limited length.
 std::string ascii(std::string_view text) {
   std::string kept(text.substr(0, kCodeKept));
   std::replace_if(
@@ -276,7 +279,7 @@ std::string ascii(std::string_view text) {
   return kept;
 }
 
-// "application/vnd.openxmlformats-officedocument.wordprocessingml.document" is none.
+// Does not count "application/vnd.openxmlformats-officedocument.wordprocessingml.document".
 bool is_xml_type(std::string_view type) {
   const auto name = trimmed(type.substr(0, type.find(';')));
   return name == "application/xml" || name == "text/xml" || name.ends_with("+xml");

@@ -1,27 +1,27 @@
-// What outcomes mean: responses by the rules of retry_on.error_codes and retry_on.pending, errors
-// by what has failed.
+// Classifies responses by the rules of retry_on.error_codes and retry_on.pending, and errors by
+// what has failed.
 #pragma once
 
 #include <httpretry/retry/classify.hpp>
 
 namespace httpretry::policy {
 
-// A response, without its body.
+// A response without its body.
 struct ResponseHead {
   int status;
   const Headers& headers;
   WallTime wall_now;
 };
 
-// What failed if there was no response. Empty for something of ours, which says nothing about the
-// server.
+// Returns what failed if there was no response. Returns nullopt for an error of the library itself,
+// such as a cancellation, which says nothing about the server.
 std::optional<TransportKind> transport_kind(const Error& error);
 
-// Sets the class, the rule and the server delay of `result`. False where no rule matches.
+// Sets the class, the rule and the server delay of `result`. Returns false if no rule matches.
 bool classify_by_codes(const RetryOn& retry_on, const ResponseHead& head, std::string_view text,
                        Classified& result);
 
-// Whether a rule may match a successful response with these headers, once its body is there.
+// Returns whether a rule may match a successful response with these headers once its body is known.
 HTTPRETRY_API bool looks_into(const RetryOn& retry_on, int status, const Headers& headers);
 
 }  // namespace httpretry::policy

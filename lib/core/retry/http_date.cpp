@@ -28,7 +28,7 @@ struct Date {
   int second = 0;
 };
 
-// Each of these takes what it reads from the front of `text`.
+// The take_ functions remove what they read from the front of `text`.
 bool take_digits(std::string_view& text, std::size_t count, int& value) {
   const auto digits = text.substr(0, count);
   const auto number = to_number<unsigned short>(digits);
@@ -38,7 +38,7 @@ bool take_digits(std::string_view& text, std::size_t count, int& value) {
   return true;
 }
 
-// `number` is the position of the name in `names`, from 1.
+// Sets `number` to the position of the name in `names`, counted from 1.
 bool take_name(std::string_view& text, std::span<const std::string_view> names, int& number) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!text.starts_with(names[i])) continue;
@@ -49,7 +49,7 @@ bool take_name(std::string_view& text, std::span<const std::string_view> names, 
   return false;
 }
 
-// One conversion of strptime, which cannot be used itself: it depends on the locale.
+// Reads one conversion of strptime. strptime itself depends on the locale.
 bool take_field(std::string_view& text, char field, Date& date) {
   int weekday = 0;
   switch (field) {
@@ -57,7 +57,7 @@ bool take_field(std::string_view& text, char field, Date& date) {
     case 'A': return take_name(text, kLongDays, weekday);
     case 'b': return take_name(text, kMonths, date.month);
     case 'd': return take_digits(text, 2, date.day);
-    case 'e': return take_digits(text, take(text, ' ') ? 1 : 2, date.day);  // padded by a space
+    case 'e': return take_digits(text, take(text, ' ') ? 1 : 2, date.day);  // padded with a space
     case 'Y': return take_digits(text, 4, date.year);
     case 'y': return take_digits(text, 2, date.year);
     case 'H': return take_digits(text, 2, date.hour);
@@ -83,7 +83,7 @@ std::optional<WallTime> wall_time(const Date& date) {
                            std::chrono::month(static_cast<unsigned>(date.month)),
                            std::chrono::day(static_cast<unsigned>(date.day)));
   if (!day.ok()) return std::nullopt;
-  // The years of WallTime are 1677 to 2262.
+  // WallTime can represent parts of the years 1677 and 2262, and all years between.
   if (date.year < 1678) return WallTime::min();
   if (date.year > 2261) return WallTime::max();
   return WallTime(sys_days(day)) + date.hour * 1h + date.minute * 1min + date.second * 1s;

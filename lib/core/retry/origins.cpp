@@ -7,11 +7,11 @@ namespace httpretry::policy {
 namespace {
 
 struct OriginPattern {
-  Url url;  // of the host, or of the suffix
+  Url url;  // of the host, or of the suffix after "*."
   bool suffix = false;
 };
 
-// A host whose last label is a number is an IPv4 address.
+// Returns whether the host is an IP address. If the last label is a number, the host is IPv4.
 bool is_address(std::string_view host) {
   const auto last = host.substr(host.rfind('.') + 1);
   return host.ends_with(']') || last.find_first_not_of("0123456789") == std::string_view::npos;
@@ -25,7 +25,7 @@ std::optional<OriginPattern> parse(std::string_view text) {
   if (suffix) exact.erase(host + 3, 2);
   if (exact.find_first_of("*/?#@", host + 3) != std::string::npos) return std::nullopt;
   auto url = Url::parse(exact);
-  // A part of an IP address is not a domain.
+  // "*.0.0.1" is not allowed, because the end of an IP address is not a domain.
   if (!url || (suffix && is_address(url->host()))) return std::nullopt;
   return OriginPattern{*std::move(url), suffix};
 }

@@ -1,4 +1,5 @@
-// The origins of PendingRule::origins: to which a pending response may send us.
+// The patterns of PendingRule::origins: the origins to which a pending response may send the
+// client.
 #pragma once
 
 #include <httpretry/http/url.hpp>
@@ -7,10 +8,11 @@
 
 namespace httpretry::policy {
 
-// "https://status.example.com:8443", or "https://*.example.com": http or https, and nothing after
-// the port.
+// Returns whether `text` is an origin, such as "https://status.example.com:8443", or a wildcard,
+// such as "https://*.example.com". The scheme must be http or https, and nothing may follow the
+// port.
 HTTPRETRY_API bool is_origin_pattern(std::string_view text);
-// `pattern` is one.
+// Returns whether the origin of `url` matches `pattern`. Returns false for an invalid pattern.
 HTTPRETRY_API bool fits_origin(std::string_view pattern, const Url& url);
 
 }  // namespace httpretry::policy

@@ -15,7 +15,7 @@ RetryStep wait_until(Time when) {
   return step;
 }
 
-// Why a call ended, where there is more to say than Reason does.
+// Returns why the call ended, if there is more to say than `reason` says.
 std::string detail_of(const Decision& decision, Repeat repeat) {
   if (decision.reason != Reason::UnsafeToRepeat) return limit_text(decision);
   if (repeat == Repeat::Never) return "the policy says repeat: never";
@@ -25,7 +25,7 @@ std::string detail_of(const Decision& decision, Repeat repeat) {
   return "the server may have done it, and doing it twice may do harm";
 }
 
-// What used up the time since `since`: the attempts, or the waits between them.
+// Returns a clause that says how the time after `since` was spent: on attempts and on waits.
 std::string time_spent(const std::vector<Attempt>& attempts, Duration since) {
   Duration sending{};
   Duration waiting{};
@@ -59,7 +59,7 @@ RetryClaim::RetryClaim(std::shared_ptr<RetryAccount> account, bool adaptive, Tim
 RetryClaim::~RetryClaim() {
   try {
     cancel(last_);
-  } catch (...) {  // thrown by the user's own budget; there is nobody to report it to
+  } catch (...) {  // from the user's own budget; a destructor cannot report it
   }
 }
 
@@ -73,7 +73,7 @@ RetryPermit RetryClaim::end_attempt(const Classified& classified, AfterAttempt n
   if (!account_) return {};
   last_ = now;
   if (adaptive_) account_->count_attempt(classified.cls == Class::Throttle, now);
-  closed_ = next == AfterAttempt::Stop;  // also where the next line throws
+  closed_ = next == AfterAttempt::Stop;  // set first, in case the next line throws
   const auto permit = account_->end_attempt(claim_, classified, next, now);
   paid_ = next == AfterAttempt::Retry && permit.allowed;
   closed_ = closed_ || !permit.allowed;
@@ -137,8 +137,8 @@ RetryStep RetryLoop::begin(Time now) {
   step.fresh_connection = fresh_connection_;
   step.number = static_cast<int>(history_.attempts.size()) + 1;
   step.until = later(now, policy_.attempt_timeout);
-  // Two of the elapsed rules allow an attempt that begins after max_elapsed_time: it is not bounded
-  // by it.
+  // ElapsedRule::BeforeWait and ClipWait allow an attempt to begin after max_elapsed_time. That
+  // limit does not bound it.
   if (waits_count || elapsed_limit > now) step.respond_by = elapsed_limit;
   return step;
 }
@@ -151,8 +151,8 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
   if (options_.backoff != nullptr) ask_own_backoff(classified, ended.random);
   const Clocks clocks{ended.now, options_.started, options_.deadline, ended.wall_now};
   auto decision = decide(policy_, classified, state_, clocks, ended.random);
-  // The budget comes last, so that nothing is taken for a retry that another limit forbids; and
-  // before the wait, so that a thousand calls that fail together do not all find it full.
+  // The budget comes last, so that nothing is taken for a retry that another limit forbids. It
+  // comes before the wait, so that a thousand calls that fail together do not all find it full.
   const auto next = !decision.retry ? AfterAttempt::Stop
                     : decision.poll ? AfterAttempt::Poll
                                     : AfterAttempt::Retry;
@@ -206,7 +206,7 @@ void RetryLoop::cancel(Time now) {
   history_.stop_reason = Reason::Canceled;
 }
 
-// The attempt that has just ended counts in what `decide` sees.
+// Adds the attempt that has just ended to the state that `decide` reads.
 void RetryLoop::count(const EndedAttempt& ended, Class cls) {
   const bool poll = cls == Class::Pending;
   if (poll) ++state_.polls;
@@ -218,7 +218,7 @@ void RetryLoop::count(const EndedAttempt& ended, Class cls) {
   state_.own_wait.reset();
 }
 
-// A send that lost may have been carried out.
+// A send that lost the race may still have been executed.
 void RetryLoop::count_hedges(const HedgedSends& hedged) {
   state_.hedges += static_cast<int>(hedged.others.size());
   for (const auto& other : hedged.others) {
@@ -244,7 +244,7 @@ void RetryLoop::remember(const Classified& classified, const Decision& decision)
   fresh_connection_ = decision.fresh_connection;
 }
 
-// Only GETs of ours follow: what they are answered says nothing of the request.
+// From now on the loop sends only its own GETs. Their statuses say nothing about the request.
 void RetryLoop::poll_url() {
   state_.polls_url = true;
   state_.maybe_executed = false;

@@ -1,7 +1,7 @@
-// RetryLoop: the order in which attempts are made, judged, paid for, recorded and waited for. It is
-// the only place that knows this order.
+// RetryLoop drives the retries of one call. It is the only place that knows the order in which
+// attempts are made, judged, paid for, recorded and followed by a wait.
 //
-// Requests (the middleware `retry`) and functions (retry_call, co_retry_call) are retried by it.
+// Both the `retry` middleware and the retries of functions (retry_call, co_retry_call) use it:
 //
 //   auto step = loop.begin(now);
 //   while (step.kind != RetryStep::Kind::Stop) {
@@ -14,7 +14,8 @@
 //     }
 //   }
 //
-// Pure like the rest of this room: the caller brings the time, the random numbers and the waiting.
+// Pure, like the rest of this module: the caller provides the time and the random numbers, and does
+// the waiting.
 #pragma once
 
 #include <httpretry/http/response.hpp>
@@ -30,65 +31,67 @@
 
 namespace httpretry {
 
-// What to do next.
+// The next thing that the caller of RetryLoop must do.
 struct RetryStep {
   enum class Kind : std::uint8_t { Send, Wait, Stop };
 
   Kind kind = Kind::Stop;
-  bool fresh_connection = false;  // Send: not on a pooled connection
+  bool fresh_connection = false;  // Send: do not use a pooled connection
   int number = 0;                 // Send: Attempt::number
-  Time until = kNever;            // Send: the deadline of the attempt. Wait: the end of the wait.
-  Time respond_by = kNever;       // Send: when the headers of the response must be there
+  Time until = kNever;            // Send: the deadline of the attempt; Wait: the end of the wait
+  Time respond_by = kNever;       // Send: the deadline for the response headers
 };
 
-// The sends of an attempt, where there were several. They have numbers in a row.
+// The sends of an attempt that was hedged. Their numbers are consecutive.
 struct HedgedSends {
-  // Of the one whose outcome the attempt has:
+  // These three describe the send whose outcome the attempt has.
   int number = 0;
   Time began{};
   std::shared_ptr<const Hedge> hedge;
-  bool won = false;             // it settled the matter
-  std::vector<Attempt> others;  // in the order of their numbers; all are Race::Lost
+  bool won = false;             // this send decided the race
+  std::vector<Attempt> others;  // ordered by number; all are Race::Lost
 };
 
-// What the attempt came to, besides its class.
+// Copies the outcome into `attempt`: its exchange, status and error. Does not set its class.
 void set_outcome(Attempt& attempt, const Outcome& outcome);
 
-// An attempt that has ended, as its caller sees it.
+// Describes an attempt that has ended, from the caller's point of view.
 struct EndedAttempt {
   Time now{};
   WallTime wall_now{};
   double random = 0;                 // in [0, 1)
-  const Outcome* outcome = nullptr;  // of a request
-  bool begun = true;                 // the transport began an exchange
+  const Outcome* outcome = nullptr;  // nullptr if the attempt called a function
+  bool begun = true;                 // whether the transport began an exchange
   bool replayable = true;            // RetryState::replayable
   bool streaming = false;            // RetryState::streaming
-  bool names_url = false;            // it is a pending response that names the URL to poll
-  HedgedSends* hedged = nullptr;     // if there were several sends; what it has is moved
+  bool names_url = false;            // the response is pending and names the URL to poll
+  HedgedSends* hedged = nullptr;     // nullptr if there was one send; `others` is moved from
 };
 
-// What one call takes from the RetryAccount that it shares with others. However the call ends, what
-// it took is given back once at most: at the latest by the destructor.
+// The part that one call has taken of the RetryAccount that it shares with other calls. However the
+// call ends, the claim settles with the account exactly once, in the destructor at the latest.
 class RetryClaim {
  public:
-  // `account`: nullptr where nothing limits the call. `adaptive`: the send rate counts.
+  // `account` is nullptr if nothing limits the call. `adaptive` applies the account's send rate.
   RetryClaim(std::shared_ptr<RetryAccount> account, bool adaptive, Time now);
   ~RetryClaim();
   RetryClaim(const RetryClaim&) = delete;
   RetryClaim& operator=(const RetryClaim&) = delete;
 
-  // Zero: the attempt begins now. Otherwise nothing was taken: ask again after that time.
+  // Returns zero if the attempt may begin now. Otherwise takes nothing and returns the time after
+  // which to try again.
   Duration begin_attempt(Time now);
-  // Takes what a retry costs. Where the call ends with this attempt, because it is the last or
-  // because the retry is not allowed, the claim is closed.
+  // Takes the cost of a retry. Closes the claim if the call ends with this attempt, either because
+  // `next` is Stop or because the retry is not allowed.
   RetryPermit end_attempt(const Classified& classified, AfterAttempt next, Time now);
-  // The call ended before the attempt that was paid for, which is given back.
+  // Ends the call after a wait that was cut short, and gives back the cost of the retry that was
+  // not made.
   void cancel(Time now);
-  // Takes what a hedge costs; the reason where that is not there.
+  // Takes the cost of a hedge, or returns why it cannot be taken.
   std::optional<HedgeRefused> take_hedge(Time now);
-  // The latest hedge was not sent.
+  // Gives back the cost of the latest hedge, which was not sent.
   void give_back_hedge(Time now);
-  // A hedge has ended.
+  // Reports that a hedge has ended.
   void end_hedge(Time now);
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
 
@@ -96,9 +99,9 @@ class RetryClaim {
   const std::shared_ptr<RetryAccount> account_;
   BudgetClaim claim_;
   const bool adaptive_;
-  bool paid_ = false;    // for a retry that has not begun
+  bool paid_ = false;    // the cost of a retry that has not begun was taken
   bool closed_ = false;  // the call has ended
-  Time last_;            // the latest time that this was given
+  Time last_;            // the latest time passed in; the destructor has no clock
 };
 
 using BackoffFunction =
@@ -110,38 +113,40 @@ class RetryLoop {
     Time call_started{};  // Attempt::start counts from here
     Time started{};       // max_elapsed_time counts from here
     Time deadline = kNever;
-    bool repeatable = true;                    // Request::repeatable()
-    bool changes_nothing = false;              // a GET: no later status is ambiguous
-    const BackoffFunction* backoff = nullptr;  // instead of the policy's, where it is set
+    bool repeatable = true;        // Request::repeatable()
+    bool changes_nothing = false;  // safe to repeat, like GET: no later status is ambiguous
+    const BackoffFunction* backoff = nullptr;  // replaces the policy's backoff; may be nullptr
   };
 
-  // `policy` and `history` must outlive the loop. `history` gets an Attempt for each attempt, and
-  // the reason for the end. `account`: nullptr where the call shares no limits with others.
+  // `policy` and `history` must outlive the loop. The loop adds each attempt and the reason for the
+  // end to `history`. `account` is nullptr if the call shares no limits with others.
   RetryLoop(const RetryPolicy& policy, std::shared_ptr<RetryAccount> account, History& history,
             const Options& options);
 
-  // Before each attempt: Send; or Wait or Stop where the send rate says so.
+  // Called before each attempt. Returns Send, or Wait or Stop if the send rate does not allow an
+  // attempt yet.
   [[nodiscard]] RetryStep begin(Time now);
-  // After each attempt: Wait or Stop. `rule` is Attempt::rule.
+  // Called after each attempt. Returns Wait or Stop. `rule` becomes Attempt::rule.
   [[nodiscard]] RetryStep end(const EndedAttempt& ended, const Classified& classified,
                               std::string rule);
-  // Instead of `end`, for an attempt that failed because the server had closed a pooled connection
-  // while it was idle. That is no failure of the request: once in a call it is sent again at once,
-  // and that does not count as a retry. Empty where it must not; then call `end`.
+  // Called before `end` after each attempt. If the attempt failed because the server had closed an
+  // idle pooled connection, the request itself has not failed: once in a call it is sent again
+  // immediately, and this does not count as a retry. Otherwise returns nullopt; then call `end`.
   [[nodiscard]] std::optional<RetryStep> resend(const EndedAttempt& ended);
-  // Instead of `end`, where the request was held back before anything was sent: no attempt was
-  // made, and the call is over.
+  // Called instead of `end` if the request was held back before anything was sent. Records no
+  // attempt and ends the call.
   void refuse(const Error& refusal, Time now);
-  // Instead of `begin`, where the wait was cut short: the call is over.
+  // Called instead of `begin` if the wait was cut short. Ends the call.
   void cancel(Time now);
 
-  // Whether an attempt was recorded before.
+  // Returns whether an attempt has been recorded.
   [[nodiscard]] bool is_retry() const { return recorded_ != 0; }
-  // Of the current attempt: how many more sends max_attempts allows. Empty: any.
+  // Returns how many more sends max_attempts allows for the current attempt; nullopt means no
+  // limit.
   [[nodiscard]] std::optional<int> sends_left() const;
-  // What hedges of the current attempt are paid from.
+  // Pays for the hedges of the current attempt.
   [[nodiscard]] RetryClaim& claim() { return claim_; }
-  // Attempt::number of the attempt that was last recorded, and that attempt.
+  // The last recorded attempt, and its Attempt::number.
   [[nodiscard]] int last_number() const { return recorded_; }
   [[nodiscard]] const Attempt& last_attempt() const {
     return history_.attempts[static_cast<std::size_t>(recorded_) - 1];
@@ -163,10 +168,10 @@ class RetryLoop {
   Options options_;
   RetryClaim claim_;
   RetryState state_;
-  // Failures and polls have backoffs of their own, each of which grows from its own last wait.
+  // Failures and polls have separate backoffs, and each grows from its own last wait.
   Duration last_backoff_{};
   Duration last_poll_backoff_{};
-  Time began_{};  // the current attempt
+  Time began_{};  // when the current attempt began
   int recorded_ = 0;
   bool in_attempt_ = false;
   bool fresh_connection_ = false;  // for the next attempt

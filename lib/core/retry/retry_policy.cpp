@@ -35,7 +35,7 @@ PendingRule::PendingRule() {
   backoff.initial = 1s;
 }
 
-// 501 505 507 511 say that asking again would give the same.
+// 501, 505, 507 and 511 mean that a retry would give the same result.
 RetryOn::RetryOn() : statuses{408, 421, 425}, throttle_statuses{429} {
   statuses.add(500, 599);
   for (const auto hopeless : {501, 505, 507, 511}) statuses.remove(hopeless, hopeless);
@@ -62,7 +62,7 @@ BreakerPolicy::BreakerPolicy()
 }
 
 // Five attempts survive a restart of 2.5 s; tests/retry/standard_test.cpp has the figures. Equal
-// jitter surely waits for half of 1, 2, 4 and 8 times the initial wait.
+// jitter waits at least half of 1, 2, 4 and 8 times the initial wait.
 RetryPolicy::RetryPolicy()
     : max_attempts(5),
       max_elapsed_time(60s),

@@ -16,13 +16,13 @@ using saturating::plus;
 using saturating::round_up;
 using saturating::times;
 
-constexpr std::size_t kRawKept = 64;  // as server_delay.hpp says
+constexpr std::size_t kRawKept = 64;  // documented in server_delay.hpp
 
 std::size_t digits_at_front(std::string_view text) {
   return std::min(text.find_first_not_of("0123456789"), text.size());
 }
 
-// Of digits only; saturates.
+// `digits` has only digits. Saturates.
 std::uint64_t number(std::string_view digits) {
   return to_number<std::uint64_t>(digits).value_or(UINT64_MAX);
 }
@@ -36,7 +36,7 @@ std::optional<Duration> whole_number(std::string_view text, Duration unit) {
 struct Decimal {
   std::uint64_t whole = 0;
   std::uint64_t billionths = 0;
-  bool more = false;  // digits other than 0 after the ninth
+  bool more = false;  // a nonzero digit follows the ninth
   std::size_t size = 0;
 
   [[nodiscard]] Duration of(Duration unit) const {
@@ -69,11 +69,12 @@ struct Unit {
   std::string_view name;
   Duration size;
 };
-// "ms" before "m": the longest name that fits is meant.
+// "ms" precedes "m", because the longest matching name counts.
 constexpr Unit kUnits[] = {{"ms", 1ms}, {"us", 1us}, {"ns", 1ns},
                            {"h", 1h},   {"m", 1min}, {"s", 1s}};
 
-// Dates and epochs are read against the server's own clock where that is believable.
+// Returns the time from which dates and epochs are counted: the server's own clock, if its Date is
+// within a day of ours.
 WallTime reference(const Headers& headers, WallTime wall_now) {
   const auto date = parse_http_date(headers.get("date").value_or(""), wall_now);
   if (!date) return wall_now;
@@ -90,8 +91,9 @@ std::optional<Duration> seconds_or_date(std::string_view text, const Headers& he
   return round_up(between(reference(headers, wall_now), *date), 1s);
 }
 
-// Below 10^9 (September 2001 as an epoch, 31 years as a delta) a number is a delta; up to 10^11 an
-// epoch in seconds; up to 10^14 one in milliseconds; beyond, only a delta too long to wait for.
+// Guesses what a number means from its size. Below 10^9 (September 2001 as an epoch, 31 years as a
+// delta) it is a delta in seconds; up to 10^11 an epoch in seconds; up to 10^14 an epoch in
+// milliseconds. Anything larger can only be a delta that is too long to wait for.
 std::optional<Duration> reset(std::string_view text, const Headers& headers, WallTime wall_now) {
   const auto decimal = decimal_at_front(text);
   if (!decimal) return seconds_or_date(text, headers, wall_now);
@@ -112,14 +114,14 @@ bool nothing_remains(ServerDelaySource source, const Headers& headers) {
   return is_zero(headers.get(name).value_or("0"));
 }
 
-// The next four take what they find from the front of a header of RFC 9651.
+// The next four functions remove what they read from the front of a structured header (RFC 9651).
 std::string_view take_run(std::string_view& text, std::string_view allowed) {
   const auto run = text.substr(0, text.find_first_not_of(allowed));
   text.remove_prefix(run.size());
   return run;
 }
 
-// A quoted string, without its quotes, or a token, number or boolean.
+// Reads a quoted string, without its quotes, or a token, number or boolean.
 std::optional<std::string_view> take_value(std::string_view& text) {
   if (take(text, '"')) {
     std::size_t end = 0;
@@ -137,7 +139,7 @@ std::optional<std::string_view> take_value(std::string_view& text) {
 // An item of a list, `"burst";r=0;t=30`, or an entry of a dictionary, `reset=30`.
 struct Item {
   std::string_view name;
-  std::string_view value;  // of an entry
+  std::string_view value;  // only for an entry
   std::vector<Item> parameters;
 };
 
@@ -148,7 +150,7 @@ bool take_name(std::string_view& text, Item& item) {
   return name.has_value();
 }
 
-// Reads "key=value", or a key alone, whose value is "?1" (true).
+// Reads "key=value", or a single key, whose value is "?1" (true).
 bool take_entry(std::string_view& text, Item& entry) {
   entry.name = take_run(text, "abcdefghijklmnopqrstuvwxyz0123456789_-.*");
   const auto value = take(text, '=') ? take_value(text) : std::optional<std::string_view>("?1");
@@ -156,8 +158,8 @@ bool take_entry(std::string_view& text, Item& entry) {
   return !entry.name.empty() && value;
 }
 
-// Returns the items of a list (`take_item` is take_name) or of a dictionary (take_entry). Empty if
-// the text is malformed.
+// Returns the items of a list (with take_name) or of a dictionary (with take_entry). Returns no
+// items if the text is malformed.
 std::vector<Item> items_of(std::string_view text, bool (*take_item)(std::string_view&, Item&)) {
   std::vector<Item> items;
   do {
@@ -173,8 +175,9 @@ std::vector<Item> items_of(std::string_view text, bool (*take_item)(std::string_
   return text.empty() ? items : std::vector<Item>();
 }
 
-// Returns whether the policies of a response, `"name";q=100;qu="content-bytes"`, let the limit
-// count requests. Bytes, for example, say nothing about when the next request may come.
+// Returns whether the limit counts requests, according to the response's policies
+// (`"name";q=100;qu="content-bytes"`). A limit on bytes, for example, does not say when the next
+// request may come.
 bool counts_requests(std::string_view limit, const Headers& headers) {
   for (const auto header : headers) {
     if (!equal_ignoring_case(header.name, "ratelimit-policy")) continue;
@@ -189,8 +192,8 @@ bool counts_requests(std::string_view limit, const Headers& headers) {
   return true;
 }
 
-// Returns the longest wait among the limits that are used up. Empty if no limit is, or if the time
-// of one is malformed.
+// Returns the longest wait among the limits that are used up. Returns nullopt if none is used up,
+// or if one has a malformed time.
 std::optional<Duration> longest_wait(const std::vector<Item>& limits, const Headers& headers) {
   std::optional<Duration> longest;
   for (const auto& limit : limits) {
@@ -207,14 +210,14 @@ std::optional<Duration> longest_wait(const std::vector<Item>& limits, const Head
   return longest;
 }
 
-// Reads `limit=2, remaining=0, reset=3`, as up to draft 7, or `"name";r=0;t=30, "other";r=5;t=60`.
+// Reads `limit=2, remaining=0, reset=3` (up to draft 7) or `"name";r=0;t=30, "other";r=5;t=60`.
 std::optional<Duration> rate_limit(std::string_view text, const Headers& headers) {
   const Item only_limit{{}, {}, items_of(text, take_entry)};
   if (const auto wait = longest_wait({only_limit}, Headers())) return wait;  // it has no policies
   return longest_wait(items_of(text, take_name), headers);
 }
 
-// The delay that a header asks for; empty where it is malformed or does not count.
+// Returns the delay that a header asks for. Returns nullopt if it is malformed or does not count.
 std::optional<ServerDelay> read(ServerDelaySource source, std::string_view text,
                                 const Headers& headers, bool throttled, WallTime wall_now) {
   std::optional<Duration> wait;

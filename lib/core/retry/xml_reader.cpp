@@ -13,7 +13,7 @@ std::string_view local_name(std::string_view name) {
   return name.substr(name.find(':') + 1);  // npos + 1 is 0
 }
 
-// The character of "amp" or "#38". 0 for entities that XML does not define, and outside ASCII.
+// Returns the character of "amp" or "#38", or 0 if it is not ASCII or not defined by XML.
 char entity(std::string_view name) {
   constexpr std::pair<std::string_view, char> kNamed[] = {
       {"lt", '<'}, {"gt", '>'}, {"amp", '&'}, {"quot", '"'}, {"apos", '\''}};
@@ -26,14 +26,14 @@ char entity(std::string_view name) {
   return code < 0x80 ? static_cast<char>(code) : '\0';
 }
 
-// Entities that are not understood stay as they are spelled.
+// Leaves unknown entities as they are.
 void append_decoded(std::string& to, std::string_view text) {
   while (!text.empty()) {
     const auto amp = std::min(text.find('&'), text.size());
     to.append(text.substr(0, amp));
     text.remove_prefix(amp);
     if (text.empty()) return;
-    const auto end = text.substr(0, 12).find(';');  // no entity of ASCII is longer
+    const auto end = text.substr(0, 12).find(';');  // no entity for an ASCII character is longer
     const auto c = end == std::string_view::npos ? '\0' : entity(text.substr(1, end - 1));
     to.push_back(c == '\0' ? '&' : c);
     text.remove_prefix(c == '\0' ? 1 : end + 1);
@@ -97,7 +97,7 @@ class Finder {
     if (found) take(start.size());
     return found;
   }
-  // The text before `end`, which is skipped.
+  // Returns the text before `end`, and skips `end`.
   std::string_view take_until(std::string_view end) {
     const auto at = rest_.find(end);
     good_ = good_ && at != std::string_view::npos;
@@ -105,7 +105,7 @@ class Finder {
     if (good_) skip(end);
     return before;
   }
-  // A start tag without its brackets. A ">" in the value of an attribute does not end it.
+  // Reads a start tag without its brackets. A ">" inside an attribute value does not end the tag.
   std::string_view start_tag() {
     auto at = rest_.find_first_of("\"'<>");
     while (at < rest_.size() && (rest_[at] == '"' || rest_[at] == '\'')) {
@@ -143,7 +143,7 @@ class Finder {
       if (matches(path)) found_.push_back({path, std::string(text.substr(0, kBodyText)), true});
     }
   }
-  // Whether the innermost open element is at `path`.
+  // Returns whether the innermost open element is at `path`.
   [[nodiscard]] bool matches(std::string_view path) const {
     return path == (path.starts_with('/') ? path_ : local_name(open_.back().name));
   }
@@ -151,10 +151,10 @@ class Finder {
   std::string_view rest_;
   std::span<const std::string_view> paths_;
   std::vector<Element> open_;  // outermost first
-  std::string path_;           // of the innermost: "/Error/Code"
+  std::string path_;           // of the innermost element: "/Error/Code"
   std::vector<BodyValue> found_;
   bool rooted_ = false;  // the root element has begun
-  bool good_ = true;     // the text so far is understood
+  bool good_ = true;     // no error so far
 };
 
 }  // namespace
