@@ -34,7 +34,7 @@ Call Call::with(Time deadline, std::stop_token stop) const {
 
 const std::stop_token& Call::stop() const {
   auto& state = *state_;
-  // A branch with a stop of its own got it from this function.
+  // A branch with a different stop token was given it by `with`, from a caller of this function.
   if (!state.watches_end || stop_ != state.stop) return stop_;
   const auto& client_end = *state.common->client_end;
   if (!stop_.stop_possible()) return client_end;
@@ -78,7 +78,7 @@ Call Call::State::admitted_after(const Call& call, Duration waited) {
   return branch;
 }
 
-// What went to a sink was judged by its beginning.
+// A body that went to a sink was classified by its beginning.
 Classified CurrentAttempt::judge(const Outcome& outcome) const {
   if (outcome && outcome->delivered > 0 && judged) return *judged;
   return judge_anew(outcome);
@@ -90,7 +90,7 @@ Classified CurrentAttempt::judge_anew(const Outcome& outcome) const {
 }
 
 bool CurrentAttempt::reads_body(int status, const Headers& headers) const {
-  // We do not know what a function of the user reads.
+  // The library cannot know what a user's function reads.
   return classify != nullptr || policy::looks_into(policy->retry_on, status, headers);
 }
 

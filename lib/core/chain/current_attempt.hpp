@@ -1,4 +1,4 @@
-// What the middleware `retry` and the stages below it tell each other about one attempt.
+// The state of one attempt that the `retry` middleware shares with the stages below it.
 #pragma once
 
 #include "lib/core/retry/retry_loop.hpp"
@@ -20,54 +20,56 @@ struct ResolvedPolicy;
 using ClassifyFunction =
     std::function<Classified(const RetryPolicy&, const Request&, const Observed&)>;
 
-// The attempt that the middleware `retry` makes, for the stages below it.
+// The current attempt of the `retry` middleware, as seen by the stages below it.
 struct CurrentAttempt {
-  // Of all attempts of the request.
+  // Shared by all attempts of the request.
   const Call& call;
   RetryLoop& loop;
   const std::shared_ptr<const RetryPolicy>& policy;
-  // nullptr where the request has brought its own policy.
+  // nullptr if the request has its own policy.
   const std::shared_ptr<const ResolvedPolicy>& resolved;
-  const ClassifyFunction& classify;  // empty: by the policy
+  const ClassifyFunction& classify;  // empty: the policy classifies
 
-  // Of this one.
+  // Specific to this attempt.
   const Request& request;
   int number = 0;         // Attempt::number of its first send
-  bool is_retry = false;  // it is not the first of its request
-  // False where a part of it may be sent only after the server was asked.
+  bool is_retry = false;  // not the first attempt of its request
+  // False if a part of the request may be sent only after the server was asked.
   bool may_be_hedged = true;
-  // Of its policy, for each of its exchanges. Not put into the request: that would be a copy of all
-  // its options for each attempt, an allocation of 400 bytes.
+  // The policy's limits for each exchange. They are not put into the request, because that would
+  // copy all its options for each attempt, an allocation of 400 bytes.
   ExchangeLimits limits{};
 
-  // Set while it runs.
-  PausingGate* passed = nullptr;        // that let the send pass without being asked
-  std::optional<Classified> judged{};   // the beginning of a body that then went to the sink
-  std::optional<HedgedSends> hedged{};  // by the middleware `hedge`, where there were several sends
+  // Set while the attempt runs.
+  PausingGate* passed = nullptr;        // the gate that a hedge passed without waiting
+  std::optional<Classified> judged{};   // from the beginning of a body that then went to the sink
+  std::optional<HedgedSends> hedged{};  // set by the `hedge` middleware if there were several sends
 
+  // Classifies the outcome. Returns `judged` if the body went to a sink.
   [[nodiscard]] Classified judge(const Outcome& outcome) const;
-  // Without what was judged before.
+  // Classifies the outcome, ignoring `judged`.
   [[nodiscard]] Classified judge_anew(const Outcome& outcome) const;
-  // Whether `judge` would look into the body of such a response.
+  // Returns whether `judge` would look into the body of a response with this status and headers.
   [[nodiscard]] bool reads_body(int status, const Headers& headers) const;
 };
 
-// What holds sends back: the middleware `guards`, and ClientOptions::max_in_flight.
+// A stage that can hold sends back: the `guards` middleware or ClientOptions::max_in_flight.
 class SendGate {
  public:
-  // What would hold back one more send of that call now. Takes nothing. Nothing: a second send may
-  // go out beside the first, which waits for neither slot nor token.
+  // Returns what would hold back one more send of that call now. Takes nothing. If it returns
+  // QueuedBy::Nothing, a second send may go out beside the first without waiting for a slot or
+  // token.
   [[nodiscard]] virtual QueuedBy would_hold(const Request& request, const Call& call) = 0;
 
  protected:
   ~SendGate() = default;
 };
 
-// Of the middleware `guards`.
+// The gate of the `guards` middleware, which learns of pauses from responses.
 class PausingGate : public SendGate {
  public:
-  // A send that it let pass without being asked has ended like that: the server may ask for a
-  // pause.
+  // Called when a send has ended that passed this gate without waiting. The server may have asked
+  // for a pause.
   virtual void hear(const Request& request, const Call& call, const CurrentAttempt& attempt,
                     const Outcome& outcome, const Classified& found) = 0;
 

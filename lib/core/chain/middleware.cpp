@@ -16,7 +16,7 @@ constexpr std::string_view kTransport = "transport";
 
 Task<Outcome> failed(Error error) { co_return error; }
 
-// For a middleware that awaited something of another client, and continued on that client's loop.
+// Used if a middleware has awaited something of another client and continued on that client's loop.
 Task<Outcome> return_and_send(Next next, Request request, Call& call) {
   const ResumeOn home(call.scheduler());
   co_await home;
@@ -34,7 +34,7 @@ Task<Outcome> send_by(Transport& transport, Request request, Call& call) {
   }
 }
 
-// Where the client has observers.
+// Used if the client has observers.
 Task<Outcome> observed(Transport& transport, Request request, Call& call, int number) {
   call.emit(&Observer::exchange_started, request, number);
   Outcome outcome = co_await send_by(transport, request, call);
@@ -48,7 +48,7 @@ Task<Outcome> handled_by(Middleware& middleware, Request&& request, Call& call, 
   return task;
 }
 
-// The end of the chain. Not inlined: it would have each middleware before it save more registers.
+// The end of the chain. Not inlined, because each middleware before it would save more registers.
 [[gnu::noinline]] Task<Outcome> send_to_transport(Request&& request, Call& call) {
   auto& state = Call::State::of(call);
   const int number = ++state.exchanges;

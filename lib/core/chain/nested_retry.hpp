@@ -1,4 +1,4 @@
-// Finds calls that retry inside of other calls that retry: their attempts multiply.
+// Detects retrying calls inside other retrying calls, whose attempts multiply.
 #pragma once
 
 #include <utility>
@@ -7,8 +7,8 @@ namespace httpretry {
 
 inline thread_local bool in_retry_call = false;
 
-// While one lives, this thread runs the function of a blocking retry_call. A function of
-// co_retry_call is not noticed, since its thread also serves other calls while it waits.
+// Marks this thread, while it lives, as running the function of a blocking retry_call. The function
+// of a co_retry_call is not marked, because its thread also serves other calls while it waits.
 class InsideRetry {
  public:
   InsideRetry() = default;
@@ -22,7 +22,7 @@ class InsideRetry {
 
 [[nodiscard]] inline bool inside_retry() { return in_retry_call; }
 
-// Logs a warning, once in a program.
+// Logs a warning, once per process.
 void warn_of_nested_retry();
 
 }  // namespace httpretry

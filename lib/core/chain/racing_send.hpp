@@ -1,5 +1,6 @@
-// RacingSend: one of several sends of one attempt, of which one response is used. Whoever carries
-// it out tells how far it is, and asks whether its response is that one.
+// RacingSend: one of several sends of the same attempt, of which only one response is used. The
+// stage that carries out the send reports its progress here, and learns whether to use the
+// response.
 #pragma once
 
 #include <httpretry/http/response.hpp>
@@ -13,7 +14,7 @@ class SendGate;
 class RacingSend {
  public:
   // Whether the response is used. Yes: the other sends were canceled, and only this one may touch
-  // the sink. NotYet: that depends on its body. No: it is kept in memory.
+  // the sink. NotYet: the decision needs the body. No: the response is kept in memory.
   enum class Use : std::uint8_t { Yes, NotYet, No };
 
   RacingSend() = default;
@@ -21,16 +22,17 @@ class RacingSend {
   RacingSend(const RacingSend&) = delete;
   RacingSend& operator=(const RacingSend&) = delete;
 
-  // A hedge waits for nothing, and uses no connection that others use, too.
+  // Returns whether this send is a hedge, which never waits and shares no connection.
   [[nodiscard]] virtual bool is_hedge() const = 0;
-  // It passes this, which may hold back others that follow.
+  // Reports that the send passes a gate without waiting. The gate may hold back later sends.
   virtual void passes(SendGate& gate) = 0;
-  virtual void begins() = 0;    // the transport carries it out from now on
-  virtual void waits() = 0;     // after all, for a gate
-  virtual void admitted() = 0;  // now it begins
-  // The final headers have come.
+  virtual void begins() = 0;    // the transport starts it
+  virtual void waits() = 0;     // it must wait for a gate after all
+  virtual void admitted() = 0;  // the wait is over, and it starts
+  // Reports the final headers.
   virtual Use headers_came(const Response& head) = 0;
-  // After NotYet: so much of the body has come that it can be judged.
+  // Called after NotYet, when enough of the body has arrived to judge the response. Returns whether
+  // it is used.
   virtual bool uses(const Response& begun) = 0;
 };
 

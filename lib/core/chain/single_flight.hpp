@@ -1,5 +1,5 @@
-// SingleFlight: when many calls need the same thing at once, such as a new token, the first of them
-// fetches it and the others wait for its result. Shared by loops and threads.
+// SingleFlight: if many calls need the same thing at once, such as a new token, the first of them
+// fetches it and the others wait for its result. Thread-safe; calls on several loops can share one.
 #pragma once
 
 #include "lib/core/flow/resume_on.hpp"
@@ -21,9 +21,9 @@ class SingleFlight {
  public:
   using Fetch = std::function<Task<Result<T>>(Call&)>;
 
-  // The result of the fetch that is running, or of a new one. If the call that fetches is canceled
-  // or reaches its deadline, one of the waiting calls fetches instead; any other error is returned
-  // to all of them.
+  // Returns the result of the fetch that is running, or of a new one. If the call that fetches is
+  // canceled or reaches its deadline, one of the waiting calls fetches instead. Any other error is
+  // returned to all of them.
   Task<Result<T>> join(const Fetch& fetch, Call& call) {
     for (;;) {
       bool leads = false;
@@ -51,7 +51,7 @@ class SingleFlight {
   struct Flight final : detail::Event {
     std::optional<Result<T>> result;  // empty if the call that fetched ended first
   };
-  // Ends the flight, also if the coroutine that leads is destroyed.
+  // Ends the flight, even if the coroutine that leads it is destroyed.
   struct EndGuard {
     explicit EndGuard(Flight& its) : flight(its) {}
     ~EndGuard() { flight.happen(); }

@@ -1,4 +1,4 @@
-// What only the library knows of a Call.
+// The parts of a Call that only the library sees.
 #pragma once
 
 #include "lib/core/base/either_stop.hpp"
@@ -19,7 +19,7 @@ namespace httpretry {
 
 class SharedState;
 
-// What the calls of a client have in common; all but `random` and `observers` may be nullptr.
+// The things that the calls of a client share. All except `random` and `observers` may be nullptr.
 struct CallsInCommon {
   const std::stop_token* client_end = nullptr;  // requested when the client ends
   const std::function<double()>* random = nullptr;
@@ -28,48 +28,52 @@ struct CallsInCommon {
   std::shared_ptr<SharedState> shared_state{};  // ClientOptions::shared_state
 };
 
-// Lives in the frame of the coroutine that carries the call.
+// The state of a call, shared by all its branches. It lives in the frame of the coroutine that runs
+// the call.
 struct Call::State {
   std::uint64_t id = 0;
   Scheduler* scheduler = nullptr;
   Transport* transport = nullptr;
   const CallsInCommon* common = nullptr;
-  bool watches_end = false;  // `stop` is not requested when the client ends
-  int exchanges = 0;         // begun by the transport, of all branches
+  // The stop token below is not requested when the client ends, so the end is watched as well.
+  bool watches_end = false;
+  int exchanges = 0;  // begun by the transport, in all branches
   std::optional<Url> first_url;
   Context context;
   Time started{};
-  std::stop_token stop;  // of the call's options
+  std::stop_token stop;  // from the call's options
   History history;
 
-  // Joins the stop of the call and that of the client. Made for the first caller of Call::stop: our
-  // own waits end with their loop, without it.
+  // Joins the stop tokens of the call and the client. Made only when Call::stop is first called:
+  // the library's own waits do not need it, because they end with their loop.
   std::unique_ptr<EitherStop> either_stop;
 
   static State& of(const Call& call) { return *call.state_; }
-  // nullptr where the client shares nothing.
+  // nullptr if the client shares no state.
   static const std::shared_ptr<SharedState>& shared_state_of(const Call& call) {
     return of(call).common->shared_state;
   }
 
-  // The stop without the end of the client, for a wait that the end of its loop cancels anyway.
+  // The stop token without the end of the client, for waits that the end of the loop cancels
+  // anyway.
   static const std::stop_token& own_stop(const Call& call) { return call.stop_; }
 
-  // A branch for the attempt of that number. Its deadline, and those of its own branches, are for
-  // the exchange: a wait for admission (ClientOptions::max_in_flight) moves them back, but not past
-  // the deadline of `call`.
+  // Returns a branch for the attempt with that number. The deadlines of the branch and of its own
+  // branches limit the exchange. A wait for admission (ClientOptions::max_in_flight) postpones
+  // them, but not past the deadline of `call`.
   static Call attempt(const Call& call, int number, Time deadline, CurrentAttempt& current);
   static CurrentAttempt* current_attempt(const Call& call) { return call.current_; }
-  // Is told of the final headers of this branch's response, on the loop of the call. nullptr where
-  // nobody wants to know. Must not throw.
+  // The function that is notified of the final headers of this branch's response, on the call's
+  // loop. May be nullptr. Must not throw.
   static const HeadersWatch* watch(const Call& call) { return call.watch_; }
   static void set_watch(Call& call, const HeadersWatch* watch) { call.watch_ = watch; }
-  // A branch for one of several sends.
+  // Returns a branch for one of several racing sends.
   static Call racing(const Call& call, RacingSend& send, int number, Time deadline,
                      std::stop_token stop);
   static RacingSend* racing(const Call& call) { return call.racing_; }
-  // An exchange may wait for admission until then. The branch for it when it has waited.
+  // The time until which an exchange may wait for admission.
   static Time admission_deadline(const Call& call) { return call.limit_; }
+  // Returns the branch for an exchange that has waited for admission.
   static HTTPRETRY_API Call admitted_after(const Call& call, Duration waited);
 };
 
