@@ -41,7 +41,7 @@ struct CurrentAttempt {
   ExchangeLimits limits{};
 
   // Set while the attempt runs.
-  PausingGate* passed = nullptr;        // the gate that a hedge passed without waiting
+  PausingGate* passed = nullptr;        // the gate that let the send pass unchecked
   std::optional<Classified> judged{};   // from the beginning of a body that then went to the sink
   std::optional<HedgedSends> hedged{};  // set by the `hedge` middleware if there were several sends
 
@@ -68,8 +68,8 @@ class SendGate {
 // The gate of the `guards` middleware, which learns of pauses from responses.
 class PausingGate : public SendGate {
  public:
-  // Called when a send has ended that passed this gate without waiting. The server may have asked
-  // for a pause.
+  // Called when a send that this gate let pass unchecked has ended: the server may have asked for a
+  // pause.
   virtual void hear(const Request& request, const Call& call, const CurrentAttempt& attempt,
                     const Outcome& outcome, const Classified& found) = 0;
 

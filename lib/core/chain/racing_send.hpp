@@ -24,11 +24,11 @@ class RacingSend {
 
   // Returns whether this send is a hedge, which never waits and shares no connection.
   [[nodiscard]] virtual bool is_hedge() const = 0;
-  // Reports that the send passes a gate without waiting. The gate may hold back later sends.
+  // Reports that the send goes through `gate`, which may hold back later sends.
   virtual void passes(SendGate& gate) = 0;
   virtual void begins() = 0;    // the transport starts it
-  virtual void waits() = 0;     // it must wait for a gate after all
-  virtual void admitted() = 0;  // the wait is over, and it starts
+  virtual void waits() = 0;     // a gate makes it wait
+  virtual void admitted() = 0;  // a gate has let it pass
   // Reports the final headers.
   virtual Use headers_came(const Response& head) = 0;
   // Called after NotYet, when enough of the body has arrived to judge the response. Returns whether

@@ -1,5 +1,5 @@
-// Easy: one libcurl easy handle, used for one exchange after another. It remembers what is set on
-// it, so that only differences are set for the next.
+// Easy: a libcurl easy handle that is reused for one exchange after another. It remembers the
+// options set on it, and sets only the differences for the next exchange.
 #pragma once
 
 #include "url_parts.hpp"
@@ -18,43 +18,46 @@ namespace httpretry {
 class Transfer;
 struct OriginInfo;
 
-// How one request goes out, where its own members do not say it: what of the client's secrets it
-// may use, which connections, and how long.
+// The parts of sending a request that the request itself does not specify: which of the client's
+// secrets it may use, which connections, and the limits of time.
 struct SendPlan {
   bool certificate = false;
   bool netrc = false;
   bool cookies = false;
-  // Something is set on the handle that must not serve another request: it is destroyed after this.
+  // An option is set on the handle that must not serve another request, so the handle is destroyed
+  // after this one.
   bool private_handle = false;
-  // libcurl asks for a challenge first, by a request without the body (Digest).
+  // Digest: libcurl first gets a challenge, from the server or a proxy, by a request without the
+  // body.
   bool asks_for_challenge = false;
-  // So it may, of the server. It shares no connection with other requests: see Shard::negotiates.
+  // The challenge may come from the server. The connection is then shared with no other request:
+  // see Shard::negotiates.
   bool negotiates = false;
   HttpVersion http_version = HttpVersion::Any;
   bool may_multiplex = false;  // the connection may turn out to speak HTTP/2
 
-  bool streamed_body = false;   // the read callback gives the body
-  std::int64_t body_size = -1;  // 0 if there is no body; -1 is unknown
-  const char* range = nullptr;  // header lines that ask for the rest of a body
+  bool streamed_body = false;   // the read callback provides the body
+  std::int64_t body_size = -1;  // 0 without a body; -1 if unknown
+  const char* range = nullptr;  // these two header lines ask for the rest of a body; may be nullptr
   const char* if_range = nullptr;
 
   bool fresh_connection = false;
   long max_idle_seconds = 0;  // use no connection that was idle for longer
-  bool http2 = false;         // the origin is known to speak it
+  bool http2 = false;         // the origin is known to speak HTTP/2
   Duration connect_timeout{};
-  const std::string* addresses = nullptr;  // of the host, as CURLOPT_RESOLVE takes them
+  const std::string* addresses = nullptr;  // the host's addresses, in the format of CURLOPT_RESOLVE
 };
 
-// `limits`: of the request; `origin`: what is known of the URL's.
+// `limits` are those of the request; `origin` is what the loop knows about the URL's origin.
 SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, const Url& url,
                         const Call& call, const TransportOptions& options,
                         const OriginInfo& origin);
 
-// The error where the request cannot be sent as it stands.
+// Returns the error if the request cannot be sent as it is.
 Result<void> check_sendable(const Request& request, const TransportOptions& options,
                             const SendPlan& plan);
 
-// Returns a value that curl_easy_getinfo gives for the transfer of this handle.
+// Returns a value that curl_easy_getinfo reports for the handle's transfer.
 template <class Value>
 Value info(CURL* easy, CURLINFO what) {
   Value value{};
@@ -62,20 +65,20 @@ Value info(CURL* easy, CURLINFO what) {
   return value;
 }
 
-// Returns a text likewise; empty if there is none.
+// The same for a text. Returns "" if there is no value.
 inline std::string_view text_info(CURL* easy, CURLINFO what) {
   const auto* text = info<const char*>(easy, what);
   return text == nullptr ? std::string_view() : text;
 }
 
-// libcurl's list nodes, in an array that owns no text.
+// A list of libcurl (curl_slist) whose nodes are in one array. It does not own the texts.
 class CurlList {
  public:
   void clear() { nodes_.clear(); }
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
   // `text` must live as long as the list is used.
   void add(const char* text) { nodes_.push_back({const_cast<char*>(text), nullptr}); }  // only read
-  // nullptr where there are none.
+  // Returns nullptr if the list is empty.
   curl_slist* chained() {
     for (std::size_t i = 1; i < nodes_.size(); ++i) nodes_[i - 1].next = &nodes_[i];
     return nodes_.empty() ? nullptr : nodes_.data();
@@ -92,26 +95,27 @@ class Easy {
   Easy& operator=(const Easy&) = delete;
 
   [[nodiscard]] CURL* handle() const { return handle_.get(); }
-  // Sets what the request needs. `request` must stay as it is until the exchange has ended.
+  // Sets what the request needs. `request` must not change until the exchange has ended.
   void prepare(const Request& request, const Url& url, const SendPlan& plan);
 
-  // The cookies that the exchange brought, for the jar they were taken from.
+  // Puts the cookies that the exchange changed into the client's jar.
   void return_cookies();
 
   // Throws std::bad_alloc or std::runtime_error if libcurl refuses the value. A refusal must not be
-  // ignored: the value may be a method, a pin or an authority.
+  // ignored, because the value may be a method, a pin or an authority.
   template <class Value>
   void set(CURLoption option, Value value) {
     const auto code = curl_easy_setopt(handle(), option, value);
     if (code != CURLE_OK) refused(option, code);
   }
 
-  Transfer* transfer = nullptr;    // whose exchange it is: libcurl's callbacks go there
-  bool closes_connection = false;  // after the exchange
-  bool expects = false;  // the request asks with "Expect: 100-continue" before its body is sent
-  // How much of a body went into memory: the next one on this handle is likely as large.
+  Transfer* transfer = nullptr;    // the receiver of libcurl's callbacks
+  bool closes_connection = false;  // the connection is closed after the exchange
+  bool expects = false;  // the request waits, with "Expect: 100-continue", before it sends its body
+  // The size of the last body that was kept in memory. The next one on this handle probably has a
+  // similar size.
   std::uint64_t expected_body = 0;
-  std::array<char, CURL_ERROR_SIZE> error_text{};  // emptied by libcurl before an exchange
+  std::array<char, CURL_ERROR_SIZE> error_text{};  // libcurl empties it before each exchange
 
  private:
   [[noreturn]] static void refused(CURLoption option, CURLcode code);
@@ -126,12 +130,12 @@ class Easy {
   void set_text(CURLoption option, const std::string& text) {
     if (!text.empty()) set(option, text.c_str());
   }
-  // libcurl does not copy the text, which is one of the options.
+  // libcurl does not copy the text, which lives in the options.
   void set_pem(CURLoption option, const std::string& pem) {
     curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_NOCOPY};  // only read
     set(option, pem.empty() ? nullptr : &blob);
   }
-  void set_other(const CurlOption& option);  // which was checked
+  void set_other(const CurlOption& option);  // already checked
   void configure_tls();
   void configure_proxy();
   void set_http_version(const SendPlan& plan, bool tls, bool tells_tls);
@@ -145,40 +149,42 @@ class Easy {
                        CURLoption password);
 
   const TransportOptions& options_;
-  const std::string user_agent_;  // the line of requests that have none
+  const std::string user_agent_;  // the header line for requests that have no User-Agent
   CurlList lines_;
   CurlList addresses_;
   CurlList connect_to_;
 
-  // What is set on the handle.
+  // The options that are set on the handle.
   std::optional<Url> url_;
-  detail::CurlUrl plain_url_;  // the same, where it is plain
+  detail::CurlUrl plain_url_;  // the same URL, if it is plain
   std::string method_;
   bool sends_body_ = false;
   bool sends_length_0_ = false;
   std::vector<std::string> cookies_before_;
 
-  Owned<CURL, curl_easy_cleanup> handle_;  // last: its clean-up may still call back
+  Owned<CURL, curl_easy_cleanup> handle_;  // last, because its cleanup may still call back
 };
 
-// Why these cannot be sent; nullptr where they can.
+// Returns why the credentials cannot be sent, or nullptr if they can.
 const char* unusable(const Credentials& credentials);
 
-// Throws std::invalid_argument for options that make no sense.
+// Throws std::invalid_argument for invalid options.
 void check(const TransportOptions& options);
 
-// Sets what requests with these options need on a handle that is not used. Throws
-// std::runtime_error, with the name of the option, if this libcurl refuses one.
+// Sets what requests with these options need on an unused handle. Throws std::runtime_error, with
+// the name of the option, if this libcurl refuses one.
 void try_out(const TransportOptions& options);
 
+// Checks TransportOptions::curl_options. Throws std::invalid_argument.
 void check_others(const std::vector<CurlOption>& options);
 
-// Whether there is one, in files or in memory.
+// Returns whether a certificate is given, as a file or in memory.
 inline bool present(const ClientCertificate& certificate) {
   return !certificate.file.empty() || !certificate.pem.empty();
 }
 
-// Whether a proxy variable that libcurl reads is set in the environment.
+// Returns whether a proxy variable that libcurl reads is set in the environment, unless the options
+// decide it.
 bool may_use_proxy(const ProxyOptions& options);
 
 }  // namespace httpretry

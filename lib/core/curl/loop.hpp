@@ -1,9 +1,9 @@
-// Loop: the scheduler that real calls run on. A few libcurl multi handles, one set of sockets, the
-// timers and ready coroutines of RunQueue; one thread at a time drives it.
+// Loop: the scheduler that real calls run on. It has a few libcurl multi handles, one set of
+// sockets, and the timers and ready coroutines of RunQueue. One thread at a time drives it.
 //
-// A loop that carries one blocking call at a time lets libcurl poll its few sockets instead, which
-// takes 2 000 instructions less for each request than a set of sockets. That needs a poller with a
-// descriptor (Poller::kHasDescriptor).
+// A loop for one blocking call at a time lets libcurl poll its few sockets, which takes 2 000
+// instructions less per request than a set of sockets. That needs a poller with a descriptor
+// (Poller::kHasDescriptor).
 #pragma once
 
 #include "easy.hpp"
@@ -25,19 +25,19 @@ class Loop;
 class Resolver;
 class Transfer;
 
-// Initialises libcurl, once in a process, and never undoes it: a static object of the program may
-// still send while it is destroyed. OpenSSL cleans up at the program's exit, after the destruction
-// of all that was made after this call: so a Client begins with it.
+// Initializes libcurl once per process, and never cleans it up, because a static object may still
+// send while it is destroyed. OpenSSL cleans up when the program exits, after the destruction of
+// every static object that was created after this call. So each Client calls it first.
 void init_curl();
-// Throws std::runtime_error where libcurl is older than we need.
+// Throws std::runtime_error if libcurl is older than 7.88.
 void check_libcurl(const curl_version_info_data& about);
 
-// What a loop has learned about an origin that it sends to.
+// What a loop knows about an origin that it sends to.
 struct OriginInfo {
   bool speaks_http2 = false;
-  bool speaks_http1 = false;     // over TLS, where it might speak HTTP/2
-  long keep_alive_seconds = -1;  // as the server last announced; -1: it did not
-  Time addresses_until{};        // libcurl knows the host's addresses until then
+  bool speaks_http1 = false;     // over TLS, although HTTP/2 was offered
+  long keep_alive_seconds = -1;  // as the server last announced; -1: not announced
+  Time addresses_until{};        // until then, libcurl has the host's addresses in its cache
 };
 
 class Loop final : public RunQueue, public Transport {
@@ -52,43 +52,46 @@ class Loop final : public RunQueue, public Transport {
     now_.store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
   }
 
-  // For a program that drives the loop (Load::Many). A turn is due when `descriptor` is readable,
-  // and at `next_turn`, which each turn changes. `run_turn` does not wait.
+  // For a program that drives the loop itself (Load::Many). It must call `run_turn`, which does not
+  // block, when `descriptor` is readable and at `next_turn`, which each turn changes.
   void run_turn();
-  // -1 without Poller::kHasDescriptor.
+  // Returns -1 without Poller::kHasDescriptor.
   [[nodiscard]] int descriptor() const { return sockets.descriptor(); }
   [[nodiscard]] Time next_turn() const { return has_posted() ? now() : next_work(); }
 
   Task<Outcome> send(Request request, Call& call) override;
 
   [[nodiscard]] const TransportOptions& options() const { return *options_; }
-  // Nothing could be reached there: looks for others, for the next attempt.
+  // Looks up the host again, for the next attempt, because no known address could be reached.
   void renew_addresses(const Url& url);
   // Returns an error if the host of the URL is an IP address of a version that the options exclude.
   [[nodiscard]] Result<void> check_ip_version(const Url& url) const;
   [[nodiscard]] const OriginInfo& origin(const Url& url) const;
-  // To be changed.
+  // The same entry, to be changed; added if it is new.
   OriginInfo& edit_origin(const Url& url);
 
-  // A handle for one exchange. One that is not `reusable` (it was aborted, or has rare options) is
-  // destroyed when it is given back.
+  // Returns a handle for one exchange.
   std::unique_ptr<Easy> take_easy();
+  // Takes it back. Destroys a handle that is not `reusable`, because it was aborted or has rarely
+  // used options.
   void give_back(std::unique_ptr<Easy> easy, bool reusable);
 
   SocketSet sockets;
 
-  // How many bytes of bodies may still be decoded in this turn of the loop: without a limit, a
-  // small body that becomes huge would keep all other calls waiting, and also its own deadline.
+  // How many bytes of bodies may still be decoded in this turn. Without a limit, a small body that
+  // decodes to a huge one would hold up all other calls and its own deadline.
   std::size_t decode_budget = 0;
-  // The transfers that decode their rest in the next turns. The one whose turn is next comes first.
+  // The transfers that decode the rest of their bodies in the next turns, in the order of their
+  // turns.
   std::vector<Transfer*> decoding;
 
-  // About the connection with this local port. For libcurl's callbacks.
-  // It may speak HTTP/2: has the watchdog look after it. nullptr where it cannot.
+  // These two are called from libcurl's callbacks, for the connection with this local port.
+  // Has the watchdog watch a connection that may speak HTTP/2. Returns nullptr if that is
+  // impossible.
   std::shared_ptr<Heartbeat::Watched> watch_connection(int local_port);
-  // It has turned out to speak HTTP/1, and need not be looked after.
+  // Reports that the connection speaks HTTP/1 and need not be watched.
   void found_http1(int local_port);
-  // For libcurl's callbacks: libcurl makes progress.
+  // Called from libcurl's callbacks: libcurl makes progress.
   void progress(Heartbeat::Watched* connection) {
     if (!watches()) return;
     if (connection != nullptr) connection->progressed = true;
@@ -96,18 +99,18 @@ class Loop final : public RunQueue, public Transport {
     progressed_ = true;
   }
 
-  // Puts the transfer on a shard, unless libcurl refuses.
+  // Adds the transfer to a shard. Returns libcurl's error if it refuses.
   CURLMcode start(Transfer& transfer, const SendPlan& plan);
   void remove(Transfer& transfer);
 
  private:
   [[nodiscard]] bool watches() const { return heartbeat_ && heartbeat_->watches(); }
-  // For a host whose addresses libcurl does not know: looks them up first.
+  // Looks up a host whose addresses libcurl does not know, and then sends.
   Task<Outcome> resolve_and_send(Request request, Call& call);
-  // `addresses`: for libcurl, where it does not know them. `fresh`: on a new connection.
+  // `addresses` are for libcurl if it does not know them. `fresh` requires a new connection.
   Task<Outcome> exchange(Request request, Call& call, const std::string* addresses, bool fresh);
 
-  // Waits for more of the body of the request, which has paused.
+  // Waits for more of the request's body, which has paused.
   Task<> await_body(Transfer& transfer, const Call& call);
 
   void wake() noexcept override { sockets.wake(); }
@@ -115,10 +118,10 @@ class Loop final : public RunQueue, public Transport {
   void drive_shards();
   void wait_for_events();
   void take_events(int timeout);
-  // When there is something to do, if nothing happens on a socket and nothing is posted.
+  // Returns when the loop has work even if no socket has an event and nothing is posted.
   [[nodiscard]] Time next_work() const;
-  // Has libcurl handle the events of the socket, or do what is due. It may run for as long as a
-  // server sends.
+  // Has libcurl handle the socket's events, or do what is due. This may take as long as a server
+  // keeps sending.
   void drive(Shard& shard, curl_socket_t socket, int events);
   void plan_look(Shard& shard, bool by_time);
   void reap(Shard& shard, CURLMcode code);
@@ -135,12 +138,12 @@ class Loop final : public RunQueue, public Transport {
   std::shared_ptr<Resolver> resolver_;
   Load load_;
   bool proxied_;
-  bool looks_up_;                         // we connect to the host of the URL
-  std::atomic<Time> now_{};               // other threads may read it
-  std::unique_ptr<Heartbeat> heartbeat_;  // once a connection may speak HTTP/2
-  bool progressed_ = false;  // while one may: libcurl has called us since it was last called
+  bool looks_up_;            // we connect to the URL's host, so its name must be looked up
+  std::atomic<Time> now_{};  // atomic because other threads may read it
+  std::unique_ptr<Heartbeat> heartbeat_;  // created when a connection may speak HTTP/2
+  bool progressed_ = false;               // a callback has come since libcurl was last driven
   std::unordered_map<std::string, OriginInfo, TextHash, std::equal_to<>> origins_;
-  // In this order: a handle is freed before the multi handles, and both before the share.
+  // The order matters: handles are freed before the multi handles, and both before the share.
   Owned<CURLSH, curl_share_cleanup> share_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<std::unique_ptr<Easy>> easies_;

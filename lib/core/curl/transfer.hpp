@@ -1,6 +1,6 @@
-// Transfer: one exchange with a server. It ties an easy handle to what sends the body (Upload),
-// what reads the response (ResponseReader) and what counts the sends (SendTracker), keeps the
-// limits of time, and makes the Outcome.
+// Transfer: one exchange with a server. It connects an easy handle with the sender of the body
+// (Upload), the reader of the response (ResponseReader) and the counter of sends (SendTracker). It
+// enforces the limits of time and makes the Outcome.
 #pragma once
 
 #include "loop.hpp"
@@ -14,7 +14,7 @@
 
 namespace httpretry {
 
-// In a coroutine on the loop:
+// Used by a coroutine on the loop:
 //
 //   ... transfer.start(addresses, false) ...
 //   for (;;) {
@@ -28,12 +28,13 @@ class Transfer final : public CancelableWait {
  public:
   enum class Wants : std::uint8_t { Nothing, Drain, Body, End };
 
-  // Everything must outlive it. `delivery`: where the body goes, if to a sink.
+  // The arguments must outlive the transfer. `delivery` receives the body; nullptr keeps it in
+  // memory.
   Transfer(Loop& loop, const Request& request, const Call& call, Delivery* delivery);
   ~Transfer() override;
 
-  // `addresses`: of the host, where libcurl does not know them yet; `fresh`: on a new connection.
-  // If it returns an error, that is the outcome.
+  // `addresses` are those of the host, or nullptr if libcurl knows them. `fresh` requires a new
+  // connection. If `start` returns an error, that error is the outcome.
   Result<void> start(const std::string* addresses, bool fresh);
   [[nodiscard]] bool await_ready() const { return reader_.paused || wants_body() || !running_; }
   void await_suspend(std::coroutine_handle<> awaiter) { awaiter_ = awaiter; }
@@ -42,59 +43,64 @@ class Transfer final : public CancelableWait {
     if (!running_) return Wants::End;
     return wants_body() ? Wants::Body : Wants::Nothing;
   }
+  // Called after the sink was drained.
   void go_on(Result<BodyWriter::Wish> drained);
-  // The body of the request, to await more of it. `over` is stopped when the exchange is over.
+  // Lends the request's body to the caller, who awaits more of it. `over` is stopped when the
+  // exchange is over.
   CheckedReader lend_body(const std::stop_source& over);
   void take_body(CheckedReader body, Result<void> ready);
-  // At the end, once.
+  // Called once, at the end.
   Outcome outcome();
-  // At the end: the server did not want to be asked, and the request can be sent without Expect.
+  // At the end: the server refused the expectation (417), and the request can be sent without
+  // Expect.
   [[nodiscard]] bool expect_refused() const { return abort_.why() == Abort::ExpectRefused; }
 
-  // At the end: nothing was sent, because the connection from the pool had something to read. The
-  // request can be sent on a new one.
+  // At the end: nothing was sent, because data was waiting on the pooled connection. The request
+  // can be sent on a new one.
   [[nodiscard]] bool had_unread() const {
     return abort_.why() == Abort::Unread && sends_.sends == 0;
   }
 
-  // From the loop: libcurl is done with it.
+  // Called by the loop when libcurl has finished the transfer.
   void finished(CURLcode code);
-  // From the loop, each time after libcurl was driven, where `ask_other` asked. Ends the exchange
-  // if the transfer that was asked has had its turn.
+  // Called by the loop each time after libcurl was driven, if `ask_other` made another transfer
+  // read. Ends the exchange once that transfer has run.
   void settle();
-  // From the loop, in each turn as long as bytes are left that were received but not decoded.
+  // Called by the loop in each turn while received bytes are still to be decoded.
   void decode_rest() noexcept;
   [[nodiscard]] bool waits_for_sink() const { return reader_.paused; }
-  // From the loop: the multi handle is lost with it, for this reason.
+  // Called by the loop when the multi handle, and this transfer with it, has failed with `code`.
   void lost(CURLMcode code);
 
-  // The callbacks of libcurl. They must not throw, nor call libcurl except getinfo and setopt.
+  // libcurl's callbacks. They must not throw, and may call only getinfo and setopt of libcurl.
   curl_socket_t open_socket(const curl_sockaddr& address) noexcept;
-  bool about_to_send(int local_port) noexcept;       // our end of the connection's; false aborts
+  // `local_port` is the port of our end of the connection. Returns false to abort.
+  bool about_to_send(int local_port) noexcept;
   bool header_line(std::string_view line) noexcept;  // false aborts
   std::size_t body_bytes(std::string_view bytes) noexcept;
   std::size_t send_bytes(std::span<char> into) noexcept;
   bool rewind_body() noexcept;
-  // How many bytes libcurl has sent of the body; false aborts. Only where somebody wants to know.
+  // Reports how many bytes of the body libcurl has sent. Called only if progress is observed. False
+  // aborts.
   bool progressed(std::uint64_t sent) noexcept;
-  // What libcurl says about the connection, only where it may speak HTTP/2, or `on_connection` is
-  // set.
+  // Receives libcurl's log text. Called only if the connection may speak HTTP/2 or `on_connection`
+  // is set.
   void heard(std::string_view text) noexcept;
 
-  // It has received no more of a response since then, on a connection that others may share. kNever
-  // if it does not wait for more.
+  // Since when this transfer has waited for more of its response, on a connection that others may
+  // share. kNever if it does not wait for more.
   [[nodiscard]] Time waits_for_rest_since() const {
     const bool waits = connection_ != nullptr && sends_.answered && !curl_paused_;
     return waits ? last_byte_ : kNever;
   }
-  // It has not sent yet.
+  // Returns whether nothing has been sent yet.
   [[nodiscard]] bool connecting() const { return sends_.sends == 0; }
 
   [[nodiscard]] CURL* handle() const { return easy_->handle(); }
-  Shard* shard = nullptr;  // where it runs; set by the loop
+  Shard* shard = nullptr;  // the shard it runs on; set by the loop
 
  private:
-  static constexpr std::uint32_t kStays = UINT32_MAX;  // larger than the number of any stream
+  static constexpr std::uint32_t kStays = UINT32_MAX;  // above every stream number
 
   // CancelableWait
   void on_cancel() override { end(Abort::Canceled); }
@@ -111,10 +117,10 @@ class Transfer final : public CancelableWait {
   [[nodiscard]] bool may_be_cut_short() const;
   void judge_failure();
   [[nodiscard]] bool complete() const;
-  [[nodiscard]] std::int64_t announced_length() const {  // of the response's body; -1: unknown
+  [[nodiscard]] std::int64_t announced_length() const {  // of the response body; -1 if unknown
     return info<curl_off_t>(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
   }
-  [[nodiscard]] std::uint64_t sent_bytes() const {  // of the request's body
+  [[nodiscard]] std::uint64_t sent_bytes() const {  // of the request body
     return static_cast<std::uint64_t>(info<curl_off_t>(handle(), CURLINFO_SIZE_UPLOAD_T));
   }
   void look_at_connection();
@@ -132,8 +138,7 @@ class Transfer final : public CancelableWait {
     if (!reader_.has_rest() && !doubtful_) conclude();
   }
   void conclude();
-  // While the sink is drained nobody awaits the transfer: the coroutine sees afterwards that it
-  // ended.
+  // No coroutine awaits the transfer while the sink is drained: it sees the end afterwards.
   void resume_awaiter() {
     if (awaiter_) queue_.ready(std::exchange(awaiter_, nullptr));
   }
@@ -147,9 +152,9 @@ class Transfer final : public CancelableWait {
   bool explain_socket(Error& error) const;
   void find_shortage(Error& error) const;
   [[nodiscard]] bool line_too_long() const;
-  // Where an HTTP/2 connection breaks because of a frame, libcurl 7.88 ends its streams as if they
-  // were complete; only a length shows that they are not. Without one the sign is that libcurl has
-  // closed the connection, though the server did not announce it.
+  // If a bad frame breaks an HTTP/2 connection, libcurl 7.88 ends its streams as if they were
+  // complete, and only a Content-Length shows that they are not. Without one, the sign is that
+  // libcurl closed the connection though the server had not announced it.
   [[nodiscard]] bool broke_off() const { return broken_ && may_be_cut_short(); }
   [[nodiscard]] Exchange exchange() const;
 
@@ -165,38 +170,39 @@ class Transfer final : public CancelableWait {
   std::unique_ptr<Easy> easy_;
   Time started_{};
   Time last_byte_{};             // of the request's body, then of the response
-  std::uint64_t seen_sent_ = 0;  // bytes of a body from memory, when we last looked
+  std::uint64_t seen_sent_ = 0;  // bytes of a body in memory at the last look
 
   CURLcode code_ = CURLE_OK;
   bool running_ = false;
-  bool curl_done_ = false;       // libcurl is done, but not all is decoded
-  bool curl_paused_ = false;     // libcurl is paused, for the sink or for the decoding
-  bool stream_may_end_ = false;  // the whole response has come, but not the end of its stream
+  bool curl_done_ = false;       // libcurl is done, but some bytes are not decoded yet
+  bool curl_paused_ = false;     // libcurl is paused for the sink or for decoding
+  bool stream_may_end_ = false;  // the whole response has arrived, but not the end of its stream
   // The socket that libcurl last asked for:
-  int socket_error_ = 0;           // why there is none (errno), or 0
-  sockaddr_in6 socket_address_{};  // of IPv6 or IPv4; neither for others
-  // Of the connection:
-  // libcurl will close it though no frame broke it (HTTP/2): the server goes away, and processes no
-  // stream above this, or it refused one.
+  int socket_error_ = 0;           // why it could not be opened (errno), or 0
+  sockaddr_in6 socket_address_{};  // IPv6 or IPv4; zero for other families
+  // The connection:
+  // HTTP/2: streams above this number are not processed, and libcurl will close the connection,
+  // although no frame broke it. Set by a GOAWAY or a refused stream.
   std::uint32_t last_stream_ = kStays;
   bool closed_ = false;         // libcurl has closed it
-  bool broken_ = false;         // a frame broke it
+  bool broken_ = false;         // a bad frame broke it
   bool doubtful_ = false;       // libcurl is done, but the connection may be broken
-  Transfer* asked_ = nullptr;   // then: another one on it, which may be gone
-  bool awaits_answer_ = false;  // since libcurl was last driven
+  Transfer* asked_ = nullptr;   // the transfer on the same connection that was made to read; may
+                                // dangle, so it is only compared
+  bool awaits_answer_ = false;  // `asked_` has not been run by libcurl yet
 
-  std::uint32_t stream_ = 0;  // on it; 0: not known
-  bool refused_ = false;      // by the server
+  std::uint32_t stream_ = 0;  // the HTTP/2 stream of the request; 0 if unknown
+  bool refused_ = false;      // the server refused the stream
   std::string tls_;           // for ConnectionInfo
 
-  std::shared_ptr<Heartbeat::Watched> connection_;  // nullptr where the watchdog does not watch it
+  std::shared_ptr<Heartbeat::Watched> connection_;  // nullptr if the watchdog does not watch it
 
   AbortReason abort_;
   SendTracker sends_;
   ResponseReader reader_;
   Upload upload_;
   std::optional<Progress> progress_;              // as last reported
-  std::stop_source body_over_{std::nostopstate};  // of the wait for more of the body
+  std::stop_source body_over_{std::nostopstate};  // stops the wait for more of the body
 };
 
 }  // namespace httpretry

@@ -200,8 +200,7 @@ std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
   if (head.status != 200 && head.status != 403 && head.status != 429) return std::nullopt;
   const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";
   if (head.status == 200) {
-    return used_up ? by_codes(Family::Github, body)
-                   : std::nullopt;  // a GraphQL error is always a 200
+    return used_up ? by_codes(Family::Github, body) : std::nullopt;  // GraphQL: always 200
   }
   // A 429 is a throttle without a rule, and any server may send one.
   constexpr std::array kRetryAfter = {ServerDelaySource::RetryAfter};
