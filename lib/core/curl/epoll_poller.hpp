@@ -1,4 +1,4 @@
-// EpollPoller: waits for descriptors by epoll, in time that does not depend on their number.
+// EpollPoller: waits for descriptors with epoll, in a time that does not depend on their number.
 #pragma once
 
 #include "lib/core/base/descriptor.hpp"
@@ -14,7 +14,7 @@ namespace httpretry {
 class EpollPoller {
  public:
   using Event = epoll_event;
-  // Whether `descriptor` exists, so that another poller, or libcurl, can wait for this one.
+  // Whether `descriptor` exists, so that libcurl or another poller can wait for this one.
   static constexpr bool kHasDescriptor = true;
 
   // Throws std::system_error, with the text `failure`, if the process may open no more descriptors.
@@ -23,15 +23,15 @@ class EpollPoller {
   // Readable while `wait` would return an event.
   [[nodiscard]] int descriptor() const { return epoll_.get(); }
 
-  // Reports the events `what` (CURL_POLL_IN, CURL_POLL_OUT or both) of the descriptor from now on,
-  // each time that `wait` is called while they last, together with errors. Returns false, with
-  // errno, if the system lacks memory.
+  // Reports the events `what` (CURL_POLL_IN, CURL_POLL_OUT or both) and errors of the descriptor
+  // from now on, in each `wait` while they last. Returns false, with errno, if the system lacks
+  // memory.
   bool watch(int fd, int what) noexcept;
   // Must be called before a watched descriptor is closed.
   void forget(int fd) noexcept { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
-  // Blocks until something happens, at most for `timeout_ms`, and writes the events to `events`.
-  // Returns their number. The events for which there was no room are reported by the next wait.
+  // Blocks until something happens, for at most `timeout_ms`. Writes the events to `events` and
+  // returns their number. The next wait reports the events that did not fit.
   std::size_t wait(std::span<Event> events, int timeout_ms) noexcept;
 
   static int descriptor_of(const Event& event) { return event.data.fd; }

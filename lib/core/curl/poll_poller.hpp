@@ -1,5 +1,5 @@
-// PollPoller: waits for descriptors by poll, for systems without epoll. Each wait takes time in
-// proportion to the number of descriptors. epoll_poller.hpp documents the functions.
+// PollPoller: waits for descriptors with poll, on systems without epoll. The time of a wait grows
+// with the number of descriptors. epoll_poller.hpp documents the functions.
 #pragma once
 
 #include <curl/curl.h>
@@ -36,7 +36,8 @@ class PollPoller {
 
  private:
   std::vector<pollfd> watched_;
-  // The first that the next wait reports: otherwise the first descriptors could starve the rest.
+  // The index from which the next wait reports, so that the first descriptors cannot starve the
+  // rest.
   std::size_t first_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Poller: how a loop waits for its sockets. The build picks one of two classes with the same
+// Poller: waits for the sockets of a loop. The build picks one of two classes with the same
 // functions (HTTPRETRY_POLLER in cmake/README.md).
 #pragma once
 

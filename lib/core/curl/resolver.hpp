@@ -1,5 +1,5 @@
-// Resolver: looks up the addresses of host names, on threads of its own. libcurl's own look-up
-// starts a thread each time, and a loop that wants to end one has to wait for it.
+// Resolver: looks up the addresses of host names on its own threads. libcurl's own look-up starts a
+// thread each time, and a loop that ends it early must wait for that thread.
 #pragma once
 
 #include <httpretry/chain/shared.hpp>
@@ -8,17 +8,18 @@
 
 namespace httpretry {
 
-// IPv4 or IPv6, without brackets.
+// Returns whether the text is an IPv4 address, or an IPv6 address without brackets.
 bool is_numeric(const std::string& address);
 
-// Shared by all loops of a client. At most one look-up runs for each name, however many calls wait
-// for it; one that nobody waits for is not begun. Addresses are used for a minute, and for five
-// more while a new look-up runs or fails: so a name server's failure does no harm to names in use.
+// All loops of a client share one. It runs at most one look-up per name, however many calls wait
+// for it, and does not start one that no call waits for. Addresses are used for one minute, and for
+// five more while a new look-up runs or fails, so that a failing name server does not affect names
+// in use.
 class Resolver {
  public:
-  // `may_block`: false calls the look-up where `resolve` is called, each time.
+  // If `may_block` is false, each `resolve` calls the look-up directly, on the caller's thread.
   explicit Resolver(Lookup lookup, bool may_block = true);
-  // Does not wait: a look-up that is running ends by itself, and its result is dropped.
+  // Does not wait: a running look-up ends by itself, and its result is dropped.
   ~Resolver();
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
@@ -26,11 +27,11 @@ class Resolver {
   struct Resolved {
     Resolved(Result<Addresses> found, Time until) : addresses(std::move(found)), use_until(until) {}
     Result<Addresses> addresses;
-    Time use_until;  // ask again then
+    Time use_until;  // call `resolve` again then
   };
-  // The error is that of the look-up, or of a wait that was stopped or took too long.
+  // Returns the error of the look-up, or of a wait that was stopped or took too long.
   Task<Resolved> resolve(std::string host, Scheduler& scheduler, Time limit, std::stop_token stop);
-  // Nothing could be reached at the addresses: looks for others.
+  // Looks the name up again, because none of its addresses could be reached.
   void renew(const std::string& host, Time now);
 
  private:

@@ -1,5 +1,5 @@
-// Shard: one multi handle of a loop, and the transfers on it. libcurl searches a connection among
-// all of a multi's, so with many transfers several multis are cheaper.
+// Shard: one multi handle of a loop, and the transfers on it. libcurl searches all connections of a
+// multi handle, so with many transfers several handles are cheaper.
 #pragma once
 
 #include "lib/core/base/owned.hpp"
@@ -20,31 +20,33 @@ struct Shard {
   Shard(Loop& owner, bool for_negotiation, bool polled_by_libcurl)
       : loop(owner), negotiates(for_negotiation), polled(polled_by_libcurl) {}
 
-  // libcurl 7.88 has gone on to another address of a host, and sets no timer for it: has it run the
-  // transfers that connect.
+  // Has libcurl run the transfers that are connecting. libcurl 7.88 sets no timer when it proceeds
+  // to another address of a host, so the loop must make it continue.
   void run_connecting() const;
-  // libcurl 7.88 may receive the end of an HTTP/2 response while it runs another transfer of the
-  // connection, or while it sends the request, and then not run the transfer that it is for. So
-  // some time after something was received, it is made to run those that have waited since.
+  // Has libcurl run the transfers that have waited for the rest of a response. libcurl 7.88 may
+  // receive the end of an HTTP/2 response while it sends the request or runs another transfer of
+  // the connection, and then does not run the transfer that the data is for. So the loop calls this
+  // some time after something was received.
   void run_waiting(Time now);
-  // Long enough for what is on its way, and hardly noticed.
+  // Longer than data that is on its way takes, and too short to be noticed.
   static constexpr Duration kWaited = std::chrono::milliseconds(20);
 
   Loop& loop;
-  // Its transfers ask for challenges of the server. libcurl 7.88 keeps in the connection that the
-  // body is to be left out of such a request, and leaves it out of others, too. So they share no
-  // connection with those of other shards, nor with each other at the same time.
+  // The transfers on this shard get challenges from servers. libcurl 7.88 stores in the connection
+  // that the body of such a request is left out, and then leaves out the bodies of other requests
+  // as well. So these transfers share no connection with other shards, nor with each other at the
+  // same time.
   const bool negotiates;
-  // libcurl waits for its sockets; otherwise they are in the loop's SocketSet.
+  // libcurl polls the sockets itself; otherwise they are in the loop's SocketSet.
   const bool polled;
-  Time deadline = kNever;  // when libcurl wants to be called without an event
-  Time look_at = kNever;   // when to call it for the transfers that connect
-  Time run_at = kNever;    // when to call it for those that wait for the rest of a response
+  Time deadline = kNever;  // when libcurl wants to be called even without an event
+  Time look_at = kNever;   // when to call it for transfers that are connecting
+  Time run_at = kNever;    // when to call it for transfers that wait for the rest of a response
   std::vector<Transfer*> active;
-  std::size_t connecting = 0;  // of these: that have not sent yet
-  // libcurl is done with them, but the connection may be broken: see Transfer::ask_other.
+  std::size_t connecting = 0;  // of `active`: those that have not sent yet
+  // libcurl is done with these, but their connection may be broken: see Transfer::ask_other.
   std::vector<Transfer*> doubtful;
-  // Null where there was no memory to make it anew. Last: its clean-up may still call back.
+  // Null if there was no memory to recreate it. Last, because its cleanup may still call back.
   Owned<CURLM, curl_multi_cleanup> multi;
 };
 

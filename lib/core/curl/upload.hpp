@@ -1,4 +1,4 @@
-// Upload: gives libcurl the body of a request that is not in memory, piece by piece.
+// Upload: gives libcurl a request body that is not in memory, piece by piece.
 #pragma once
 
 #include "errors.hpp"
@@ -13,7 +13,7 @@ class Upload {
  public:
   Upload(const Body& body, AbortReason& abort) : body_(body), abort_(abort) {}
 
-  // Opens the body, from its beginning.
+  // Opens the body from its beginning.
   Result<void> open() {
     auto opened = reader_.open(body_);
     if (!opened) return opened;
@@ -21,7 +21,7 @@ class Upload {
     ended_ = false;
     return look_for_end();
   }
-  // Of the whole body, where it is known; 0 if there is no body.
+  // Returns the size of the whole body if it is known; 0 without a body.
   [[nodiscard]] std::optional<std::uint64_t> size() const {
     if (!body_.present()) return 0;
     if (body_.bytes() != nullptr) return body_.bytes()->size();
@@ -29,7 +29,7 @@ class Upload {
     return left ? given + *left : left;
   }
 
-  // As libcurl's read callback: the number of bytes, 0 at the end, CURL_READFUNC_ABORT or
+  // libcurl's read callback. Returns the number of bytes, 0 at the end, CURL_READFUNC_ABORT or
   // CURL_READFUNC_PAUSE.
   std::size_t read(std::span<char> into) noexcept {
     if (lent_) return CURL_READFUNC_PAUSE;
@@ -42,20 +42,22 @@ class Upload {
       if (paused) return true;
       result = *count;
       given += result;
-      return ends();  // before the server gets what it would take for the whole
+      // Checked before the server gets the last announced byte and takes the body for complete.
+      return ends();
     });
     return good ? result : CURL_READFUNC_ABORT;
   }
-  // When the exchange is over. False: the body is longer than its announced size, and it aborts.
+  // Called when the exchange is over. Returns false, and aborts it, if the body is longer than its
+  // announced size.
   bool check_end() noexcept {
     return lent_ || abort_.guard(CURLE_READ_ERROR, kReading, [this] { return ends(); });
   }
-  // To whom awaits more; it gives the reader back.
+  // Lends the reader to the function that awaits more of the body and then gives it back.
   [[nodiscard]] CheckedReader lend() {
     lent_ = true;
     return std::move(reader_);
   }
-  // False if it has begun again meanwhile.
+  // Returns false if the body was rewound in the meantime, so that the old reader is of no use.
   bool take_back(CheckedReader reader) {
     lent_ = paused = false;
     if (std::exchange(rewound, false)) return false;
@@ -63,7 +65,7 @@ class Upload {
     return true;
   }
 
-  // For another round of authentication; false aborts.
+  // Starts again for another round of authentication. Returns false to abort.
   bool rewind() noexcept {
     rewound = lent_;
     try {
@@ -73,14 +75,14 @@ class Upload {
     }
   }
 
-  std::uint64_t given = 0;  // bytes of the body that libcurl has
-  bool paused = false;      // libcurl is paused until there is more of the body
-  bool rewound = false;  // it began again while it was lent: what is awaited is of no use any more
+  std::uint64_t given = 0;  // bytes of the body that libcurl has received
+  bool paused = false;      // libcurl is paused until more of the body is available
+  bool rewound = false;     // rewound while lent, so the awaited data is of no use
 
  private:
   static constexpr char kReading[] = "reading the body";
-  // libcurl 8 does not ask for more than was announced, so we look whether there is more. A reader
-  // that would have to wait to know is not waited for.
+  // Checks that the body ends where its announced size says, because libcurl 8 never asks for more.
+  // A reader that would have to wait to find out is not waited for.
   Result<void> look_for_end() {
     if (reader_.bytes_left() != 0 || ended_) return {};
     std::array<char, 1> more{};
@@ -97,7 +99,7 @@ class Upload {
   const Body& body_;
   AbortReason& abort_;
   CheckedReader reader_;
-  bool ended_ = false;  // the reader has said so
+  bool ended_ = false;  // the reader has reported its end
   bool lent_ = false;
 };
 

@@ -1,5 +1,5 @@
-// What a Url shares among its copies: its text, where the parts are in it, and libcurl's parsed
-// form where that is needed.
+// The data that the copies of a Url share: the text, the offsets of its parts, and libcurl's parsed
+// form if that is needed.
 #pragma once
 
 #include "lib/core/base/owned.hpp"
@@ -18,17 +18,17 @@ namespace detail {
 
 using CurlUrl = Owned<CURLU, curl_url_cleanup>;
 
-// Empty where the URL has none.
+// Returns "" if the URL does not have the part.
 std::string url_part(CURLU* url, CURLUPart which, unsigned flags = 0);
 
 }  // namespace detail
 
 struct Url::Parts {
-  // Sets the text in `handle`, and takes the result apart.
+  // Parses the text with libcurl, in `handle`.
   static Result<Url> read(detail::CurlUrl handle, std::string_view text, unsigned flags);
-  // For a URL that needs no libcurl; empty for any other.
+  // Parses a URL that does not need libcurl. Returns nullopt for any other.
   static std::optional<Url> read_plain(std::string_view text);
-  // `query` without its "?"; empty where there is none. `handle`: null for a plain URL.
+  // `query` has no "?", and is empty if the URL has none. `handle` is null for a plain URL.
   static Url make(bool tls, bool userinfo, std::string_view host, std::uint16_t port,
                   std::string_view path, std::string_view query, detail::CurlUrl handle);
 
@@ -36,8 +36,8 @@ struct Url::Parts {
     return std::string_view(text).substr(begin, end - begin);
   }
 
-  std::string text;  // "scheme://host:port/path?query", without the port of the scheme
-  // The offsets in `text` at which its parts end:
+  std::string text;  // "scheme://host:port/path?query", without the scheme's default port
+  // The offsets in `text` at which the parts end:
   std::size_t scheme_end = 0;
   std::size_t host_end = 0;
   std::size_t origin_end = 0;
@@ -45,7 +45,8 @@ struct Url::Parts {
   std::uint16_t port = 0;
   bool userinfo = false;
   bool named = false;  // the host is a name to look up, not an address or localhost
-  // Never changed once shared: libcurl copies it for each transfer. Null for a plain URL.
+  // Not changed after it is shared, because libcurl copies it for each transfer. Null for a plain
+  // URL.
   detail::CurlUrl handle;
 };
 
