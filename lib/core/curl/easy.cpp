@@ -16,16 +16,16 @@
 namespace httpretry {
 namespace {
 
-// libcurl takes 0 for its default, or for no limit, so the result is never 0: a limit is rounded
-// up. A limit that is far away, or none, becomes the longest that fits a long of 32 bits.
+// Converts for an option of which 0 means "the default" or "no limit": the result is rounded up and
+// never 0. A distant limit, or none, becomes 24 days, which fit a 32-bit long.
 long milliseconds(Duration time) {
   constexpr Duration kMost = std::chrono::hours(24 * 24);
   const auto bounded = std::chrono::ceil<std::chrono::milliseconds>(std::min(time, kMost));
   return std::max(1L, static_cast<long>(bounded.count()));
 }
 
-// The host whose cookies libcurl sends: that of the header Host, without its port, or of the URL.
-// An address has no brackets.
+// Returns the host whose cookies libcurl sends: that of the Host header, without its port, or that
+// of the URL. An IPv6 address is returned without brackets.
 std::string_view cookie_host(const Request& request, const Url& url) {
   auto host = request.headers().get("Host").value_or(std::string_view());
   if (host.empty()) host = url.host();
@@ -34,12 +34,13 @@ std::string_view cookie_host(const Request& request, const Url& url) {
 }
 
 // A server closes a connection that was idle for some time, perhaps just when we use it. A request
-// that must not be sent twice therefore uses only connections that were idle for less than this,
-// or than the server has announced. Common servers keep idle connections for 5 s and more.
+// that must not be sent twice therefore uses only connections that were idle for less than the time
+// that the server has announced, or for less than this. Common servers keep idle connections for at
+// least 5 s.
 constexpr long kIdleSecondsIfUnsafe = 2;
 
-// For MAXAGE_CONN, which compares whole seconds: N allows connections that were idle for less than
-// N + 1. Negative: none.
+// Returns the value for CURLOPT_MAXAGE_CONN, which compares whole seconds: N allows connections
+// that were idle for less than N + 1. A negative result allows no pooled connection.
 long idle_limit(const Request& request, const TransportOptions& options, const OriginInfo& origin) {
   using std::chrono::seconds;
   const auto usual = static_cast<long>(std::chrono::floor<seconds>(options.max_idle).count());
@@ -59,8 +60,8 @@ bool is_digest(const std::optional<Credentials>& credentials) {
   return credentials && credentials->scheme == Credentials::Scheme::Digest;
 }
 
-// libcurl reads these files in the loop, and would wait for ever where one is a pipe. About one
-// that is missing, it has errors of its own.
+// libcurl reads these files on the loop's thread, and would block forever on a pipe. It has its own
+// errors for missing files.
 Result<void> check_tls_files(const TransportOptions& options, bool tls) {
   constexpr std::string_view kHash = "sha256//";
   const auto& certificate = options.client_certificate;
@@ -77,7 +78,7 @@ Result<void> check_tls_files(const TransportOptions& options, bool tls) {
   return checked;
 }
 
-// Likewise. The one in the home directory need not exist.
+// The same for the netrc file. The default one, in the home directory, need not exist.
 Result<void> check_netrc(std::string path) {
   if (path.empty()) {
     const char* home = std::getenv("HOME");
@@ -89,9 +90,10 @@ Result<void> check_netrc(std::string path) {
   return unreadable("netrc file", path, why);
 }
 
-// Whether libcurl would resume a TLS session that was made with the certificate, which then counts,
-// where the request has none. From 8.12 on it knows a certificate from memory only by a hash that
-// is made where the server is verified; in 8.21 always.
+// Returns whether libcurl might resume a TLS session that was made with the client certificate for
+// a request without it; the certificate would still count. libcurl 8.12 to 8.20 identify a
+// certificate from memory only by a hash that they compute when they verify the server. From 8.21
+// on the hash is always computed.
 bool would_share_session(const TransportOptions& options) {
   static const bool told_apart = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081500;
   return !told_apart && !options.verify_tls && !options.client_certificate.pem.empty();
@@ -121,7 +123,7 @@ SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, co
       plan.http_version != HttpVersion::Http1 &&
       (url.scheme() == "https" || plan.http_version == HttpVersion::Http2PriorKnowledge);
   const auto idle = idle_limit(request, options, origin);
-  // A hedge must not wait for the connection that the other send may be stuck in.
+  // A hedge must not wait for the connection on which the other send may be stuck.
   const auto* racing = Call::State::racing(call);
   const bool must_not_share =
       racing != nullptr && racing->is_hedge() && plan.may_multiplex && !origin.speaks_http1;
@@ -153,7 +155,7 @@ const char* unusable(const Credentials& credentials) {
       credentials.password.find_first_of(kBad) != std::string::npos) {
     return "a name or password with a line break or a NUL byte cannot be sent";
   }
-  // RFC 7617 §2: the server takes the first colon for the end of the name.
+  // RFC 7617 §2: the first colon ends the name.
   const bool basic = credentials.scheme == Credentials::Scheme::Basic;
   if (basic && credentials.user.find(':') != std::string::npos) {
     return "a name with a colon cannot be sent by the scheme Basic";
@@ -166,15 +168,15 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_url(url);
   set_shape(request, plan);
   set_headers(request, plan);
-  // libcurl takes the addresses into the cache that all transfers of a loop share. It forgets after
-  // each transfer that an entry is for any host.
+  // libcurl adds the addresses to the cache that all transfers of a loop share. After each transfer
+  // it forgets the entries with the host "*", so TransportOptions::resolve is set again each time.
   if (plan.addresses != nullptr || !addresses_.empty() || !options_.resolve.empty()) {
     addresses_.clear();
     for (const auto& fixed : options_.resolve) addresses_.add(fixed.c_str());
     if (plan.addresses != nullptr) addresses_.add(plan.addresses->c_str());
     set(CURLOPT_RESOLVE, addresses_.chained());
   }
-  // What few requests have is never unset: see SendPlan::private_handle.
+  // The options below that are rarely used are never unset: see SendPlan::private_handle.
   if (const auto& credentials = options.credentials) {
     set_credentials(*credentials, CURLOPT_HTTPAUTH, CURLOPT_USERNAME, CURLOPT_PASSWORD);
   }
@@ -191,9 +193,10 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   }
   const bool tls = url.scheme() == "https";
   set_http_version(plan, tls, tls && options.on_connection);
-  // libcurl reads so much at a time, and holds a buffer of this size while an exchange lasts.
-  // Bodies of a megabyte take a sixth of the system calls with the large one. libcurl 7.88 refuses
-  // another size while the handle still has a buffer. Then it uses that one.
+  // libcurl reads up to this many bytes at a time, and holds a buffer of this size during an
+  // exchange. With the large buffer, bodies of a megabyte take a sixth of the system calls.
+  // libcurl 7.88 returns BAD_FUNCTION_ARGUMENT for a new size while the handle still has a buffer,
+  // and goes on using that buffer.
   constexpr long kLarge = 512L * 1024;
   const long size = std::cmp_greater_equal(expected_body, kLarge) ? kLarge : 64L * 1024;
   const auto code = curl_easy_setopt(handle(), CURLOPT_BUFFERSIZE, size);
@@ -205,7 +208,8 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
 
 void Easy::set_http_version(const SendPlan& plan, bool tls, bool tells_tls) {
   const auto wanted = plan.http_version;
-  // libcurl 7.88 fails with code 16 where it sends on such a connection for the second time.
+  // With HTTP/2 without TLS, libcurl 7.88 fails with code 16 (CURLE_HTTP2) when it sends the second
+  // request on a connection. So each connection is used once.
   static const bool reusable = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000;
   static const bool has_http2 =
       (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) != 0;
@@ -217,10 +221,11 @@ void Easy::set_http_version(const SendPlan& plan, bool tls, bool tells_tls) {
     closes_connection = plan.negotiates || (!reusable && !tls);
   }
   set(CURLOPT_HTTP_VERSION, version);
-  // What libcurl says costs 7 000 instructions an exchange. Before it sends, only the TLS is of
-  // interest; then it is asked for where the connection may speak HTTP/2.
+  // libcurl's log costs 7 000 instructions per exchange. Before the send only its line about TLS
+  // matters. `about_to_send` turns the log on if the connection may speak HTTP/2.
   set(CURLOPT_VERBOSE, tells_tls ? 1L : 0L);
-  // Without TLS, libcurl would have the requests to a server wait until the first one is answered.
+  // Waits until a new connection shows whether it can be shared. Without TLS only the first
+  // response shows that, so libcurl would hold back all other requests to the server until then.
   set(CURLOPT_PIPEWAIT, tls ? 1L : 0L);
   set(CURLOPT_FORBID_REUSE, closes_connection ? 1L : 0L);
   set(CURLOPT_FRESH_CONNECT, plan.fresh_connection || closes_connection ? 1L : 0L);
@@ -237,7 +242,7 @@ void Easy::set_certificate(bool wanted) {
   set(CURLOPT_SSLKEY, text(certificate.key_file));
   set(CURLOPT_KEYPASSWD, text(certificate.key_password));
   if (certificate.pem.empty()) return;
-  // Never undone: see SendPlan::private_handle.
+  // Never unset: see SendPlan::private_handle.
   if (wanted && would_share_session(options_)) set(CURLOPT_SSL_SESSIONID_CACHE, 0L);
   static const std::string none;
   const auto& key = certificate.key_pem.empty() ? certificate.pem : certificate.key_pem;
@@ -245,16 +250,17 @@ void Easy::set_certificate(bool wanted) {
   set_pem(CURLOPT_SSLKEY_BLOB, wanted ? key : none);
 }
 
-// libcurl's own engine, on this exchange's own list: so what is sent where, and which domains a
-// cookie may be for, is libcurl's decision, with its list of public suffixes. Never unset either.
+// Uses libcurl's cookie engine, with a list for this exchange only. So libcurl decides which
+// cookies are sent, and for which domains a server may set them, with its list of public suffixes.
+// Never unset either.
 void Easy::set_cookies(const Request& request, const Url& url) {
   set(CURLOPT_COOKIEFILE, "");
   for (const auto& line : options_.cookies->lines_for(cookie_host(request, url))) {
     set(CURLOPT_COOKIELIST, line.c_str());
   }
-  // As libcurl writes them: it need not be to the letter what it was given.
+  // Reads them back, because libcurl may write a cookie differently from the line it was given.
   cookies_before_ = cookie_lines();
-  // The request's own go into the one field that a request may have.
+  // The request's own cookies are joined, because a request may have only one Cookie field.
   std::string own;
   for (const auto value : request.headers().get_all("Cookie")) {
     own.append(own.empty() ? "" : "; ").append(value);
@@ -283,30 +289,30 @@ void Easy::set_credentials(const Credentials& credentials, CURLoption scheme, CU
 
 void Easy::set_url(const Url& url) {
   const auto& parts = url.parts();
-  // If only CURLU changes, libcurl 7.88 still reports the previous URL, and authenticates for it.
-  // So URL is set too. With NULL libcurl makes the text by itself, with the userinfo; that takes a
-  // tenth of all the instructions of a small exchange.
+  // If only CURLU changes, libcurl 7.88 still reports the previous URL and authenticates for it, so
+  // URL is set as well. With NULL libcurl makes the text from CURLU, including the userinfo, but
+  // that takes a tenth of all instructions of a small exchange.
   set(CURLOPT_URL, url.has_userinfo() ? nullptr : parts.text.c_str());
-  // Empty until all is changed: it may throw halfway.
+  // Empty until everything is changed, because the calls below may throw.
   const auto before = std::exchange(url_, std::nullopt);
   if (parts.handle) {
     set(CURLOPT_CURLU, parts.handle.get());
-    url_ = url;  // kept alive, as libcurl keeps the pointer
+    url_ = url;  // keeps the handle alive, because libcurl stores only the pointer
     return;
   }
-  // A plain URL is set in a form of this handle, of which only path and query change while the
-  // origin stays: libcurl parses a whole text with some thousand instructions.
+  // A plain URL is set in a CURLU of this handle. While the origin stays the same, only path and
+  // query are changed, because parsing a whole text takes libcurl some thousand instructions.
   if (!plain_url_) plain_url_.reset(curl_url());
   auto* form = plain_url_.get();
   const auto change = [form](CURLUPart part, const char* text) {
-    // It is known to be a good URL, so all that can be missing is memory.
+    // The URL is known to be valid, so only memory can be lacking.
     if (form == nullptr || curl_url_set(form, part, text, 0) != CURLUE_OK) throw std::bad_alloc();
   };
   if (!before || before->parts().handle || before->origin() != url.origin()) {
     change(CURLUPART_URL, parts.text.c_str());
   } else {
     if (before->path() != url.path()) change(CURLUPART_PATH, std::string(url.path()).c_str());
-    // The query is at the end of the text, so it ends with NUL.
+    // The query ends the text, so it ends with NUL.
     const auto query = url.query();
     if (before->query() != query) change(CURLUPART_QUERY, query.empty() ? nullptr : query.data());
   }
@@ -314,13 +320,13 @@ void Easy::set_url(const Url& url) {
   url_ = url;
 }
 
-// HTTPGET undoes what the last request has set.
+// HTTPGET undoes what the previous request has set.
 void Easy::set_shape(const Request& request, const SendPlan& plan) {
   const auto& method = request.method();
   const bool body = plan.streamed_body || request.body().present();
   const bool wants_body = method == "POST" || method == "PUT" || method == "PATCH";
-  // Where the body is empty, the request that asks for a challenge is the whole request. libcurl
-  // would send it again if no challenge comes, so it gets it as one without a body.
+  // For an empty body, the request that gets a challenge is already the whole request. If no
+  // challenge came, libcurl would send it again. So libcurl sends it as a request without a body.
   sends_length_0_ = plan.asks_for_challenge && (body || wants_body) && plan.body_size == 0;
   sends_body_ = (body || wants_body) && !sends_length_0_;
   set(CURLOPT_HTTPGET, 1L);
@@ -339,7 +345,7 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
   set(CURLOPT_CUSTOMREQUEST, method.c_str());
 }
 
-// libcurl adds Accept, Expect and Content-Type by itself. "Name:" has it leave the field out.
+// libcurl adds Accept, Expect and Content-Type by itself. A line "Name:" makes it omit the field.
 void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
   const auto& options = request.options();

@@ -16,7 +16,7 @@ namespace {
 struct Meaning {
   Errc code;
   bool permanent;
-  std::array<CURLcode, 12> codes;  // the rest is CURLE_OK, which is no failure
+  std::array<CURLcode, 12> codes;  // unused elements are CURLE_OK, which is never a failure
 };
 
 constexpr std::array kMeanings{
@@ -26,7 +26,7 @@ constexpr std::array kMeanings{
              CURLE_LOGIN_DENIED}},
     Meaning{Errc::Resolve, false, {CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST}},
     Meaning{Errc::Connect, false, {CURLE_COULDNT_CONNECT, CURLE_PROXY, CURLE_QUIC_CONNECT_ERROR}},
-    // A handshake that breaks off may be the network's fault; trust and setup are not.
+    // A handshake that breaks off may be a network failure; trust and configuration errors are not.
     Meaning{Errc::Tls, false, {CURLE_SSL_CONNECT_ERROR}},
     Meaning{Errc::Tls,
             true,
@@ -35,15 +35,16 @@ constexpr std::array kMeanings{
              CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT,
              CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED}},
     Meaning{Errc::Timeout, false, {CURLE_OPERATION_TIMEDOUT}},
-    // SEND_FAIL_REWIND: the body went out on a connection that died, and libcurl could not rewind
-    // it; retry() can, where the body can be opened again.
+    // SEND_FAIL_REWIND: the body was sent on a connection that died, and libcurl could not rewind
+    // it. retry() can, if the body can be opened again.
     Meaning{Errc::Send, false, {CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND}},
     Meaning{Errc::Receive,
             false,
             {CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_HTTP2,
              CURLE_HTTP2_STREAM, CURLE_HTTP3}},
-    // HTTP/0.9 or an unknown version in the response: an unknown scheme is an error before this.
-    // BAD_FUNCTION_ARGUMENT: a line that is no header, as the argument of a function of libcurl's.
+    // UNSUPPORTED_PROTOCOL is HTTP/0.9 or an unknown version in the response, because the scheme
+    // was checked before. BAD_FUNCTION_ARGUMENT is a line that is not a header, which libcurl
+    // passes to one of its own functions.
     Meaning{Errc::Protocol,
             false,
             {CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_FUNCTION_ARGUMENT}},
@@ -53,13 +54,13 @@ constexpr std::array kMeanings{
     Meaning{Errc::TooLarge, true, {CURLE_FILESIZE_EXCEEDED, kCurlTooLarge}},
 };
 
-// libcurl's numbers are those that its own limits would have given. They also say what kind of
-// error it is.
+// The aborts with a fixed text. Each has the code that libcurl's own limit would have given, which
+// also determines the kind of error.
 struct Row {
   Abort why;
   CURLcode curl_code;
   const char* text;
-  bool with_elapsed = false;  // the time that the exchange took ends the text
+  bool with_elapsed = false;  // the duration of the exchange is appended to the text
 };
 
 constexpr std::array kRows{
@@ -109,7 +110,7 @@ std::string hint_at_limit(int error) {
 bool AbortReason::set_thrown(CURLcode code, const char* who) noexcept {
   try {
     try {
-      throw;  // the exception that is being handled
+      throw;  // rethrows the exception that is being handled
     } catch (const std::bad_alloc&) {
       return set(Abort::NoMemory);
     } catch (...) {

@@ -14,19 +14,19 @@
 namespace httpretry {
 namespace {
 
-// libcurl's look-up of a connection is linear in the connections of a multi: 14 µs of CPU a request
-// at 64 in flight, 17 at 256, 31 at 1 000, 75 at 4 000.
+// To find a connection, libcurl searches all connections of a multi handle: 14 µs of CPU per
+// request at 64 in flight, 17 at 256, 31 at 1 000, 75 at 4 000.
 constexpr std::size_t kTransfersPerShard = 256;
-// More than the transfers in flight, or connections would be closed and opened all the time.
+// More than the transfers in flight; otherwise connections would be closed and opened all the time.
 constexpr long kConnectionsPerShard = 2 * static_cast<long>(kTransfersPerShard);
-// An idle handle holds 7 to 8 KiB, so few are kept where nothing is under way. An idle connection
-// itself takes 2.3 KiB, with TLS 35.
+// An idle handle takes 7 to 8 KiB, so only a few are kept when no request is in flight. An idle
+// connection takes 2.3 KiB, with TLS 35.
 constexpr std::size_t kEasiesAtRest = 8;
-// Some 100 bytes each. Beyond it all are dropped, and learned again soon enough.
+// About 100 bytes each. If there are more, all are dropped; new responses soon fill the list again.
 constexpr std::size_t kMaxOrigins = 4096;
-// Takes about a millisecond.
+// Decoding this much takes about a millisecond.
 constexpr std::size_t kDecodedPerTurn = std::size_t{256} << 10;
-// How soon to call libcurl where it may have gone on to another address of a host.
+// How soon to call libcurl 7.88 if it may have moved on to another address of a host.
 constexpr Duration kSoon = std::chrono::milliseconds(5);
 
 [[noreturn]] void refused(const char* why) {
@@ -34,8 +34,8 @@ constexpr Duration kSoon = std::chrono::milliseconds(5);
                            std::string(why));
 }
 
-// If there are more, libcurl closes one that is idle. Otherwise idle connections to some hosts
-// could take the last descriptors, and none would be left for other hosts.
+// Returns the limit above which libcurl closes an idle connection. Otherwise idle connections to
+// some hosts could take the last descriptors and leave none for other hosts.
 long most_connections() {
   constexpr rlim_t kForOthers = 32;
   rlimit files{RLIM_INFINITY, RLIM_INFINITY};
@@ -92,14 +92,14 @@ void Loop::run_turn() {
   const Driving driving(*this);
   take_events(0);
   work();
-  prepare_to_block();  // where it must not block, `next_turn` says so
+  prepare_to_block();  // if it must not block, `next_turn` returns the current time
 }
 
 void Loop::work() {
   decode_budget = kDecodedPerTurn;
   turn();
   drive_shards();
-  // One after the other, so that none waits for the end of another.
+  // In turns, so that no transfer waits for the end of another.
   for (auto left = decoding.size(); left > 0 && decode_budget > 0; --left) {
     auto* transfer = decoding.front();
     std::rotate(decoding.begin(), decoding.begin() + 1, decoding.end());
@@ -108,7 +108,7 @@ void Loop::work() {
 }
 
 void Loop::drive_shards() {
-  // By index, which stays valid should a callback add a shard.
+  // An index stays valid if a callback adds a shard.
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     auto& shard = *shards_[i];
     const bool to_look = shard.look_at <= now();
@@ -126,9 +126,9 @@ void Loop::drive_shards() {
   }
 }
 
-// Where an address refuses, or does not answer in time, libcurl 7.88 closes its socket, but opens
-// that for the next address only when it is called again, and sets no timer for it. `by_time`: it
-// was called for a timer, and may have closed a socket without telling us.
+// If an address refuses the connection or does not answer in time, libcurl 7.88 closes its socket,
+// but opens the socket for the next address only when it is called again, and sets no timer for
+// that. `by_time`: libcurl was called for a timer, and may have closed a socket without a callback.
 void Loop::plan_look(Shard& shard, bool by_time) {
   const bool lost = std::exchange(sockets.lost, false);
   if (shard.connecting == 0) {
@@ -150,7 +150,7 @@ Time Loop::next_work() const {
 }
 
 void Loop::wait_for_events() {
-  // Rounded up to the tick of the poller: a timer must never fire early.
+  // Rounded up to the poller's resolution, because a timer must never fire early.
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_work() - now()).count();
   int timeout = static_cast<int>(std::clamp<std::int64_t>(wait, 0, 3'600'000));
   if (timeout != 0 && !prepare_to_block()) timeout = 0;
@@ -159,11 +159,11 @@ void Loop::wait_for_events() {
   for (const auto& shard : shards_) {
     if (!shard->active.empty()) (shard->polled ? polled : other) = shard.get();
   }
-  // Each turn has libcurl look at the sockets that it polls itself.
+  // libcurl polls the sockets of a polled shard itself, in each iteration.
   if (load_ == Load::OneCall && timeout == 0 && other == nullptr) return read_clock();
   if (polled == nullptr || timeout == 0) return take_events(timeout);
-  // Waits for libcurl's sockets, and for those in the set and posts, at most until libcurl's next
-  // timer. The next turn lets libcurl handle what has happened on its sockets.
+  // Waits for libcurl's sockets, the set's sockets and posts, until libcurl's next timer at the
+  // latest. The next iteration lets libcurl handle the events on its sockets.
   int ready = 0;
   curl_waitfd own{sockets.descriptor(), CURL_WAIT_POLLIN, 0};
   const auto code = curl_multi_poll(polled->multi.get(), &own, 1, timeout, &ready);
@@ -194,7 +194,7 @@ void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
   if (watches()) heartbeat_->enter(socket);
   const auto code = shard.polled ? curl_multi_perform(multi, &running)
                                  : curl_multi_socket_action(multi, socket, events, &running);
-  if (heartbeat_ && heartbeat_->leave()) read_clock();  // it may have begun inside libcurl
+  if (heartbeat_ && heartbeat_->leave()) read_clock();  // libcurl may have run for a long time
   reap(shard, code);
   const bool received = std::exchange(progressed_, false) || socket != CURL_SOCKET_TIMEOUT;
   if (received && watches() && !shard.active.empty()) {
@@ -207,7 +207,7 @@ std::shared_ptr<Heartbeat::Watched> Loop::watch_connection(int local_port) {
   if (fd < 0) return nullptr;
   try {
     if (!heartbeat_) heartbeat_ = std::make_unique<Heartbeat>();
-  } catch (const std::system_error&) {  // no thread: then a flood is noticed at its end
+  } catch (const std::system_error&) {  // no thread, so a flood is noticed only when it ends
     return nullptr;
   }
   return heartbeat_->watch(fd);
@@ -218,7 +218,7 @@ void Loop::found_http1(int local_port) {
   if (fd >= 0 && heartbeat_) heartbeat_->forget(fd);
 }
 
-// `code`: what libcurl returned when it was driven.
+// `code` is the result of driving libcurl.
 void Loop::reap(Shard& shard, CURLMcode code) {
   if (code != CURLM_OK) return fail_all(shard, code);
   int left = 0;
@@ -226,15 +226,15 @@ void Loop::reap(Shard& shard, CURLMcode code) {
     if (message->msg != CURLMSG_DONE) continue;
     const CURLcode result = message->data.result;
     auto& transfer = *info<Easy*>(message->easy_handle, CURLINFO_PRIVATE)->transfer;
-    remove(transfer);  // `message` is gone with it
+    remove(transfer);  // this invalidates `message`
     transfer.finished(result);
   }
-  // By index from the end: one that is settled leaves the list.
+  // By index from the end, because a settled transfer leaves the list.
   for (auto i = shard.doubtful.size(); i-- > 0;) shard.doubtful[i]->settle();
 }
 
-// After an error of the multi itself the state of its transfers is undefined: each ends with an
-// error (what was sent is known), and the multi is made anew.
+// After an error of the multi handle the state of its transfers is undefined. So each ends with an
+// error (what was sent is known), and the multi handle is recreated.
 void Loop::fail_all(Shard& shard, CURLMcode code) {
   while (!shard.active.empty()) {
     auto* transfer = shard.active.back();
@@ -249,7 +249,7 @@ void Loop::fail_all(Shard& shard, CURLMcode code) {
 void Loop::open(Shard& shard) {
   errno = 0;
   shard.multi.reset(curl_multi_init());
-  if (!shard.multi) {  // newer versions need a descriptor for it
+  if (!shard.multi) {  // newer versions need a descriptor
     if (!is_shortage(errno)) throw std::bad_alloc();
     throw std::system_error(errno, std::generic_category(), "cannot make a multi handle");
   }
@@ -265,9 +265,10 @@ void Loop::open(Shard& shard) {
   set(CURLMOPT_TIMERDATA, &shard);
 }
 
-// HTTP/2 shares one connection, which belongs to one multi; HTTP/1.1 needs a connection each. What
-// one call sends at once is polled together. Negotiation that may use HTTP/2 is alone: for its
-// second round, libcurl would take any connection that can carry it.
+// HTTP/2 requests share one connection, which belongs to one multi handle; HTTP/1.1 needs a
+// connection for each. The requests that one call has in flight are polled together. Negotiation
+// that may use HTTP/2 gets its own shard: in the second round, libcurl would take any connection
+// that can carry it.
 Shard& Loop::shard_for(const SendPlan& plan) {
   const bool together = !plan.negotiates && (plan.http2 || load_ == Load::OneCall);
   const auto most = plan.negotiates && plan.may_multiplex ? 1 : kTransfersPerShard;
@@ -307,8 +308,8 @@ std::unique_ptr<Easy> Loop::take_easy() {
 
 void Loop::give_back(std::unique_ptr<Easy> easy, bool reusable) {
   if (reusable) easies_.push_back(std::move(easy));
-  // Making one takes a quarter of the instructions of a small GET, so as many are kept as are in
-  // use: where there are many calls, more of them are likely.
+  // A new handle costs a quarter of the instructions of a small GET. So as many idle handles are
+  // kept as are in use: if there are many calls, more are likely.
   std::size_t in_use = 0;
   for (const auto& shard : shards_) in_use += shard->active.size();
   while (easies_.size() > std::max(kEasiesAtRest, in_use)) easies_.pop_back();
@@ -317,7 +318,8 @@ void Loop::give_back(std::unique_ptr<Easy> easy, bool reusable) {
 CURLMcode Loop::start(Transfer& transfer, const SendPlan& plan) {
   auto& shard = shard_for(plan);
   if (!shard.multi) open(shard);
-  if (shard.active.size() == shard.active.capacity()) {  // what is added must be in the list
+  // The list must not allocate after libcurl has added the handle.
+  if (shard.active.size() == shard.active.capacity()) {
     shard.active.reserve(2 * shard.active.size() + 1);
     shard.doubtful.reserve(shard.active.capacity());
   }
@@ -337,8 +339,8 @@ void Loop::remove(Transfer& transfer) {
   shard.active.pop_back();
 }
 
-// -1 ends all transfers of the multi: where the system has no memory to watch the socket, they
-// would otherwise wait for ever.
+// Returns -1 if the system has no memory to watch the socket. That makes libcurl end all transfers
+// of the multi handle, which would otherwise wait forever.
 int Loop::on_socket(CURL* /*easy*/, curl_socket_t fd, int what, void* user, void* /*assigned*/) {
   auto& shard = *static_cast<Shard*>(user);
   return shard.loop.sockets.want(fd, shard, what) ? 0 : -1;

@@ -1,4 +1,4 @@
-// Loop as a Transport: the exchange, with the look-up of its host before it.
+// Loop as a Transport: looks up the host and carries out the exchange.
 #include "resolver.hpp"
 #include "transfer.hpp"
 #include "url_parts.hpp"
@@ -13,7 +13,7 @@
 namespace httpretry {
 namespace {
 
-// In the form of CURLOPT_RESOLVE; with the plus the entry expires.
+// Makes an entry for CURLOPT_RESOLVE. The plus makes it expire.
 std::string resolve_entry(const Url& url, const Addresses& addresses) {
   std::string entry = "+";
   entry.append(url.host()).append(":").append(std::to_string(url.port())).append(":");
@@ -26,7 +26,7 @@ std::string resolve_entry(const Url& url, const Addresses& addresses) {
   return entry;
 }
 
-// The exchange began with something else that took this time.
+// Adds the time of a step that preceded the exchange.
 void add_before(Timings& timings, Duration took) {
   for (auto* time : {&timings.resolved, &timings.connected, &timings.secured, &timings.sent,
                      &timings.first_byte}) {
@@ -35,14 +35,14 @@ void add_before(Timings& timings, Duration took) {
   timings.total += took;
 }
 
-// `last`: of the transfer that took the place of another one.
+// Merges the first transfer into `last`, which replaced it.
 void add_first_transfer(Exchange& last, const Exchange& first) {
   add_before(last.timings, first.timings.total);
   if (last.sent == Sent::Never) last.sent = first.sent;
   last.wire_sends += first.wire_sends;
 }
 
-// Whether an entry of TransportOptions::resolve is for the host and port of the URL.
+// Returns whether an entry of TransportOptions::resolve applies to the URL's host and port.
 bool is_for(std::string_view entry, const Url& url) {
   const auto host = take_until(entry, ':');
   return take_until(entry, ':') == std::to_string(url.port()) &&
@@ -52,8 +52,8 @@ bool is_for(std::string_view entry, const Url& url) {
 }  // namespace
 
 Task<Outcome> Loop::send(Request request, Call& call) {
-  // A host is not looked up if it is a literal or localhost, with a proxy, while libcurl still has
-  // the addresses, or if an option gives them.
+  // No look-up for an IP address or localhost, with a proxy, while libcurl still has the addresses,
+  // or if TransportOptions::resolve gives them.
   const auto& url = request.parsed_url();
   const bool unknown = url && url->parts().named && looks_up_ &&
                        origin(*url).addresses_until <= now() &&
@@ -63,7 +63,7 @@ Task<Outcome> Loop::send(Request request, Call& call) {
                  : exchange(std::move(request), call, nullptr, false);
 }
 
-// libcurl 8.23 connects to an address in a URL whatever version of IP is wanted.
+// libcurl 8.23 connects to an IP address in a URL whatever CURLOPT_IPRESOLVE says.
 Result<void> Loop::check_ip_version(const Url& url) const {
   const auto wanted = options_->ip_version;
   if (wanted == IpVersion::Any || !looks_up_) return {};
@@ -104,7 +104,7 @@ Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
   auto& what = exchange_of(outcome);
   add_before(what.timings, took);
   what.timings.resolved = std::max(what.timings.resolved, took);
-  // Only now is it certain that libcurl has taken them.
+  // A send proves that libcurl has taken the addresses.
   if (what.sent != Sent::Never) {
     edit_origin(url).addresses_until = found.use_until;
   }
@@ -117,7 +117,7 @@ Task<> Loop::await_body(Transfer& transfer, const Call& call) {
   CheckedReader body = transfer.lend_body(over);
   const auto waiting = wait_for_more(body, branch);
   Result<void> ready = co_await waiting;
-  if (over.stop_requested()) {  // perhaps from within Transfer::conclude, which must end first
+  if (over.stop_requested()) {  // perhaps called from Transfer::conclude, which must return first
     const ResumeOn later(*this);
     co_await later;
   }
@@ -146,7 +146,7 @@ Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* add
   }
   Outcome outcome = transfer.outcome();
   if (transfer.expect_refused()) {
-    // RFC 9110 §10.1.1: a 417 only says that somebody on the way does not support it.
+    // RFC 9110 §10.1.1: a 417 only means that some server on the way does not support Expect.
     request.remove_header("Expect");
     request.edit_options().expect_continue_from.reset();
   } else if (!transfer.had_unread()) {

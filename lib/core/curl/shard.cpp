@@ -7,7 +7,7 @@
 namespace httpretry {
 namespace {
 
-// libcurl has no function to run a transfer, but runs what was paused.
+// libcurl has no function to run a transfer, but it runs one that is unpaused.
 void run(const Transfer& transfer) {
   curl_easy_pause(transfer.handle(), CURLPAUSE_RECV);
   curl_easy_pause(transfer.handle(), CURLPAUSE_CONT);

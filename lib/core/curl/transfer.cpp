@@ -10,17 +10,17 @@
 namespace httpretry {
 namespace {
 
-// ABORTED_BY_CALLBACK: the system has no memory to watch a socket (Loop::on_socket). libcurl 8.23
-// returns it also from curl_multi_add_handle.
+// ABORTED_BY_CALLBACK: Loop::on_socket returned -1, because the system had no memory to watch a
+// socket. libcurl 8.23 returns it from curl_multi_add_handle as well.
 bool lacked_memory(CURLMcode code) {
   return code == CURLM_OUT_OF_MEMORY || code == CURLM_ABORTED_BY_CALLBACK;
 }
 
-// What throws in a callback besides want of memory is the user's sink.
+// The name in messages for whatever throws in a callback, other than std::bad_alloc.
 constexpr char kSink[] = "the sink of the body";
 
-// libcurl 8 waits for the end of an HTTP/2 stream even if all of the body has come. Some servers
-// never send it.
+// libcurl 8 waits for the end of an HTTP/2 stream even if the whole body has arrived. Some servers
+// never send it, so we wait for it only this long.
 constexpr Duration kStreamEnd = std::chrono::milliseconds(200);
 
 }  // namespace
@@ -42,7 +42,7 @@ Transfer::~Transfer() {
     awaiter_ = nullptr;
     end(Abort::Canceled);
   }
-  if (easy_) easy_->transfer = nullptr;  // libcurl may say something when it frees the handle
+  if (easy_) easy_->transfer = nullptr;  // libcurl may call back when it frees the handle
 }
 
 Result<void> Transfer::start(const std::string* addresses, bool fresh) {
@@ -65,7 +65,7 @@ Result<void> Transfer::start(const std::string* addresses, bool fresh) {
   } catch (const std::system_error& lack) {
     return Error(Errc::LocalShortage,
                  "the request cannot begin: " + system_text(lack.code().value()));
-  } catch (const std::runtime_error& refused) {  // an option of libcurl that the request needs
+  } catch (const std::runtime_error& refused) {  // libcurl refuses an option that the request needs
     return failure_of(CURLE_NOT_BUILT_IN, refused.what());
   }
   return {};
@@ -123,8 +123,8 @@ void Transfer::set_timer() {
   loop_.timers().set(*this, next);
 }
 
-// libcurl sends such a body by itself. For the response_timeout, which counts from the last part of
-// it, we look from time to time how far it has come.
+// libcurl sends a body from memory without a callback. response_timeout counts from the last part
+// that was sent, so the timer looks at the progress from time to time.
 bool Transfer::sends_from_memory() const {
   return limits_.response_timeout != kForever && !sends_.answered && !plan_.streamed_body &&
          std::cmp_less(seen_sent_, plan_.body_size);
@@ -139,8 +139,8 @@ Time Transfer::limit() const {
   if (upload_.paused) pause = kForever;  // the server may be waiting for us
   auto since = last_byte_;
   if (!headers_done && options_.upload_rate) {
-    // libcurl 8.23 sends at once what `upload_rate` allows in a second, and then receives nothing
-    // until that second is over.
+    // libcurl 8.23 sends the amount that `upload_rate` allows per second at once, and then receives
+    // nothing until that second is over.
     const auto sent = static_cast<double>(std::max(upload_.given, seen_sent_));
     const std::chrono::duration<double> takes(sent / static_cast<double>(*options_.upload_rate));
     since = std::max(since, later(started_, std::chrono::duration_cast<Duration>(takes)));
@@ -149,14 +149,15 @@ Time Transfer::limit() const {
   return headers_done ? soonest : std::min(soonest, limits_.respond_by);
 }
 
-// Bytes that come only move the limit back, so the timer is set anew when it fires, not with each.
+// Received bytes only postpone the limit. So the timer is set again when it fires, not for each
+// byte.
 void Transfer::due() {
   if (sends_from_memory()) {
     const auto sent = sent_bytes();
     if (sent != std::exchange(seen_sent_, sent)) last_byte_ = loop_.now();
   }
   if (limit() > loop_.now()) {
-    // The final headers have come, or the body begins again, although more of it is awaited.
+    // While more of the body is awaited, the final headers have arrived or the body was rewound.
     if (wants_body() && upload_.rewound) {
       body_over_.request_stop();
     } else if (wants_body() && sends_.answered) {
@@ -174,14 +175,15 @@ void Transfer::due() {
 }
 
 void Transfer::end(Abort why) {
-  if (!running_) return;  // it has ended in this very turn
+  if (!running_) return;  // it has ended in this iteration of the loop
   abort_.set(why);
   if (!curl_done_) loop_.remove(*this);
   conclude();
 }
 
 void Transfer::finished(CURLcode code) {
-  // libcurl was kept from sending again, after a 417 to a body that cannot be sent again.
+  // `about_to_send` stopped a resend after a 417 to a body that cannot be sent again. The 417 is
+  // the response.
   if (code == CURLE_ABORTED_BY_CALLBACK && abort_.none()) {
     code = CURLE_OK;
     plan_.private_handle = true;
@@ -218,19 +220,19 @@ bool Transfer::about_to_send(int local_port) noexcept {
   const bool used = sends_.sends == 0 ? reuses : local_port == sends_.local_port;
   if (used && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
   if (!sends_.about_to_send(reuses, local_port)) {
-    if (reader_.response.status == 417 && sends_.answered) return false;  // it is the response
+    if (reader_.response.status == 417 && sends_.answered) return false;  // the 417 is the response
     return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);
   }
   reader_.awaits_block = true;
   reader_.response.status = 0;
   if (sends_.sends > 1) return true;
   --shard->connecting;
-  // A connection that has shown that it speaks HTTP/1 need not be watched: that saves 8 000
-  // instructions.
+  // A connection that is known to speak HTTP/1 need not be watched, which saves 8 000 instructions.
   if (!plan_.may_multiplex) return true;
   if (sends_.reused && loop_.sockets.is_http1(local_port)) return true;
   return abort_.guard(CURLE_OUT_OF_MEMORY, "watching the connection", [this] {
-    // libcurl says from here on what happens to the connection. That it closes each one is no sign.
+    // From here on libcurl's log reports what happens to the connection. If each connection is
+    // closed after its exchange, a close means nothing.
     if (!easy_->closes_connection) easy_->set(CURLOPT_VERBOSE, 1L);
     connection_ = loop_.watch_connection(sends_.local_port);
     return true;
@@ -249,7 +251,8 @@ bool Transfer::header_line(std::string_view line) noexcept {
 bool Transfer::end_of_headers() {
   const auto status = info<long>(handle(), CURLINFO_RESPONSE_CODE);
   const auto of_proxy = status == 0 ? info<long>(handle(), CURLINFO_HTTP_CONNECTCODE) : 0;
-  // A proxy's response to CONNECT: before the request was sent, or before libcurl sends it again.
+  // A proxy's response to CONNECT, either before the request was sent or before libcurl sends it
+  // again.
   if (sends_.sends == 0 || (of_proxy != 0 && of_proxy == reader_.response.status)) {
     return reader_.keep_proxy_block();
   }
@@ -261,13 +264,14 @@ bool Transfer::end_of_headers() {
   }
   last_byte_ = loop_.now();
   sends_.response_came(reader_.response.status, leaves_body_out());
-  // The connection is closed: the server may take what comes next for the body. Libcurl would use
-  // it, and would send the Expect of our list of headers again.
+  // Abort, so that the connection is closed: the server may take the next bytes for the body.
+  // libcurl would reuse the connection, and would send our Expect header again.
   if (status == 417 && easy_->expects && request_.body().replayable()) {
     return abort_.set(Abort::ExpectRefused);
   }
-  set_timer();  // from here on other limits count
-  // libcurl sends no more of the body after an error status, but sees that only when it may send.
+  set_timer();  // different limits apply from here on
+  // After an error status libcurl sends no more of the body, but notices that only when it may
+  // send.
   if (upload_.paused) loop_.timers().set(*this, started_);
   if (sends_.body_left_out) return true;  // this is not the response to the whole request
   if (auto* const watch = Call::State::watch(call_)) (*watch)(reader_.response);
@@ -281,14 +285,15 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     return CURL_WRITEFUNC_PAUSE;
   }
   last_byte_ = loop_.now();
-  if (sends_.body_left_out) {  // libcurl takes it for the response, and sends nothing more
+  if (sends_.body_left_out) {  // libcurl takes it for the response and sends nothing more
     abort_.set(Abort::BodyLeftOut);
     return CURL_WRITEFUNC_ERROR;
   }
   const bool taken = abort_.guard(CURLE_WRITE_ERROR, kSink, [&] {
     if (!reader_.body_begun && !reader_.begin_body(announced_length())) return false;
     if (!reader_.body_bytes(bytes, loop_.decode_budget)) return false;
-    // libcurl must not be asked to keep the bytes: it would give us all of them again.
+    // The bytes count as taken even if some are not decoded yet. If libcurl kept them, it would
+    // deliver all of them again.
     if (reader_.has_rest()) loop_.decoding.push_back(this);
     if (reader_.response.http_version == "2" && complete() && plan_.body_size >= 0 &&
         std::cmp_greater_equal(sent_bytes(), plan_.body_size)) {
@@ -299,7 +304,7 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
   });
   if (!taken) return CURL_WRITEFUNC_ERROR;
   if (reader_.paused) {
-    set_timer();  // waiting for the sink is not waiting for the server
+    set_timer();  // the wait for the sink is not a wait for the server
     resume_awaiter();
   }
   return bytes.size();

@@ -1,4 +1,5 @@
-// What a transfer knows of its connection: who shares it, and whether it goes away or is broken.
+// What a transfer knows about its connection: which transfers share it, and whether it is closing
+// or broken.
 #include "log_text.hpp"
 #include "transfer.hpp"
 
@@ -16,10 +17,11 @@ curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
   return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
-// RFC 9112 §9.2: bytes on a connection that awaits no response are not the response to what is sent
-// next. libcurl 7.88 would take them for it. Over TLS they may be no response, but then the
-// connection was not quite idle either. Over HTTP/2 a server may send frames at any time; there,
-// only its end counts, which libcurl 8.22 looks for no more than once a second.
+// RFC 9112 §9.2: bytes on a connection without a pending request are not the response to the next
+// request, but libcurl 7.88 would take them for it. Over TLS the bytes may not be a response, but
+// even then the connection was not quite idle. Over HTTP/2 a server may send frames at any time, so
+// only the end of the connection counts. libcurl checks for that itself, but from 8.22 on only once
+// per second.
 bool Transfer::has_unread(int local_port) noexcept {
   static const bool looks_seldom = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081600;
   try {
@@ -42,7 +44,7 @@ void Transfer::each_on_connection(const Function& function) {
   }
 }
 
-// The text about a connection comes through one of the transfers on it.
+// libcurl's log about a connection may come through any transfer on it.
 void Transfer::heard(std::string_view text) noexcept {
   using enum LogLine::Kind;
   const auto line = read_log_line(text);
@@ -56,10 +58,12 @@ void Transfer::heard(std::string_view text) noexcept {
       break;
     case GoAway: will_close(line->number.value_or(kStays - 1)); break;
     case ConnectionClosed: closed_ = true; break;
-    case ConnectionKept: closed_ = false; break;  // it was another one, to make room in the pool
+    // Another connection was closed, to make room in the pool.
+    case ConnectionKept: closed_ = false; break;
     case Tls:
-      // A proxy may speak TLS, too; that comes first, or it is all there is. libcurl has no other
-      // way to say it without the headers of its TLS library.
+      // A proxy may speak TLS as well. Its line comes first, or is the only one, hence the check
+      // for https. Otherwise only the headers of libcurl's TLS library would give access to these
+      // facts.
       if (!options_.on_connection || url_.scheme() != "https") break;
       abort_.guard(CURLE_OUT_OF_MEMORY, "the name of the cipher", [&] {
         tls_ = line->text;
@@ -75,7 +79,7 @@ void Transfer::will_close(std::uint32_t last_stream) {
   });
 }
 
-// Connections to different servers may have the same port of ours.
+// Connections to different servers may have the same local port.
 bool Transfer::shares_with(const Transfer& other) const {
   const int port = sends_.local_port;
   return port > 0 && other.sends_.sends > 0 && other.sends_.local_port == port &&
@@ -84,7 +88,7 @@ bool Transfer::shares_with(const Transfer& other) const {
 }
 
 void Transfer::look_at_connection() {
-  // With these codes libcurl 7.88 ends streams whose connection a frame has broken.
+  // libcurl 7.88 ends the streams of a connection that a bad frame broke with these codes.
   const bool by_frame = code_ == CURLE_OK || code_ == CURLE_GOT_NOTHING;
   const bool will_close = last_stream_ != kStays;
   if (closed_ && !will_close && by_frame) {
@@ -93,17 +97,20 @@ void Transfer::look_at_connection() {
   if (code_ == CURLE_OK && !broken_ && !will_close && may_be_cut_short()) ask_other();
 }
 
-// Libcurl closes a connection that a frame has broken with the last of its streams. So where others
-// are left, one of them is made to read: if the connection is broken, it ends at once, and in its
-// turn asks the next. libcurl has no function for that, but runs what was paused.
+// libcurl closes a connection that a bad frame broke only with the last of its streams. So if the
+// connection has other transfers, this makes one of them read. If the connection is broken, that
+// transfer ends at once and in turn asks the next. libcurl has no function to run a transfer, but
+// runs one that is unpaused.
 void Transfer::ask_other() {
-  if (shard->doubtful.size() == shard->doubtful.capacity()) return;  // there is no memory for it
+  // Push_back would allocate, in a callback.
+  if (shard->doubtful.size() == shard->doubtful.capacity()) return;
   for (auto* other : shard->active) {
     if (other == this || other->curl_paused_ || !shares_with(*other)) continue;
     if (!std::exchange(doubtful_, true)) shard->doubtful.push_back(this);
-    if (curl_easy_pause(other->handle(), CURLPAUSE_SEND) != CURLE_OK) continue;  // it has ended
+    // The transfer has ended.
+    if (curl_easy_pause(other->handle(), CURLPAUSE_SEND) != CURLE_OK) continue;
     curl_easy_pause(other->handle(), CURLPAUSE_CONT);
-    for (auto* asking : shard->doubtful) {  // and those that asked this one
+    for (auto* asking : shard->doubtful) {  // also those that waited for this one
       if (asking != this && asking->asked_ != this) continue;
       asking->asked_ = other;
       asking->awaits_answer_ = true;
@@ -119,7 +126,7 @@ void Transfer::settle() {
   conclude_if_done();
 }
 
-// What ended in the meantime counts more.
+// A cancellation or a timeout that happened during the flood takes precedence.
 Abort Transfer::flood_reason() const {
   if (stop_requested()) return Abort::Canceled;
   if (limit() > loop_.now()) return Abort::Flooded;

@@ -1,4 +1,4 @@
-// The outcome of a transfer: the response or the error, with what was sent.
+// Makes the outcome of a transfer: the response or the error, with what was sent.
 #include "transfer.hpp"
 #include "url_parts.hpp"
 
@@ -15,12 +15,13 @@
 namespace httpretry {
 namespace {
 
-// What OpenSSL says where the bytes that came are not TLS, such as those of a plain HTTP response.
+// Part of OpenSSL's message if the received bytes are not TLS, such as a plain HTTP response.
 constexpr std::string_view kNoTls = "wrong version number";
-// libcurl looks up the names of proxies on threads of its own.
+// libcurl looks up the names of proxies on its own threads. This is its message if one cannot
+// start.
 constexpr std::string_view kNoThread = "getaddrinfo() thread failed to start";
 
-// libcurl quotes the URL of a proxy that it cannot read, with its password.
+// libcurl's message quotes the URL of a proxy that it cannot parse, including the password.
 std::string without_userinfo(std::string text) {
   const auto at = text.rfind('@');
   if (at == std::string::npos) return text;
@@ -33,13 +34,13 @@ std::string without_userinfo(std::string text) {
 int number_info(CURL* easy, CURLINFO what) { return static_cast<int>(info<long>(easy, what)); }
 
 Peer peer_of(CURL* easy) {
-  Peer peer;  // made without taking memory: there may be none
+  Peer peer;  // allocates nothing, because memory may be lacking
   text_info(easy, CURLINFO_PRIMARY_IP).copy(peer.text.data(), peer.text.size() - 1);
   peer.port = static_cast<std::uint16_t>(number_info(easy, CURLINFO_PRIMARY_PORT));
   return peer;
 }
 
-// libcurl has a line for each field; the last is the certificate itself, of many lines.
+// libcurl has a line for each field. The last field is the certificate itself, with many lines.
 std::string certificate(const curl_slist* fields) {
   constexpr std::string_view kPem = "cert:";
   std::string text;
@@ -52,7 +53,7 @@ std::string certificate(const curl_slist* fields) {
   return text;
 }
 
-// Whether a SOCKS proxy did not want to connect us. If it only failed to, a retry may help.
+// Returns whether a SOCKS proxy refused to connect us. If it merely failed, a retry may help.
 bool refused_by_socks(CURL* easy) {
   const auto why = info<long>(easy, CURLINFO_PROXY_ERROR);
   constexpr std::array<long, 6> kPermanent{CURLPX_NO_AUTH,
@@ -64,9 +65,10 @@ bool refused_by_socks(CURL* easy) {
   return std::ranges::find(kPermanent, why) != kPermanent.end();
 }
 
-// Whether `error`, of connecting, says that all local ports to this address are in use. IPv6 has
-// the same code for a machine without an address in the network. UDP has ports of its own, so it
-// can be connected without a free port of TCP.
+// Returns whether `error`, from connecting, means that all local ports for this address are in use.
+// With IPv6 the same code can mean that the machine has no address in the network. The ports of UDP
+// are separate, so a UDP socket can be connected even without a free TCP port, but not without an
+// address.
 bool lacks_port(int error, const sockaddr_in6& address) {
   if (error != EADDRNOTAVAIL) return false;
   const auto family = address.sin6_family;
@@ -76,7 +78,7 @@ bool lacks_port(int error, const sockaddr_in6& address) {
                                  family == AF_INET ? sizeof(sockaddr_in) : sizeof address) == 0;
 }
 
-// Certificates only where CURLOPT_CERTINFO was set.
+// The certificates are present only if CURLOPT_CERTINFO was set.
 ConnectionInfo connection_info(CURL* easy) {
   ConnectionInfo result;
   result.remote_ip = text_info(easy, CURLINFO_PRIMARY_IP);
@@ -107,7 +109,7 @@ Outcome Transfer::outcome() {
 
 Outcome Transfer::ended() {
   end_waiting();
-  loop_.read_clock();  // it may have begun in this very turn
+  loop_.read_clock();  // the transfer may have begun in this iteration of the loop
   if (!easy_) return failure();
   easy_->transfer = nullptr;
   try {
@@ -123,11 +125,11 @@ Outcome Transfer::ended() {
     if (good) reader_.response.exchange = exchange();
     easy_->expected_body = reader_.to_sink ? 0 : reader_.received;
     auto outcome = good ? reader_.take() : Outcome(failure());
-    // A handle remembers a refused stream, a resend and the credentials of its URL: it must not
-    // serve other requests then.
+    // A handle remembers a refused stream, a resend and the credentials of its URL, so after these
+    // it must not serve other requests.
     loop_.give_back(std::move(easy_), good && sends_.sends == 1 && !plan_.private_handle);
     return outcome;
-  } catch (const std::bad_alloc&) {  // what was sent is told all the same
+  } catch (const std::bad_alloc&) {  // the error still says what was sent
     auto error = failure_of(CURLE_OUT_OF_MEMORY, "out of memory");
     find_shortage(error);
     error.exchange = exchange();
@@ -135,7 +137,7 @@ Outcome Transfer::ended() {
   }
 }
 
-// libcurl reports success.
+// Called if libcurl reports success.
 void Transfer::check_end() {
   if (sends_.body_left_out) {
     abort_.set(Abort::BodyLeftOut);
@@ -146,34 +148,34 @@ void Transfer::check_end() {
   }
 }
 
-// The response in hand would count as the end of the request, of which libcurl announced less than
-// the whole body. It does so to ask for a challenge. RFC 9110 §15.4: after a 303, and in practice
-// after a 301 and 302 to a POST, nothing would bring the body later.
+// Returns whether the current response would end the request although libcurl announced less than
+// the whole body, which it does to get a challenge. RFC 9110 §15.4: a 303 turns the request into a
+// GET, and so do in practice 301 and 302 after a POST, so nothing would send the body later.
 bool Transfer::leaves_body_out() const {
   const int status = reader_.response.status;
   const bool becomes_get =
       status == 303 || ((status == 301 || status == 302) && request_.method() == "POST");
   if ((status >= 300 && !becomes_get) || !request_.body().present()) return false;
   const auto announced = info<curl_off_t>(handle(), CURLINFO_CONTENT_LENGTH_UPLOAD_T);
-  if (announced < 0) return false;  // libcurl sends what there is
+  if (announced < 0) return false;  // the length is unknown, so libcurl sends the whole body
   return static_cast<std::uint64_t>(announced) < upload_.size().value_or(UINT64_MAX);
 }
 
-// libcurl reports a failure.
+// Called if libcurl reports a failure.
 void Transfer::judge_failure() {
-  // libcurl 7.88 says so if another request has found that the connection they share is closed.
+  // libcurl 7.88 reports FAILED_INIT if another request has found the shared connection closed.
   if (code_ == CURLE_FAILED_INIT && sends_.sends > 0) code_ = CURLE_SEND_ERROR;
   const bool lost =
       code_ == CURLE_SEND_ERROR || code_ == CURLE_RECV_ERROR || code_ == CURLE_GOT_NOTHING;
   const auto kind = failure_of(code_).code;
   if (sends_.sends == 1 && !sends_.answered && (refused_ || stream_ > last_stream_)) {
-    abort_.set(Abort::StreamRefused);  // the server has said that it did not process the request
+    abort_.set(Abort::StreamRefused);  // the server reported that it did not process the request
   } else if (lost && sends_.reused && reader_.awaits_block && reader_.response.status == 0) {
-    // Not even a 1xx has come since it was sent.
+    // Not even a 1xx has arrived since the request was sent.
     abort_.set(Abort::ConnectionDied);
   } else if ((kind == Errc::Receive || kind == Errc::Send) && complete()) {
-    // RFC 9113 §8.1: a server may respond before it has read the request, and reset the stream
-    // then.
+    // RFC 9113 §8.1: a server may respond before it has read the whole request, and then reset the
+    // stream.
     code_ = CURLE_OK;
     plan_.private_handle = true;
   }
@@ -184,7 +186,7 @@ bool Transfer::may_be_cut_short() const {
          !reader_.response.headers.contains("Content-Length");
 }
 
-// All of the response has come, as far as its length says.
+// Returns whether the whole response has arrived, as far as its length tells.
 bool Transfer::complete() const {
   if (!sends_.answered || reader_.in_headers) return false;
   if (!reader_.has_body()) return true;
@@ -217,7 +219,8 @@ Exchange Transfer::exchange() const {
   const auto at = [&](CURLINFO what) -> Duration {
     return std::chrono::microseconds(info<curl_off_t>(handle(), what));
   };
-  if (!exchange.reused_connection) {  // else libcurl tells when it skipped these steps
+  // For a reused connection libcurl reports when it skipped these steps.
+  if (!exchange.reused_connection) {
     timings.resolved = at(CURLINFO_NAMELOOKUP_TIME_T);
     timings.connected = at(CURLINFO_CONNECT_TIME_T);
     timings.secured = at(CURLINFO_APPCONNECT_TIME_T);
@@ -245,7 +248,8 @@ Error Transfer::failure() {
   return error;
 }
 
-// Fills in why there was no socket, or no local port for it. False if that is not the problem.
+// Fills in why there was no socket, or no local port for it. Returns false if that is not the
+// problem.
 bool Transfer::explain_socket(Error& error) const {
   if (code_ != CURLE_COULDNT_CONNECT || sends_.sends > 0) return false;
   const int cause = number_info(handle(), CURLINFO_OS_ERRNO);
@@ -262,9 +266,10 @@ bool Transfer::explain_socket(Error& error) const {
   return true;
 }
 
-// Marks the error as a local shortage if libcurl or the library lacked something before the send.
+// Turns the error into a local shortage if libcurl or the library lacked something before the send.
 void Transfer::find_shortage(Error& error) const {
-  // SETOPT_OPTION_SYNTAX: libcurl had no memory for a host's addresses, whose syntax is right.
+  // SETOPT_OPTION_SYNTAX: libcurl had no memory for a host's addresses. Their syntax is known to be
+  // right.
   const bool no_memory =
       error.curl_code == CURLE_OUT_OF_MEMORY || error.curl_code == CURLE_SETOPT_OPTION_SYNTAX;
   const bool no_thread = error.message.find(kNoThread) != std::string::npos;
@@ -273,9 +278,9 @@ void Transfer::find_shortage(Error& error) const {
   error.permanent = false;
 }
 
-// libcurl 7.88 reports a long line as lack of memory. Where memory was really lacking, the C
-// library has said so before libcurl closed the connection. Newer versions have a code for it, but
-// use that for too many headers as well, and then say so.
+// libcurl 7.88 reports a line that is too long as OUT_OF_MEMORY. If memory was really lacking,
+// errno was ENOMEM before libcurl closed the connection. Newer versions report TOO_LARGE, which
+// also stands for too many headers, but then with an error text.
 bool Transfer::line_too_long() const {
   const bool in_block = reader_.in_headers || reader_.awaits_block;
   const bool too_long = (code_ == CURLE_OUT_OF_MEMORY && loop_.sockets.close_error != ENOMEM) ||
@@ -289,7 +294,8 @@ Error Transfer::curl_failure() {
   const int proxy_status = sends_.sends == 0 ? reader_.proxy_status : 0;
   if (proxy_status >= 300) {
     error.code = Errc::Connect;
-    error.curl_code = CURLE_RECV_ERROR;  // COULDNT_CONNECT in newer versions
+    // What libcurl 7.88 reports; newer versions report COULDNT_CONNECT.
+    error.curl_code = CURLE_RECV_ERROR;
     error.from_proxy = true;
     error.status = proxy_status;
     error.headers = std::move(reader_.proxy_headers);
@@ -303,7 +309,7 @@ Error Transfer::curl_failure() {
   } else if (code_ == CURLE_UNSUPPORTED_PROTOCOL) {
     error.message = "the response is not HTTP";
   } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT && sends_.sends == 0) {
-    // libcurl 8.23, where older versions have SSL_CERTPROBLEM.
+    // From libcurl 8.23; older versions report SSL_CERTPROBLEM.
     error = failure_of(CURLE_SSL_CERTPROBLEM, "the client certificate or its key cannot be used");
   } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT ||
              (code_ == CURLE_WEIRD_SERVER_REPLY && text == "Header without colon")) {

@@ -1,4 +1,4 @@
-// How a transfer sends the body of the request, pauses, and tells of its progress.
+// How a transfer sends the request's body, pauses, and reports its progress.
 #include "transfer.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool Transfer::rewind_body() noexcept {
   last_byte_ = loop_.now();
   if (!upload_.rewind()) return false;
   return abort_.guard(CURLE_OUT_OF_MEMORY, "setting a timer", [this] {
-    if (upload_.rewound) loop_.timers().set(*this, started_);  // then it looks at the upload
+    if (upload_.rewound) loop_.timers().set(*this, started_);  // the timer looks at the upload
     return true;
   });
 }
@@ -41,7 +41,7 @@ void Transfer::take_body(CheckedReader body, Result<void> ready) {
   unpause();
 }
 
-// libcurl gives us at once what came meanwhile.
+// libcurl immediately delivers what arrived during the pause.
 void Transfer::resume_curl() {
   if (!curl_paused_) return;
   set_curl_paused(false);
@@ -53,7 +53,8 @@ void Transfer::set_curl_paused(bool paused) {
   curl_paused_ = paused;
 }
 
-// libcurl asks for the body of the request again, unless it waits for the sink or the decoding.
+// Lets libcurl ask for the request's body again. It also receives again, unless it waits for the
+// sink or the decoding.
 void Transfer::unpause() {
   const auto code = curl_easy_pause(handle(), curl_paused_ ? CURLPAUSE_RECV : CURLPAUSE_CONT);
   if (code == CURLE_OK || !running_) return;
@@ -61,10 +62,10 @@ void Transfer::unpause() {
   end(abort_.why());
 }
 
-// libcurl counts what frames the chunks of a body without a length, too. A body that we give it
-// piece by piece is ahead of what was sent.
+// libcurl also counts the bytes that frame the chunks of a body without a length. A streamed body
+// has been given to libcurl before it is sent. So the smaller number is reported.
 bool Transfer::progressed(std::uint64_t sent) noexcept {
-  // Also while a transfer is taken from libcurl, which need not be the user's wish.
+  // libcurl also calls this while a transfer is removed, which need not be the user's wish.
   if (!running_ || !abort_.none()) return true;
   const auto& body = request_.body();
   Progress now;
