@@ -14,7 +14,7 @@
 namespace httpretry {
 namespace {
 
-// What Chrome keeps: 3300 less the 300 that it drops at once, and 180 for a domain.
+// Chrome's limits: 180 for a domain, and 3300 in all, of which it drops 300 when it reaches them.
 constexpr std::size_t kMaxCookies = 3000;
 constexpr std::ptrdiff_t kMaxOfDomain = 180;
 constexpr std::string_view kHttpOnly = "#HttpOnly_";
@@ -22,7 +22,7 @@ constexpr std::string_view kHttpOnly = "#HttpOnly_";
 enum Field : std::size_t { kDomain, kTail, kPath, kSecure, kExpires, kName, kValue, kFields };
 using Fields = std::array<std::string_view, kFields>;
 
-// The first seven fields of a line, separated by tabs. Missing ones are empty.
+// Returns the first seven fields of a line, which are separated by tabs. Missing fields are empty.
 Fields split(std::string_view line) {
   Fields fields;
   for (auto& field : fields) field = take_until(line, '\t');
@@ -36,7 +36,8 @@ std::string domain_of(const Fields& fields) {
   return to_lower(domain);
 }
 
-// A cookie that a server has deleted stays in libcurl's list, with a time long past.
+// A cookie that a server has deleted stays in libcurl's list, with an expiry time in the distant
+// past.
 bool is_expired(const Fields& fields) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto expires = to_number<std::int64_t>(fields[kExpires]).value_or(0);
@@ -50,7 +51,7 @@ std::string key_of(const Fields& fields) {
 
 bool is_flag(std::string_view text) { return text == "TRUE" || text == "FALSE"; }
 
-// Empty where the line is good. An empty value may be missing.
+// Returns "" if the line is valid. The last field, the value, may be missing if it is empty.
 std::string problem(std::string_view line) {
   const auto count = std::ranges::count(line, '\t') + 1;
   if (count != kFields && count != kFields - 1) {
@@ -128,7 +129,7 @@ void CookieJar::clear() {
   cookies_.clear();
 }
 
-// Of the host and of every domain above it; libcurl chooses among them.
+// Returns the lines for the host and all domains above it. libcurl chooses among them.
 std::vector<std::string> CookieJar::lines_for(std::string_view host) const {
   std::vector<std::string> lines;
   const std::lock_guard lock(mutex_);
@@ -144,7 +145,7 @@ std::vector<std::string> CookieJar::lines_for(std::string_view host) const {
   }
 }
 
-// Only what the exchange changed: meanwhile others may have changed the rest.
+// Applies only what the exchange changed, because other exchanges may have changed the rest.
 void CookieJar::learn(const std::vector<std::string>& before,
                       const std::vector<std::string>& after) {
   const auto in = [](const std::vector<std::string>& lines, const std::string& line) {
@@ -167,7 +168,7 @@ void CookieJar::put(std::string line) {
   auto& cookie = cookies_[std::move(key)];
   cookie.line = std::move(line);
   cookie.age = ++arrivals_;
-  // A tab is in no domain, and '\n' is the next character.
+  // No domain contains a tab, and '\n' is the character after it.
   const auto first = cookies_.lower_bound(domain + '\t');
   const auto last = cookies_.lower_bound(domain + '\n');
   if (std::distance(first, last) > kMaxOfDomain) drop_oldest(first, last);

@@ -15,7 +15,8 @@ bool EpollPoller::watch(int fd, int what) noexcept {
   if ((what & CURL_POLL_IN) != 0) event.events |= EPOLLIN;
   if ((what & CURL_POLL_OUT) != 0) event.events |= EPOLLOUT;
   event.data.fd = fd;
-  // Whether it is watched already is not known: its number may have been closed and used again.
+  // MOD before ADD, because we do not know whether `fd` is registered: its number may have been
+  // closed and reused.
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0) return true;
   return errno == ENOENT && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }

@@ -10,7 +10,7 @@ namespace {
 
 using Kind = LogLine::Kind;
 
-// A line consists of `start`, sometimes other words, `before` and then the number or text. `after`
+// A line consists of `start`, possibly other words, `before`, and then the number or text. `after`
 // must follow the number.
 struct Spelling {
   Kind kind;
@@ -19,7 +19,8 @@ struct Spelling {
   std::string_view after = {};
 };
 
-// The versions whose source has these words. The test has lines that some of them wrote.
+// Each comment names the versions whose source has these words. The test has lines that some of
+// them wrote.
 constexpr std::array kSpellings{
     Spelling{Kind::StreamOpened, "Using Stream ID: "},                  // up to 8.2
     Spelling{Kind::StreamOpened, "[HTTP/2] [", "", "] OPENED stream"},  // since 8.3

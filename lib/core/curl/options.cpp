@@ -1,5 +1,4 @@
-// The options of a client: the check that they make sense, and what they set on an easy handle
-// once.
+// The options of a client: the check that they are valid, and what they set once on an easy handle.
 #include "resolver.hpp"
 #include "transfer.hpp"
 #include "url_parts.hpp"
@@ -24,8 +23,8 @@ void check_text(std::string_view option, std::string_view text) {
   if (text.find('\0') != std::string_view::npos) refuse(option, "a NUL byte is not allowed");
 }
 
-// A file's name instead of its text would else be seen only at the first connection. The text is
-// not repeated in messages: it is secret.
+// Without this check, a file name in place of the text would be noticed only at the first
+// connection. Messages do not repeat the text, because it is secret.
 void check_pem(std::string_view option, std::string_view pem, std::string_view what) {
   check_text(option, pem);
   if (pem.empty()) return;
@@ -57,7 +56,7 @@ void check_certificate(const ClientCertificate& certificate) {
   }
 }
 
-// The text is not repeated in messages: a password may stand in it.
+// Messages do not repeat the URL, because it may contain a password.
 void check_proxy(const ProxyOptions& proxy) {
   check_pem("proxy.ca_pem", proxy.ca_pem, "CERTIFICATE");
   if (proxy.credentials) {
@@ -104,7 +103,7 @@ bool is_port(std::string_view text) {
   return text.empty() || to_number<std::uint16_t>(text).value_or(0) > 0;
 }
 
-// Takes "NAME:" or "[ADDRESS]:" off the front.
+// Removes "NAME:" or "[ADDRESS]:" from the front.
 bool take_host(std::string_view& text) {
   const auto colon = text.find(':', text.starts_with('[') ? text.find(']') : 0);
   if (colon == std::string_view::npos) return false;
@@ -112,8 +111,8 @@ bool take_host(std::string_view& text) {
   return true;
 }
 
-// A URL in the wrong place may have a password, so the entry is not repeated in messages. The same
-// for check_resolve.
+// Messages do not repeat the entry, because it may be a misplaced URL with a password. The same
+// applies to check_resolve.
 void check_connect_to(const std::string& entry) {
   check_text("connect_to", entry);
   std::string_view rest = entry;
@@ -132,14 +131,14 @@ void check_resolve(const std::string& entry) {
   std::string_view rest = entry;
   const auto host = take_until(rest, ':');
   const auto port = take_until(rest, ':');
-  // libcurl has another meaning for entries that begin so.
+  // libcurl gives a special meaning to entries that begin with these characters.
   bool good = !host.empty() && !host.starts_with('+') && !host.starts_with('-') && !port.empty() &&
               is_port(port) && !rest.empty() && !rest.ends_with(',');
   while (good && !rest.empty()) good = is_address(take_until(rest, ','));
   if (!good) refuse("resolve", "expected HOST:PORT:ADDRESS[,ADDRESS]");
 }
 
-// libcurl's callbacks, with the Easy as their last argument.
+// libcurl's callbacks. Their user data is the Easy.
 
 int on_prereq(void* easy, char* /*remote*/, char* /*local*/, int /*port*/, int local_port) {
   auto& transfer = *static_cast<Easy*>(easy)->transfer;
@@ -209,7 +208,7 @@ std::string transport_version() { return curl_version(); }
 
 bool may_use_proxy(const ProxyOptions& options) {
   if (options.url) return !options.url->empty();
-  // HTTP_PROXY is not among them, for a server's CGI sets it from a request header.
+  // HTTP_PROXY is not in the list, because CGI sets it from a request header (httpoxy).
   constexpr std::array kNames{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
   return std::ranges::any_of(kNames, [](const char* name) { return std::getenv(name) != nullptr; });
 }
@@ -234,12 +233,13 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, 30L);
   set(CURLOPT_TCP_KEEPINTVL, 30L);
-  // libcurl looks at this also for HTTP: it keeps it from sending again where a reused connection
-  // gave no response. What it then sends again was refused, and it says so. A build without RTSP
-  // connects again before SendTracker stops it.
+  // Despite its name this option also affects HTTP: with this value, libcurl does not resend a
+  // request when a reused connection gave no response. What it still resends was refused by an
+  // HTTP/2 server, and its log says so. A build without RTSP lacks the option, and reconnects
+  // before SendTracker stops the resend.
   set_if_known(CURLOPT_RTSP_REQUEST, static_cast<long>(CURL_RTSPREQ_RECEIVE));
-  // Longer than the minute after which libcurl gets the addresses of a host anew, so that it never
-  // looks up a name by itself.
+  // Longer than the minute after which a loop gives libcurl the addresses of a host again, so
+  // libcurl never looks up a name itself.
   if (!proxied) set(CURLOPT_DNS_CACHE_TIMEOUT, 300L);
 
   set(CURLOPT_PREREQFUNCTION, &on_prereq);
@@ -248,7 +248,7 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   set(CURLOPT_READFUNCTION, &on_read);
   set(CURLOPT_SEEKFUNCTION, &on_seek);
   set(CURLOPT_DEBUGFUNCTION, &on_debug);
-  set(CURLOPT_XFERINFOFUNCTION, &on_progress);  // called only where NOPROGRESS is unset
+  set(CURLOPT_XFERINFOFUNCTION, &on_progress);  // called only if NOPROGRESS is 0
   for (const auto option :
        {CURLOPT_PRIVATE, CURLOPT_PREREQDATA, CURLOPT_HEADERDATA, CURLOPT_WRITEDATA,
         CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_DEBUGDATA, CURLOPT_XFERINFODATA}) {
@@ -262,7 +262,7 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   set(CURLOPT_IPRESOLVE, static_cast<long>(options_.ip_version));
   for (const auto& entry : options_.connect_to) connect_to_.add(entry.c_str());
   set(CURLOPT_CONNECT_TO, connect_to_.chained());
-  // Without a proxy variable libcurl would still look for one at each exchange.
+  // Without an explicit empty proxy, libcurl would look for a proxy variable in each exchange.
   if (proxied) {
     configure_proxy();
   } else {
@@ -281,8 +281,8 @@ void Easy::configure_tls() {
   set(CURLOPT_SSL_VERIFYHOST, options_.verify_tls ? 2L : 0L);
   set_text(CURLOPT_CAINFO, options_.ca_file);
   set_text(CURLOPT_CAPATH, options_.ca_path);
-  // Debian builds libcurl with a directory of hashed certificates, which switches its cache of the
-  // certificate store off. The bundle file holds the same certificates.
+  // Debian builds libcurl with a directory of hashed certificates, which turns off its cache of the
+  // certificate store. The bundle file has the same certificates, so the directory is unset.
   const char* const bundle = curl_version_info(CURLVERSION_NOW)->cainfo;
   const bool has_file =
       !options_.ca_file.empty() || (bundle != nullptr && ::access(bundle, R_OK) == 0);
@@ -290,7 +290,8 @@ void Easy::configure_tls() {
     set_if_known(CURLOPT_CAPATH, nullptr);
     set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
   }
-  if (!options_.ca_pem.empty()) {  // libcurl would trust the certificates of a directory, too
+  // Otherwise libcurl would also trust the certificates of a directory.
+  if (!options_.ca_pem.empty()) {
     set_pem(CURLOPT_CAINFO_BLOB, options_.ca_pem);
     set_if_known(CURLOPT_CAPATH, nullptr);
   }

@@ -1,5 +1,5 @@
-// Options of libcurl that have no name of ours (TransportOptions::curl_options): which of them are
-// refused, and what to use instead.
+// The libcurl options that have no member in TransportOptions (TransportOptions::curl_options):
+// which of them are refused, and what to use instead.
 #include "easy.hpp"
 
 #include "lib/core/base/text.hpp"
@@ -12,11 +12,12 @@ namespace httpretry {
 namespace {
 
 struct Refused {
-  std::string_view names;  // each between spaces
+  std::string_view names;  // with a blank before and after each
   const char* why;
 };
 
-// What we set ourselves, or rely on. By name, since other versions of libcurl have others.
+// The options that the library sets or relies on. Listed by name, because other versions of libcurl
+// have other options.
 constexpr std::array kRefused{
     Refused{" CAINFO CAINFO_BLOB CAPATH CA_CACHE_TIMEOUT ",
             "use TransportOptions::ca_file, ca_pem, ca_path and ca_reload"},
@@ -89,7 +90,7 @@ std::string plain(std::string_view name) {
   return std::string(name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name);
 }
 
-// As libcurl knows it. Old names become the present ones.
+// Returns libcurl's description of the option, or nullptr. Old names map to the current ones.
 const curl_easyoption* known(const CurlOption& option) {
   const auto* named = curl_easy_option_by_name(plain(option.name).c_str());
   return named == nullptr ? nullptr : curl_easy_option_by_id(named->id);

@@ -27,7 +27,7 @@ void PollPoller::forget(int fd) noexcept {
 std::size_t PollPoller::wait(std::span<Event> events, int timeout_ms) noexcept {
   const auto all = watched_.size();
   if (::poll(watched_.data(), all, timeout_ms) <= 0) return 0;
-  // As epoll does, it forgets descriptors that were closed without a call of `forget`.
+  // Forgets descriptors that were closed without a call of `forget`, as epoll does.
   std::erase_if(watched_, [](const pollfd& entry) { return (entry.revents & POLLNVAL) != 0; });
   std::size_t count = 0;
   if (first_ >= watched_.size()) first_ = 0;

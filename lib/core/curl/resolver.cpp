@@ -25,23 +25,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// getaddrinfo cannot be interrupted. A name server that does not answer keeps a thread busy for
-// about 10 s; with four threads, other names can be looked up in that time.
+// getaddrinfo cannot be interrupted. A name server that does not answer blocks a thread for about
+// 10 s; with four threads, other names can be looked up in that time.
 constexpr std::size_t kMaxThreads = 4;
-// getaddrinfo does not tell for how long an address is valid. Browsers keep it for a minute, too.
+// getaddrinfo does not report how long an address is valid. Browsers also keep it for a minute.
 constexpr Duration kFresh = 60s;
 // Up to this age, addresses are still used while a new look-up runs or fails.
 constexpr Duration kUsable = 6min;
-// How soon to ask again where a new look-up is running.
+// How soon `resolve` is called again while a new look-up runs.
 constexpr Duration kSoon = 100ms;
-// Old names are dropped when there are that many, and then whenever their number has doubled.
+// Old names are dropped at this number, and again whenever the number has doubled.
 constexpr std::size_t kFewNames = 256;
 
 Error resolve_error(std::string text) {
   return failure_of(CURLE_COULDNT_RESOLVE_HOST, std::move(text));
 }
 
-// `code`: of getaddrinfo; `cause`: errno.
+// `code` is the result of getaddrinfo, `cause` its errno.
 Error lookup_error(const std::string& host, int code, int cause) {
   const auto said = " (" + std::string(::gai_strerror(code)) + ")";
   if (code == EAI_MEMORY || is_shortage(cause)) {
@@ -61,7 +61,8 @@ Error lookup_error(const std::string& host, int code, int cause) {
   }
 }
 
-// Calls the user's function. Checks its result, because libcurl ignores text that is no address.
+// Calls the user's function and checks its result, because libcurl ignores text that is not an
+// address.
 Result<Addresses> call_lookup(const Lookup& lookup, const std::string& host) {
   try {
     auto found = lookup(host);
@@ -103,27 +104,29 @@ Result<Addresses> system_lookup(const std::string& host) {
     std::array<char, NI_MAXHOST> text{};
     ::getnameinfo(each->ai_addr, each->ai_addrlen, text.data(), NI_MAXHOST, nullptr, 0,
                   NI_NUMERICHOST);
-    const std::string address(text.data(), std::strcspn(text.data(), "%"));  // without a scope
+    // Without the scope of a link-local address.
+    const std::string address(text.data(), std::strcspn(text.data(), "%"));
     if (std::ranges::find(found, address) == found.end()) found.push_back(address);
   }
   return found;
 }
 
-// One look-up of a name; the event is its result. Each call that waits for it has a shared_ptr.
+// One look-up of a name. The event happens when the result is known. Each call that waits for it
+// has a shared_ptr.
 struct Resolver::Name final : detail::Event {
   Name(std::string host_, Time now) : host(std::move(host_)), asked_at(now) {}
 
   const std::string host;
   const Time asked_at;
-  bool for_later = false;  // wanted, though no call waits for it; guarded by the mutex of State
-  // Once the event has happened; nullopt where no call waited.
+  bool for_later = false;  // wanted even if no call waits for it; guarded by the mutex of State
+  // Set before the event happens; nullopt if the look-up was not started.
   std::optional<Result<Addresses>> found;
 };
 
 // All functions are called with the mutex held.
 struct Resolver::State : std::enable_shared_from_this<State> {
   struct Entry {
-    std::shared_ptr<Name> known;  // the last with addresses
+    std::shared_ptr<Name> known;  // the last successful look-up
     std::shared_ptr<Name> asked;  // the look-up that is queued or running
   };
 
@@ -146,8 +149,8 @@ struct Resolver::State : std::enable_shared_from_this<State> {
         self->work(lock);
       }).detach();
       ++threads;
-    } catch (const std::exception& cause) {  // no thread, or no memory for one
-      if (threads > 0) return;               // a thread that is running will take the name
+    } catch (const std::exception& cause) {  // no thread could be started, or memory was lacking
+      if (threads > 0) return;               // a running thread will look up the name
       const auto name = queue.back();
       queue.pop_back();
       end_lookup(*name, Error(Errc::LocalShortage, "cannot start a thread to look up " +
@@ -155,8 +158,8 @@ struct Resolver::State : std::enable_shared_from_this<State> {
     }
   }
 
-  // Looks up what is queued, and ends the thread then: names are looked up again after a minute at
-  // the earliest.
+  // Looks up the queued names, then ends the thread, because a name is looked up again after a
+  // minute at the earliest.
   void work(std::unique_lock<std::mutex>& lock) {
     while (!queue.empty()) {
       const auto name = std::move(queue.front());
@@ -169,7 +172,8 @@ struct Resolver::State : std::enable_shared_from_this<State> {
       lock.unlock();
       auto found = call_lookup(lookup, name->host);
       lock.lock();
-      if (found) names.find(name->host)->second.known = name;  // a failure leaves what was known
+      // After a failure the old addresses remain.
+      if (found) names.find(name->host)->second.known = name;
       end_lookup(*name, std::move(found));
     }
     --threads;
@@ -198,7 +202,7 @@ struct Resolver::State : std::enable_shared_from_this<State> {
   std::deque<std::shared_ptr<Name>> queue;
   std::unordered_map<std::string, Entry> names;
   std::size_t forget_at = kFewNames;
-  std::size_t threads = 0;  // that are running
+  std::size_t threads = 0;  // running
 };
 
 Resolver::Resolver(Lookup lookup, bool may_block) : state_(std::make_shared<State>()) {

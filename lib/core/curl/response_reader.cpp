@@ -11,11 +11,11 @@ namespace {
 // Memory is reserved for the announced length, but a server may announce more than any machine has.
 constexpr std::uint64_t kMaxReserved = 1U << 30U;
 
-// Room for the headers of a usual response, so that they need no further allocation.
+// Enough for the headers of a typical response, so that they need no second allocation.
 constexpr std::size_t kUsualHeaderLines = 12;
 constexpr std::size_t kUsualHeaderBytes = 384;
 
-// How many times the body is gzipped; -1: it has another coding.
+// Returns how many times the body is gzipped, or -1 if it has any other coding.
 int times_gzipped(const Headers& headers) {
   int times = 0;
   for (auto list : headers.get_all("Content-Encoding")) {
@@ -92,7 +92,7 @@ void ResponseReader::begin_block(std::string_view line) {
   line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
   const auto version = take_until(line, ' ');
   response.http_version = version == "2" || version == "1.0" ? version : "1.1";
-  if (line.starts_with(' ')) return;  // libcurl 8 takes two blanks for no status line
+  if (line.starts_with(' ')) return;  // libcurl 8 does not accept two blanks in a status line
   const char* end = line.data() + line.size();
   const auto [rest, problem] = std::from_chars(line.data(), end, response.status);
   if (rest == end) return;
@@ -100,7 +100,7 @@ void ResponseReader::begin_block(std::string_view line) {
   if (valid_header_value(reason)) response.reason = reason;
 }
 
-// Joins the line to the one before, as libcurl does from 8.18 on. Earlier versions use only the
+// Joins the line to the previous one, as libcurl does from 8.18 on. Earlier versions use only the
 // first line, so a header that says where the body ends must not have a second one.
 bool ResponseReader::folded_line(std::string_view line) {
   if (last_line_ == LastLine::Status) {
@@ -193,7 +193,7 @@ bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   received += bytes.size();
   if (!gunzip_) return decoded_bytes(bytes);
   auto& stream = gunzip_->stream;
-  // zlib does not write to its input, and says so only by a macro.
+  // zlib declares its input const only with the macro ZLIB_CONST, but never writes to it.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
   const bool good = decode_rest(budget);
@@ -243,7 +243,7 @@ bool ResponseReader::write_to_sink(std::string_view bytes) {
   return true;
 }
 
-// What was held back is for the sink after all.
+// The part of the body that was held back in memory goes to the sink after all.
 bool ResponseReader::release_to_sink() {
   kept_ = racing_ != nullptr && !racing_->uses(response);
   if (kept_) return true;
@@ -258,7 +258,7 @@ bool ResponseReader::sink_failed(Error error) {
 }
 
 Outcome ResponseReader::take() {
-  if (gunzip_) {  // the body is no longer what these describe
+  if (gunzip_) {  // these headers describe the encoded body
     response.headers.remove("Content-Encoding");
     response.headers.remove("Content-Length");
   }

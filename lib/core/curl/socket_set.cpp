@@ -13,31 +13,32 @@
 namespace httpretry {
 namespace {
 
-// Our port of a socket; 0 where it is not connected yet.
+// Returns the local port of a socket, or 0 if it is not connected yet.
 int port_of(int fd) {
   sockaddr_in6 address{};
   socklen_t size = sizeof address;
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
   const bool has_port = address.sin6_family == AF_INET || address.sin6_family == AF_INET6;
-  return has_port ? ntohs(address.sin6_port) : 0;  // at the same place in an address of IPv4
+  return has_port ? ntohs(address.sin6_port) : 0;  // an IPv4 address has it at the same offset
 }
 
-// Whether there are bytes to read, or the end of the connection.
+// Returns whether the socket has bytes to read or has reached the end of the connection.
 bool is_readable(int fd) {
   char byte = 0;
   const auto count = ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return count >= 0 || (errno != EAGAIN && errno != ENOTCONN);
 }
 
-// Whether the other side sends no more, even if there are bytes to read before.
+// Returns whether the peer has ended the connection, even if there are bytes to read before the
+// end.
 bool is_ended(int fd) {
   pollfd look{fd, POLLRDHUP, 0};
   return ::poll(&look, 1, 0) > 0;
 }
 
-// Whether it is one of the last descriptors that the process may have. They are not for sockets: a
-// connection that has one also needs files, for a moment (certificates, /etc/hosts), and without
-// them it would fail for another reason, which may be permanent.
+// Returns whether `fd` is one of the last descriptors that the process may have. These are not used
+// for sockets, because a connection also needs files for a moment (certificates, /etc/hosts).
+// Without descriptors for them it would fail with a different error, which may be permanent.
 bool is_spare(int fd) {
   rlimit files{RLIM_INFINITY, RLIM_INFINITY};
   ::getrlimit(RLIMIT_NOFILE, &files);
@@ -83,7 +84,7 @@ bool SocketSet::want(int fd, Shard& shard, int what) noexcept {
   socket.shard = &shard;
   if (what == CURL_POLL_REMOVE) {
     socket.wanted = 0;
-    // The sockets that libcurl made without us (of its resolver) are closed without us.
+    // libcurl also closes the sockets that it opened without us (for its resolver) without us.
     if (!socket.ours) forget(fd, socket);
     return true;
   }
@@ -134,7 +135,7 @@ bool SocketSet::any_with(int local_port, bool (*is)(int fd)) {
 
 bool SocketSet::has_unread(int local_port) {
   if (local_port != 0) return any_with(local_port, is_readable);
-  // Only Unix sockets have no port. If there is one, all are.
+  // Only Unix sockets have no port, and if one socket is a Unix socket, all are.
   for (std::size_t i = 0; i < sockets_.size(); ++i) {
     const auto& socket = sockets_[i];
     if (socket.ours && socket.wanted == 0 && is_readable(static_cast<int>(i))) return true;
@@ -151,7 +152,7 @@ int SocketSet::set_http1(int local_port) {
   return fd;
 }
 
-// Where several have the port, it could be any of them.
+// If several connections have the port, the answer is false, because it could be any of them.
 bool SocketSet::is_http1(int local_port) const {
   return ports_.count(local_port) == 1 &&
          sockets_[static_cast<std::size_t>(ports_.find(local_port)->second)].http1;

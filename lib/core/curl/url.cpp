@@ -16,22 +16,24 @@ namespace {
 using detail::CurlUrl;
 using detail::url_part;
 
-// libcurl has converted every form of an IPv4 address to the usual one.
+// Returns whether the host is a name. libcurl has already converted each form of an IPv4 address to
+// the usual one.
 bool is_name(std::string_view host) {
   const auto in_address = [](char c) { return is_digit(c) || c == '.'; };
   if (host.front() == '[' || std::ranges::all_of(host, in_address)) return false;
   return host != "localhost" && !host.ends_with(".localhost");
 }
 
-// Versions of libcurl before 8.21 look up such a name.
+// Returns whether the host has an empty label, which makes it invalid. libcurl before 8.21 would
+// look it up nevertheless.
 bool names_nothing(std::string_view host) { return host == "." || host.ends_with(".."); }
 
 Error refused(std::string_view why) {
   return Error(Errc::InvalidRequest, "not a usable URL: " + std::string(why));
 }
 
-// libcurl takes the first segment of "http:/a/b", "http:///a/b" and "///a/b" for the host. Where a
-// variable in a URL was empty, the request and its credentials would go there.
+// libcurl takes the first segment of "http:/a/b", "http:///a/b" and "///a/b" for the host. If a
+// variable in the URL was empty, the request and its credentials would go to that host.
 bool lacks_host(std::string_view text) {
   const auto scheme = text.substr(0, text.find_first_of(":/?#"));
   const bool absolute = equal_ignoring_case(scheme, "http") || equal_ignoring_case(scheme, "https");
@@ -42,7 +44,7 @@ bool lacks_host(std::string_view text) {
   return text.starts_with("///");
 }
 
-// Why libcurl need not look at it; nullptr where it must.
+// Returns why the text is not a URL, or nullptr if libcurl must decide.
 const char* problem_of(std::string_view text) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
   if (std::ranges::any_of(text, is_control)) return "it holds a control character";
@@ -51,14 +53,15 @@ const char* problem_of(std::string_view text) {
 
 using Locale = std::remove_pointer_t<locale_t>;
 
-// The host as it is looked up; an international one is replaced in `url` too, so that libcurl need
-// not convert it when it connects.
+// Returns the host in the form in which it is looked up. Also replaces an international host in
+// `url`, so that libcurl need not convert it when it connects.
 Result<std::string> ascii_host(CURLU* url) {
   auto host = url_part(url, CURLUPART_HOST);
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   if (!std::ranges::all_of(host, is_ascii)) {
-    // libidn2, which libcurl uses, reads names in the encoding of the locale, and a program that
-    // sets no locale has ASCII. URLs are UTF-8, so this thread has a UTF-8 locale for a moment.
+    // libcurl converts names with libidn2, which reads them in the encoding of the locale. In a
+    // program that sets no locale that is ASCII, but URLs are UTF-8. So this thread gets a UTF-8
+    // locale for a moment.
     const Owned<Locale, ::freelocale> utf8(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr));
     const Owned<Locale, ::uselocale> restored_at_end(::uselocale(utf8.get()));
     host = url_part(url, CURLUPART_HOST, CURLU_PUNYCODE);
@@ -68,11 +71,11 @@ Result<std::string> ascii_host(CURLU* url) {
   return to_lower(host);
 }
 
-// For the URLs that programs send most, which are read without libcurl: in 1 100 instead of 10 000
-// instructions. Whatever is not surely the same to libcurl is left to libcurl;
+// The functions below read the most common URLs without libcurl, in 1 100 instead of 10 000
+// instructions. Everything that libcurl might read differently is left to libcurl;
 // tests/curl/plain_url_test.cpp and fuzz/urls compare the two.
 
-constexpr std::size_t kLongest = 64 * 1024;  // libcurl refuses what is over its own limits
+constexpr std::size_t kLongest = 64 * 1024;  // libcurl refuses what exceeds its own limits
 
 bool in_host(char c) { return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '.'; }
 // Unreserved characters and the usual delimiters of RFC 3986, but no percent sign.
@@ -82,7 +85,7 @@ bool in_path(char c) {
 }
 bool in_query(char c) { return in_path(c) || c == '?'; }
 
-// Takes the characters that are `allowed` off the front of the text.
+// Removes the `allowed` characters from the front of the text and returns them.
 std::string_view take_all(std::string_view& text, bool (*allowed)(char)) {
   const auto size = std::ranges::find_if_not(text, allowed) - text.begin();
   const auto taken = text.substr(0, static_cast<std::size_t>(size));
@@ -90,8 +93,9 @@ std::string_view take_all(std::string_view& text, bool (*allowed)(char)) {
   return taken;
 }
 
-// libcurl also reads "127.1" and "0x7f000001" as addresses: such hosts are left to it. So are "."
-// and "a..", which are no names.
+// libcurl also reads "127.1" and "0x7f000001" as addresses, so such hosts are left to libcurl. So
+// are
+// "." and "a..", which are invalid.
 bool is_plain_host(std::string_view host) {
   if (host.empty() || names_nothing(host)) return false;
   return !is_digit(host.front()) || is_numeric(std::string(host));
@@ -159,7 +163,7 @@ Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned fla
   auto* const url = handle.get();
   const auto code = curl_url_set(url, CURLUPART_URL, std::string(text).c_str(),
                                  CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME | flags);
-  // Versions of libcurl differ in what they call an empty text.
+  // Versions of libcurl report different codes for an empty text.
   const bool has_scheme = text.find("://") != std::string_view::npos;
   if (text.empty() ? code != CURLUE_OK : code == CURLUE_BAD_SCHEME && !has_scheme) {
     return refused("it must begin with http:// or https://");
@@ -233,7 +237,7 @@ Result<Url> Url::resolve(std::string_view reference) const {
 }
 
 std::string percent_encode(std::string_view text) {
-  if (text.empty()) return {};  // libcurl would take 0 for the length of a C string
+  if (text.empty()) return {};  // libcurl would take the length 0 for "measure the C string"
   const Owned<char, curl_free> encoded(
       curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size())));
   if (!encoded) throw std::bad_alloc();

@@ -25,15 +25,15 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLookEvery = 25ms;
-// The CPU time for which libcurl may read from a connection without calling us. With a response of
-// many headers or a large body it calls us every few microseconds. CPU time, because the thread may
-// have had to wait for a core.
+// The CPU time for which libcurl may read from a connection without a callback. While it receives a
+// response with many headers or a large body, it calls us every few microseconds. CPU time, because
+// the thread may have had to wait for a core.
 constexpr Duration kMaxCpuTime = 50ms;
-// A connection may receive this much while libcurl does not call us, counted after this many calls
-// of libcurl. PING frames, one a second, reach it after seventeen hours.
+// A connection may receive this many bytes without a callback, counted after this many calls of
+// libcurl. One PING frame per second reaches the limit after seventeen hours.
 constexpr unsigned kSilentCalls = 256;
 constexpr std::uint64_t kMaxSilentBytes = 1024 * 1024;
-// Without progress of any loop for so many looks, it sleeps until one wakes it.
+// After this many looks without progress of any loop, the watchdog sleeps until a loop wakes it.
 constexpr int kQuietLooks = 40;
 
 Duration cpu_time(clockid_t clock) {
@@ -55,9 +55,9 @@ std::optional<std::uint64_t> bytes_received(int fd) {
   return info.tcpi_bytes_received;
 }
 
-// How many bytes of a TCP connection libcurl has read: those received, less those still unread.
-// Empty if bytes arrived between the two system calls each time: the difference would be too small,
-// or even negative.
+// Returns how many bytes of a TCP connection libcurl has read: the received ones less the unread
+// ones. Returns nullopt if bytes arrived between the two system calls in every try, because the
+// difference would be too small or even negative.
 std::optional<std::uint64_t> bytes_read(int fd) {
   constexpr int kTries = 8;
   auto received = bytes_received(fd);
@@ -70,8 +70,9 @@ std::optional<std::uint64_t> bytes_read(int fd) {
   return std::nullopt;
 }
 
-// Connecting to this address resets the connection, and drops what was received but not read. As a
-// plain system call: ThreadSanitizer thinks that connect() makes a new descriptor.
+// Connecting to this address resets the connection and drops what was received but not read. It is
+// a plain system call, because ThreadSanitizer takes connect() for the creation of a new
+// descriptor.
 void close(int fd, Heartbeat::Watched& watched) {
   watched.closed = true;
   sockaddr nowhere{};
@@ -81,13 +82,13 @@ void close(int fd, Heartbeat::Watched& watched) {
 
 }  // namespace
 
-// The thread runs while there are loops to look at.
+// The watchdog of the process. Its thread runs while there are loops to watch.
 class Watchdog {
  public:
   static Watchdog& instance() {
-    // The thread may outlive static objects. A forked child lacks it, and it may have held the lock
-    // or waited at the moment of the fork. So the child gets a new watchdog in place of the old
-    // one.
+    // Never destroyed, because the thread may outlive static objects. A forked child does not have
+    // the thread, which may have held the lock or waited at the moment of the fork. So the child
+    // gets a new watchdog in place of the old one.
     static auto* const watchdog = [] {
       if (::pthread_atfork(nullptr, nullptr, [] { make(); }) != 0) throw std::bad_alloc();
       return make();
@@ -97,7 +98,7 @@ class Watchdog {
 
   void add(Heartbeat& loop) {
     const std::lock_guard lock(mutex_);
-    if (!running_) std::thread(&Watchdog::run, this).detach();  // it waits for the lock
+    if (!running_) std::thread(&Watchdog::run, this).detach();  // the thread waits for the lock
     running_ = true;
     loops_.push_back(&loop);
   }
@@ -110,10 +111,10 @@ class Watchdog {
     woken_.notify_one();
   }
 
-  // A loop has made progress.
+  // Called when a loop makes progress.
   void wake() {
     if (!asleep_.load(std::memory_order_seq_cst)) return;
-    const std::lock_guard lock(mutex_);  // so it waits already
+    const std::lock_guard lock(mutex_);  // once it is locked, the thread waits
     woken_.notify_one();
   }
 
@@ -129,7 +130,7 @@ class Watchdog {
     for (int quiet = 0; !loops_.empty();) {
       quiet = look() ? 0 : quiet + 1;
       asleep_ = quiet >= kQuietLooks;
-      // A loop that made progress before the flag was set did not wake us.
+      // A loop that made progress before the flag was set has not woken us.
       if (asleep_ && look()) asleep_ = false;
       if (asleep_) {
         woken_.wait(lock);
@@ -146,7 +147,7 @@ class Watchdog {
     return progress;
   }
 
-  std::mutex mutex_;  // guards the next two
+  std::mutex mutex_;  // guards the next two members
   std::vector<Heartbeat*> loops_;
   bool running_ = false;
   std::condition_variable woken_;
@@ -209,9 +210,9 @@ bool Heartbeat::look() {
   return in_curl || progress;
 }
 
-// libcurl may also be busy without a flood: it opens certificates, or hashes a password, and then
+// libcurl may also be busy without a flood: it opens certificates or hashes a password, and then
 // reads from the connection once. So the time between two looks counts only if libcurl has read in
-// between; and at most kLookEvery of it, because a look may be late.
+// that time, and counts kLookEvery at most, because a look may be late.
 void Heartbeat::look_at_connections(Duration cpu) {
   const std::lock_guard lock(mutex_);
   const int handled = fd_;
