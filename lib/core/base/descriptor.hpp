@@ -30,7 +30,7 @@ class Descriptor {
   int fd_;
 };
 
-// Readable from `signal` to `clear`.
+// The descriptor is readable from `signal` until `clear`.
 class EventFd {
  public:
   // Throws std::system_error, with the text `failure`, if the process may open no more descriptors.

@@ -1,11 +1,11 @@
-// EitherStop: a stop token that is stopped when one of two others is.
+// EitherStop: a stop token that is stopped when either of two others is.
 #pragma once
 
 #include <stop_token>
 
 namespace httpretry {
 
-// For a stop callback.
+// A stop callback that stops `source`.
 struct RequestStop {
   std::stop_source source;
   void operator()() { source.request_stop(); }

@@ -29,7 +29,7 @@ struct SipState {
   }
 };
 
-// The first is the lowest, whatever the machine's order is.
+// Returns the word with the first byte as its lowest, whatever the machine's byte order is.
 std::uint64_t word_of(std::string_view bytes) {
   std::uint64_t word = 0;
   for (std::size_t index = 0; index < bytes.size(); ++index) {

@@ -1,5 +1,5 @@
-// A hash with a key: SipHash-2-4. Who does not know the key cannot find texts with equal hashes.
-// The same on every machine.
+// SipHash-2-4, a hash with a key. Without the key, nobody can find texts with equal hashes. The
+// result is the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,7 @@
 
 namespace httpretry {
 
-std::uint64_t keyed_hash(std::uint64_t key, std::uint64_t second_key,
-                                       std::string_view text);
+std::uint64_t keyed_hash(std::uint64_t key, std::uint64_t second_key, std::string_view text);
 inline std::uint64_t keyed_hash(std::uint64_t key, std::string_view text) {
   return keyed_hash(key, ~key, text);
 }

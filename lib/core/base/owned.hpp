@@ -1,4 +1,4 @@
-// Owned: what a C library has made, with the function that frees it.
+// Owned: a pointer to an object of a C library, with the function that frees it.
 #pragma once
 
 #include <memory>

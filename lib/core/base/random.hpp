@@ -1,4 +1,4 @@
-// Random bytes that nobody can predict, and random numbers.
+// Unpredictable random bytes, and random numbers.
 #pragma once
 
 #include "text.hpp"
@@ -19,7 +19,7 @@ inline std::uint64_t random_bits() {
   throw std::system_error(errno, std::generic_category(), "getentropy");
 }
 
-// Returns `count` random bytes, as two digits each.
+// Returns `count` random bytes as two hexadecimal digits each.
 inline std::string random_hex(std::size_t count) {
   std::string text;
   std::uint64_t bits = 0;
@@ -30,8 +30,8 @@ inline std::string random_hex(std::size_t count) {
   return text;
 }
 
-// Uniform in [0, 1), from a generator of this thread with a seed from the system. The default for
-// ClientOptions::random.
+// Returns a number uniformly distributed in [0, 1), from this thread's generator, which the system
+// seeds. The default for ClientOptions::random.
 inline double random_number() {
   thread_local std::mt19937_64 generator(random_bits());
   return static_cast<double>(generator() >> 11U) * 0x1.0p-53;

@@ -26,7 +26,7 @@ void append_items(std::string& to, std::string_view items, bool (*hides)(std::st
   }
 }
 
-// Appends what stands before the query. A list of URLs without blanks between them has several
+// Appends the part before the query. A list of URLs without blanks between them has several
 // authorities.
 void append_without_userinfo(std::string& to, std::string_view head) {
   for (std::size_t at = 0; at < head.size();) {

@@ -1,4 +1,4 @@
-// The parts of a URL that must not be shown.
+// Hides the secret parts of a URL.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace httpretry {
 
-// What stands in place of a value that is not shown.
+// Replaces a hidden value.
 inline constexpr std::string_view kRedacted = "REDACTED";
 
-// Returns a URL or a relative reference without its user and password, and without the values in
-// its query and fragment that `hides` picks by their names. Each becomes "REDACTED". A query that
-// is one value without a name is always hidden: it may be a secret itself.
+// Returns a URL or relative reference without its user, its password, and the values in its query
+// and fragment whose names `hides` picks. "REDACTED" replaces each. A query that is a single value
+// without a name is always hidden, because it may be a secret itself.
 [[nodiscard]] std::string redacted(std::string_view reference,
-                                                 bool (*hides)(std::string_view name));
+                                   bool (*hides)(std::string_view name));
 
 }  // namespace httpretry

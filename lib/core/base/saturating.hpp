@@ -30,14 +30,14 @@ Duration between(Point from, Point to) {
   return minus(to.time_since_epoch(), from.time_since_epoch());
 }
 
-// For amounts of at least 0.
+// Requires a `unit` of at least 0.
 inline Duration times(std::uint64_t count, Duration unit) {
   Duration::rep product = 0;
   return __builtin_mul_overflow(count, unit.count(), &product) ? Duration::max()
                                                                : Duration(product);
 }
 
-// The next multiple of `unit`; 0 for negative waits.
+// Returns the next multiple of `unit`, or 0 for a negative wait.
 inline Duration round_up(Duration wait, Duration unit) {
   if (wait <= Duration::zero()) return Duration::zero();
   const auto rest = wait % unit;

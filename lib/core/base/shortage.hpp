@@ -1,14 +1,14 @@
-// Errc::LocalShortage: what this process, or its machine, has no more of.
+// Errc::LocalShortage: this process or its machine has run out of something.
 #pragma once
 
 #include <cerrno>
 
 namespace httpretry {
 
-// CURLE_OUT_OF_MEMORY
+// The value of CURLE_OUT_OF_MEMORY.
 inline constexpr int kOutOfMemory = 27;
 
-// Whether an `errno` of a call that needs a descriptor or memory says that there are no more.
+// Returns whether the `errno` of a call that needs a descriptor or memory means that none are left.
 inline bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }

@@ -1,4 +1,4 @@
-// For the threads of the library.
+// Signals on the library's threads.
 #pragma once
 
 #include <csignal>
@@ -6,8 +6,8 @@
 namespace httpretry {
 
 // Blocks all signals on this thread, so that the program's handlers run on the program's threads.
-// SIGPIPE must be blocked: OpenSSL raises it when it writes to a closed connection. The error that
-// it returns as well is enough.
+// SIGPIPE must be blocked because OpenSSL raises it when it writes to a closed connection. OpenSSL
+// also returns an error, which is enough.
 inline void block_signals() {
   sigset_t all;
   sigfillset(&all);

@@ -40,7 +40,7 @@ std::size_t character_length(std::string_view text) {
   if (first < 0x80) return 1;
   if (first < 0xC2 || first > 0xF4) return 0;
   const auto length = first < 0xE0 ? 2U : first < 0xF0 ? 3U : 4U;
-  // RFC 3629 §4: the second byte excludes overlong forms, surrogates, and what is over 0x10FFFF.
+  // RFC 3629 §4: the second byte excludes overlong forms, surrogates and values above 0x10FFFF.
   const auto least = first == 0xE0 ? 0xA0U : first == 0xF0 ? 0x90U : 0x80U;
   const auto most = first == 0xED ? 0x9FU : first == 0xF4 ? 0x8FU : 0xBFU;
   if (byte(1) < least || byte(1) > most) return 0;

@@ -1,5 +1,5 @@
-// Small functions on text that several modules need. ASCII only, whatever the program's locale is.
-// The public ones (equal_ignoring_case, printable, ...) are in headers.hpp.
+// Small text functions that several modules need. They are ASCII-only and ignore the locale. The
+// public ones (equal_ignoring_case, printable, ...) are in headers.hpp.
 #pragma once
 
 #include <charconv>
@@ -17,34 +17,34 @@ constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' &&
 constexpr char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 [[nodiscard]] std::string to_lower(std::string_view text);
 
-// The value of a hexadecimal digit; empty for any other character.
+// Returns the value of a hexadecimal digit, or nullopt for any other character.
 constexpr std::optional<unsigned> hex_value(char c) {
   if (is_digit(c)) return static_cast<unsigned>(c - '0');
   const char lower = to_lower(c);
   if (lower < 'a' || lower > 'f') return std::nullopt;
   return static_cast<unsigned>(lower - 'a') + 10;
 }
-// Appends the byte as two lower case digits.
+// Appends the byte as two lowercase hexadecimal digits.
 void append_hex(std::string& out, unsigned char byte);
 
-// Without the spaces and tabs at both ends.
+// Returns the text without the spaces and tabs at both ends.
 [[nodiscard]] constexpr std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
 }
 
-// Takes `c` off the front of `text`, and returns whether it was there.
+// Removes `c` from the front of `text`. Returns false if it is not there.
 constexpr bool take(std::string_view& text, char c) {
   const bool found = text.starts_with(c);
   if (found) text.remove_prefix(1);
   return found;
 }
-// Takes what is before the first `separator` off the front of `text`, and the separator with it;
-// all of `text` if it contains none.
+// Removes the part before the first `separator`, and the separator, from the front of `text`.
+// Returns that part: all of `text` if there is no separator.
 std::string_view take_until(std::string_view& text, char separator);
 
-// The number that the whole of `text` is; empty where it is none, or does not fit.
+// Parses all of `text` as a number. Returns nullopt if it is not a number or does not fit.
 template <class Number>
 [[nodiscard]] std::optional<Number> to_number(std::string_view text, int base = 10) {
   Number number{};
@@ -54,8 +54,8 @@ template <class Number>
   return number;
 }
 
-// Returns the word for an enumerator. The words stand in the order of the enumerators, of which
-// `last` is the last.
+// Returns the word for an enumerator. `words` has the order of the enumerators, and `last` is the
+// last enumerator.
 template <auto last, std::size_t count>
 std::string_view enum_word(decltype(last) value, const std::string_view (&words)[count]) {
   static_assert(count == static_cast<std::size_t>(last) + 1);
@@ -63,7 +63,8 @@ std::string_view enum_word(decltype(last) value, const std::string_view (&words)
   return index < count ? words[index] : "?";
 }
 
-// For a hash map whose keys are texts: with std::equal_to<> it is searched without making one.
+// The hash for a map with text keys. With std::equal_to<> the map is searched without making a
+// string.
 struct TextHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const noexcept {
@@ -71,11 +72,11 @@ struct TextHash {
   }
 };
 
-// The text of an exception.
+// Returns the text of an exception.
 [[nodiscard]] std::string text_of(const std::exception_ptr& thrown);
 
-// The length of the UTF-8 character (RFC 3629) at the front of a text that is not empty; 0 where
-// there is no valid one. Surrogates and overlong forms are not valid.
+// Returns the length of the UTF-8 character (RFC 3629) at the front of a nonempty text, or 0 if it
+// is not valid. Surrogates and overlong forms are not valid.
 [[nodiscard]] std::size_t character_length(std::string_view text);
 
 }  // namespace httpretry

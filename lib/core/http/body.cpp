@@ -87,7 +87,7 @@ Result<Reader> open_file(const std::string& path, std::uint64_t offset) {
   return Reader(std::make_unique<FileReader>(std::move(file), path, size));
 }
 
-// Reads what a function generates.
+// Reads the output of a function.
 class GeneratorReader final : public BodyReader {
  public:
   GeneratorReader(Body::Generator generate, std::optional<std::uint64_t> size)
@@ -104,14 +104,14 @@ Error already_read() {
   return Error(Errc::InvalidRequest, "the body can be read only once, and has been read");
 }
 
-// The reader of a body that can be read once, and whether any of it was read.
+// The reader of a body that can be read only once, and whether any of it was read.
 struct Once {
   explicit Once(Reader body) : reader(std::move(body)) {}
   Reader reader;
   std::atomic<bool> touched = false;
 };
 
-// The first of these that reads owns the body: another one must not get the rest of it.
+// The first of these readers that reads owns the body. The others must not get the rest of it.
 class OnceReader final : public BodyReader {
  public:
   explicit OnceReader(std::shared_ptr<Once> once) : once_(std::move(once)) {}
@@ -130,7 +130,7 @@ class OnceReader final : public BodyReader {
 
 }  // namespace
 
-// Bytes in memory, or something that can be opened.
+// Bytes in memory, or a function that opens a reader.
 struct Body::Source {
   std::optional<std::string> bytes;
   Opener open;

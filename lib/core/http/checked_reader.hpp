@@ -1,4 +1,4 @@
-// CheckedReader: reads the body of a request for a transport, and checks its size.
+// CheckedReader: reads a request's body for a transport, and checks its size.
 #pragma once
 
 #include <httpretry/http/body.hpp>
@@ -10,7 +10,7 @@ namespace httpretry {
 
 class CheckedReader {
  public:
-  // Opens the body, from its beginning.
+  // Opens the body from its beginning.
   Result<void> open(const Body& body) {
     auto opened = body.open();
     if (!opened) return std::move(opened).error();
@@ -18,10 +18,10 @@ class CheckedReader {
     left_ = reader_->size();
     return {};
   }
-  // Of the open body, where it has one.
+  // Returns how much is left of the open body, if its size is known.
   [[nodiscard]] std::optional<std::uint64_t> bytes_left() const { return left_; }
 
-  // The number of bytes, 0 at the end, BodyReader::kPause. An error is permanent.
+  // Returns the number of bytes, 0 at the end, or BodyReader::kPause. Errors are permanent.
   Result<std::size_t> read(std::span<char> into) {
     const auto count = reader_->read(into);
     if (count && *count == BodyReader::kPause) return count;
@@ -34,12 +34,12 @@ class CheckedReader {
     error.permanent = true;
     return error;
   }
-  // Who has paused.
+  // Returns the reader that has paused.
   [[nodiscard]] PausingReader* pausing() const { return reader_->pausing(); }
 
  private:
-  // With another size than announced, what follows on the connection would be taken for a part of
-  // the request, or the server would wait for the rest.
+  // If the size is not the announced one, the server takes the next bytes on the connection for a
+  // part of the request, or waits for the rest.
   [[nodiscard]] std::string size_problem(std::size_t count) const {
     if (!left_) return {};
     if (count > *left_) return "the body is longer than its announced size";

@@ -9,7 +9,7 @@
 namespace httpretry {
 namespace {
 
-// Escapes as the HTML standard says, so that no name can end its header line.
+// Escapes as the HTML standard requires, so that a name cannot end its header line.
 std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -50,10 +50,10 @@ std::string content_type_of(const FormPart& part) {
   return std::string(type_of(part.file_name));
 }
 
-// The boundary of several files in one field. Neither boundary is a prefix of the other.
+// Returns the boundary of several files in one field. Neither boundary is a prefix of the other.
 std::string inner(const std::string& boundary) { return "files-" + boundary; }
 
-// `disposition`: the value of Content-Disposition, without the name of the file.
+// `disposition` is the value of Content-Disposition without the file name.
 std::string head_of(const FormPart& part, const std::string& disposition,
                     const std::string& boundary) {
   std::string head = "Content-Disposition: " + disposition;
@@ -73,7 +73,7 @@ std::string head_of(const FormPart& part, const std::string& disposition,
 // The form as a sequence of bodies: the text between the parts, and the parts.
 using Pieces = std::vector<Body>;
 
-// `text`: the text before the next body, which is not yet in `pieces`.
+// `text` precedes the next body and is not in `pieces` yet.
 void add_part(const FormPart& part, const std::string& disposition, const std::string& boundary,
               Pieces& pieces, std::string& text) {
   text += "--" + boundary + "\r\n" + head_of(part, disposition, boundary);
@@ -106,7 +106,7 @@ class PiecesReader final : public BodyReader {
     std::uint64_t sum = 0;
     for (const auto& reader : readers_) {
       const auto size = reader->size();
-      if (!size) return;  // so that of the form is not known either
+      if (!size) return;  // the size of the form is unknown as well
       sum += *size;
     }
     size_ = sum;
@@ -125,8 +125,8 @@ class PiecesReader final : public BodyReader {
 
  private:
   Readers readers_;
-  std::size_t at_ = 0;                 // the reader that is read now
-  std::optional<std::uint64_t> size_;  // empty if that of a piece is not known
+  std::size_t at_ = 0;                 // the index of the current reader
+  std::optional<std::uint64_t> size_;  // empty if the size of a piece is unknown
 };
 
 Result<std::unique_ptr<BodyReader>> open_pieces(const Pieces& pieces) {

@@ -13,7 +13,7 @@
 namespace httpretry {
 namespace {
 
-// Enough for the headers of a usual request or response.
+// Enough for the headers of a typical request or response.
 constexpr std::size_t kFirstBytes = 250;
 constexpr std::size_t kFirstHeaders = 6;
 
@@ -27,8 +27,8 @@ constexpr std::array<bool, 256> kTokenBytes = [] {
   return table;
 }();
 
-// Whether one of eight bytes is below 0x20, or is 0x7F. All eight are tested at once: a subtraction
-// sets the top bit of each byte that is too small.
+// Returns whether one of eight bytes is below 0x20 or is 0x7F. Tests all eight at once: a
+// subtraction sets the top bit of each byte that is too small.
 bool has_control_byte(const char* eight) {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   std::uint64_t bytes = 0;
@@ -55,7 +55,7 @@ void demand_valid(std::string_view name, std::string_view value) {
   }
 }
 
-// Terminals obey control characters: C0, DEL, and C1, which UTF-8 spells as C2 80 to C2 9F.
+// Terminals interpret control characters: C0, DEL, and C1, which UTF-8 encodes as C2 80 to C2 9F.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character.front());
   if (character.size() == 1) return first < 0x20 || first == 0x7F;
@@ -79,7 +79,8 @@ bool valid_header_name(std::string_view name) {
 bool valid_header_value(std::string_view value) {
   while (value.size() >= 8 && !has_control_byte(value.data())) {
     if (value.size() == 8) return true;
-    value.remove_prefix(std::min<std::size_t>(8, value.size() - 8));  // the last two may overlap
+    // The last two blocks may overlap.
+    value.remove_prefix(std::min<std::size_t>(8, value.size() - 8));
   }
   return std::none_of(value.begin(), value.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -103,7 +104,7 @@ bool Headers::try_add(std::string_view name, std::string_view value) {
 }
 
 bool Headers::try_add_line(std::string_view line) {
-  std::size_t colon = 0;  // checks the name while searching for its end
+  std::size_t colon = 0;  // the search for the end of the name also checks it
   while (colon < line.size() && kTokenBytes[static_cast<unsigned char>(line[colon])]) ++colon;
   if (colon == 0 || colon == line.size() || line[colon] != ':') return false;
   line = without_ending(line);
@@ -128,7 +129,7 @@ bool Headers::try_continue(std::string_view line) {
     append(name, more);
     return true;
   }
-  text_.back() = ' ';  // the NUL of the last line
+  text_.back() = ' ';  // replaces the NUL of the last line
   text_.append(more).push_back('\0');
   last.value_size += static_cast<std::uint32_t>(1 + more.size());
   return true;

@@ -21,8 +21,7 @@ std::string checked_method(std::string method) {
 
 }  // namespace
 
-// Shared by several handles. A handle that changes it takes a copy first, unless it is the only
-// one.
+// Shared by several handles. A handle that changes it copies it first, unless it is the only one.
 struct Request::Data {
   Data(std::string method_, std::string url_) : method(std::move(method_)), url(std::move(url_)) {}
   Data(const Data& other)
@@ -44,7 +43,7 @@ struct Request::Data {
     }
     return *parsed;
   }
-  // Sets the URL, on behalf of the only owner.
+  // May be called only by the only owner.
   void set_url(std::string changed) {
     url = std::move(changed);
     parsed.reset();
@@ -56,7 +55,7 @@ struct Request::Data {
   std::string url;
   Headers headers;
   Body body;
-  detail::HeapOptional<RequestOptions> options;  // empty for the many requests with the defaults
+  detail::HeapOptional<RequestOptions> options;  // empty for most requests, which use the defaults
 
  private:
   mutable std::mutex parsing;

@@ -12,16 +12,16 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t";
 
-// Words that tell a secret wherever they are in a name.
+// Words that mark a secret anywhere in a name.
 constexpr std::array<std::string_view, 8> kAnywhere{"authorization", "cookie",     "secret",
                                                     "password",      "passphrase", "signature",
                                                     "credential",    "session"};
-// Words that tell a secret as a whole, such as "sig", which is also a part of "design".
+// Words that mark a secret only as whole words: "sig" is also a part of "design".
 constexpr std::array<std::string_view, 21> kWords{
     "assertion", "auth", "authcode", "authentication", "bearer",   "csrf",   "dpop", "jwt",  "keys",
     "oauth",     "oidc", "otp",      "pass",           "passcode", "passwd", "pwd",  "saml", "sid",
     "sig",       "sign", "xsrf"};
-// Headers whose value is one URL or relative reference have one of these words in their names.
+// A header whose name has one of these words has one URL or relative reference as its value.
 constexpr std::array<std::string_view, 5> kReferenceWords{"location", "referer", "referrer", "url",
                                                           "uri"};
 
@@ -29,7 +29,7 @@ bool is_one_of(const auto& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// Calls `test` with each run of letters in a lower case name, until it returns true.
+// Calls `test` with each run of letters in a lowercase name, until it returns true.
 template <class Test>
 bool any_word(std::string_view name, const Test& test) {
   for (std::size_t at = 0; at < name.size();) {
@@ -41,7 +41,7 @@ bool any_word(std::string_view name, const Test& test) {
   return false;
 }
 
-// "key" and "token" also end words that are written as one: "apikey", "AWSAccessKeyId". "tokens" is
+// "key" and "token" may also be the end of a compound: "apikey", "AWSAccessKeyId". "tokens" is
 // usually a count.
 bool is_secret_word(std::string_view word) {
   if (is_one_of(kWords, word)) return true;
@@ -63,7 +63,8 @@ std::size_t next_url(std::string_view text, std::size_t from) {
   return std::string_view::npos;
 }
 
-// Returns where the URL that begins at `begin` ends: at the closing quote or bracket, or a blank.
+// Returns where the URL that begins at `begin` ends: at its closing quote or bracket, or at a
+// blank.
 std::size_t end_of_url(std::string_view text, std::size_t begin) {
   const char before = begin == 0 ? ' ' : text[begin - 1];
   const auto closing = before == '<'    ? std::string_view(">")
@@ -81,7 +82,7 @@ bool tells_secret(std::string_view header_name) {
   const auto name = to_lower(header_name);
   const auto is_in_name = [&](auto word) { return name.find(word) != std::string::npos; };
   if (std::ranges::any_of(kAnywhere, is_in_name)) return true;
-  // An idempotency key names a request; it opens nothing.
+  // An idempotency key identifies a request but grants no access.
   if (is_in_name("idempotency")) return false;
   return any_word(name, is_secret_word);
 }
@@ -94,7 +95,7 @@ std::string shown_value(std::string_view header_name, std::string_view value) {
   auto url = next_url(value, 0);
   for (std::size_t at = 0; at < value.size();) {
     if (url < at) url = next_url(value, at);
-    // `Link` has relative references, too, between "<" and ">".
+    // `Link` also has relative references, between "<" and ">".
     const auto bracket = std::min(value.find('<', at), value.size() - 1);
     const auto begin = std::min(url, bracket + 1);
     const auto end = end_of_url(value, begin);

@@ -18,15 +18,15 @@ std::string to_text(Duration duration) {
   duration %= 1min;
   if (duration == 0ns) return text.empty() ? "0s" : text;
 
-  // What is left is one decimal fraction: "1.5s" behind hours or minutes, otherwise in the largest
-  // unit that does not begin with 0.
+  // The rest is one decimal fraction: "1.5s" after hours or minutes, otherwise in the largest unit
+  // in which it does not begin with 0.
   const auto [unit, name] = !text.empty() || duration >= 1s ? std::pair(Duration(1s), "s")
                             : duration >= 1ms               ? std::pair(Duration(1ms), "ms")
                             : duration >= 1us               ? std::pair(Duration(1us), "us")
                                                             : std::pair(Duration(1ns), "ns");
   text += std::to_string(duration / unit);
   if (duration % unit != 0ns) {
-    // The digits behind the point, as those of a number that begins with 1.
+    // Adding one unit keeps the leading zeros of the digits after the point.
     auto digits = std::to_string((unit + duration % unit).count()).substr(1);
     digits.erase(digits.find_last_not_of('0') + 1);
     text += "." + digits;
@@ -43,7 +43,7 @@ struct Unit {
 };
 constexpr Unit kUnits[] = {{1ms, "ms", 1s}, {1s, "s", 1min}, {1min, "min", kForever}};
 
-// How many decimals three digits leave; no more than a nanosecond has.
+// Returns the number of decimals for three significant digits, but no more than a nanosecond has.
 int decimals_of(Duration duration, Duration unit) {
   int decimals = 2;
   for (auto least = unit; duration < least && decimals < 6; least /= 10) ++decimals;
@@ -69,7 +69,7 @@ std::string digits_text(Duration duration, Duration unit) {
 
 }  // namespace
 
-// Not snprintf: that writes the decimal point of the locale.
+// Does not use snprintf, which writes the locale's decimal point.
 std::string duration_text(Duration duration) {
   if (duration == kForever) return "unlimited";
   if (duration == 0ns) return "0 s";
@@ -80,7 +80,7 @@ std::string duration_text(Duration duration) {
     if (shown < next) return digits_text(shown, unit) + " " + name;
     duration = next;  // 999.9 ms is "1.00 s"
   }
-  return {};  // not reached: the last unit has no next one
+  return {};  // not reached, because the last unit has no next one
 }
 
 }  // namespace httpretry

@@ -10,7 +10,7 @@
 namespace httpretry {
 namespace {
 
-// Where the lines of the program go. Never destroyed: a client may log after main.
+// The process-wide log function. Never destroyed, because a client may log after main.
 struct Target {
   std::mutex mutex;
   std::shared_ptr<const LogFunction> function = std::make_shared<LogFunction>();
@@ -26,7 +26,7 @@ std::shared_ptr<const LogFunction> function_of_program() {
   return target().function;
 }
 
-// "[2026-08-01 12:00:00.123]", local time.
+// Returns "[2026-08-01 12:00:00.123]", in local time.
 std::string time_text() {
   using std::chrono::system_clock;
   const auto now = system_clock::now();
@@ -42,7 +42,7 @@ std::string time_text() {
   return text.data();
 }
 
-// In one write, so that the lines of several threads stay whole.
+// Writes the line at once, so that the lines of several threads are not mixed.
 void to_standard_error(LogLevel level, std::string_view line) {
   const auto text =
       time_text().append(" [").append(to_string(level)).append("] ").append(line) + "\n";
@@ -63,7 +63,7 @@ std::string_view to_string(LogLevel level) {
 void log_to(LogFunction function) {
   auto fresh = std::make_shared<const LogFunction>(std::move(function));
   const std::lock_guard lock(target().mutex);
-  target().function.swap(fresh);  // what was replaced is destroyed after the lock
+  target().function.swap(fresh);  // the old function is destroyed after the lock is released
 }
 
 void write_log(const LogFunction& function, LogLevel level, std::string_view line) {
