@@ -159,11 +159,11 @@ void Loop::wait_for_events() {
   for (const auto& shard : shards_) {
     if (!shard->active.empty()) (shard->polled ? polled : other) = shard.get();
   }
-  // libcurl polls the sockets of a polled shard itself, in each iteration.
+  // libcurl polls the sockets of a polled shard itself, in each turn.
   if (load_ == Load::OneCall && timeout == 0 && other == nullptr) return read_clock();
   if (polled == nullptr || timeout == 0) return take_events(timeout);
   // Waits for libcurl's sockets, the set's sockets and posts, until libcurl's next timer at the
-  // latest. The next iteration lets libcurl handle the events on its sockets.
+  // latest. The next turn lets libcurl handle the events on its sockets.
   int ready = 0;
   curl_waitfd own{sockets.descriptor(), CURL_WAIT_POLLIN, 0};
   const auto code = curl_multi_poll(polled->multi.get(), &own, 1, timeout, &ready);

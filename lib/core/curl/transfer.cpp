@@ -175,7 +175,7 @@ void Transfer::due() {
 }
 
 void Transfer::end(Abort why) {
-  if (!running_) return;  // it has ended in this iteration of the loop
+  if (!running_) return;  // it has ended in this turn of the loop
   abort_.set(why);
   if (!curl_done_) loop_.remove(*this);
   conclude();

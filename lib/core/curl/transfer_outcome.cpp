@@ -109,7 +109,7 @@ Outcome Transfer::outcome() {
 
 Outcome Transfer::ended() {
   end_waiting();
-  loop_.read_clock();  // the transfer may have begun in this iteration of the loop
+  loop_.read_clock();  // the transfer may have begun in this turn of the loop
   if (!easy_) return failure();
   easy_->transfer = nullptr;
   try {

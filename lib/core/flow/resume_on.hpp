@@ -1,4 +1,4 @@
-// Awaited to continue on a scheduler.
+// ResumeOn: awaited to continue on a scheduler.
 #pragma once
 
 #include "lib/core/flow/detail/run_queue.hpp"
@@ -18,7 +18,8 @@ class ResumeOn {
   Scheduler& scheduler_;
 };
 
-// After code of a user, which may have continued on another thread. Does nothing if it did not.
+// Returns to the scheduler after a user's code, which may have continued on another thread. Does
+// nothing if it did not.
 class ReturnTo : public ResumeOn {
  public:
   explicit ReturnTo(Scheduler& scheduler)

@@ -33,7 +33,7 @@ void Sleep::due() {
 }
 
 void Sleep::on_cancel() {
-  if (slept_) return;  // the timer was due in the same turn
+  if (slept_) return;  // the timer fired in the same turn
   queue_.timers().remove(*this);
   queue_.ready(awaiter_);
 }
@@ -59,7 +59,7 @@ void CancelableWait::end_waiting() {
   queue_.leave(*this);
 }
 
-// Runs on the thread that requests the stop, which may hold locks of its own: so it only posts.
+// Runs on the thread that requests the stop. It only posts, because that thread may hold locks.
 void CancelableWait::PostCancel::operator()() const { wait->queue_.post_cancel(*wait); }
 
 RunQueue::~RunQueue() = default;
@@ -102,8 +102,8 @@ void RunQueue::close() noexcept {
   notify();
 }
 
-// The mutex is held, so the driver cannot destroy the queue meanwhile: it takes what was posted,
-// and for that the mutex, before it finds that it is done.
+// The caller holds the mutex, so the driver cannot destroy the queue during this call: before it
+// finds that it is done, it takes what was posted, for which it needs the mutex.
 void RunQueue::notify() {
   has_posted_.store(true, std::memory_order_seq_cst);
   if (blocked_.exchange(false, std::memory_order_seq_cst)) wake();
@@ -122,9 +122,9 @@ bool RunQueue::turn() {
   const auto time = now();
   while (Timer* timer = timers_.take_due(time)) timer->due();
   if (ready_.empty()) return false;
-  // Coroutines that become ready now are left for the next turn, so that sockets are not starved.
+  // Coroutines that become ready now wait for the next turn, so that sockets are not starved.
   const auto count = ready_.size();
-  // By index: a wait that begins may reallocate the vector.
+  // By index, because a wait that begins may reallocate the vector.
   for (std::size_t i = 0; i < count; ++i) {
     const auto handle = ready_[i];
     handle.resume();
@@ -145,13 +145,14 @@ void RunQueue::take_posted() {
     has_posted_.store(false, std::memory_order_relaxed);
     ready_.insert(ready_.end(), posted_.begin(), posted_.end());
     posted_.clear();
-    while (posted_cancels_ != nullptr) {  // the last posted is at the front
+    // The last posted wait is at the front, so this reverses the order.
+    while (posted_cancels_ != nullptr) {
       auto* wait = std::exchange(posted_cancels_, posted_cancels_->next_posted_);
       wait->next_posted_ = std::exchange(canceled, wait);
     }
     closed_ = close_asked_;
   }
-  // Nothing resumes here, so the waits stay what they are.
+  // No coroutine resumes here, so the list of waits does not change.
   while (canceled != nullptr) cancel(*std::exchange(canceled, canceled->next_posted_));
   if (closed_) std::for_each(waits_.begin(), waits_.end(), [](auto* wait) { cancel(*wait); });
 }
@@ -173,15 +174,15 @@ Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
 Task<bool> sleep_for(Scheduler& loop, Duration time, std::stop_token stop) {
   const ReturnTo there(loop);
   co_await there;
-  // The turn may have begun long ago.
+  // This turn may have begun long ago.
   if (driven == &loop) driven->read_clock();
   const auto when = later(loop.now(), std::max(time, Duration::zero()));
   const bool slept = co_await loop.sleep_until(when, std::move(stop));
   co_return slept;
 }
 
-// Reserves all memory that the wait will need, because here its coroutine can be told that there is
-// none.
+// Reserves all memory that the wait will need, because only here can its coroutine get the
+// exception if there is none.
 void RunQueue::enter(CancelableWait& wait) {
   const auto count = waits_.size() + 1;
   reserve_room(waits_, count);
@@ -195,7 +196,7 @@ void RunQueue::leave(CancelableWait& wait) {
   waits_[wait.index_]->index_ = wait.index_;
   waits_.pop_back();
   if (!wait.stop_.stop_requested()) return;
-  const std::lock_guard lock(mutex_);  // its cancellation may still be in the list
+  const std::lock_guard lock(mutex_);  // the list may still contain its cancellation
   auto** link = &posted_cancels_;
   while (*link != nullptr && *link != &wait) link = &(*link)->next_posted_;
   if (*link != nullptr) *link = wait.next_posted_;

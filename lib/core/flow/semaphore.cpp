@@ -11,12 +11,12 @@ namespace httpretry {
 struct Semaphore::State {
   explicit State(std::size_t permits) : free(permits) {}
 
-  std::mutex mutex;  // guards the two below
+  std::mutex mutex;  // guards the next two members
   std::size_t free;
-  std::list<Turn*> queue;  // those that wait
+  std::list<Turn*> queue;  // the waiting ones
 };
 
-// A permit, or a place in the queue for one. It happens when the permit is given.
+// A permit, or a place in the queue for one. The event happens when the permit is granted.
 class Semaphore::Turn final : public detail::Event {
  public:
   explicit Turn(std::shared_ptr<State> state) : state_(std::move(state)) {
@@ -39,7 +39,7 @@ class Semaphore::Turn final : public detail::Event {
     } else if (queue.empty()) {
       ++state_->free;
     } else {
-      // With the mutex held, so that it still exists. A wait that ends is only posted.
+      // The mutex is held, so that `next` still exists. `happen` only posts the end of its wait.
       auto& next = *queue.front();
       own.splice(own.end(), queue, queue.begin());
       next.happen();

@@ -9,7 +9,7 @@ namespace httpretry::detail {
 
 Event::~Event() = default;
 
-// sleep_until takes one stop token, and there are two reasons to end this wait.
+// This wait can end for two reasons, but sleep_until takes only one stop token.
 Task<bool> Event::wait(Scheduler& scheduler, Time limit, std::stop_token stop) const {
   const EitherStop either(happened_.get_token(), stop);
   const bool whole = co_await scheduler.sleep_until(limit, either.token());
@@ -28,7 +28,8 @@ Error wait_ended(bool canceled, std::string_view waited_for) {
   const auto code = canceled ? Errc::Canceled : Errc::Timeout;
   Error error(code, (canceled ? "canceled while waiting for " : "timed out while waiting for ") +
                         std::string(waited_for));
-  error.curl_code = canceled ? 42 : 28;  // what libcurl's transport says then
+  // The codes that libcurl's transport reports in these cases.
+  error.curl_code = canceled ? 42 : 28;
   return error;
 }
 

@@ -10,7 +10,7 @@
 namespace httpretry {
 namespace detail {
 
-// The coroutine that carries one task. It is in the list of its group from beginning to end.
+// The coroutine that runs one task. It is in the list of its group from beginning to end.
 struct Member {
   struct promise_type;
 };
@@ -19,23 +19,24 @@ struct GroupState {
   explicit GroupState(std::stop_source source) : stop(std::move(source)) {}
   void enter(Member::promise_type& member);
   void leave(Member::promise_type& member);
-  // A task has ended, or the one who joins waits. True for the last of them.
+  // Called when a task has ended, and when the joining coroutine waits. Returns true for the last
+  // call.
   bool arrive() { return left.fetch_sub(1, std::memory_order_acq_rel) == 1; }
   void fail(const std::exception_ptr& exception);
   [[nodiscard]] std::exception_ptr failure();
   void destroy_members();
 
   std::stop_source stop;
-  std::atomic<std::size_t> left = 1;  // tasks, and the one who joins
-  std::coroutine_handle<> joins;      // set before it arrives
-  std::mutex mutex;                   // guards the two below
+  std::atomic<std::size_t> left = 1;  // the tasks and the joining coroutine
+  std::coroutine_handle<> joins;      // the joining coroutine; set before it arrives
+  std::mutex mutex;                   // guards the next two members
   Member::promise_type* first = nullptr;
   std::exception_ptr thrown;  // by the task that threw first
 };
 
 struct Member::promise_type {
   using Handle = std::coroutine_handle<promise_type>;
-  // The task is destroyed before anybody is told of its end. So is this object, with its frame.
+  // Destroys the task, and with the frame this object, before the end is reported.
   struct End {
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     [[gnu::noinline]] void await_suspend(Handle done) const noexcept {
@@ -63,7 +64,7 @@ namespace {
 
 Member carry(GroupState& /*group*/, Task<> task) { co_await task; }
 
-// Of the one who joins. False where all have ended.
+// Awaited by the joining coroutine. Does not suspend it if all tasks have ended.
 class WaitForAll {
  public:
   explicit WaitForAll(GroupState& group) : group_(group) {}
@@ -103,7 +104,7 @@ void GroupState::fail(const std::exception_ptr& exception) {
   std::unique_lock lock(mutex);
   const bool is_first = !thrown;
   if (is_first) thrown = exception;
-  lock.unlock();  // what watches the stop may start or end tasks
+  lock.unlock();  // stop callbacks may start or end tasks
   if (is_first) return static_cast<void>(stop.request_stop());
   write_log(LogLevel::Warning,
             "httpretry: a task of a group threw after another task of it: " + text_of(exception));
@@ -114,7 +115,7 @@ std::exception_ptr GroupState::failure() {
   return thrown;
 }
 
-// Nobody else uses the group then.
+// No other thread uses the group at this point.
 void GroupState::destroy_members() {
   if (first == nullptr) return;
   while (first != nullptr) {

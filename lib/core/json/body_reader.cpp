@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Whether `token`, as RFC 6901 escapes it, spells `name`.
+// Returns whether `token`, escaped as in RFC 6901, means `name`.
 bool spells(std::string_view token, std::string_view name) {
   for (std::size_t i = 0; i < token.size(); ++i) {
     const bool escape = token[i] == '~' && i + 1 < token.size();
@@ -21,8 +21,8 @@ bool spells(std::string_view token, std::string_view name) {
   return name.empty();
 }
 
-// Gets the values of a document one after the other, and keeps those at the pointers. It knows the
-// path to the current value and builds no tree, so it needs little memory, whatever the depth.
+// Receives the values of a document one after the other, and keeps those at the pointers. It knows
+// the path to the current value but builds no tree, so it needs little memory whatever the depth.
 class Finder : public nlohmann::json_sax<Json> {
  public:
   explicit Finder(std::span<const JsonPointer> pointers) : pointers_(pointers) {}
@@ -51,7 +51,7 @@ class Finder : public nlohmann::json_sax<Json> {
     std::string key;
   };
 
-  // A value begins.
+  // Counts a value that begins.
   void step() {
     if (!way_.empty() && way_.back().array) ++way_.back().next;
   }

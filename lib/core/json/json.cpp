@@ -13,7 +13,7 @@ constexpr std::size_t kQuoted = 80;
 constexpr std::size_t kLine = 200;
 constexpr std::size_t kPointer = 1000;
 
-// Not in the middle of a character.
+// Does not cut inside a character.
 std::string_view shortened(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
@@ -69,7 +69,7 @@ std::string scalar_text(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
-// What stands before an element of `json`.
+// Returns the text before an element of `json`: the key of a member.
 std::string name_of(const OrderedJson& json, const std::string& key) {
   return json.is_object() ? scalar_text(key) + ": " : "";
 }
@@ -84,7 +84,7 @@ std::string one_line_of(const OrderedJson& json) {
   return json.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
-// `used` is what stands before it on its line.
+// `used` is the number of bytes before the value on its line.
 void append(std::string& out, const OrderedJson& json, int levels, std::size_t indent,
             std::size_t used) {
   if (levels <= 0 || !json.is_structured() || json.empty()) {
@@ -144,7 +144,7 @@ JsonNode& JsonTree::add(const OrderedJson& json, const JsonNode* parent) {
   if (!json.is_structured()) return node;
   for (const auto& [key, value] : json.items()) {
     auto& child = add(value, &node);
-    child.position.column = static_cast<int>(node.children.size());  // of its siblings
+    child.position.column = static_cast<int>(node.children.size());  // counts the siblings
     if (json.is_object()) child.key = keep(key);
     node.children.push_back(&child);
   }

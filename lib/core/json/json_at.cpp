@@ -1,4 +1,4 @@
-// Response::json_at: the scalars of a JSON body, in standard types.
+// Response::json_at: the scalars of a JSON body, as standard types.
 #include <httpretry/http/response.hpp>
 
 #include <nlohmann/json.hpp>
@@ -8,8 +8,8 @@ namespace {
 
 using nlohmann::json;
 
-// nlohmann's parser does not recurse, but the destructor of the document does. So text that is
-// nested deeper than any real response is refused while it is read.
+// nlohmann's parser does not recurse, but the destructor of the document does. So a text nested
+// more deeply than any real response is refused while it is read.
 constexpr int kDeepest = 512;
 
 json parse(const std::string& text) {

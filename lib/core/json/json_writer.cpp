@@ -13,7 +13,7 @@ void append_json_string(std::string& out, std::string_view text) {
   }
   const auto dumped = OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   for (std::size_t i = 0; i < dumped.size(); ++i) {
-    // JSON allows DEL and the control characters of C1, whose first byte is C2.
+    // JSON allows DEL and the C1 control characters, which begin with the byte C2.
     const bool c1 = dumped[i] == '\xC2' && static_cast<unsigned char>(dumped[i + 1]) < 0xA0;
     if (c1) ++i;
     if (c1 || dumped[i] == 0x7F) {

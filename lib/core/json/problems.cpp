@@ -8,12 +8,12 @@
 namespace httpretry {
 namespace {
 
-constexpr std::size_t kLongest = 48;  // nobody misspells what is longer
+constexpr std::size_t kLongest = 48;  // a longer word is not a misspelled name
 constexpr std::size_t kMostNames = 200;
 
 using Row = std::array<std::size_t, kLongest + 1>;
 
-// Insertions, deletions, substitutions and swaps of neighbours that make `b` of `a`.
+// Returns how many insertions, deletions, substitutions and swaps of neighbors turn `a` into `b`.
 std::size_t distance(std::string_view a, std::string_view b) {
   Row before{};
   Row last{};
@@ -38,7 +38,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
   std::string_view best;
   if (word.size() > kLongest) return best;
-  // A third of the letters may be wrong, and one in any case.
+  // A third of the letters may be wrong, but at least one.
   auto least = std::max<std::size_t>(word.size() / 3, 1) + 1;
   for (const auto name : names.subspan(0, std::min(names.size(), kMostNames))) {
     const auto apart = std::max(name.size(), word.size()) - std::min(name.size(), word.size());

@@ -13,19 +13,19 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
-// Tells how far the text has been read.
+// Reports how far the text has been read.
 class TextBuffer final : public std::streambuf {
  public:
   explicit TextBuffer(std::string_view text) {
-    auto* const begin = const_cast<char*>(text.data());  // nothing writes to it
+    auto* const begin = const_cast<char*>(text.data());  // never written to
     setg(begin, begin, begin + text.size());
   }
   [[nodiscard]] std::size_t read() const { return static_cast<std::size_t>(gptr() - eback()); }
 };
 
 // The parser calls back after it has read a token, and for a number one byte more. So the position
-// of the buffer is not where the token begins. That is the first byte after the token before it
-// that is not a blank, a comma or a colon.
+// of the buffer is not the beginning of the token. The token begins at the first byte after the
+// previous token that is not a blank, a comma or a colon.
 class TreeReader final : public nlohmann::json_sax<OrderedJson> {
  public:
   TreeReader(std::string_view text, JsonTree& tree, Problems& problems)
@@ -41,7 +41,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     std::istream stream(&buffer_);
     if (!OrderedJson::sax_parse(stream, this)) return;
     skip(kBlanks);
-    // nlohmann's parser treats a NUL byte as the end of the text: there may be more.
+    // nlohmann's parser treats a NUL byte as the end of the text, so there may be more.
     if (end_ < text_.size()) return syntax_error(end_, "");
     tree_.root = root_;
   }
@@ -121,15 +121,16 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     const bool two = number.find_first_of("0123456789", zero + 1) == zero + 1;
     return two && number[zero] == '0' ? number.substr(0, zero + 1) : number;
   }
-  // The string that begins at `start`. If it has no escapes it is a part of the text; else `value`,
-  // without the escapes, is kept. An escape is longer than its character, so sizes tell which.
+  // Returns the string that begins at `start`. Without escapes it is a part of the text; otherwise
+  // `value`, which is unescaped, is kept. An escape is longer than its character, so the sizes
+  // differ.
   std::string_view kept(std::size_t start, std::string& value) {
     const auto plain = text_.substr(start + 1, buffer_.read() - start - 2);
     return plain.size() == value.size() ? plain : tree_.keep(std::move(value));
   }
 
-  // Adds a node for the value that the parser has just read. `value`: what the parser made of a
-  // string, without escapes. Returns false, after a problem, if a limit is exceeded.
+  // Adds a node for the value that the parser has just read. `value` is the unescaped text of a
+  // string. Adds a problem and returns false if a limit is exceeded.
   bool add(Type type, bool boolean = false, std::string* value = nullptr) {
     const auto start = token_start();
     if (tree_.size() >= most_nodes_) {
@@ -142,9 +143,9 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     node.boolean = boolean;
     if (value != nullptr) node.text = kept(start, *value);
     if (type == Type::Number) node.text = number_at(start);
-    // After a number the parser has read one byte more than the number.
+    // The parser has read one byte beyond a number.
     end_ = type == Type::Number ? start + node.text.size() : buffer_.read();
-    // The value of a member: `key` was called before.
+    // Before the value of a member, the parser has called `key`.
     if (std::exchange(after_key_, false)) {
       node.key = key_;
       node.key_position = key_position_;
@@ -166,7 +167,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     for (std::size_t i = 1; i < sorted.size(); ++i) {
       if (sorted[i]->key != sorted[i - 1]->key) continue;
       const auto first = sorted[i - 1]->key_position;
-      // A text of one line may be any line of a file.
+      // Mentions the line only if it differs: a text of one line may be any line of a file.
       const bool same_line = first.line == sorted[i]->key_position.line;
       problems_.error_at_key(*sorted[i],
                              "duplicate key, first defined at " +
@@ -182,7 +183,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     skip(kBlanks);
     return there;
   }
-  // What had to come behind the last good token; `end_` is moved to what came instead.
+  // Returns what was expected after the last valid token. Moves `end_` to what was found instead.
   std::string expected() {
     if (after_key_) return take(':') ? "a value" : "\":\"";
     skip(kBlanks);
@@ -193,7 +194,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     if (after_value && !take(',')) return object ? R"("," or "}")" : R"("," or "]")";
     return object ? "a key in double quotes" : "a value";
   }
-  // `last` is the last byte that the parser read, and `why` its own message.
+  // `last` is the last byte that the parser read, and `why` is its own message.
   void syntax_error(std::size_t last, std::string_view why) {
     const auto wanted = expected();
     const auto rest = text_.substr(end_);
@@ -244,7 +245,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   Problems& problems_;
   std::size_t most_nodes_;
   JsonNode* root_ = nullptr;
-  std::vector<JsonNode*> open_;  // the objects and arrays around the next token
+  std::vector<JsonNode*> open_;  // the objects and arrays that contain the next token
   std::string_view key_;         // of the next value
   Position key_position_;
   bool after_key_ = false;

@@ -1,5 +1,5 @@
-// RunQueue: the part that all our schedulers share: the coroutines that are ready, the timers, and
-// the work that other threads post.
+// RunQueue: the base of the library's schedulers. It holds the coroutines that are ready, the
+// timers, and the work that other threads post.
 #pragma once
 
 #include <httpretry/flow/scheduler.hpp>
@@ -23,25 +23,25 @@ class Timer {
  private:
   friend class TimerQueue;
   static constexpr auto kNowhere = static_cast<std::uint32_t>(-1);
-  std::uint32_t place_ = kNowhere;  // in the queue
+  std::uint32_t place_ = kNowhere;  // index in the queue
 };
 
-// The timers of a queue, ordered by time, then by arrival: a binary heap, which takes 24 bytes a
-// timer. A timer that is set again takes no memory.
+// The timers of a queue, ordered by time and then by arrival. A binary heap with 24 bytes per
+// timer. Setting a timer again does not allocate.
 class TimerQueue {
  public:
   void add(Timer& timer, Time when) {
     heap_.push_back({when, ++arrivals_, &timer});
     rise(heap_.size() - 1);
   }
-  // Moves it there, whether it is in the queue or not; kNever only removes it.
+  // Sets the timer to `when`, whether or not it is in the queue. kNever only removes it.
   void set(Timer& timer, Time when) {
     const bool in = timer.place_ != Timer::kNowhere;
     if (in && heap_[timer.place_].when == when) return;
     remove(timer);
     if (when != kNever) add(timer, when);
   }
-  // Does nothing if it is not in the queue.
+  // Does nothing if the timer is not in the queue.
   void remove(Timer& timer) {
     const auto place = std::exchange(timer.place_, Timer::kNowhere);
     if (place == Timer::kNowhere) return;
@@ -54,7 +54,7 @@ class TimerQueue {
   }
   [[nodiscard]] Time next() const { return heap_.empty() ? kNever : heap_.front().when; }
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
-  // Removes the next timer that is due at `now`; nullptr if there is none.
+  // Removes and returns the next timer that is due at `now`, or returns nullptr.
   Timer* take_due(Time now) {
     if (heap_.empty() || next() > now) return nullptr;
     Timer* timer = heap_.front().timer;
@@ -99,8 +99,8 @@ class TimerQueue {
 
 class RunQueue;
 
-// A wait that can be canceled: by its stop token, from any thread, or when its queue is closed. It
-// also has a timer.
+// A wait that ends early when its stop token is stopped, by any thread, or when its queue is
+// closed. It has a timer as well.
 class CancelableWait : protected Timer {
  public:
   CancelableWait(RunQueue& queue, std::stop_token stop) : queue_(queue), stop_(std::move(stop)) {}
@@ -125,7 +125,7 @@ class CancelableWait : protected Timer {
   };
 
   std::stop_token stop_;
-  // Few waits can be stopped, so the others hold no room for it.
+  // Separately allocated, because few waits can be stopped.
   std::unique_ptr<std::stop_callback<PostCancel>> on_stop_;
   CancelableWait* next_posted_ = nullptr;  // guarded by the queue's mutex
   std::uint32_t index_ = 0;                // in the queue's list
@@ -133,36 +133,38 @@ class CancelableWait : protected Timer {
   bool canceled_ = false;
 };
 
-// One thread at a time drives it. Only `post`, `close` and the stop tokens of its waits may be used
-// by other threads. Exported for the test kit, which is a separate library.
+// One thread at a time drives it. Other threads may use only `post`, `close` and the stop tokens of
+// its waits. Exported for the test kit, which is a separate library.
 class HTTPRETRY_API RunQueue : public Scheduler {
  public:
   ~RunQueue() override;
 
-  // The queue that this thread is driving; nullptr if none.
+  // Returns the queue that this thread is driving, or nullptr.
   static RunQueue* current();
-  // That of the scheduler, where this thread drives it; else nullptr.
+  // Returns the queue of `scheduler` if this thread is driving it, otherwise nullptr.
   static RunQueue* driven_of(const Scheduler& scheduler);
-  // Whether this thread does not drive `home`, although it runs a coroutine of `home`: something
-  // that a middleware awaited has resumed it here. It must return before it uses the queue.
+  // Returns whether this thread does not drive `home`, although it runs a coroutine of `home`. That
+  // happens if an operation that a middleware awaited has resumed the coroutine here. The coroutine
+  // must return to `home` before it uses the queue.
   static bool is_not_driving(const Scheduler& home);
 
   void post(std::coroutine_handle<> handle) final;
   Task<bool> sleep_until(Time when, std::stop_token stop) final;
 
-  // Cancels all waits, also those that begin later. For any thread. Allocates no memory.
+  // Cancels all waits, including later ones. Thread-safe. Does not allocate.
   void close() noexcept;
 
-  // now() is from here on the time of this moment, where time does not stand still.
+  // Updates the time that now() returns, in schedulers that use a real clock.
   virtual void read_clock() {}
 
-  // Allocates no memory for a coroutine in a wait of this queue: `enter` has reserved it.
+  // Does not allocate for a coroutine in a wait of this queue, because `enter` has reserved the
+  // memory.
   void ready(std::coroutine_handle<> handle) { ready_.push_back(handle); }
   TimerQueue& timers() { return timers_; }
   [[nodiscard]] const TimerQueue& timers() const { return timers_; }
 
  protected:
-  // While it lives, this thread is the driver.
+  // Makes this thread the driver while it lives.
   class Driving {
    public:
     explicit Driving(RunQueue& queue);
@@ -174,10 +176,10 @@ class HTTPRETRY_API RunQueue : public Scheduler {
     RunQueue* before_;
   };
 
-  // One turn: what was posted, the timers that are due, and then the coroutines that are ready.
-  // True if it resumed any.
+  // Runs one turn: takes what was posted, fires the timers that are due, and resumes the
+  // coroutines that are ready. Returns true if it resumed any.
   bool turn();
-  // Whether the driver may block. From then until `unblocked`, the first post calls `wake`.
+  // Returns whether the driver may block. From then until `unblocked`, the first post calls `wake`.
   bool prepare_to_block();
   void unblocked() { blocked_.store(false, std::memory_order_relaxed); }
   virtual void wake() noexcept = 0;
@@ -199,20 +201,21 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   std::vector<CancelableWait*> waits_;
   bool closed_ = false;
 
-  std::mutex mutex_;  // guards the three below
+  std::mutex mutex_;  // guards the next three members
   std::vector<std::coroutine_handle<>> posted_;
-  CancelableWait* posted_cancels_ = nullptr;  // a list, which takes no memory
+  CancelableWait* posted_cancels_ = nullptr;  // an intrusive list, which does not allocate
   bool close_asked_ = false;
-  std::atomic<bool> has_posted_ = false;  // read without the mutex
+  std::atomic<bool> has_posted_ = false;  // may be read without the mutex
   std::atomic<bool> blocked_ = false;
 };
 
-// Awaited like sleep_until, but it lives in the frame of the coroutine that waits: a task of its
-// own would add 150 bytes to each call that waits. co_await gives true (the time has come) or false
-// (canceled).
+// Awaited like sleep_until, but lives in the frame of the waiting coroutine. A separate task would
+// add 150 bytes to each call that waits. co_await returns true if the time has come, and false if
+// the wait was canceled.
 class HTTPRETRY_API Sleep final : public CancelableWait {
  public:
-  // On the thread that drives the queue, in whose timers it is from now on. To be awaited at once.
+  // Must be called on the thread that drives the queue, and awaited immediately. The timer runs
+  // from now on.
   Sleep(RunQueue& queue, Time when, std::stop_token stop) : CancelableWait(queue, std::move(stop)) {
     queue.timers().add(*this, when);
   }
