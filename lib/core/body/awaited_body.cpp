@@ -35,7 +35,7 @@ class PieceReader final : public PausingReader {
   NextPiece next_;
   std::optional<std::uint64_t> size_;
   std::string piece_;
-  std::size_t at_ = 0;  // what comes before it was read
+  std::size_t at_ = 0;  // the position of the next byte in `piece_`
   bool ended_ = false;
 };
 
@@ -69,7 +69,7 @@ Task<Result<void>> wait_for_more(CheckedReader& reader, Call& call) {
   } catch (...) {
     thrown = "reading the body threw: " + text_of(std::current_exception());
   }
-  // The coroutine may have continued on another thread.
+  // The user's coroutine may have continued on another thread.
   const ReturnTo loop(call.scheduler());
   co_await loop;
   if (!thrown.empty()) co_return unreadable(std::move(thrown));

@@ -9,7 +9,7 @@ namespace {
 
 bool is_strong(std::string_view etag) { return etag.starts_with('"'); }
 
-// Most responses have none, and `get` allocates nothing.
+// Checks with `contains` first, because most responses lack the header and `get_all` allocates.
 bool at_most_once(const Headers& headers, std::string_view name) {
   return !headers.contains(name) || headers.get_all(name).size() == 1;
 }
@@ -18,7 +18,7 @@ std::string single(const Headers& headers, std::string_view name) {
   return at_most_once(headers, name) ? std::string(headers.get(name).value_or("")) : std::string();
 }
 
-// RFC 9110 §8.8.2.2: it is strong if the response was sent at least a second later.
+// RFC 9110 §8.8.2.2: the date is strong if the response was sent at least a second later.
 bool is_strong_date(std::string_view modified, const Headers& head) {
   if (modified.empty()) return false;
   const auto now = WallTime();
@@ -29,7 +29,7 @@ bool is_strong_date(std::string_view modified, const Headers& head) {
 
 std::optional<std::uint64_t> total_of(const Headers& headers) {
   if (headers.contains("Content-Range")) return ContentRange(headers).total;
-  // Then Content-Length does not count, or is not the size of what the sink gets.
+  // With these, Content-Length does not count or is not the size of the decoded body.
   if (headers.contains("Transfer-Encoding") || headers.contains("Content-Encoding")) return {};
   return to_number<std::uint64_t>(single(headers, "Content-Length"));
 }

@@ -1,5 +1,5 @@
-// BodyVersion: how the headers of a response tell its body from other bodies of the same URL. What
-// is received later is put after its first bytes only if it is the same body.
+// BodyVersion: the headers that distinguish the body of a response from other bodies of the same
+// URL. Bytes that are received later are appended only if they belong to the same body.
 #pragma once
 
 #include <httpretry/body/sink.hpp>
@@ -8,29 +8,29 @@ namespace httpretry {
 
 struct BodyVersion {
   BodyVersion() = default;
-  // Of a response with a whole body, or with the rest of one.
+  // For a response with a whole body or with the rest of one.
   explicit BodyVersion(const Headers& head);
-  // As an earlier call has kept it.
+  // For the beginning of a body that an earlier call has stored.
   explicit BodyVersion(const BodyStart& had);
 
-  // What is different in a later response: "another ETag". Empty if nothing is.
+  // Returns how a later response differs, such as "another ETag", or "" if it does not.
   [[nodiscard]] std::string difference(const Headers& later) const;
-  // The validator is an ETag, and `later` has the same.
+  // Returns whether the validator is an ETag and `later` has the same one.
   [[nodiscard]] bool proven_by(const Headers& later) const;
 
-  // For If-Range (RFC 9110 §13.1.5): a strong ETag, or a Last-Modified that is a strong validator.
-  // Empty if the server cannot be asked for the rest.
+  // The value for If-Range (RFC 9110 §13.1.5): a strong ETag, or a Last-Modified that is a strong
+  // validator. Empty if the rest cannot be requested.
   std::string validator;
-  // Each is empty if it is unknown, or if the response had several.
+  // Each is empty if it is unknown or if the response had several.
   std::string etag;
   std::string modified;
   std::optional<std::uint64_t> total;  // the size of the whole body
 };
 
-// Whether the rest of a response to this request may be asked for, and put after its first bytes.
+// Returns whether the rest of a response to this request may be requested and appended.
 bool can_be_continued(const Request& request);
 
-// "bytes 100-199/200", "bytes 100-199/*", "bytes */200".
+// Parses "bytes 100-199/200", "bytes 100-199/*" or "bytes */200".
 struct ContentRange {
   explicit ContentRange(const Headers& headers);
   [[nodiscard]] std::string text() const;  // for messages

@@ -9,20 +9,20 @@ namespace {
 
 using Wish = BodyWriter::Wish;
 
-// With other units ("items 0-9/100", or PostgREST's "0-9/100"), a 206 is how an application
-// answers, and its body is whole.
+// With other units ("items 0-9/100", or PostgREST's "0-9/100"), a 206 is an ordinary response of an
+// application, and its body is whole.
 bool is_part(const Response& head) {
   const auto range = head.headers.get("Content-Range");
   return head.status == 206 && (!range || range->starts_with("bytes"));
 }
 
-// A 304 is then a good response.
+// Returns whether a 304 is a valid response to the request.
 bool has_condition(const Request& request) {
   return request.headers().contains("If-None-Match") ||
          request.headers().contains("If-Modified-Since");
 }
 
-// "bytes */500": the total of a 416.
+// Describes the total in the Content-Range of a 416, such as "bytes */500".
 std::string only(const ContentRange& range) {
   return range.total ? " (it has only " + std::to_string(*range.total) + " bytes)" : "";
 }
@@ -35,7 +35,7 @@ Error ends_early(std::uint64_t have, std::uint64_t total) {
   return error;
 }
 
-// For a part of the body that cannot be used.
+// Makes the error for a part of the body that cannot be used.
 Error range_error(std::string message, bool permanent) {
   Error error(Errc::Protocol, std::move(message));
   error.permanent = permanent;
@@ -43,7 +43,7 @@ Error range_error(std::string message, bool permanent) {
   return error;
 }
 
-// What a rule of the policy calls a failure stays in memory.
+// Returns whether a rule of the policy called the response a failure. Its body stays in memory.
 bool is_failure(const Response& response, const History& history) {
   const auto* last = history.last();
   return last != nullptr && last->status == response.status && last->cls != Class::Success;
@@ -105,7 +105,8 @@ Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   if (!sink) return static_cast<Delivery*>(nullptr);
   auto* const open = call.get<std::unique_ptr<Delivery>>();
   if (open != nullptr && (*open)->sink_ == sink) return open->get();
-  if (open != nullptr) open->reset();  // before opening the next, which may be for the same file
+  // Before the next is opened, which may write to the same file.
+  if (open != nullptr) open->reset();
   auto writer = sink->open(request);
   if (!writer) return std::move(writer).error();
   std::unique_ptr<Delivery> delivery(new Delivery(sink, *std::move(writer)));
@@ -162,8 +163,8 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
   return true;
 }
 
-// A 416: the server has no bytes after those that the writer has. That they are the whole body must
-// be known from elsewhere, because the body may have been replaced by a shorter one.
+// Handles a 416: the server has no bytes after those that the writer has. Something else must prove
+// that these are the whole body, because a shorter body may have replaced it.
 Result<bool> Delivery::end_with(const Response& head) {
   const ContentRange range(head.headers);
   const auto different = version_.difference(head.headers);
@@ -196,7 +197,7 @@ Result<bool> Delivery::continue_with(const Response& head) {
                            " and did not say where the body ends");
   }
   if (auto begun = writer_->begin(head, have_); !begun) return std::move(begun).error();
-  // What the first response said stays in force. Without one, this is the first.
+  // The version from the first response stays in force. If there was no such response, this is it.
   if (guaranteed_) version_ = BodyVersion(head.headers);
   version_.total = total;
   end_ = range.end;
@@ -222,7 +223,7 @@ Result<bool> Delivery::restart_with(const Response& head) {
 
 bool Delivery::can_restart() const { return have_ == 0 || writer_->restartable(); }
 
-// From now on attempts ask for the whole body; so does the next call.
+// From now on attempts request the whole body, and so does the next call.
 Error Delivery::cannot_continue(const std::string& why) {
   version_ = BodyVersion();
   guaranteed_ = false;
@@ -297,7 +298,7 @@ Task<Outcome> Delivery::deliver_rest(Request request, Call& call, Outcome outcom
                                "the response of a middleware has no body: it went to the sink of "
                                "another call");
   }
-  if (before != nullptr) before->reset_exchange();  // this body was not asked for
+  if (before != nullptr) before->reset_exchange();  // this body was not requested by range
   Outcome delivered = co_await deliver_judged(std::move(request), call, std::move(outcome));
   co_return delivered;
 }

@@ -15,15 +15,16 @@ namespace {
 
 using Wish = BodyWriter::Wish;
 
-// Identifies a URL without storing it: it may contain secrets. FNV-1a, with its constants for 64
-// bits.
+// Identifies a URL without storing it, because it may contain secrets. FNV-1a with its 64-bit
+// constants.
 std::string fingerprint(std::string_view url) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : url) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return std::to_string(hash);
 }
 
-// The first bytes of a regular file; nothing of a pipe or a device, which could make us wait.
+// Returns the first bytes of a regular file. Returns "" for a pipe or a device, which could block
+// us.
 std::string read_small_file(const std::string& path) {
   std::array<char, 65536> bytes{};
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
@@ -33,14 +34,14 @@ std::string read_small_file(const std::string& path) {
   return {bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0};
 }
 
-// PATH.part.info says which body PATH.part is the beginning of. Three lines: the fingerprint of the
-// URL, the validator, and the size of the whole body (empty if it is unknown).
+// PATH.part.info describes the body of which PATH.part is the beginning, in three lines: the
+// fingerprint of the URL, the validator, and the size of the whole body (empty if unknown).
 class PartInfo {
  public:
   PartInfo(std::string path, std::string_view url)
       : path_(std::move(path)), url_(fingerprint(url)) {}
 
-  // Empty if nothing is known, or if the file is for another URL.
+  // Returns nullopt if the file has no usable description or describes another URL.
   [[nodiscard]] std::optional<BodyStart> read() const {
     const auto bytes = read_small_file(path_);
     std::string_view text = bytes;
@@ -68,7 +69,7 @@ class PartInfo {
 
 class FileWriter final : public BodyWriter {
  public:
-  // The response to this request; `info` is for later calls.
+  // Writes the response to this request. `info` is for later calls.
   FileWriter(const Request& request, NewFile file, std::optional<PartInfo> info,
              std::optional<BodyStart> had)
       : file_(std::move(file)),
@@ -88,10 +89,10 @@ class FileWriter final : public BodyWriter {
     const BodyVersion version(head.headers);
     if (described_ || !info_ || !continuable_ || version.validator.empty()) return {};
     if (head.status != 200 && offset == 0) return {};
-    info_->remove();  // it may be a pipe or a link
+    info_->remove();  // the path may be a pipe or a link
     auto written = info_->write(version);
     described_ = written.has_value();
-    // Without the info, a later call begins again: no reason to end this one.
+    // Without the info a later call merely starts again, which is no reason to fail this one.
     if (!written && written.error().code == Errc::LocalShortage) return {};
     return written;
   }
@@ -114,7 +115,7 @@ class FileWriter final : public BodyWriter {
   std::optional<PartInfo> info_;
   std::optional<BodyStart> had_;
   bool continuable_;
-  bool described_;  // the info is written
+  bool described_;  // the info file exists
 };
 
 Result<void> copy_into(NewFile& file, const std::string& from) {

@@ -27,7 +27,8 @@ Error cannot_write(const std::string& path, int cause, Errc code = Errc::Interna
   return write_error(code, "cannot write " + path + ": " + std::generic_category().message(cause));
 }
 
-// The request names a file that cannot be written to, unless the process lacks a descriptor.
+// Blames the request, which names a file that cannot be written to, unless the process lacks a
+// descriptor.
 Error cannot_open(const std::string& path, int cause) {
   const bool lacking = is_shortage(cause);
   auto error = cannot_write(path, cause, lacking ? Errc::LocalShortage : Errc::InvalidRequest);
@@ -36,12 +37,12 @@ Error cannot_open(const std::string& path, int cause) {
   return error;
 }
 
-// The target of a link, whether it exists or not.
+// Returns the target of a link, whether or not it exists.
 Result<std::string> behind_links(const std::string& link) {
   if (link.empty()) return write_error(Errc::InvalidRequest, "the file to write to has no name");
   std::error_code failed;
   auto path = link;
-  // Linux follows 40 links at most.
+  // Linux follows at most 40 links.
   for (int links = 0; std::filesystem::is_symlink(path, failed); ++links) {
     if (links == 40) return cannot_open(link, ELOOP);
     const auto target = std::filesystem::read_symlink(path, failed);
@@ -68,9 +69,9 @@ constexpr mode_t kMode = 07777;
 
 mode_t mode_of(FileAccess access) { return access == FileAccess::All ? 0666 : 0600; }
 
-// Begins with the target's own name if that is not too long.
+// Returns a name that begins with the target's own name if that is not too long.
 std::string name_beside(const std::string& target) {
-  constexpr std::size_t kMostBytes = 230;  // NAME_MAX is 255; we add 21
+  constexpr std::size_t kMostBytes = 230;  // NAME_MAX is 255, and 21 bytes are added
   const std::filesystem::path path(target);
   const bool fits = path.filename().native().size() <= kMostBytes;
   const auto stem = fits ? target : (path.parent_path() / ".httpretry").string();
@@ -79,7 +80,7 @@ std::string name_beside(const std::string& target) {
 
 }  // namespace
 
-// Does not open the file yet: memory is allocated before there is a descriptor to close.
+// Does not open the file yet, so that memory is allocated before there is a descriptor to close.
 NewFile::NewFile(Kind kind, std::string path, std::string target)
     : kind_(kind), path_(std::move(path)), target_(std::move(target)) {}
 
@@ -92,7 +93,7 @@ NewFile::~NewFile() {
   if (fd_.open() && kind_ == Kind::Aside) ::unlink(path_.c_str());
 }
 
-// A file of another user that has the mode already is as good.
+// Succeeds without a change if the file already has the mode, because it may be another user's.
 bool NewFile::set_mode(mode_t mode) const {
   struct ::stat about {};
   if (::fstat(fd_.get(), &about) != 0) return false;
@@ -117,7 +118,7 @@ Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
     if (!file.open(0)) return cannot_open(target, errno);
     return file;
   }
-  // A rename would replace even a file that we may not write to.
+  // A rename would replace even a file that we are not allowed to write to.
   if (exists && ::access(there.c_str(), W_OK) != 0) return cannot_open(target, errno);
   NewFile file(Kind::Aside, name_beside(there), there);
   if (!file.open(O_CREAT | O_EXCL, mode_of(access))) return cannot_open(target, errno);
@@ -132,8 +133,8 @@ Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
   struct ::stat about {};
   const bool exists = ::stat(there->c_str(), &about) == 0;
   if (exists && !S_ISREG(about.st_mode)) return beside(target, access);
-  // Another process may finish the file after we have opened it and before we lock it. Then what we
-  // hold has become the finished file, and must not be written to.
+  // Another process may finish the file after we have opened it and before we lock it. Then our
+  // descriptor refers to the finished file, which must not be written to.
   for (int times = 0; times < 100; ++times) {
     NewFile file(Kind::Part, *there + ".part", *there);
     const auto locked = file.open_and_lock(exists ? about.st_mode & 0777U : mode_of(access));
@@ -145,7 +146,7 @@ Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
   return written_by_another(*there + ".part");
 }
 
-// False: it is no longer the file of that name.
+// Returns false if the opened file no longer has that name.
 Result<bool> NewFile::open_and_lock(mode_t mode) {
   // Without O_NONBLOCK, opening a pipe would wait for a reader.
   if (!open(O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode)) {
@@ -186,7 +187,7 @@ Result<void> NewFile::restart() {
 
 Result<void> NewFile::commit() {
   // A network file system reports some errors only at close. So a copy of the descriptor is closed
-  // first: at an error the old file is still there, and a partial file is still locked.
+  // first: after an error the old file still exists, and a partial file is still locked.
   const int copy = ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0);
   if (copy >= 0 && ::close(copy) != 0 && errno != EINTR) return cannot_write(target_, errno);
   if (!direct() && ::rename(path_.c_str(), target_.c_str()) != 0) {

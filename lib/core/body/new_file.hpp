@@ -1,4 +1,4 @@
-// NewFile: a file that replaces another one when it is complete. Until then the old one stays.
+// NewFile: a file that replaces an old one when it is complete. Until then the old file stays.
 #pragma once
 
 #include "lib/core/base/descriptor.hpp"
@@ -11,20 +11,20 @@
 
 namespace httpretry {
 
-// Who may read a file. The umask limits it further, except where it has the mode of an old file.
+// Who may read a file. The umask restricts it further, unless it gets the mode of an old file.
 enum class FileAccess : std::uint8_t {
   All,          // 0666, or the mode of the old file
   Owner,        // 0600, or the mode of the old file
-  AlwaysOwner,  // 0600, even in place of an old file with another mode
+  AlwaysOwner,  // 0600, even if an old file has another mode
 };
 
 class NewFile {
  public:
-  // A temporary file beside `target` (beside its target, if it is a link). A device is written to
-  // directly. A pipe is an error: its reader could hold us up for ever.
+  // Creates a temporary file beside `target`, or beside the file that `target` links to. A device
+  // is written to directly. A pipe is an error, because its reader could block us forever.
   static Result<NewFile> beside(const std::string& target, FileAccess access);
-  // "TARGET.part", which stays if it is not committed, and is appended to when it is opened again.
-  // One process at a time can open it.
+  // Opens "TARGET.part". If it is not committed, it stays, and is appended to when it is opened
+  // again. Only one process at a time can open it.
   static Result<NewFile> part(const std::string& target, FileAccess access);
 
   NewFile(NewFile&& other) noexcept = default;
@@ -32,15 +32,15 @@ class NewFile {
   ~NewFile();  // removes a temporary file that was not committed
 
   Result<void> write(std::string_view bytes);
-  // Empties it.
+  // Truncates the file.
   Result<void> restart();
   Result<void> commit();
 
   [[nodiscard]] bool restartable() const { return kind_ != Kind::Direct || size_ == 0; }
-  // A device, which keeps nothing.
+  // Returns whether the target is a device, which keeps nothing.
   [[nodiscard]] bool direct() const { return kind_ == Kind::Direct || kind_ == Kind::Nowhere; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
-  // Its own name; the target's if that is written to directly.
+  // Returns the file's own name, or the target's if that is written to directly.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:

@@ -26,7 +26,7 @@ Error sink_threw(const std::exception_ptr& thrown) {
 using TakeBytes = std::function<bool(std::string_view)>;
 using detail::AwaitBytes;
 
-// The function that gets the body: one of the two is set.
+// The function that receives the body: exactly one of the two is set.
 struct Taker {
   TakeBytes take;
   AwaitBytes await;
@@ -58,7 +58,7 @@ class FunctionWriter final : public BodyWriter {
     } catch (...) {
       thrown = std::current_exception();
     }
-    // The reader may have continued on another thread.
+    // The user's coroutine may have continued on another thread.
     const ReturnTo loop(call.scheduler());
     co_await loop;
     if (thrown) co_return sink_threw(thrown);
@@ -67,7 +67,7 @@ class FunctionWriter final : public BodyWriter {
 
  private:
   std::shared_ptr<const Taker> taker_;
-  std::string waiting_;  // for the coroutine
+  std::string waiting_;  // bytes for the coroutine
 };
 
 class FunctionSink final : public Sink {
