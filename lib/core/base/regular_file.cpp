@@ -15,24 +15,24 @@ bool is_null_device(const struct stat& about) {
 
 namespace {
 
-bool could_make_wait(const struct stat& about) {
+bool could_block(const struct stat& about) {
   return !S_ISDIR(about.st_mode) && !S_ISREG(about.st_mode) && !is_null_device(about);
 }
 
 }  // namespace
 
-bool could_make_wait(const std::string& path) {
+bool could_block(const std::string& path) {
   struct ::stat about {};
-  return ::stat(path.c_str(), &about) == 0 && could_make_wait(about);
+  return ::stat(path.c_str(), &about) == 0 && could_block(about);
 }
 
-std::string cannot_read(const std::string& path) {
+std::string read_problem(const std::string& path) {
   struct ::stat about {};
   if (::access(path.c_str(), R_OK) != 0 || ::stat(path.c_str(), &about) != 0) {
     return std::generic_category().message(errno);
   }
   if (S_ISDIR(about.st_mode)) return std::generic_category().message(EISDIR);
-  return could_make_wait(about) ? kCouldMakeWait : "";
+  return could_block(about) ? kCouldBlock : "";
 }
 
 }  // namespace httpretry

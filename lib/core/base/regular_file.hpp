@@ -12,12 +12,12 @@ namespace httpretry {
 bool is_null_device(const struct stat& about);
 
 // Returns whether the file exists and is neither a regular file, a directory nor /dev/null.
-bool could_make_wait(const std::string& path);
-inline constexpr const char* kCouldMakeWait =
+bool could_block(const std::string& path);
+inline constexpr const char* kCouldBlock =
     "it is not a regular file, and could make us wait for ever";
 
 // Returns why the file cannot be read as a regular file: the system's error text, or
-// kCouldMakeWait. Returns "" if it can. /dev/null counts as an empty file.
-std::string cannot_read(const std::string& path);
+// kCouldBlock. Returns "" if it can. /dev/null counts as an empty file.
+std::string read_problem(const std::string& path);
 
 }  // namespace httpretry

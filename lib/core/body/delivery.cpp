@@ -23,7 +23,7 @@ bool has_condition(const Request& request) {
 }
 
 // Describes the total in the Content-Range of a 416, such as "bytes */500".
-std::string only(const ContentRange& range) {
+std::string total_text(const ContentRange& range) {
   return range.total ? " (it has only " + std::to_string(*range.total) + " bytes)" : "";
 }
 
@@ -49,7 +49,7 @@ bool is_failure(const Response& response, const History& history) {
   return last != nullptr && last->status == response.status && last->cls != Class::Success;
 }
 
-bool is_used(RacingSend& racing, const Response& whole) {
+bool offer_to_race(RacingSend& racing, const Response& whole) {
   const auto use = racing.headers_came(whole);
   return use == RacingSend::Use::Yes || (use == RacingSend::Use::NotYet && racing.uses(whole));
 }
@@ -172,7 +172,7 @@ Result<bool> Delivery::end_with(const Response& head) {
   const bool total_fits = version_.total.value_or(have_) == have_;
   complete_ = range.total == have_ && total_fits && known && different.empty();
   if (complete_) return true;
-  return cannot_continue("the server has no bytes after them" + only(range));
+  return cannot_continue("the server has no bytes after them" + total_text(range));
 }
 
 Result<bool> Delivery::release(const Request& request, const Response& begun) {
@@ -266,7 +266,8 @@ Task<Outcome> Delivery::deliver(Request request, Call& call, Outcome outcome) {
   if (!opened) co_return std::move(opened).error();
   auto* delivery = *opened;
   if (delivery == nullptr || !outcome) co_return outcome;
-  if (auto* racing = Call::State::racing(call); racing != nullptr && !is_used(*racing, *outcome)) {
+  if (auto* racing = Call::State::racing(call);
+      racing != nullptr && !offer_to_race(*racing, *outcome)) {
     co_return outcome;
   }
   delivery->reset_exchange();

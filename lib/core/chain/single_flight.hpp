@@ -27,7 +27,7 @@ class SingleFlight {
   Task<Result<T>> join(const Fetch& fetch, Call& call) {
     for (;;) {
       bool leads = false;
-      const auto flight = board(leads);
+      const auto flight = join_flight(leads);
       if (leads) {
         const EndGuard guard(*flight);
         Result<T> result = co_await fetch(call);
@@ -60,7 +60,7 @@ class SingleFlight {
     Flight& flight;
   };
 
-  std::shared_ptr<Flight> board(bool& leads) {
+  std::shared_ptr<Flight> join_flight(bool& leads) {
     const std::lock_guard lock(mutex_);
     leads = current_ == nullptr || current_->happened();
     if (leads) current_ = std::make_shared<Flight>();

@@ -73,7 +73,7 @@ std::string problem(std::string_view line) {
 }  // namespace
 
 Result<void> CookieJar::load(const std::string& path) {
-  auto why = cannot_read(path);
+  auto why = read_problem(path);
   std::ostringstream text;
   if (why.empty()) {
     errno = 0;

@@ -67,8 +67,8 @@ Result<void> check_tls_files(const TransportOptions& options, bool tls) {
   const auto& certificate = options.client_certificate;
   const auto& pins = options.pinned_keys;
   const auto check_file = [](bool used, const char* what, const std::string& path) -> Result<void> {
-    if (!used || path.empty() || !could_make_wait(path)) return {};
-    return unreadable(what, path, kCouldMakeWait);
+    if (!used || path.empty() || !could_block(path)) return {};
+    return unreadable(what, path, kCouldBlock);
   };
   auto checked = check_file(tls, "ca_file", options.ca_file);
   if (checked) checked = check_file(tls, "client_certificate.file", certificate.file);
@@ -85,7 +85,7 @@ Result<void> check_netrc(std::string path) {
     path = std::string(home == nullptr ? "" : home) + "/.netrc";
     if (::access(path.c_str(), R_OK) != 0) return {};
   }
-  const auto why = cannot_read(path);
+  const auto why = read_problem(path);
   if (why.empty()) return {};
   return unreadable("netrc file", path, why);
 }
@@ -95,8 +95,8 @@ Result<void> check_netrc(std::string path) {
 // certificate from memory only by a hash that they compute when they verify the server. From 8.21
 // on the hash is always computed.
 bool would_share_session(const TransportOptions& options) {
-  static const bool told_apart = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081500;
-  return !told_apart && !options.verify_tls && !options.client_certificate.pem.empty();
+  static const bool always_hashed = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081500;
+  return !always_hashed && !options.verify_tls && !options.client_certificate.pem.empty();
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, co
   const auto& wanted = request.options();
   SendPlan plan;
   const bool own_origin = url.origin() == call.origin();
-  plan.certificate = own_origin && present(options.client_certificate);
+  plan.certificate = own_origin && has_certificate(options.client_certificate);
   plan.netrc = options.netrc && own_origin;
   plan.cookies = options.cookies && (own_origin || options.cookies_of_other_origins);
   plan.private_handle = url.has_userinfo() || wanted.credentials || plan.cookies || plan.netrc ||
@@ -142,14 +142,15 @@ Result<void> check_sendable(const Request& request, const TransportOptions& opti
                  std::string("the header ") + name + " is made from the body and cannot be set");
   }
   if (const auto& credentials = request.options().credentials) {
-    if (const char* why = unusable(*credentials)) return Error(Errc::InvalidRequest, why);
+    if (const char* why = credentials_problem(*credentials))
+      return Error(Errc::InvalidRequest, why);
   }
   const bool tls = request.parsed_url()->scheme() == "https";
   if (auto checked = check_tls_files(options, tls); !checked) return checked;
   return plan.netrc ? check_netrc(*options.netrc) : Result<void>();
 }
 
-const char* unusable(const Credentials& credentials) {
+const char* credentials_problem(const Credentials& credentials) {
   constexpr std::string_view kBad("\r\n\0", 3);
   if (credentials.user.find_first_of(kBad) != std::string::npos ||
       credentials.password.find_first_of(kBad) != std::string::npos) {
@@ -180,7 +181,7 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   if (const auto& credentials = options.credentials) {
     set_credentials(*credentials, CURLOPT_HTTPAUTH, CURLOPT_USERNAME, CURLOPT_PASSWORD);
   }
-  if (present(options_.client_certificate)) set_certificate(plan.certificate);
+  if (has_certificate(options_.client_certificate)) set_certificate(plan.certificate);
   if (plan.netrc && !options.credentials) {
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
     set_text(CURLOPT_NETRC_FILE, *options_.netrc);
@@ -200,7 +201,8 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   constexpr long kLarge = 512L * 1024;
   const long size = std::cmp_greater_equal(expected_body, kLarge) ? kLarge : 64L * 1024;
   const auto code = curl_easy_setopt(handle(), CURLOPT_BUFFERSIZE, size);
-  if (code != CURLE_OK && code != CURLE_BAD_FUNCTION_ARGUMENT) refused(CURLOPT_BUFFERSIZE, code);
+  if (code != CURLE_OK && code != CURLE_BAD_FUNCTION_ARGUMENT)
+    throw_refusal(CURLOPT_BUFFERSIZE, code);
   set(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds);
   set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout));
   set(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout));

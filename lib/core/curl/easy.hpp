@@ -106,7 +106,7 @@ class Easy {
   template <class Value>
   void set(CURLoption option, Value value) {
     const auto code = curl_easy_setopt(handle(), option, value);
-    if (code != CURLE_OK) refused(option, code);
+    if (code != CURLE_OK) throw_refusal(option, code);
   }
 
   Transfer* transfer = nullptr;    // the receiver of libcurl's callbacks
@@ -118,13 +118,13 @@ class Easy {
   std::array<char, CURL_ERROR_SIZE> error_text{};  // libcurl empties it before each exchange
 
  private:
-  [[noreturn]] static void refused(CURLoption option, CURLcode code);
+  [[noreturn]] static void throw_refusal(CURLoption option, CURLcode code);
   // Sets an option that some builds of libcurl lack and that the library can do without.
   template <class Value>
   void set_if_known(CURLoption option, Value value) {
     const auto code = curl_easy_setopt(handle(), option, value);
     const bool unknown = code == CURLE_UNKNOWN_OPTION || code == CURLE_NOT_BUILT_IN;
-    if (code != CURLE_OK && !unknown) refused(option, code);
+    if (code != CURLE_OK && !unknown) throw_refusal(option, code);
   }
   // An empty text leaves libcurl's default.
   void set_text(CURLoption option, const std::string& text) {
@@ -166,7 +166,7 @@ class Easy {
 };
 
 // Returns why the credentials cannot be sent, or nullptr if they can.
-const char* unusable(const Credentials& credentials);
+const char* credentials_problem(const Credentials& credentials);
 
 // Throws std::invalid_argument for invalid options.
 void check(const TransportOptions& options);
@@ -179,7 +179,7 @@ void try_out(const TransportOptions& options);
 void check_others(const std::vector<CurlOption>& options);
 
 // Returns whether a certificate is given, as a file or in memory.
-inline bool present(const ClientCertificate& certificate) {
+inline bool has_certificate(const ClientCertificate& certificate) {
   return !certificate.file.empty() || !certificate.pem.empty();
 }
 

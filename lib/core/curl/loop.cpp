@@ -29,7 +29,7 @@ constexpr std::size_t kDecodedPerTurn = std::size_t{256} << 10;
 // How soon to call libcurl 7.88 if it may have moved on to another address of a host.
 constexpr Duration kSoon = std::chrono::milliseconds(5);
 
-[[noreturn]] void refused(const char* why) {
+[[noreturn]] void throw_refusal(const char* why) {
   throw std::runtime_error("libcurl refuses an option of its share or multi interface: " +
                            std::string(why));
 }
@@ -74,7 +74,7 @@ Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Reso
   for (const auto what : {CURL_LOCK_DATA_DNS, CURL_LOCK_DATA_SSL_SESSION}) {
     const auto code = curl_share_setopt(share_.get(), CURLSHOPT_SHARE, what);
     if (code == CURLSHE_NOMEM) throw std::bad_alloc();
-    if (code != CURLSHE_OK) refused(curl_share_strerror(code));
+    if (code != CURLSHE_OK) throw_refusal(curl_share_strerror(code));
   }
 }
 
@@ -191,13 +191,13 @@ void Loop::take_events(int timeout) {
 void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
   auto* const multi = shard.multi.get();
   int running = 0;
-  if (watches()) heartbeat_->enter(socket);
+  if (is_watching()) heartbeat_->enter(socket);
   const auto code = shard.polled ? curl_multi_perform(multi, &running)
                                  : curl_multi_socket_action(multi, socket, events, &running);
   if (heartbeat_ && heartbeat_->leave()) read_clock();  // libcurl may have run for a long time
   reap(shard, code);
   const bool received = std::exchange(progressed_, false) || socket != CURL_SOCKET_TIMEOUT;
-  if (received && watches() && !shard.active.empty()) {
+  if (received && is_watching() && !shard.active.empty()) {
     shard.run_at = std::min(shard.run_at, now() + Shard::kWaited);
   }
 }
@@ -227,7 +227,7 @@ void Loop::reap(Shard& shard, CURLMcode code) {
     const CURLcode result = message->data.result;
     auto& transfer = *info<Easy*>(message->easy_handle, CURLINFO_PRIVATE)->transfer;
     remove(transfer);  // this invalidates `message`
-    transfer.finished(result);
+    transfer.on_finished(result);
   }
   // By index from the end, because a settled transfer leaves the list.
   for (auto i = shard.doubtful.size(); i-- > 0;) shard.doubtful[i]->settle();
@@ -239,7 +239,7 @@ void Loop::fail_all(Shard& shard, CURLMcode code) {
   while (!shard.active.empty()) {
     auto* transfer = shard.active.back();
     remove(*transfer);
-    transfer->lost(code);
+    transfer->on_multi_failed(code);
   }
   while (!shard.doubtful.empty()) shard.doubtful.back()->settle();
   shard.multi.reset();
@@ -255,7 +255,7 @@ void Loop::open(Shard& shard) {
   }
   const auto set = [multi = shard.multi.get()](CURLMoption option, auto value) {
     const auto code = curl_multi_setopt(multi, option, value);
-    if (code != CURLM_OK) refused(curl_multi_strerror(code));
+    if (code != CURLM_OK) throw_refusal(curl_multi_strerror(code));
   };
   set(CURLMOPT_MAXCONNECTS, most_connections());
   if (shard.polled) return;

@@ -93,7 +93,7 @@ class Loop final : public RunQueue, public Transport {
   void found_http1(int local_port);
   // Called from libcurl's callbacks: libcurl makes progress.
   void progress(Heartbeat::Watched* connection) {
-    if (!watches()) return;
+    if (!is_watching()) return;
     if (connection != nullptr) connection->progressed = true;
     heartbeat_->progress();
     progressed_ = true;
@@ -104,7 +104,7 @@ class Loop final : public RunQueue, public Transport {
   void remove(Transfer& transfer);
 
  private:
-  [[nodiscard]] bool watches() const { return heartbeat_ && heartbeat_->watches(); }
+  [[nodiscard]] bool is_watching() const { return heartbeat_ && heartbeat_->is_watching(); }
   // Looks up a host whose addresses libcurl does not know, and then sends.
   Task<Outcome> resolve_and_send(Request request, Call& call);
   // `addresses` are for libcurl if it does not know them. `fresh` requires a new connection.

@@ -60,7 +60,7 @@ void check_certificate(const ClientCertificate& certificate) {
 void check_proxy(const ProxyOptions& proxy) {
   check_pem("proxy.ca_pem", proxy.ca_pem, "CERTIFICATE");
   if (proxy.credentials) {
-    if (const char* why = unusable(*proxy.credentials)) refuse("proxy.credentials", why);
+    if (const char* why = credentials_problem(*proxy.credentials)) refuse("proxy.credentials", why);
   }
   if (!proxy.url || proxy.url->empty()) return;
   check_text("proxy.url", *proxy.url);
@@ -160,7 +160,7 @@ std::size_t on_read(char* data, std::size_t size, std::size_t count, void* easy)
 
 int on_debug(CURL* /*handle*/, curl_infotype what, char* data, std::size_t size, void* easy) {
   auto* transfer = static_cast<Easy*>(easy)->transfer;
-  if (what == CURLINFO_TEXT && transfer != nullptr) transfer->heard({data, size});
+  if (what == CURLINFO_TEXT && transfer != nullptr) transfer->on_log_text({data, size});
   return 0;
 }
 
@@ -213,7 +213,7 @@ bool may_use_proxy(const ProxyOptions& options) {
   return std::ranges::any_of(kNames, [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
-void Easy::refused(CURLoption option, CURLcode code) {
+void Easy::throw_refusal(CURLoption option, CURLcode code) {
   if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
   const auto* about = curl_easy_option_by_id(option);
   throw std::runtime_error("libcurl " + std::string(curl_version_info(CURLVERSION_NOW)->version) +
@@ -319,7 +319,7 @@ void try_out(const TransportOptions& options) {
   const std::string url = "https://localhost/";
   const auto prepare = [&](const Request& request, bool streamed) {
     SendPlan plan;
-    plan.certificate = present(options.client_certificate);
+    plan.certificate = has_certificate(options.client_certificate);
     plan.netrc = options.netrc.has_value();
     plan.cookies = options.cookies != nullptr;
     plan.streamed_body = streamed;

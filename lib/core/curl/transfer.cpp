@@ -169,7 +169,7 @@ void Transfer::due() {
   if (stream_may_end_ && !curl_done_) {
     plan_.private_handle = true;
     loop_.remove(*this);
-    return finished(CURLE_OK);
+    return on_finished(CURLE_OK);
   }
   end(sends_.answered ? Abort::ResponseIncomplete : Abort::NoResponse);
 }
@@ -181,7 +181,7 @@ void Transfer::end(Abort why) {
   conclude();
 }
 
-void Transfer::finished(CURLcode code) {
+void Transfer::on_finished(CURLcode code) {
   // `about_to_send` stopped a resend after a 417 to a body that cannot be sent again. The 417 is
   // the response.
   if (code == CURLE_ABORTED_BY_CALLBACK && abort_.none()) {
@@ -191,7 +191,7 @@ void Transfer::finished(CURLcode code) {
   if (code == CURLE_OK && !sends_.answered) code = CURLE_GOT_NOTHING;
   code_ = code;
   curl_done_ = true;
-  if (code != CURLE_OK && flooded()) abort_.set(flood_reason());
+  if (code != CURLE_OK && is_flooded()) abort_.set(flood_reason());
   if (!abort_.none()) return conclude();
   look_at_connection();
   if (code_ != CURLE_OK) judge_failure();
@@ -208,14 +208,14 @@ void Transfer::conclude() {
   resume_awaiter();
 }
 
-void Transfer::lost(CURLMcode code) {
+void Transfer::on_multi_failed(CURLMcode code) {
   if (lacked_memory(code)) abort_.set(Abort::NoMemory);
-  finished(CURLE_RECV_ERROR);
+  on_finished(CURLE_RECV_ERROR);
 }
 
 bool Transfer::about_to_send(int local_port) noexcept {
   loop_.progress(connection_.get());
-  if (flooded()) return abort_.set(flood_reason());
+  if (is_flooded()) return abort_.set(flood_reason());
   const bool reuses = info<long>(handle(), CURLINFO_NUM_CONNECTS) == 0;
   const bool used = sends_.sends == 0 ? reuses : local_port == sends_.local_port;
   if (used && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
@@ -295,7 +295,7 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     // The bytes count as taken even if some are not decoded yet. If libcurl kept them, it would
     // deliver all of them again.
     if (reader_.has_rest()) loop_.decoding.push_back(this);
-    if (reader_.response.http_version == "2" && complete() && plan_.body_size >= 0 &&
+    if (reader_.response.http_version == "2" && is_complete() && plan_.body_size >= 0 &&
         std::cmp_greater_equal(sent_bytes(), plan_.body_size)) {
       stream_may_end_ = true;
       set_timer();

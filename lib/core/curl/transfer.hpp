@@ -62,7 +62,7 @@ class Transfer final : public CancelableWait {
   }
 
   // Called by the loop when libcurl has finished the transfer.
-  void finished(CURLcode code);
+  void on_finished(CURLcode code);
   // Called by the loop each time after libcurl was driven, if `ask_other` made another transfer
   // read. Ends the exchange once that transfer has run.
   void settle();
@@ -70,7 +70,7 @@ class Transfer final : public CancelableWait {
   void decode_rest() noexcept;
   [[nodiscard]] bool waits_for_sink() const { return reader_.paused; }
   // Called by the loop when the multi handle, and this transfer with it, has failed with `code`.
-  void lost(CURLMcode code);
+  void on_multi_failed(CURLMcode code);
 
   // libcurl's callbacks. They must not throw, and may call only getinfo and setopt of libcurl.
   curl_socket_t open_socket(const curl_sockaddr& address) noexcept;
@@ -85,7 +85,7 @@ class Transfer final : public CancelableWait {
   bool progressed(std::uint64_t sent) noexcept;
   // Receives libcurl's log text. Called only if the connection may speak HTTP/2 or `on_connection`
   // is set.
-  void heard(std::string_view text) noexcept;
+  void on_log_text(std::string_view text) noexcept;
 
   // Since when this transfer has waited for more of its response, on a connection that others may
   // share. kNever if it does not wait for more.
@@ -109,14 +109,14 @@ class Transfer final : public CancelableWait {
   Result<void> prepare(const std::string* addresses, bool fresh);
   [[nodiscard]] bool has_unread(int local_port) noexcept;
   [[nodiscard]] Abort flood_reason() const;
-  [[nodiscard]] bool flooded() const { return connection_ && connection_->closed; }
+  [[nodiscard]] bool is_flooded() const { return connection_ && connection_->closed; }
   void will_close(std::uint32_t last_stream);
   template <class Function>
   void each_on_connection(const Function& function);
   [[nodiscard]] bool shares_with(const Transfer& other) const;
   [[nodiscard]] bool may_be_cut_short() const;
   void judge_failure();
-  [[nodiscard]] bool complete() const;
+  [[nodiscard]] bool is_complete() const;
   [[nodiscard]] std::int64_t announced_length() const {  // of the response body; -1 if unknown
     return info<curl_off_t>(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
   }
@@ -143,10 +143,10 @@ class Transfer final : public CancelableWait {
     if (awaiter_) queue_.ready(std::exchange(awaiter_, nullptr));
   }
 
-  Outcome ended();
+  Outcome make_outcome();
   void check_end();
   [[nodiscard]] bool leaves_body_out() const;
-  void learn_of_origin();
+  void update_origin();
   Error failure();
   Error curl_failure();
   bool explain_socket(Error& error) const;
@@ -155,7 +155,7 @@ class Transfer final : public CancelableWait {
   // If a bad frame breaks an HTTP/2 connection, libcurl 7.88 ends its streams as if they were
   // complete, and only a Content-Length shows that they are not. Without one, the sign is that
   // libcurl closed the connection though the server had not announced it.
-  [[nodiscard]] bool broke_off() const { return broken_ && may_be_cut_short(); }
+  [[nodiscard]] bool has_broken_off() const { return broken_ && may_be_cut_short(); }
   [[nodiscard]] Exchange exchange() const;
 
   Loop& loop_;

@@ -23,12 +23,12 @@ curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
 // only the end of the connection counts. libcurl checks for that itself, but from 8.22 on only once
 // per second.
 bool Transfer::has_unread(int local_port) noexcept {
-  static const bool looks_seldom = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081600;
+  static const bool checks_rarely = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081600;
   try {
     const bool http1 = !plan_.may_multiplex || loop_.origin(url_).speaks_http1 ||
                        loop_.sockets.is_http1(local_port);
     return http1 ? loop_.sockets.has_unread(local_port)
-                 : looks_seldom && loop_.sockets.has_ended(local_port);
+                 : checks_rarely && loop_.sockets.has_ended(local_port);
   } catch (const std::bad_alloc&) {
     return true;
   }
@@ -45,7 +45,7 @@ void Transfer::each_on_connection(const Function& function) {
 }
 
 // libcurl's log about a connection may come through any transfer on it.
-void Transfer::heard(std::string_view text) noexcept {
+void Transfer::on_log_text(std::string_view text) noexcept {
   using enum LogLine::Kind;
   const auto line = read_log_line(text);
   if (!line) return;

@@ -100,14 +100,14 @@ ConnectionInfo connection_info(CURL* easy) {
 }  // namespace
 
 Outcome Transfer::outcome() {
-  Outcome outcome = ended();
+  Outcome outcome = make_outcome();
   if (!outcome || !reader_.to_sink) return outcome;
   auto finished = delivery_->finish(*outcome);
   if (finished) return outcome;
   return sink_failed(request_, *outcome, std::move(finished).error());
 }
 
-Outcome Transfer::ended() {
+Outcome Transfer::make_outcome() {
   end_waiting();
   loop_.read_clock();  // the transfer may have begun in this turn of the loop
   if (!easy_) return failure();
@@ -120,7 +120,7 @@ Outcome Transfer::ended() {
     }
     if (abort_.none() && code_ == CURLE_OK) check_end();
     const bool good = abort_.none() && code_ == CURLE_OK;
-    if (good) learn_of_origin();
+    if (good) update_origin();
     if (plan_.cookies && sends_.answered) easy_->return_cookies();
     if (good) reader_.response.exchange = exchange();
     easy_->expected_body = reader_.to_sink ? 0 : reader_.received;
@@ -143,7 +143,7 @@ void Transfer::check_end() {
     abort_.set(Abort::BodyLeftOut);
   } else if (reader_.response.status < 300 && !upload_.check_end()) {
     sends_.body_left_out = true;
-  } else if (reader_.cut_short() || broke_off()) {
+  } else if (reader_.cut_short() || has_broken_off()) {
     code_ = CURLE_PARTIAL_FILE;
   }
 }
@@ -173,7 +173,7 @@ void Transfer::judge_failure() {
   } else if (lost && sends_.reused && reader_.awaits_block && reader_.response.status == 0) {
     // Not even a 1xx has arrived since the request was sent.
     abort_.set(Abort::ConnectionDied);
-  } else if ((kind == Errc::Receive || kind == Errc::Send) && complete()) {
+  } else if ((kind == Errc::Receive || kind == Errc::Send) && is_complete()) {
     // RFC 9113 §8.1: a server may respond before it has read the whole request, and then reset the
     // stream.
     code_ = CURLE_OK;
@@ -187,14 +187,14 @@ bool Transfer::may_be_cut_short() const {
 }
 
 // Returns whether the whole response has arrived, as far as its length tells.
-bool Transfer::complete() const {
+bool Transfer::is_complete() const {
   if (!sends_.answered || reader_.in_headers) return false;
   if (!reader_.has_body()) return true;
   const auto length = announced_length();
   return length >= 0 && reader_.received == static_cast<std::uint64_t>(length);
 }
 
-void Transfer::learn_of_origin() {
+void Transfer::update_origin() {
   const auto keep_alive = reader_.response.headers.get("Keep-Alive");
   if (!keep_alive && !plan_.may_multiplex) return;
   auto& origin = loop_.edit_origin(url_);
@@ -304,7 +304,7 @@ Error Transfer::curl_failure() {
   } else if (explain_socket(error)) {
   } else if (code_ == CURLE_PARTIAL_FILE && reader_.cut_short()) {
     error.message = "the gzip body of the response ends early";
-  } else if (code_ == CURLE_PARTIAL_FILE && broke_off()) {
+  } else if (code_ == CURLE_PARTIAL_FILE && has_broken_off()) {
     error.message = "the HTTP/2 connection broke before the end of the response";
   } else if (code_ == CURLE_UNSUPPORTED_PROTOCOL) {
     error.message = "the response is not HTTP";

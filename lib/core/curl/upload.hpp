@@ -43,14 +43,14 @@ class Upload {
       result = *count;
       given += result;
       // Checked before the server gets the last announced byte and takes the body for complete.
-      return ends();
+      return verify_end();
     });
     return good ? result : CURL_READFUNC_ABORT;
   }
   // Called when the exchange is over. Returns false, and aborts it, if the body is longer than its
   // announced size.
   bool check_end() noexcept {
-    return lent_ || abort_.guard(CURLE_READ_ERROR, kReading, [this] { return ends(); });
+    return lent_ || abort_.guard(CURLE_READ_ERROR, kReading, [this] { return verify_end(); });
   }
   // Lends the reader to the function that awaits more of the body and then gives it back.
   [[nodiscard]] CheckedReader lend() {
@@ -91,7 +91,7 @@ class Upload {
     ended_ = *count == 0;
     return {};
   }
-  bool ends() {
+  bool verify_end() {
     auto looked = look_for_end();
     return looked || abort_.set_error(CURLE_READ_ERROR, std::move(looked).error());
   }

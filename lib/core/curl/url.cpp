@@ -26,9 +26,9 @@ bool is_name(std::string_view host) {
 
 // Returns whether the host has an empty label, which makes it invalid. libcurl before 8.21 would
 // look it up nevertheless.
-bool names_nothing(std::string_view host) { return host == "." || host.ends_with(".."); }
+bool is_invalid_name(std::string_view host) { return host == "." || host.ends_with(".."); }
 
-Error refused(std::string_view why) {
+Error bad_url(std::string_view why) {
   return Error(Errc::InvalidRequest, "not a usable URL: " + std::string(why));
 }
 
@@ -65,7 +65,7 @@ Result<std::string> ascii_host(CURLU* url) {
     const Owned<Locale, ::freelocale> utf8(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr));
     const Owned<Locale, ::uselocale> restored_at_end(::uselocale(utf8.get()));
     host = url_part(url, CURLUPART_HOST, CURLU_PUNYCODE);
-    if (host.empty()) return refused("its host is not a valid international name");
+    if (host.empty()) return bad_url("its host is not a valid international name");
     curl_url_set(url, CURLUPART_HOST, host.c_str(), 0);
   }
   return to_lower(host);
@@ -77,13 +77,13 @@ Result<std::string> ascii_host(CURLU* url) {
 
 constexpr std::size_t kLongest = 64 * 1024;  // libcurl refuses what exceeds its own limits
 
-bool in_host(char c) { return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '.'; }
+bool is_host_char(char c) { return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '.'; }
 // Unreserved characters and the usual delimiters of RFC 3986, but no percent sign.
-bool in_path(char c) {
+bool is_path_char(char c) {
   constexpr std::string_view kOthers = "-._~!$&'()*+,;=:@/";
   return is_letter(c) || is_digit(c) || kOthers.find(c) != kOthers.npos;
 }
-bool in_query(char c) { return in_path(c) || c == '?'; }
+bool is_query_char(char c) { return is_path_char(c) || c == '?'; }
 
 // Removes the `allowed` characters from the front of the text and returns them.
 std::string_view take_all(std::string_view& text, bool (*allowed)(char)) {
@@ -97,7 +97,7 @@ std::string_view take_all(std::string_view& text, bool (*allowed)(char)) {
 // are
 // "." and "a..", which are invalid.
 bool is_plain_host(std::string_view host) {
-  if (host.empty() || names_nothing(host)) return false;
+  if (host.empty() || is_invalid_name(host)) return false;
   return !is_digit(host.front()) || is_numeric(std::string(host));
 }
 
@@ -137,7 +137,7 @@ std::optional<Url> Url::Parts::read_plain(std::string_view text) {
   const bool tls = text.starts_with("https://");
   if ((!tls && !text.starts_with("http://")) || text.size() > kLongest) return std::nullopt;
   auto rest = text.substr(tls ? 8 : 7);
-  const auto host = take_all(rest, in_host);
+  const auto host = take_all(rest, is_host_char);
   std::uint16_t port = tls ? 443 : 80;
   if (rest.starts_with(':')) {
     rest.remove_prefix(1);
@@ -146,11 +146,11 @@ std::optional<Url> Url::Parts::read_plain(std::string_view text) {
     if (!number || *number == 0 || digits.front() == '0') return std::nullopt;
     port = *number;
   }
-  const auto path = take_all(rest, in_path);
+  const auto path = take_all(rest, is_path_char);
   std::string_view query;
   if (rest.starts_with('?')) {
     rest.remove_prefix(1);
-    query = take_all(rest, in_query);
+    query = take_all(rest, is_query_char);
     if (query.empty()) return std::nullopt;
   }
   if (!rest.empty() || !is_plain_host(host) || !is_plain_path(path)) return std::nullopt;
@@ -158,7 +158,7 @@ std::optional<Url> Url::Parts::read_plain(std::string_view text) {
 }
 
 Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned flags) {
-  if (const char* problem = problem_of(text)) return refused(problem);
+  if (const char* problem = problem_of(text)) return bad_url(problem);
   if (!handle) throw std::bad_alloc();
   auto* const url = handle.get();
   const auto code = curl_url_set(url, CURLUPART_URL, std::string(text).c_str(),
@@ -166,25 +166,25 @@ Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned fla
   // Versions of libcurl report different codes for an empty text.
   const bool has_scheme = text.find("://") != std::string_view::npos;
   if (text.empty() ? code != CURLUE_OK : code == CURLUE_BAD_SCHEME && !has_scheme) {
-    return refused("it must begin with http:// or https://");
+    return bad_url("it must begin with http:// or https://");
   }
-  if (code != CURLUE_OK) return refused(curl_url_strerror(code));
+  if (code != CURLUE_OK) return bad_url(curl_url_strerror(code));
 
   const auto scheme = to_lower(url_part(url, CURLUPART_SCHEME));
   if (scheme != "http" && scheme != "https") {
-    return refused("its scheme must be http or https, not \"" + scheme + "\"");
+    return bad_url("its scheme must be http or https, not \"" + scheme + "\"");
   }
   const auto host = ascii_host(url);
   if (!host) return host.error();
-  if (host->empty()) return refused("it has no host");
-  if (names_nothing(*host)) return refused("its host \"" + *host + "\" is not a name");
+  if (host->empty()) return bad_url("it has no host");
+  if (is_invalid_name(*host)) return bad_url("its host \"" + *host + "\" is not a name");
   bool userinfo = false;
   for (const auto part : {CURLUPART_USER, CURLUPART_PASSWORD}) {
     if (url_part(url, part).empty()) continue;
     userinfo = true;
     // RFC 7617 forbids control characters, and libcurl does not decode them.
     if (url_part(url, part, CURLU_URLDECODE).empty()) {
-      return refused("its name or password holds a control character");
+      return bad_url("its name or password holds a control character");
     }
   }
   curl_url_set(url, CURLUPART_FRAGMENT, nullptr, 0);
@@ -204,10 +204,10 @@ std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
 Result<Url> Url::parse(std::string_view text) {
   if (auto plain = Parts::read_plain(text)) return *std::move(plain);
   if (text.find(' ') != std::string_view::npos) {
-    return refused("it holds a blank; in a path or query, write %20");
+    return bad_url("it holds a blank; in a path or query, write %20");
   }
   if (text.starts_with('/')) {
-    return refused("it begins with \"/\" and has no host; is a variable empty?");
+    return bad_url("it begins with \"/\" and has no host; is a variable empty?");
   }
   return Parts::read(CurlUrl(curl_url()), text, 0);
 }

@@ -41,7 +41,7 @@ class Heartbeat {
   // The functions below are for the thread that drives the loop.
 
   // Returns whether there is a connection to watch.
-  [[nodiscard]] bool watches() const { return !connections_.empty(); }
+  [[nodiscard]] bool is_watching() const { return !connections_.empty(); }
   // Must be called around each call of libcurl while there is a connection to watch. `fd` is the
   // socket that libcurl is to handle, or -1 for any.
   void enter(int fd);

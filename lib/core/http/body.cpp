@@ -73,7 +73,7 @@ Error cannot_open(const std::string& path, int cause) {
 }
 
 Result<Reader> open_file(const std::string& path, std::uint64_t offset) {
-  if (const auto why = cannot_read(path); !why.empty()) return cannot_open(path, why);
+  if (const auto why = read_problem(path); !why.empty()) return cannot_open(path, why);
   FilePtr file(std::fopen(path.c_str(), "rbe"));
   struct ::stat about {};
   if (file == nullptr || ::fstat(::fileno(file.get()), &about) != 0) {

@@ -29,11 +29,11 @@ class Finder : public nlohmann::json_sax<Json> {
   [[nodiscard]] std::vector<BodyValue> take() { return std::move(found_); }
 
   bool null() override { return step(), true; }
-  bool boolean(bool value) override { return found(value ? "true" : "false", false); }
-  bool number_integer(std::int64_t value) override { return found(std::to_string(value), false); }
-  bool number_unsigned(std::uint64_t value) override { return found(std::to_string(value), false); }
-  bool number_float(double, const std::string& text) override { return found(text, false); }
-  bool string(std::string& value) override { return found(value, true); }
+  bool boolean(bool value) override { return visit(value ? "true" : "false", false); }
+  bool number_integer(std::int64_t value) override { return visit(std::to_string(value), false); }
+  bool number_unsigned(std::uint64_t value) override { return visit(std::to_string(value), false); }
+  bool number_float(double, const std::string& text) override { return visit(text, false); }
+  bool string(std::string& value) override { return visit(value, true); }
   bool binary(Json::binary_t&) override { return false; }
   bool start_object(std::size_t) override { return enter(false); }
   bool start_array(std::size_t) override { return enter(true); }
@@ -56,20 +56,20 @@ class Finder : public nlohmann::json_sax<Json> {
     if (!way_.empty() && way_.back().array) ++way_.back().next;
   }
   bool enter(bool array) {
-    if (!found({}, false) || way_.size() >= kBodyDepth) return false;
+    if (!visit({}, false) || way_.size() >= kBodyDepth) return false;
     way_.push_back({array, 0, {}});
     return true;
   }
-  bool found(std::string_view text, bool is_string) {
+  bool visit(std::string_view text, bool is_string) {
     step();
     for (const auto pointer : pointers_) {
-      if (!stands_at(pointer)) continue;
+      if (!is_at(pointer)) continue;
       if (found_.size() == kBodyValues) return false;
       found_.push_back({pointer, std::string(text.substr(0, kBodyText)), is_string});
     }
     return true;
   }
-  [[nodiscard]] bool stands_at(std::string_view pointer) const {
+  [[nodiscard]] bool is_at(std::string_view pointer) const {
     for (const auto& level : way_) {
       if (!pointer.starts_with('/')) return false;
       pointer.remove_prefix(1);

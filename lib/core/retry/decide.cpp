@@ -112,8 +112,8 @@ struct Waits {
   Duration wait{};
 };
 
-Waits waits(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
-            const Clocks& clocks, double unit_random) {
+Waits compute_waits(const RetryPolicy& policy, const Classified& classified,
+                    const RetryState& state, const Clocks& clocks, double unit_random) {
   Waits waits;
   if (classified.cls == Class::Success || classified.cls == Class::Permanent) return waits;
   const auto retry = classified.cls == Class::Pending ? state.polls : state.failures;
@@ -148,8 +148,9 @@ Exceeded time_limit(const RetryPolicy& policy, Duration wait, const Clocks& cloc
   return {Limit::MaxElapsedTime, policy.max_elapsed_time, excess, 0};
 }
 
-Decision stopped(Decision decision, Reason reason, const Exceeded& exceeded,
-                 const Classified& classified, const RetryState& state, const Clocks& clocks) {
+Decision stop_decision(Decision decision, Reason reason, const Exceeded& exceeded,
+                       const Classified& classified, const RetryState& state,
+                       const Clocks& clocks) {
   decision.retry = false;
   decision.reason = reason;
   decision.limit = exceeded.limit;
@@ -162,7 +163,7 @@ Decision stopped(Decision decision, Reason reason, const Exceeded& exceeded,
   return decision;
 }
 
-std::string counted(std::string_view name, int count) {
+std::string limit_reached(std::string_view name, int count) {
   return std::string(name) + " " + std::to_string(count) + " reached";
 }
 
@@ -171,7 +172,7 @@ std::string counted(std::string_view name, int count) {
 Decision decide(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
                 const Clocks& clocks, double unit_random) {
   const auto cls = classified.cls;
-  const auto time = waits(policy, classified, state, clocks, unit_random);
+  const auto time = compute_waits(policy, classified, state, clocks, unit_random);
   Decision decision;
   decision.wait = time.wait;
   decision.backoff = time.own;
@@ -182,7 +183,7 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
     decision.source = classified.server_delay->source;
   }
   const auto stop = [&](Reason reason, const Exceeded& exceeded = {}) {
-    return stopped(decision, reason, exceeded, classified, state, clocks);
+    return stop_decision(decision, reason, exceeded, classified, state, clocks);
   };
   if (cls == Class::Success) return stop(Reason::Success);
   // Another attempt would fail in the same way, or no caller waits for the response anymore.
@@ -213,16 +214,16 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
 
 Decision over_budget(const Decision& decision, const Classified& classified,
                      const RetryState& state, const Clocks& clocks) {
-  return stopped(decision, Reason::BudgetExhausted, {Limit::Budget, {}, {}, 0}, classified, state,
-                 clocks);
+  return stop_decision(decision, Reason::BudgetExhausted, {Limit::Budget, {}, {}, 0}, classified,
+                       state, clocks);
 }
 
 std::string limit_text(const Decision& decision) {
   switch (decision.limit) {
     case Limit::None: return {};
-    case Limit::MaxAttempts: return counted("max_attempts", decision.limit_count);
-    case Limit::MaxPolls: return counted("pending.max", decision.limit_count);
-    case Limit::BackoffAbort: return counted("backoff.abort", decision.limit_count);
+    case Limit::MaxAttempts: return limit_reached("max_attempts", decision.limit_count);
+    case Limit::MaxPolls: return limit_reached("pending.max", decision.limit_count);
+    case Limit::BackoffAbort: return limit_reached("backoff.abort", decision.limit_count);
     case Limit::MaxElapsedTime:
       return "a wait of " + wait_text(decision.wait) + " would pass max_elapsed_time " +
              wait_text(decision.limit_time) + " by " + wait_text(decision.excess);

@@ -108,7 +108,7 @@ bool is_zero(std::string_view text) {
   return !text.empty() && text.find_first_not_of('0') == std::string_view::npos;
 }
 
-bool nothing_remains(ServerDelaySource source, const Headers& headers) {
+bool is_used_up(ServerDelaySource source, const Headers& headers) {
   const auto* name = source == ServerDelaySource::XRateLimitReset ? "x-ratelimit-remaining"
                                                                   : "ratelimit-remaining";
   return is_zero(headers.get(name).value_or("0"));
@@ -229,7 +229,7 @@ std::optional<ServerDelay> read(ServerDelaySource source, std::string_view text,
     case ServerDelaySource::RetryAfter: wait = seconds_or_date(text, headers, wall_now); break;
     case ServerDelaySource::XRateLimitReset:
     case ServerDelaySource::RateLimitReset:
-      if (throttled && nothing_remains(source, headers)) wait = reset(text, headers, wall_now);
+      if (throttled && is_used_up(source, headers)) wait = reset(text, headers, wall_now);
       break;
     case ServerDelaySource::RateLimit:
       if (throttled) wait = rate_limit(text, headers);
