@@ -49,7 +49,7 @@ bool is_failure(const Response& response, const History& history) {
   return last != nullptr && last->status == response.status && last->cls != Class::Success;
 }
 
-bool offer_to_race(RacingSend& racing, const Response& whole) {
+bool offer(RacingSend& racing, const Response& whole) {
   const auto use = racing.headers_came(whole);
   return use == RacingSend::Use::Yes || (use == RacingSend::Use::NotYet && racing.uses(whole));
 }
@@ -266,8 +266,7 @@ Task<Outcome> Delivery::deliver(Request request, Call& call, Outcome outcome) {
   if (!opened) co_return std::move(opened).error();
   auto* delivery = *opened;
   if (delivery == nullptr || !outcome) co_return outcome;
-  if (auto* racing = Call::State::racing(call);
-      racing != nullptr && !offer_to_race(*racing, *outcome)) {
+  if (auto* racing = Call::State::racing(call); racing != nullptr && !offer(*racing, *outcome)) {
     co_return outcome;
   }
   delivery->reset_exchange();

@@ -34,7 +34,7 @@ Call Call::with(Time deadline, std::stop_token stop) const {
 
 const std::stop_token& Call::stop() const {
   auto& state = *state_;
-  // A branch with a different stop token was given it by `with`, from a caller of this function.
+  // The token of such a branch derives from this function, so it already covers the client's end.
   if (!state.watches_end || stop_ != state.stop) return stop_;
   const auto& client_end = *state.common->client_end;
   if (!stop_.stop_possible()) return client_end;

@@ -142,15 +142,14 @@ Result<void> check_sendable(const Request& request, const TransportOptions& opti
                  std::string("the header ") + name + " is made from the body and cannot be set");
   }
   if (const auto& credentials = request.options().credentials) {
-    if (const char* why = credentials_problem(*credentials))
-      return Error(Errc::InvalidRequest, why);
+    if (const char* why = problem_of(*credentials)) return Error(Errc::InvalidRequest, why);
   }
   const bool tls = request.parsed_url()->scheme() == "https";
   if (auto checked = check_tls_files(options, tls); !checked) return checked;
   return plan.netrc ? check_netrc(*options.netrc) : Result<void>();
 }
 
-const char* credentials_problem(const Credentials& credentials) {
+const char* problem_of(const Credentials& credentials) {
   constexpr std::string_view kBad("\r\n\0", 3);
   if (credentials.user.find_first_of(kBad) != std::string::npos ||
       credentials.password.find_first_of(kBad) != std::string::npos) {
@@ -201,8 +200,7 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   constexpr long kLarge = 512L * 1024;
   const long size = std::cmp_greater_equal(expected_body, kLarge) ? kLarge : 64L * 1024;
   const auto code = curl_easy_setopt(handle(), CURLOPT_BUFFERSIZE, size);
-  if (code != CURLE_OK && code != CURLE_BAD_FUNCTION_ARGUMENT)
-    throw_refusal(CURLOPT_BUFFERSIZE, code);
+  if (code != CURLE_OK && code != CURLE_BAD_FUNCTION_ARGUMENT) fail(CURLOPT_BUFFERSIZE, code);
   set(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds);
   set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout));
   set(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout));

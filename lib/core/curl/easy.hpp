@@ -106,7 +106,7 @@ class Easy {
   template <class Value>
   void set(CURLoption option, Value value) {
     const auto code = curl_easy_setopt(handle(), option, value);
-    if (code != CURLE_OK) throw_refusal(option, code);
+    if (code != CURLE_OK) fail(option, code);
   }
 
   Transfer* transfer = nullptr;    // the receiver of libcurl's callbacks
@@ -118,13 +118,13 @@ class Easy {
   std::array<char, CURL_ERROR_SIZE> error_text{};  // libcurl empties it before each exchange
 
  private:
-  [[noreturn]] static void throw_refusal(CURLoption option, CURLcode code);
+  [[noreturn]] static void fail(CURLoption option, CURLcode code);
   // Sets an option that some builds of libcurl lack and that the library can do without.
   template <class Value>
   void set_if_known(CURLoption option, Value value) {
     const auto code = curl_easy_setopt(handle(), option, value);
     const bool unknown = code == CURLE_UNKNOWN_OPTION || code == CURLE_NOT_BUILT_IN;
-    if (code != CURLE_OK && !unknown) throw_refusal(option, code);
+    if (code != CURLE_OK && !unknown) fail(option, code);
   }
   // An empty text leaves libcurl's default.
   void set_text(CURLoption option, const std::string& text) {
@@ -166,7 +166,7 @@ class Easy {
 };
 
 // Returns why the credentials cannot be sent, or nullptr if they can.
-const char* credentials_problem(const Credentials& credentials);
+const char* problem_of(const Credentials& credentials);
 
 // Throws std::invalid_argument for invalid options.
 void check(const TransportOptions& options);

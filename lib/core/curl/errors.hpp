@@ -52,7 +52,7 @@ class AbortReason {
   [[nodiscard]] Abort why() const { return why_; }
   [[nodiscard]] bool none() const { return why_ == Abort::None; }
 
-  // These return false, so that a callback can return it to make libcurl stop.
+  // These return false, which a callback can return to make libcurl stop.
   bool set(Abort why) noexcept {
     if (none()) why_ = why;
     return false;

@@ -60,7 +60,7 @@ void check_certificate(const ClientCertificate& certificate) {
 void check_proxy(const ProxyOptions& proxy) {
   check_pem("proxy.ca_pem", proxy.ca_pem, "CERTIFICATE");
   if (proxy.credentials) {
-    if (const char* why = credentials_problem(*proxy.credentials)) refuse("proxy.credentials", why);
+    if (const char* why = problem_of(*proxy.credentials)) refuse("proxy.credentials", why);
   }
   if (!proxy.url || proxy.url->empty()) return;
   check_text("proxy.url", *proxy.url);
@@ -213,7 +213,7 @@ bool may_use_proxy(const ProxyOptions& options) {
   return std::ranges::any_of(kNames, [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
-void Easy::throw_refusal(CURLoption option, CURLcode code) {
+void Easy::fail(CURLoption option, CURLcode code) {
   if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
   const auto* about = curl_easy_option_by_id(option);
   throw std::runtime_error("libcurl " + std::string(curl_version_info(CURLVERSION_NOW)->version) +

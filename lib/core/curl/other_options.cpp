@@ -151,7 +151,7 @@ void check_others(const std::vector<CurlOption>& options) {
 void Easy::set_other(const CurlOption& option) {
   const auto* about = known(option);
   const auto code = set_on(handle(), *about, option);
-  if (code != CURLE_OK) throw_refusal(about->id, code);
+  if (code != CURLE_OK) fail(about->id, code);
 }
 
 }  // namespace httpretry

@@ -84,7 +84,7 @@ bool SocketSet::want(int fd, Shard& shard, int what) noexcept {
   socket.shard = &shard;
   if (what == CURL_POLL_REMOVE) {
     socket.wanted = 0;
-    // libcurl also closes the sockets that it opened without us (for its resolver) without us.
+    // libcurl opens and closes the sockets of its resolver without our callbacks.
     if (!socket.ours) forget(fd, socket);
     return true;
   }

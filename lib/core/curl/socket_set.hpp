@@ -57,7 +57,7 @@ class SocketSet {
   // Returns whether `set_http1` was called for the connection with this local port.
   [[nodiscard]] bool is_http1(int local_port) const;
 
-  int close_error = 0;  // the errno before the last `close`; the owner resets it
+  int close_error = 0;  // errno before the last `close`, perhaps an old value
   bool lost = false;    // a socket was closed, or could not be opened
 
  private:

@@ -157,7 +157,8 @@ void Transfer::due() {
     if (sent != std::exchange(seen_sent_, sent)) last_byte_ = loop_.now();
   }
   if (limit() > loop_.now()) {
-    // While more of the body is awaited, the final headers have arrived or the body was rewound.
+    // The upload waits for more of the body, but the final headers have arrived or the body was
+    // rewound.
     if (wants_body() && upload_.rewound) {
       body_over_.request_stop();
     } else if (wants_body() && sends_.answered) {
@@ -271,7 +272,7 @@ bool Transfer::end_of_headers() {
   }
   set_timer();  // different limits apply from here on
   // After an error status libcurl sends no more of the body, but notices that only when it may
-  // send.
+  // send. So the timer unpauses it.
   if (upload_.paused) loop_.timers().set(*this, started_);
   if (sends_.body_left_out) return true;  // this is not the response to the whole request
   if (auto* const watch = Call::State::watch(call_)) (*watch)(reader_.response);

@@ -102,7 +102,7 @@ void Transfer::look_at_connection() {
 // transfer ends at once and in turn asks the next. libcurl has no function to run a transfer, but
 // runs one that is unpaused.
 void Transfer::ask_other() {
-  // Push_back would allocate, in a callback.
+  // push_back would allocate.
   if (shard->doubtful.size() == shard->doubtful.capacity()) return;
   for (auto* other : shard->active) {
     if (other == this || other->curl_paused_ || !shares_with(*other)) continue;

@@ -59,8 +59,8 @@ Result<std::string> ascii_host(CURLU* url) {
   auto host = url_part(url, CURLUPART_HOST);
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   if (!std::ranges::all_of(host, is_ascii)) {
-    // libcurl converts names with libidn2, which reads them in the encoding of the locale. In a
-    // program that sets no locale that is ASCII, but URLs are UTF-8. So this thread gets a UTF-8
+    // libcurl converts names with libidn2, which reads them in the encoding of the locale. That
+    // is ASCII in a program that sets no locale, but URLs are UTF-8. So this thread gets a UTF-8
     // locale for a moment.
     const Owned<Locale, ::freelocale> utf8(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr));
     const Owned<Locale, ::uselocale> restored_at_end(::uselocale(utf8.get()));
@@ -93,9 +93,8 @@ std::string_view take_all(std::string_view& text, bool (*allowed)(char)) {
   return taken;
 }
 
-// libcurl also reads "127.1" and "0x7f000001" as addresses, so such hosts are left to libcurl. So
-// are
-// "." and "a..", which are invalid.
+// libcurl also reads "127.1" and "0x7f000001" as addresses, so libcurl must read such hosts, and
+// also "." and "a..", which are invalid.
 bool is_plain_host(std::string_view host) {
   if (host.empty() || is_invalid_name(host)) return false;
   return !is_digit(host.front()) || is_numeric(std::string(host));

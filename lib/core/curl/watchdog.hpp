@@ -23,12 +23,12 @@ class Heartbeat {
  public:
   // A connection that may speak HTTP/2. The transfers on it share this object.
   struct Watched {
-    std::atomic<bool> closed = false;  // by the watchdog, because of a flood
+    std::atomic<bool> closed = false;  // because of a flood
 
     // The rest belongs to the thread that drives the loop.
     // A callback for one of its transfers has come since the last call of libcurl.
     bool progressed = false;
-    int paused = 0;  // paused transfers; libcurl buffers data for them without a callback
+    int paused = 0;             // paused transfers, whose data arrives without a callback
     unsigned silent_calls = 0;  // calls of libcurl without progress
     // Bytes read at the first count after the last progress.
     std::optional<std::uint64_t> read_at_first_count;

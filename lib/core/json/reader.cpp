@@ -20,9 +20,7 @@ class TextBuffer final : public std::streambuf {
     auto* const begin = const_cast<char*>(text.data());  // never written to
     setg(begin, begin, begin + text.size());
   }
-  [[nodiscard]] std::size_t bytes_read() const {
-    return static_cast<std::size_t>(gptr() - eback());
-  }
+  [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(gptr() - eback()); }
 };
 
 // The parser calls back after it has read a token, and for a number one byte more. So the position
@@ -61,7 +59,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     const auto start = token_start();
     key_position_ = position(start);
     key_ = kept(start, name);
-    end_ = buffer_.bytes_read();
+    end_ = buffer_.offset();
     return after_key_ = true;
   }
   bool start_object(std::size_t /*size*/) override { return add(Type::Object); }
@@ -127,7 +125,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   // `value`, which is unescaped, is kept. An escape is longer than its character, so the sizes
   // differ.
   std::string_view kept(std::size_t start, std::string& value) {
-    const auto plain = text_.substr(start + 1, buffer_.bytes_read() - start - 2);
+    const auto plain = text_.substr(start + 1, buffer_.offset() - start - 2);
     return plain.size() == value.size() ? plain : tree_.keep(std::move(value));
   }
 
@@ -146,7 +144,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     if (value != nullptr) node.text = kept(start, *value);
     if (type == Type::Number) node.text = number_at(start);
     // The parser has read one byte beyond a number.
-    end_ = type == Type::Number ? start + node.text.size() : buffer_.bytes_read();
+    end_ = type == Type::Number ? start + node.text.size() : buffer_.offset();
     // Before the value of a member, the parser has called `key`.
     if (std::exchange(after_key_, false)) {
       node.key = key_;

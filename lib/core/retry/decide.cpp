@@ -112,8 +112,8 @@ struct Waits {
   Duration wait{};
 };
 
-Waits compute_waits(const RetryPolicy& policy, const Classified& classified,
-                    const RetryState& state, const Clocks& clocks, double unit_random) {
+Waits waits_for(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
+                const Clocks& clocks, double unit_random) {
   Waits waits;
   if (classified.cls == Class::Success || classified.cls == Class::Permanent) return waits;
   const auto retry = classified.cls == Class::Pending ? state.polls : state.failures;
@@ -148,9 +148,8 @@ Exceeded time_limit(const RetryPolicy& policy, Duration wait, const Clocks& cloc
   return {Limit::MaxElapsedTime, policy.max_elapsed_time, excess, 0};
 }
 
-Decision stop_decision(Decision decision, Reason reason, const Exceeded& exceeded,
-                       const Classified& classified, const RetryState& state,
-                       const Clocks& clocks) {
+Decision end_call(Decision decision, Reason reason, const Exceeded& exceeded,
+                  const Classified& classified, const RetryState& state, const Clocks& clocks) {
   decision.retry = false;
   decision.reason = reason;
   decision.limit = exceeded.limit;
@@ -172,7 +171,7 @@ std::string limit_reached(std::string_view name, int count) {
 Decision decide(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
                 const Clocks& clocks, double unit_random) {
   const auto cls = classified.cls;
-  const auto time = compute_waits(policy, classified, state, clocks, unit_random);
+  const auto time = waits_for(policy, classified, state, clocks, unit_random);
   Decision decision;
   decision.wait = time.wait;
   decision.backoff = time.own;
@@ -183,7 +182,7 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
     decision.source = classified.server_delay->source;
   }
   const auto stop = [&](Reason reason, const Exceeded& exceeded = {}) {
-    return stop_decision(decision, reason, exceeded, classified, state, clocks);
+    return end_call(decision, reason, exceeded, classified, state, clocks);
   };
   if (cls == Class::Success) return stop(Reason::Success);
   // Another attempt would fail in the same way, or no caller waits for the response anymore.
@@ -199,8 +198,8 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
   if (!state.replayable || state.streaming) return stop(Reason::NotReplayable);
   // The server may have executed the request, and executing it twice may do harm.
   if (!may_repeat(policy, classified, state)) return stop(Reason::UnsafeToRepeat);
-  // The server would refuse an earlier attempt. Ends the call now; `retry_at` says when to try
-  // again.
+  // The server would refuse an earlier attempt. So the call ends now, and `retry_at` says when to
+  // try again.
   if (const auto exceeded = server_delay_limit(policy.server_delay, time.server, clocks)) {
     return stop(Reason::ServerDelayTooLong, exceeded);
   }
@@ -214,8 +213,8 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
 
 Decision over_budget(const Decision& decision, const Classified& classified,
                      const RetryState& state, const Clocks& clocks) {
-  return stop_decision(decision, Reason::BudgetExhausted, {Limit::Budget, {}, {}, 0}, classified,
-                       state, clocks);
+  return end_call(decision, Reason::BudgetExhausted, {Limit::Budget, {}, {}, 0}, classified, state,
+                  clocks);
 }
 
 std::string limit_text(const Decision& decision) {

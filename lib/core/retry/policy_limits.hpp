@@ -37,7 +37,7 @@ inline constexpr NumberLimits kRatios{0, 1000, kThousandths};
 inline constexpr NumberLimits kRates{0, 1e9, kThousandths};
 inline constexpr NumberLimits kPartsOfCalls{0, 1, kThousandths};
 inline constexpr NumberLimits kExtras{0, std::numeric_limits<int>::max()};
-inline constexpr NumberLimits kPartsOfSends{0.001, 1};  // a share of the sends above 0
+inline constexpr NumberLimits kPartsOfSends{0.001, 1};  // a share of the sends, never 0
 inline constexpr NumberLimits kShareFactors{1, 1000};
 inline constexpr NumberLimits kQueues{0, std::numeric_limits<int>::max()};
 inline constexpr NumberLimits kProbes{1, 1000};
