@@ -189,6 +189,7 @@ void Transfer::on_finished(CURLcode code) {
     code = CURLE_OK;
     plan_.private_handle = true;
   }
+  // Without a final response, libcurl's success is a failure.
   if (code == CURLE_OK && !sends_.answered) code = CURLE_GOT_NOTHING;
   code_ = code;
   curl_done_ = true;

@@ -210,6 +210,7 @@ void Transfer::update_origin() {
 
 Exchange Transfer::exchange() const {
   Exchange exchange;
+  // With the last two codes, libcurl has failed to resend the request on a new connection.
   const bool died = abort_.why() == Abort::ConnectionDied || code_ == CURLE_SEND_FAIL_REWIND ||
                     code_ == CURLE_COULDNT_CONNECT;
   sends_.describe(exchange, died, abort_.why() == Abort::StreamRefused);

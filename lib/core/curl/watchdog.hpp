@@ -48,7 +48,7 @@ class Heartbeat {
   // Closes the connections that have received too much without progress. Returns false if `enter`
   // was not called.
   bool leave();
-  // Called from libcurl's callbacks.
+  // Called from libcurl's callbacks. Adds 2, so that `beats_` stays odd.
   void progress() { beats_.fetch_add(2, std::memory_order_relaxed); }
   // Watches a connection that may speak HTTP/2 until `forget`. Must be called while libcurl is
   // running.

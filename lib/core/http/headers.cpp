@@ -141,6 +141,7 @@ void Headers::remove_last() {
 }
 
 void Headers::append(std::string_view name, std::string_view value) {
+  // libcurl sends a header without a value only if its line is "Name;".
   const auto separator = value.empty() ? std::string_view(";") : std::string_view(": ");
   const auto write = [&](std::string& text) {
     text.append(name).append(separator).append(value).push_back('\0');

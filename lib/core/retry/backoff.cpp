@@ -24,6 +24,7 @@ struct Span {
   Duration cap = kForever;
 };
 
+// Finite, because 0 times infinity would be NaN.
 double power(double base, double exponent) { return std::min(std::pow(base, exponent), 0x1p200); }
 
 Span exponential(const Backoff& backoff, double retry) {

@@ -265,6 +265,7 @@ Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rul
     began_ = ended.hedged->began;
     std::move(others.begin(), others.end(), std::back_inserter(attempts));
   }
+  // Between the sends that lost, whose numbers may be lower or higher.
   auto& attempt = *attempts.emplace(attempts.begin() + (recorded_ - 1));
   if (ended.hedged != nullptr) {
     attempt.hedge = ended.hedged->hedge;
