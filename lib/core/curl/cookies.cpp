@@ -14,7 +14,7 @@
 namespace httpretry {
 namespace {
 
-// Chrome's limits: 180 for a domain, and 3300 in all, of which it drops 300 when it reaches them.
+// Chrome's limits: when it has 3300 cookies it drops 300, and it keeps 180 for a domain.
 constexpr std::size_t kMaxCookies = 3000;
 constexpr std::ptrdiff_t kMaxOfDomain = 180;
 constexpr std::string_view kHttpOnly = "#HttpOnly_";
