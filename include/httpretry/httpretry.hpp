@@ -41,7 +41,10 @@
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/middleware/retry_call.hpp>
 #include <httpretry/policy/endpoint.hpp>
+#include <httpretry/policy/policy_builder.hpp>
+#include <httpretry/policy/policy_import.hpp>
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/policy_source.hpp>
 #include <httpretry/policy/policy_test.hpp>
 #include <httpretry/policy/presets.hpp>
 #include <httpretry/retry/backoff.hpp>

@@ -6,6 +6,7 @@
 
 #include <httpretry/guard/guards.hpp>
 #include <httpretry/guard/hedge.hpp>
+#include <httpretry/policy/policy_source.hpp>
 
 #include <doctest/doctest.h>
 

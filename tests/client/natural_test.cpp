@@ -2,6 +2,7 @@
 #include "conversation.hpp"
 
 #include <httpretry/body/sink.hpp>
+#include <httpretry/policy/policy_source.hpp>
 
 #include <doctest/doctest.h>
 

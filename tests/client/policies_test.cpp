@@ -8,6 +8,7 @@
 #include <httpretry/guard/local_state.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/policy_source.hpp>
 
 #include <doctest/doctest.h>
 

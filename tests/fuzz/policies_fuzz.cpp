@@ -1,5 +1,6 @@
 // Any text as a policy file. What is accepted is printed and read again as the same, and takes a
 // setting or refuses it; what is refused says why. The same for texts to import.
+#include <httpretry/policy/policy_import.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
 #include <array>

@@ -4,6 +4,8 @@
 #include "tests/client/heard.hpp"
 #include "tests/policy/temporary.hpp"
 
+#include <httpretry/policy/policy_source.hpp>
+
 #include <doctest/doctest.h>
 
 using namespace httpretry;

@@ -6,6 +6,7 @@
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/policy_source.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // What is built is what the same JSON gives.
 #include "tests/policy/policy_cases.hpp"
 
+#include <httpretry/policy/policy_builder.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
 #include <doctest/doctest.h>

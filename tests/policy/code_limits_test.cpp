@@ -1,4 +1,5 @@
 // A value that a file may have may be set in code, and no other.
+#include <httpretry/policy/policy_builder.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
 #include <doctest/doctest.h>

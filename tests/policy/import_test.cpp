@@ -1,4 +1,5 @@
 // What other clients are configured with, as policies.
+#include <httpretry/policy/policy_import.hpp>
 #include <httpretry/policy/policy_set.hpp>
 #include <httpretry/retry/classify.hpp>
 

@@ -2,6 +2,7 @@
 #include "tests/policy/temporary.hpp"
 
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/policy_source.hpp>
 
 #include <doctest/doctest.h>
 

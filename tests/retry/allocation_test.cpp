@@ -3,6 +3,7 @@
 #include "tests/policy/temporary.hpp"
 
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/policy_source.hpp>
 #include <httpretry/retry/classify.hpp>
 #include <httpretry/retry/decide.hpp>
 

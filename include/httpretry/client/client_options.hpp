@@ -9,6 +9,7 @@
 #include <httpretry/flow/scheduler.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/policy_source.hpp>
 
 #include <cstdint>
 #include <functional>

@@ -8,8 +8,8 @@
 //   auto policies = PolicySet::load("policy.json").value();
 //   Client client({redirect(), retry(policies), hedge(), guards()});
 //
-// PolicySource reloads a file when it changes. PolicySet::builder() creates a set in C++. Both are
-// declared below.
+// PolicySource (policy_source.hpp) reloads a file when it changes. PolicySet::builder()
+// (policy_builder.hpp) creates a set in C++.
 #pragma once
 
 #include <httpretry/http/headers.hpp>
@@ -33,10 +33,6 @@
 #include <vector>
 
 namespace httpretry {
-
-namespace policy_file {
-struct Layer;  // JSON; lib/core/policy/policy_set_data.hpp
-}
 
 // One effective value of a policy, and where it was set.
 struct HTTPRETRY_API PolicyValue {
@@ -180,10 +176,10 @@ class HTTPRETRY_API PolicySet {
   friend HTTPRETRY_API bool operator==(const PolicySet& a, const PolicySet& b);
 
   struct Data;  // lib/core/policy/policy_set_data.hpp
-  explicit PolicySet(std::shared_ptr<const Data> data);
-  [[nodiscard]] const Data& data() const { return *data_; }  // for the library only
 
  private:
+  explicit PolicySet(std::shared_ptr<const Data> data);
+
   std::shared_ptr<const Data> data_;
 };
 
@@ -216,235 +212,5 @@ struct HTTPRETRY_API CheckedPolicies {
 
 // Returns the JSON Schema (draft-07) of a policy file.
 [[nodiscard]] HTTPRETRY_API std::string_view policy_schema();
-
-// PolicySource provides policies from a PolicySet, or from a file that is reloaded when it changes.
-//
-//   ClientOptions options;
-//   options.policies = PolicySource::watch("policy.json").value();
-//
-// No thread watches the file. Instead, a call that needs its policy checks the file, at most once a
-// second. If the file has changed, it is read and validated at once. If it is invalid or missing,
-// the earlier policies stay in force, and the log and Observer::policies_reloaded report the
-// reason. Calls in flight keep the policy that they began with.
-//
-// A reload keeps the state of pauses, rates, breakers and concurrency limits if their key and their
-// kind stay the same (GuardNames); the new numbers apply. It also keeps the budgets of policies and
-// entries that still exist under the same name or, without a name, with the same pattern. A token
-// budget keeps its fill level: if 4 of 10 tokens are left, a budget of 20 has 8. Retries and hedges
-// in flight still count. Policies with different numbers have separate budgets, even for the same
-// host. If one of two policies that share a budget gets new numbers, each gets its own budget with
-// the same fill level.
-//
-// To update the file, write a new file next to it and rename that. A file that is overwritten in
-// place may be read while it is incomplete. It is then almost certainly rejected, and read again a
-// second later.
-
-// The result of reloading a policy file.
-struct HTTPRETRY_API PolicyReload {
-  PolicyReload() = default;
-
-  std::string file;
-  bool accepted = false;  // true if its policies are in force; false if the earlier ones still are
-  std::vector<Problem> problems;  // the reasons for a rejection; for an accepted file, its warnings
-  std::uint64_t number = 0;       // 1 for the first reload of its source
-  // Budgets that changed since the file was first read, the latest last. Only the latest hundred
-  // are kept.
-  std::vector<ChangedBudget> changed_budgets;
-};
-
-// PolicySource is a small handle; copies watch the same file. It is thread-safe.
-class HTTPRETRY_API PolicySource {
- public:
-  // NOLINTNEXTLINE(google-explicit-constructor): a set is a source
-  PolicySource(PolicySet policies) : policies_(std::move(policies)) {}
-
-  // Reads the file and watches it from then on. Returns the errors of PolicySet::load, and an error
-  // if the path is not a regular file.
-  [[nodiscard]] static Result<PolicySource> watch(std::string path);
-
-  // The policies in force, and the latest reload (nullptr before the first).
-  struct HTTPRETRY_API Current {
-    explicit Current(PolicySet set) : policies(std::move(set)) {}
-    PolicySet policies;
-    std::shared_ptr<const PolicyReload> reload;
-  };
-  // Returns the policies in force. First checks the file if the last check was at least a second
-  // before `now`. Allocates no memory unless the file has changed.
-  [[nodiscard]] Current current(Time now) const;
-  // Returns the policies in force without checking the file.
-  [[nodiscard]] PolicySet in_force() const;
-
-  // Reads the file now, even if it has not changed, and returns the policies that are then in
-  // force. If the file is invalid, returns its problems, one line each, and changes nothing. A
-  // source without a file returns its policies.
-  Result<PolicySet> reload() const;
-
- private:
-  class Watch;
-  explicit PolicySource(std::shared_ptr<Watch> watch) : watch_(std::move(watch)) {}
-  PolicySet policies_;            // used if there is no file
-  std::shared_ptr<Watch> watch_;  // nullptr if there is no file
-};
-
-// PolicyBuilder and PolicySetBuilder define policies in code instead of a file.
-//
-//   auto policies = PolicySet::builder()
-//                       .policy("careful", PolicyBuilder().preset("standard").max_attempts(6))
-//                       .endpoint(drive, PolicyBuilder().extends("careful").preset("google-drive"))
-//                       .fallback("careful")
-//                       .build()
-//                       .value();
-//
-// A builder writes a policy file and has it parsed, so the result, the checks and the problems are
-// the same as those of the file. `json` returns the file.
-
-// PolicyBuilder defines one policy. It contains only the values that are set here, not those of the
-// policies and presets below it. A value that is set twice has the last value.
-class HTTPRETRY_API PolicyBuilder {
- public:
-  PolicyBuilder() = default;
-
-  PolicyBuilder& extends(std::string_view policy) { return put("extends", policy); }
-  PolicyBuilder& preset(std::string_view name) { return put("preset", name); }
-
-  PolicyBuilder& max_attempts(int sends) { return say<&RetryPolicy::max_attempts>(sends); }
-  PolicyBuilder& unlimited_attempts() { return say<&RetryPolicy::max_attempts>(std::nullopt); }
-  // For the following five limits, kForever means no limit.
-  PolicyBuilder& max_elapsed_time(Duration limit) {
-    return say<&RetryPolicy::max_elapsed_time>(limit);
-  }
-  PolicyBuilder& attempt_timeout(Duration limit) {
-    return say<&RetryPolicy::attempt_timeout>(limit);
-  }
-  PolicyBuilder& response_timeout(Duration limit) {
-    return say<&RetryPolicy::response_timeout>(limit);
-  }
-  PolicyBuilder& connect_timeout(Duration limit) {
-    return say<&RetryPolicy::connect_timeout>(limit);
-  }
-  PolicyBuilder& stall_timeout(Duration limit) { return say<&RetryPolicy::stall_timeout>(limit); }
-  PolicyBuilder& elapsed_rule(ElapsedRule rule) { return say<&RetryPolicy::elapsed_rule>(rule); }
-  PolicyBuilder& backoff(const Backoff& waits) { return say<&RetryPolicy::backoff>(waits); }
-  PolicyBuilder& throttle_backoff(const std::optional<Backoff>& waits) {
-    return say<&RetryPolicy::throttle_backoff>(waits);
-  }
-  PolicyBuilder& retry_on(const RetryOn& what) { return say<&RetryPolicy::retry_on>(what); }
-  PolicyBuilder& repeat(Repeat rule) { return say<&RetryPolicy::repeat>(rule); }
-  // An empty name is an error when the policy is built.
-  PolicyBuilder& idempotency_key(std::string_view header) { return put("idempotency_key", header); }
-  PolicyBuilder& server_delay(const ServerDelayPolicy& delay) {
-    return say<&RetryPolicy::server_delay>(delay);
-  }
-  PolicyBuilder& budget(const BudgetPolicy& limit) { return say<&RetryPolicy::budget>(limit); }
-  PolicyBuilder& adaptive(bool on) { return say<&RetryPolicy::adaptive>(on); }
-  PolicyBuilder& pause(const PausePolicy& rule) {
-    return say<&RetryPolicy::guards, &GuardPolicy::pause>(rule);
-  }
-  PolicyBuilder& rate(const std::optional<RatePolicy>& limit) {
-    return say<&RetryPolicy::guards, &GuardPolicy::rate>(limit);
-  }
-  PolicyBuilder& concurrency(const std::optional<ConcurrencyPolicy>& limits) {
-    return say<&RetryPolicy::guards, &GuardPolicy::concurrency>(limits);
-  }
-  PolicyBuilder& breaker(const std::optional<BreakerPolicy>& rule) {
-    return say<&RetryPolicy::guards, &GuardPolicy::breaker>(rule);
-  }
-  PolicyBuilder& priority(Priority rank) {
-    return say<&RetryPolicy::guards, &GuardPolicy::priority>(rank);
-  }
-  PolicyBuilder& hedge(const std::optional<HedgePolicy>& rule) {
-    return say<&RetryPolicy::hedge>(rule);
-  }
-
-  // Sets one key, or a key within a block, in the syntax of `--set`: set("backoff.initial",
-  // "200ms"). The text is JSON if it parses as such, and otherwise a string.
-  PolicyBuilder& set(std::string_view key, std::string_view text);
-
-  // Returns the policy as it would appear in a file.
-  [[nodiscard]] std::string json() const;
-
- private:
-  friend class PolicySetBuilder;
-  // Sets a member of a RetryPolicy, or a member of a member.
-  template <auto... member, class Value>
-  PolicyBuilder& say(const Value& value) {
-    RetryPolicy policy;
-    auto& field = (policy.*....*member);
-    field = value;
-    return say(policy, &field);
-  }
-  // Writes the key that corresponds to the member of `policy` at address `field`.
-  PolicyBuilder& say(const RetryPolicy& policy, const void* field);
-  PolicyBuilder& put(std::string_view key, std::string_view text);
-  std::shared_ptr<policy_file::Layer> layer_;  // nullptr if nothing has been set
-};
-
-// PolicySetBuilder defines a set of policies and endpoints in code.
-class HTTPRETRY_API PolicySetBuilder {
- public:
-  PolicySetBuilder() = default;
-
-  // Adds a named policy, which others can extend and endpoints can refer to.
-  PolicySetBuilder& policy(std::string_view name, const PolicyBuilder& policy);
-  // Adds an endpoint. Reports show its name.
-  PolicySetBuilder& endpoint(const EndpointPattern& match, std::string_view policy,
-                             std::string_view name = {});
-  PolicySetBuilder& endpoint(const EndpointPattern& match, const PolicyBuilder& policy,
-                             std::string_view name = {});
-  // Sets the policy for requests that match no endpoint, the file's "default".
-  PolicySetBuilder& fallback(std::string_view policy);
-  PolicySetBuilder& fallback(const PolicyBuilder& policy);
-
-  // Returns the policy file. The lines and columns in problems and sources refer to this text.
-  [[nodiscard]] std::string json() const;
-  // Return the result of parsing the file. `origin` takes the place of the file name.
-  [[nodiscard]] CheckedPolicies check(std::string_view origin = "built") const;
-  [[nodiscard]] Result<PolicySet> build(std::string origin = "built") const;
-
- private:
-  std::shared_ptr<policy_file::Layer> layer_;
-};
-
-// Imports of the retry configuration of other clients: gRPC's service config, and the settings of
-// AWS.
-//
-//   auto imported = import_grpc_service_config(text, "service_config.json").value();
-//   for (const auto& problem : imported.problems) std::puts(to_string(problem).c_str());
-//   save("policy.json", imported.json);
-//
-// Settings that have no exact counterpart here are listed in `problems`, as warnings with line and
-// column; nothing is dropped silently. Text that the other client would reject is rejected with
-// Errc::InvalidRequest and one line for each problem.
-
-// The result of an import.
-struct HTTPRETRY_API ImportedPolicies {
-  explicit ImportedPolicies(PolicySet set) : policies(std::move(set)) {}
-
-  PolicySet policies;
-  std::string json;               // the equivalent policy file
-  std::vector<Problem> problems;  // the settings that could not be carried over exactly
-};
-
-// Imports a gRPC service config: methodConfig with its retryPolicy and timeout, and
-// retryThrottling. A method becomes an entry for the path /service/method, a service one for
-// /service/*, and the config for all methods becomes the default. Without a default, requests to
-// methods that are not named are sent once.
-//
-// A gRPC status code is mapped to what an HTTP server sends for it: the header grpc-status of a
-// response without a body, "/error/status" in JSON, and HTTP statuses. UNAVAILABLE becomes 502,
-// 503, 504, 429 and a lost connection; RESOURCE_EXHAUSTED becomes 429; DEADLINE_EXCEEDED becomes
-// 504 and a timeout; and so on. All methods are repeated, as gRPC does.
-[[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_grpc_service_config(
-    std::string_view json, const std::string& file_name);
-
-// Imports retry_mode and max_attempts of one profile in an AWS config file (~/.aws/config). They
-// become the policy "aws" for the hosts *.amazonaws.com, *.amazonaws.com.cn and *.api.aws.
-[[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_aws_config(
-    std::string_view text, const std::string& file_name, std::string_view profile = "default");
-
-// Imports AWS_RETRY_MODE and AWS_MAX_ATTEMPTS in the same way, from lines "NAME=VALUE" such as
-// `env` prints.
-[[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_aws_environment(
-    std::string_view lines, const std::string& name);
 
 }  // namespace httpretry

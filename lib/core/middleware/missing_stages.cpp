@@ -69,7 +69,7 @@ std::string name_of(const ResolvedPolicy& resolved) {
 }  // namespace
 
 std::string missing_stages(const PolicySet& policies, const HasStage& has) {
-  const auto& data = policies.data();
+  const auto& data = PolicySet::Data::of(policies);
   Finder finder(has);
   finder.look_at(*data.fallback.policy, name_of(data.fallback));
   for (const auto& entry : data.entries) {

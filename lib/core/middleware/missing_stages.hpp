@@ -3,6 +3,7 @@
 
 #include <httpretry/chain/middleware.hpp>
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/policy_source.hpp>
 
 #include <functional>
 #include <string>

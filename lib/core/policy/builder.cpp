@@ -1,4 +1,6 @@
 // A builder sets the members of the JSON that a policy file would hold.
+#include <httpretry/policy/policy_builder.hpp>
+#include <httpretry/policy/policy_import.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
 #include "policy_set_data.hpp"

@@ -318,7 +318,7 @@ CheckedPolicies check_policies(std::string_view json, std::string_view file_name
   checked.problems = problems.take();
   if (good) {
     data->warnings = checked.problems;
-    checked.set.emplace(std::shared_ptr<const PolicySet::Data>(std::move(data)));
+    checked.set = PolicySet::Data::make_set(std::move(data));
   } else {
     checked.tests.clear();
   }

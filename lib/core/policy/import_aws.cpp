@@ -3,6 +3,9 @@
 #include "lib/core/base/text.hpp"
 #include "policy_set_data.hpp"
 
+#include <httpretry/policy/policy_builder.hpp>
+#include <httpretry/policy/policy_import.hpp>
+
 #include <algorithm>
 
 namespace httpretry {

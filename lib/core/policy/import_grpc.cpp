@@ -4,6 +4,8 @@
 #include "policy_set_data.hpp"
 
 #include <httpretry/http/url.hpp>
+#include <httpretry/policy/policy_builder.hpp>
+#include <httpretry/policy/policy_import.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -275,12 +275,12 @@ Result<PolicySet> with_settings(const PolicySet& set,
   }
   Overlay overlay{
       problems, tree, layer, {std::string(origin), false, nullptr}, preset_of(layer, problems)};
-  auto data = std::make_shared<PolicySet::Data>(set.data());
+  auto data = std::make_shared<PolicySet::Data>(PolicySet::Data::of(set));
   overlay.lay(data->fallback);
   for (auto& policy : data->policies) overlay.lay(policy);
   for (auto& entry : data->entries) overlay.lay(entry.resolved);
   if (problems.failed()) return settings_error(problems);
-  return PolicySet(std::move(data));
+  return PolicySet::Data::make_set(std::move(data));
 }
 
 }  // namespace httpretry

@@ -8,6 +8,8 @@
 #include "lib/core/policy/detail/keys.hpp"
 
 #include <httpretry/policy/endpoint.hpp>
+#include <httpretry/policy/policy_builder.hpp>
+#include <httpretry/policy/policy_import.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
 #include <compare>
@@ -32,6 +34,9 @@ struct PolicySet::Data {
   std::vector<Entry> entries;
   EndpointIndex index;  // of the entries
   std::vector<Problem> warnings;
+
+  static const Data& of(const PolicySet& set) { return *set.data_; }
+  static PolicySet make_set(std::shared_ptr<const Data> data) { return PolicySet(std::move(data)); }
 };
 
 namespace policy_file {

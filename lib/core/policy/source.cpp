@@ -4,6 +4,7 @@
 
 #include <httpretry/log/log.hpp>
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/policy_source.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -108,9 +109,9 @@ PoliciesByPlace policies_by_place(const PolicySet::Data& set) {
 // scope.
 void add_changed_budgets(std::vector<ChangedBudget>& changes, const PolicySet& before,
                          const PolicySet& after) {
-  const auto olds = policies_by_place(before.data());
+  const auto olds = policies_by_place(PolicySet::Data::of(before));
   std::vector<ChangedBudget> added;
-  for (const auto& [place, policy] : policies_by_place(after.data())) {
+  for (const auto& [place, policy] : policies_by_place(PolicySet::Data::of(after))) {
     const auto found = olds.find(place);
     if (found == olds.end() || added.size() == kMostChangedBudgets) continue;
     const auto& old = found->second->budget;

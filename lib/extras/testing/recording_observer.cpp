@@ -1,6 +1,7 @@
 #include <httpretry/chain/call.hpp>
 #include <httpretry/flow/scheduler.hpp>
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/policy_source.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <mutex>
