@@ -49,19 +49,20 @@ class Bearer final : public Middleware {
     }
   }
 
-  // Makes `request` the one that was answered with 401. False if it must not be sent again.
+  // Sets `request` to the one that got the 401. Returns false if it must not be resent.
   static bool find_refused(Request& request, const Call& call) {
     // If that was a poll, the server has accepted the request that began the operation.
     if (const auto* poll = last_poll(call)) {
       if (poll->parsed_url()->origin() != call.origin()) return false;
       request = *poll;
     }
-    // So it has if a poll was redirected: then only a middleware below knows what was refused.
+    // The server has also accepted it if a poll was redirected. Then only a middleware below knows
+    // which request got the 401, so the first request is resent only if it is repeatable.
     const bool accepted = !call.history().polled.empty();
     return request.body().replayable() && (request.repeatable() || !accepted);
   }
 
-  // `refused` is one that a server did not accept.
+  // Returns the current token, or fetches one if that token is `refused` or has expired.
   Task<Result<std::string>> token_other_than(std::string refused, Call& call) {
     auto known = current(refused, call.scheduler().now());
     if (known) co_return *std::move(known);
@@ -99,7 +100,7 @@ class Bearer final : public Middleware {
     return error;
   }
 
-  // The token that calls share, and how it is fetched.
+  // Calls share one token, and one fetch of it.
   SingleFlight<std::string>::Fetch fetch_;
   SingleFlight<std::string> flight_;
   std::mutex mutex_;

@@ -1,4 +1,4 @@
-// The middlewares timeout and default_headers, and the key for the middleware retry.
+// The middlewares timeout and default_headers, and the idempotency keys of the middleware retry.
 #include <httpretry/middleware/builtin.hpp>
 
 #include "lib/core/base/random.hpp"
@@ -45,8 +45,8 @@ MiddlewarePtr default_headers(Headers headers) {
 
 std::string new_idempotency_key() {
   auto key = random_hex(16);
-  key[12] = '4';  // the version
-  key[16] = "89ab"[*hex_value(key[16]) & 3U];
+  key[12] = '4';                               // the version of the UUID: random
+  key[16] = "89ab"[*hex_value(key[16]) & 3U];  // its variant: RFC 9562
   for (const auto at : {8U, 13U, 18U, 23U}) key.insert(at, 1, '-');
   return key;
 }

@@ -6,13 +6,14 @@
 
 namespace httpretry {
 
-// The idempotency key that `retry` last sent because a policy asks for one, in the context of the
-// call. If the same request comes to `retry` again, resent or redirected, it gets the same key.
+// The idempotency key that `retry` last sent because a policy asks for one. It is stored in the
+// context of the call. If a middleware above resends or redirects the request, `retry` gives it the
+// same key.
 struct SentKey {
   Request request;
   std::string value;
-  std::string header;       // the header in which the request brought the key; empty if generated
-  bool redirected = false;  // the next request with this method is the same one
+  std::string header;       // the header in which the user set the key; empty if it was generated
+  bool redirected = false;  // the next request with this method is the same one, redirected
 };
 
 }  // namespace httpretry

@@ -47,7 +47,8 @@ class Log final : public Middleware {
     options_.to ? write_log(options_.to, level, line) : write_log(level, line);
   }
 
-  // As the policy judges it, where the middleware retry is below.
+  // Returns the policy's judgment if the middleware retry is below, otherwise whether the status is
+  // less than 400.
   static bool is_good(const Outcome& outcome, const Call& call, std::size_t first) {
     if (!outcome) return false;
     const auto& history = call.history();
@@ -56,7 +57,8 @@ class Log final : public Middleware {
     return last->cls == Class::Success;
   }
 
-  // Only where it stands above the middleware retry are there any to speak of.
+  // Returns an empty text for a single attempt. There are more only if this middleware is above
+  // retry.
   static std::string attempts(const Call& call, std::size_t first) {
     const auto count = call.history().attempts.size() - first;
     if (count < 2) return "";

@@ -9,7 +9,7 @@
 namespace httpretry {
 namespace {
 
-// "a", "a and b", "a, b and c"
+// Returns "a", "a and b" or "a, b and c".
 std::string list(const std::vector<std::string>& words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -27,7 +27,8 @@ class Finder {
  public:
   explicit Finder(const HasStage& has) : has_(has) {}
 
-  // `whose`: "the policy of the request". Allocates nothing if the policy needs no stage.
+  // Adds the settings of `policy` that lack a stage. `whose` names the policy in the message, for
+  // example "the policy of the request". Allocates nothing if the policy needs no stage.
   void look_at(const RetryPolicy& policy, std::string_view whose) {
     const auto& guards = policy.guards;
     std::vector<std::string> settings;

@@ -1,4 +1,4 @@
-// missing_stages: finds policies with settings that no stage of a chain would carry out.
+// missing_stages: finds policies with settings that need a stage which the chain lacks.
 #pragma once
 
 #include <httpretry/chain/middleware.hpp>
@@ -11,16 +11,16 @@
 
 namespace httpretry {
 
-// Returns whether the chain has a stage, "guards" or "hedge".
+// Returns whether the chain has the stage "guards" or "hedge".
 using HasStage = std::function<bool(std::string_view name)>;
 
-// Describes the settings that would do nothing, the stages to add, and how to switch the settings
-// off. Empty if the chain has all that is needed.
+// Returns a message with the settings that would do nothing, the stages to add, and how to switch
+// the settings off. Returns an empty string if no stage is missing.
 std::string missing_stages(const PolicySet& policies, const HasStage& has);
-// The same for the policy that a request brought. Allocates nothing if it needs no stage.
+// Does the same for the policy that a request brought. Allocates nothing if it needs no stage.
 std::string missing_stages(const RetryPolicy& policy, const HasStage& has);
 
-// The policies that the middleware `retry` was given; nullptr if it uses those of the client.
+// Returns the policies that were passed to retry(), or nullptr if it uses those of the client.
 const PolicySource* policies_of(const Middleware& retry);
 
 }  // namespace httpretry

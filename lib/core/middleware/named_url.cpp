@@ -18,7 +18,7 @@ bool names(const auto& list, std::string_view name) {
                      [&](std::string_view known) { return equal_ignoring_case(known, name); });
 }
 
-// Both are absolute.
+// Returns `to` with the userinfo of `from`. Both URLs are absolute.
 std::string with_userinfo_of(std::string_view from, std::string to) {
   const auto begin = from.find("://") + 3;
   const auto authority = from.substr(begin, from.find_first_of("/?#", begin) - begin);

@@ -1,4 +1,4 @@
-// A request to a URL that a response names: of a redirect, or to poll.
+// Requests to a URL that a response names: the target of a redirect, or a URL to poll.
 #pragma once
 
 #include <httpretry/http/request.hpp>
@@ -9,11 +9,13 @@
 
 namespace httpretry {
 
-// Sends it there. Userinfo stays within the origin. For another origin, credentials and all headers
-// go that may be secrets: all but the harmless ones, and `allowed`.
+// Changes the URL of the request. Keeps userinfo only within the origin. At another origin, removes
+// credentials and all headers but known harmless ones and those in `allowed`, because they may be
+// secrets.
 void move_to(Request& request, const Url& url, std::span<const std::string> allowed = {});
 
-// The error of a response that names a URL where nothing is sent, and libcurl's number for it.
+// Returns the error for a response that names a URL to which nothing is sent. `curl_code` is
+// libcurl's code for this error.
 Error not_followed(const Response& response, int curl_code, std::string why);
 
 }  // namespace httpretry

@@ -13,7 +13,7 @@
 namespace httpretry {
 namespace {
 
-// Returns whether a header is about the body, or about the resource that the first request was for.
+// Returns whether a header describes the body or the resource of the first request.
 bool belongs_to_first(std::string_view name, const RetryPolicy& policy) {
   constexpr std::string_view kKnown[] = {"expect", "idempotency-key", "range", "trailer",
                                          "transfer-encoding"};
@@ -29,7 +29,7 @@ void make_get(Request& request, const RetryPolicy& policy) {
   for (const auto field : all) {
     if (belongs_to_first(field.name, policy)) request.remove_header(field.name);
   }
-  // It was said of the first request.
+  // The user said this about the first request, not about a GET.
   if (request.options().repeatable) request.edit_options().repeatable.reset();
 }
 
@@ -38,7 +38,7 @@ bool is_listed(const PendingRule& rule, const Url& url) {
                              [&](auto& each) { return policy::fits_origin(each, url); });
 }
 
-// Kept in the context of a call.
+// Stored in the context of a call.
 struct LastPoll {
   std::optional<Request> request;
 };
@@ -54,16 +54,16 @@ void forget_last_poll(const Call& call) {
   if (auto* const last = call.get<LastPoll>()) last->request.reset();
 }
 
-PollUrl::PollUrl(const RetryPolicy& policy, const Request& request, Call& call, bool polls)
-    : policy_(policy), first_(request), call_(call), request_(request), polls_(polls) {}
+PollUrl::PollUrl(const RetryPolicy& policy, const Request& request, Call& call, bool is_polling)
+    : policy_(policy), first_(request), call_(call), request_(request), is_polling_(is_polling) {}
 
 std::unique_ptr<PollUrl> PollUrl::make(const RetryPolicy& policy, const Request& request,
                                        Call& call) {
-  const bool polls = is_poll(request, call);
+  const bool is_polling = is_poll(request, call);
   forget_last_poll(call);
   const auto& rule = policy.retry_on.pending;
-  if (!polls && !(rule && !rule->url_from.empty())) return nullptr;
-  return std::unique_ptr<PollUrl>(new PollUrl(policy, request, call, polls));
+  if (!is_polling && !(rule && !rule->url_from.empty())) return nullptr;
+  return std::unique_ptr<PollUrl>(new PollUrl(policy, request, call, is_polling));
 }
 
 bool PollUrl::is_poll(const Request& request, const Call& call) {
@@ -81,7 +81,7 @@ std::optional<Result<Request>> PollUrl::poll_after(const Response& response) con
     const auto refused = [&](int curl_code, const std::string& why) {
       return not_followed(response, curl_code, "the " + header + " to poll is " + why);
     };
-    // A middleware below may have sent it elsewhere.
+    // A middleware below may have sent the request to another URL.
     const auto answered = Url::parse(response.url);
     const Url from = answered ? *answered : *request_.parsed_url();
     const auto to = from.resolve(*reference);
@@ -102,7 +102,7 @@ std::optional<Result<Request>> PollUrl::poll_after(const Response& response) con
   return std::nullopt;
 }
 
-bool PollUrl::find(Outcome& outcome) {
+bool PollUrl::read_url(Outcome& outcome) {
   auto poll = poll_after(*outcome);
   if (!poll) return false;
   if (*poll) {
@@ -114,7 +114,7 @@ bool PollUrl::find(Outcome& outcome) {
 }
 
 void PollUrl::end_attempt(int number, bool more) {
-  if (polls_) {
+  if (is_polling_) {
     auto& polled = call_.history().polled;
     auto url = request_.parsed_url()->without_secrets();
     const bool again =
@@ -130,7 +130,7 @@ void PollUrl::end_attempt(int number, bool more) {
   if (!more || !next_) return;
   request_ = *std::move(next_);
   next_.reset();
-  polls_ = true;
+  is_polling_ = true;
 }
 
 }  // namespace httpretry

@@ -1,5 +1,5 @@
-// PollUrl: what the attempts of a call send. First the request; then, if a pending response says
-// so, a GET to the URL that it names.
+// PollUrl: chooses the request that each attempt sends. That is the request of the call until a
+// pending response names a URL, and then a GET to this URL.
 #pragma once
 
 #include <httpretry/chain/call.hpp>
@@ -11,7 +11,7 @@
 
 namespace httpretry {
 
-// Returns the last request of `retry` if it polled a URL that a pending response had named,
+// Returns the last request that `retry` sent if it polled a URL that a pending response had named,
 // otherwise nullptr. Middlewares above `retry` know only the request that began the operation.
 Request* last_poll(const Call& call);
 // Makes last_poll() return nullptr.
@@ -19,37 +19,38 @@ void forget_last_poll(const Call& call);
 
 class PollUrl {
  public:
-  // All must outlive this. `request`: as it came to the policy. nullptr where the call polls no
-  // URL, nor can begin to.
+  // Returns nullptr if the call neither polls a URL nor can begin to. All arguments must
+  // outlive the result. `request` is the request as `retry` got it.
   static std::unique_ptr<PollUrl> make(const RetryPolicy& policy, const Request& request,
                                        Call& call);
   PollUrl(const PollUrl&) = delete;
   PollUrl& operator=(const PollUrl&) = delete;
 
-  // A middleware above sends the last poll of the call again.
+  // Returns whether `request` is the last poll of the call, which a middleware above resends.
   [[nodiscard]] static bool is_poll(const Request& request, const Call& call);
 
-  // What is sent now. A reference to it stays good, and is then to what is sent later.
+  // Returns the request to send now. The reference stays valid, and later refers to the next one.
   [[nodiscard]] const Request& request() const { return request_; }
-  // That is a GET to a URL that a response has named.
-  [[nodiscard]] bool polls() const { return polls_; }
+  // Returns whether `request()` is a GET to a URL that a response has named.
+  [[nodiscard]] bool is_polling() const { return is_polling_; }
 
-  // `outcome` is a pending response to `request`. True if it names a URL. An error takes its place
-  // if nothing is sent there.
-  bool find(Outcome& outcome);
-  // Attempt `number` is over; `more`: another one follows.
+  // Returns whether `outcome`, a pending response to `request()`, names a URL to poll. Replaces it
+  // with an error if that URL must not be polled.
+  bool read_url(Outcome& outcome);
+  // Records that attempt `number` has ended, and moves on to the URL that `read_url` found. `more`:
+  // another attempt follows.
   void end_attempt(int number, bool more);
 
  private:
-  PollUrl(const RetryPolicy& policy, const Request& request, Call& call, bool polls);
+  PollUrl(const RetryPolicy& policy, const Request& request, Call& call, bool is_polling);
   [[nodiscard]] std::optional<Result<Request>> poll_after(const Response& response) const;
 
   const RetryPolicy& policy_;
   const Request& first_;
   Call& call_;
   Request request_;
-  std::optional<Request> next_;  // where the pending response has named a URL
-  bool polls_;
+  std::optional<Request> next_;  // set once a pending response has named a URL
+  bool is_polling_;
 };
 
 }  // namespace httpretry

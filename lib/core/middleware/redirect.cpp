@@ -11,7 +11,7 @@
 namespace httpretry {
 namespace {
 
-constexpr int kTooManyRedirects = 47;  // libcurl's number
+constexpr int kTooManyRedirects = 47;  // CURLE_TOO_MANY_REDIRECTS
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -38,8 +38,8 @@ class Redirect final : public Middleware {
   }
 
  private:
-  // Whether another request is to be sent; `request` is then that one. `outcome` becomes the error
-  // where a redirect must not be followed.
+  // Returns whether another request is to be sent, and sets `request` to it. If the redirect must
+  // not be followed, sets `outcome` to the error.
   bool follow(Outcome& outcome, int followed, Request& request, const Call& call) const {
     if (!outcome || !is_redirect(outcome->status)) return false;
     const auto location = outcome->headers.get("Location");
@@ -49,7 +49,7 @@ class Redirect final : public Middleware {
                              "more than " + std::to_string(followed) + " redirects");
       return false;
     }
-    // It is the poll that is redirected, not the request that began the operation.
+    // The poll is redirected, not the request that began the operation.
     if (const auto* poll = last_poll(call)) {
       request = *poll;
       forget_last_poll(call);
@@ -65,7 +65,7 @@ class Redirect final : public Middleware {
     return true;
   }
 
-  // Or the error why it is not sent.
+  // Returns the redirected request, or an error if it must not be sent.
   [[nodiscard]] Result<Request> next_request(const Request& request, const Response& response,
                                              std::string_view location) const {
     const auto& from = request.parsed_url();
@@ -89,9 +89,8 @@ class Redirect final : public Middleware {
     return next;
   }
 
-  // `retry` may have sent `from` with the idempotency key of a policy. `to` gets the same key,
-  // unless it is a GET now. As other headers, a key that the user has set does not go to another
-  // origin.
+  // `retry` may have sent `from` with an idempotency key. Gives `to` the same key, unless the
+  // redirect made it a GET. Like other headers, a key that the user set stays within the origin.
   static void take_key_along(const Request& from, Request& to, const Call& call) {
     auto* const key = call.get<SentKey>();
     if (key == nullptr || !is_for(*key, from)) return;
@@ -101,7 +100,8 @@ class Redirect final : public Middleware {
     if (!same_method && !key->header.empty()) to.remove_header(key->header);
   }
 
-  // A middleware below may have changed the URL or the body.
+  // Returns whether the call has sent this request with the key. A middleware below may have
+  // changed the URL or the body, but not both.
   static bool is_for(const SentKey& key, const Request& request) {
     const auto& sent = key.request;
     const auto& body = request.body();

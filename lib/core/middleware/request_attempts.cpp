@@ -13,17 +13,18 @@
 namespace httpretry {
 namespace {
 
+// Returns whether the method is safe, as RFC 9110 defines it.
 bool changes_nothing(const Request& request) {
   const auto& method = request.method();
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE" ||
          method == "QUERY";
 }
 
-// The budget of the user (RetryOptions::budget), for one call.
+// Adapts the user's budget (RetryOptions::budget) to RetryAccount, for one call.
 class OwnBudget final : public RetryAccount {
  public:
-  // `rate` has the send rate that counts beside the budget; nullptr if none does. The others must
-  // outlive this.
+  // `rate` has the send rate that applies in addition to the budget, or is nullptr. `budget` and
+  // `request` must outlive this.
   OwnBudget(RetryBudget& budget, const Request& request, std::shared_ptr<RetryAccount> rate)
       : budget_(budget), request_(request), rate_(std::move(rate)) {}
 
@@ -67,7 +68,7 @@ class OwnBudget final : public RetryAccount {
   RetryBudget& budget_;
   const Request& request_;
   const std::shared_ptr<RetryAccount> rate_;
-  bool settled_ = false;  // or `settle` has thrown
+  bool settled_ = false;  // also after `settle` has thrown
 };
 
 std::shared_ptr<RetryAccount> account_for(const RetryOptions& options, const Request& request,
@@ -86,7 +87,7 @@ RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chose
       chosen_(std::move(chosen)),
       first_(request),
       call_(call),
-      polls_(PollUrl::make(*chosen_.policy, request, call)),
+      poll_url_(PollUrl::make(*chosen_.policy, request, call)),
       loop_(*chosen_.policy, account_for(options, request, chosen_.account), call.history(),
             loop_options()) {}
 
@@ -111,7 +112,7 @@ Task<Outcome> RequestAttempts::send(const Next& next) {
   Call branch = Call::State::attempt(call_, step_.number, step_.until, attempt);
   const int exchanges_before = Call::State::of(call_).exchanges;
   call_.emit(&Observer::attempt_started, request(), step_.number);
-  if (request().options().sink) hold_back_what_rules_read(attempt);
+  if (request().options().sink) hold_back_body_until_judged(attempt);
 
   const auto sending = pass_on(branch, next);
   Outcome outcome = co_await sending;
@@ -133,7 +134,7 @@ CurrentAttempt RequestAttempts::current_attempt() {
           .request = request(),
           .number = step_.number,
           .is_retry = loop_.is_retry(),
-          .may_be_hedged = call_.get<SendAgain>() == nullptr || polls(),
+          .may_be_hedged = call_.get<SendAgain>() == nullptr || is_polling(),
           .limits = limits()};
 }
 
@@ -141,7 +142,7 @@ Task<Outcome> RequestAttempts::pass_on(Call& branch, const Next& next) {
   Request attempt = request();
   if (step_.fresh_connection) attempt.edit_options().fresh_connection = true;
   const auto* again = step_.number > 1 ? call_.get<SendAgain>() : nullptr;
-  if (again != nullptr && !polls()) return again->send(std::move(attempt), branch, next);
+  if (again != nullptr && !is_polling()) return again->send(std::move(attempt), branch, next);
   return next(std::move(attempt), branch);
 }
 
@@ -176,19 +177,19 @@ void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchan
     ended.random = call_.random();
     auto found = attempt.judge(outcome);
     if (attempt.passed != nullptr) attempt.passed->hear(request(), call_, attempt, outcome, found);
-    if (outcome && found.cls == Class::Pending && polls_ && polls_->find(outcome)) {
+    if (outcome && found.cls == Class::Pending && poll_url_ && poll_url_->read_url(outcome)) {
       ended.names_url = ended.replayable = true;
       if (!outcome) found = classify(*chosen_.policy, Observed(outcome, ended.wall_now));
     }
     step = loop_.end(ended, found, to_string(found.rule));
   }
-  tell_of_the_end(recorded_before);
-  if (polls_) polls_->end_attempt(loop_.last_number(), step->kind != RetryStep::Kind::Stop);
+  notify_attempt_ended(recorded_before);
+  if (poll_url_) poll_url_->end_attempt(loop_.last_number(), step->kind != RetryStep::Kind::Stop);
   step_ = *step;
 }
 
-// Of each send of the attempt, those that lost first.
-void RequestAttempts::tell_of_the_end(std::size_t recorded_before) {
+// Notifies the observers of each send of the attempt. Sends that lost a race come first.
+void RequestAttempts::notify_attempt_ended(std::size_t recorded_before) {
   const auto& last = loop_.last_attempt();
   auto& attempts = call_.history().attempts;
   for (auto i = recorded_before; i < attempts.size(); ++i) {
@@ -198,14 +199,15 @@ void RequestAttempts::tell_of_the_end(std::size_t recorded_before) {
   call_.emit(&Observer::attempt_ended, request(), last);
 }
 
-// Ends the call, because a stage below held the request back and nothing was sent. If the breaker
-// holds back only retries, the call ends with the outcome of the attempt before.
+// Ends the call, because a stage below held the request back and nothing was sent. If a breaker
+// that holds back only retries did so, the outcome becomes that of the previous attempt. Otherwise
+// the error tells whether an earlier attempt may have reached the server.
 void RequestAttempts::refuse(Outcome& outcome) {
   auto& error = outcome.error();
   loop_.refuse(error, now());
   step_.kind = RetryStep::Kind::Stop;
   call_.emit(&Observer::shed, error);
-  if (last_ && chosen_.only_retries_ask() && error.code == Errc::CircuitOpen) {
+  if (last_ && chosen_.breaker_holds_only_retries() && error.code == Errc::CircuitOpen) {
     outcome = *std::move(last_);
     return;
   }
@@ -235,11 +237,11 @@ Error RequestAttempts::cancel() {
   return error;
 }
 
-// A rule of the policy may call a response a failure because of its body. Such a body must not
-// reach the user before it is judged.
-void RequestAttempts::hold_back_what_rules_read(CurrentAttempt& attempt) {
+// Holds back bodies that the rules of the policy read. Such a body may make the response a failure,
+// so it must not reach the user before it is judged.
+void RequestAttempts::hold_back_body_until_judged(CurrentAttempt& attempt) {
   const auto delivery = Delivery::of(request(), call_);
-  if (!delivery) return;  // the transport will find the same error, and return it
+  if (!delivery) return;  // the transport will run into the same error, and return it
   const bool all = options_.classify != nullptr;
   auto which = [policy = chosen_.policy, all](int status, const Headers& headers) {
     return all || policy::looks_into(policy->retry_on, status, headers);

@@ -1,5 +1,5 @@
-// RequestAttempts: the attempts of one request, as the middleware `retry` makes them. What
-// RetryLoop is given, what is sent, and what the stages below may ask.
+// RequestAttempts: makes the attempts of one request for the middleware `retry`. It connects
+// RetryLoop, which decides, with the call, its observers and the stages below.
 #pragma once
 
 #include "poll_url.hpp"
@@ -14,16 +14,20 @@
 
 namespace httpretry {
 
-// The policy of a request.
+// The policy of a request, and the account that pays for its retries.
 struct ChosenPolicy {
   std::shared_ptr<const ResolvedPolicy> resolved;  // nullptr if the request brought its own policy
-  std::shared_ptr<const RetryPolicy> policy;  // differs from that in `resolved` without retries
-  std::shared_ptr<RetryAccount> account;      // nullptr if nothing limits the retries
+  // The policy of `resolved`, or a copy of it without retries if the request forbids retries.
+  std::shared_ptr<const RetryPolicy> policy;
+  std::shared_ptr<RetryAccount> account;  // nullptr if nothing limits the retries
 
-  // A call that waits holds no response, but for these two: a breaker that holds back retries ends
-  // the call with the outcome before, and so does a send rate.
-  [[nodiscard]] bool may_end_with_last() const { return policy->adaptive || only_retries_ask(); }
-  [[nodiscard]] bool only_retries_ask() const {
+  // Returns whether a call that waits must keep its last outcome. A send rate, or a breaker that
+  // holds back only retries, may end such a call before another attempt. Other calls keep no
+  // response while they wait.
+  [[nodiscard]] bool may_end_with_last() const {
+    return policy->adaptive || breaker_holds_only_retries();
+  }
+  [[nodiscard]] bool breaker_holds_only_retries() const {
     const auto& breaker = policy->guards.breaker;
     return breaker && breaker->applies_to == BreakerPolicy::AppliesTo::Retries;
   }
@@ -37,18 +41,18 @@ class RequestAttempts {
   RequestAttempts(const RequestAttempts&) = delete;
   RequestAttempts& operator=(const RequestAttempts&) = delete;
 
-  // Returns what comes next, as RetryLoop says it. After Send: `send`. After Wait: `begin` again,
-  // when it is `wait_until`. After Stop: `last_outcome`.
+  // Returns the next step of RetryLoop. After Send, call `send`. After Wait, call `begin` again at
+  // the time `wait_until`. After Stop, the call ends with `last_outcome`.
   [[nodiscard]] RetryStep::Kind begin();
-  // Makes the attempt, and tells the observers. A coroutine of its own, because a call that waits
-  // should not hold what only a running attempt needs.
+  // Makes the attempt, and notifies the observers. This is a separate coroutine, because a call
+  // that waits should not hold the memory that only a running attempt needs.
   Task<Outcome> send(const Next& next);
   // Returns whether the call ends with the outcome of `send`.
-  [[nodiscard]] bool ended() const { return step_.kind == RetryStep::Kind::Stop; }
-  // Keeps the outcome of an attempt, if the call may yet end with it.
+  [[nodiscard]] bool has_ended() const { return step_.kind == RetryStep::Kind::Stop; }
+  // Keeps the outcome of an attempt if the call may still end with it.
   void keep(Outcome outcome);
   [[nodiscard]] Time wait_until() const { return step_.until; }
-  // Ends the call, because its wait was cut short. Returns the outcome of the call.
+  // Ends the call during a wait, because it was canceled. Returns the outcome of the call.
   Error cancel();
   // Returns the outcome of a call that ended before another attempt.
   Outcome last_outcome();
@@ -59,20 +63,20 @@ class RequestAttempts {
   [[nodiscard]] CurrentAttempt current_attempt();
   [[nodiscard]] ExchangeLimits limits() const;
   Task<Outcome> pass_on(Call& branch, const Next& next);
-  void hold_back_what_rules_read(CurrentAttempt& attempt);
+  void hold_back_body_until_judged(CurrentAttempt& attempt);
   void end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged);
   void refuse(Outcome& outcome);
-  void tell_of_the_end(std::size_t recorded_before);
+  void notify_attempt_ended(std::size_t recorded_before);
 
-  // That is sent now.
-  [[nodiscard]] const Request& request() const { return polls_ ? polls_->request() : first_; }
-  [[nodiscard]] bool polls() const { return polls_ && polls_->polls(); }
+  // Returns the request to send now.
+  [[nodiscard]] const Request& request() const { return poll_url_ ? poll_url_->request() : first_; }
+  [[nodiscard]] bool is_polling() const { return poll_url_ && poll_url_->is_polling(); }
 
   const RetryOptions& options_;
   const ChosenPolicy chosen_;
   const Request& first_;
   Call& call_;
-  std::unique_ptr<PollUrl> polls_;
+  std::unique_ptr<PollUrl> poll_url_;
   RetryLoop loop_;
   RetryStep step_;
   std::optional<Outcome> last_;

@@ -1,4 +1,4 @@
-// The retry middleware: sends a request, and again as long as RetryLoop says so.
+// The retry middleware: sends a request, and resends it as long as RetryLoop decides to.
 #include "idempotency_key.hpp"
 #include "missing_stages.hpp"
 #include "request_attempts.hpp"
@@ -35,8 +35,8 @@ bool is_for(const SentKey& key, const Request& request) {
   return key.redirected || (sent.url() == request.url() && sent.body().is_same_as(request.body()));
 }
 
-// Gives a POST or PATCH the idempotency key that the policy asks for, if it has none. A request
-// with a key is repeatable.
+// Adds the idempotency key that the policy asks for to a POST or PATCH without one. Marks any
+// request with a key as repeatable.
 void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call) {
   auto* key = call.get<SentKey>();
   if (key != nullptr && !is_for(*key, request)) key = nullptr;
@@ -59,8 +59,8 @@ void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call
   }
 }
 
-// Returns the key of a budget that all requests with one policy share. A policy without a name is
-// known by the endpoint that it belongs to, and one that the request has brought by its object.
+// Returns the key of the budget that all requests with one policy share. A policy without a name is
+// identified by its endpoint, and a policy that the request brought by its address.
 std::string key_of_policy(const ChosenPolicy& chosen) {
   if (!chosen.resolved) {
     const auto object = reinterpret_cast<std::uintptr_t>(chosen.policy.get());
@@ -76,7 +76,8 @@ HasStage stages_of(const Next& next) {
   return [&next](std::string_view stage) { return next.has(stage); };
 }
 
-// Returns whether the calling thread is the first to see a change. Each change is reported once.
+// Raises `latest` to `number`. Returns true if it was lower: the caller is the first to see this
+// change, and reports it.
 bool sees_first(std::uint64_t number, std::atomic<std::uint64_t>& latest) {
   auto seen = latest.load(std::memory_order_relaxed);
   while (seen < number) {
@@ -85,9 +86,9 @@ bool sees_first(std::uint64_t number, std::atomic<std::uint64_t>& latest) {
   return false;
 }
 
-// Finds the policy of a request and the account that its retries are paid from. Belongs to one
-// retry middleware and serves its calls on all threads. It keeps the budgets, and it reports
-// changes of the policy file and of the shared state to the observers.
+// Finds the policy of a request and the account that pays for its retries. Each retry middleware
+// has one, which serves its calls on all threads. It owns the budgets, and reports changes of the
+// policy file and of the shared state to the observers.
 class RetryPolicies {
  public:
   // `options` must outlive this.
@@ -105,7 +106,7 @@ class RetryPolicies {
       chosen.policy = std::make_shared<const RetryPolicy>();
       return chosen;
     } else if (PollUrl::is_poll(request, call) && attempts.back().policy) {
-      // A poll that is sent again stays under the policy of the request that began the operation.
+      // A poll that is resent keeps the policy of the request that began the operation.
       chosen.resolved = attempts.back().policy;
     } else {
       auto current = policies_of(call).current(call.scheduler().now());
@@ -126,7 +127,7 @@ class RetryPolicies {
     if (!has_budget && !chosen.policy->adaptive) return nullptr;
     const auto& url = request.parsed_url();
     std::string of_policy;
-    // A request that no endpoint of the policy file matches shares with its host.
+    // If no endpoint of the policy file matches the request, it shares the budget of its origin.
     auto key = url ? url->origin() : std::string_view();
     if (budget.scope == BudgetPolicy::Scope::Policy) {
       key = of_policy = key_of_policy(chosen);
@@ -198,15 +199,15 @@ class Retry final : public Middleware {
  private:
   static Task<Outcome> fail(Error error) { co_return error; }
 
-  // A call that waits holds this frame. So what it does not need then is in `handle`, in
-  // `retry_to_sink` and in RequestAttempts::send.
+  // A waiting call keeps this coroutine frame. To keep the frame small, everything that a waiting
+  // call does not need is in `handle`, `retry_to_sink` and RequestAttempts::send.
   Task<Outcome> retry(Request request, Call& call, Next next) {
     RequestAttempts attempts = begin(request, call, next);
     for (auto step = attempts.begin(); step != RetryStep::Kind::Stop; step = attempts.begin()) {
       if (step == RetryStep::Kind::Send) {
         const auto sending = attempts.send(next);
         Outcome outcome = co_await sending;
-        if (attempts.ended()) co_return outcome;
+        if (attempts.has_ended()) co_return outcome;
         attempts.keep(std::move(outcome));
       }
       bool waited = false;
@@ -223,7 +224,7 @@ class Retry final : public Middleware {
     co_return attempts.last_outcome();
   }
 
-  // The last attempt may have been a success whose body the sink has not got yet.
+  // Delivers the body of a successful last attempt if the sink has not received it yet.
   Task<Outcome> retry_to_sink(Request request, Call& call, Next next) {
     Outcome outcome = co_await retry(request, call, next);
     const auto* last = call.history().last();

@@ -1,5 +1,5 @@
-// SendAgain: how a request is sent again. In the context of a request that `retry` must not repeat
-// as it is.
+// SendAgain: resends a request that `retry` must not repeat unchanged. Such a request has one in
+// its context.
 #pragma once
 
 #include <httpretry/chain/middleware.hpp>
@@ -8,7 +8,7 @@
 
 namespace httpretry {
 
-// Used for each attempt after the first, instead of `next`.
+// `retry` calls `send` instead of `next` for each attempt after the first.
 struct SendAgain {
   std::function<Task<Outcome>(Request attempt, Call& call, Next next)> send;
 };
