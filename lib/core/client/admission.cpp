@@ -31,7 +31,6 @@ Admission::Permit::~Permit() {
 Admission::Admission(int in_all, int per_origin, Transport* transport)
     : in_all_(in_all), per_origin_(per_origin), transport_(transport) {}
 
-// Something of the origin or in all may be free.
 void Admission::admit(Origin& origin) {
   while (!origin.queue.empty() && (per_origin_ == 0 || origin.taken < per_origin_)) {
     ++origin.taken;

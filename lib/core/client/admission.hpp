@@ -1,5 +1,5 @@
-// Admission: limits how many exchanges run at once, in all and with each origin, over all the loops
-// of a client. More wait for a permit, first come first served.
+// Admission: limits how many exchanges a client has in flight, in total and per origin, across all
+// its loops. The others wait for a permit in FIFO order.
 #pragma once
 
 #include "lib/core/base/text.hpp"
@@ -16,25 +16,27 @@
 
 namespace httpretry::detail {
 
-// The end of the chain where there are limits. It waits for a permit, then hands the exchange to
-// the transport behind it.
+// The end of the chain if the client has limits. It waits for a permit, and then passes the
+// exchange to the transport behind it. Thread-safe.
 class Admission final : public Transport, private SendGate {
  public:
-  // 0: no limit. `transport` carries the exchanges; nullptr: that of the loop that the call is on.
+  // A limit of 0 means no limit. `transport` carries out the exchanges. If it is nullptr, the loop
+  // of each call does.
   Admission(int in_all, int per_origin, Transport* transport);
   Task<Outcome> send(Request request, Call& call) override;
 
  private:
   class Permit;
-  // By arrival. Each permit brings its node, so that nothing but entering takes memory.
+  // Permits in the order of arrival. A permit allocates its own node, so moving it between queues
+  // allocates nothing.
   using Queue = std::map<std::uint64_t, Permit*>;
   struct Origin {
-    int taken = 0;  // of its limit: by those that run and those in `open_`
-    Queue queue;    // those that wait for its limit
+    int taken = 0;  // permits that count against the limit per origin: in flight, or in `open_`
+    Queue queue;    // permits that wait for this limit
   };
   using Origins = std::unordered_map<std::string, Origin, TextHash, std::equal_to<>>;
-  // The right to run an exchange, or a place in a queue for it, for as long as this lives. It
-  // happens when the right is given.
+  // A place in a queue, and once the event has happened, the right to run an exchange. The
+  // destructor gives up either.
   class Permit final : public Event {
    public:
     Permit(Admission& admission, std::string_view origin);
@@ -49,7 +51,7 @@ class Admission final : public Transport, private SendGate {
     std::uint64_t arrival_ = 0;
   };
 
-  // With the mutex held.
+  // Grants permits after something of the limits may have become free. Requires the mutex.
   void admit(Origin& origin);
   QueuedBy would_hold(const Request& request, const Call& call) override;
 
@@ -59,8 +61,8 @@ class Admission final : public Transport, private SendGate {
   std::mutex mutex_;  // guards the rest
   std::uint64_t arrivals_ = 0;
   int in_flight_ = 0;
-  Origins origins_;  // only those in use
-  Queue open_;       // those that wait only for the limit in all
+  Origins origins_;  // origins with a permit
+  Queue open_;       // permits that wait only for the total limit
 };
 
 }  // namespace httpretry::detail

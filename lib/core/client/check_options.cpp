@@ -1,4 +1,5 @@
-// A program's mistakes in the options of a client show when the client is made, not in production.
+// Checks the options of a client when the client is made, so that mistakes do not show up only in
+// production.
 #include "core.hpp"
 
 #include "lib/core/middleware/missing_stages.hpp"
@@ -12,8 +13,8 @@ namespace {
 
 [[noreturn]] void refuse(const char* why) { throw std::invalid_argument(why); }
 
-// A middleware named `name` is refused if one named `above` stands above it, or, with `wanted`, if
-// none does.
+// A rule about the order of the chain. With `wanted`, a middleware named `above` must stand above
+// one named `name`. Otherwise it must not.
 struct Order {
   std::string_view name;
   std::string_view above;

@@ -15,15 +15,15 @@ detail::Completion::~Completion() = default;
 
 namespace {
 
-// Shared by a call and the coroutine that awaits it. The coroutine may be destroyed while the call
-// runs; then the call is stopped and its outcome dropped.
+// Shared by a call and the coroutine that awaits it. If the coroutine is destroyed while the call
+// runs, the call is stopped and its outcome dropped.
 struct AwaitedCall {
   std::stop_source stop;
   std::optional<Outcome> outcome;
-  std::recursive_mutex mutex;       // a scheduler may resume at once
-  std::coroutine_handle<> awaiter;  // while a coroutine waits; guarded by the mutex
+  std::recursive_mutex mutex;       // recursive, because a scheduler may resume inside post()
+  std::coroutine_handle<> awaiter;  // set while a coroutine waits; guarded by the mutex
 
-  // Returns the coroutine that waits, which then waits no more, or null.
+  // Returns the coroutine that waits, or null, and clears `awaiter`.
   std::coroutine_handle<> take_awaiter() {
     const std::lock_guard lock(mutex);
     return std::exchange(awaiter, nullptr);
@@ -33,15 +33,15 @@ struct AwaitedCall {
   }
 };
 
-// Only there it checks whether anybody waits: until then the awaiter may be destroyed on that
-// scheduler, while the outcome is on its way.
+// Moves to the scheduler, and only then checks whether the awaiter still exists. Until then it may
+// be destroyed on that scheduler.
 detail::Detached resume_there(std::shared_ptr<AwaitedCall> state, Scheduler& scheduler) {
   const ResumeOn hop(scheduler);
   co_await hop;
   state->resume();
 }
 
-// Awaited for the outcome of a call on one of the core's loops.
+// An awaitable that starts a call on one of the core's loops and returns its outcome.
 class CoSend {
  public:
   CoSend(std::shared_ptr<detail::ClientCore> core, Request request, CallOptions options)
@@ -61,11 +61,12 @@ class CoSend {
     auto done = [state = state_, resume_on = options_.resume_on](Outcome outcome) {
       state->outcome.emplace(std::move(outcome));
       if (resume_on == nullptr) return state->resume();
-      // The scheduler need not outlive the awaiter. While the mutex is held the awaiter exists.
+      // The scheduler need not outlive the awaiter. An awaiter that is still set exists while the
+      // mutex is held.
       const std::lock_guard lock(state->mutex);
       if (state->awaiter) resume_there(state, *resume_on);
     };
-    // From here on the awaiter may run, and end, on another thread.
+    // Once started, the call may resume and destroy this awaitable on another thread.
     const auto core = core_;
     core->start(std::move(request_), std::move(options_),
                 std::make_unique<detail::CallbackCompletion<decltype(done)>>(std::move(done)));

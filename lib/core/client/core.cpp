@@ -21,7 +21,7 @@ ClientOptions checked(ClientOptions options) {
   return options;
 }
 
-// For a call whose thread drives its scheduler until the end.
+// Completes a blocking call. The calling thread drives a scheduler until `done`.
 struct BlockingCompletion final : Completion {
   void complete(Outcome value) noexcept override {
     outcome.emplace(std::move(value));
@@ -31,7 +31,7 @@ struct BlockingCompletion final : Completion {
   std::atomic<bool> done = false;
 };
 
-// The error of a call that did not begin.
+// Returns the error for a call that did not begin.
 Error not_begun(Errc code, std::string why) {
   Error error(code, std::move(why));
   error.history.stop_reason = stop_reason(code);
@@ -92,13 +92,13 @@ ClientCore::ClientCore(ClientOptions options)
   }
   if (on_event_loop_) {
     event_loop_ = std::static_pointer_cast<EventLoop>(options_.scheduler);
-    options_.scheduler.reset();  // the calls own the options, and must not own what drives them
+    options_.scheduler.reset();  // calls share the options, but must not share their driver
     options_.threads = 1;
   }
 }
 
-Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options, UnderWay::Ticket& ticket,
-                                 LoopPool::Lease* lent) {
+Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options,
+                                 CallsInFlight::Ticket& ticket, LoopPool::Lease* lent) {
   if (!options_.base_url.empty()) add_base(options_, request);
   if (options.policy) request.edit_options().policy = std::move(options.policy);
   if (request.options().policy && !retries_) {
@@ -106,7 +106,7 @@ Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options, UnderWa
                      "the call has a policy, but the client has no retry middleware: add retry() "
                      "to its middlewares");
   }
-  // This call retries, and is made by a call that retries too: the numbers of attempts multiply.
+  // A call that retries inside another one that retries multiplies the attempts.
   if (retries_ && inside_retry() && request.options().retry) warn_of_nested_retry();
   if (!ticket) return drained();
   auto where = find_loop(&request, lent);
@@ -127,10 +127,11 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
   if (!driver && options_.blocking == Blocking::SharedLoop) {
     return send_async(std::move(request), std::move(options)).get();
   }
-  // The call may destroy the client. `self` keeps the scheduler and the pool alive until we return.
+  // The call may destroy the client. `self` keeps the scheduler and the pool alive until the end of
+  // this function.
   const auto self = shared_from_this();
   LoopPool::Lease lent;
-  auto ticket = under_way_.begin(true);
+  auto ticket = calls_in_flight_.begin(true);
   auto where = begin(request, options, ticket, driver ? nullptr : &lent);
   if (!where) return std::move(where).error();
   BlockingCompletion completion;
@@ -154,7 +155,7 @@ std::future<Outcome> ClientCore::send_async(Request&& request, CallOptions&& opt
 
 void ClientCore::start(Request&& request, CallOptions&& options,
                        std::unique_ptr<Completion> completion) {
-  auto ticket = under_way_.begin(true);
+  auto ticket = calls_in_flight_.begin(true);
   auto where = begin(request, options, ticket, nullptr);
   if (!where) {
     Outcome outcome = std::move(where).error();
@@ -167,7 +168,7 @@ void ClientCore::start(Request&& request, CallOptions&& options,
 }
 
 void ClientCore::run(std::shared_ptr<Work> work) {
-  auto ticket = under_way_.begin(false);
+  auto ticket = calls_in_flight_.begin(false);
   auto where = find_loop();
   if (!where) return work->give_up(std::move(where).error());
   where->ticket = std::move(ticket);
@@ -194,8 +195,8 @@ Transport* ClientCore::transport_of(Loop* loop) {
   return options_.transport ? options_.transport.get() : loop;
 }
 
-// Nobody closes a scheduler that is not ours: a call there is stopped by its own token or by the
-// client's.
+// The client does not close a scheduler that it does not own. Calls there watch the client's stop
+// token in addition to their own.
 void ClientCore::stop_with_client(RunsOn& where, CallOptions& options) {
   auto stop = at_end_;
   if (options.stop.stop_possible()) {
@@ -211,8 +212,8 @@ Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* le
       *lent = pool_.lend();
       return RunsOn{lent->get(), transport_of(lent->get()), true};
     }
-    const std::lock_guard lock(mutex_);  // so the call is counted before the loop can be closed
-    if (closed_ && under_way_.drains()) return drained();
+    const std::lock_guard lock(mutex_);  // so that the call is counted before the loop is closed
+    if (closed_ && calls_in_flight_.is_draining()) return drained();
     if (closed_) {
       return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
     }
@@ -230,9 +231,10 @@ Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* le
   }
 }
 
-// One with an idle connection to the origin, and of those, or else of all, the one with the fewest
-// calls in flight. So calls that begin as others end need no new connection: 64 in flight on two
-// loops never have more than 64.
+// Returns the loop with the fewest calls in flight among those with an idle connection to the
+// origin. If no loop has one, adds a loop, or returns the one with the fewest calls if it is idle
+// or all loops exist. So a call that begins when another ends reuses its connection: 64 calls in
+// flight on two loops never need more than 64 connections.
 BackgroundLoop& ClientCore::choose_loop(std::string_view origin) {
   BackgroundLoop* best = nullptr;
   std::pair<bool, int> least;  // busy, in flight
@@ -272,7 +274,7 @@ void ClientCore::cancel_all() {
 
 std::shared_ptr<Scheduler> ClientCore::scheduler_driven_here() const {
   if (!on_event_loop_) return options_.scheduler;
-  const std::lock_guard lock(mutex_);  // a drain of another thread releases the event loop
+  const std::lock_guard lock(mutex_);  // a drain on another thread releases the event loop
   return event_loop_ && event_loop_->core_->is_driver() ? event_loop_ : nullptr;
 }
 
@@ -288,32 +290,32 @@ DrainResult ClientCore::drain(Time deadline) {
   if (const auto driver = scheduler_driven_here()) {
     return run_on(*driver, co_drain(shared_from_this(), deadline));
   }
-  under_way_.drain();
-  static_cast<void>(BlockingClock().wait_until(deadline, under_way_.nothing_left()));
+  calls_in_flight_.drain();
+  static_cast<void>(BlockingClock().wait_until(deadline, calls_in_flight_.nothing_left()));
   shut_down();
-  return under_way_.result();
+  return calls_in_flight_.result();
 }
 
 Task<DrainResult> ClientCore::co_drain(std::shared_ptr<ClientCore> self, Time deadline) {
-  self->under_way_.drain();
+  self->calls_in_flight_.drain();
   const auto where = self->find_loop();
   if (!where) {
-    if (where.error().code == Errc::Canceled) co_return self->under_way_.result();
+    if (where.error().code == Errc::Canceled) co_return self->calls_in_flight_.result();
     throw Failure(where.error());
   }
   auto& scheduler = *where->scheduler;
   const ReturnTo there(scheduler);
   co_await there;
-  const auto nothing_left = self->under_way_.nothing_left();
+  const auto nothing_left = self->calls_in_flight_.nothing_left();
   static_cast<void>(co_await scheduler.sleep_until(deadline, nothing_left));
   self->cancel_all();
-  UntilNothingLeft end(self->under_way_, scheduler);
+  UntilNothingLeft end(self->calls_in_flight_, scheduler);
   co_await end;
-  co_return self->under_way_.result();
+  co_return self->calls_in_flight_.result();
 }
 
 void ClientCore::shut_down() {
-  if (::getpid() != process_) {  // forked: a lock may never be released
+  if (::getpid() != process_) {  // forked: a thread that holds a lock may not exist here
     for (const auto& background : loops_) background->detach();
     return pool_.abandon();
   }

@@ -1,4 +1,4 @@
-// ClientCore: what a Client shares with its calls.
+// ClientCore: the state of a Client, which its calls share and keep alive.
 #pragma once
 
 #include "admission.hpp"
@@ -11,10 +11,12 @@
 
 namespace httpretry::detail {
 
-// Throws std::invalid_argument.
+// Throws std::invalid_argument if the options have a mistake.
 void check(const ClientOptions& options);
 bool has_retry(const ClientOptions& options);
 
+// Starts the calls of a client, and owns the loops on which they run. The public functions do the
+// work of those of Client, and may be called from any thread.
 class ClientCore : public std::enable_shared_from_this<ClientCore> {
  public:
   explicit ClientCore(ClientOptions options);
@@ -26,56 +28,58 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   DrainResult drain(Time deadline);
   static Task<DrainResult> co_drain(std::shared_ptr<ClientCore> self, Time deadline);
   void shut_down();
-  // The loop of the program where there is one, else one of ours. Throws Failure.
+  // Returns the program's event loop or scheduler if the client has one, otherwise a background
+  // loop. Throws Failure.
   Scheduler& scheduler();
-  // By the clock that a deadline of `drain` is compared with.
+  // Returns the time of the clock to which deadlines of `drain` and `wait_until` refer.
   [[nodiscard]] Time now() const;
-  // Blocks, by that clock, as `send` does: drives the loop that this thread drives, or the
-  // scheduler of the client. True when it is `when`, false as soon as stop is requested.
+  // Blocks until `when`, and returns true, or until stop is requested, and returns false. As in
+  // `send`, this thread drives its loop or the client's scheduler in the meantime.
   bool wait_until(Time when, const std::stop_token& stop);
 
  private:
   // Returns the scheduler that a blocking function drives while it waits: the program's event loop
-  // if this thread drives it, or the client's own scheduler. nullptr: it drives none, and just
-  // waits.
+  // if this thread drives it, or the scheduler in the options. Returns nullptr if the function
+  // drives nothing and just waits.
   [[nodiscard]] std::shared_ptr<Scheduler> scheduler_driven_here() const;
-  // Prepares a call. Returns where it runs, or why it cannot begin.
-  Result<RunsOn> begin(Request& request, CallOptions& options, UnderWay::Ticket& ticket,
+  // Prepares a call. Returns where it runs, or the error if it cannot begin.
+  Result<RunsOn> begin(Request& request, CallOptions& options, CallsInFlight::Ticket& ticket,
                        LoopPool::Lease* lent);
-  // Returns where a call runs. With `lent`, that is a loop from the pool, which the calling thread
-  // drives; otherwise it is a background loop. `request` is nullptr for work that is no call.
+  // Returns where a call runs. With `lent`, this is a loop from the pool, which the calling thread
+  // drives. Otherwise it is the scheduler in the options or a background loop. `request` is nullptr
+  // for work that is not a call.
   Result<RunsOn> find_loop(const Request* request = nullptr, LoopPool::Lease* lent = nullptr);
   BackgroundLoop& choose_loop(std::string_view origin);
   BackgroundLoop& add_loop();
   void stop_with_client(RunsOn& where, CallOptions& options);
-  // Cancels what is under way, and does not wait.
+  // Cancels all calls and work in flight, and does not wait for them.
   void cancel_all();
   Transport* transport_of(Loop* loop);
-  // Keeps this object alive.
+  // The result keeps this object alive.
   std::shared_ptr<const ForCalls> for_calls() { return {shared_from_this(), &for_calls_}; }
 
   ClientOptions options_;
   const bool retries_;
   const bool on_event_loop_;
-  const int process_;  // that made it
+  const int process_;  // the process that made the client
   std::shared_ptr<const TransportOptions> connection_;
   std::shared_ptr<Resolver> resolver_;
-  std::optional<Admission> admission_;  // where there are limits
-  std::stop_source end_;                // of the client
+  std::optional<Admission> admission_;  // only with limits on requests in flight
+  std::stop_source end_;                // requested when the client ends
   const std::stop_token at_end_ = end_.get_token();
   const ForCalls for_calls_{
       options_,
       {&at_end_, &options_.random, &options_.observers,
        options_.policies ? &*options_.policies : nullptr, options_.shared_state}};
-  UnderWay under_way_;
+  CallsInFlight calls_in_flight_;
   LoopPool pool_;
   mutable std::mutex mutex_;  // guards the rest
   bool closed_ = false;
   std::vector<std::shared_ptr<BackgroundLoop>> loops_;
-  std::shared_ptr<EventLoop> event_loop_;  // of the program: drives the only loop of `loops_`
+  std::shared_ptr<EventLoop> event_loop_;  // the program's; drives the only loop in `loops_`
 };
 
-// Grants the blocking functions of the library access to the core of a Client.
+// Gives the library's blocking functions access to the core of a Client.
 struct CoreOf {
   static const std::shared_ptr<ClientCore>& get(const Client& client) { return client.core(); }
 };

@@ -18,7 +18,7 @@ EventLoopCore::EventLoopCore() : process_(::getpid()) {
   }
   watch(wake_.fd());
   read_clock();
-  prepare_to_block();  // a post before the first turn makes the descriptor readable, too
+  prepare_to_block();  // so that a post before the first turn makes the descriptor readable
 }
 
 void EventLoopCore::watch(int fd) {
@@ -27,7 +27,7 @@ void EventLoopCore::watch(int fd) {
 }
 
 void EventLoopCore::carry(std::shared_ptr<BackgroundLoop> loop) {
-  loop->loop().run_turn();  // from then on a post makes its descriptor readable
+  loop->loop().run_turn();  // after it, a post makes the loop's descriptor readable
   const std::lock_guard lock(mutex_);
   loops_.reserve(loops_.size() + 1);  // so that push_back cannot throw
   watch(loop->loop().descriptor());
@@ -39,15 +39,16 @@ std::shared_ptr<BackgroundLoop> EventLoopCore::loop_at(std::size_t index) const 
   return index < loops_.size() ? loops_[index] : nullptr;
 }
 
-// A forked process may still have its descriptor open, so it would not leave the set by itself.
+// Closing the descriptor does not remove it from the epoll set if a forked process still has it
+// open, so it is removed explicitly.
 void EventLoopCore::drop(const std::shared_ptr<BackgroundLoop>& loop) {
   poller_.forget(loop->loop().descriptor());
   const std::lock_guard lock(mutex_);
   std::erase(loops_, loop);
 }
 
-// The flag comes last: a turn that clears the descriptor too early would leave it readable for
-// ever.
+// Sets the flag last. Otherwise a turn could clear the flag before the signal arrives, and nothing
+// would ever clear the descriptor.
 void EventLoopCore::wake() noexcept {
   wake_.signal();
   woken_.store(true, std::memory_order_release);
@@ -84,7 +85,7 @@ void EventLoopCore::run_all() {
   run_queue();
   // A callback may add a loop.
   for (std::size_t i = 0; const auto loop = loop_at(i);) {
-    const bool last = loop->done();
+    const bool last = loop->is_done();
     loop->loop().run_turn();
     if (last) {
       drop(loop);
@@ -116,7 +117,7 @@ void EventLoopCore::run_until(const std::atomic<bool>& done) {
 
 void EventLoopCore::end() {
   if (::getpid() != process_) {
-    // Forked: the sockets are the parent's. Never freed, on purpose.
+    // In a forked child the sockets belong to the parent, so the loop is leaked on purpose.
     new std::shared_ptr<EventLoopCore>(shared_from_this());  // NOLINT
     return;
   }
@@ -128,7 +129,7 @@ void EventLoopCore::end() {
   in_turn_ = false;
 }
 
-// What is canceled ends without waiting, so it is due at once.
+// A canceled call ends without waiting, so its coroutines are due at once.
 void EventLoopCore::finish() {
   close();
   for (std::size_t i = 0; const auto loop = loop_at(i); ++i) loop->loop().close();
@@ -136,7 +137,7 @@ void EventLoopCore::finish() {
     run_all();
   } while (next_turn() <= std::chrono::steady_clock::now());
   while (const auto loop = loop_at(0)) {
-    if (!loop->done()) loop->keep_for_calls();
+    if (!loop->is_done()) loop->keep_for_calls();
     drop(loop);
   }
 }

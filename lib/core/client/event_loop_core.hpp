@@ -1,5 +1,5 @@
-// EventLoopCore: what an EventLoop shares with the clients on it. It has a queue for what the
-// program starts, and drives a loop for each client.
+// EventLoopCore: the state of an EventLoop, which its clients share. It has a queue for coroutines
+// that the program starts, and drives one loop for each client.
 #pragma once
 
 #include "loops.hpp"
@@ -17,15 +17,15 @@ class EventLoopCore final : public RunQueue, public std::enable_shared_from_this
  public:
   EventLoopCore();
 
-  // From any thread: drives this loop too, until it is done.
+  // Adds a loop to drive until it is done. May be called from any thread.
   void carry(std::shared_ptr<BackgroundLoop> loop);
-  // Whether this thread drove the loop last.
+  // Returns whether this thread ran the last turn.
   [[nodiscard]] bool is_driver() const { return driver_ == std::this_thread::get_id(); }
 
   [[nodiscard]] int descriptor() const { return poller_.descriptor(); }
   [[nodiscard]] std::optional<std::chrono::milliseconds> time_left() const;
   void run_turn();
-  // The EventLoop is destroyed, maybe in a turn: ends what it carries.
+  // Ends all calls and waits, because the EventLoop is destroyed, possibly inside a turn.
   void end();
 
   [[nodiscard]] Time now() const override { return now_.load(std::memory_order_relaxed); }
@@ -47,15 +47,15 @@ class EventLoopCore final : public RunQueue, public std::enable_shared_from_this
 
   static constexpr char kFailure[] = "cannot make an event loop";
 
-  const int process_;        // that made it
-  Poller poller_{kFailure};  // of the descriptors of the queue and of the loops
+  const int process_;        // the process that made the loop
+  Poller poller_{kFailure};  // watches the descriptors of the queue and of the loops
   EventFd wake_{kFailure};
   std::atomic<bool> woken_ = false;
   std::atomic<bool> in_turn_ = false;
-  std::atomic<std::thread::id> driver_;  // none before the first turn
-  bool ended_ = false;                   // in the turn that runs
-  std::atomic<Time> now_{};              // other threads may read it
-  mutable std::mutex mutex_;             // guards the next
+  std::atomic<std::thread::id> driver_;  // no thread before the first turn
+  bool ended_ = false;                   // `end` was called inside the current turn
+  std::atomic<Time> now_{};              // atomic, because other threads may read it
+  mutable std::mutex mutex_;             // guards `loops_`
   std::vector<std::shared_ptr<BackgroundLoop>> loops_;
 };
 

@@ -57,7 +57,7 @@ Result<bool> EventParser::take_line(const OnEvent& on_event) {
   return on_event(event);
 }
 
-// A comment has an empty name. Names that are not known are ignored.
+// Ignores unknown names. A comment has an empty name.
 void EventParser::take_field(std::string_view name, std::string_view value) {
   if (name == "data") {
     if (std::exchange(has_data_, true)) event_.data += '\n';
@@ -77,7 +77,7 @@ namespace {
 
 constexpr std::string_view kType = "text/event-stream";
 
-// The state of an event stream, across the requests that it takes. It is the sink of them all.
+// The state of an event stream across its requests. It is the sink of each of them.
 class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
  public:
   Stream(const Request& request, OnEvent on_event, EventStreamOptions options, Time now)
@@ -90,7 +90,7 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     auto& own = request_.edit_options();
     own.stall_timeout = std::min(own.stall_timeout, options_.stall_timeout);
     own.context.set(EndlessBody());
-    auto& call = options_.call;  // the deadline is that of all requests
+    auto& call = options_.call;  // one deadline for all requests
     call.deadline = std::min(call.deadline, later(now, call.timeout));
     call.timeout = kForever;
   }
@@ -135,7 +135,8 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     return enough_ ? BodyWriter::Wish::Stop : BodyWriter::Wish::More;
   }
 
-  // How it ends, after a request. Empty: the stream is requested again.
+  // Returns the result of the stream after a request has ended, or nullopt if the stream is to be
+  // requested again.
   std::optional<Result<void>> end(Outcome outcome) {
     if (std::exchange(open_, false) && options_.on_end) options_.on_end(outcome);
     if (enough_ || (outcome && outcome->status == 204)) return Result<void>();
@@ -150,8 +151,8 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     return Result<void>(Error(Errc::Protocol, "the response is not an event stream"));
   }
 
-  // When the stream is requested again. Empty: the deadline comes first.
-  [[nodiscard]] std::optional<Time> again(Time now) const {
+  // Returns when the stream is requested again, or nullopt if the deadline comes first.
+  [[nodiscard]] std::optional<Time> reconnect_time(Time now) const {
     const auto wait =
         std::min(parser_.reconnect().value_or(options_.reconnect), options_.max_reconnect);
     const auto when = later(now, wait);
@@ -172,10 +173,10 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   OnEvent on_event_;
   EventStreamOptions options_;
   EventParser parser_;
-  bool requested_ = false;  // not for the first time
-  bool open_ = false;       // on_end is to be called
-  bool began_ = false;      // the response of this request is an event stream
-  bool enough_ = false;     // for on_event
+  bool requested_ = false;  // the first request has been made
+  bool open_ = false;       // on_open was called, so on_end must be
+  bool began_ = false;      // the response to this request is an event stream
+  bool enough_ = false;     // on_event wants no further events
 };
 
 Error no_time() { return Error(Errc::Timeout, "the deadline of the event stream has come"); }
@@ -191,7 +192,7 @@ Result<void> listen(Client& client, const Request& request, OnEvent on_event,
   for (;;) {
     auto end = stream->end(client.send(stream->next(), stream->call()));
     if (end) return *std::move(end);
-    const auto when = stream->again(core->now());
+    const auto when = stream->reconnect_time(core->now());
     if (!when) return no_time();
     if (!core->wait_until(*when, stream->call().stop)) return stopped();
   }
@@ -206,7 +207,7 @@ Task<Result<void>> co_listen(Client& client, Scheduler& scheduler, Request reque
     Outcome outcome = co_await task;
     auto end = stream->end(std::move(outcome));
     if (end) co_return *std::move(end);
-    const auto when = stream->again(scheduler.now());
+    const auto when = stream->reconnect_time(scheduler.now());
     if (!when) co_return no_time();
     const bool waited = co_await scheduler.sleep_until(*when, stream->call().stop);
     if (!waited) co_return stopped();

@@ -7,10 +7,10 @@
 namespace httpretry::detail {
 namespace {
 
-// Some 150 bytes each. Beyond it those without calls are forgotten.
+// About 150 bytes each. When there are more, origins without calls are removed.
 constexpr std::size_t kMostOrigins = 1024;
 
-// Nobody reads the sockets of an idle loop, so few are kept: one for each core.
+// Returns how many idle loops are kept: one per core, because no thread reads their sockets.
 std::size_t most_idle() {
   static const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
   return most;
@@ -22,7 +22,7 @@ void BackgroundLoop::start() {
   thread_ = std::thread([self = shared_from_this()] {
     block_signals();
     self->loop_.run_until(self->done_);
-    self->loop_.run_until(self->done_);  // one more turn, for what `close` canceled after the last
+    self->loop_.run_until(self->done_);  // one more turn, for waits that the last `close` canceled
   });
 }
 
@@ -35,7 +35,7 @@ void BackgroundLoop::call_ended() noexcept {
   const auto self = shared_from_this();  // the thread may end as soon as it is done
   if (--calls_ > 0) return;
   done_.store(true, std::memory_order_release);
-  loop_.close();  // wakes it
+  loop_.close();  // wakes the driver
   kept_.reset();
 }
 
@@ -75,16 +75,16 @@ void BackgroundLoop::detach() {
 LoopPool::LoopPool(std::shared_ptr<const TransportOptions> options,
                    std::shared_ptr<Resolver> resolver)
     : options_(std::move(options)), resolver_(std::move(resolver)) {
-  idle_.reserve(most_idle() + 1);  // taking one back must not fail
+  idle_.reserve(most_idle() + 1);  // so that take_back cannot throw
 }
 
 LoopPool::Lease LoopPool::lend() {
   std::unique_ptr<Loop> loop;
-  std::vector<std::unique_ptr<Loop>> expired;  // closed without the mutex
+  std::vector<std::unique_ptr<Loop>> expired;  // destroyed after the mutex is released
   {
     const std::lock_guard lock(mutex_);
     const auto oldest = std::chrono::steady_clock::now() - options_->max_idle;
-    // The clock of a loop stands still while it is idle.
+    // The clock of an idle loop stands still, so now() is the time of its last turn.
     const auto young = std::find_if(idle_.begin(), idle_.end(),
                                     [&](const auto& idle) { return idle->now() >= oldest; });
     std::move(idle_.begin(), young, std::back_inserter(expired));
@@ -105,7 +105,7 @@ LoopPool::Lease LoopPool::lend() {
 }
 
 void LoopPool::take_back(std::unique_ptr<Loop> loop) {
-  std::unique_ptr<Loop> surplus;  // closed without the mutex
+  std::unique_ptr<Loop> surplus;  // destroyed after the mutex is released
   const std::lock_guard lock(mutex_);
   lent_.erase(std::find(lent_.begin(), lent_.end(), loop.get()));
   idle_.push_back(std::move(loop));
@@ -119,7 +119,7 @@ void LoopPool::take_back(std::unique_ptr<Loop> loop) {
 void LoopPool::stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
-  idle_.clear();  // they could be lent again
+  idle_.clear();  // so that they are not leased again
   for (auto* loop : lent_) loop->close();
 }
 
@@ -130,7 +130,7 @@ void LoopPool::close() {
   back_.wait(lock, [&] { return lent_.size() == static_cast<std::size_t>(own); });
 }
 
-// Closing their sockets could speak on connections that are the other process's.
+// Closing the sockets could send bytes on connections that the parent process uses.
 void LoopPool::abandon() {
   for (auto& idle : idle_) static_cast<void>(idle.release());  // NOLINT: on purpose
 }

@@ -1,5 +1,4 @@
-// The loops of a client: those with threads of their own, and those that blocking calls drive on
-// theirs.
+// The loops of a client: background loops, and the loops that blocking calls drive.
 #pragma once
 
 #include "lib/core/base/text.hpp"
@@ -16,9 +15,9 @@
 
 namespace httpretry::detail {
 
-// A loop that carries many calls of a client. Its driver is a thread of its own (`start`), or the
-// EventLoop of the program. The driver shares its ownership: so it outlives a client that is
-// destroyed on its thread.
+// A loop that runs many calls of a client. Its driver is its own thread (`start`) or the program's
+// EventLoop. The driver shares ownership of the loop, so the loop outlives a client that is
+// destroyed on the driver's thread.
 class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop> {
  public:
   struct EndCall {
@@ -29,12 +28,12 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
     explicit OriginCalls(BackgroundLoop& owner) : loop(owner) {}
     BackgroundLoop& loop;
     std::atomic<int> in_flight = 0;
-    int most = 0;  // at once: so many connections were needed
+    int most = 0;  // the maximum of `in_flight`: how many connections were needed at once
   };
   struct EndFlight {
     void operator()(OriginCalls* calls) const noexcept {
       auto& loop = calls->loop;
-      // `calls` may be gone after this.
+      // Another thread may erase `calls` after this.
       calls->in_flight.fetch_sub(1, std::memory_order_release);
       loop.in_flight_.fetch_sub(1, std::memory_order_relaxed);
     }
@@ -49,22 +48,24 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
                  std::shared_ptr<Resolver> resolver)
       : loop_(std::move(options), std::move(resolver), Loop::Load::Many) {}
   void start();
-  // Stops what runs; the driver is done after the last call. Once.
+  // Stops the calls. The driver is done after the last one has ended. Must be called once.
   void close() noexcept;
-  // For a thread of its own. Does nothing where it has none.
+  // Joins or detaches the loop's own thread. They do nothing if it has none.
   void join();
   void detach();
-  // After `close`: the last call has ended. One more turn, and the loop may go.
-  [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
-  // For a driver that stops before the last call: keeps the loop for its calls.
+  // Returns whether the last call has ended after `close`. The driver then runs one more turn, and
+  // may free the loop.
+  [[nodiscard]] bool is_done() const { return done_.load(std::memory_order_acquire); }
+  // Keeps the loop alive until its last call has ended, for a driver that stops earlier.
   void keep_for_calls() { kept_ = shared_from_this(); }
   [[nodiscard]] Loop& loop() { return loop_; }
   [[nodiscard]] int in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
-  // These two need the client's mutex.
-  // Before the call is posted here, and before `close`. `origin`: of its URL; empty where there
-  // is only one loop.
+  // The next two functions require the client's mutex.
+  // Counts a call, before it is posted here and before `close`. `origin` is the origin of its URL,
+  // or empty if the client has only one loop.
   [[nodiscard]] CallCount count_call(std::string_view origin);
-  // Whether a connection to the origin is likely to be idle here: it may have been closed since.
+  // Returns whether this loop probably has an idle connection to the origin. It may have been
+  // closed since.
   [[nodiscard]] bool has_idle(std::string_view origin) const;
 
  private:
@@ -73,14 +74,14 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
 
   Loop loop_;
   std::thread thread_;
-  std::atomic<int> calls_ = 1;  // until `close` the client counts as one
+  std::atomic<int> calls_ = 1;  // until `close`, the client counts as a call
   std::atomic<int> in_flight_ = 0;
   std::unordered_map<std::string, OriginCalls, TextHash, std::equal_to<>> origins_;
   std::atomic<bool> done_ = false;
   std::shared_ptr<BackgroundLoop> kept_;
 };
 
-// Lends loops to blocking calls, and takes them back with their connections open.
+// Leases loops to blocking calls. A loop keeps its connections open between leases. Thread-safe.
 class LoopPool {
  public:
   LoopPool(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver);
@@ -92,11 +93,12 @@ class LoopPool {
   using Lease = std::unique_ptr<Loop, TakeBack>;
   Lease lend();
 
-  // Stops what runs on the loops that are lent, now or later.
+  // Stops the calls on leased loops, also on those that are leased later.
   void stop();
-  // The same, and waits until they are back; not for one that this thread itself drives.
+  // Calls `stop`, and waits until the loops are returned. Does not wait for a loop that this thread
+  // drives.
   void close();
-  // For a process that inherited the pool by a fork: leaves the loops as they are.
+  // Leaves the idle loops as they are. For a forked child, which must not use their connections.
   void abandon();
 
  private:
@@ -106,7 +108,7 @@ class LoopPool {
   std::shared_ptr<Resolver> resolver_;
   std::mutex mutex_;  // guards the rest
   std::condition_variable back_;
-  std::vector<std::unique_ptr<Loop>> idle_;  // the last used is at the end
+  std::vector<std::unique_ptr<Loop>> idle_;  // the most recently used is the last
   std::vector<Loop*> lent_;
   bool stopped_ = false;
 };

@@ -11,9 +11,9 @@
 namespace httpretry {
 namespace {
 
-// As a number of milliseconds; what JsonWriter does with a double costs ten times as much.
+// Writes a number of milliseconds. Ten times as fast as JsonWriter with a double.
 void write_ms(JsonWriter& json, Duration time) {
-  constexpr std::int64_t kNanoseconds = 1'000'000;  // in a millisecond
+  constexpr std::int64_t kNanoseconds = 1'000'000;  // per millisecond
   const std::int64_t count = time.count();
   if (count < 0) return json.value(std::chrono::duration<double, std::milli>(time).count());
   std::array<char, 32> text{};
@@ -27,7 +27,7 @@ void write_ms(JsonWriter& json, Duration time) {
   json.raw({text.data(), static_cast<std::size_t>(end - text.data())});
 }
 
-// A text, or an optional value. An empty one is null.
+// Writes a text or an optional value. An empty one becomes null.
 template <class Name, class Value>
 void write(JsonWriter& json, const Name& name, const Value& value) {
   json.key(name);
@@ -45,7 +45,7 @@ void write(JsonWriter& json, const Name& name, const Value& value) {
   }
 }
 
-// 0 stands for none.
+// Writes null for the status 0, which means that no status was received.
 void write_status(JsonWriter& json, int status) {
   json.key("status");
   status == 0 ? json.null() : json.value(status);
@@ -142,15 +142,15 @@ void write_limits(JsonWriter& json, const History& history) {
 
 void write_outcome(JsonWriter& json, const Outcome& outcome) {
   json.member("outcome", outcome ? "response" : "error");
-  // A status that came before the connection broke is the attempt's, not the call's.
+  // A status that was received before the connection broke belongs to the attempt, not to the call.
   write_status(json, outcome ? outcome->status : 0);
   if (outcome) return json.null_member("error");
   const auto& error = outcome.error();
   write_error(json, error.code, error.curl_code, error.message, error.exchange.sent);
 }
 
-// "503 each time", "503, 503, timeout", and the last ones where there were many.
-std::string what_came(const std::vector<Attempt>& attempts) {
+// Returns "503 each time" or "503, 503, timeout", with only the last ones if there are many.
+std::string results_text(const std::vector<Attempt>& attempts) {
   constexpr std::size_t kShown = 6;
   const auto last = attempt_text(attempts.back());
   const bool same = std::all_of(attempts.begin(), attempts.end(),
@@ -169,7 +169,7 @@ std::ptrdiff_t hedges_in(const std::vector<Attempt>& attempts) {
                        [](const Attempt& each) { return each.hedge != nullptr; });
 }
 
-// " (1 hedge)"; empty without any.
+// Returns for example " (1 hedge)", or an empty text without hedges.
 std::string hedges_text(const std::vector<Attempt>& attempts) {
   const auto hedges = hedges_in(attempts);
   if (hedges == 0) return {};
@@ -200,7 +200,7 @@ std::string describe(const Outcome& outcome) {
   std::string line(verb(history.stop_reason));
   line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") +
           hedges_text(history.attempts) + " in " + duration_text(history.elapsed);
-  if (count > 0) line += ": " + what_came(history.attempts);
+  if (count > 0) line += ": " + results_text(history.attempts);
   const bool counted = history.stop_reason == Reason::AttemptsExhausted;
   if (!history.detail.empty() && !counted) line += "; " + history.detail;
   if (count > 0 && history.last()->ambiguous) {
@@ -224,7 +224,7 @@ void write_report(JsonWriter& json, const Request& request, const Outcome& outco
   write_ms(json.key("elapsed_ms"), history.elapsed);
   write_circuit(json, history);
   write_limits(json, history);
-  // A body that a sink took is not in the response any more.
+  // A body that went to a sink is no longer in the response.
   json.member("bytes",
               outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0);
   json.key("http_version");

@@ -12,7 +12,7 @@ namespace {
 constexpr int kIncomplete = 308;
 constexpr int kMostStandingStill = 5;
 
-// The first bytes of a body.
+// Reads the first `size` bytes of a body.
 class PartReader final : public BodyReader {
  public:
   PartReader(std::unique_ptr<BodyReader> rest, std::uint64_t size)
@@ -42,9 +42,9 @@ Error protocol_error(const std::string& message) {
   return permanent_error(Errc::Protocol, "resumable upload: " + message);
 }
 
-// How much of the content the server has: "Range: bytes=0-41" is 42, no Range is 0. Empty where the
-// field says something else.
-std::optional<std::uint64_t> bytes_had(const Response& response) {
+// Returns how many bytes of the content the server has: 42 for "Range: bytes=0-41", and 0 without a
+// Range. Returns nullopt for any other value.
+std::optional<std::uint64_t> stored_bytes(const Response& response) {
   const auto field = response.headers.get("Range");
   if (!field) return 0;
   constexpr std::string_view kPrefix = "bytes=0-";
@@ -53,24 +53,24 @@ std::optional<std::uint64_t> bytes_had(const Response& response) {
   return last && *last < UINT64_MAX ? std::optional(*last + 1) : std::nullopt;
 }
 
-// The policy has no more attempts, or no more time, for a request that could be sent again.
-bool gave_up(const History& history) {
+// Returns whether the policy's attempts or its time ran out for a request that could be resent.
+bool ran_out_of_retries(const History& history) {
   return history.stop_reason == Reason::AttemptsExhausted ||
          history.stop_reason == Reason::ElapsedExhausted;
 }
 
-// What the requests of one upload share: which comes next, and what its outcome means. The call of
-// a part shares it, and may outlive the upload.
+// The state of one upload: chooses the next request, and interprets its outcome. The call of a part
+// shares ownership, because it may outlive the upload.
 class Upload : public std::enable_shared_from_this<Upload> {
  public:
   Upload(Request start, UploadContent content, ResumableUploadOptions options)
       : start_(std::move(start)), content_(std::move(content)), options_(std::move(options)) {
     auto& wanted = start_.edit_options();
     if (!wanted.repeatable) wanted.repeatable = true;
-    tell_ = std::exchange(wanted.on_progress, nullptr);
+    on_progress_ = std::exchange(wanted.on_progress, nullptr);
   }
 
-  // The error if nothing can be sent.
+  // Returns an error if nothing can be sent.
   std::optional<Error> begin() {
     if (start_.options().sink) {
       return Error(Errc::InvalidRequest, "the request of a resumable upload must not have a sink");
@@ -84,7 +84,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
     size_ = *size;
     all_sent_ = size_ == 0;
     if (options_.session.empty()) return std::nullopt;
-    all_sent_ = true;  // perhaps, by an earlier upload
+    all_sent_ = true;  // an earlier upload may have sent the last byte
     open_session(options_.session);
     return std::nullopt;
   }
@@ -110,15 +110,16 @@ class Upload : public std::enable_shared_from_this<Upload> {
     return call;
   }
 
-  // The outcome of the upload, if it has ended with this one.
+  // Takes the outcome of a request. Returns the outcome of the upload if it has ended.
   std::optional<Outcome> take(Outcome outcome) {
     used_ += history_of(outcome).elapsed;
     if (step_ == Step::Start) return take_start(std::move(outcome));
     auto failure = std::exchange(failure_, std::nullopt);
-    if (outcome && outcome->status == kIncomplete) return go_on(*outcome, std::move(failure));
+    if (outcome && outcome->status == kIncomplete)
+      return take_incomplete(*outcome, std::move(failure));
     if (outcome && outcome->is_2xx()) return finish(std::move(outcome));
-    if (failure) return failure;  // and the server could not be asked
-    if (step_ == Step::Ask || !gave_up(history_of(outcome))) return outcome;
+    if (failure) return failure;  // the question failed, so the failure before it counts
+    if (step_ == Step::Ask || !ran_out_of_retries(history_of(outcome))) return outcome;
     failure_ = std::move(outcome);
     step_ = Step::Ask;
     return std::nullopt;
@@ -156,9 +157,9 @@ class Upload : public std::enable_shared_from_this<Upload> {
     step_ = is_new ? Step::Part : Step::Ask;
   }
 
-  // After a 308. `failure`: of the part before the question.
-  std::optional<Outcome> go_on(const Response& response, std::optional<Outcome> failure) {
-    const auto had = bytes_had(response);
+  // Continues after a 308. `failure` is the outcome of the part that preceded a question.
+  std::optional<Outcome> take_incomplete(const Response& response, std::optional<Outcome> failure) {
+    const auto had = stored_bytes(response);
     if (!had || *had > size_) {
       return protocol_error("the server says that it has \"" +
                             printable(response.headers["Range"]) +
@@ -184,12 +185,13 @@ class Upload : public std::enable_shared_from_this<Upload> {
                           std::to_string(size_) + " bytes");
   }
 
-  // An attempt after the first, of the part that ends at `end`.
+  // Makes an attempt after the first for the part that ends at `end`: asks how much the server has,
+  // and sends the rest.
   Task<Outcome> ask_and_send(Request attempt, Call& call, Next next, std::uint64_t end) const {
     auto asking = next(question(attempt), call);
     Outcome asked = co_await asking;
     const bool incomplete = asked && asked->status == kIncomplete;
-    const auto had = incomplete ? bytes_had(*asked) : std::nullopt;
+    const auto had = incomplete ? stored_bytes(*asked) : std::nullopt;
     if (!had || *had >= end) co_return asked;
     auto sending = next(part(std::move(attempt), *had, end), call);
     Outcome sent = co_await sending;
@@ -198,6 +200,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
     co_return sent;
   }
 
+  // Returns a request that asks how many bytes the server has. The server responds with a 308.
   [[nodiscard]] Request question(Request request) const {
     request.set_header("Content-Range", "bytes */" + std::to_string(size_)).set_body("");
     request.edit_options().on_progress = nullptr;
@@ -208,11 +211,11 @@ class Upload : public std::enable_shared_from_this<Upload> {
     request.set_header("Content-Range", "bytes " + std::to_string(begin) + "-" +
                                             std::to_string(end - 1) + "/" + std::to_string(size_));
     request.set_body(part_of(content_, begin, end));
-    if (!tell_) return request;
+    if (!on_progress_) return request;
     request.edit_options().on_progress = [self = shared_from_this(), begin](Progress now) {
       now.sent += begin;
       now.to_send = self->size_;
-      self->tell_(now);
+      self->on_progress_(now);
     };
     return request;
   }
@@ -220,16 +223,16 @@ class Upload : public std::enable_shared_from_this<Upload> {
   Request start_;
   UploadContent content_;
   ResumableUploadOptions options_;
-  std::function<void(const Progress&)> tell_;
-  Request session_ = Request("PUT", "");  // to be completed
+  std::function<void(const Progress&)> on_progress_;
+  Request session_ = Request("PUT", "");  // open_session sets the URL
   Step step_ = Step::Start;
   std::uint64_t size_ = 0;
-  std::uint64_t had_ = 0;       // by the server, as it last said
-  std::uint64_t most_had_ = 0;  // the most that it has said
-  int standing_still_ = 0;      // how many times in a row it had no more than before
-  bool all_sent_ = false;       // the last byte may have been sent
-  std::optional<Outcome> failure_;
-  Duration used_{};  // the time of all requests
+  std::uint64_t had_ = 0;           // how many bytes the server last reported
+  std::uint64_t most_had_ = 0;      // the maximum of these reports
+  int standing_still_ = 0;          // how many reports in a row showed no progress
+  bool all_sent_ = false;           // the last byte may have been sent
+  std::optional<Outcome> failure_;  // of a part, while the server is asked how much it has
+  Duration used_{};                 // the time of all requests so far
 };
 
 }  // namespace

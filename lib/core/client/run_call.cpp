@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<std::uint64_t> last_call_id = 0;
 
-// Without retry() the history is empty. Adds the last exchange as the only attempt.
+// Adds the last exchange as the only attempt, because the history is empty without retry().
 void add_only_attempt(const Outcome& outcome, Call::State& state) {
   const auto& exchange = exchange_of(outcome);
   auto& attempt = state.history.attempts.emplace_back();
@@ -33,7 +33,8 @@ void add_only_attempt(const Outcome& outcome, Call::State& state) {
   attempt.duration = exchange.timings.total;
 }
 
-// The exception does not tell what an exchange has sent: Maybe, if there was one.
+// Returns the error for std::bad_alloc. The exception does not show whether an exchange sent its
+// request, so the error says Sent::Maybe if there was one.
 Error out_of_memory(bool exchanged) {
   if (!exchanged) return Error(Errc::LocalShortage, "out of memory");
   auto error = permanent_error(Errc::Internal, "out of memory");
@@ -41,7 +42,7 @@ Error out_of_memory(bool exchanged) {
   return error;
 }
 
-// A policy may make a response of any status a success.
+// Returns whether the call succeeded. A policy may make a response of any status a success.
 bool is_good(const Outcome& outcome, const History& history) {
   if (!outcome) return false;
   if (outcome->status < 400) return true;
@@ -49,7 +50,7 @@ bool is_good(const Outcome& outcome, const History& history) {
   return last != nullptr && last->status == outcome->status && last->cls == Class::Success;
 }
 
-// Completes the history, and moves it into the outcome.
+// Completes the history and moves it into the outcome.
 void finish(Outcome& outcome, Call::State& state) {
   auto& history = state.history;
   if (!outcome && state.exchanges == 0) {
@@ -63,14 +64,14 @@ void finish(Outcome& outcome, Call::State& state) {
   try {
     if (history.attempts.empty() && state.exchanges > 0) add_only_attempt(outcome, state);
   } catch (const std::bad_alloc&) {
-    history.attempts.clear();  // the outcome says enough
+    history.attempts.clear();  // the outcome contains the important facts
   }
   if (!outcome && outcome.error().code == Errc::Canceled) {
     history.stop_reason = Reason::Canceled;
   } else if (history.stop_reason == Reason::Success && !is_good(outcome, history)) {
     history.stop_reason = outcome ? Reason::NotRetryable : stop_reason(outcome.error().code);
   }
-  // The work of middlewares counts, too.
+  // `elapsed` includes the time that middlewares worked since the clock was last read.
   if (auto* queue = RunQueue::current(); queue == state.scheduler) queue->read_clock();
   history.elapsed = state.scheduler->now() - state.started;
   (outcome ? outcome->history : outcome.error().history) = std::move(history);
@@ -120,10 +121,10 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, R
   call.emit(&Observer::call_ended, *result);
   state.context = Context();  // before the caller is notified: this removes an unfinished file
 
-  where.count.in_flight.reset();  // what the user begins now may take its place
-  if (where.ticket) where.ticket->ended(*result);
+  where.count.in_flight.reset();  // so that a call that the user begins now can reuse this loop
+  if (where.ticket) where.ticket->count_outcome(*result);
   completion.complete(*std::move(result));
-  where.ticket.reset();  // while `client` keeps alive what it counts
+  where.ticket.reset();  // while `client` keeps the counter alive
 }
 
 PostedCoroutine run_work([[maybe_unused]] std::shared_ptr<const ForCalls> client, RunsOn where,

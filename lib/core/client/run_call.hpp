@@ -1,4 +1,5 @@
-// One call, from its first line to its outcome; and UnderWay, which counts the calls of a client.
+// run_call: the coroutine of one call, from its start to its outcome. CallsInFlight counts the
+// calls of a client.
 #pragma once
 
 #include "loops.hpp"
@@ -15,39 +16,39 @@
 
 namespace httpretry::detail {
 
-// How many calls, and how much work of `spawn`, a client carries; and, once it drains, how its
-// calls end.
-class UnderWay {
+// Counts the calls and the spawned work of a client that are in flight and, while the client
+// drains, how its calls end. Thread-safe.
+class CallsInFlight {
  public:
-  // Counts for as long as it lives.
+  // A call or a piece of work counts as long as its ticket lives.
   struct End {
-    void operator()(UnderWay* all) const noexcept { all->change(1, false); }
+    void operator()(CallsInFlight* all) const noexcept { all->change(1, false); }
   };
-  using Ticket = std::unique_ptr<UnderWay, End>;
+  using Ticket = std::unique_ptr<CallsInFlight, End>;
 
-  // Returns an empty ticket if the client drains. `for_call` is false for work, which still begins
-  // then, because a call in flight may need it.
+  // Returns a ticket, or an empty one if the client drains. `for_call` is false for spawned work,
+  // which may begin during a drain, because a call in flight may need it.
   [[nodiscard]] Ticket begin(bool for_call) {
     const std::lock_guard lock(mutex_);
     if (for_call && drains_) return nullptr;
     ++count_;
     return Ticket(this);
   }
-  // Of each call, before its user is told.
-  void ended(const Outcome& outcome) {
+  // Counts the outcome of a call. Must be called for each call before its completion.
+  void count_outcome(const Outcome& outcome) {
     const std::lock_guard lock(mutex_);
     if (!drains_) return;
     const bool canceled = !outcome && outcome.error().code == Errc::Canceled;
     ++(canceled ? result_.canceled : succeeded(outcome) ? result_.succeeded : result_.failed);
   }
 
-  // From then on no call begins.
+  // Lets no further call begin.
   void drain() { change(0, true); }
-  [[nodiscard]] bool drains() const {
+  [[nodiscard]] bool is_draining() const {
     const std::lock_guard lock(mutex_);
     return drains_;
   }
-  // Requested when the client drains and nothing is under way.
+  // Returns a token that is requested when the client drains and nothing is in flight.
   [[nodiscard]] std::stop_token nothing_left() const { return nothing_left_.get_token(); }
   [[nodiscard]] DrainResult result() const {
     const std::lock_guard lock(mutex_);
@@ -60,7 +61,7 @@ class UnderWay {
     count_ -= fewer;
     drains_ = drains_ || drains;
     const bool none_left = drains_ && count_ == 0;
-    lock.unlock();  // what waits for this may go on at once
+    lock.unlock();  // request_stop() may run the code that waits for it
     if (none_left) nothing_left_.request_stop();
   }
 
@@ -71,10 +72,11 @@ class UnderWay {
   DrainResult result_;
 };
 
-// Awaited to continue on the scheduler when nothing is left, even if the scheduler has been closed.
+// An awaitable that resumes on the scheduler once nothing is in flight, even if the scheduler has
+// been closed.
 class UntilNothingLeft {
  public:
-  UntilNothingLeft(const UnderWay& all, Scheduler& scheduler)
+  UntilNothingLeft(const CallsInFlight& all, Scheduler& scheduler)
       : token_(all.nothing_left()), scheduler_(scheduler) {}
   [[nodiscard]] bool await_ready() const { return token_.stop_requested(); }
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> self) {
@@ -93,20 +95,20 @@ struct RunsOn {
   Scheduler* scheduler = nullptr;
   Transport* transport = nullptr;
   bool watches_end = false;           // Call::State::watches_end
-  BackgroundLoop::CallCount count{};  // of nothing where no background loop runs it
-  // With the stop of the call's token, where that is not the user's.
+  BackgroundLoop::CallCount count{};  // empty unless a background loop runs the call
+  // Combines the user's stop token with the client's, if the call watches both.
   std::unique_ptr<EitherStop> either_stop{};
-  UnderWay::Ticket ticket{};
+  CallsInFlight::Ticket ticket{};
 };
 
-// What a client keeps for its calls.
+// The part of a client that its calls use.
 struct ForCalls {
   const ClientOptions& options;
   CallsInCommon common;
 };
 
-// The coroutines run on the scheduler's thread. `options` and what `completion` is must live until
-// `completion` is told.
+// Run a call, or spawned work, on the thread that drives the scheduler. `completion` must live
+// until its `complete` is called, and so must everything that `options` refers to.
 PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, Request request,
                          CallOptions options, Completion& completion);
 PostedCoroutine run_work(std::shared_ptr<const ForCalls> client, RunsOn where,

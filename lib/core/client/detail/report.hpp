@@ -1,4 +1,4 @@
-// The members of a report, for those who write it as part of something else.
+// The members of a report, for code that embeds them in another JSON object.
 #pragma once
 
 #include "lib/core/json/detail/json.hpp"
@@ -7,7 +7,7 @@
 
 namespace httpretry {
 
-// Between begin_object and end_object of `json`.
+// Writes the members. The caller opens and closes the object.
 HTTPRETRY_API void write_report(JsonWriter& json, const Request& request, const Outcome& outcome);
 
 }  // namespace httpretry
