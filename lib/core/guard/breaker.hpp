@@ -1,12 +1,13 @@
-// Breaker: whether the sends of one scope go out, by how the sends before them ended. A plain state
-// machine, without clock, lock and chance.
+// Breaker: decides whether the sends of one scope go out, by how earlier sends ended. A plain state
+// machine, without clock, lock and random numbers.
 //
-//   closed     all sends go out; it opens when too many fail
-//   open       none goes out until a time
-//   half-open  from then on a few probes go out: their success closes it, one failure opens it
+//   closed     all sends go out; the breaker opens when too many fail
+//   open       no send goes out until a given time
+//   half-open  after that time a few probes go out: if all succeed, the breaker closes, and if one
+//              fails, it opens
 //
-// Each change of the state begins a generation, and votes of an older one do not count. Share has
-// no states and counts in another way, so where the kind becomes or was Share, it begins anew.
+// Each change of the state begins a generation. Votes of earlier generations do not count. The kind
+// Share has no states and counts differently, so a change to or from Share resets the breaker.
 #pragma once
 
 #include "window.hpp"
@@ -25,7 +26,7 @@ inline bool reaches(std::uint32_t part, std::uint32_t all, double ratio) {
   return static_cast<double>(part) >= ratio * static_cast<double>(all);
 }
 
-// Whether a closed breaker opens: by the sends of its window, and the failures in a row.
+// Returns whether a closed breaker must open. `counts` are the sends of its window.
 [[nodiscard]] inline bool too_many_failed(const BreakerPolicy& policy, const Counts& counts,
                                           int in_a_row) {
   if (policy.failures > 0 && in_a_row >= policy.failures) return true;
@@ -37,19 +38,21 @@ inline bool reaches(std::uint32_t part, std::uint32_t all, double ratio) {
 
 class Breaker {
  public:
-  // No send may go out before; `now` or earlier where one may. kNever where only the end of a probe
-  // can tell. Share never says so before it is asked.
+  // Returns the earliest time at which a send may go out: `now` if one may already, and kNever if
+  // only the end of a probe can change that. The kind Share holds no send back here; it decides in
+  // `ask`.
   [[nodiscard]] Time held_until(const BreakerPolicy& policy, Time now) const {
     if (policy.kind == Kind::Share || state_ == Circuit::Closed) return now;
     if (state_ == Circuit::Open) return std::max(opened_->until, now);
-    if (has_room_for_probe(policy)) return now;
+    if (may_probe(policy)) return now;
     auto next = kNever;
     for (const auto& probe : opened_->probes) {
       next = std::min(next, later(probe.sent, policy.probe_timeout));
     }
     return std::max(next, now);
   }
-  // Sets the `votes` of `grant` if the send may go out, and what `vote` and `give_back` need of it.
+  // Decides about a send. Sets `grant.votes` if it may go out, and the numbers that `vote` and
+  // `give_back` need.
   void ask(const BreakerPolicy& policy, Time now, double unit_random, SendGrant& grant) {
     const auto counts_by = policy.kind == Kind::Share ? Counting::Asked : Counting::Ended;
     if (counts_by != counting_) {
@@ -62,15 +65,16 @@ class Breaker {
       if (now < opened_->until) return;
       change_to(Circuit::HalfOpen);
     }
-    ask_to_probe(policy, now, grant);
+    ask_probe(policy, now, grant);
   }
-  // For a send that goes out without being asked: its vote counts while the breaker is closed.
+  // Fills `grant` for a send that goes out without `ask`. Its vote counts while the breaker is
+  // closed.
   void pass(SendGrant& grant) const {
     grant.votes = true;
     grant.generation = generation_;
   }
-  // The send did not go out, or how it ended says nothing about the server.
-  // Returns false if it was no probe that counts.
+  // Releases the place of a probe that did not go out, or whose end says nothing about the server.
+  // Returns false if the send was not a probe of this generation.
   bool give_back(const SendGrant& grant) {
     if (grant.probe == 0 || grant.generation != generation_) return false;
     return std::erase_if(opened_->probes,
@@ -101,23 +105,23 @@ class Breaker {
     opened_->why = "it was opened by the program";
     change_to(Circuit::Open);
   }
-  // As new. Votes of sends that are under way do not count.
+  // Resets the breaker. Votes of sends in flight do not count.
   void close() {
     change_to(Circuit::Closed);
     opened_.reset();
   }
 
   [[nodiscard]] Circuit state() const { return state_; }
-  // While it is open.
+  // Returns until when the breaker is open. Meaningful only in the state Open.
   [[nodiscard]] Time until() const { return opened_ ? opened_->until : Time(); }
-  // While it is closed the sends of the window, else those that have opened it; of a probe that
-  // failed, that one.
+  // Returns the sends of the window if the breaker is closed, otherwise the sends that opened it.
+  // If a failed probe opened it, that is one send.
   [[nodiscard]] Counts counts(Time now) const {
     return state_ == Circuit::Closed ? window_.sum(now) : opened_->tripped;
   }
-  // For people, while it is not closed: what has opened it.
+  // Returns a text for people that says what opened the breaker, if it is not closed.
   [[nodiscard]] std::string why_open() const { return opened_ ? opened_->why : std::string(); }
-  // As new.
+  // Returns whether this is in its initial state.
   [[nodiscard]] bool idle(Time now) const {
     return state_ == Circuit::Closed && in_a_row_ == 0 && window_.sum(now).all == 0 &&
            (!opened_ || quiet_windows(now) >= opened_->openings);
@@ -129,12 +133,12 @@ class Breaker {
     std::uint32_t number = 0;
     Time sent{};
   };
-  // Most breakers never open, so what this needs is made when one does.
+  // Most breakers never open, so this state is allocated only when one does.
   struct Opened {
     Time until{};
     Time closed_at{};
-    Duration open_for{};        // the last time
-    Duration forgets_after{1};  // so long without an opening takes one off `openings`
+    Duration open_for{};        // how long it was last opened for
+    Duration forgets_after{1};  // each such period without an opening decrements `openings`
     int openings = 0;           // in a row
     Counts tripped;
     std::string why;
@@ -142,28 +146,28 @@ class Breaker {
     std::uint32_t last_probe = 0;
     std::vector<Probe> probes;
   };
-  // Which sends the window has: those that asked (Share), or those that ended.
+  // Which sends the window counts: those that called `ask` (Share), or those that ended.
   enum class Counting : std::uint8_t { Nothing, Asked, Ended };
 
-  // How the SRE book throttles: https://sre.google/sre-book/handling-overload/
+  // The client-side throttling of the SRE book: https://sre.google/sre-book/handling-overload/
   void ask_share(const BreakerPolicy& policy, Time now, double unit_random, SendGrant& grant) {
     const auto counts = window_.sum(now);
     const auto requests = static_cast<double>(counts.all);
     const auto good = static_cast<double>(counts.good);
     grant.refused_share = std::max(0.0, (requests - policy.k * good) / (requests + 1));
-    // Counted when it is asked: a server that hangs is good to nobody.
+    // The send counts now and not when it ends, because a server may hang.
     window_.add({1, 0, 0}, now, policy.share_window);
     pass(grant);
     grant.votes = unit_random >= grant.refused_share;
   }
-  [[nodiscard]] bool has_room_for_probe(const BreakerPolicy& policy) const {
+  [[nodiscard]] bool may_probe(const BreakerPolicy& policy) const {
     return static_cast<int>(opened_->probes.size()) + opened_->good_probes < policy.probes;
   }
-  void ask_to_probe(const BreakerPolicy& policy, Time now, SendGrant& grant) {
-    // A probe that never ends must not keep the circuit half-open for ever.
+  void ask_probe(const BreakerPolicy& policy, Time now, SendGrant& grant) {
+    // A probe that never ends must not keep the breaker half-open forever.
     std::erase_if(opened_->probes,
                   [&](const Probe& one) { return now - one.sent >= policy.probe_timeout; });
-    if (!has_room_for_probe(policy)) return;
+    if (!may_probe(policy)) return;
     opened_->probes.push_back({++opened_->last_probe, now});
     pass(grant);
     grant.probe = opened_->last_probe;
@@ -193,7 +197,7 @@ class Breaker {
     opened.until = later(now, std::max(opened.open_for, end.server_delay));
     change_to(Circuit::Open);
   }
-  // "5 failures in a row", "12 of 20 failed in 10 s".
+  // Returns for example "5 failures in a row" or "12 of 20 failed in 10 s".
   [[nodiscard]] std::string why_opens(const BreakerPolicy& policy, const Counts& counts) const {
     if (policy.failures > 0 && in_a_row_ >= policy.failures) {
       return std::to_string(in_a_row_) +
@@ -204,7 +208,8 @@ class Breaker {
            std::to_string(counts.all) + (failed ? " failed in " : " were slow in ") +
            duration_text(policy.window);
   }
-  // Each whole window without an opening takes one off the row.
+  // Returns how many whole windows have passed since the breaker closed, at most `openings`. Each
+  // one takes one off `openings`.
   [[nodiscard]] int quiet_windows(Time now) const {
     const auto windows = (now - opened_->closed_at) / opened_->forgets_after;
     return static_cast<int>(std::min<std::int64_t>(windows, opened_->openings));
@@ -220,11 +225,11 @@ class Breaker {
   }
 
   Circuit state_ = Circuit::Closed;
-  Counting counting_ = Counting::Nothing;  // by the policy that was asked for last
+  Counting counting_ = Counting::Nothing;  // by the policy of the last `ask`
   std::uint32_t generation_ = 0;
-  int in_a_row_ = 0;  // failures
+  int in_a_row_ = 0;  // failures in a row
   Window window_;
-  std::unique_ptr<Opened> opened_;  // where it is not closed, or was not
+  std::unique_ptr<Opened> opened_;  // nullptr if the breaker has not been open since the last reset
 };
 
 }  // namespace httpretry::guard

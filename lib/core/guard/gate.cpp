@@ -5,7 +5,7 @@
 
 namespace httpretry::guard {
 
-// Every tenth turn is one of the lowest priority that waits, so that none waits for ever.
+// Every tenth turn goes to the lowest priority in the queue, so that none waits forever.
 Gate::Turn& Gate::Lane::head() const {
   if (turns % 10 != 9) return *queue.begin()->second;
   const auto lowest = queue.rbegin()->first.first;
@@ -13,17 +13,17 @@ Gate::Turn& Gate::Lane::head() const {
 }
 
 Gate::Gate(std::shared_ptr<SharedState> state)
-    : state_(std::move(state)), hearing_(std::make_shared<Hearing>(this)) {
-  listener_ = std::make_shared<const SharedState::Listener>([hearing = hearing_](Time now) {
-    const std::lock_guard lock(hearing->mutex);
-    if (hearing->gate != nullptr) hearing->gate->look_again(now);
+    : state_(std::move(state)), gate_ref_(std::make_shared<GateRef>(this)) {
+  listener_ = std::make_shared<const SharedState::Listener>([gate_ref = gate_ref_](Time now) {
+    const std::lock_guard lock(gate_ref->mutex);
+    if (gate_ref->gate != nullptr) gate_ref->gate->serve_all(now);
   });
   state_->listen(listener_);
 }
 
 Gate::~Gate() {
-  const std::lock_guard lock(hearing_->mutex);
-  hearing_->gate = nullptr;
+  const std::lock_guard lock(gate_ref_->mutex);
+  gate_ref_->gate = nullptr;
 }
 
 std::size_t Gate::lanes() const {
@@ -38,8 +38,8 @@ Gate::Lane::~Lane() {
   }
 }
 
-// A lane for each policy, credentials, host and endpoint. A new version of a policy file has lanes
-// of its own, with the same states.
+// Returns the lane of a policy, credentials, host and endpoint. A new version of a policy file gets
+// new lanes with the same states.
 std::shared_ptr<Gate::Lane> Gate::lane_of(const Sender& sender, Time now) {
   auto key = std::to_string(reinterpret_cast<std::uintptr_t>(sender.policy.get())) + " " +
              std::to_string(sender.credentials) + " ";
@@ -68,9 +68,9 @@ std::string Gate::pause(const Sender& sender, GuardScope scope, Time until, Time
     const std::lock_guard lock(mutex_);
     const auto lane = lane_of(sender, now);
     const bool second = lane->two_pauses && !chosen && scope == GuardScope::Endpoint;
-    key = lane->scopes[second ? 1 : 0]->first;  // pauses are the first of them
+    key = lane->scopes[second ? 1 : 0]->first;  // the pauses come first in `scopes`
     lane->limits->pause(second ? 1 : 0, until, now);
-    refuse_in_vain(*lane, now);
+    refuse_hopeless(*lane, now);
   }
   state_->tell_changed(now, listener_.get());
   return std::string(without_kind(key));
@@ -87,16 +87,16 @@ QueuedBy Gate::would_hold(const Sender& sender, Time now) {
   return QueuedBy::Concurrency;
 }
 
-void Gate::look_again(Time now) {
+void Gate::serve_all(Time now) {
   const std::lock_guard lock(mutex_);
   for (auto& [key, scope] : scopes_) {
     if (scope.waiting == 0) continue;
     serve(scope, now);
-    refuse_in_vain(scope, now);
+    refuse_hopeless(scope, now);
   }
 }
 
-// Grants the turns that can be taken, the earliest first.
+// Grants or refuses turns as long as one can be served, the one with the lowest rank first.
 void Gate::serve(Scope& scope, Time now) {
   if (scope.waiting == 0) return;
   while (scope.waiting > 0) {
@@ -118,18 +118,19 @@ void Gate::serve(const Lane& lane, Time now) {
   for (auto* const scope : lane.scopes) serve(scope->second, now);
 }
 
-// Only the first of a queue has a timer for the time at which its turn may come.
+// Wakes the head of a queue if its turn may come earlier than its timer. Only the head waits for
+// the limits; the others wait for their own deadline.
 void Gate::wake_head(const Lane& lane, Time now) {
   if (lane.queue.empty()) return;
   auto& head = lane.head();
-  if (head.wake_ && head.next_look(now) < head.looks_at_) head.wake_->happen();
+  if (head.wake_ && head.next_wake(now) < head.wakes_at_) head.wake_->happen();
 }
 
-void Gate::refuse_in_vain(const Lane& lane, Time now) {
-  for (const auto* const scope : lane.scopes) refuse_in_vain(scope->second, now);
+void Gate::refuse_hopeless(const Lane& lane, Time now) {
+  for (const auto* const scope : lane.scopes) refuse_hopeless(scope->second, now);
 }
 
-void Gate::refuse_in_vain(const Scope& scope, Time now) {
+void Gate::refuse_hopeless(const Scope& scope, Time now) {
   for (const auto* lane : scope.lanes) {
     std::vector<std::pair<Turn*, Hold>> refused;
     for (const auto& [rank, turn] : lane->queue) {

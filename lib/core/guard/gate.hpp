@@ -1,8 +1,8 @@
 // Gate: decides which sends of a client go out, and when. One step over pause, breaker, rate and
-// slots (SendLimits::enter) takes all that a send needs, or nothing: what has to wait holds
-// nothing, and is served by priority and then in the order of its arrival.
+// slots (SendLimits::enter) takes everything that a send needs, or nothing, so a send that waits
+// blocks no resource. Waiting sends are served by priority, then in the order of arrival.
 //
-// Safe to use from many threads. The caller brings the time and the random numbers.
+// Thread-safe. The caller passes the time and the random numbers.
 #pragma once
 
 #include "lib/core/guard/detail/limits.hpp"
@@ -33,49 +33,50 @@ class Gate {
 
   class Turn;
 
-  // The server asks the senders of a scope to wait: of the one that the policy names, else of
-  // `scope`, which is Host or Endpoint. The policy must have a pause. Returns the scope's key.
+  // Begins a pause for the senders of a scope: the scope that the policy names, otherwise `scope`,
+  // which is Host or Endpoint. The policy must have a pause. Returns the key of the scope.
   std::string pause(const Sender& sender, GuardScope scope, Time until, Time now);
-  // What would hold a send back now. Takes nothing.
+  // Returns the limit that would hold a send back now. Takes nothing.
   [[nodiscard]] QueuedBy would_hold(const Sender& sender, Time now);
-  // Nothing is paused: a sender without other limits need not ask.
+  // Returns whether nothing is paused. If so, a sender without other limits need not pass the gate.
   [[nodiscard]] bool quiet() const { return state_->quiet(); }
   [[nodiscard]] std::size_t lanes() const;
-  // A lane is kept while nobody uses it, so that the next send need not make it; but not more.
+  // Lanes are kept while no send uses them, so that the next send need not make them, but at most
+  // this many.
   static constexpr std::size_t kMaxIdleLanes = 1024;
 
  private:
-  // Priority, then arrival; where the policy says so the last comes first.
+  // The priority, then the arrival, which is negative for Order::Lifo. The lowest rank comes first.
   using Rank = std::pair<int, std::int64_t>;
   struct Lane;
-  // Who waits for one state.
+  // The lanes whose sends use one state, and the number of sends that wait.
   struct Scope {
     std::vector<Lane*> lanes;
     int waiting = 0;
   };
   using Scopes = std::unordered_map<std::string, Scope>;
-  // Sends with the same limits. Only the first in its queue may be next.
+  // The queue of the sends with the same limits. Only its head may go out next.
   struct Lane {
     Lane() = default;
-    // Nobody waits for its states in it any more.
+    // Removes the lane from its scopes.
     ~Lane();
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
 
-    Scopes* all_scopes = nullptr;  // of the gate
+    Scopes* all_scopes = nullptr;  // the gate's
     std::shared_ptr<const GuardPolicy> policy;
-    std::shared_ptr<SendLimits> limits;       // nullptr: it is new
-    std::vector<Scopes::value_type*> scopes;  // each once
+    std::shared_ptr<SendLimits> limits;       // nullptr in a new lane
+    std::vector<Scopes::value_type*> scopes;  // the scopes of its states
     bool two_pauses = false;
     std::map<Rank, Turn*> queue;
-    int turns = 0;  // that were granted
+    int turns = 0;  // how many were granted
 
     [[nodiscard]] Turn& head() const;
     [[nodiscard]] bool idle(Time /*now*/) const { return true; }
   };
-  // What a listener has of a gate, which may end while it is told.
-  struct Hearing {
-    explicit Hearing(Gate* its) : gate(its) {}
+  // A listener's reference to a gate, which may be destroyed while the listener runs.
+  struct GateRef {
+    explicit GateRef(Gate* its) : gate(its) {}
     std::mutex mutex;
     Gate* gate;
   };
@@ -83,63 +84,65 @@ class Gate {
   std::shared_ptr<Lane> lane_of(const Sender& sender, Time now);
   void serve(const Lane& lane, Time now);
   void serve(Scope& scope, Time now);
-  // Something has closed: those that would wait in vain are refused.
-  static void refuse_in_vain(const Scope& scope, Time now);
-  static void refuse_in_vain(const Lane& lane, Time now);
+  // Refuse the sends that would wait in vain, because a limit has closed.
+  static void refuse_hopeless(const Scope& scope, Time now);
+  static void refuse_hopeless(const Lane& lane, Time now);
   static void wake_head(const Lane& lane, Time now);
-  void look_again(Time now);
+  void serve_all(Time now);
 
   const std::shared_ptr<SharedState> state_;
-  const std::shared_ptr<Hearing> hearing_;
+  const std::shared_ptr<GateRef> gate_ref_;
   std::shared_ptr<const SharedState::Listener> listener_;
   mutable std::mutex mutex_;  // guards the rest
   std::uint64_t arrivals_ = 0;
   Scopes scopes_;
-  guard::Scopes<Lane> lanes_{kMaxIdleLanes};  // destroyed before the scopes that they are in
+  guard::Scopes<Lane> lanes_{kMaxIdleLanes};  // after `scopes_`, because ~Lane uses them
 };
 
-// A send's turn: its place in the queue, and then its right to be sent, for as long as this lives.
-// The gate must outlive it.
+// A send's place in the queue, and later its permission to go out, for as long as this lives. The
+// gate must outlive it.
 class Gate::Turn {
  public:
   enum class Status : std::uint8_t { Waiting, Granted, Refused };
   Turn(Gate& gate, const Sender& sender, Time now);
-  // Not after `end`: the send is over, and says nothing about the server.
+  // Without a call of `end`, the send is over and says nothing about the server.
   ~Turn();
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
   [[nodiscard]] Status status() const;
-  // What holds it back, or has refused it.
+  // Returns the limit that holds the send back or has refused it.
   [[nodiscard]] Hold why() const;
-  // Continues when the status may have changed. False: canceled.
+  // Waits until the status may have changed. Returns false if the wait was canceled.
   Task<bool> wait(Scheduler& scheduler, std::stop_token stop);
-  // It is a probe of a breaker, which has not voted yet.
+  // Returns whether the send is a probe of a breaker and has not voted yet.
   [[nodiscard]] bool probes() const { return grant_.votes && grant_.probe != 0; }
-  // Its response says already how it ends.
+  // Votes before the send ends, because its headers already show how it will end. `chance` is
+  // uniform in [0, 1).
   void vote_early(const SendEnd& ended, Time now, double chance);
   void end(const SendEnd& ended, Time now, double chance);
-  // For observers: what this send has changed since this was last asked.
+  // Returns what this send has changed since the last call, for observers.
   [[nodiscard]] StateChanges take_changes();
   [[nodiscard]] GuardFacts facts(Time now, WallTime wall_now) const;
 
  private:
   friend class Gate;
-  // Everything from here on with the mutex.
+  // All functions from here on require the mutex.
   void arrive(Time now);
-  // What holds it back now.
+  // Returns the limit that holds the send back now.
   [[nodiscard]] Hold held(Time now);
-  // Takes what it needs, or says what holds it back.
+  // Takes everything that the send needs. Returns false if a limit holds it back, and sets `why_`
+  // or refuses the send.
   bool enter(Time now);
-  // Why it would wait in vain.
+  // Returns the reason to refuse the send, or nullopt if it may wait for `held`.
   [[nodiscard]] std::optional<Hold> refusal(const Hold& held, Time now) const;
   void refuse(const Hold& why);
   void enter_queue();
-  // Also where it has not waited.
+  // Does nothing if the send is not in the queue.
   void leave_queue();
   void give_back(const SendEnd* ended, Time now, double chance);
   void look(Time now);
-  [[nodiscard]] Time next_look(Time now);
+  [[nodiscard]] Time next_wake(Time now);
 
   Gate& gate_;
   std::shared_ptr<Lane> lane_;
@@ -151,8 +154,8 @@ class Gate::Turn {
   Time pause_limit_;
   Time slot_limit_ = kNever;
   Time rate_limit_ = kNever;
-  Time last_{};             // the latest time that this was given
-  Time looks_at_ = kNever;  // while it waits
+  Time last_{};             // the latest time that a caller passed
+  Time wakes_at_ = kNever;  // when the timer of `wait` ends
   std::shared_ptr<detail::Event> wake_;
   Rank rank_;
   SendGrant grant_;

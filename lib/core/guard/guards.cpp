@@ -1,4 +1,4 @@
-// The middleware `guards`: asks the gate before each send, and tells it how the send ended.
+// The middleware `guards`: lets each send pass the gate, and reports to the gate how it ended.
 #include "gate.hpp"
 
 #include "lib/core/base/keyed_hash.hpp"
@@ -43,15 +43,15 @@ Error error_of(const Hold& wait, std::string_view host) {
   }
 }
 
-// Tells credentials apart without telling what they are.
-std::uint64_t credentials_of(const Request& request, std::uint64_t salt) {
+// Returns a hash that distinguishes credentials without revealing them.
+std::uint64_t credentials_hash(const Request& request, std::uint64_t salt) {
   const auto header = request.headers().get("Authorization");
   const auto& own = request.options().credentials;
   if (!header && !own) return 0;
   return keyed_hash(salt, header ? *header : std::string_view(own->user));
 }
 
-void tell(Gate::Turn& turn, const Call& call) {
+void notify_observers(Gate::Turn& turn, const Call& call) {
   auto changes = turn.take_changes();
   if (changes.circuit) {
     changes.circuit->why = changes.why;
@@ -63,21 +63,23 @@ void tell(Gate::Turn& turn, const Call& call) {
   }
 }
 
-// Whether the outcome says something about the server. What went wrong on our side does not.
+// Returns whether the outcome says something about the server. A failure on the client's side does
+// not.
 bool counts(const Outcome& outcome, Time sent, Time now, Time deadline) {
   if (outcome) return true;
   const auto& error = outcome.error();
   const auto kind = policy::transport_kind(error);
   if (!kind) return false;
-  // The caller's own end says little, unless the server had a second.
+  // A timeout at the caller's own deadline counts only if the server had at least a second.
   if (kind == TransportKind::Timeout) {
     return now < deadline || now - sent >= std::chrono::seconds(1);
   }
   return !error.exchange.stale_connection && !error.exchange.refused;
 }
 
-// A response that is no redirect, nor from a cache, may say that nothing is left until a time.
-std::optional<ServerDelay> nothing_left(const Outcome& outcome, WallTime wall_now) {
+// Returns how long to wait if the response says with RateLimit that the quota is used up. Redirects
+// and responses from a cache do not count.
+std::optional<ServerDelay> quota_delay(const Outcome& outcome, WallTime wall_now) {
   if (!outcome || outcome->status / 100 == 3) return std::nullopt;
   const auto& headers = outcome->headers;
   if (!headers.contains("RateLimit") || headers.get("Age").value_or("0") != "0") {
@@ -91,7 +93,7 @@ std::optional<ServerDelay> nothing_left(const Outcome& outcome, WallTime wall_no
   return asked ? asked : delay;
 }
 
-// What the end of a send says about the server. `sent`: when it went to the wire.
+// Returns what the end of a send says about the server. `sent`: when the send left the gate.
 SendEnd end_of(const RetryPolicy& policy, const Classified& found, const Outcome& outcome,
                const Call& call, Time sent) {
   const auto now = call.scheduler().now();
@@ -111,15 +113,16 @@ SendEnd end_of(const RetryPolicy& policy, const Classified& found, const Outcome
   return end;
 }
 
-// How long the server asks all senders to wait; empty if it does not.
-std::optional<ServerDelay> asked_pause(const Classified& found, const Outcome& outcome,
-                                       WallTime wall_now) {
-  auto delay = found.cls == Class::Throttle ? found.server_delay : nothing_left(outcome, wall_now);
+// Returns how long the server asks all senders to wait, or nullopt if it does not.
+std::optional<ServerDelay> requested_pause(const Classified& found, const Outcome& outcome,
+                                           WallTime wall_now) {
+  auto delay = found.cls == Class::Throttle ? found.server_delay : quota_delay(outcome, wall_now);
   if (!delay || delay->do_not_retry || delay->delay <= Duration::zero()) return std::nullopt;
   return delay;
 }
 
-// Others need not wait for the body of a probe, unless a rule of the policy reads it.
+// Lets a probe vote as soon as its headers are there, so that other sends need not wait for its
+// body. Does nothing if a rule of the policy reads the body.
 void vote_early(Gate::Turn& turn, const Call& call, const CurrentAttempt& attempt, Time sent,
                 const Response& head) noexcept {
   if (!turn.probes() || attempt.reads_body(head.status, head.headers)) return;
@@ -127,14 +130,15 @@ void vote_early(Gate::Turn& turn, const Call& call, const CurrentAttempt& attemp
     const Outcome outcome(head);
     const auto end = end_of(*attempt.policy, attempt.judge(outcome), outcome, call, sent);
     turn.vote_early(end, call.scheduler().now(), call.random());
-    tell(turn, call);
-  } catch (const std::bad_alloc&) {  // then it votes at its end
+    notify_observers(turn, call);
+  } catch (const std::bad_alloc&) {  // the probe votes when it ends
   }
 }
 
 class Guards final : public Middleware, public PausingGate {
  public:
-  // nullptr: that of the client, else its own.
+  // If `given` is nullptr, the middleware uses the client's state, or its own if the client has
+  // none.
   explicit Guards(std::shared_ptr<SharedState> given)
       : given_(given != nullptr), own_(given ? std::move(given) : local_state()) {}
   [[nodiscard]] std::string_view name() const override { return "guards"; }
@@ -143,18 +147,18 @@ class Guards final : public Middleware, public PausingGate {
     auto* const attempt = Call::State::current_attempt(call);
     if (attempt == nullptr || !request.parsed_url()) return next(std::move(request), call);
     const auto& guards = attempt->policy->guards;
-    // Of several sends, those that lose are heard nowhere else.
-    const bool asks =
-        must_ask(guards, call) || (guards.pause.enabled && Call::State::racing(call) != nullptr);
-    attempt->passed = asks ? nullptr : this;
-    if (!asks) return next(std::move(request), call);
+    // The response of a send that loses a race is seen only here, and it may ask for a pause.
+    const bool passes_gate = must_pass_gate(guards, call) ||
+                             (guards.pause.enabled && Call::State::racing(call) != nullptr);
+    attempt->passed = passes_gate ? nullptr : this;
+    if (!passes_gate) return next(std::move(request), call);
     return send_in_turn(*attempt, std::move(request), call, next);
   }
 
   QueuedBy would_hold(const Request& request, const Call& call) override {
     const auto* const attempt = Call::State::current_attempt(call);
     if (attempt == nullptr || !request.parsed_url()) return QueuedBy::Nothing;
-    if (!must_ask(attempt->policy->guards, call)) return QueuedBy::Nothing;
+    if (!must_pass_gate(attempt->policy->guards, call)) return QueuedBy::Nothing;
     const auto sender = sender_of(request, call, *attempt, *attempt->policy);
     return gate_of(call).would_hold(sender, call.scheduler().now());
   }
@@ -163,7 +167,7 @@ class Guards final : public Middleware, public PausingGate {
             const Outcome& outcome, const Classified& found) override {
     const auto& policy = *attempt.policy;
     if (!policy.guards.pause.enabled || policy::ignores_servers(policy.server_delay)) return;
-    const auto delay = asked_pause(found, outcome, call.scheduler().wall_now());
+    const auto delay = requested_pause(found, outcome, call.scheduler().wall_now());
     if (!delay) return;
     auto most = std::min(policy.guards.pause.max, policy.server_delay.max_over_own);
     if (policy.server_delay.over_max == ServerDelayPolicy::OverMax::Clamp) {
@@ -205,7 +209,7 @@ class Guards final : public Middleware, public PausingGate {
     }
     const auto sent = scheduler.now();
     const auto waited = sent - since;
-    tell(turn, call);
+    notify_observers(turn, call);
     if (canceled || turn.status() != Status::Granted) {
       const auto origin = request.parsed_url()->origin();
       Error error = canceled ? detail::wait_ended(true, "its turn at " + std::string(origin))
@@ -221,11 +225,12 @@ class Guards final : public Middleware, public PausingGate {
       Call::State::set_watch(admitted, &watch);
     }
     Outcome outcome = co_await next(request, admitted);
-    // First of all: nothing that the end of this send lets out may go out into a pause.
+    // This comes first, because the end of this send may let others out, and they must observe the
+    // pause.
     const auto found = attempt.judge(outcome);
     hear(request, call, attempt, outcome, found);
     turn.end(end_of(policy, found, outcome, call, sent), scheduler.now(), call.random());
-    tell(turn, call);
+    notify_observers(turn, call);
     remember(turn, call, by, waited, exchange_of(outcome));
     co_return outcome;
   }
@@ -235,8 +240,9 @@ class Guards final : public Middleware, public PausingGate {
     return given_ || !shared ? own_ : shared;
   }
 
-  // Off, this is one test of a flag; with a pause that may come, one load.
-  [[nodiscard]] bool must_ask(const GuardPolicy& guards, const Call& call) const {
+  // Returns whether a send must pass the gate. Cheap: a test of a flag if guards are off, and one
+  // atomic load if only pauses are on.
+  [[nodiscard]] bool must_pass_gate(const GuardPolicy& guards, const Call& call) const {
     if (guards.has_limits()) return true;
     if (!guards.pause.enabled) return false;
     return !state_of(call)->quiet();
@@ -259,7 +265,7 @@ class Guards final : public Middleware, public PausingGate {
       sender.endpoint = resolved->identity;
       if (resolved->guard_names) sender.names = resolved->guard_names.get();
     }
-    sender.credentials = credentials_of(request, state_of(call)->salt());
+    sender.credentials = credentials_hash(request, state_of(call)->salt());
     sender.ask.priority = request.options().priority.value_or(policy.guards.priority);
     sender.ask.is_retry = attempt.is_retry;
     sender.limit = std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);

@@ -1,4 +1,4 @@
-// Why a hedge is not sent.
+// HedgedAttempt: the reasons not to send a hedge.
 #include "hedged_attempt.hpp"
 
 #include "lib/core/body/detail/delivery.hpp"
@@ -16,10 +16,11 @@ HedgeRefused refusal_of(QueuedBy by) {
 
 }  // namespace
 
-// In the order of HedgeRefused. Nothing is taken unless all of it is there.
+// Checks the reasons in the order of HedgeRefused. Returns nullopt if the hedge may go out, and
+// then has taken it from both budgets. Otherwise takes nothing.
 std::optional<HedgeRefused> HedgedAttempt::refusal() {
-  if (const auto why = never()) return why;
-  if (too_late()) return HedgeRefused::Deadline;
+  if (const auto why = lasting_refusal()) return why;
+  if (is_too_late()) return HedgeRefused::Deadline;
   if (throttled_ || scope_.throttled(now())) return HedgeRefused::Throttled;
   for (auto* gate : gates_) {
     const auto by = gate->would_hold(request_, call_);
@@ -32,8 +33,8 @@ std::optional<HedgeRefused> HedgedAttempt::refusal() {
   return why;
 }
 
-// What no later time can change.
-std::optional<HedgeRefused> HedgedAttempt::never() const {
+// Returns a reason that time does not remove.
+std::optional<HedgeRefused> HedgedAttempt::lasting_refusal() const {
   const auto& methods = policy_.methods;
   if (!methods.empty() &&
       std::find(methods.begin(), methods.end(), request_.method()) == methods.end()) {
@@ -52,8 +53,8 @@ std::optional<HedgeRefused> HedgedAttempt::never() const {
   return left && sends >= *left ? std::optional(HedgeRefused::Attempts) : std::nullopt;
 }
 
-// Less time is left than half of the responses take.
-bool HedgedAttempt::too_late() const {
+// Returns whether less time is left than the median response takes.
+bool HedgedAttempt::is_too_late() const {
   const auto end = std::min(call_.deadline(), call_.limits(request_).respond_by);
   if (end == kNever) return false;
   const auto median = scope_.median(now()).value_or(Duration::zero());

@@ -16,7 +16,7 @@ std::int64_t slot_number(Time now) {
   return std::max(now.time_since_epoch(), Duration::zero()) / std::chrono::seconds(10);
 }
 
-// The most nanoseconds that each bucket takes.
+// The upper bound of each bucket in nanoseconds.
 constexpr auto kMost = [] {
   std::array<std::int64_t, kBuckets> most{};
   double next = kLeast;
@@ -27,7 +27,7 @@ constexpr auto kMost = [] {
   return most;
 }();
 
-// What is over the range goes to the last bucket.
+// Returns the bucket of a sample. The last one also holds all samples beyond the range.
 std::size_t bucket_of(Duration sample) {
   const auto* const found = std::lower_bound(kMost.begin(), kMost.end() - 1, sample.count());
   return static_cast<std::size_t>(found - kMost.begin());
@@ -90,7 +90,7 @@ HedgeDelay HedgeState::delay(const HedgePolicy& policy, Time now) {
   const auto value = sketch_.quantile(policy.quantile, now).value_or(policy.max);
   if (count < static_cast<std::uint32_t>(policy.min_samples)) {
     if (policy.initial) return delay_of(*policy.initial);
-    // Asked when it would go out: by what is known, or at the latest time.
+    // Too few samples: reports Warming when the hedge would go out by the samples so far.
     return delay_of(std::clamp(value, policy.min, policy.max), count, HedgeRefused::Warming);
   }
   if (value > policy.max) return delay_of(policy.max, count, HedgeRefused::OverRange);

@@ -1,5 +1,5 @@
-// HedgeState: what the sends of one scope teach about hedges: how long responses take, how many
-// hedges the calls may have, whether the server wants fewer requests.
+// HedgeState: the measurements of one scope that decide about hedges. They are how long responses
+// take, how many hedges the calls may have, and whether the server wants fewer requests.
 #pragma once
 
 #include "window.hpp"
@@ -17,17 +17,17 @@ namespace httpretry::guard {
 // From 0.1 ms to an hour.
 inline constexpr std::size_t kBuckets = 175;
 
-// The quantiles of the durations of the last 30 seconds, within 5 %. Its buckets grow by a constant
-// factor, so a quantile of the same samples is the same everywhere.
+// Computes quantiles of the durations of the last 30 seconds, with an error of at most 5 %. Its
+// buckets grow by a constant factor, so the same samples have the same quantiles in any process.
 class Sketch {
  public:
   void add(Duration sample, Time now);
   [[nodiscard]] std::uint32_t count(Time now) const;
-  // `q` from 0 to 1. Empty without a sample.
+  // Returns the quantile `q`, from 0 to 1, or nullopt without samples.
   [[nodiscard]] std::optional<Duration> quantile(double q, Time now) const;
 
  private:
-  static constexpr std::int64_t kSlots = 3;  // of 10 s
+  static constexpr std::int64_t kSlots = 3;  // 10 s each
   struct Slot {
     std::int64_t number = -1;
     std::uint32_t count = 0;
@@ -38,24 +38,25 @@ class Sketch {
   std::array<Slot, static_cast<std::size_t>(kSlots)> slots_{};
 };
 
-// The hedges of the calls of the last ten seconds.
+// Counts the calls of the last ten seconds and their hedges.
 class HedgeBudget {
  public:
   void count_call(Time now) { add({1, 0, 0}, now); }
-  // False: nothing was taken.
+  // Takes a hedge. Returns false if the budget has none left.
   bool take(double per_call, Time now) {
     if (left(per_call, now) < 1) return false;
     add({0, 1, 0}, now);
     return true;
   }
-  // What was taken in an earlier second is given back in this one: the sum is the same.
+  // Gives a hedge back. This counts in the current second, even if the hedge was taken earlier: the
+  // sum is the same.
   void give_back(Time now) { add({0, 0, 1}, now); }
-  // Whole hedges; negative where a smaller budget came into force.
+  // Returns how many hedges are left. Negative after the budget was made smaller.
   [[nodiscard]] std::int64_t left(double per_call, Time now) const {
     return most(per_call, now) - hedges(now);
   }
   [[nodiscard]] std::int64_t most(double per_call, Time now) const {
-    // A product such as 0.07 * 100 may be a little off.
+    // 1e-9 makes up for rounding errors in products such as 0.07 * 100.
     return static_cast<std::int64_t>(per_call * static_cast<double>(calls(now)) + 1e-9);
   }
   [[nodiscard]] std::int64_t calls(Time now) const { return window_.sum(now).all; }
@@ -67,10 +68,11 @@ class HedgeBudget {
  private:
   void add(const Counts& more, Time now) { window_.add(more, now, std::chrono::seconds(10)); }
 
-  // Counts all calls, as `good` the hedges that were taken, and as `slow` those given back.
+  // `all` counts the calls, `good` the hedges taken, and `slow` the hedges given back.
   Window window_;
 };
 
+// The HedgeAccount of one scope, in memory. Thread-safe.
 class HedgeState final : public HedgeAccount {
  public:
   void begin_call(Time now) override {
@@ -103,7 +105,7 @@ class HedgeState final : public HedgeAccount {
     const std::lock_guard lock(mutex_);
     if (policy.budget) budget_.give_back(now);
   }
-  // As new.
+  // Returns whether dropping this state loses nothing.
   [[nodiscard]] bool idle(Time now) {
     const std::lock_guard lock(mutex_);
     return now - last_call_ > std::chrono::seconds(30) && now >= throttled_until_;
@@ -118,14 +120,14 @@ class HedgeState final : public HedgeAccount {
   [[nodiscard]] ScopeState facts(const std::string& key, Time now);
 
  private:
-  std::mutex mutex_;  // guards the next
+  std::mutex mutex_;  // guards the rest
   Sketch sketch_;
   HedgeBudget budget_;
   Time throttled_until_{};
   Time last_call_{};
 };
 
-// Hedge::from: "fixed", "p95 of 1043 samples", "initial".
+// Returns the text for Hedge::from: "fixed", "initial", or for example "p95 of 1043 samples".
 [[nodiscard]] std::string source_text(const HedgePolicy& policy, const HedgeDelay& delay);
 
 }  // namespace httpretry::guard

@@ -8,7 +8,7 @@
 
 namespace httpretry::guard {
 
-// One send. It ends when the stop of `over_` is requested.
+// One send. A stop request to `over_` cancels it.
 class HedgedAttempt::Send final : public RacingSend {
  public:
   Send(HedgedAttempt& race, Request request, const Call& call, int number, Time deadline)
@@ -35,9 +35,9 @@ class HedgedAttempt::Send final : public RacingSend {
     if (began_) return;  // a middleware below sends twice
     if (hedge_ && ++gates_passed_ < race_.gates_.size()) return;
     began_ = race_.now();
-    race_.began(*this);
+    race_.on_began(*this);
   }
-  Use headers_came(const Response& head) override { return race_.headers_came(*this, head); }
+  Use headers_came(const Response& head) override { return race_.on_headers(*this, head); }
   bool uses(const Response& begun) override { return race_.uses(*this, begun); }
 
   [[nodiscard]] bool in_flight() const { return !outcome_; }
@@ -45,16 +45,16 @@ class HedgedAttempt::Send final : public RacingSend {
   Request request_;
   const bool hedge_;
   const int number_;           // Attempt::number
-  std::optional<Time> began_;  // empty: it was not sent
+  std::optional<Time> began_;  // nullopt until it is sent
   std::optional<Time> headers_at_;
   Time ended_{};
-  int ending_ = 0;  // in the order of the endings
+  int ending_ = 0;  // its position in the order in which the sends ended
   std::optional<Outcome> outcome_;
   Classified judged_;
-  bool canceled_ = false;  // it lost
-  std::shared_ptr<const Hedge> told_;
+  bool canceled_ = false;  // because another send won
+  std::shared_ptr<const Hedge> hedge_facts_;
   HedgedAttempt& race_;
-  std::size_t gates_passed_ = 0;  // of those that the first send has passed
+  std::size_t gates_passed_ = 0;  // how many of `race_.gates_` admitted this hedge
   std::stop_source over_;
   const std::stop_callback<RequestStop> on_stop_;
   Call branch_;
@@ -79,7 +79,7 @@ Task<Outcome> HedgedAttempt::run() {
   while (winner_ == nullptr && in_flight_ > 0) {
     const auto change = change_ = std::make_shared<detail::Event>();
     const bool whole = co_await change->wait(call_.scheduler(), next_hedge(), std::stop_token());
-    if (!whole) break;  // the loop ends, and the sends with it
+    if (!whole) break;  // the loop was closed, which also ends the sends
     if (winner_ == nullptr && in_flight_ > 0 && now() >= next_hedge()) try_hedge();
   }
   const auto all = group_.join();
@@ -101,32 +101,33 @@ Task<> HedgedAttempt::carry(HedgedAttempt& race, Send& send) {
     const ResumeOn home(race.call_.scheduler());
     co_await home;
   }
-  race.ended(send, std::move(outcome));
+  race.on_ended(send, std::move(outcome));
 }
 
-void HedgedAttempt::changed() {
+void HedgedAttempt::notify_change() {
   if (change_) change_->happen();
 }
 
-// From here on its time counts.
-void HedgedAttempt::began(Send& send) {
+// Called when a send goes out. Its duration and the delay of the next hedge count from here.
+void HedgedAttempt::on_began(Send& send) {
   last_began_ = now();
   if (!send.hedge_) {
     delay_ = scope_.delay(policy_, now());
-    return changed();
+    return notify_change();
   }
   Hedge told;
   told.of = sends_.front()->number_;
   told.after = now() - *sends_.front()->began_;
   told.from = source_text(policy_, delay_);
-  send.told_ = std::make_shared<const Hedge>(std::move(told));
+  send.hedge_facts_ = std::make_shared<const Hedge>(std::move(told));
   call_.emit(&Observer::attempt_started, request_, send.number_);
-  call_.emit(&Observer::hedge_started, request_, send.number_, send.told_->after);
+  call_.emit(&Observer::hedge_started, request_, send.number_, send.hedge_facts_->after);
 }
 
 Time HedgedAttempt::next_hedge() const {
   if (last_began_ == kNever || tried_ >= policy_.max_hedges) return kNever;
-  // One that has its headers may be the one; one that was not sent yet is enough.
+  // Waits for a send that has its headers, because it may win, and for a send that has not gone out
+  // yet.
   const bool enough = std::any_of(sends_.begin(), sends_.end(), [](const auto& send) {
     return send->in_flight() && (send->headers_at_ || !send->began_);
   });
@@ -148,11 +149,11 @@ void HedgedAttempt::refuse(HedgeRefused why) {
   call_.emit(&Observer::hedge_refused, why);
 }
 
-RacingSend::Use HedgedAttempt::headers_came(Send& send, const Response& head) {
+RacingSend::Use HedgedAttempt::on_headers(Send& send, const Response& head) {
   using Use = RacingSend::Use;
   send.headers_at_ = now();
   if (winner_ != nullptr) return winner_ == &send ? Use::Yes : Use::No;
-  if (in_flight_ == 1) return Use::Yes;  // no other is left, or will be sent
+  if (in_flight_ == 1) return Use::Yes;  // no other send is left, and none will follow
   if (attempt_.reads_body(head.status, head.headers)) return Use::NotYet;
   return uses(send, head) ? Use::Yes : Use::No;
 }
@@ -167,11 +168,12 @@ bool HedgedAttempt::uses(Send& send, const Response& begun) {
 bool HedgedAttempt::settles(const Send& send, const Classified& judged) const {
   const bool failed = judged.cls == Class::Throttle || judged.cls == Class::Transient ||
                       judged.cls == Class::Transport;
-  return !failed && !is_doing_of_twin(send, judged.status);
+  return !failed && !is_conflict_with_other_send(send, judged.status);
 }
 
-// The server may refuse a key whose first request it still carries out.
-bool HedgedAttempt::is_doing_of_twin(const Send& send, int status) const {
+// Returns whether a 409 or 425 for a hedge may be caused by another send in flight. A server may
+// refuse an idempotency key while it still executes the first request with that key.
+bool HedgedAttempt::is_conflict_with_other_send(const Send& send, int status) const {
   if (!send.hedge_ || (status != 409 && status != 425)) return false;
   const auto& name = attempt_.policy->idempotency_key;
   const bool keyed = request_.headers().contains("Idempotency-Key") ||
@@ -187,10 +189,10 @@ void HedgedAttempt::win(Send& send) {
     other->canceled_ = true;
     other->over_.request_stop();
   }
-  changed();
+  notify_change();
 }
 
-void HedgedAttempt::ended(Send& send, Outcome outcome) {
+void HedgedAttempt::on_ended(Send& send, Outcome outcome) {
   send.ended_ = now();
   send.ending_ = ++endings_;
   send.judged_ = attempt_.judge(outcome);
@@ -198,24 +200,25 @@ void HedgedAttempt::ended(Send& send, Outcome outcome) {
   --in_flight_;
   if (send.hedge_ && !send.began_) return drop(send);
   if (send.hedge_) attempt_.loop.claim().end_hedge(now());
-  learn(send);
+  add_sample(send);
   if (winner_ == nullptr && settles(send, send.judged_)) win(send);
-  changed();
+  notify_change();
 }
 
-// Something else was quicker: it was held back after all.
+// Drops a hedge that a gate held back, although `refusal` had allowed it.
 void HedgedAttempt::drop(Send& send) {
   scope_.give_back(policy_, now());
   attempt_.loop.claim().give_back_hedge(now());
   refuse(HedgeRefused::Busy);
   unsent_ = std::move(*std::find_if(sends_.begin(), sends_.end(),
                                     [&](const auto& one) { return one.get() == &send; }));
-  sends_.pop_back();  // the last one: no other is sent before it has begun
-  changed();
+  sends_.pop_back();  // it is the last one, because no hedge starts before the previous one began
+  notify_change();
 }
 
-// Quick failures would pull the quantile down, so they are no samples; what was given up is one.
-void HedgedAttempt::learn(const Send& send) {
+// Adds the time of a send to the samples of its scope. Quick failures are not samples, because they
+// would lower the quantile. Timeouts and canceled sends are.
+void HedgedAttempt::add_sample(const Send& send) {
   const auto& judged = send.judged_;
   if (judged.cls == Class::Throttle && !send.canceled_) {
     throttled_ = true;
@@ -244,7 +247,7 @@ Outcome HedgedAttempt::finish() {
     HedgedSends sends;
     sends.number = best.number_;
     sends.began = best.hedge_ ? *best.began_ : started_;
-    sends.hedge = best.told_;
+    sends.hedge = best.hedge_facts_;
     sends.won = winner_ != nullptr;
     for (const auto& send : sends_) {
       if (send.get() != &best) sends.others.push_back(lost_attempt(*send, best.number_));
@@ -268,7 +271,7 @@ Attempt HedgedAttempt::lost_attempt(Send& send, int winner) const {
     attempt.server_delay = asked->delay;
     attempt.server_delay_source = to_string(asked->source);
   }
-  attempt.hedge = send.told_;
+  attempt.hedge = send.hedge_facts_;
   attempt.race = Race::Lost;
   return attempt;
 }

@@ -1,11 +1,12 @@
-// HedgedAttempt: the sends of one attempt. The first goes out at once, and while none has a
-// response, hedges follow it. The first outcome that settles the matter is that of the attempt:
+// HedgedAttempt: the sends of one attempt. The first send goes out at once. Hedges follow while no
+// send has a response. The outcome of the attempt depends on the classes of the outcomes:
 //
-//   success, pending, permanent   settle it: the other sends are canceled
-//   transient, throttle,          do not while another send is in flight. Where none is left, the
-//   transport                     one with the longest server delay counts, else the last
+//   success, pending, permanent   the first such outcome wins, and the other sends are canceled
+//   transient, throttle,          such an outcome does not win while another send is in flight. If
+//   transport                     no outcome wins, the one with the longest server delay counts,
+//                                 or the last one if there is no server delay
 //
-// All of it happens on the loop of the call.
+// Everything runs on the loop of the call.
 #pragma once
 
 #include "hedge_state.hpp"
@@ -24,7 +25,7 @@ namespace httpretry::guard {
 
 class HedgedAttempt {
  public:
-  // All of these must outlive it.
+  // All arguments must outlive this object.
   HedgedAttempt(CurrentAttempt& attempt, HedgeAccount& scope, const Request& request, Call& call,
                 Next next);
   ~HedgedAttempt();
@@ -39,29 +40,29 @@ class HedgedAttempt {
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
   void start(int number, Time deadline);
   static Task<> carry(HedgedAttempt& race, Send& send);
-  // Of the sends:
-  void began(Send& send);
-  void ended(Send& send, Outcome outcome);
-  RacingSend::Use headers_came(Send& send, const Response& head);
+  // Events of a send.
+  void on_began(Send& send);
+  void on_ended(Send& send, Outcome outcome);
+  RacingSend::Use on_headers(Send& send, const Response& head);
   bool uses(Send& send, const Response& begun);
 
-  // A hedge.
+  // The next hedge.
   [[nodiscard]] Time next_hedge() const;
   void try_hedge();
   [[nodiscard]] std::optional<HedgeRefused> refusal();
-  [[nodiscard]] std::optional<HedgeRefused> never() const;
-  [[nodiscard]] bool too_late() const;
+  [[nodiscard]] std::optional<HedgeRefused> lasting_refusal() const;
+  [[nodiscard]] bool is_too_late() const;
   void refuse(HedgeRefused why);
 
   [[nodiscard]] bool settles(const Send& send, const Classified& judged) const;
-  [[nodiscard]] bool is_doing_of_twin(const Send& send, int status) const;
+  [[nodiscard]] bool is_conflict_with_other_send(const Send& send, int status) const;
   void win(Send& send);
-  void learn(const Send& send);
+  void add_sample(const Send& send);
   [[nodiscard]] Send& decisive() const;
   [[nodiscard]] Outcome finish();
   [[nodiscard]] Attempt lost_attempt(Send& send, int winner) const;
   void drop(Send& send);
-  void changed();
+  void notify_change();
 
   CurrentAttempt& attempt_;
   const HedgePolicy& policy_;
@@ -73,15 +74,15 @@ class HedgedAttempt {
 
   detail::JoinedGroup group_;
   std::vector<std::unique_ptr<Send>> sends_;
-  std::unique_ptr<Send> unsent_;  // its coroutine may still be in it
-  std::vector<SendGate*> gates_;  // that the first send has passed
+  std::unique_ptr<Send> unsent_;  // dropped, but kept because its coroutine may still run
+  std::vector<SendGate*> gates_;  // the gates that the first send has passed
   std::shared_ptr<detail::Event> change_;
   HedgeDelay delay_;
   Send* winner_ = nullptr;
   int in_flight_ = 0;
   int endings_ = 0;
-  int tried_ = 0;             // hedges, sent or refused
-  Time last_began_ = kNever;  // a send, or the time at which a hedge was refused
+  int tried_ = 0;             // hedges that were sent or refused
+  Time last_began_ = kNever;  // when the last send began or the last hedge was refused
   bool throttled_ = false;
 };
 

@@ -1,5 +1,5 @@
-// The middleware `hedge`: finds what is shared with other calls, and lets the sends of an attempt
-// race.
+// The middleware `hedge`: finds the HedgeAccount that calls share, and runs each attempt as a
+// HedgedAttempt.
 #include "hedged_attempt.hpp"
 #include "sender.hpp"
 
@@ -14,7 +14,8 @@
 namespace httpretry {
 namespace {
 
-// "hedge https://api.example.com /policies/careful"
+// Returns the key of the HedgeAccount, for example "hedge https://api.example.com
+// /policies/careful".
 std::string key_of(const CurrentAttempt& attempt, const Request& request) {
   guard::Sender sender;
   if (const auto& url = request.parsed_url()) sender.host = url->origin();

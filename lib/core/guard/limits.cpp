@@ -8,7 +8,7 @@
 namespace httpretry::guard {
 namespace {
 
-// Empty for a time that never comes.
+// Returns nullopt for kNever.
 std::optional<WallTime> wall_time(Time when, Time now, WallTime wall_now) {
   if (when == kNever) return std::nullopt;
   return wall_now + std::chrono::duration_cast<WallTime::duration>(when - now);
@@ -58,7 +58,7 @@ bool LimitState::change(Time now, const std::function<bool()>& how) {
   return true;
 }
 
-// --- what holds a send ---
+// --- the limits of a send ---
 
 const PausePolicy& Limits::pause_policy(std::size_t which) const {
   static const PausePolicy ramp;
@@ -177,7 +177,7 @@ void Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double 
   }
   if (slots_) {
     slots_->machine.give_back();
-    if (counts) learn(*end, now, changes);
+    if (counts) adjust_limit(*end, now, changes);
     on_freed(now);
   }
   if (grant.votes && counts) vote(grant, *end, now, random, changes);
@@ -186,8 +186,8 @@ void Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double 
   state_->end_pauses(now, changes);
 }
 
-// A limit that follows how sends end.
-void Limits::learn(const SendEnd& end, Time now, StateChanges& changes) {
+// Adjusts the limit of concurrent sends to the end of a send.
+void Limits::adjust_limit(const SendEnd& end, Time now, StateChanges& changes) {
   const auto& policy = *keys_.policy->concurrency;
   auto& slots = slots_->machine;
   const auto before = slots.limit(policy);
@@ -236,7 +236,7 @@ void Limits::pause(std::size_t which, Time until, Time /*now*/) {
   state_->begin_pause(pauses_[which], without_kind(keys_.pauses[which]), until);
 }
 
-// --- what they are like ---
+// --- reports ---
 
 void Limits::tell(Circuit from, Time now, StateChanges& changes) {
   const auto circuit = circuit_now(now);

@@ -16,15 +16,15 @@
 namespace httpretry {
 namespace guard {
 
-// Of each kind. From there on those that nobody uses are dropped, first those that are as new.
+// How many states of each kind are kept. Beyond that, Scopes drops unused ones.
 constexpr std::size_t kMaxScopes = 100'000;
 constexpr std::size_t kMaxHedges = 4096;  // 2.5 KiB each
 
-// LocalState: the states of a process, in memory. The machines of this room under one lock.
+// LocalState: the states of one process, in memory. One lock guards all state machines.
 class LocalState final : public LimitState, public std::enable_shared_from_this<LocalState> {
  public:
   std::shared_ptr<SendLimits> limits(LimitKeys keys, Time now) override {
-    // The state of that key; nullptr if it is empty.
+    // Returns the state of a key, or nullptr if the key is empty.
     const auto at = [now](auto& states, const std::string& key) {
       return key.empty() ? nullptr : states.at(key, now);
     };
@@ -90,7 +90,7 @@ class LocalState final : public LimitState, public std::enable_shared_from_this<
     return states;
   }
 
-  // A key says what kind it is of, so only one of them has it.
+  // A key begins with its kind, so at most one map contains it.
   bool reset(std::string_view key, Time now) override {
     return change(now, [&] {
       return breakers_.change(key, [](auto& scope) { scope.machine.close(); }) ||
@@ -113,13 +113,13 @@ class LocalState final : public LimitState, public std::enable_shared_from_this<
   }
 
  private:
-  // Guarded by the mutex:
+  // Guarded by the mutex, except `budgets_`.
   Scopes<Scope<Pause>> pauses_{kMaxScopes};
   Scopes<Scope<Rate>> rates_{kMaxScopes};
   Scopes<Scope<Slots>> slots_{kMaxScopes};
   Scopes<Scope<Breaker>> breakers_{kMaxScopes};
   Scopes<HedgeState> hedges_{kMaxHedges};
-  Budgets budgets_;  // has locks of its own
+  Budgets budgets_;  // has its own locks
 };
 
 }  // namespace guard

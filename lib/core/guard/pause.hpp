@@ -1,6 +1,6 @@
-// Pause: no send of one scope goes out until a time; then comes the ramp: first one at once, and
-// one more with each response, so that their number doubles with each round. Where sends fail the
-// server has enough: their number is halved, and grows by one a round from there on.
+// Pause: lets no send of one scope out until a given time. Then the ramp begins. At first one send
+// may be in flight, and one more after each response, so the number doubles with each round. If a
+// send fails, the ramp halves the number, and from then on adds one in each round.
 //
 // A plain state machine, without clock and lock.
 #pragma once
@@ -14,21 +14,22 @@ namespace httpretry::guard {
 
 class Pause {
  public:
-  // The server asks for it. Begins the ramp anew.
+  // Begins a pause that the server asked for, or extends it. The ramp restarts.
   void begin(Time until) {
     until_ = std::max(until_, until);
     ramp_ = {.width = 1, .halved_at = last_number_};
-    sends_.clear();  // what was sent before the pause says nothing about the time after it
+    sends_.clear();  // sends from before the pause say nothing about the time after it
     entered_ = false;
   }
-  // Whether a send may go out now: the pause is over, and the ramp has room.
+  // Returns whether a send may go out now: the pause is over, and the ramp allows one more.
   [[nodiscard]] bool allows(const PausePolicy& policy, Time now) const {
     if (now < until_) return false;
     const auto under_way = std::count_if(sends_.begin(), sends_.end(),
                                          [&](const Send& one) { return holds_place(one, now); });
     return policy.resume == PausePolicy::Resume::All || !in_ramp() || under_way < ramp_.width;
   }
-  // When it may change by itself; kNever where only the end of a send can change it.
+  // Returns when the result of `allows` may change by itself, or kNever if only the end of a send
+  // can change it.
   [[nodiscard]] Time next_change(Time now) const {
     if (now < until_) return until_;
     auto next = kNever;
@@ -37,7 +38,7 @@ class Pause {
     }
     return next;
   }
-  // A send goes out; its number in the ramp, 0 outside of one.
+  // Records a send. Returns its number in the ramp, or 0 if no ramp limits it.
   std::uint32_t enter(const PausePolicy& policy, Time now) {
     entered_ = true;
     if (!in_ramp() || policy.resume == PausePolicy::Resume::All) return 0;
@@ -45,43 +46,42 @@ class Pause {
     sends_.push_back({++last_number_, now});
     return last_number_;
   }
-  // It has ended. Without `end`, or if that does not count, this says nothing about the server.
+  // Records the end of a send. Without `end`, or if it does not count, the ramp does not change.
   void leave(std::uint32_t number, const SendEnd* end) {
     const auto left = std::erase_if(sends_, [&](const Send& one) { return one.number == number; });
     if (left == 0 || end == nullptr || !end->counts) return;
     if (end->responded) widen();
-    // Those that were sent before it was halved were too many already.
+    // Failures of sends from before the last halving do not halve the ramp again.
     if (!end->responded && number > ramp_.halved_at) halve();
   }
-  // Nobody waits: the ramp is over.
   void end_ramp() { ramp_ = {}, sends_.clear(); }
-  // So is the pause.
+  // Ends the pause and its ramp.
   void end() { until_ = Time(), end_ramp(); }
 
   [[nodiscard]] Time until() const { return until_; }
   [[nodiscard]] bool in_ramp() const { return ramp_.width > 0; }
-  // It is over, and sends have used the ramp, or none came for some time. Once no send waits or is
-  // in flight, the ramp may end.
+  // Returns whether the ramp may end once no send waits or is in flight. The pause must be over,
+  // and a send must have used the ramp, unless none came for 5 s.
   [[nodiscard]] bool ramp_used(Time now) const {
     return now >= until_ && (entered_ || now - until_ >= kFirstSend);
   }
-  // As new.
+  // Returns whether this is in its initial state.
   [[nodiscard]] bool idle(Time now) const { return until_ <= now && !in_ramp(); }
 
  private:
-  // A send that takes longer keeps nobody waiting.
+  // How long a send counts as in flight. A slower one does not hold back the others.
   static constexpr Duration kHoldsPlace = std::chrono::seconds(5);
-  // The ramp waits that long for its first send.
+  // How long the ramp waits for its first send.
   static constexpr Duration kFirstSend = std::chrono::seconds(5);
   struct Send {
     std::uint32_t number = 0;
     Time since{};
   };
   struct Ramp {
-    std::uint32_t width = 0;          // sends that may be under way at once; 0: no ramp
-    std::uint32_t doubles_until = 0;  // a width; 0: always
-    std::uint32_t responses = 0;      // since it grew by one
-    std::uint32_t halved_at = 0;      // the last send then
+    std::uint32_t width = 0;          // how many sends may be in flight; 0: no ramp
+    std::uint32_t doubles_until = 0;  // the width up to which it doubles; 0: no limit
+    std::uint32_t responses = 0;      // since the width last grew by one
+    std::uint32_t halved_at = 0;      // the number of the latest send at the last halving
   };
   static bool holds_place(const Send& send, Time now) { return now - send.since < kHoldsPlace; }
   void widen() {
@@ -90,7 +90,8 @@ class Pause {
     ++ramp_.width;
     ramp_.responses = 0;
   }
-  // A single send that fails says nothing about how many the server can do.
+  // Halves the width. A width of 1 stays: the failure of a single send does not show how many sends
+  // the server can handle.
   void halve() {
     ramp_.halved_at = last_number_;
     if (ramp_.width == 1) return;
@@ -101,9 +102,9 @@ class Pause {
 
   Time until_{};
   Ramp ramp_;
-  bool entered_ = false;  // by a send, since it began
+  bool entered_ = false;  // a send has gone out since the pause began
   std::uint32_t last_number_ = 0;
-  std::vector<Send> sends_;  // of the ramp
+  std::vector<Send> sends_;  // sends of the ramp in flight
 };
 
 }  // namespace httpretry::guard

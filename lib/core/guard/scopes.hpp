@@ -1,5 +1,5 @@
-// Scopes: the states of one kind by their keys. Bounded: those that nobody uses are dropped, first
-// those that are as new.
+// Scopes: a bounded map from keys to the states of one kind. It drops states that are not in use,
+// beginning with those in their initial state.
 #pragma once
 
 #include "lib/core/base/text.hpp"
@@ -16,26 +16,26 @@
 
 namespace httpretry::guard {
 
-// `Scope` has `idle(now)`: it is as new.
+// `Scope::idle(now)` returns whether the state is as good as a new one.
 template <typename Scope>
 class Scopes {
  public:
-  explicit Scopes(std::size_t most) : most_(most), room_at_(most) {}
+  explicit Scopes(std::size_t most) : most_(most), drop_at_(most) {}
 
-  // In use while somebody holds it.
+  // Returns the state of the key. It is in use as long as the caller keeps the pointer.
   std::shared_ptr<Scope> at(const std::string& key, Time now) {
     if (const auto found = scopes_.find(key); found != scopes_.end()) return found->second;
-    if (scopes_.size() >= room_at_) make_room(now);
+    if (scopes_.size() >= drop_at_) drop_unused(now);
     return scopes_.emplace(key, std::make_shared<Scope>()).first->second;
   }
-  // Calls how(scope) for the scope of that key. Returns false if there is none.
+  // Calls how(scope) for the state of the key. Returns false if the key is unknown.
   template <typename Change>
   bool change(std::string_view key, const Change& how) const {
     const auto found = scopes_.find(key);
     if (found != scopes_.end()) how(*found->second);
     return found != scopes_.end();
   }
-  // tell(key, scope), for the keys that begin like that.
+  // Calls tell(key, scope) for each key with this prefix.
   template <typename Tell>
   void each(std::string_view prefix, const Tell& tell) const {
     for (const auto& [key, scope] : scopes_) {
@@ -45,7 +45,7 @@ class Scopes {
   [[nodiscard]] std::size_t size() const { return scopes_.size(); }
 
  private:
-  void make_room(Time now) {
+  void drop_unused(Time now) {
     const auto drop = [&](bool also_changed) {
       std::erase_if(scopes_, [&](const auto& entry) {
         return entry.second.use_count() == 1 && (also_changed || entry.second->idle(now));
@@ -53,12 +53,13 @@ class Scopes {
     };
     drop(false);
     if (scopes_.size() > most_ / 2) drop(true);
-    room_at_ = std::max(most_, 2 * scopes_.size());
+    drop_at_ = std::max(most_, 2 * scopes_.size());
   }
 
   const std::size_t most_;
-  std::size_t room_at_;  // so many, and those that nobody uses are dropped
-  // With a hash of our own, libstdc++ keeps none in the nodes: keys are looked up seldom.
+  std::size_t drop_at_;  // the size at which unused states are dropped
+  // With this hash, unlike std::hash, libstdc++ stores no hash in the nodes. That saves memory, and
+  // lookups are rare.
   std::unordered_map<std::string, std::shared_ptr<Scope>, TextHash, std::equal_to<>> scopes_;
 };
 

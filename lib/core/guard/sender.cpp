@@ -15,8 +15,8 @@ std::string scope_text(GuardScope scope, const Sender& sender) {
   return {};
 }
 
-// What a server asks for holds for all policies, so the place of the block is not in the key; and
-// for no other server, so the host is.
+// Returns the key of a pause. A server's request for a pause applies to all policies, so the key
+// does not name the policy block. It applies only to that server, so the key names the host.
 std::string pause_key(GuardScope scope, const Sender& sender, const GuardNames& names) {
   if (scope == GuardScope::Policy) return "pause policy " + names.pause;
   auto key = "pause " + std::string(sender.host);
@@ -44,7 +44,7 @@ LimitKeys limit_keys(const Sender& sender) {
   if (policy.pause.enabled) {
     keys.pauses[0] = pause_key(policy.pause.scope.value_or(GuardScope::Host), sender, names);
     if (!policy.pause.scope) keys.pauses[1] = pause_key(GuardScope::Endpoint, sender, names);
-    if (keys.pauses[1] == keys.pauses[0]) keys.pauses[1].clear();  // nothing tells them apart
+    if (keys.pauses[1] == keys.pauses[0]) keys.pauses[1].clear();  // the same pause
   }
   if (policy.rate) keys.rate = state_key("rate", policy.rate->scope, names.rate, sender);
   if (policy.concurrency) {

@@ -1,4 +1,4 @@
-// Sender: whose limits a send is under, and the keys of the states that it uses.
+// Sender: identifies the limits of a send. Its keys name the states that the send uses.
 #pragma once
 
 #include <httpretry/guard/shared_state.hpp>
@@ -13,16 +13,16 @@ namespace httpretry::guard {
 struct Sender {
   std::shared_ptr<const GuardPolicy> policy;
   std::string_view host;              // "https://api.example.com"
-  std::string_view endpoint;          // what identifies it; empty: its host
-  const GuardNames* names = nullptr;  // where the blocks of the policy are stated
-  std::uint64_t credentials = 0;      // a hash of those that are sent
-  SendAsk ask;                        // without its time
-  Time limit = kNever;                // of waiting
-  Time pause_limit = kNever;          // of waiting for a pause
+  std::string_view endpoint;          // identifies the endpoint; empty: the host identifies it
+  const GuardNames* names = nullptr;  // where the policy file states each block of the policy
+  std::uint64_t credentials = 0;      // a hash of the credentials; 0: the request has none
+  SendAsk ask;                        // without `now`
+  Time limit = kNever;                // when waiting must end
+  Time pause_limit = kNever;          // when waiting for a pause must end
 };
 
-// "rate https://api.example.com /policies/careful": the key of a state of that kind. `name` is
-// where its block is stated.
+// Returns the key of a state, for example "rate https://api.example.com /policies/careful". `name`
+// is where the policy file states its block.
 [[nodiscard]] std::string state_key(std::string_view kind, GuardScope scope, std::string_view name,
                                     const Sender& sender);
 [[nodiscard]] LimitKeys limit_keys(const Sender& sender);

@@ -8,7 +8,7 @@ namespace httpretry {
 
 namespace {
 
-// These numbers, and those that were replaced by them, one by one; the latest first.
+// Returns this policy and the ones that it replaced step by step, the latest first.
 std::vector<BudgetPolicy> versions_of(const BudgetPolicy& policy,
                                       std::span<const ChangedBudget> changes) {
   std::vector<BudgetPolicy> versions{policy};
@@ -30,13 +30,14 @@ std::shared_ptr<SharedBudget> Budgets::at(std::string_view key, const BudgetPoli
   const auto found = std::find_if(first, last, [&](const auto& entry) {
     return entry.second.shared->budget.policy() == policy;
   });
-  return found != last ? found->second.shared : made(part, key, policy, now, changes);
+  return found != last ? found->second.shared : make_budget(part, key, policy, now, changes);
 }
 
-// With the part's lock. Where there is none of that policy.
-std::shared_ptr<SharedBudget> Budgets::made(Part& part, std::string_view key,
-                                            const BudgetPolicy& policy, Time now,
-                                            std::span<const ChangedBudget> changes) {
+// Makes the budget of a policy that has none yet: continues the budget of an earlier version,
+// splits one that was changed, or starts a new one. Requires the part's mutex.
+std::shared_ptr<SharedBudget> Budgets::make_budget(Part& part, std::string_view key,
+                                                   const BudgetPolicy& policy, Time now,
+                                                   std::span<const ChangedBudget> changes) {
   const auto versions = versions_of(policy, changes);
   const auto [first, last] = part.budgets.equal_range(key);
   for (const auto& version : versions) {
@@ -58,15 +59,15 @@ std::shared_ptr<SharedBudget> Budgets::made(Part& part, std::string_view key,
     fresh = std::make_shared<SharedBudget>(shared.budget.split(policy, now), shared.rate, now);
   }
   if (!fresh) fresh = std::make_shared<SharedBudget>(policy, now);
-  if (part.budgets.size() >= kMaxBudgets / kParts) make_room(part, now);
+  if (part.budgets.size() >= kMaxBudgets / kParts) drop_unused(part, now);
   return part.budgets.emplace(std::string(key), Entry{std::move(fresh), nullptr})->second.shared;
 }
 
-// Drops all unused budgets that are as new, but at most half of the part, so that this is seldom
-// done. Of the others it drops at most one, the one used longest ago, since its state is lost.
-void Budgets::make_room(Part& part, Time now) {
+// Drops the unused budgets in their initial state, but at most half of the part. If there are none,
+// drops only the least recently used budget, because its state is lost.
+void Budgets::drop_unused(Part& part, Time now) {
   struct Unused {
-    bool changed;  // a new one would not be the same
+    bool changed;  // its state differs from that of a new budget
     Time last_used;
     decltype(part.budgets)::iterator entry;
     bool operator<(const Unused& other) const {

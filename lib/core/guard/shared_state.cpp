@@ -37,16 +37,16 @@ void SharedState::listen(const std::shared_ptr<const Listener>& listener) {
 }
 
 void SharedState::tell_changed(Time now, const Listener* except) const {
-  std::vector<std::shared_ptr<const Listener>> told;
+  std::vector<std::shared_ptr<const Listener>> listeners;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& one : listeners_) {
       if (auto listener = one.lock(); listener && listener.get() != except) {
-        told.push_back(std::move(listener));
+        listeners.push_back(std::move(listener));
       }
     }
   }
-  for (const auto& listener : told) (*listener)(now);
+  for (const auto& listener : listeners) (*listener)(now);
 }
 
 }  // namespace httpretry

@@ -1,5 +1,5 @@
-// Slots: how many sends of one scope run at once. The limit is fixed, or follows how the sends end.
-// A plain state machine, without clock and lock.
+// Slots: limits how many sends of one scope are in flight. The limit is fixed, or adapts to how the
+// sends end. A plain state machine, without clock and lock.
 #pragma once
 
 #include <httpretry/retry/guard_policy.hpp>
@@ -8,7 +8,8 @@
 
 namespace httpretry::guard {
 
-// The limit after some sends. It grows only where it was used.
+// Returns the limit after some sends have ended. `dropped`: one of them shows that the server was
+// overloaded. The limit grows only if at least half of it was in use.
 [[nodiscard]] inline int next_limit(const ConcurrencyPolicy& policy, int limit, bool dropped,
                                     int most_used) {
   if (dropped) {
@@ -26,7 +27,8 @@ class Slots {
     return std::clamp(limit_ == 0 ? policy.initial : limit_, policy.min, policy.max);
   }
   [[nodiscard]] int used() const { return used_; }
-  // Sends of low priority leave a fifth of the slots to others, but have one at least.
+  // Returns whether a send may take a slot. Sends of low priority leave a fifth of the slots to
+  // others, but may always use one.
   [[nodiscard]] bool free(const ConcurrencyPolicy& policy, bool low) const {
     const auto all = limit(policy);
     return used_ < (low ? std::max(all - all / 5, 1) : all);
@@ -36,24 +38,25 @@ class Slots {
     samples_.most_used = std::max(samples_.most_used, used_);
   }
   void give_back() { --used_; }
-  // How a send ended. `dropped`: throttled, timed out, failed in transport.
+  // Adapts the limit to how a send ended. `dropped`: it was throttled or failed in transport, for
+  // example with a timeout.
   void learn(const ConcurrencyPolicy& policy, bool dropped, Time now) {
     if (policy.kind == ConcurrencyPolicy::Kind::Fixed) return;
     if (samples_.count++ == 0) samples_.since = now;
     samples_.dropped = samples_.dropped || dropped;
-    if (samples_.count < kEnoughSamples && now - samples_.since < kLookEvery) return;
+    if (samples_.count < kEnoughSamples && now - samples_.since < kAdaptEvery) return;
     limit_ = next_limit(policy, limit(policy), samples_.dropped, samples_.most_used);
     samples_ = {.most_used = used_};
   }
-  // What it has learned is forgotten.
+  // Resets the limit to its initial value.
   void forget() { limit_ = 0, samples_ = {.most_used = used_}; }
-  // As new.
+  // Returns whether this is in its initial state.
   [[nodiscard]] bool idle(Time /*now*/) const { return used_ == 0 && limit_ == 0; }
 
  private:
-  static constexpr Duration kLookEvery = std::chrono::seconds(1);
+  static constexpr Duration kAdaptEvery = std::chrono::seconds(1);
   static constexpr int kEnoughSamples = 10;
-  // The samples since the limit was last looked at.
+  // The samples since the limit was last adapted.
   struct Samples {
     Time since{};
     int count = 0;
@@ -62,7 +65,7 @@ class Slots {
   };
 
   int used_ = 0;
-  int limit_ = 0;  // Aimd; 0: policy.initial
+  int limit_ = 0;  // for Kind::Aimd; 0: policy.initial
   Samples samples_;
 };
 

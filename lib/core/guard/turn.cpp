@@ -1,4 +1,4 @@
-// Gate::Turn: one send, from its place in the queue to its end.
+// Gate::Turn: one send, from its arrival in the queue to its end.
 #include "gate.hpp"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ bool Gate::Turn::enter(Time now) {
   ask_.now = now;
   grant_ = lane_->limits->enter(ask_, changes_);
   if (grant_.held != QueuedBy::Nothing) {
-    // A circuit that has changed elsewhere, too, is told with its reason.
+    // If the circuit has also changed, observers need the reason, so it stays in `changes_`.
     auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
     why_ = {grant_.held, grant_.until, std::move(why)};
     const auto refused = refusal(why_, now);
@@ -91,7 +91,7 @@ void Gate::Turn::arrive(Time now) {
   }
   const auto waiting = lane_->limits->waiting();
   if (policy.rate && why_.by == QueuedBy::Rate) {
-    // Each of those that wait before this one takes a token.
+    // Each send that waits in front of this one takes a token.
     const auto turn = why_.until + waiting.for_rate * (policy.rate->per / policy.rate->requests);
     if (turn > std::min(limit_, rate_limit_)) return refuse({QueuedBy::Rate, turn});
   }
@@ -143,7 +143,7 @@ void Gate::Turn::vote_early(const SendEnd& ended, Time now, double chance) {
     const std::lock_guard lock(gate_.mutex_);
     lane_->limits->vote_early(grant_, ended, now, chance, changes_);
     if (!changes_.circuit) return;
-    refuse_in_vain(*lane_, now);
+    refuse_hopeless(*lane_, now);
     gate_.serve(*lane_, now);
   }
   gate_.state_->tell_changed(now, gate_.listener_.get());
@@ -160,11 +160,11 @@ void Gate::Turn::end(const SendEnd& ended, Time now, double chance) {
 void Gate::Turn::give_back(const SendEnd* ended, Time now, double chance) {
   taken_ = false;
   lane_->limits->leave(grant_, ended, now, chance, changes_);
-  if (changes_.circuit && changes_.circuit->to == Circuit::Open) refuse_in_vain(*lane_, now);
+  if (changes_.circuit && changes_.circuit->to == Circuit::Open) refuse_hopeless(*lane_, now);
   gate_.serve(*lane_, now);
 }
 
-Time Gate::Turn::next_look(Time now) {
+Time Gate::Turn::next_wake(Time now) {
   auto next = std::min(limit_, slot_limit_);
   if (&lane_->head() == this) next = std::min(next, held(now).until);
   return next;
@@ -189,7 +189,7 @@ Task<bool> Gate::Turn::wait(Scheduler& scheduler, std::stop_token stop) {
     const std::lock_guard lock(gate_.mutex_);
     if (status_ == Status::Waiting) {
       wake = wake_ = std::make_shared<detail::Event>();
-      until = looks_at_ = next_look(scheduler.now());
+      until = wakes_at_ = next_wake(scheduler.now());
     }
   }
   if (!wake) co_return true;

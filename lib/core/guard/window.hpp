@@ -1,7 +1,7 @@
-// Window: what was counted in the last seconds. It slides in tenths of its length.
+// Window: counts of the sends of a recent period. It slides in tenths of its length.
 //
-// A process has a window for each host, so nearly all of them are small: 16 bits for each count, in
-// place. Counts that need more, and tenths of an earlier length, are kept in a list.
+// A process may have a window for each host, so a window is small: a count has 16 bits, in place.
+// Counts that need more bits, and tenths of an earlier length, are kept in a list.
 #pragma once
 
 #include <httpretry/http/time.hpp>
@@ -47,7 +47,7 @@ class Window {
     if (!fits) listed_.push_back({end_, counts});
     newest = fits ? SmallCounts(counts) : SmallCounts();
   }
-  // By the length that was given last.
+  // Returns the counts of the window of the length last passed to `add`.
   [[nodiscard]] Counts sum(Time now) const {
     Counts sum;
     auto end = end_;
@@ -81,11 +81,12 @@ class Window {
     Counts counts;
   };
 
-  // The window has nine tenths and the one that `now` is in.
+  // Returns whether a tenth has left the window, which has nine tenths and the current one.
   [[nodiscard]] bool is_over(Time end, Time now) const {
     return now - end >= (kTenths - 1) * length_of_tenth_;
   }
-  // Tenths begin at multiples of their length. Drops those that are over then.
+  // Moves to the tenth of `now`, and drops those that leave the window. Tenths begin at multiples
+  // of their length.
   void begin_tenth(Time now) {
     const auto since = std::max(now.time_since_epoch(), Duration::zero());
     const auto end = Time((since / length_of_tenth_ + 1) * length_of_tenth_);
@@ -94,7 +95,7 @@ class Window {
     std::fill_n(tenths_.begin(), passed, SmallCounts());
     end_ = end;
   }
-  // Those that follow have another length.
+  // Moves all tenths to the list, because those that follow have another length.
   void list_all() {
     end_ -= kTenths * length_of_tenth_;
     for (auto one = tenths_.rbegin(); one != tenths_.rend(); ++one) {
@@ -106,10 +107,10 @@ class Window {
   }
 
   Duration length_of_tenth_{};
-  // The newest first. All are of one length, and follow each other.
+  // Consecutive tenths of the same length, the newest first.
   std::array<SmallCounts, kTenths> tenths_{};
-  Time end_{};                 // of the newest; the epoch: nothing was counted in them
-  std::vector<Tenth> listed_;  // those that cannot be there; the last has the latest end
+  Time end_{};                 // the end of the newest tenth; the epoch if `tenths_` is empty
+  std::vector<Tenth> listed_;  // tenths that do not fit into `tenths_`; the last has the latest end
 };
 
 }  // namespace httpretry::guard

@@ -1,6 +1,6 @@
-// Limits: asks the pauses, the breaker, the rate and the slots of a send, in this order, and takes
-// what it needs of them. LocalState uses it for the states of one process; FleetState
-// (lib/extras/fleet) overrides what processes decide together.
+// Limits: checks a send against its pauses, breaker, rate and slots, in this order, and takes what
+// the send needs. LocalState uses it for the states of one process. FleetState (lib/extras/fleet)
+// overrides the decisions that processes make together.
 #pragma once
 
 #include "lib/core/guard/breaker.hpp"
@@ -20,52 +20,55 @@
 
 namespace httpretry::guard {
 
-// "https://api.example.com /policies/careful": the key without its kind.
+// Returns a key without its kind: "https://api.example.com /policies/careful".
 inline std::string_view without_kind(std::string_view key) { return key.substr(key.find(' ') + 1); }
 
-// What a breaker is like. Has neither a key nor who waits.
+// Returns the state of a breaker, without `key` and `waiting`.
 [[nodiscard]] HTTPRETRY_API ScopeState circuit_of(const Breaker& breaker, Time now);
 
-// A machine, and how many sends wait for it.
+// A state machine, and the number of sends that wait for it.
 template <typename Machine>
 struct Scope {
   Machine machine;
   int waiting = 0;
-  int under_way = 0;  // only of pauses
+  int under_way = 0;  // sends in flight; counted only for pauses
   [[nodiscard]] bool idle(Time now) const { return machine.idle(now); }
 };
 
-// What keeps a send from going out, or has refused it.
+// The limit that holds a send back or has refused it.
 struct Hold {
   QueuedBy by = QueuedBy::Nothing;
-  Time until = kNever;  // it may change by itself then
-  std::string why{};    // of a circuit
+  Time until = kNever;  // when the limit may let it out; kNever: only the end of another send can
+  std::string why{};    // for a circuit: what opened it
 };
 
-// The part of a SharedState that all its Limits use.
+// The part of a SharedState that all its Limits use: the mutex, and the pauses in effect.
 class HTTPRETRY_API LimitState : public SharedState {
  protected:
   friend class Limits;
   using Pauses = std::shared_ptr<Scope<Pause>>;
-  // A pause that is not over, or whose ramp is not.
+  // A pause in effect, or one whose ramp has not ended.
   struct Paused {
-    std::string key;  // without its kind; empty if observers are not notified of its end
+    std::string key;  // without its kind; empty if observers are not notified of the end
     Pauses scope;
   };
 
-  // With the mutex held.
+  // Requires the mutex.
   void begin_pause(const Pauses& scope, std::string_view key, Time until);
-  // Ends each pause that is over and that no send waits for or is in flight in. Only its ramp is
-  // left until then, for the sends that come soon after it.
+  // Ends each ramp whose pause is over, once no send of its scope waits or is in flight. Until then
+  // the ramp limits the sends that follow the pause. Requires the mutex.
   void end_pauses(Time now, StateChanges& changes);
-  // Without it. Returns false if `how` does.
+  // Calls `how` with the mutex locked, and then notifies the listeners. Returns false and notifies
+  // no listener if `how` returns false.
   bool change(Time now, const std::function<bool()>& how);
 
   mutable std::mutex mutex_;  // guards all states
-  int waiting_ = 0;           // sends, of all Limits
+  int waiting_ = 0;           // sends that wait, in all Limits
   std::vector<Paused> paused_;
 };
 
+// The limits of all sends with the same keys. Each function is one step under the mutex of the
+// state.
 class HTTPRETRY_API Limits : public SendLimits {
  public:
   Limits(std::shared_ptr<LimitState> state, LimitKeys keys)
@@ -84,13 +87,14 @@ class HTTPRETRY_API Limits : public SendLimits {
 
  protected:
   friend class LocalState;
-  // Behind the pauses of LimitKeys, the ramp of a breaker that calls wait for: they do not go out
-  // all at once when it closes.
+  // The index in `pauses_` of the ramp of a breaker with WhenOpen::Wait. The ramp keeps the waiting
+  // sends from going out all at once when the breaker closes. The indexes before it are those of
+  // LimitKeys::pauses.
   static constexpr std::size_t kRamp = 2;
 
-  // All of these are called with the mutex held.
+  // All functions from here on require the mutex.
   [[nodiscard]] bool asks_breaker(const SendAsk& ask) const;
-  // The numbers by which this process alone decides.
+  // Returns the limits that apply to this process alone.
   [[nodiscard]] virtual const GuardPolicy& own_policy() const { return *keys_.policy; }
   [[nodiscard]] virtual Hold held_by_circuit(Time now) const;
   [[nodiscard]] virtual Hold held_by_rate(Time now) const;
@@ -106,15 +110,16 @@ class HTTPRETRY_API Limits : public SendLimits {
                     StateChanges& changes);
   virtual void take_token(Time now);
   virtual void tell(Circuit from, Time now, StateChanges& changes);
-  // For what other processes have changed.
+  // Reports changes that other processes have made.
   virtual void tell_news(Time /*now*/, StateChanges& /*changes*/) {}
-  // A send has asked, or a slot is free again.
+  // Called after each `enter`, with the limit that held the send back.
   virtual void on_asked(const SendAsk& /*ask*/, QueuedBy /*held*/) {}
+  // Called after a slot was given back.
   virtual void on_freed(Time /*now*/) {}
 
   const std::shared_ptr<LimitState> state_;
   const LimitKeys keys_;
-  // Each is nullptr if the policy has none.
+  // Each is nullptr if the policy has no such limit.
   std::array<std::shared_ptr<Scope<Pause>>, 3> pauses_;
   std::shared_ptr<Scope<Rate>> rate_;
   std::shared_ptr<Scope<Slots>> slots_;
@@ -124,7 +129,7 @@ class HTTPRETRY_API Limits : public SendLimits {
   [[nodiscard]] const PausePolicy& pause_policy(std::size_t which) const;
   [[nodiscard]] Hold held_by_pause(Time now) const;
   [[nodiscard]] SendGrant held(const SendAsk& ask) const;
-  void learn(const SendEnd& end, Time now, StateChanges& changes);
+  void adjust_limit(const SendEnd& end, Time now, StateChanges& changes);
 };
 
 }  // namespace httpretry::guard

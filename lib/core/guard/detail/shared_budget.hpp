@@ -1,5 +1,5 @@
-// The budgets and send rates of a client, in memory. Calls to one host, endpoint or policy share
-// one, whatever loop they are on.
+// The budgets and send rates of a client, in memory. The calls to one host, endpoint or policy
+// share one, even on different loops.
 #pragma once
 
 #include "lib/core/base/text.hpp"
@@ -16,7 +16,7 @@
 
 namespace httpretry {
 
-// What calls share.
+// A budget and a send rate that calls share. Thread-safe.
 class HTTPRETRY_API SharedBudget final : public RetryAccount {
  public:
   SharedBudget(const BudgetPolicy& policy, Time now) : budget(policy), rate(now), last_used(now) {}
@@ -66,13 +66,13 @@ class HTTPRETRY_API SharedBudget final : public RetryAccount {
     const std::lock_guard lock(mutex);
     budget.end_hedge(claim);
   }
-  // In whole tokens; empty for a policy of kind None.
+  // Returns the whole tokens left, or nullopt for a policy of kind None.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const override {
     const std::lock_guard lock(mutex);
     return whole_tokens(now);
   }
 
-  mutable std::mutex mutex;  // guards what follows
+  mutable std::mutex mutex;  // guards the rest
   Budget budget;
   SendRate rate;
   Time last_used;
@@ -84,36 +84,37 @@ class HTTPRETRY_API SharedBudget final : public RetryAccount {
   }
 };
 
-// A map from keys (a host, an endpoint, a policy) to budgets: for each key one of each policy. When
-// a policy file has changed the numbers, the budget goes on with the new ones. Who comes with the
-// old ones afterwards, because a second policy has them, or a client that has not read the file
-// again, gets a budget of which as much is left.
+// A map from a key (a host, an endpoint or a policy) and a BudgetPolicy to a budget. When a policy
+// file changes the BudgetPolicy, the budget continues with the new one. A second policy or a client
+// that has not reloaded the file may still use the old one. It then gets a separate budget with the
+// same share of its tokens left.
 //
-// Bounded: budgets that no call uses are dropped, first those that are as new.
+// The map is bounded. It drops budgets that no call uses, beginning with those in their initial
+// state. Thread-safe.
 class Budgets {
  public:
-  // `changes`: the latest last.
+  // Returns the budget of the key. `changes` are changes of the policy file, the latest last.
   std::shared_ptr<SharedBudget> at(std::string_view key, const BudgetPolicy& policy, Time now,
                                    std::span<const ChangedBudget> changes = {});
 
-  // About 400 bytes each: 1.6 MB for a client that calls ever new hosts.
+  // About 400 bytes each: 1.6 MB for a client that keeps calling new hosts.
   static constexpr std::size_t kMaxBudgets = 4096;
 
  private:
   struct Entry {
     std::shared_ptr<SharedBudget> shared;
-    std::unique_ptr<const BudgetPolicy> before;  // its numbers before they were changed last
+    std::unique_ptr<const BudgetPolicy> before;  // its policy before the last change
   };
-  // Several maps, so that loops seldom wait for each other's lock.
+  // Several maps, so that loops rarely wait for each other's lock.
   struct Part {
     std::mutex mutex;
     std::unordered_multimap<std::string, Entry, TextHash, std::equal_to<>> budgets;
   };
   static constexpr std::size_t kParts = 16;
-  static std::shared_ptr<SharedBudget> made(Part& part, std::string_view key,
-                                            const BudgetPolicy& policy, Time now,
-                                            std::span<const ChangedBudget> changes);
-  static void make_room(Part& part, Time now);
+  static std::shared_ptr<SharedBudget> make_budget(Part& part, std::string_view key,
+                                                   const BudgetPolicy& policy, Time now,
+                                                   std::span<const ChangedBudget> changes);
+  static void drop_unused(Part& part, Time now);
 
   std::array<Part, kParts> parts_;
 };
