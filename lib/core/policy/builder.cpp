@@ -1,4 +1,4 @@
-// A builder sets the members of the JSON that a policy file would hold.
+// PolicyBuilder and PolicySetBuilder set the members of the JSON of a policy file.
 #include <httpretry/policy/policy_builder.hpp>
 #include <httpretry/policy/policy_import.hpp>
 #include <httpretry/policy/policy_set.hpp>
@@ -14,8 +14,8 @@ using policy_file::Layer;
 
 namespace {
 
-// For a change: copies share a layer.
-OrderedJson& changed(std::shared_ptr<Layer>& layer) {
+// Returns the JSON of the layer for a change. Copies a layer that several builders share.
+OrderedJson& writable_json(std::shared_ptr<Layer>& layer) {
   if (layer == nullptr) layer = std::make_shared<Layer>();
   if (layer.use_count() > 1) layer = std::make_shared<Layer>(*layer);
   return layer->json;
@@ -44,12 +44,12 @@ void policy_file::set_dotted(OrderedJson& object, std::string_view key, std::str
   }
   JsonTree tree;
   Problems problems("");
-  read_json(text, tree, problems);  // it knows limits, which nlohmann's parser does not
+  read_json(text, tree, problems);  // unlike nlohmann's parser, it enforces limits
   (*at)[key] = problems.failed() ? OrderedJson(text) : OrderedJson::parse(text);
 }
 
 PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
-  policy_file::set_dotted(changed(layer_), key, text);
+  policy_file::set_dotted(writable_json(layer_), key, text);
   return *this;
 }
 
@@ -59,20 +59,20 @@ PolicyBuilder& PolicyBuilder::say(const RetryPolicy& policy, const void* field) 
   const auto key = std::find_if(keys.begin(), keys.end(), [&](const policy_file::Key& one) {
     return one.field != nullptr && one.field(read) == field;
   });
-  changed(layer_)[key->name] = key->type->write(field);
+  writable_json(layer_)[key->name] = key->type->write(field);
   return *this;
 }
 
 PolicyBuilder& PolicyBuilder::put(std::string_view key, std::string_view text) {
-  changed(layer_)[key] = text;
+  writable_json(layer_)[key] = text;
   return *this;
 }
 
 std::string PolicyBuilder::json() const { return json_text(json_of(layer_), 1); }
 
 PolicySetBuilder& PolicySetBuilder::policy(std::string_view name, const PolicyBuilder& policy) {
-  // Not by its name: a name that stands there twice is an error for the reader.
-  auto& policies = changed(layer_)["policies"];
+  // Appends the policy instead of assigning it, so that the reader reports a duplicate name.
+  auto& policies = writable_json(layer_)["policies"];
   if (policies.is_null()) policies = OrderedJson::object();
   policies.get_ref<OrderedJson::object_t&>().emplace_back(name, json_of(policy.layer_));
   return *this;
@@ -80,23 +80,23 @@ PolicySetBuilder& PolicySetBuilder::policy(std::string_view name, const PolicyBu
 
 PolicySetBuilder& PolicySetBuilder::endpoint(const EndpointPattern& match, std::string_view policy,
                                              std::string_view name) {
-  changed(layer_)["endpoints"].push_back(entry_of(match, name, policy));
+  writable_json(layer_)["endpoints"].push_back(entry_of(match, name, policy));
   return *this;
 }
 
 PolicySetBuilder& PolicySetBuilder::endpoint(const EndpointPattern& match,
                                              const PolicyBuilder& policy, std::string_view name) {
-  changed(layer_)["endpoints"].push_back(entry_of(match, name, json_of(policy.layer_)));
+  writable_json(layer_)["endpoints"].push_back(entry_of(match, name, json_of(policy.layer_)));
   return *this;
 }
 
 PolicySetBuilder& PolicySetBuilder::fallback(std::string_view policy) {
-  changed(layer_)["default"] = policy;
+  writable_json(layer_)["default"] = policy;
   return *this;
 }
 
 PolicySetBuilder& PolicySetBuilder::fallback(const PolicyBuilder& policy) {
-  changed(layer_)["default"] = json_of(policy.layer_);
+  writable_json(layer_)["default"] = json_of(policy.layer_);
   return *this;
 }
 
@@ -109,7 +109,7 @@ std::string PolicySetBuilder::json() const {
   return json_text(file, 2) + "\n";
 }
 
-// It is the text that is read: the positions of problems and of sources are those of `json`.
+// Reads the text of `json`, so that positions of problems and sources refer to it.
 CheckedPolicies PolicySetBuilder::check(std::string_view origin) const {
   try {
     static_cast<void>(json_of(layer_).dump());
@@ -129,12 +129,12 @@ Result<PolicySet> PolicySetBuilder::build(std::string origin) const {
 
 PolicySetBuilder PolicySet::builder() { return {}; }
 
-Result<ImportedPolicies> policy_file::imported(const PolicySetBuilder& builder,
-                                               Problems& problems) {
+Result<ImportedPolicies> policy_file::finish_import(const PolicySetBuilder& builder,
+                                                    Problems& problems) {
   const auto failed = problems.failed();
   auto found = problems.take();
   if (failed) return Error(Errc::InvalidRequest, error_lines(found));
-  // Some settings are valid there and not here: an attempt timeout above the one of the call.
+  // The import may still fail here, for example if the attempt timeout is over the call's timeout.
   auto built = builder.build("imported from " + problems.file());
   if (!built) return std::move(built.error());
   ImportedPolicies result(*std::move(built));

@@ -1,4 +1,4 @@
-// What no single value of a policy can be blamed for.
+// Checks combinations of the values of a policy.
 #include "policy_set_data.hpp"
 
 #include "lib/core/base/saturating.hpp"
@@ -14,7 +14,7 @@
 namespace httpretry::policy_file {
 namespace {
 
-// "attempt_timeout (10s) is over max_elapsed_time (5s)"
+// Returns for example "attempt_timeout (10s) is over max_elapsed_time (5s)".
 std::string over(std::string_view key, Duration value, std::string_view limit, Duration most) {
   return std::string(key) + " (" + httpretry::to_text(value) + ") is over " + std::string(limit) +
          " (" + httpretry::to_text(most) + ")";
@@ -27,7 +27,7 @@ int attempts_reached(const RetryPolicy& retry) {
   const auto most = retry.max_attempts.value_or(1);
   if (retry.max_elapsed_time == kForever) return most;
   const auto& other = retry.throttle_backoff ? *retry.throttle_backoff : retry.backoff;
-  // With `combine: server` the server delay replaces the backoff, and may be shorter than it.
+  // With `combine: server`, the server delay replaces the backoff and may be shorter.
   if (retry.server_delay.combine == ServerDelayPolicy::Combine::Server) return most;
   const auto rule = retry.elapsed_rule;
   DelayRange own;
@@ -52,7 +52,8 @@ std::string short_number(double number) {
   return text.data();
 }
 
-// The checks of a policy. Each reports values that contradict each other, or that can never matter.
+// The checks of a policy. Each reports values that contradict each other, or that can never have an
+// effect.
 struct PolicyChecker {
   void check() const {
     check_limits();
@@ -77,10 +78,10 @@ struct PolicyChecker {
   Problems& problems;
 
  private:
-  // Values that contradict each other: "max_elapsed_time", "backoff.initial".
+  // The keys of a problem, for example "max_elapsed_time" and "backoff.initial".
   using Keys = std::initializer_list<std::string>;
 
-  // Returns nullptr if no layer has the value.
+  // Returns the value of a key, or nullptr if no layer has it.
   [[nodiscard]] const Layered* at(std::string_view key) const {
     const auto* value = &layered;
     for (auto dot = key.find('.'); dot != key.npos && value != nullptr; dot = key.find('.')) {
@@ -90,14 +91,14 @@ struct PolicyChecker {
     return value == nullptr ? nullptr : value->find(key);
   }
 
-  // Returns whether the user wrote the value: one of a preset is not the user's mistake.
+  // Returns whether the user wrote the value. The value of a preset is not the user's mistake.
   [[nodiscard]] bool written(std::string_view key) const {
     const auto* const value = at(key);
     return value != nullptr && (value->origin->positions || is_within(*value->json, policy));
   }
 
-  // Reports the problem at the first of the values that stands in `policy`; if none does, at the
-  // first in a layer of a file. An error needs no such place.
+  // Reports a problem at the first of its keys that is in `policy`, otherwise at the first one in a
+  // file. Without such a place, an error is reported at `policy`, and a warning is dropped.
   void error(Keys keys, std::string message) const {
     if (doubtful(keys)) return;
     const auto* const place = place_of(keys);
@@ -108,7 +109,7 @@ struct PolicyChecker {
     if (place != nullptr && !doubtful(keys)) problems.warn(*place, std::move(message));
   }
 
-  // Warns if the user wrote a limit that max_elapsed_time always comes before.
+  // Warns if the user wrote a limit that max_elapsed_time always ends first.
   void check_elapsed(const std::string& key, Duration limit) const {
     const auto elapsed = resolved.max_elapsed_time;
     if (!written(key) || limit == kForever || limit <= elapsed) return;
@@ -178,7 +179,7 @@ struct PolicyChecker {
   }
 
   void check_attempts() const {
-    // Nobody asked for the built-in number of attempts.
+    // The user did not ask for the built-in number of attempts.
     if (at("max_attempts")->origin == built_in().find("max_attempts")->origin) return;
     const auto reached = attempts_reached(resolved);
     if (!resolved.max_attempts || reached >= *resolved.max_attempts) return;
@@ -190,7 +191,7 @@ struct PolicyChecker {
              httpretry::to_text(resolved.max_elapsed_time) + ")");
   }
 
-  // Without a server delay there is nothing to pause for.
+  // Only a server delay begins a pause.
   void check_pause() const {
     if (!written("pause") || !resolved.guards.pause.enabled ||
         !policy::ignores_servers(resolved.server_delay)) {
@@ -217,7 +218,7 @@ struct PolicyChecker {
     if (at("concurrency.queue") != nullptr &&
         limits.queue.order == ConcurrencyPolicy::Order::Lifo && limits.queue.timeout == kForever) {
       error({"concurrency.queue.order", "concurrency.queue"},
-            "\"lifo\" needs a \"timeout\": those that came first may else wait for ever");
+            "\"lifo\" needs a \"timeout\": otherwise the first to arrive may wait forever");
     }
   }
 
@@ -244,7 +245,7 @@ struct PolicyChecker {
     }
   }
 
-  // Who goes first matters only where something waits.
+  // A priority has an effect only if sends can wait.
   void check_priority() const {
     const auto& guards = resolved.guards;
     if (!written("priority") || guards.priority == Priority::Normal || guards.has_limits()) {

@@ -1,4 +1,4 @@
-// Conditions on the headers and the query of a request, and what can be wrong with a pattern.
+// Conditions on the headers and the query of a request, and the checks of whole patterns.
 #include "endpoint_pattern.hpp"
 #include "lib/core/base/text.hpp"
 
@@ -10,7 +10,7 @@ namespace httpretry {
 namespace policy {
 namespace {
 
-// The value of the first item with that name, in "a=1&b=2".
+// Returns the value of the first item with this name in a query such as "a=1&b=2".
 std::optional<Label> query_item(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     auto value = take_until(query, '&');

@@ -1,4 +1,4 @@
-// An EndpointIndex: its patterns, parsed, and sorted by how specific they are.
+// EndpointIndex: parses patterns, sorts them by how specific they are, and finds the best match.
 #include "endpoint_pattern.hpp"
 #include "lib/core/base/text.hpp"
 
@@ -22,14 +22,14 @@ struct EndpointIndex::Data {
   // A pattern with one of its hosts.
   struct Entry {
     std::uint64_t rank = 0;
-    std::size_t pattern = 0;  // its number
+    std::size_t pattern = 0;  // the index in `patterns`
     HostPattern host;
   };
 
   explicit Data(const std::vector<EndpointPattern>& all);
 
   std::vector<Pattern> patterns;
-  // Each list begins with the most specific entry, and of equal ones with the first one given.
+  // Each list is sorted, the most specific entry first. Equal entries keep their order.
   std::unordered_map<std::string, std::vector<Entry>, TextHash, std::equal_to<>> exact_hosts;
   std::vector<Entry> other_hosts;  // any host, or one with a "*"
   std::vector<Tie> ties;
@@ -40,11 +40,11 @@ struct EndpointIndex::Data {
 
 namespace {
 
-// A rank says how specific a pattern is with one of its hosts, the most important part first. Names
-// do not matter. In bits:
+// A rank says how specific a pattern is with one of its hosts. The number of bits of each part,
+// with the most important part first:
 //   1  the host is exact        1  a port is given        1  methods are given
 //   7  its fixed labels        32  16 steps of the path   1  a scheme is given
-//   7  those at its end                                  14  conditions
+//   7  fixed labels at the end                           14  conditions
 constexpr std::uint64_t kMostConditions = (1U << 14U) - 1;
 constexpr int kSchemeShift = 14;
 constexpr int kMethodsShift = 15;
@@ -90,8 +90,8 @@ bool matches_host(const HostPattern& pattern, std::string_view host) {
   return pattern.leading ? !host.empty() : all_used;
 }
 
-// Whether the steps from `step` on match the segments from `at` on. A path has one "**" before its
-// end at most, so this calls itself once.
+// Returns whether the steps from `step` on match the segments from `at` on. A path has at most one
+// "**" before its end, so the recursion has a depth of one.
 bool matches_path(const PathPattern& path, const Segments& segments, std::size_t step = 0,
                   std::size_t at = 0) {
   for (; step < path.steps.size(); ++step, ++at) {
@@ -108,8 +108,8 @@ bool matches_path(const PathPattern& path, const Segments& segments, std::size_t
   return at == segments.count;
 }
 
-// Calls `found` with each entry that matches a request, the most specific first, until it returns
-// true.
+// Calls `found` with each entry that matches a request, the most specific first, until `found`
+// returns true.
 template <class Found>
 void each_match(const EndpointIndex::Data& data, std::string_view method, const Url& url,
                 const Headers& headers, const Found& found) {
@@ -144,8 +144,9 @@ bool conditions_meet(const std::vector<Condition>& some, const std::vector<Condi
   });
 }
 
-// Returns what two entries must have in common to match the same request, if their ranks are equal.
-// Ranks tell which parts of the pattern are given and of what kind they are. Methods are apart.
+// Returns a key that is the same for two entries of equal rank if they can match the same request.
+// Equal ranks mean that the same parts are given, with the same kinds. Methods are compared
+// separately.
 std::string common_key(const EndpointIndex::Data::Pattern& pattern,
                        const EndpointIndex::Data::Entry& entry) {
   const auto& host = entry.host;
@@ -155,8 +156,7 @@ std::string common_key(const EndpointIndex::Data::Pattern& pattern,
   const bool inner_star = host.fixed() != host.suffix();
   key += inner_star ? host.name.substr(host.name.rfind('*') + 1)
                     : host.name + (host.leading ? " *." : "");
-  // What follows the first of two "**" does not matter: "/x/**/a/**" and "/x/**/b/**" both match
-  // "/x/a/b".
+  // The key ends at the first of two "**": "/x/**/a/**" and "/x/**/b/**" both match "/x/a/b".
   const auto& path = pattern.path;
   const auto rests = std::count(path.steps.begin(), path.steps.end(), Step::Rest);
   for (std::size_t i = 0; i < path.steps.size(); ++i) {
@@ -275,7 +275,7 @@ std::vector<EndpointIndex::Match> EndpointIndex::matches(std::string_view method
                                                          const Headers& headers) const {
   std::vector<Match> all;
   if (!data_) return all;
-  // A pattern may match by several of its hosts: the most specific counts.
+  // A pattern may match with several of its hosts. The most specific one counts.
   std::unordered_set<std::size_t> known;
   each_match(*data_, method, url, headers, [&](const Data::Entry& entry) {
     if (known.insert(entry.pattern).second) all.push_back({entry.pattern, entry.rank});

@@ -1,4 +1,4 @@
-// Patterns of hosts and paths, and what can be wrong with them.
+// Patterns of hosts and paths: parsing and checking.
 #include "endpoint_pattern.hpp"
 
 #include "lib/core/base/text.hpp"
@@ -13,14 +13,15 @@ namespace httpretry {
 namespace policy {
 namespace {
 
-constexpr std::size_t kMaxLabel = 63;  // bytes, in DNS
+constexpr std::size_t kMaxLabel = 63;  // bytes; the limit of DNS
 
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<signed char>(c) >= 0; });
 }
 
-// Replaces the dots of other scripts (RFC 3490 section 3.1) by "."; empty if it is not UTF-8.
+// Replaces the dots of other scripts (RFC 3490 section 3.1) with ".". Returns nullopt if the text
+// is not UTF-8.
 std::optional<std::string> with_plain_dots(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
@@ -33,8 +34,8 @@ std::optional<std::string> with_plain_dots(std::string_view text) {
   return plain;
 }
 
-// UTS 46, non-transitional, as browsers do. A label that cannot be converted becomes one that is
-// refused for its length.
+// Converts a label to ASCII by UTS 46, non-transitional, as browsers do. A label that would be too
+// long becomes one that is refused for its length.
 std::string punycode(const std::string& label) {
   const std::string too_long(kMaxLabel + 1, 'x');
   if (label.size() > 4 * kMaxLabel) return too_long;  // a character has four bytes at most
@@ -43,11 +44,11 @@ std::string punycode(const std::string& label) {
                                    IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL);
   const std::unique_ptr<std::uint8_t, void (*)(void*)> owner(converted, idn2_free);
   if (code == IDN2_TOO_BIG_LABEL || code == IDN2_TOO_BIG_DOMAIN) return too_long;
-  // The name stays as it is, and libcurl refuses it.
+  // A name that cannot be converted stays as it is, and libcurl refuses it.
   return code == IDN2_OK ? reinterpret_cast<const char*>(converted) : label;
 }
 
-// The labels of a name, at least one.
+// Returns the labels of a name. There is at least one.
 std::vector<std::string> labels_of(std::string_view name) {
   std::vector<std::string> labels;
   for (;;) {
@@ -58,9 +59,9 @@ std::vector<std::string> labels_of(std::string_view name) {
   }
 }
 
-// A name as DNS has it, in lower case; empty where it is not UTF-8. libcurl makes names ASCII too,
-// but only where the program's locale is UTF-8; a policy file must not mean different things in
-// different locales.
+// Returns a name in ASCII and lower case, or nullopt if it is not UTF-8. libcurl also converts
+// names, but only if the program's locale is UTF-8, and the meaning of a policy file must not
+// depend on the locale.
 std::optional<std::string> ascii_host(std::string_view text) {
   auto host = with_plain_dots(text);
   if (!host || is_ascii(*host)) return host ? std::optional(to_lower(*host)) : std::nullopt;
@@ -90,7 +91,7 @@ std::string problem_of_name(std::string_view name) {
   return {};
 }
 
-// A "*" in a name, without the leading "*.".
+// Returns what is wrong with a "*" in a name. The labels do not include a leading "*.".
 std::string problem_of_stars(const std::vector<std::string>& labels) {
   const auto wrong = std::any_of(labels.begin(), labels.end(), [](const std::string& label) {
     return label != "*" && label.find('*') != label.npos;
@@ -99,13 +100,14 @@ std::string problem_of_stars(const std::vector<std::string>& labels) {
   return "a \"*\" is a whole label between fixed ones, or the leading \"*.\"";
 }
 
-// A name that libcurl, and thereby a request, leaves as it is: no address in any spelling.
+// Returns whether libcurl, and therefore a request, leaves the name as it is. Addresses in any
+// spelling are not plain.
 bool is_plain(std::string_view name) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789-.";
   return name.find_first_not_of(kPlain) == name.npos && name.back() > '9';
 }
 
-// Whether libcurl would take the last label, and thereby the name, for an IPv4 address.
+// Returns whether libcurl would take the name for an IPv4 address, because of its last label.
 bool is_ipv4(std::string_view name) {
   return name.find_first_not_of("0123456789", name.rfind('.') + 1) == name.npos;
 }
@@ -114,7 +116,7 @@ bool encodes_byte(std::string_view text) {
   return text.size() >= 3 && text[0] == '%' && hex_value(text[1]) && hex_value(text[2]);
 }
 
-// Removes one byte of data from the front of a text, and returns it.
+// Removes one byte of data, plain or encoded, from the front of a text. Returns it.
 char take_byte(std::string_view& text) {
   const auto size = encodes_byte(text) ? 3U : 1U;
   const auto byte =
@@ -129,7 +131,7 @@ std::string data_of(std::string_view segment) {
   return data;
 }
 
-// 1 for ".", 2 for "..", in any spelling; else 0.
+// Returns 1 for ".", 2 for "..", in any spelling, and 0 for other segments.
 int dots(std::string_view segment) {
   if (segment.size() > 6) return 0;
   const auto data = data_of(segment);
@@ -256,7 +258,7 @@ Segments split_path(std::string_view path) {
     if (count < first.size()) {
       first[count] = Label(segment, encoded);
     } else {
-      more.resize(count - first.size());  // less where ".." removed some
+      more.resize(count - first.size());  // ".." may have removed some
       more.emplace_back(segment, encoded);
     }
     ++count;

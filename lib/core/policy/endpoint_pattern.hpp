@@ -1,4 +1,4 @@
-// Hosts and paths of patterns and requests, compared in their normal form.
+// The parts of endpoint patterns and requests: hosts, paths and conditions, in normal form.
 #pragma once
 
 #include <httpretry/policy/endpoint.hpp>
@@ -12,34 +12,34 @@ inline std::string in_quotes(std::string_view text) { return "\"" + std::string(
 struct HostPattern {
   enum class Kind : std::uint8_t { Any, Pattern, Exact };  // the most specific last
   Kind kind = Kind::Any;
-  std::string name;                 // if it is exact
-  std::vector<std::string> labels;  // of a Pattern; "*" is any one
-  bool leading = false;             // a Pattern with one label more, or several, before these
-  std::string problem;              // why it is not a pattern; empty otherwise
+  std::string name;                 // of an exact host
+  std::vector<std::string> labels;  // of a Pattern; "*" matches any single label
+  bool leading = false;             // for a Pattern: one or more labels precede `labels`
+  std::string problem;              // why the text is not a pattern; empty otherwise
 
-  [[nodiscard]] std::size_t fixed() const;   // labels
-  [[nodiscard]] std::size_t suffix() const;  // fixed labels at the end
+  [[nodiscard]] std::size_t fixed() const;   // the number of labels that are not "*"
+  [[nodiscard]] std::size_t suffix() const;  // the number of fixed labels at the end
 };
-// Whether a host can match both.
+// Returns whether a host can match both.
 bool can_meet(const HostPattern& a, const HostPattern& b);
 HostPattern parse_host(std::string_view text);
 
-inline constexpr std::size_t kMaxHost = 253;  // bytes, in DNS
+inline constexpr std::size_t kMaxHost = 253;  // bytes; the limit of DNS
 
-// The host without the dot of a name that is written to its root; nothing else ends in one.
+// Returns the host without the dot of the DNS root: "example.com." is "example.com".
 inline std::string_view without_trailing_dots(std::string_view host) {
   return host.substr(0, host.find_last_not_of('.') + 1);
 }
 
-// A part of a request.
+// A part of a request that is compared with the data of a pattern.
 struct Label {
   Label() = default;
-  // Encoded: "%41" is "A". A "%" that encodes nothing is itself.
+  // In an encoded text, "%41" stands for "A". A "%" that encodes nothing stands for itself.
   explicit Label(std::string_view label_text, bool encoded_text = false)
       : text(label_text), encoded(encoded_text) {}
 
   [[nodiscard]] bool is(std::string_view data) const { return begins_with(data, true); }
-  // With `whole`, nothing may follow.
+  // With `whole`, returns whether the label equals `data`.
   [[nodiscard]] bool begins_with(std::string_view data, bool whole = false) const;
 
   std::string_view text;
@@ -48,39 +48,41 @@ struct Label {
 
 inline constexpr std::size_t kMaxSegments = 16;
 
-// The segments of a path without its dot segments (RFC 3986 section 5.2.4), encoded ones included.
+// The segments of a path after its dot segments, plain or encoded, were removed (RFC 3986 section
+// 5.2.4).
 struct Segments {
   [[nodiscard]] const Label& operator[](std::size_t i) const {
     return i < first.size() ? first[i] : more[i - first.size()];
   }
 
-  std::array<Label, kMaxSegments + 1> first{};  // so that usual paths need no memory
+  std::array<Label, kMaxSegments + 1> first{};  // so that usual paths need no allocation
   std::vector<Label> more;
-  std::size_t count = 0;  // of all of them
+  std::size_t count = 0;  // of all segments
 };
 Segments split_path(std::string_view path);
 
-// A segment of a pattern; the most specific last.
+// The kind of a segment of a pattern, the most specific last.
 enum class Step : std::uint8_t { Rest, One, Literal };
 
 struct PathPattern {
   std::vector<Step> steps;
-  std::vector<std::string> literals;  // the data of each step; empty where it is not literal
-  std::string problem;                // why it is not a pattern; empty otherwise
+  std::vector<std::string> literals;  // the data of each step; empty for other kinds of steps
+  std::string problem;                // why the text is not a pattern; empty otherwise
 };
 PathPattern parse_path(std::string_view text);
 
-// A condition on a header or on an item of the query. In EndpointPattern, "gold*" is a beginning.
+// A condition on a header or on an item of the query. A text such as "gold*" in EndpointPattern
+// matches all values that begin with "gold".
 struct Condition {
   Condition(bool of_header, std::string_view condition_name, std::string_view text);
   [[nodiscard]] bool holds(const Headers& headers, std::string_view query) const;
   // Returns whether no request fits both.
   [[nodiscard]] bool contradicts(const Condition& other) const;
 
-  bool header;  // otherwise an item of the query
+  bool header;  // false: an item of the query
   std::string name;
   std::string value;
-  bool begins;  // what follows does not matter
+  bool begins;  // `value` is a prefix
 };
 std::vector<Condition> conditions_of(const EndpointPattern& pattern);
 

@@ -1,4 +1,4 @@
-// A policy file: its policies resolved, its endpoints indexed, and all that is wrong with it.
+// Loads a policy file: resolves its policies, indexes its endpoints, and reports all problems.
 #include "policy_set_data.hpp"
 
 #include <httpretry/http/headers.hpp>
@@ -14,13 +14,13 @@ namespace {
 
 using JsonType = JsonNode::Type;
 
-// The policies of a file: their names, who extends whom, and what each resolves to.
+// The named policies of a file. Resolves each one, and finds the policy that a reference means.
 class NamedPolicies {
  public:
   explicit NamedPolicies(Problems& problems)
       : problems_(problems), origin_{problems.file(), true, nullptr} {}
 
-  // Reads all of them: the value of "policies".
+  // Reads the value of "policies".
   void read(const JsonNode& policies) {
     for (const auto* const json : policies.children) {
       const auto [at, fresh] = policies_.try_emplace(json->key);
@@ -35,8 +35,8 @@ class NamedPolicies {
     for (auto* const named : in_order_) resolve(*named);
   }
 
-  // The policy that is meant by a name, or by a policy that stands there itself.
-  ResolvedPolicy referred(const JsonNode& json) {
+  // Returns the policy that `json` names or states.
+  ResolvedPolicy find_policy(const JsonNode& json) {
     if (json.is(JsonType::String)) {
       auto* const named = named_by(json);
       if (named == nullptr) {
@@ -53,10 +53,10 @@ class NamedPolicies {
     read_members(json, kPolicy, nullptr, problems_);
     auto* const below = extended_by(json);
     if (below != nullptr) use(*below);
-    return resolved(json, below);
+    return make_policy(json, below);
   }
 
-  // The policy of a file that has no "default".
+  // Returns the default policy of a file without the key "default".
   ResolvedPolicy fallback() {
     const auto found = policies_.find("standard");
     if (found == policies_.end()) return standard();
@@ -70,7 +70,7 @@ class NamedPolicies {
     }
   }
 
-  // In the order of the file; once.
+  // Moves the policies out, in the order of the file. Must be called once, after all lookups.
   std::vector<ResolvedPolicy> take() {
     std::vector<ResolvedPolicy> policies;
     for (auto* const named : in_order_) policies.push_back(std::move(named->resolved));
@@ -84,7 +84,7 @@ class NamedPolicies {
     enum class State : std::uint8_t { New, Open, Done };
 
     const JsonNode* json = nullptr;
-    Named* extends = nullptr;  // the policy below, where there is one of that name
+    Named* extends = nullptr;  // the policy that it extends; nullptr if that is built in
     State state = State::New;
     bool used = false;
     bool extended = false;
@@ -92,7 +92,8 @@ class NamedPolicies {
     ResolvedPolicy resolved;
   };
 
-  // nullptr, and a problem, where there is none. `standard` is always there.
+  // Returns the policy with this name, or nullptr. Reports a problem if there is no such policy,
+  // except for "standard", which is built in.
   Named* named_by(const JsonNode& reference) {
     const auto found = policies_.find(reference.text);
     if (found != policies_.end()) return &found->second;
@@ -113,7 +114,8 @@ class NamedPolicies {
     return good ? named_by(*extends) : nullptr;
   }
 
-  // From the root of its chain to itself. No recursion: a chain may be as long as the file.
+  // Resolves the chain of policies that this one extends, from its root on, and then the policy
+  // itself. Does not use recursion, because a chain may be as long as the file.
   void resolve(Named& last) {
     std::vector<Named*> chain;
     auto* at = &last;
@@ -132,7 +134,7 @@ class NamedPolicies {
       if (below != nullptr && below->state != Named::State::Done) below = nullptr;
       named.state = Named::State::Done;
       if (!named.json->is(JsonType::Object)) continue;
-      named.resolved = resolved(*named.json, below, &named.layered);
+      named.resolved = make_policy(*named.json, below, &named.layered);
       named.resolved.name = named.json->key;
     }
   }
@@ -146,7 +148,8 @@ class NamedPolicies {
                     "extends goes in a circle: " + one_line(way + quoted_text(first->json->key)));
   }
 
-  ResolvedPolicy resolved(const JsonNode& policy, const Named* below, Layered* keep = nullptr) {
+  // Lays the preset and the keys of `policy` over the policy below it. Stores the layers in `keep`.
+  ResolvedPolicy make_policy(const JsonNode& policy, const Named* below, Layered* keep = nullptr) {
     auto layered = below == nullptr ? built_in() : below->layered;
     const auto* const preset = preset_of(policy, problems_);
     if (preset != nullptr) lay_preset_over(layered, *preset->tree->root, preset->origin);
@@ -190,7 +193,7 @@ class Loader {
       for (const auto* const entry : endpoints->children) read_endpoint(*entry);
     }
     const auto* const fallback = root_.find("default");
-    data_->fallback = fallback == nullptr ? policies_.fallback() : policies_.referred(*fallback);
+    data_->fallback = fallback == nullptr ? policies_.fallback() : policies_.find_policy(*fallback);
     find_ties();
     check_guards_of_hosts(*data_, entries_, problems_);
     policies_.warn_of_unused();
@@ -222,7 +225,7 @@ class Loader {
     PolicySet::Data::Entry entry;
     if (const auto* const name = json.member("name")) entry.named = read_name(*name);
     if (const auto* const policy = json.member("policy")) {
-      entry.resolved = policies_.referred(*policy);
+      entry.resolved = policies_.find_policy(*policy);
     }
     const auto* const match = json.member("match");
     const auto matches = match != nullptr && read_match(*match, entry.pattern);
@@ -268,7 +271,7 @@ class Loader {
     return good;
   }
 
-  // Methods are case-sensitive; but nobody means another method than GET by "get".
+  // Methods are case-sensitive, but a user who writes "get" means GET.
   void warn_of_case(const JsonNode& match) {
     const auto* const methods = match.find("methods");
     if (methods == nullptr) return;
@@ -298,7 +301,7 @@ class Loader {
   const JsonNode& root_;
   Problems& problems_;
   NamedPolicies policies_;
-  std::vector<const JsonNode*> entries_;  // of data_->entries
+  std::vector<const JsonNode*> entries_;  // the JSON of each of data_->entries
   std::map<std::string_view, const JsonNode*> endpoint_names_;
   std::shared_ptr<PolicySet::Data> data_ = std::make_shared<PolicySet::Data>();
 };

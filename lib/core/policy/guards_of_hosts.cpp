@@ -1,5 +1,5 @@
-// States of scope "host" belong to a host and to the place that states their block. Two places for
-// one host mean two states, which is seldom meant.
+// Checks blocks of scope "host". Their state belongs to a host and to the place that states the
+// block. Two places for one host therefore mean two states, which users rarely intend.
 #include "policy_set_data.hpp"
 
 #include <algorithm>
@@ -8,11 +8,12 @@
 namespace httpretry::policy_file {
 namespace {
 
+// An entry of the file, or the default, that uses a block.
 struct User {
   const ResolvedPolicy* resolved;
-  const EndpointPattern* pattern;  // an empty one for the default
+  const EndpointPattern* pattern;  // empty for the default
   const JsonNode* json;            // nullptr for the default
-  std::string_view place = {};     // that states the block
+  std::string_view place = {};     // the place that states the block
 };
 
 std::vector<std::string_view> hosts_of(const EndpointPattern& pattern) {
@@ -23,14 +24,14 @@ std::vector<std::string_view> hosts_of(const EndpointPattern& pattern) {
 
 bool is_exact(std::string_view host) { return host.find('*') == std::string_view::npos; }
 
-// Whether it is for any host, or for those that a "*" fits.
+// Returns whether the pattern is for any host or has a host with a "*".
 bool is_wide(const EndpointPattern& pattern) {
   const auto hosts = hosts_of(pattern);
   return hosts.empty() || !std::all_of(hosts.begin(), hosts.end(), is_exact);
 }
 
-// Whether one of the requests to its hosts may be another entry's.
-bool leaves_some(const EndpointPattern& pattern) {
+// Returns whether requests to the pattern's hosts may match another entry.
+bool has_further_conditions(const EndpointPattern& pattern) {
   return pattern.path || !pattern.methods.empty() || !pattern.headers.empty() ||
          !pattern.query.empty();
 }
@@ -40,29 +41,30 @@ bool may_be_one_origin(const EndpointPattern& a, const EndpointPattern& b) {
          (!a.scheme || !b.scheme || *a.scheme == *b.scheme);
 }
 
-// "*.example.com" fits "a.example.com" and "*.b.example.com"; "*" in the middle fits anything.
-bool fits(std::string_view wide, std::string_view other) {
+// Returns whether a host may match both. "*.example.com" may match the same host as "a.example.com"
+// and "*.b.example.com". What stands before the last "*" is ignored.
+bool may_overlap(std::string_view wide, std::string_view other) {
   const auto ending = wide.substr(wide.rfind('*') + 1);
   return other.ends_with(ending) || ending.ends_with(other.substr(other.rfind('*') + 1));
 }
 
 bool may_share_host(const User& wide, const User& other) {
-  if (!leaves_some(*other.pattern)) return false;
+  if (!has_further_conditions(*other.pattern)) return false;
   if (!wide.pattern->host) return true;
   if (!may_be_one_origin(*wide.pattern, *other.pattern)) return false;
   for (const auto host : hosts_of(*other.pattern)) {
     for (const auto own : hosts_of(*wide.pattern)) {
-      if (!is_exact(own) && fits(own, host)) return true;
+      if (!is_exact(own) && may_overlap(own, host)) return true;
     }
   }
   return false;
 }
 
-// Compares the places of one kind of block. `BlockOf` gets it from a policy.
+// Compares the places that state one kind of block. `BlockOf` gets the block from a policy.
 template <class BlockOf>
 struct Checker {
   void add(User user) {
-    if (!user.resolved->policy) return;  // it could not be read
+    if (!user.resolved->policy) return;  // the policy could not be read
     const auto& block = block_of(*user.resolved->policy);
     if (!block || block->scope != GuardScope::Host) return;
     if (const auto& names = user.resolved->guard_names) user.place = (*names).*place;
@@ -72,7 +74,7 @@ struct Checker {
     }
   }
 
-  // Once for each entry: which host it would be is not known.
+  // Warns once for each entry with a wide pattern, because the common host is not known.
   void warn_of_wide() {
     constexpr std::size_t kMostCompared = 1'000'000;  // a file may be huge
     std::size_t compared = 0;
@@ -86,7 +88,7 @@ struct Checker {
       if (other == users.end()) continue;
       const auto whose = wide.json == nullptr ? "the default" : pointer_to(*wide.json);
       problems.warn(*other->json, "its \"" + std::string(key) + "\" and that of " + whose +
-                                      " count apart, also where they are for one host");
+                                      " are counted separately, even for the same host");
     }
   }
 
@@ -95,8 +97,8 @@ struct Checker {
     const auto other = std::find_if(earlier.begin(), earlier.end(), [&](const User& one) {
       return one.place != user.place && may_be_one_origin(*one.pattern, *user.pattern);
     });
-    if (other != earlier.end()) tell(user, *other, host);
-    // One for each place is enough.
+    if (other != earlier.end()) report(user, *other, host);
+    // One user for each place is enough.
     const bool known = std::any_of(earlier.begin(), earlier.end(), [&](const User& one) {
       return one.place == user.place && one.pattern->port == user.pattern->port &&
              one.pattern->scheme == user.pattern->scheme;
@@ -104,11 +106,11 @@ struct Checker {
     if (!known) earlier.push_back(user);
   }
 
-  void tell(const User& user, const User& other, std::string_view host) {
+  void report(const User& user, const User& other, std::string_view host) {
     auto message = "its \"" + std::string(key) + "\" and that of " + pointer_to(*other.json) +
                    " are both for the host " + quoted_text(host);
     if (block_of(*user.resolved->policy) == block_of(*other.resolved->policy)) {
-      problems.warn(*user.json, message + ", and count apart: they stand in two places");
+      problems.warn(*user.json, message + ", but are counted separately: they stand in two places");
     } else {
       problems.error(*user.json, message +
                                      ", and differ; state it in one policy that both "

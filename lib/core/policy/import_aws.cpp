@@ -1,5 +1,5 @@
-// The retry settings of AWS: of a config file, which has sections with lines "key = value", and of
-// an environment.
+// Imports the retry settings of AWS from a config file, which has sections with lines
+// "key = value", or from an environment.
 #include "lib/core/base/text.hpp"
 #include "policy_set_data.hpp"
 
@@ -15,10 +15,10 @@ namespace {
 struct Setting {
   std::string key;
   std::string value;
-  Position position;  // of the value
+  Position position;  // the position of the value
 };
 
-// A comment behind a value begins with a sign that a space stands before.
+// Removes a comment after a value. It begins with a space and then "#" or ";".
 std::string_view without_comment(std::string_view value) {
   for (std::size_t i = 1; i < value.size(); ++i) {
     const auto sign = value[i] == '#' || value[i] == ';';
@@ -27,7 +27,7 @@ std::string_view without_comment(std::string_view value) {
   return value;
 }
 
-// Of other settings, those that somebody may expect to have an effect on retries.
+// Returns whether a user may expect another setting to have an effect on retries.
 bool concerns_retries(std::string_view key) {
   constexpr std::string_view kWords[] = {"retr", "attempts", "timeout", "defaults_mode"};
   const auto name = to_lower(key);
@@ -37,7 +37,7 @@ bool concerns_retries(std::string_view key) {
 
 class AwsImport {
  public:
-  // Of one profile in a config file; without a profile, of an environment.
+  // Imports one profile of a config file, or an environment if `profile` is nullopt.
   AwsImport(const std::string& file_name, std::optional<std::string_view> profile)
       : profile_(profile),
         mode_key_(profile ? "retry_mode" : "AWS_RETRY_MODE"),
@@ -74,7 +74,7 @@ class AwsImport {
     const auto text = trimmed(line_);
     if (text.empty() || text.front() == '#' || text.front() == ';') return;
     if (!profile_) return read_setting(text);
-    // What is indented belongs to the value above it: a group of settings for one service.
+    // Indented lines belong to the value above them: a group of settings for one service.
     if (text.data() != line_.data()) return;
     if (text.front() != '[') return read_setting(text);
     const auto end = text.find(']');
@@ -82,7 +82,7 @@ class AwsImport {
       problems_.error(position(text), "", "a section's name has no \"]\"");
     }
     auto name = trimmed(text.substr(1, end - 1));
-    // "[profile NAME]"; only the default one may go without the word.
+    // The section is "[profile NAME]". Only the default profile may omit the word.
     if (name.starts_with("profile ")) name = trimmed(name.substr(8));
     sections_.push_back(name);
   }
@@ -134,7 +134,7 @@ class AwsImport {
       pattern.host = host;
       builder.endpoint(pattern, "aws");
     }
-    return imported(builder, problems_);
+    return finish_import(builder, problems_);
   }
 
   void set_mode(PolicyBuilder& policy) {
@@ -147,7 +147,7 @@ class AwsImport {
     }
     policy.preset(mode == "adaptive" ? "aws-adaptive" : "aws-standard");
     if (mode != "legacy") return;
-    // botocore: five attempts, any share of 1, 2, 4, … s, and no budget.
+    // In botocore: five attempts, waits with full jitter of 1, 2, 4, … s, and no budget.
     Backoff backoff;
     backoff.initial = std::chrono::seconds(1);
     policy.max_attempts(5).backoff(backoff).budget(BudgetPolicy());
@@ -166,12 +166,12 @@ class AwsImport {
   }
 
   std::optional<std::string_view> profile_;
-  std::string mode_key_;  // of the two settings that are carried over
+  std::string mode_key_;  // the names of the two settings that are carried over
   std::string attempts_key_;
   Problems problems_;
   std::string_view line_;
   int number_ = 0;
-  std::vector<std::string_view> sections_;  // so far; the last is being read
+  std::vector<std::string_view> sections_;  // the sections so far; the last is the current one
   std::optional<Setting> mode_;
   std::optional<Setting> attempts_;
 };

@@ -1,5 +1,5 @@
-// gRPC's service config (https://github.com/grpc/grpc/blob/master/doc/service_config.md), and in it
-// what A6 says of retries.
+// Imports the retry settings (gRFC A6) of a gRPC service config:
+// https://github.com/grpc/grpc/blob/master/doc/service_config.md
 #include "lib/core/base/text.hpp"
 #include "policy_set_data.hpp"
 
@@ -19,8 +19,8 @@ using namespace std::chrono_literals;
 
 using Type = JsonNode::Type;
 
-// A status code, and what HTTP has in its place: statuses of servers and gateways, of which 429
-// throttles, and failures of the transport.
+// A status code of gRPC with its equivalents in HTTP: statuses of servers and gateways (429 is a
+// throttle), and failures of the transport.
 struct Code {
   std::string_view name;
   std::array<int, 4> statuses;
@@ -28,7 +28,7 @@ struct Code {
 };
 constexpr auto kTimeout = 1U << static_cast<unsigned>(TransportKind::Timeout);
 constexpr Code kCodes[] = {
-    // in the order of their numbers, from 1
+    // In the order of their numbers, from 1.
     {"CANCELLED", {499}},
     {"UNKNOWN", {500}},
     {"INVALID_ARGUMENT", {400}},
@@ -46,7 +46,7 @@ constexpr Code kCodes[] = {
     {"DATA_LOSS", {500}},
     {"UNAUTHENTICATED", {401}},
 };
-constexpr int kMostAttempts = 5;  // what gRPC's clients make at most, whatever is configured
+constexpr int kMostAttempts = 5;  // the limit of gRPC's clients, even if the config says more
 
 class GrpcImport {
  public:
@@ -63,15 +63,15 @@ class GrpcImport {
       }
     }
     if (!has_default_) builder_.fallback(PolicyBuilder().preset("none"));
-    return imported(builder_, problems_);
+    return finish_import(builder_, problems_);
   }
 
  private:
-  // Whether there is a value of that type; a problem where it is of another.
+  // Returns whether there is a value of this type. Reports a problem if its type is wrong.
   bool is(const JsonNode* json, Type type, std::string_view what) {
     return json != nullptr && expect(*json, type, what, problems_);
   }
-  // Returns nullptr, and reports a problem, if the object has no such key.
+  // Returns the value of the key. Returns nullptr and reports a problem if there is no such key.
   const JsonNode* required(const JsonNode& object, std::string_view key) {
     const auto* const json = object.find(key);
     if (json == nullptr) problems_.error(object, "missing key " + quoted_text(key));
@@ -86,7 +86,7 @@ class GrpcImport {
     }
     return true;
   }
-  // A number over 0 and up to `most`.
+  // Returns a number over 0 and up to `most`. Otherwise reports a problem and returns nullopt.
   std::optional<double> number(const JsonNode* json, int most) {
     if (!is(json, Type::Number, "a number")) return {};
     const auto value = number_in(*json);
@@ -95,7 +95,7 @@ class GrpcImport {
         *json, described(*json) + " is out of range: over 0, " + std::to_string(most) + " at most");
     return {};
   }
-  // Empty where it is left out; nothing where it is no string.
+  // Returns an empty string if the value is left out, and nullopt if it is not a string.
   std::optional<std::string> text(const JsonNode* json) {
     if (json == nullptr) return "";
     if (!is(json, Type::String, "a string")) return {};
@@ -109,7 +109,7 @@ class GrpcImport {
     if (!most || !ratio) return;
     budget_.kind = BudgetPolicy::Kind::Grpc;
     budget_.capacity = static_cast<std::int64_t>(*most * 1000);
-    // gRPC, too, looks at three decimal places.
+    // Like gRPC, this uses three decimal places.
     budget_.refill = static_cast<std::int64_t>(std::floor(*ratio * 1000 + 1e-9));
     if (std::abs(static_cast<double>(budget_.refill) - *ratio * 1000) > 1e-6) {
       problems_.warn(*json->find("tokenRatio"), "counts to three decimal places, as in gRPC");
@@ -186,7 +186,7 @@ class GrpcImport {
       problems_.warn(*json->find("initialBackoff"),
                      "is over maxBackoff, so every wait is maxBackoff");
     }
-    auto backoff = resolve_preset("grpc").value().policy->backoff;  // with its jitter
+    auto backoff = resolve_preset("grpc").value().policy->backoff;  // for its jitter
     backoff.initial = std::min(*initial, *most);
     backoff.max_interval = *most;
     backoff.multiplier = std::max(*multiplier, 1.0);
@@ -202,7 +202,7 @@ class GrpcImport {
     policy.server_delay(delay);
   }
 
-  // A failure that is not fatal is followed at once, a slow send after hedgingDelay.
+  // In gRPC, the next send follows a non-fatal failure at once, and a slow send after hedgingDelay.
   void read_hedging(const JsonNode* json, PolicyBuilder& policy) {
     if (!is_object(json, {"maxAttempts", "hedgingDelay", "nonFatalStatusCodes"})) return;
     const auto attempts = read_attempts(required(*json, "maxAttempts"), policy);
@@ -230,7 +230,7 @@ class GrpcImport {
     return on;
   }
 
-  // The number; 2 where it is none.
+  // Returns the number of attempts, or 2 if it is not valid.
   int read_attempts(const JsonNode* json, PolicyBuilder& policy) {
     if (!is(json, Type::Number, "a number")) return 2;
     const auto count = number_in(*json);
@@ -245,7 +245,7 @@ class GrpcImport {
     return attempts;
   }
 
-  // "1.5s": protobuf's durations are seconds.
+  // Returns a duration of protobuf, which is in seconds: "1.5s".
   std::optional<Duration> duration(const JsonNode* json) {
     if (!is(json, Type::String, "a duration such as \"1.5s\"")) return {};
     const auto seconds = json->text.ends_with('s') &&
@@ -305,7 +305,7 @@ class GrpcImport {
   Problems& problems_;
   PolicySetBuilder builder_;
   BudgetPolicy budget_;
-  std::map<std::string, Position> names_;  // by their paths
+  std::map<std::string, Position> names_;  // where each path was named
   bool has_default_ = false;
   int count_ = 0;
 };

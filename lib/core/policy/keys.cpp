@@ -1,5 +1,5 @@
-// The keys of a file, of its endpoints with their `match`, of a policy, and of its backoffs and
-// budget, which depend on the kind.
+// The keys of a file, of its endpoints and their `match`, and of policies. The keys of backoffs and
+// budgets depend on the kind.
 #include "lib/core/policy/detail/keys.hpp"
 
 #include <httpretry/policy/endpoint.hpp>
@@ -12,12 +12,12 @@ using Kind = Backoff::Kind;
 using Jitter = Backoff::Jitter;
 using BudgetKind = BudgetPolicy::Kind;
 
-// Words are in the order of the enum that they name.
+// The words are in the order of their enum.
 constexpr std::string_view kKinds[] = {"none",         "constant",         "linear", "exponential",
                                        "decorrelated", "truncated_binary", "slots"};
 constexpr std::string_view kJitters[] = {"none",         "full",  "equal",
                                          "proportional", "range", "additive"};
-constexpr std::string_view kCaps[] = {"before", "after"};  // of cap_after_jitter
+constexpr std::string_view kCaps[] = {"before", "after"};  // for cap_after_jitter
 constexpr std::string_view kBudgetKinds[] = {"", "tokens", "ratio", "grpc", "concurrent"};
 constexpr std::string_view kScopes[] = {"host", "endpoint", "policy"};
 constexpr std::string_view kElapsedRules[] = {"include_wait", "before_wait", "clip_wait"};
@@ -71,10 +71,10 @@ constexpr Key kBudgetKeys[] = {
     key_of<policy::kTokens, &BudgetPolicy::retry_cost>("retry_cost").of(kOfTokens),
     key_of<policy::kTokens, &BudgetPolicy::throttle_cost>("throttle_cost")
         .of(kOfTokens)
-        .else_like("retry_cost"),
+        .default_like("retry_cost"),
     key_of<policy::kTokens, &BudgetPolicy::timeout_cost>("timeout_cost")
         .of(kOfTokens)
-        .else_like("retry_cost"),
+        .default_like("retry_cost"),
     key_of<policy::kTokens, &BudgetPolicy::refill>("refill_on_success").of(kOfTokens),
     key_of<policy::kRatios, &BudgetPolicy::ratio>("ratio").of(kOfRatio),
     key<&BudgetPolicy::window>("window", kDurationOverZero).of(kOfRatio),
@@ -99,7 +99,7 @@ constexpr Key kServerDelayKeys[] = {
 };
 constexpr Shape kServerDelay{.name = "server_delay", .keys = kServerDelayKeys};
 
-// What a file can say of a RetryPolicy. All but `extends` and `preset` are values.
+// The keys of a policy. All except `extends` and `preset` are values of a RetryPolicy.
 constexpr Key kPolicyKeys[] = {
     loader_key("extends", kPolicyName),
     loader_key("preset", kPolicyName),
@@ -181,7 +181,7 @@ constexpr Key kMatchKeys[] = {
     key<&EndpointPattern::scheme>("scheme", kScheme).not_null(),
     whole_key("host", kHost).not_null(),
     key<&EndpointPattern::port>("port", kMaybe<kPortNumber>).not_null(),
-    // Unlike with Text, an empty string is kept: problems_of reports it.
+    // Unlike Text, this type keeps an empty string, which problems_of reports.
     key<&EndpointPattern::path>("path", kMaybe<kAnyText>).not_null(),
     key<&EndpointPattern::methods>("methods", kMethods).not_null(),
     key<&EndpointPattern::headers>("headers", kConditions).not_null(),

@@ -1,4 +1,4 @@
-// The keys of what holds sends back, pause, rate, concurrency and breaker, and of `hedge`.
+// The keys of the guards (pause, rate, concurrency and breaker), and of `hedge`.
 #include "lib/core/base/text.hpp"
 #include "policy_set_data.hpp"
 
@@ -15,7 +15,7 @@ using Resume = PausePolicy::Resume;
 using Kind = BreakerPolicy::Kind;
 using Limiter = ConcurrencyPolicy::Kind;
 
-// Words are in the order of the enum that they name.
+// The words are in the order of their enum.
 constexpr std::string_view kScopes[] = {"host", "endpoint", "policy", "credentials"};
 constexpr std::string_view kPlainScopes[] = {"host", "endpoint", "policy"};
 constexpr std::string_view kResumes[] = {"ramp", "all"};
@@ -33,7 +33,7 @@ constexpr std::string_view kPresetNames[] = {"hystrix", "polly"};
 constexpr std::string_view kAllMethods = "all";
 constexpr std::string_view kOtherPresets[] = {"resilience4j", "gobreaker", "envoy", "linkerd"};
 
-// The numbers of other breakers, each as its own documentation has them.
+// Returns a preset with the numbers of another breaker, taken from its documentation.
 const LoadedPreset& breaker_preset(std::string_view name) {
   static const auto* const all = new std::array{
       load_preset("hystrix", R"({"kind": "ratio", "failure_ratio": 0.5, "min_requests": 20,
@@ -82,7 +82,7 @@ bool parse_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
   return true;
 }
 
-// "10/s", or an object.
+// Reads a rate: a text such as "10/s", or an object.
 bool read_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
   const auto good = json.is(JsonType::String)
                         ? parse_rate(json, policy, problems)
@@ -181,7 +181,7 @@ std::optional<double> percent_in(std::string_view text) {
   return read.ec == std::errc() && read.ptr == end ? std::optional(percent) : std::nullopt;
 }
 
-// A time, or a quantile: "200ms", "p95".
+// Reads a time such as "200ms" or a quantile such as "p95".
 bool read_after(const JsonNode& json, HedgePolicy& policy, Problems& problems) {
   if (!expect(json, JsonType::String, kAfterText, problems)) return false;
   if (!json.text.starts_with('p')) {

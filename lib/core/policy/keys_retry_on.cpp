@@ -1,4 +1,4 @@
-// The keys of retry_on: status sets, the rules of error_codes, and what is pending.
+// The keys of retry_on: sets of statuses, the rules of error_codes, and `pending`.
 #include "lib/core/policy/detail/keys.hpp"
 
 #include "lib/core/base/text.hpp"
@@ -24,7 +24,7 @@ std::optional<int> status_in(std::string_view text) {
   return good ? status : std::nullopt;
 }
 
-// "5xx", "500-504", and where `single`, "501".
+// Returns the statuses of a text: "5xx", "500-504", or "501" if `single` is set.
 std::optional<StatusRange> range_in(std::string_view text, bool single) {
   if (text.size() == 3 && text.substr(1) == "xx" && text[0] >= '1' && text[0] <= '5') {
     const auto first = (text[0] - '0') * 100;
@@ -60,7 +60,8 @@ bool read_status(const JsonNode& item, StatusSet& set, Problems& problems) {
   return refuse(item, problems, std::move(message));
 }
 
-// The statuses from `first` to `last` that are in the set, or those that are not, as ranges.
+// Writes the statuses of `within` as ranges: those in the set if `members` is true, otherwise those
+// that are not in it.
 void print_runs(OrderedJson& out, const StatusSet& set, StatusRange within, bool members) {
   for (auto status = within.first; status <= within.last; ++status) {
     if (set.contains(status) != members) continue;
@@ -97,7 +98,7 @@ OrderedJson print_statuses(const StatusSet& set) {
 
 constexpr auto kTransportKinds = Words::up_to(TransportKind::Partial);
 
-// A bit for each TransportKind.
+// Reads an array of words into a bit mask with a bit for each TransportKind.
 bool parse_transports(const JsonNode& json, std::uint8_t& bits, Problems& problems) {
   bits = 0;
   return read_items(json, "an array", problems, [&](const JsonNode& item) {
@@ -124,7 +125,8 @@ bool is_pointer(std::string_view text) {
   return true;
 }
 
-// "Code", or from the root "/Error/Code".
+// Returns whether the text is an element such as "Code", or a path from the root such as
+// "/Error/Code".
 bool is_element(std::string_view text) {
   if (text.starts_with('/')) text.remove_prefix(1);
   if (text.empty() || text.back() == '/' || text.find("//") != text.npos) return false;
@@ -137,7 +139,8 @@ constexpr Number<int> kCount(unlimited_range());
 constexpr Optional kPolls(kCount, "unlimited");
 constexpr Text kPointer("a JSON pointer such as \"/error/reason\"", is_pointer);
 constexpr Text kElement("an XML element's name", is_element);
-// What a rule of error_codes looks at: one of three keys, which share a member.
+// The part of a response that a rule of error_codes reads. Three keys share this member, and a rule
+// has one of them.
 template <ErrorRule::Source source, const Text& text>
 constexpr Custom<ErrorRule> kSelector(
     [](const JsonNode& json, ErrorRule& rule, Problems& problems) {
@@ -147,10 +150,10 @@ constexpr Custom<ErrorRule> kSelector(
     [](const ErrorRule& rule) {
       return rule.source == source ? text.write(&rule.selector) : OrderedJson();
     });
-// A response cannot be made a failure of the transport.
+// A rule cannot make a response a failure of the transport.
 constexpr Word<Class> kClass(Words::up_to(Class::Permanent, std::optional(Class::Transport)));
 
-// A value that a rule compares. Numbers, true and false are kept as they are spelled.
+// A value that a rule compares. Numbers, true and false keep their spelling.
 constexpr Custom<std::string> kValue([](const JsonNode& json, std::string& value,
                                         Problems& problems) {
   const bool plain = json.is(JsonType::Number) || json.is(JsonType::Boolean);

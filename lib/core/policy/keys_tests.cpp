@@ -1,4 +1,4 @@
-// The keys of `tests`. They are read and checked here; `httpretry policy check` runs them.
+// The keys of `tests`. This file reads and checks tests; `httpretry policy check` runs them.
 #include "policy_set_data.hpp"
 
 #include <httpretry/http/url.hpp>
@@ -41,8 +41,8 @@ constexpr Key kRequestKeys[] = {
     key<&PolicyTest::Request::headers>("headers", kHeaders).not_null(),
 };
 
-// Only checked: a step is handed on as it is written. The module `testing` reads it.
-constexpr double kMost = 9007199254740992;  // 2^53: a double counts no further
+// A step is only checked here. It is passed on as it is written, and the module `testing` reads it.
+constexpr double kMost = 9007199254740992;  // 2^53, the limit of exact integers in a double
 constexpr Number<int> kStatus(200, 999);
 constexpr Number<std::uint64_t> kTimes(1, kMost);
 constexpr Number<std::uint64_t> kSize(0, kMost);
@@ -90,7 +90,7 @@ bool parse_wait(const JsonNode& json, PolicyTest::Wait& wait, Problems& problems
 constexpr Custom<PolicyTest::Wait> kWait(parse_wait);
 constexpr List kWaits(kWait, "an array");
 
-// null is no entry, so the default.
+// null means that no entry matches, so the default applies.
 using Name = std::optional<std::string>;
 constexpr Custom<Name> kEndpointName([](const JsonNode& json, Name& name, Problems& problems) {
   name = json.text;

@@ -1,4 +1,4 @@
-// The layers of a policy, and from them its numbers, and the source of each value.
+// Lays the layers of a policy over each other, and reads its values with their sources.
 #include "policy_set_data.hpp"
 
 #include <httpretry/policy/presets.hpp>
@@ -28,12 +28,12 @@ const LayerOrigin& built_in_origin() {
 Traits traits_of(const Layered& object, const Shape& shape) {
   const auto* const kind = object.find("kind");
   const auto* const jitter = object.find("jitter");
-  // If `jitter` is left out it is "full", which needs no further key.
+  // Without `jitter`, it is "full", which has no further keys.
   return {mask_of(shape.kinds, kind == nullptr ? "" : kind->json->text),
           mask_of(shape.jitters, jitter == nullptr ? "full" : jitter->json->text)};
 }
 
-// What is built in for one kind does not belong to an object that is of another.
+// Drops built-in values that do not belong to the kind of the object.
 void drop_of_other_kinds(Layered& object, const Shape& shape) {
   const auto traits = traits_of(object, shape);
   std::erase_if(object.members, [&](const Layered& member) {
@@ -66,7 +66,7 @@ std::string near_preset(std::string_view name) {
 
 // Reads the values of a policy from its layers.
 struct PolicyReader {
-  // `parent` is the key of the object, and `prefix` that key with those above it.
+  // `parent` is the key of the object. `prefix` is the whole path to it, such as "backoff.".
   void read(const Layered& layered, const Shape& shape, void* target, const Key* parent,
             const std::string& prefix) {
     const auto traits = traits_of(layered, shape);
@@ -92,7 +92,7 @@ struct PolicyReader {
     const auto* const layered = own != nullptr ? own : object.find(key.like);
     auto* const field = key.field(target);
     if (layered == nullptr) {
-      // Without the key, `target` has its default.
+      // The field keeps its default.
       if (key.required) {
         problems.error(position_of(object), "missing key " + quoted_text(key.name));
       }
@@ -107,12 +107,12 @@ struct PolicyReader {
     const ValueSource source{parent, &key, layered == nullptr ? nullptr : layered->json,
                              own == nullptr ? nullptr : own->origin};
     auto& value = pool[source];
-    if (!value) value = made(source, field, prefix);
+    if (!value) value = make_value(source, field, prefix);
     values.push_back(value);
   }
 
-  static std::shared_ptr<const PolicyValue> made(const ValueSource& source, const void* field,
-                                                 const std::string& prefix) {
+  static std::shared_ptr<const PolicyValue> make_value(const ValueSource& source, const void* field,
+                                                       const std::string& prefix) {
     const auto& [parent, key, json, origin] = source;
     auto value = std::make_shared<PolicyValue>();
     value->key = prefix + std::string(key->name);
@@ -137,7 +137,7 @@ struct PolicyReader {
   PolicyValues::Shared values{};
 };
 
-// The place of the policy that has stated a block last.
+// Returns the place of the policy that states a block in the topmost layer.
 std::string place_of(const Layered& policy, std::string_view block) {
   const auto* const layered = policy.find(block);
   if (layered == nullptr || !is_object(*layered)) return {};
@@ -164,7 +164,8 @@ std::shared_ptr<const GuardNames> guard_names_of(const Layered& policy,
   return names == GuardNames() ? nullptr : std::make_shared<const GuardNames>(std::move(names));
 }
 
-// Keep the pointer to the tree: with a pointer only to its root, LeakSanitizer would report a leak.
+// Callers keep the pointer to the tree. With only a pointer to its root, LeakSanitizer would report
+// a leak.
 const JsonTree* tree_of(const OrderedJson& json) {
   auto* const tree = new JsonTree;
   tree->root = &tree->add(json);

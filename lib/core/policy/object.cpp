@@ -1,4 +1,4 @@
-// Uses the tables of keys: reads and writes objects.
+// Reads and writes objects by the tables of keys.
 #include "lib/core/policy/detail/keys.hpp"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ bool read_members(const JsonNode& object, const Shape& shape, void* target, Prob
   const auto kinds = kind == nullptr ? kAll : mask_of(shape.kinds, kind->text);
   auto good = true;
   for (const auto* const member : object.children) {
-    if (member->bad) good = false;  // a duplicate
+    if (member->bad) good = false;  // read_json has reported a duplicate
     if (shape.find(member->key) == nullptr) {
       problems.error_at_key(*member, unknown_key(member->key, shape, problems));
       good = false;

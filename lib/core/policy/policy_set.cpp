@@ -18,7 +18,7 @@ bool same(const ResolvedPolicy& a, const ResolvedPolicy& b) {
          a.preset == b.preset;
 }
 
-// As a file states it: what is read from it is the same policy.
+// Returns the policy as a file states it. Reading it again returns the same policy.
 OrderedJson write_policy(const ResolvedPolicy& resolved) {
   OrderedJson json;
   if (resolved.preset != "standard" && loaded_preset(resolved.preset) != nullptr) {
@@ -39,7 +39,7 @@ bool is_built_in(const ResolvedPolicy& resolved) {
 
 // Lays the settings of a command line over the policies of a set.
 struct Overlay {
-  // The policy with the settings over it. Entries that share one share it afterwards.
+  // Applies the settings to a policy. Entries that share a policy still share it afterwards.
   void lay(ResolvedPolicy& resolved) {
     auto& laid = made[{resolved.policy.get(), resolved.guard_names.get()}];
     if (!laid.policy) laid = make(resolved);
@@ -55,7 +55,7 @@ struct Overlay {
     lay_over(layered, tree.add(write_object(kPolicy, resolved.policy.get())), kPolicy, before);
     if (preset != nullptr) lay_preset_over(layered, *preset->tree->root, preset->origin);
     lay_over(layered, layer, kPolicy, origin);
-    ValuePool pool;  // the origins are this function's
+    ValuePool pool;  // not shared, because it refers to `before`, which is local
     auto result = read_policy(layered, layer, problems, pool);
     check_policy(layered, *result.policy, layer, problems);
     result.guard_names = guard_names_of(layered, resolved.guard_names);
@@ -68,11 +68,11 @@ struct Overlay {
   const JsonNode& layer;
   const LayerOrigin origin;
   const LoadedPreset* preset;
-  // The same numbers may stand in several places.
+  // The results. The names are part of the key because several places may state the same numbers.
   std::map<std::pair<const RetryPolicy*, const GuardNames*>, ResolvedPolicy> made{};
 };
 
-// "--set backoff.initial: …"
+// Returns an error with lines such as "--set backoff.initial: …".
 Error settings_error(Problems& of_settings) {
   auto problems = of_settings.take();
   for (auto& problem : problems) {
@@ -83,8 +83,8 @@ Error settings_error(Problems& of_settings) {
   return Error(Errc::InvalidRequest, error_lines(problems));
 }
 
-// An entry that says nothing of a part is compared as if it said "any". That is no text of the
-// user's, so it is not told as such.
+// Returns why an entry is less specific than the winner. An entry without a part is compared as if
+// that part were "any". The text must not mention this "any", because the user did not write it.
 std::string why_less(const PolicySet::Data& data, const EndpointIndex::Match& loser,
                      const EndpointIndex::Match& winner) {
   auto why = EndpointIndex::why_less(loser, winner);
@@ -97,8 +97,9 @@ std::string why_less(const PolicySet::Data& data, const EndpointIndex::Match& lo
 // Returns whether a request matches a pattern that has a single part.
 using Fits = std::function<bool(EndpointPattern part)>;
 
-// Returns what of a pattern does not fit, except its hosts: "port 8443 does not match 80". Each
-// header and each item of the query counts; their values in the request may be secret.
+// Returns the parts of a pattern, except its hosts, that do not match, as texts such as "port 8443
+// does not match 80". Each header and each item of the query is a part. Their values in the request
+// may be secret, so they are not in the texts.
 std::vector<std::string> mismatches(const EndpointPattern& pattern, std::string_view method,
                                     const Url& url, const Fits& fits) {
   std::vector<std::string> failed;
@@ -183,7 +184,7 @@ std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method
                                                          const Headers& headers) const {
   std::size_t fewest = data_->index.find(method, url, headers) ? 1 : SIZE_MAX;
   std::vector<Candidate> misses;
-  std::size_t of_path = 0;  // how many of the first have a path that fits
+  std::size_t of_path = 0;  // how many misses have a path that matches; they come first
   const auto fits = [&](EndpointPattern part) {
     if (!part.host) part.host = "*";  // a pattern has at least one part
     return EndpointIndex({std::move(part)}).find(method, url, headers).has_value();
@@ -202,7 +203,7 @@ std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method
     }
     std::string why;
     for (const auto& one : failed) why += (why.empty() ? "" : "; ") + one;
-    const bool path_fits = !failed.front().starts_with("path ");  // which is compared first
+    const bool path_fits = !failed.front().starts_with("path ");  // the path is compared first
     const auto at = path_fits ? of_path++ : misses.size();
     misses.emplace(misses.begin() + static_cast<std::ptrdiff_t>(at), &entry.resolved, entry.source,
                    why);

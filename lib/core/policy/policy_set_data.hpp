@@ -1,8 +1,7 @@
-// What a PolicySet holds, and how one is made of layers.
+// PolicySet::Data, and the functions that make policies from layers.
 //
 // Policies are laid over each other, key by key, and every value remembers its layer. A layer is a
-// JSON object with positions, whether it was read from a file, set by a command line or written
-// from a struct.
+// JSON object. It was read from a file, set on a command line, or written from a struct.
 #pragma once
 
 #include "lib/core/policy/detail/keys.hpp"
@@ -25,12 +24,12 @@ struct PolicySet::Data {
   struct Entry {
     EndpointPattern pattern;
     ResolvedPolicy resolved;
-    bool named = false;  // else `resolved.endpoint` is its pointer
-    std::string source;  // "policy.json:31:5"
+    bool named = false;  // false: `resolved.endpoint` is the JSON pointer of the entry
+    std::string source;  // for example "policy.json:31:5"
   };
 
-  ResolvedPolicy fallback;               // where no entry matches
-  std::vector<ResolvedPolicy> policies;  // those with names, in the order of the file
+  ResolvedPolicy fallback;               // for requests that no entry matches
+  std::vector<ResolvedPolicy> policies;  // the named policies, in the order of the file
   std::vector<Entry> entries;
   EndpointIndex index;  // of the entries
   std::vector<Problem> warnings;
@@ -41,11 +40,11 @@ struct PolicySet::Data {
 
 namespace policy_file {
 
-// How a layer is named where its values are shown.
+// The origin of a layer, as it is shown with each of its values.
 struct LayerOrigin {
-  std::string text;        // "built in", "preset gcs"; or a file's name,
-  bool positions = false;  // to which line and column are added
-  // The values of a policy that was resolved before: they keep their sources.
+  std::string text;        // "built in", "preset gcs", or the name of a file
+  bool positions = false;  // a file: line and column are added to `text`
+  // The values of a policy that was resolved earlier. They keep their sources. Otherwise nullptr.
   const PolicyValues* resolved = nullptr;
 
   [[nodiscard]] std::string at(const JsonNode& json) const;
@@ -56,90 +55,95 @@ struct Layered {
   std::string_view key;
   const JsonNode* json = nullptr;
   const LayerOrigin* origin = nullptr;
-  bool doubtful = false;  // what should have replaced it is wrong: nothing is concluded from it
+  bool doubtful = false;  // the value that should replace it is wrong, so it is not checked further
   std::vector<Layered> members;
 
   [[nodiscard]] const Layered* find(std::string_view name) const;
 };
 
-// Lays an object over what is below, where read_members found it good. With `keep_written`, the
-// values below that a file states stay.
+// Lays an object that read_members has checked over the layers below. Members that are wrong are
+// left out. With `keep_written`, values below that a file states stay.
 void lay_over(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
               bool keep_written = false);
-// A preset replaces the blocks that every preset states, whole. What a file says of timeouts,
-// server delays and the key stays: they belong to the server, not to the algorithm.
+// Lays a preset over the layers below. It replaces all blocks (Key::block) as a whole. Timeouts,
+// server delays and the idempotency key of a file stay, because they belong to the server and not
+// to the algorithm.
 void lay_preset_over(Layered& below, const JsonNode& preset, const LayerOrigin& origin);
 
-// The default-constructed RetryPolicy, which is below all others.
+// Returns the lowest layer: a default-constructed RetryPolicy.
 const Layered& built_in();
 
-// A preset that has been read and checked, once. They live as long as the program.
+// A preset that was read and checked once. It lives as long as the program.
 struct LoadedPreset {
   const JsonTree* tree;
   LayerOrigin origin;  // "preset gcs"
 };
 LoadedPreset load_preset(std::string_view name, std::string_view json);
-// nullptr where there is none of that name.
+// Returns the built-in preset with this name, or nullptr.
 const LoadedPreset* loaded_preset(std::string_view name);
-// The preset that the key "preset" of a policy names; nullptr, and a problem, where there is none.
+// Returns the preset that the key "preset" of a policy names, or nullptr without this key. Reports
+// a problem if the preset does not exist.
 const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems);
 
-// The values of the policies of one file, by where they come from. Most come from the same layer,
-// and are made and kept once.
+// The values of the policies of one file, by their origins. Most policies share values of the same
+// layer, so each value is made and stored only once.
 struct ValueSource {
-  const Key* parent;  // of the object that the key is in; nullptr at the top
+  const Key* parent;  // the key of the object that has the key; nullptr at the top
   const Key* key;
-  const JsonNode* json;       // nullptr where the key is left out
-  const LayerOrigin* origin;  // likewise
+  const JsonNode* json;       // nullptr if the key is left out
+  const LayerOrigin* origin;  // nullptr if the key is left out
   friend auto operator<=>(const ValueSource&, const ValueSource&) = default;
 };
 using ValuePool = std::map<ValueSource, std::shared_ptr<const PolicyValue>>;
 
-// ResolvedPolicy::guard_names; those of `before` for blocks that no layer of a file states.
+// Returns ResolvedPolicy::guard_names. Blocks that no layer of a file states have the names in
+// `before`.
 std::shared_ptr<const GuardNames> guard_names_of(const Layered& policy,
                                                  const std::shared_ptr<const GuardNames>& before);
-// In the policy of an entry: what is stated there is known by what identifies the entry.
+// Renames the blocks that the policy of an entry states itself to the identity of the entry. Unlike
+// a JSON pointer, it does not change when entries move.
 void name_guards(ResolvedPolicy& resolved, const JsonNode& entry);
-// Blocks of scope "host" that differ, and are for one host.
+// Reports blocks of scope "host" that several places state for the same host.
 void check_guards_of_hosts(const PolicySet::Data& data, std::span<const JsonNode* const> entries,
                            Problems& problems);
 
-// Reads the whole: the policy, and every value in the order of the table. Keys that are missing, or
-// do not belong to their kind, are reported: at `policy` where no position of its own is known.
+// Reads a policy and all its values, in the order of the table. Reports keys that are missing or do
+// not belong to their kind, at `policy` if they have no position.
 ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Problems& problems,
                            ValuePool& pool);
 
-// What no single value of a policy can be blamed for. Contradictions are errors, what can never
-// matter is a warning. They are told at a key of `policy`, the topmost layer, where one of its keys
-// has a part in it.
+// Reports values that contradict each other as errors, and values that can never have an effect as
+// warnings. A problem is reported at a key of `policy`, the top layer, if one of its keys is
+// involved.
 void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
                   Problems& problems);
 
-// What a builder has been told.
+// The settings of a builder.
 struct Layer {
   OrderedJson json = OrderedJson::object();
 };
 
-// Sets "backoff.initial" in objects in objects. The text is JSON where it parses, else a string.
+// Sets a key such as "backoff.initial" in nested objects. The text is parsed as JSON if that is
+// possible, otherwise it is a string.
 void set_dotted(OrderedJson& object, std::string_view key, std::string_view text);
 
-// What is below all policies.
+// Returns the built-in policy, which all others extend.
 const ResolvedPolicy& standard();
 
-// The tests of a file, of which the rest has been read. Those that are wrong are left out, with
-// problems.
+// Reads the tests of a file whose other parts are in `data`. Reports problems, and leaves out the
+// tests that have one.
 std::vector<PolicyTest> read_tests(const JsonNode& tests, const PolicySet::Data& data,
                                    Problems& problems);
 
-// Of an entry with a name.
+// Returns the identity of an entry with this name.
 std::string identity_of(std::string_view endpoint);
 
-// What was read, as one result: the set, or a line for each error.
+// Returns the set, or an error with a line for each problem.
 Result<PolicySet> set_of(CheckedPolicies checked);
 
-// What both importers end with: the set that was built, with the problems of the report; or the
-// errors among them.
-Result<ImportedPolicies> imported(const PolicySetBuilder& builder, Problems& problems);
+// Ends an import: returns the policies of the builder and all warnings, or an error with a line for
+// each problem if there are errors.
+Result<ImportedPolicies> finish_import(const PolicySetBuilder& builder, Problems& problems);
 
 }  // namespace policy_file
 

@@ -10,8 +10,8 @@ namespace httpretry {
 namespace policy_file {
 namespace {
 
-// What most presets state, and the order of the keys; null is a key that they do not state. A
-// backoff of another kind removes the keys that it does not have.
+// The values that most presets share, and the order of the keys. null stands for a key that a
+// preset does not state. A preset with another kind of backoff removes the keys that it lacks.
 constexpr std::string_view kBase = R"({
     "max_attempts": null, "max_elapsed_time": "none", "elapsed_rule": "include_wait",
     "backoff": {"kind": "exponential", "initial": null, "multiplier": 2, "max_interval": null,
@@ -23,7 +23,7 @@ constexpr std::string_view kBase = R"({
         "pending": null},
     "repeat": "safe", "idempotency_key": null, "budget": "none", "server_delay": {"combine": "max"}, "adaptive": null})";
 
-// What a preset states differently (RFC 7396) from the one below it, or, without one, from kBase.
+// A preset as a patch (RFC 7396) of the preset `below`, or of kBase if `below` is empty.
 struct Patch {
   std::string_view name;
   std::string_view description;
@@ -32,7 +32,7 @@ struct Patch {
 };
 
 constexpr Patch kPatches[] = {
-    // What clients do today.
+    // Presets of existing clients.
     {"none", "one attempt", "", R"({"max_attempts": 1,
          "backoff": {"kind": "none", "multiplier": null, "jitter": null},
          "retry_on": {"statuses": [], "throttle_statuses": [], "transport": []}})"},
@@ -110,7 +110,7 @@ constexpr Patch kPatches[] = {
          "retry_on": {"statuses": [502, 503, 504]},
          "repeat": "always"})"},
 
-    // The algorithms of articles, manuals and standards.
+    // Presets of algorithms in articles, manuals and standards.
     {"constant", "a second between attempts", "", R"({"max_attempts": 3,
          "backoff": {"kind": "constant", "interval": "1s", "multiplier": null, "jitter": null},
          "retry_on": {"error_codes": ["aws", "google", "github", "openai", "stripe"]}})"},
@@ -179,7 +179,7 @@ constexpr Patch kPatches[] = {
 std::span<const Preset> presets() {
   using namespace policy_file;
   static const auto* const list = [] {
-    // The numbers of `standard` are those of a RetryPolicy that nobody has changed.
+    // `standard` has the numbers of a default-constructed RetryPolicy.
     const RetryPolicy standard;
     std::map<std::string_view, OrderedJson> made{{"", OrderedJson::parse(kBase)}};
     static auto* const texts = new std::deque<std::string>;  // lives as long as the program

@@ -24,8 +24,8 @@ namespace httpretry {
 
 namespace {
 
-// What a file system says of a file without reading it; all 0 where there is none. Times alone
-// would not do: a file may change twice within a tick of its clock.
+// The state of a file according to the file system, or all zeros if there is no file. Times alone
+// are not sufficient, because a file may change twice within a tick of the file system's clock.
 using FileState = std::tuple<dev_t, ino_t, off_t, time_t, std::int64_t, time_t, std::int64_t>;
 
 FileState from(const struct stat& status) {
@@ -36,8 +36,8 @@ FileState from(const struct stat& status) {
 
 struct FileText {
   std::string text;
-  FileState state;      // before it was read
-  std::string problem;  // why there is no text; empty otherwise
+  FileState state;      // the state before the file was read
+  std::string problem;  // why it could not be read; empty otherwise
 };
 enum class FileKind : std::uint8_t { Any, Regular };
 
@@ -48,9 +48,10 @@ FileState state_of(const std::string& path) {
   return stat(path.c_str(), &status) == 0 ? from(status) : FileState();
 }
 
-// Reads no more than a policy file may be long, and one byte.
+// Reads a file. Stops soon after the maximum size of a policy file, so that check_policies reports
+// that the file is too large.
 FileText read_file(const std::string& path, FileKind kind) {
-  // Without O_NONBLOCK, open would wait for somebody to write to a pipe.
+  // Without O_NONBLOCK, open would wait for a writer if the file is a pipe.
   const auto patience = kind == FileKind::Regular ? O_NONBLOCK : 0;
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | patience));
   struct stat status {};
@@ -69,7 +70,7 @@ FileText read_file(const std::string& path, FileKind kind) {
   return read_so_far;
 }
 
-constexpr auto kBetweenLooks = std::chrono::seconds(1);
+constexpr auto kCheckEvery = std::chrono::seconds(1);
 
 Problem unread(const std::string& path, const std::string& why) {
   Problem problem;
@@ -93,7 +94,7 @@ void log_policy_reload(const PolicyReload& reload) {
 
 constexpr std::size_t kMostChangedBudgets = 100;
 
-// The policies of a set, by what tells each apart after the file was read again.
+// The policies of a set by keys that stay the same when the file is reloaded.
 using PoliciesByPlace = std::map<std::string, const RetryPolicy*>;
 
 PoliciesByPlace policies_by_place(const PolicySet::Data& set) {
@@ -105,8 +106,8 @@ PoliciesByPlace policies_by_place(const PolicySet::Data& set) {
   return policies;
 }
 
-// Adds the budgets of policies that are in both sets, with other numbers of the same kind and
-// scope.
+// Adds the budgets of policies that are in both sets and whose numbers differ, but not their kind
+// and scope.
 void add_changed_budgets(std::vector<ChangedBudget>& changes, const PolicySet& before,
                          const PolicySet& after) {
   const auto olds = policies_by_place(PolicySet::Data::of(before));
@@ -128,7 +129,7 @@ void add_changed_budgets(std::vector<ChangedBudget>& changes, const PolicySet& b
 
 }  // namespace
 
-// A watched file and the policies that it last held.
+// A watched file, and the policies of its last valid version. Thread-safe.
 class PolicySource::Watch {
  public:
   Watch(std::string path, PolicySet first, const FileText& file)
@@ -138,7 +139,7 @@ class PolicySource::Watch {
         current_(std::move(first)) {}
 
   Current current(Time now) {
-    if (due(now)) look();
+    if (take_check(now)) check_file();
     return in_force();
   }
 
@@ -162,31 +163,32 @@ class PolicySource::Watch {
  private:
   static std::size_t digest(const std::string& text) { return std::hash<std::string>()(text); }
 
-  // Several calls may find that it is time to look; one of them does.
-  bool due(Time now) {
-    auto last = looked_.load(std::memory_order_relaxed);
-    // A time before the last look is by the clock of another scheduler.
-    if (std::chrono::abs(now - Time(Duration(last))) < kBetweenLooks) return false;
-    return looked_.compare_exchange_strong(last, Duration(now.time_since_epoch()).count(),
-                                           std::memory_order_relaxed);
+  // Returns true to one of the calls that find that the file is due for a check. Sets the time of
+  // the last check.
+  bool take_check(Time now) {
+    auto last = last_check_.load(std::memory_order_relaxed);
+    // A time before the last check comes from the clock of another scheduler.
+    if (std::chrono::abs(now - Time(Duration(last))) < kCheckEvery) return false;
+    return last_check_.compare_exchange_strong(last, Duration(now.time_since_epoch()).count(),
+                                               std::memory_order_relaxed);
   }
 
-  void look() {
+  void check_file() {
     std::shared_ptr<const PolicyReload> reload;
     {
       const std::unique_lock lock(mutex_, std::try_to_lock);
-      if (!lock) return;  // it is being read
+      if (!lock) return;  // another thread reads the file
       if (settled_ && state_of(path_) == seen_) return;
       reload = read(false);
     }
     if (reload) log_policy_reload(*reload);
   }
 
-  // nullptr where there is nothing new to say, unless it is `wanted`.
+  // Reads the file. Returns nullptr if nothing has changed, unless `wanted` is set.
   std::shared_ptr<const PolicyReload> read(bool wanted) {
     const auto file = read_file(path_, FileKind::Regular);
-    // A file may be written again within the same tick of its clock, so that it looks the same:
-    // only what was the same at two looks is read no more.
+    // A file may be written twice within one tick of its clock and have the same state. So it is
+    // read at each check until its state was the same at two checks.
     settled_ = file.state == seen_;
     seen_ = file.state;
     if (!file.problem.empty()) {
@@ -216,7 +218,7 @@ class PolicySource::Watch {
       const std::lock_guard lock(current_mutex_);
       std::swap(current_, fresh);
     }
-    return reload;  // the policies that were replaced are freed here, without the lock
+    return reload;  // `fresh`, which now holds the old policies, is destroyed without the lock
   }
 
   const std::string path_;
@@ -224,9 +226,9 @@ class PolicySource::Watch {
   FileState seen_;
   bool settled_ = false;
   std::size_t digest_;
-  std::string unread_;  // why it could not be read when it was looked at last
+  std::string unread_;  // why the file could not be read at the last check; empty if it was
   std::uint64_t reloads_ = 0;
-  std::atomic<Duration::rep> looked_ = 0;
+  std::atomic<Duration::rep> last_check_ = 0;
   mutable std::mutex current_mutex_;
   Current current_;
 };

@@ -19,7 +19,7 @@ using policy::kLongestDuration;
 
 constexpr std::string_view kDigits = "0123456789";
 
-// Those at the front.
+// Returns the digits at the front of a text.
 std::string_view digits_of(std::string_view text) {
   return text.substr(0, text.find_first_not_of(kDigits));
 }
@@ -31,11 +31,12 @@ struct Unit {
 constexpr Unit kUnits[] = {{"h", 1h},   {"m", 1min}, {"s", 1s},
                            {"ms", 1ms}, {"us", 1us}, {"ns", 1ns}};
 
-// "1.5" of `unit`, exactly; empty where it has more digits than nanoseconds have.
+// Returns an amount such as "1.5" of `unit`, or nullopt if it is not a whole number of nanoseconds.
 std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, Duration unit) {
   while (!fraction.empty() && fraction.back() == '0') fraction.remove_suffix(1);
   if (fraction.size() > 12) return std::nullopt;
-  // A minute and an hour have no decimal thousandths: only the whole fraction can be divided.
+  // Multiplies the whole fraction before dividing, because the digits of an hour's or a minute's
+  // fraction need not be whole numbers of nanoseconds one by one.
   __extension__ using Wide = __int128;
   auto part = Wide{to_number<std::int64_t>(fraction).value_or(0)} * unit.count();
   for (std::size_t i = 0; i < fraction.size(); ++i) {
@@ -95,7 +96,7 @@ std::pair<Duration, std::string> duration_in(std::string_view text) {
     next_unit = static_cast<std::size_t>(unit - std::begin(kUnits)) + 1;
     text.remove_prefix(name.size());
     const auto most = static_cast<std::uint64_t>(kLongestDuration / unit->size);
-    const auto whole = to_number<std::uint64_t>(digits);  // empty where it does not fit
+    const auto whole = to_number<std::uint64_t>(digits);  // nullopt if it overflows
     if (!whole || *whole > most) return {{}, "is over 365 days"};
     const auto part = amount(*whole, fraction, unit->size);
     if (!part) return {{}, "is finer than a nanosecond"};
@@ -133,7 +134,7 @@ std::optional<double> number_within(const JsonNode& json, const NumberLimits& li
   if (!expect(json, JsonType::Number, limits.what, problems)) return std::nullopt;
   const auto number = number_in(json);
   if (!number || *number < limits.least || *number > limits.most || std::isnan(*number)) {
-    // A limit that no real value is near is not worth telling, unless it is the one passed.
+    // Leaves out an upper limit that no real value comes near, unless the value is over it.
     constexpr double kFar = 1e6;
     const auto under = number && *number < limits.least;
     auto why = described(json) + " is out of range: ";
@@ -154,7 +155,7 @@ std::optional<double> number_within(const JsonNode& json, const NumberLimits& li
 
 OrderedJson plain_number(double number) {
   constexpr double kExact = 1e15;  // up to here, a double holds every whole number
-  // JSON has no number for these. As a string it is refused where it is read.
+  // JSON has no infinity and no NaN. They become strings, which are refused when they are read.
   if (!std::isfinite(number)) return text_of(number);
   if (number == std::floor(number) && std::abs(number) < kExact) {
     return static_cast<std::int64_t>(number);

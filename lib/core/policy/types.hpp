@@ -1,7 +1,7 @@
-// The types of the values in a file: one object for each, which reads and writes it.
+// The types of the values in a policy file. Each type is an object that reads and writes values.
 //
-// The tables of keys (keys.hpp) point to these objects. They are constants, so that the tables can
-// be used before main begins.
+// The tables of keys (keys.hpp) point to these objects. They are constants, so the tables can be
+// used before main begins.
 #pragma once
 
 #include "lib/core/json/detail/json.hpp"
@@ -25,14 +25,16 @@ namespace httpretry::policy_file {
 
 struct Shape;
 
+// Reads and writes the values of one type. The type of the member that stores a value is known only
+// to the derived class.
 class HTTPRETRY_API Type {
  public:
-  // Puts the value into `field`, or only checks it where that is nullptr. False, with a problem,
-  // where it is not of this type.
+  // Stores the value in `field`, or only checks it if `field` is nullptr. Returns false and reports
+  // a problem if the value is not of this type.
   virtual bool read(const JsonNode& json, void* field, Problems& problems) const = 0;
-  // null where a file leaves the value out.
+  // Returns the value as JSON, or null if a file leaves it out.
   [[nodiscard]] virtual OrderedJson write(const void* field) const = 0;
-  // The keys, where it is a type of objects.
+  // Returns the keys of a type of objects, otherwise nullptr.
   [[nodiscard]] virtual const Shape* shape() const { return nullptr; }
 
   Type(const Type&) = delete;
@@ -59,12 +61,12 @@ class TypeOf : public Type {
   }
 
  protected:
-  // Changes a copy of the field, which is dropped if it returns false.
+  // Changes `value`, a copy of the field. If this returns false, the field does not change.
   virtual bool parse(const JsonNode& json, F& value, Problems& problems) const = 0;
   [[nodiscard]] virtual OrderedJson print(const F& value) const = 0;
 };
 
-// A type that is made of functions. A type that is only read needs no more than the first.
+// A type defined by two functions. A type that is only read needs no `printing`.
 template <class F>
 class Custom final : public TypeOf<F> {
  public:
@@ -86,10 +88,11 @@ class Custom final : public TypeOf<F> {
 
 // Reports an error at the value, and returns false.
 HTTPRETRY_API bool refuse(const JsonNode& json, Problems& problems, std::string message);
-// False, and a problem, where the value is of another JSON type.
+// Returns whether the value is of this JSON type, and reports a problem if not. `what` names the
+// expected value in the message.
 HTTPRETRY_API bool expect(const JsonNode& json, JsonNode::Type type, std::string_view what,
                           Problems& problems);
-// Calls `read` with each element of an array. Returns whether all calls have returned true.
+// Calls `read` with each element of an array. Returns whether all calls returned true.
 template <class Read>
 bool read_items(const JsonNode& json, std::string_view what, Problems& problems, Read read) {
   auto good = expect(json, JsonNode::Type::Array, what, problems);
@@ -98,10 +101,10 @@ bool read_items(const JsonNode& json, std::string_view what, Problems& problems,
   return good;
 }
 std::optional<double> number_in(const JsonNode& json);
-// The duration that `text` is, or what is wrong with it: "is negative".
+// Returns the duration in `text`, or a problem such as "is negative".
 HTTPRETRY_API std::pair<Duration, std::string> duration_in(std::string_view text);
 
-// "250ms". A limit may also be "none", which is kForever.
+// A duration such as "250ms". A limit may also be "none", which is kForever.
 class HTTPRETRY_API DurationType final : public TypeOf<Duration> {
  public:
   constexpr explicit DurationType(bool limit, bool over_zero = false)
@@ -122,13 +125,13 @@ inline constexpr DurationType kLimit(true);
 inline constexpr DurationType kLimitOverZero(true, true);
 
 using policy::NumberLimits;
-// For counts that may also be "unlimited".
+// Returns the limits of a count that may also be "unlimited".
 constexpr NumberLimits unlimited_range(std::string_view note = {}) {
   return {policy::kCounts.least, policy::kCounts.most, 1, "a number or \"unlimited\"", note};
 }
 HTTPRETRY_API std::optional<double> number_within(const JsonNode& json, const NumberLimits& limits,
                                                   Problems& problems);
-// A whole number without a fraction: 2, not 2.0.
+// Returns the number as JSON, a whole number without a fraction: 2, not 2.0.
 HTTPRETRY_API OrderedJson plain_number(double number);
 
 template <class F>
@@ -154,16 +157,17 @@ class Number final : public TypeOf<F> {
   NumberLimits limits_;
 };
 
-// The words of an enum, in the order of its values; an empty word is a value that no file may name.
+// The words of an enum, in the order of its values. An empty word stands for a value that no file
+// can name.
 class HTTPRETRY_API Words {
  public:
   constexpr Words() = default;
-  // `left_out` are words that other versions may know.
+  // `left_out`: words that other versions may support. They get a special error message.
   template <std::size_t Size>
   constexpr explicit Words(const std::string_view (&list)[Size],
                            std::span<const std::string_view> left_out = {})
       : list_(list), left_out_(left_out), size_(Size) {}
-  // The words of `to_string`, up to that of `last`.
+  // Returns the words of `to_string` for all values up to `last`, except `without`.
   template <class Enum>
   static constexpr Words up_to(Enum last, std::optional<Enum> without = {}, bool any_case = false) {
     Words words;
@@ -179,11 +183,12 @@ class HTTPRETRY_API Words {
     if (i == without_) return {};
     return word_ == nullptr ? list_[i] : word_(i);
   }
-  // Its number; `size` where it is none of them.
+  // Returns the number of a word, or `size()` if it is unknown.
   [[nodiscard]] std::size_t find(std::string_view word) const;
-  // All that a file may name.
+  // Returns all words that a file can name.
   [[nodiscard]] std::vector<std::string_view> all() const;
-  // The number of the word that stands there; empty, and a problem, where it is none of them.
+  // Returns the number of the word in the file. Returns nullopt and reports a problem if it is
+  // unknown.
   [[nodiscard]] std::optional<std::size_t> parse(const JsonNode& json, Problems& problems) const;
 
  private:
@@ -192,7 +197,7 @@ class HTTPRETRY_API Words {
   std::string_view (*word_)(std::size_t) = nullptr;
   std::size_t size_ = 0;
   std::size_t without_ = SIZE_MAX;
-  bool any_case_ = false;  // how a file may spell them
+  bool any_case_ = false;  // ignore case when reading a file
 };
 
 template <class Enum>
@@ -214,7 +219,6 @@ class Word final : public TypeOf<Enum> {
   Words words_;
 };
 
-// true or false.
 inline constexpr Custom<bool> kFlag(
     [](const JsonNode& json, bool& on, Problems& problems) {
       on = json.boolean;
@@ -229,11 +233,11 @@ inline constexpr Custom<std::string> kAnyText(
     },
     [](const std::string& text) { return OrderedJson(text); });
 
-// A string of a certain form; an empty one is left out.
+// A string of a certain form. An empty string is not written.
 class HTTPRETRY_API Text final : public TypeOf<std::string> {
  public:
   using Check = bool (*)(std::string_view);
-  // `what` it is is said where it is something else: "a header's name".
+  // `what` names the expected form in messages, for example "a header's name".
   constexpr explicit Text(std::string_view what, Check good = nullptr) : what_(what), good_(good) {}
 
  protected:
@@ -245,7 +249,7 @@ class HTTPRETRY_API Text final : public TypeOf<std::string> {
   Check good_;
 };
 
-// A value that may be left out; or, where there is a word for that, be this word.
+// A value that may be left out, or replaced by the word `none` if there is one.
 template <class Inner>
 class Optional final : public TypeOf<std::optional<typename Inner::Field>> {
  public:
@@ -272,8 +276,8 @@ class Optional final : public TypeOf<std::optional<typename Inner::Field>> {
   std::string_view none_;
 };
 
-// An array of values of one type. With `one_alone`, a string may stand in the place of an array
-// with one element. If there is a message for an empty array, it is refused, and left out.
+// An array of values of one type. With `one_alone`, a string may replace an array with one element.
+// If `empty` is a message, an empty array is refused with it, and not written.
 template <class Inner>
 class List final : public TypeOf<std::vector<typename Inner::Field>> {
  public:

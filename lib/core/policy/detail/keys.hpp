@@ -1,5 +1,5 @@
-// The keys of a file, in tables: for each its name, its type and its member of a struct. Reading,
-// printing, explaining, suggestions and the JSON Schema all use them.
+// The keys of a policy file, in tables. A key has a name, a type and a member of a struct. Reading,
+// printing, explaining, suggestions and the JSON Schema all use these tables.
 #pragma once
 
 #include "lib/core/policy/types.hpp"
@@ -16,18 +16,19 @@ constexpr Mask mask(Enums... values) {
   return ((Mask{1} << static_cast<unsigned>(values)) | ...);
 }
 
+// A key that objects of one Shape may have.
 struct Key {
   std::string_view name;
-  const Type* type = nullptr;  // nullptr: the loader of the file checks it
-  // The member that holds the value; nullptr where the loader of the file reads it.
+  const Type* type = nullptr;  // nullptr: the loader of the file checks the value
+  // Returns the member that stores the value. nullptr: the loader of the file reads the value.
   void* (*field)(void* object) = nullptr;
 
-  Mask kinds = kAll;    // of the object, to which the key belongs
-  Mask jitters = kAll;  // likewise
+  Mask kinds = kAll;    // the kinds of objects that have the key
+  Mask jitters = kAll;  // the jitters of objects that have the key
   bool required = false;
-  bool block = false;          // a preset replaces it even where it does not state it
-  bool nullable = true;        // null returns it to the value of the layer below
-  std::string_view like = {};  // where it is left out, it has the value of that key
+  bool block = false;          // a preset replaces the value even if it does not state the key
+  bool nullable = true;        // null selects the value of the layer below
+  std::string_view like = {};  // the key whose value is used if this one is left out
 
   [[nodiscard]] constexpr Key of(Mask kind_mask, Mask jitter_mask = kAll) {
     kinds = kind_mask;
@@ -37,7 +38,7 @@ struct Key {
   [[nodiscard]] constexpr Key needed() { return required = true, *this; }
   [[nodiscard]] constexpr Key in_presets() { return block = true, *this; }
   [[nodiscard]] constexpr Key not_null() { return nullable = false, *this; }
-  [[nodiscard]] constexpr Key else_like(std::string_view other) { return like = other, *this; }
+  [[nodiscard]] constexpr Key default_like(std::string_view other) { return like = other, *this; }
 };
 
 template <class Class, class Value>
@@ -47,13 +48,13 @@ constexpr auto* member_of(void* object) {
   return &((static_cast<decltype(class_of(Member))*>(object)->*Member).*....*Inner);
 }
 
-// The key of a member, or of a member of a member, whose type must be what `type` stores.
+// Returns the key of a member, or of a member of a member. `type` must store its type.
 template <auto Member, auto... Inner, class T>
 constexpr Key key(std::string_view name, const T& type) {
   static_assert(std::is_same_v<typename T::Field*, decltype(member_of<Member, Inner...>(nullptr))>);
   return {name, &type, [](void* object) -> void* { return member_of<Member, Inner...>(object); }};
 }
-// A key that is read from and written to the whole object.
+// Returns a key whose type reads and writes the whole object.
 inline constexpr Key whole_key(std::string_view name, const Type& type) {
   return {name, &type, [](void* object) { return object; }};
 }
@@ -62,33 +63,37 @@ inline constexpr Key loader_key(std::string_view name, const Type& type) { retur
 
 struct LoadedPreset;
 
+// The keys of one type of objects.
 struct HTTPRETRY_API Shape {
   std::string_view name;  // of its definition in the schema
   std::span<const Key> keys;
-  Words kinds = {};    // of the key "kind"; none where there is no such key
-  Words jitters = {};  // likewise, of "jitter"
-  bool whole = false;  // once a part of it is wrong, nothing is concluded from the others
-  // Sets the defaults that depend on the kind, which has been read.
+  Words kinds = {};    // the words of the key "kind", if it has this key
+  Words jitters = {};  // the words of the key "jitter", if it has this key
+  bool whole = false;  // if one member is wrong, the others are not checked against each other
+  // Sets the defaults that depend on the kind, after the kind was read.
   void (*prepare)(void* object) = nullptr;
-  // What lies below it where no other layer has it; of that, what its kind has.
+  // Returns the lowest layer of an object that no other layer states. Keys that do not belong to
+  // the kind of the object are dropped from it.
   const JsonNode& (*base)() = nullptr;
-  // Of its key "preset", which must have been read; nullptr where there is no such key.
+  // Returns the preset that the key "preset" names, after the key was checked. nullptr if there is
+  // no such key.
   const LoadedPreset& (*preset)(std::string_view name) = nullptr;
 
-  // The first key with that name that belongs to one of these kinds.
+  // Returns the first key with this name that belongs to one of these kinds, or nullptr.
   [[nodiscard]] const Key* find(std::string_view name, Mask among = kAll) const;
 };
 
-// Objects in objects. An optional one, and the budget, may be "none".
+// The type of an object inside another object. An optional one, the budget and the pause may also
+// be "none".
 class HTTPRETRY_API ObjectType : public Type {
  public:
   bool read(const JsonNode& json, void* field, Problems& problems) const final;
   [[nodiscard]] OrderedJson write(const void* field) const final;
   [[nodiscard]] const Shape* shape() const final { return &shape_; }
 
-  // Makes it new: an object with its defaults, which is returned, or "none".
+  // Resets the field to an object with default values, and returns the object, or to "none".
   virtual void* renew(void* field, bool none = false) const = 0;
-  // The object there; nullptr where it is "none".
+  // Returns the object in the field, or nullptr if the field is "none".
   virtual void* object(void* field) const = 0;
 
  protected:
@@ -126,8 +131,8 @@ class Object final : public ObjectType {
   static constexpr bool kOfPause = std::is_same_v<F, PausePolicy>;
 };
 
-// The types of members that are stored as an F: by the limits of a number, the words of an enum in
-// the order of its values, or the keys of an object.
+// Return the type of members that are stored as an F: from the limits of a number, the words of an
+// enum in the order of its values, or the keys of an object.
 template <class F>
 constexpr Number<F> type_of(const policy::NumberLimits& limits) {
   return Number<F>(limits);
@@ -146,7 +151,7 @@ inline constexpr auto kTypeOf = type_of<F>(values);
 template <const auto& inner>
 inline constexpr Optional<std::remove_cvref_t<decltype(inner)>> kMaybe(inner);
 
-// The key of a member with these values.
+// Returns the key of a member with these limits, words or keys.
 template <const auto& values, auto Member, auto... Inner>
 constexpr Key key_of(std::string_view name) {
   using Field = std::remove_pointer_t<decltype(member_of<Member, Inner...>(nullptr))>;
@@ -157,8 +162,8 @@ extern HTTPRETRY_API const Shape kFile;
 extern HTTPRETRY_API const Shape kEndpoint;
 extern HTTPRETRY_API const Shape kMatch;
 extern HTTPRETRY_API const Shape kPolicy;
-extern HTTPRETRY_API const Shape kRule;  // of the objects in retry_on.error_codes
-extern HTTPRETRY_API const Shape kTest;  // of the objects in tests, and what is in them
+extern HTTPRETRY_API const Shape kRule;  // objects in retry_on.error_codes
+extern HTTPRETRY_API const Shape kTest;  // objects in tests; the next four are inside them
 extern HTTPRETRY_API const Shape kTestRequest;
 extern HTTPRETRY_API const Shape kTestStep;
 extern HTTPRETRY_API const Shape kTestWait;
@@ -173,10 +178,11 @@ extern const Shape kHedge;
 
 extern const Text kHeader;  // a header's name
 
-// For values that are built in. They live as long as the program.
+// Returns the JSON as a tree of nodes without positions, for built-in values. The tree lives as
+// long as the program.
 HTTPRETRY_API const JsonTree* tree_of(const OrderedJson& json);
 
-// Which keys belong to an object of a certain kind and jitter.
+// The kind and the jitter of an object, which determine its keys.
 struct Traits {
   Mask kind = kAll;
   Mask jitter = kAll;
@@ -185,18 +191,19 @@ struct Traits {
     return (key.kinds & kind) != 0 && (key.jitters & jitter) != 0;
   }
 };
-// The bit of the word; all where it is none of them.
+// Returns the bit of the word, or all bits if it is unknown.
 Mask mask_of(const Words& words, std::string_view word);
 
-// Reads the members into the struct at `target`, or only checks them where that is nullptr. False,
-// with problems, where one is wrong.
+// Reads the members into the struct at `target`, or only checks them if `target` is nullptr.
+// Returns false and reports problems if a member is wrong.
 HTTPRETRY_API bool read_members(const JsonNode& object, const Shape& shape, void* target,
                                 Problems& problems);
-// The same, and the value must be an object that has all keys that are needed.
+// Does the same, and also checks that the value is an object with all required keys. `what` names
+// the object in the message.
 HTTPRETRY_API bool read_object(const JsonNode& json, const Shape& shape, void* target,
                                std::string_view what, Problems& problems);
 std::string not_of_kind(std::string_view key, const JsonNode& kind);
-// Every member that a file states.
+// Returns the object as JSON, with all members that a file states.
 OrderedJson write_object(const Shape& shape, const void* object);
 
 }  // namespace httpretry::policy_file
