@@ -67,6 +67,7 @@ std::optional<std::chrono::milliseconds> EventLoopCore::time_left() const {
   if (next == kNever) return std::nullopt;
   const Time time = std::chrono::steady_clock::now();
   if (next <= time) return milliseconds(0);
+  // At most an hour, so that the number fits into the int of poll().
   return std::min(std::chrono::ceil<milliseconds>(next - time), milliseconds(3'600'000));
 }
 

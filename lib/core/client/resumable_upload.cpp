@@ -9,8 +9,8 @@
 namespace httpretry {
 namespace {
 
-constexpr int kIncomplete = 308;
-constexpr int kMostStandingStill = 5;
+constexpr int kIncomplete = 308;       // the server wants more of the content
+constexpr int kMostStandingStill = 5;  // reports in a row without progress
 
 // Reads the first `size` bytes of a body.
 class PartReader final : public BodyReader {

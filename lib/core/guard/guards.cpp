@@ -135,6 +135,8 @@ void vote_early(Gate::Turn& turn, const Call& call, const CurrentAttempt& attemp
   }
 }
 
+// Lets sends wait at the gate of their state. There is one gate for each SharedState, because each
+// client may have a different one.
 class Guards final : public Middleware, public PausingGate {
  public:
   // If `given` is nullptr, the middleware uses the client's state, or its own if the client has

@@ -8,7 +8,7 @@
 namespace httpretry::guard {
 namespace {
 
-constexpr double kLeast = 1e5;  // nanoseconds
+constexpr double kLeast = 1e5;  // nanoseconds; the upper bound of the first bucket
 constexpr double kError = 0.05;
 constexpr double kGrowth = (1 + kError) / (1 - kError);
 

@@ -22,6 +22,8 @@ bool wants_token(const Request& request, const Call& call) {
   return url && url->origin() == call.origin() && !request.headers().contains("Authorization");
 }
 
+// Adds a token to requests to the origin of the call. All calls share the token. It is renewed
+// before it expires, and once per call if the server responds with 401.
 class Bearer final : public Middleware {
  public:
   explicit Bearer(TokenSource fetch)

@@ -15,7 +15,8 @@ namespace httpretry {
 void move_to(Request& request, const Url& url, std::span<const std::string> allowed = {});
 
 // Returns the error for a response that names a URL to which nothing is sent. `curl_code` is
-// libcurl's code for this error.
+// libcurl's code for this error: 1 for an unsupported protocol, 3 for a malformed URL, 0 if libcurl
+// has no such error.
 Error not_followed(const Response& response, int curl_code, std::string why);
 
 }  // namespace httpretry

@@ -201,7 +201,7 @@ void RequestAttempts::notify_attempt_ended(std::size_t recorded_before) {
 
 // Ends the call, because a stage below held the request back and nothing was sent. If a breaker
 // that holds back only retries did so, the outcome becomes that of the previous attempt. Otherwise
-// the error tells whether an earlier attempt may have reached the server.
+// the error shows whether an earlier attempt may have reached the server.
 void RequestAttempts::refuse(Outcome& outcome) {
   auto& error = outcome.error();
   loop_.refuse(error, now());

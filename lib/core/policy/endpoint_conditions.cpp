@@ -55,6 +55,7 @@ void check_more_hosts(const EndpointPattern& pattern, std::vector<PatternProblem
   }
 }
 
+// Reports a header with an invalid name, or one that differs from an earlier one only in case.
 void check_header(const std::string& name, const EndpointPattern::Conditions& all,
                   std::vector<PatternProblem>& problems) {
   if (!valid_header_name(name)) {
