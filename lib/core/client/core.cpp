@@ -38,7 +38,7 @@ Error not_begun(Errc code, std::string why) {
   return error;
 }
 
-Error drained() {
+Error drained_error() {
   return not_begun(Errc::Canceled,
                    "canceled: the client was drained before the call began; send it with another "
                    "client");
@@ -108,7 +108,7 @@ Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options,
   }
   // A call that retries inside another one that retries multiplies the attempts.
   if (retries_ && inside_retry() && request.options().retry) warn_of_nested_retry();
-  if (!ticket) return drained();
+  if (!ticket) return drained_error();
   auto where = find_loop(&request, lent);
   if (!where) return where;
   where->ticket = std::move(ticket);
@@ -213,7 +213,7 @@ Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* le
       return RunsOn{lent->get(), transport_of(lent->get()), true};
     }
     const std::lock_guard lock(mutex_);  // so that the call is counted before the loop is closed
-    if (closed_ && calls_in_flight_.is_draining()) return drained();
+    if (closed_ && calls_in_flight_.is_draining()) return drained_error();
     if (closed_) {
       return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
     }

@@ -179,8 +179,8 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   bool enough_ = false;     // on_event wants no further events
 };
 
-Error no_time() { return Error(Errc::Timeout, "the deadline of the event stream has come"); }
-Error stopped() { return Error(Errc::Canceled, "canceled while waiting for the event stream"); }
+Error no_time_error() { return Error(Errc::Timeout, "the deadline of the event stream has come"); }
+Error stop_error() { return Error(Errc::Canceled, "canceled while waiting for the event stream"); }
 
 }  // namespace
 
@@ -193,8 +193,8 @@ Result<void> listen(Client& client, const Request& request, OnEvent on_event,
     auto end = stream->end(client.send(stream->next(), stream->call()));
     if (end) return *std::move(end);
     const auto when = stream->reconnect_time(core->now());
-    if (!when) return no_time();
-    if (!core->wait_until(*when, stream->call().stop)) return stopped();
+    if (!when) return no_time_error();
+    if (!core->wait_until(*when, stream->call().stop)) return stop_error();
   }
 }
 
@@ -208,9 +208,9 @@ Task<Result<void>> co_listen(Client& client, Scheduler& scheduler, Request reque
     auto end = stream->end(std::move(outcome));
     if (end) co_return *std::move(end);
     const auto when = stream->reconnect_time(scheduler.now());
-    if (!when) co_return no_time();
+    if (!when) co_return no_time_error();
     const bool waited = co_await scheduler.sleep_until(*when, stream->call().stop);
-    if (!waited) co_return stopped();
+    if (!waited) co_return stop_error();
   }
 }
 

@@ -115,8 +115,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
     used_ += history_of(outcome).elapsed;
     if (step_ == Step::Start) return take_start(std::move(outcome));
     auto failure = std::exchange(failure_, std::nullopt);
-    if (outcome && outcome->status == kIncomplete)
-      return take_incomplete(*outcome, std::move(failure));
+    if (outcome && outcome->status == kIncomplete) return resume(*outcome, std::move(failure));
     if (outcome && outcome->is_2xx()) return finish(std::move(outcome));
     if (failure) return failure;  // the question failed, so the failure before it counts
     if (step_ == Step::Ask || !ran_out_of_retries(history_of(outcome))) return outcome;
@@ -158,7 +157,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
   }
 
   // Continues after a 308. `failure` is the outcome of the part that preceded a question.
-  std::optional<Outcome> take_incomplete(const Response& response, std::optional<Outcome> failure) {
+  std::optional<Outcome> resume(const Response& response, std::optional<Outcome> failure) {
     const auto had = stored_bytes(response);
     if (!had || *had > size_) {
       return protocol_error("the server says that it has \"" +

@@ -134,7 +134,8 @@ void Gate::refuse_hopeless(const Scope& scope, Time now) {
   for (const auto* lane : scope.lanes) {
     std::vector<std::pair<Turn*, Hold>> refused;
     for (const auto& [rank, turn] : lane->queue) {
-      if (const auto why = turn->refusal(turn->held(now), now)) refused.emplace_back(turn, *why);
+      if (const auto why = turn->refusal(turn->find_hold(now), now))
+        refused.emplace_back(turn, *why);
     }
     for (const auto& [turn, why] : refused) turn->refuse(why);
     wake_head(*lane, now);

@@ -130,7 +130,7 @@ class Gate::Turn {
   // All functions from here on require the mutex.
   void arrive(Time now);
   // Returns the limit that holds the send back now.
-  [[nodiscard]] Hold held(Time now);
+  [[nodiscard]] Hold find_hold(Time now);
   // Takes everything that the send needs. Returns false if a limit holds it back, and sets `why_`
   // or refuses the send.
   bool enter(Time now);

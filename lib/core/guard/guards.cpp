@@ -65,7 +65,7 @@ void notify_observers(Gate::Turn& turn, const Call& call) {
 
 // Returns whether the outcome says something about the server. A failure on the client's side does
 // not.
-bool counts(const Outcome& outcome, Time sent, Time now, Time deadline) {
+bool is_about_server(const Outcome& outcome, Time sent, Time now, Time deadline) {
   if (outcome) return true;
   const auto& error = outcome.error();
   const auto kind = policy::transport_kind(error);
@@ -100,7 +100,7 @@ SendEnd end_of(const RetryPolicy& policy, const Classified& found, const Outcome
   const auto& breaker = policy.guards.breaker;
   const bool throttled = found.cls == Class::Throttle;
   SendEnd end;
-  end.counts = counts(outcome, sent, now, Call::State::admission_deadline(call));
+  end.counts = is_about_server(outcome, sent, now, Call::State::admission_deadline(call));
   end.failed = found.cls == Class::Transient || found.cls == Class::Transport ||
                (throttled && breaker && breaker->throttle_fails);
   end.dropped = throttled || found.cls == Class::Transport;

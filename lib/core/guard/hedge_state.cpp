@@ -49,7 +49,7 @@ HedgeDelay delay_of(Duration after, std::uint32_t samples = 0,
 
 }  // namespace
 
-bool Sketch::counts(const Slot& slot, Time now) {
+bool Sketch::is_recent(const Slot& slot, Time now) {
   const auto current = slot_number(now);
   return slot.number > current - kSlots && slot.number <= current;
 }
@@ -67,7 +67,7 @@ void Sketch::add(Duration sample, Time now) {
 
 std::uint32_t Sketch::count(Time now) const {
   std::uint32_t count = 0;
-  for (const auto& slot : slots_) count += counts(slot, now) ? slot.count : 0;
+  for (const auto& slot : slots_) count += is_recent(slot, now) ? slot.count : 0;
   return count;
 }
 
@@ -77,7 +77,7 @@ std::optional<Duration> Sketch::quantile(double q, Time now) const {
   const auto rank = static_cast<std::uint32_t>(q * (all - 1));
   std::uint32_t seen = 0;
   for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
-    for (const auto& slot : slots_) seen += counts(slot, now) ? slot.buckets[bucket] : 0;
+    for (const auto& slot : slots_) seen += is_recent(slot, now) ? slot.buckets[bucket] : 0;
     if (seen > rank) return middle_of(bucket);
   }
   return middle_of(kBuckets - 1);

@@ -33,7 +33,7 @@ class Sketch {
     std::uint32_t count = 0;
     std::array<std::uint32_t, kBuckets> buckets{};
   };
-  [[nodiscard]] static bool counts(const Slot& slot, Time now);
+  [[nodiscard]] static bool is_recent(const Slot& slot, Time now);
 
   std::array<Slot, static_cast<std::size_t>(kSlots)> slots_{};
 };

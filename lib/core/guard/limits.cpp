@@ -96,7 +96,7 @@ Hold Limits::held_by_slots(const SendAsk& ask) const {
   return free ? Hold{} : Hold{QueuedBy::Concurrency, kNever};
 }
 
-SendGrant Limits::held(const SendAsk& ask) const {
+SendGrant Limits::find_hold(const SendAsk& ask) const {
   auto hold = held_by_pause(ask.now);
   if (hold.by == QueuedBy::Nothing && asks_breaker(ask) && !keys_.policy->breaker->dry_run) {
     hold = held_by_circuit(ask.now);
@@ -111,7 +111,7 @@ SendGrant Limits::held(const SendAsk& ask) const {
 
 SendGrant Limits::look(const SendAsk& ask) const {
   const std::lock_guard lock(state_->mutex_);
-  return held(ask);
+  return find_hold(ask);
 }
 
 // --- a send ---
@@ -120,7 +120,7 @@ SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
   state_->end_pauses(ask.now, changes);
   tell_news(ask.now, changes);
-  auto grant = held(ask);
+  auto grant = find_hold(ask);
   if (grant.held == QueuedBy::Circuit) changes.why = why_open();
   if (grant.held == QueuedBy::Nothing && (!breaker_ || take_ticket(ask, grant, changes))) {
     for (std::size_t which = 0; which < pauses_.size(); ++which) {

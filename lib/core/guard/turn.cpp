@@ -54,7 +54,7 @@ Hold Gate::Turn::why() const {
   return why_;
 }
 
-Hold Gate::Turn::held(Time now) {
+Hold Gate::Turn::find_hold(Time now) {
   ask_.now = now;
   const auto answer = lane_->limits->look(ask_);
   return {answer.held, answer.until};
@@ -86,7 +86,7 @@ void Gate::Turn::arrive(Time now) {
   if (lane_->queue.empty()) {
     if (enter(now) || status_ == Status::Refused) return;
   } else {
-    why_ = held(now);
+    why_ = find_hold(now);
     if (const auto refused = refusal(why_, now)) return refuse(*refused);
   }
   const auto waiting = lane_->limits->waiting();
@@ -166,7 +166,7 @@ void Gate::Turn::give_back(const SendEnd* ended, Time now, double chance) {
 
 Time Gate::Turn::next_wake(Time now) {
   auto next = std::min(limit_, slot_limit_);
-  if (&lane_->head() == this) next = std::min(next, held(now).until);
+  if (&lane_->head() == this) next = std::min(next, find_hold(now).until);
   return next;
 }
 
@@ -175,7 +175,7 @@ void Gate::Turn::look(Time now) {
   if (status_ != Status::Waiting) return;
   gate_.serve(*lane_, now);
   if (status_ != Status::Waiting) return;
-  why_ = held(now);
+  why_ = find_hold(now);
   if (const auto refused = refusal(why_, now)) {
     refuse(*refused);
     wake_head(*lane_, now);

@@ -23,7 +23,7 @@ bool wants_token(const Request& request, const Call& call) {
 }
 
 // Adds a token to requests to the origin of the call. All calls share the token. It is renewed
-// before it expires, and once per call if the server responds with 401.
+// before it expires. If the server responds with 401, it is renewed and the request resent once.
 class Bearer final : public Middleware {
  public:
   explicit Bearer(TokenSource fetch)

@@ -10,7 +10,7 @@ namespace httpretry {
 namespace {
 
 // Returns "a", "a and b" or "a, b and c".
-std::string list(const std::vector<std::string>& words) {
+std::string join_words(const std::vector<std::string>& words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (i > 0) text += i + 1 == words.size() ? " and " : ", ";
@@ -29,7 +29,7 @@ class Finder {
 
   // Adds the settings of `policy` that lack a stage. `whose` names the policy in the message, for
   // example "the policy of the request". Allocates nothing if the policy needs no stage.
-  void look_at(const RetryPolicy& policy, std::string_view whose) {
+  void check(const RetryPolicy& policy, std::string_view whose) {
     const auto& guards = policy.guards;
     std::vector<std::string> settings;
     const auto look = [&](bool set, const char* setting, const char* stage) {
@@ -42,15 +42,15 @@ class Finder {
     look(guards.rate.has_value(), "rate", "guards");
     look(guards.concurrency.has_value(), "concurrency", "guards");
     look(guards.breaker.has_value(), "breaker", "guards");
-    if (!settings.empty()) add_once(found_, (list(settings) + " of ").append(whose));
+    if (!settings.empty()) add_once(found_, (join_words(settings) + " of ").append(whose));
   }
 
   [[nodiscard]] std::string text() const {
     if (found_.empty()) return {};
-    std::string text =
-        "the chain of the client lacks " + list(stages_) + ", so these settings would do nothing: ";
+    std::string text = "the chain of the client lacks " + join_words(stages_) +
+                       ", so these settings would do nothing: ";
     for (const auto& one : found_) text.append(&one == &found_.front() ? "" : "; ").append(one);
-    return text + ". Add " + list(stages_) +
+    return text + ". Add " + join_words(stages_) +
            " below retry(), or switch the settings off with \"none\"";
   }
 
@@ -72,16 +72,16 @@ std::string name_of(const ResolvedPolicy& resolved) {
 std::string missing_stages(const PolicySet& policies, const HasStage& has) {
   const auto& data = PolicySet::Data::of(policies);
   Finder finder(has);
-  finder.look_at(*data.fallback.policy, name_of(data.fallback));
+  finder.check(*data.fallback.policy, name_of(data.fallback));
   for (const auto& entry : data.entries) {
-    finder.look_at(*entry.resolved.policy, name_of(entry.resolved));
+    finder.check(*entry.resolved.policy, name_of(entry.resolved));
   }
   return finder.text();
 }
 
 std::string missing_stages(const RetryPolicy& policy, const HasStage& has) {
   Finder finder(has);
-  finder.look_at(policy, "the policy of the request");
+  finder.check(policy, "the policy of the request");
   return finder.text();
 }
 

@@ -13,7 +13,7 @@ constexpr std::string_view kHarmless[] = {
     "Range",      "Content-Language",  "If-Range",           "If-Match",      "If-None-Match",
     "User-Agent", "If-Modified-Since", "If-Unmodified-Since"};
 
-bool names(const auto& list, std::string_view name) {
+bool contains(const auto& list, std::string_view name) {
   return std::any_of(std::begin(list), std::end(list),
                      [&](std::string_view known) { return equal_ignoring_case(known, name); });
 }
@@ -29,7 +29,7 @@ void remove_secrets(Request& request, std::span<const std::string> allowed) {
   if (request.options().credentials) request.edit_options().credentials.reset();
   const Headers all = request.headers();
   for (const auto field : all) {
-    if (names(kHarmless, field.name) || names(allowed, field.name)) continue;
+    if (contains(kHarmless, field.name) || contains(allowed, field.name)) continue;
     request.remove_header(field.name);
   }
 }

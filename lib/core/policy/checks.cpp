@@ -92,7 +92,7 @@ struct PolicyChecker {
   }
 
   // Returns whether the user wrote the value. The value of a preset is not the user's mistake.
-  [[nodiscard]] bool written(std::string_view key) const {
+  [[nodiscard]] bool is_written(std::string_view key) const {
     const auto* const value = at(key);
     return value != nullptr && (value->origin->positions || is_within(*value->json, policy));
   }
@@ -100,19 +100,19 @@ struct PolicyChecker {
   // Reports a problem at the first of its keys that is in `policy`, otherwise at the first one in a
   // file. Without such a place, an error is reported at `policy`, and a warning is dropped.
   void error(Keys keys, std::string message) const {
-    if (doubtful(keys)) return;
+    if (is_doubtful(keys)) return;
     const auto* const place = place_of(keys);
     problems.error(place == nullptr ? policy : *place, std::move(message));
   }
   void warn(Keys keys, std::string message) const {
     const auto* const place = place_of(keys);
-    if (place != nullptr && !doubtful(keys)) problems.warn(*place, std::move(message));
+    if (place != nullptr && !is_doubtful(keys)) problems.warn(*place, std::move(message));
   }
 
   // Warns if the user wrote a limit that max_elapsed_time always ends first.
   void check_elapsed(const std::string& key, Duration limit) const {
     const auto elapsed = resolved.max_elapsed_time;
-    if (!written(key) || limit == kForever || limit <= elapsed) return;
+    if (!is_written(key) || limit == kForever || limit <= elapsed) return;
     warn({key, "max_elapsed_time"}, over(key, limit, "max_elapsed_time", elapsed));
   }
   void check_backoff(const std::string& key, const Backoff& backoff) const {
@@ -132,11 +132,11 @@ struct PolicyChecker {
       if (value != nullptr && is_within(*value->json, policy)) return value->json;
     }
     const auto* const key =
-        std::find_if(keys.begin(), keys.end(), [this](const auto& one) { return written(one); });
+        std::find_if(keys.begin(), keys.end(), [this](const auto& one) { return is_written(one); });
     return key == keys.end() ? nullptr : at(*key)->json;
   }
 
-  [[nodiscard]] bool doubtful(Keys keys) const {
+  [[nodiscard]] bool is_doubtful(Keys keys) const {
     return std::any_of(keys.begin(), keys.end(), [this](const std::string& key) {
       const auto* const value = at(key);
       return value != nullptr && value->doubtful;
@@ -193,7 +193,7 @@ struct PolicyChecker {
 
   // Only a server delay begins a pause.
   void check_pause() const {
-    if (!written("pause") || !resolved.guards.pause.enabled ||
+    if (!is_written("pause") || !resolved.guards.pause.enabled ||
         !policy::ignores_servers(resolved.server_delay)) {
       return;
     }
@@ -240,7 +240,7 @@ struct PolicyChecker {
             over("attempt_timeout", attempt, "probe_timeout", breaker.probe_timeout) +
                 ": a probe that is still under way would count no more");
     }
-    if (written("breaker.slow_ratio") && !written("breaker.slow_after")) {
+    if (is_written("breaker.slow_ratio") && !is_written("breaker.slow_after")) {
       error({"breaker.slow_ratio"}, "\"slow_ratio\" needs \"slow_after\", which says what is slow");
     }
   }
@@ -248,7 +248,7 @@ struct PolicyChecker {
   // A priority has an effect only if sends can wait.
   void check_priority() const {
     const auto& guards = resolved.guards;
-    if (!written("priority") || guards.priority == Priority::Normal || guards.has_limits()) {
+    if (!is_written("priority") || guards.priority == Priority::Normal || guards.has_limits()) {
       return;
     }
     warn({"priority"},

@@ -13,7 +13,7 @@ using namespace policy_file;
 
 namespace {
 
-bool same(const ResolvedPolicy& a, const ResolvedPolicy& b) {
+bool is_same(const ResolvedPolicy& a, const ResolvedPolicy& b) {
   return *a.policy == *b.policy && a.endpoint == b.endpoint && a.name == b.name &&
          a.preset == b.preset;
 }
@@ -225,13 +225,13 @@ bool operator==(const PolicySet& a, const PolicySet& b) {
   if (a.data_ == b.data_) return true;
   const auto& x = *a.data_;
   const auto& y = *b.data_;
-  return same(x.fallback, y.fallback) &&
+  return is_same(x.fallback, y.fallback) &&
          std::equal(x.policies.begin(), x.policies.end(), y.policies.begin(), y.policies.end(),
-                    same) &&
+                    is_same) &&
          std::equal(x.entries.begin(), x.entries.end(), y.entries.begin(), y.entries.end(),
                     [](const auto& one, const auto& other) {
                       return one.pattern == other.pattern && one.named == other.named &&
-                             same(one.resolved, other.resolved);
+                             is_same(one.resolved, other.resolved);
                     });
 }
 

@@ -72,7 +72,7 @@ FileText read_file(const std::string& path, FileKind kind) {
 
 constexpr auto kCheckEvery = std::chrono::seconds(1);
 
-Problem unread(const std::string& path, const std::string& why) {
+Problem unread_problem(const std::string& path, const std::string& why) {
   Problem problem;
   problem.file = path;
   problem.message = "cannot be read: " + why;
@@ -193,7 +193,7 @@ class PolicySource::Watch {
     seen_ = file.state;
     if (!file.problem.empty()) {
       if (std::exchange(unread_, file.problem) == file.problem && !wanted) return nullptr;
-      return publish(std::nullopt, {unread(path_, file.problem)});
+      return publish(std::nullopt, {unread_problem(path_, file.problem)});
     }
     const auto before = std::exchange(digest_, digest(file.text));
     const auto was_unread = !std::exchange(unread_, {}).empty();
@@ -242,7 +242,7 @@ Result<PolicySet> PolicySet::load(const std::string& path) {
 Result<PolicySource> PolicySource::watch(std::string path) {
   const auto file = read_file(path, FileKind::Regular);
   if (!file.problem.empty()) {
-    return Error(Errc::InvalidRequest, to_string(unread(path, file.problem)));
+    return Error(Errc::InvalidRequest, to_string(unread_problem(path, file.problem)));
   }
   auto policies = parse_policies(file.text, path);
   if (!policies) return std::move(policies.error());

@@ -128,7 +128,7 @@ class HTTPRETRY_API Limits : public SendLimits {
  private:
   [[nodiscard]] const PausePolicy& pause_policy(std::size_t which) const;
   [[nodiscard]] Hold held_by_pause(Time now) const;
-  [[nodiscard]] SendGrant held(const SendAsk& ask) const;
+  [[nodiscard]] SendGrant find_hold(const SendAsk& ask) const;
   void adjust_limit(const SendEnd& end, Time now, StateChanges& changes);
 };
 
