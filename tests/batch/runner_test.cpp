@@ -418,6 +418,27 @@ TEST_CASE(
   CHECK(server.connections() <= 3 + 5);  // a connection may have been closed meanwhile
 }
 
+TEST_CASE("a call that does not reach its first attempt for long keeps its place") {
+  FaultServer server;
+  Fixture all;
+  all.options.parallel = 2;
+  for (int i = 0; i < 6; ++i) all.store.add(server.url());
+  std::atomic<int> open = 0;
+  std::atomic<int> most = 0;
+  auto options = client_options();
+  auto late = middleware("late", [&](Request request, Call& call, Next next) -> Task<Outcome> {
+    most = std::max(most.load(), ++open);
+    co_await call.scheduler().sleep_until(call.scheduler().now() + 120ms, call.stop());
+    --open;
+    Outcome outcome = co_await next(std::move(request), call);
+    co_return outcome;
+  });
+  options.middlewares.insert(options.middlewares.begin(), std::move(late));
+  CHECK(Runner(options, all.store, all.jobs, all.options).run() == RunEnd::Finished);
+  CHECK(server.requests() == 6);
+  CHECK(most == 2);
+}
+
 TEST_CASE("a host that our own limit makes slow does not keep others from being sent to") {
   FaultServer slow;
   FaultServer quick;

@@ -20,7 +20,9 @@ detail::PostedCoroutine wake_in_next_turn(std::shared_ptr<CallWatch> watch) {
 
 void CallWatch::attempt_started(const Call& call, const Request& request, int /*number*/) noexcept {
   const auto* const mine = call.get<FlightOfCall>();
-  if (mine == nullptr || (!mine->flight->in_wait && down_hosts_ == nullptr)) return;
+  if (mine == nullptr) return;
+  mine->flight->attempt_began = call.scheduler().now();
+  if (!mine->flight->in_wait && down_hosts_ == nullptr) return;
   const std::lock_guard lock(mutex_);
   set_in_wait(*mine->flight, false);
   if (down_hosts_) note_send(*mine->flight, request);

@@ -30,6 +30,7 @@ struct Flight {
   Prepared prepared;
   // Written by the thread that sends the call, or by the thread of the call:
   std::atomic<Time> started{};        // the epoch: it was not sent yet
+  std::atomic<Time> attempt_began{};  // of the current attempt; the epoch: no attempt has begun
   std::atomic<bool> in_wait = false;  // between two attempts
   std::atomic<bool> on_wire = false;
   bool paused_host = false;  // a response asked for a pause of the job's host

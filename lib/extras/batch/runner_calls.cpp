@@ -12,10 +12,17 @@ namespace {
 
 // How many jobs at most the store records in one step, before sends that must not be repeated.
 constexpr std::size_t kIntentsAtOnce = 64;
-// A call that is not on the wire after this time counts as kept from it.
+// A send that is not on the wire this long after its attempt began counts as kept from it.
 constexpr Duration kKeptAfter = std::chrono::milliseconds(50);
 // A job that has to wait longer for its host waits in the store.
 constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
+
+// Returns whether a rate or a limit has kept the call from the wire for some time. A call whose
+// attempt has not begun is only delayed, for example by a busy loop.
+bool is_kept(const Flight& flight, Time turn) {
+  const auto began = flight.attempt_began.load();
+  return began != Time{} && turn - began >= kKeptAfter && !flight.on_wire;
+}
 
 // Returns how many calls may exist. A call between two attempts does not count toward `parallel`,
 // so that it does not delay others, but it does need memory.
@@ -82,9 +89,8 @@ void Runner::Work::note_shortage(const Flight& flight, const Outcome& outcome) {
 void Runner::Work::send_fewer() {
   const auto turn = now();
   const auto has_place = [turn](const auto& entry) {
-    const auto started = entry.second->started.load();
-    const bool kept = !entry.second->on_wire && turn - started >= kKeptAfter;
-    return started != Time{} && !entry.second->in_wait && !kept;
+    const auto& flight = *entry.second;
+    return flight.started.load() != Time{} && !flight.in_wait && !is_kept(flight, turn);
   };
   const auto others = static_cast<std::size_t>(std::ranges::count_if(flights_, has_place));
   if (parallel_.send_fewer(others, turn)) return;
@@ -107,9 +113,7 @@ void Runner::Work::count_kept() {
   std::map<std::string, std::size_t> counts;
   kept_ = 0;
   for (const auto& [flight, owned] : flights_) {
-    const auto started = flight->started.load();
-    const bool old = started != Time{} && turn - started >= kKeptAfter;
-    if (!old || flight->in_wait || flight->on_wire) continue;
+    if (flight->in_wait || !is_kept(*flight, turn)) continue;
     ++counts[flight->job.host];
     ++kept_;
   }
