@@ -40,6 +40,9 @@ struct PolicySet::Data {
 
 namespace policy_file {
 
+// Returns the text of presets.json.
+std::string_view presets_text();
+
 // The origin of a layer, as it is shown with each of its values.
 struct LayerOrigin {
   std::string text;        // "built in", "preset gcs", or the name of a file
