@@ -1,6 +1,7 @@
 #include "text.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace httpretry {
 std::string to_lower(std::string_view text) {
@@ -20,6 +21,11 @@ std::string_view take_until(std::string_view& text, char separator) {
   const auto taken = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
   return taken;
+}
+
+std::string shortest_text(double number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
 }
 
 std::string text_of(const std::exception_ptr& thrown) {

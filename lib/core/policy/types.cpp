@@ -5,7 +5,6 @@
 #include <httpretry/http/headers.hpp>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -49,11 +48,6 @@ std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, D
 constexpr Text kMethod("a method");
 constexpr const char* kNoDuration =
     R"(is not a duration: write it like "250ms", "1.5s" or "1h30m")";
-
-std::string text_of(double number) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
-}
 
 }  // namespace
 
@@ -138,8 +132,8 @@ std::optional<double> number_within(const JsonNode& json, const NumberLimits& li
     constexpr double kFar = 1e6;
     const auto under = number && *number < limits.least;
     auto why = described(json) + " is out of range: ";
-    why += under && limits.most >= kFar ? "at least " + text_of(limits.least)
-                                        : text_of(limits.least) + " to " + text_of(limits.most);
+    why += under && limits.most >= kFar ? "at least " + shortest_text(limits.least)
+                                        : shortest_text(limits.least) + " to " + shortest_text(limits.most);
     if (under && !limits.note.empty()) why += "; " + std::string(limits.note);
     problems.error(json, std::move(why));
     return std::nullopt;
@@ -156,7 +150,7 @@ std::optional<double> number_within(const JsonNode& json, const NumberLimits& li
 OrderedJson plain_number(double number) {
   constexpr double kExact = 1e15;  // up to here, a double holds every whole number
   // JSON has no infinity and no NaN. They become strings, which are refused when they are read.
-  if (!std::isfinite(number)) return text_of(number);
+  if (!std::isfinite(number)) return shortest_text(number);
   if (number == std::floor(number) && std::abs(number) < kExact) {
     return static_cast<std::int64_t>(number);
   }

@@ -2,10 +2,10 @@
 #include "origins.hpp"
 #include "policy_limits.hpp"
 
+#include "lib/core/base/text.hpp"
+
 #include <httpretry/http/headers.hpp>
 
-#include <array>
-#include <charconv>
 #include <stdexcept>
 #include <string_view>
 
@@ -13,11 +13,6 @@ namespace httpretry {
 namespace {
 
 using policy::NumberLimits;
-
-std::string text_of(double number) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
-}
 
 // Keeps the first problem. Allocates nothing unless there is a problem, because the policy of a
 // request is checked in each call.
@@ -181,8 +176,8 @@ class Checker {
   void number(std::string_view name, double value, const NumberLimits& limits) {
     if (value >= limits.least && value <= limits.most) return;
     demand(false, name,
-           "(" + text_of(value) + ") is out of range: " + text_of(limits.least) + " to " +
-               text_of(limits.most));
+           "(" + shortest_text(value) + ") is out of range: " + shortest_text(limits.least) + " to " +
+               shortest_text(limits.most));
   }
 
   void amount(std::string_view name, std::int64_t parts, const NumberLimits& limits) {

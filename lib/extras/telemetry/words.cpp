@@ -1,13 +1,13 @@
 #include "words.hpp"
 
 #include "lib/core/base/redacted.hpp"
+#include "lib/core/base/text.hpp"
 
 #include <httpretry/client/report.hpp>
 #include <httpretry/telemetry/traces.hpp>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 namespace httpretry {
@@ -46,9 +46,7 @@ bool is_known_method(std::string_view method) {
 std::string number_text(double number) {
   if (std::isnan(number)) return "NaN";
   if (std::isinf(number)) return number > 0 ? "+Inf" : "-Inf";
-  std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  return {digits.data(), end};
+  return shortest_text(number);
 }
 
 std::string without_values(const Url& url) {
