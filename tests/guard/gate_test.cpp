@@ -362,7 +362,7 @@ TEST_CASE("a new version of a policy keeps the states") {
 TEST_CASE("states that nobody uses are dropped") {
   const auto policy = policy_with([](auto& guards) { add_slots(guards, 1); });
   Gate gate{local_state()};
-  for (std::size_t index = 0; index < 4 * Gate::kMaxIdleLanes; ++index) {
+  for (std::size_t index = 0; index < 4 * Gate::kMaxIdleQueues; ++index) {
     const auto host = "https://" + std::to_string(index);
     Sender sender;
     sender.policy = policy;
@@ -370,7 +370,7 @@ TEST_CASE("states that nobody uses are dropped") {
     const Gate::Turn turn(gate, sender, Time(1h));
     REQUIRE(turn.status() == Gate::Turn::Status::Granted);
   }
-  CHECK(gate.lanes() <= Gate::kMaxIdleLanes + 1);
+  CHECK(gate.queues() <= Gate::kMaxIdleQueues + 1);
 }
 
 TEST_CASE("limits hold for random sends") {

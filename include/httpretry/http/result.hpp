@@ -13,8 +13,8 @@
 #pragma once
 
 #include <httpretry/http/attempt.hpp>
-#include <httpretry/http/detail/box.hpp>
 #include <httpretry/http/detail/misuse.hpp>
+#include <httpretry/http/detail/result_storage.hpp>
 #include <httpretry/http/headers.hpp>
 
 #include <cstdint>
@@ -187,8 +187,8 @@ class [[nodiscard]] Result {
     if (!error_) [[unlikely]]
       detail::no_error();
   }
-  detail::Box<T> value_;
-  detail::Box<Error> error_;
+  detail::ResultStorage<T> value_;
+  detail::ResultStorage<Error> error_;
 };
 
 // Success, or an Error.
@@ -215,7 +215,7 @@ class [[nodiscard]] Result<void> {
     if (!error_) [[unlikely]]
       detail::no_error();
   }
-  detail::Box<Error> error_;
+  detail::ResultStorage<Error> error_;
 };
 
 }  // namespace httpretry

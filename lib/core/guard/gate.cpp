@@ -6,10 +6,10 @@
 namespace httpretry::guard {
 
 // Every tenth turn goes to the lowest priority in the queue, so that none waits forever.
-Gate::Turn& Gate::Lane::head() const {
-  if (turns % 10 != 9) return *queue.begin()->second;
-  const auto lowest = queue.rbegin()->first.first;
-  return *queue.lower_bound({lowest, std::numeric_limits<std::int64_t>::min()})->second;
+Gate::Turn& Gate::SendQueue::head() const {
+  if (turns % 10 != 9) return *waiting.begin()->second;
+  const auto lowest = waiting.rbegin()->first.first;
+  return *waiting.lower_bound({lowest, std::numeric_limits<std::int64_t>::min()})->second;
 }
 
 Gate::Gate(std::shared_ptr<SharedState> state)
@@ -26,39 +26,39 @@ Gate::~Gate() {
   gate_ref_->gate = nullptr;
 }
 
-std::size_t Gate::lanes() const {
+std::size_t Gate::queues() const {
   const std::lock_guard lock(mutex_);
-  return lanes_.size();
+  return queues_.size();
 }
 
-Gate::Lane::~Lane() {
+Gate::SendQueue::~SendQueue() {
   for (auto* const scope : scopes) {
-    std::erase(scope->second.lanes, this);
-    if (scope->second.lanes.empty()) all_scopes->erase(all_scopes->find(scope->first));
+    std::erase(scope->second.queues, this);
+    if (scope->second.queues.empty()) all_scopes->erase(all_scopes->find(scope->first));
   }
 }
 
-// Returns the lane of a policy, credentials, host and endpoint. A new version of a policy file gets
-// new lanes with the same states.
-std::shared_ptr<Gate::Lane> Gate::lane_of(const Sender& sender, Time now) {
+// Returns the queue of a policy, credentials, host and endpoint. A new version of a policy file
+// gets new queues with the same states.
+std::shared_ptr<Gate::SendQueue> Gate::queue_of(const Sender& sender, Time now) {
   auto key = std::to_string(reinterpret_cast<std::uintptr_t>(sender.policy.get())) + " " +
              std::to_string(sender.credentials) + " ";
   key.append(sender.host).append(" ").append(sender.endpoint);
-  auto lane = lanes_.at(key, now);
-  if (lane->limits) return lane;
+  auto queue = queues_.at(key, now);
+  if (queue->limits) return queue;
   const auto keys = limit_keys(sender);
-  lane->limits = state_->limits(keys, now);
-  lane->all_scopes = &scopes_;
-  lane->policy = sender.policy;
-  lane->two_pauses = !keys.pauses[1].empty();
+  queue->limits = state_->limits(keys, now);
+  queue->all_scopes = &scopes_;
+  queue->policy = sender.policy;
+  queue->two_pauses = !keys.pauses[1].empty();
   for (const auto* const state :
        {&keys.pauses[0], &keys.pauses[1], &keys.breaker, &keys.rate, &keys.slots}) {
     if (state->empty()) continue;
     auto& scope = *scopes_.try_emplace(*state).first;
-    scope.second.lanes.push_back(lane.get());
-    lane->scopes.push_back(&scope);
+    scope.second.queues.push_back(queue.get());
+    queue->scopes.push_back(&scope);
   }
-  return lane;
+  return queue;
 }
 
 std::string Gate::pause(const Sender& sender, GuardScope scope, Time until, Time now) {
@@ -66,11 +66,11 @@ std::string Gate::pause(const Sender& sender, GuardScope scope, Time until, Time
   std::string key;
   {
     const std::lock_guard lock(mutex_);
-    const auto lane = lane_of(sender, now);
-    const bool second = lane->two_pauses && !chosen && scope == GuardScope::Endpoint;
-    key = lane->scopes[second ? 1 : 0]->first;  // the pauses come first in `scopes`
-    lane->limits->pause(second ? 1 : 0, until, now);
-    refuse_hopeless(*lane, now);
+    const auto queue = queue_of(sender, now);
+    const bool second = queue->two_pauses && !chosen && scope == GuardScope::Endpoint;
+    key = queue->scopes[second ? 1 : 0]->first;  // the pauses come first in `scopes`
+    queue->limits->pause(second ? 1 : 0, until, now);
+    refuse_hopeless(*queue, now);
   }
   state_->tell_changed(now, listener_.get());
   return std::string(without_kind(key));
@@ -81,9 +81,9 @@ QueuedBy Gate::would_hold(const Sender& sender, Time now) {
   ask.now = now;
   ask.is_retry = true;
   const std::lock_guard lock(mutex_);
-  const auto lane = lane_of(sender, now);
-  const auto by = lane->limits->look(ask).held;
-  if (by != QueuedBy::Nothing || lane->queue.empty()) return by;
+  const auto queue = queue_of(sender, now);
+  const auto by = queue->limits->look(ask).held;
+  if (by != QueuedBy::Nothing || queue->waiting.empty()) return by;
   return QueuedBy::Concurrency;
 }
 
@@ -101,8 +101,8 @@ void Gate::serve(Scope& scope, Time now) {
   if (scope.waiting == 0) return;
   while (scope.waiting > 0) {
     std::vector<Turn*> heads;
-    for (const auto* lane : scope.lanes) {
-      if (!lane->queue.empty()) heads.push_back(&lane->head());
+    for (const auto* queue : scope.queues) {
+      if (!queue->waiting.empty()) heads.push_back(&queue->head());
     }
     std::sort(heads.begin(), heads.end(),
               [](const Turn* a, const Turn* b) { return a->rank_ < b->rank_; });
@@ -111,34 +111,34 @@ void Gate::serve(Scope& scope, Time now) {
     });
     if (served == heads.end()) break;
   }
-  for (const auto* lane : scope.lanes) wake_head(*lane, now);
+  for (const auto* queue : scope.queues) wake_head(*queue, now);
 }
 
-void Gate::serve(const Lane& lane, Time now) {
-  for (auto* const scope : lane.scopes) serve(scope->second, now);
+void Gate::serve(const SendQueue& queue, Time now) {
+  for (auto* const scope : queue.scopes) serve(scope->second, now);
 }
 
 // Wakes the head of a queue if its turn may come earlier than its timer. Only the head waits for
 // the limits; the others wait for their own deadline.
-void Gate::wake_head(const Lane& lane, Time now) {
-  if (lane.queue.empty()) return;
-  auto& head = lane.head();
+void Gate::wake_head(const SendQueue& queue, Time now) {
+  if (queue.waiting.empty()) return;
+  auto& head = queue.head();
   if (head.wake_ && head.next_wake(now) < head.wakes_at_) head.wake_->happen();
 }
 
-void Gate::refuse_hopeless(const Lane& lane, Time now) {
-  for (const auto* const scope : lane.scopes) refuse_hopeless(scope->second, now);
+void Gate::refuse_hopeless(const SendQueue& queue, Time now) {
+  for (const auto* const scope : queue.scopes) refuse_hopeless(scope->second, now);
 }
 
 void Gate::refuse_hopeless(const Scope& scope, Time now) {
-  for (const auto* lane : scope.lanes) {
+  for (const auto* queue : scope.queues) {
     std::vector<std::pair<Turn*, Hold>> refused;
-    for (const auto& [rank, turn] : lane->queue) {
+    for (const auto& [rank, turn] : queue->waiting) {
       if (const auto why = turn->refusal(turn->find_hold(now), now))
         refused.emplace_back(turn, *why);
     }
     for (const auto& [turn, why] : refused) turn->refuse(why);
-    wake_head(*lane, now);
+    wake_head(*queue, now);
   }
 }
 

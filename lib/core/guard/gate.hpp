@@ -40,35 +40,35 @@ class Gate {
   [[nodiscard]] QueuedBy would_hold(const Sender& sender, Time now);
   // Returns whether nothing is paused. If so, a sender without other limits need not pass the gate.
   [[nodiscard]] bool quiet() const { return state_->quiet(); }
-  [[nodiscard]] std::size_t lanes() const;
-  // Lanes are kept while no send uses them, so that the next send need not make them, but at most
+  [[nodiscard]] std::size_t queues() const;
+  // Queues are kept while no send uses them, so that the next send need not make them, but at most
   // this many.
-  static constexpr std::size_t kMaxIdleLanes = 1024;
+  static constexpr std::size_t kMaxIdleQueues = 1024;
 
  private:
   // The priority, then the arrival, which is negative for Order::Lifo. The lowest rank comes first.
   using Rank = std::pair<int, std::int64_t>;
-  struct Lane;
-  // The lanes whose sends use one state, and the number of sends that wait.
+  struct SendQueue;
+  // The queues whose sends use one state, and the number of sends that wait.
   struct Scope {
-    std::vector<Lane*> lanes;
+    std::vector<SendQueue*> queues;
     int waiting = 0;
   };
   using Scopes = std::unordered_map<std::string, Scope>;
   // The queue of the sends with the same limits. Only its head may go out next.
-  struct Lane {
-    Lane() = default;
-    // Removes the lane from its scopes.
-    ~Lane();
-    Lane(const Lane&) = delete;
-    Lane& operator=(const Lane&) = delete;
+  struct SendQueue {
+    SendQueue() = default;
+    // Removes the queue from its scopes.
+    ~SendQueue();
+    SendQueue(const SendQueue&) = delete;
+    SendQueue& operator=(const SendQueue&) = delete;
 
     Scopes* all_scopes = nullptr;  // the gate's
     std::shared_ptr<const GuardPolicy> policy;
-    std::shared_ptr<SendLimits> limits;       // nullptr in a new lane
+    std::shared_ptr<SendLimits> limits;       // nullptr in a new queue
     std::vector<Scopes::value_type*> scopes;  // the scopes of its states
     bool two_pauses = false;
-    std::map<Rank, Turn*> queue;
+    std::map<Rank, Turn*> waiting;
     int turns = 0;  // how many were granted
 
     [[nodiscard]] Turn& head() const;
@@ -81,13 +81,13 @@ class Gate {
     Gate* gate;
   };
 
-  std::shared_ptr<Lane> lane_of(const Sender& sender, Time now);
-  void serve(const Lane& lane, Time now);
+  std::shared_ptr<SendQueue> queue_of(const Sender& sender, Time now);
+  void serve(const SendQueue& queue, Time now);
   void serve(Scope& scope, Time now);
   // Refuse the sends that would wait in vain, because a limit has closed.
   static void refuse_hopeless(const Scope& scope, Time now);
-  static void refuse_hopeless(const Lane& lane, Time now);
-  static void wake_head(const Lane& lane, Time now);
+  static void refuse_hopeless(const SendQueue& queue, Time now);
+  static void wake_head(const SendQueue& queue, Time now);
   void serve_all(Time now);
 
   const std::shared_ptr<SharedState> state_;
@@ -96,7 +96,8 @@ class Gate {
   mutable std::mutex mutex_;  // guards the rest
   std::uint64_t arrivals_ = 0;
   Scopes scopes_;
-  guard::Scopes<Lane> lanes_{kMaxIdleLanes};  // after `scopes_`, because ~Lane uses them
+  guard::Scopes<SendQueue> queues_{
+      kMaxIdleQueues};  // after `scopes_`, because ~SendQueue uses them
 };
 
 // A send's place in the queue, and later its permission to go out, for as long as this lives. The
@@ -145,7 +146,7 @@ class Gate::Turn {
   [[nodiscard]] Time next_wake(Time now);
 
   Gate& gate_;
-  std::shared_ptr<Lane> lane_;
+  std::shared_ptr<SendQueue> queue_;
   Status status_ = Status::Waiting;
   Hold why_;
   bool taken_ = false;

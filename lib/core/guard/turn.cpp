@@ -12,8 +12,8 @@ Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
       pause_limit_(sender.pause_limit),
       last_(now) {
   const std::lock_guard lock(gate_.mutex_);
-  lane_ = gate_.lane_of(sender, now);
-  gate_.serve(*lane_, now);
+  queue_ = gate_.queue_of(sender, now);
+  gate_.serve(*queue_, now);
   arrive(now);
 }
 
@@ -22,7 +22,7 @@ Gate::Turn::~Turn() {
     const std::lock_guard lock(gate_.mutex_);
     if (status_ == Status::Waiting) {
       leave_queue();
-      wake_head(*lane_, last_);
+      wake_head(*queue_, last_);
     }
     if (!taken_) return;
     give_back(nullptr, last_, 0);
@@ -36,8 +36,8 @@ StateChanges Gate::Turn::take_changes() {
 }
 
 GuardFacts Gate::Turn::facts(Time now, WallTime wall_now) const {
-  auto facts = lane_->limits->facts(now, wall_now);
-  const auto& breaker = lane_->policy->breaker;
+  auto facts = queue_->limits->facts(now, wall_now);
+  const auto& breaker = queue_->policy->breaker;
   if (breaker && breaker->kind == BreakerPolicy::Kind::Share) {
     facts.circuit->refused_share = grant_.refused_share;
   }
@@ -56,13 +56,13 @@ Hold Gate::Turn::why() const {
 
 Hold Gate::Turn::find_hold(Time now) {
   ask_.now = now;
-  const auto answer = lane_->limits->look(ask_);
+  const auto answer = queue_->limits->look(ask_);
   return {answer.held, answer.until};
 }
 
 bool Gate::Turn::enter(Time now) {
   ask_.now = now;
-  grant_ = lane_->limits->enter(ask_, changes_);
+  grant_ = queue_->limits->enter(ask_, changes_);
   if (grant_.held != QueuedBy::Nothing) {
     // If the circuit has also changed, observers need the reason, so it stays in `changes_`.
     auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
@@ -72,7 +72,7 @@ bool Gate::Turn::enter(Time now) {
     return false;
   }
   leave_queue();
-  ++lane_->turns;
+  ++queue_->turns;
   taken_ = true;
   status_ = Status::Granted;
   if (wake_) wake_->happen();
@@ -80,16 +80,16 @@ bool Gate::Turn::enter(Time now) {
 }
 
 void Gate::Turn::arrive(Time now) {
-  const auto& policy = *lane_->policy;
+  const auto& policy = *queue_->policy;
   if (policy.rate) rate_limit_ = later(now, policy.rate->max_wait);
   if (policy.concurrency) slot_limit_ = later(now, policy.concurrency->queue.timeout);
-  if (lane_->queue.empty()) {
+  if (queue_->waiting.empty()) {
     if (enter(now) || status_ == Status::Refused) return;
   } else {
     why_ = find_hold(now);
     if (const auto refused = refusal(why_, now)) return refuse(*refused);
   }
-  const auto waiting = lane_->limits->waiting();
+  const auto waiting = queue_->limits->waiting();
   if (policy.rate && why_.by == QueuedBy::Rate) {
     // Each send that waits in front of this one takes a token.
     const auto turn = why_.until + waiting.for_rate * (policy.rate->per / policy.rate->requests);
@@ -102,7 +102,7 @@ void Gate::Turn::arrive(Time now) {
 }
 
 std::optional<Hold> Gate::Turn::refusal(const Hold& held, Time now) const {
-  const auto& policy = *lane_->policy;
+  const auto& policy = *queue_->policy;
   if (held.by == QueuedBy::Circuit && policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail) {
     return held;
   }
@@ -122,29 +122,29 @@ void Gate::Turn::refuse(const Hold& why) {
 }
 
 void Gate::Turn::enter_queue() {
-  const auto& policy = *lane_->policy;
+  const auto& policy = *queue_->policy;
   const auto arrival = static_cast<std::int64_t>(++gate_.arrivals_);
   const bool last_first =
       policy.concurrency && policy.concurrency->queue.order == ConcurrencyPolicy::Order::Lifo;
   rank_ = {static_cast<int>(ask_.priority), last_first ? -arrival : arrival};
-  lane_->queue.emplace(rank_, this);
-  for (auto* const scope : lane_->scopes) ++scope->second.waiting;
-  lane_->limits->wait(1);
+  queue_->waiting.emplace(rank_, this);
+  for (auto* const scope : queue_->scopes) ++scope->second.waiting;
+  queue_->limits->wait(1);
 }
 
 void Gate::Turn::leave_queue() {
-  if (lane_->queue.erase(rank_) == 0) return;
-  for (auto* const scope : lane_->scopes) --scope->second.waiting;
-  lane_->limits->wait(-1);
+  if (queue_->waiting.erase(rank_) == 0) return;
+  for (auto* const scope : queue_->scopes) --scope->second.waiting;
+  queue_->limits->wait(-1);
 }
 
 void Gate::Turn::vote_early(const SendEnd& ended, Time now, double chance) {
   {
     const std::lock_guard lock(gate_.mutex_);
-    lane_->limits->vote_early(grant_, ended, now, chance, changes_);
+    queue_->limits->vote_early(grant_, ended, now, chance, changes_);
     if (!changes_.circuit) return;
-    refuse_hopeless(*lane_, now);
-    gate_.serve(*lane_, now);
+    refuse_hopeless(*queue_, now);
+    gate_.serve(*queue_, now);
   }
   gate_.state_->tell_changed(now, gate_.listener_.get());
 }
@@ -159,26 +159,26 @@ void Gate::Turn::end(const SendEnd& ended, Time now, double chance) {
 
 void Gate::Turn::give_back(const SendEnd* ended, Time now, double chance) {
   taken_ = false;
-  lane_->limits->leave(grant_, ended, now, chance, changes_);
-  if (changes_.circuit && changes_.circuit->to == Circuit::Open) refuse_hopeless(*lane_, now);
-  gate_.serve(*lane_, now);
+  queue_->limits->leave(grant_, ended, now, chance, changes_);
+  if (changes_.circuit && changes_.circuit->to == Circuit::Open) refuse_hopeless(*queue_, now);
+  gate_.serve(*queue_, now);
 }
 
 Time Gate::Turn::next_wake(Time now) {
   auto next = std::min(limit_, slot_limit_);
-  if (&lane_->head() == this) next = std::min(next, find_hold(now).until);
+  if (&queue_->head() == this) next = std::min(next, find_hold(now).until);
   return next;
 }
 
 void Gate::Turn::look(Time now) {
   last_ = now;
   if (status_ != Status::Waiting) return;
-  gate_.serve(*lane_, now);
+  gate_.serve(*queue_, now);
   if (status_ != Status::Waiting) return;
   why_ = find_hold(now);
   if (const auto refused = refusal(why_, now)) {
     refuse(*refused);
-    wake_head(*lane_, now);
+    wake_head(*queue_, now);
   }
 }
 

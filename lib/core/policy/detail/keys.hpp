@@ -2,7 +2,7 @@
 // printing, explaining, suggestions and the JSON Schema all use these tables.
 #pragma once
 
-#include "lib/core/policy/types.hpp"
+#include "lib/core/policy/value_types.hpp"
 
 #include <type_traits>
 

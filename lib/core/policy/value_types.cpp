@@ -1,4 +1,4 @@
-#include "types.hpp"
+#include "value_types.hpp"
 
 #include "lib/core/base/text.hpp"
 

@@ -38,7 +38,7 @@ class HeapOptional {
 // Holds small values in place and others on the heap. A Result of a Response is therefore two
 // words.
 template <class T>
-using Box =
+using ResultStorage =
     std::conditional_t<sizeof(T) <= 2 * sizeof(void*) && std::is_nothrow_move_constructible_v<T>,
                        std::optional<T>, HeapOptional<T>>;
 
