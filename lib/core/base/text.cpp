@@ -23,7 +23,7 @@ std::string_view take_until(std::string_view& text, char separator) {
   return taken;
 }
 
-std::string shortest_text(double number) {
+std::string text_of(double number) {
   std::array<char, 32> text{};
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
 }

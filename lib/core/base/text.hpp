@@ -73,7 +73,7 @@ struct TextHash {
 };
 
 // Returns the shortest text that reads back as the same number.
-[[nodiscard]] std::string shortest_text(double number);
+[[nodiscard]] std::string text_of(double number);
 
 // Returns the text of an exception.
 [[nodiscard]] std::string text_of(const std::exception_ptr& thrown);

@@ -16,7 +16,7 @@ std::vector<Preset> read_presets() {
   using namespace policy_file;
   static auto* const texts = new std::deque<std::string>;  // lives as long as the program
   std::vector<Preset> all;
-  const auto keep = [](std::string text) { return std::string_view(texts->emplace_back(std::move(text))); };
+  const auto keep = [](const auto& text) { return std::string_view(texts->emplace_back(text)); };
   // `standard` has the numbers of a default-constructed RetryPolicy.
   const RetryPolicy standard;
   all.push_back(
@@ -31,7 +31,8 @@ std::vector<Preset> read_presets() {
     json.merge_patch(preset.at("changes"));
     auto stated = OrderedJson::object();
     stated.merge_patch(json);  // leaves out null
-    all.push_back({keep(name), keep(preset.at("description")), keep(json_text(stated, 1))});
+    all.push_back({keep(name), keep(preset.at("description").get<std::string>()),
+                   keep(json_text(stated, 1))});
   }
   return all;
 }

@@ -132,8 +132,8 @@ std::optional<double> number_within(const JsonNode& json, const NumberLimits& li
     constexpr double kFar = 1e6;
     const auto under = number && *number < limits.least;
     auto why = described(json) + " is out of range: ";
-    why += under && limits.most >= kFar ? "at least " + shortest_text(limits.least)
-                                        : shortest_text(limits.least) + " to " + shortest_text(limits.most);
+    why += under && limits.most >= kFar ? "at least " + text_of(limits.least)
+                                        : text_of(limits.least) + " to " + text_of(limits.most);
     if (under && !limits.note.empty()) why += "; " + std::string(limits.note);
     problems.error(json, std::move(why));
     return std::nullopt;
@@ -150,7 +150,7 @@ std::optional<double> number_within(const JsonNode& json, const NumberLimits& li
 OrderedJson plain_number(double number) {
   constexpr double kExact = 1e15;  // up to here, a double holds every whole number
   // JSON has no infinity and no NaN. They become strings, which are refused when they are read.
-  if (!std::isfinite(number)) return shortest_text(number);
+  if (!std::isfinite(number)) return text_of(number);
   if (number == std::floor(number) && std::abs(number) < kExact) {
     return static_cast<std::int64_t>(number);
   }

@@ -176,8 +176,8 @@ class Checker {
   void number(std::string_view name, double value, const NumberLimits& limits) {
     if (value >= limits.least && value <= limits.most) return;
     demand(false, name,
-           "(" + shortest_text(value) + ") is out of range: " + shortest_text(limits.least) + " to " +
-               shortest_text(limits.most));
+           "(" + text_of(value) + ") is out of range: " + text_of(limits.least) + " to " +
+               text_of(limits.most));
   }
 
   void amount(std::string_view name, std::int64_t parts, const NumberLimits& limits) {

@@ -46,7 +46,7 @@ bool is_known_method(std::string_view method) {
 std::string number_text(double number) {
   if (std::isnan(number)) return "NaN";
   if (std::isinf(number)) return number > 0 ? "+Inf" : "-Inf";
-  return shortest_text(number);
+  return text_of(number);
 }
 
 std::string without_values(const Url& url) {
