@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""./dev with a package manager of ours: what it does while another program has the lock."""
+"""./dev with a package manager and a CMake of ours: what it does while another program has the lock, and what it
+builds."""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -60,6 +62,27 @@ class PackageManager(unittest.TestCase):
         status, messages, calls = self.setup_of_dev(1, "E: Unable to fetch some archives")
         self.assertEqual((status, calls), (1, ["update -q"]))
         self.assertIn("Unable to fetch", messages)
+
+
+class Demo(unittest.TestCase):
+    def test_the_demo_is_built_even_if_an_earlier_build_left_the_examples_out(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "apps/examples").mkdir(parents=True)
+            (folder / "apps/examples/demo.cpp").touch()
+            (folder / "build").mkdir()
+            shutil.copy(DEV, folder / "dev")
+            programs = {"dpkg-query": "echo installed", "cmake": 'echo "$*" >>"$LOG"; exit 1'}
+            for program, text in programs.items():
+                (folder / program).write_text("#!/bin/sh\n" + text + "\n")
+                (folder / program).chmod(0o755)
+            log = folder / "log"
+            environment = dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}", LOG=str(log))
+            environment.pop("HTTPRETRY_CMAKE_FLAGS", None)
+            result = subprocess.run([folder / "dev", "demo"], env=environment, capture_output=True, text=True,
+                                    stdin=subprocess.DEVNULL, check=False)
+            self.assertIn("cmake could not configure dev", result.stderr)
+            self.assertIn("-DHTTPRETRY_BUILD_EXAMPLES=ON", log.read_text())
 
 
 if __name__ == "__main__":
