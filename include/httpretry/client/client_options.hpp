@@ -22,7 +22,7 @@
 
 namespace httpretry {
 
-// Where Client::send runs its call.
+// The thread that runs the call of Client::send.
 enum class Blocking : std::uint8_t {
   // On the calling thread. This is the fastest way.
   OwnThread,
@@ -83,8 +83,8 @@ struct HTTPRETRY_API ClientOptions {
   // Default: 1
   int threads = 1;
 
-  // Where Client::send runs its call. SharedLoop can help programs in which many threads send
-  // requests to the same HTTP/2 server. All other programs should leave this alone.
+  // The thread that runs the call of Client::send. SharedLoop can help programs in which many
+  // threads send requests to the same HTTP/2 server. All other programs should leave this alone.
   //
   // Default: OwnThread
   Blocking blocking = Blocking::OwnThread;
@@ -159,7 +159,7 @@ struct HTTPRETRY_API CallOptions {
   // Default: the endpoint's policy
   std::shared_ptr<const RetryPolicy> policy;
 
-  // Where `co_send` resumes the coroutine that awaits it.
+  // The scheduler on which `co_send` resumes the coroutine that awaits it.
   //
   // Default: on the loop that carried the call
   Scheduler* resume_on = nullptr;

@@ -18,9 +18,9 @@
 //     loop->turn();
 //   }
 //
-// What runs where: callbacks, middlewares, observers and coroutines run inside `turn`, on the
-// thread that calls it. send_then, send_async, co_send and spawn only post a call, which begins in
-// the next turn. Several clients may share one EventLoop. ClientOptions::threads has no effect.
+// Callbacks, middlewares, observers and coroutines run inside `turn`, on the thread that calls it.
+// send_then, send_async, co_send and spawn only post a call, which begins in the next turn. Several
+// clients may share one EventLoop. ClientOptions::threads has no effect.
 //
 // Threads: only one thread at a time may call `turn`, `time_left` and `run_until`, and never from
 // inside a turn; otherwise the program aborts with a message. Clients may be used from any thread:

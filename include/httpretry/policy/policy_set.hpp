@@ -86,9 +86,10 @@ class HTTPRETRY_API PolicyValues {
   std::shared_ptr<const Shared> values_;
 };
 
-// Where the blocks of a GuardPolicy and the hedge are set: "/policies/careful", `endpoint
-// "orders"`, "--set"; empty for a block that is not set. Requests whose policies take a block from
-// the same place share its state. Reloading a file changes the numbers and keeps the state.
+// The places that set the blocks of a GuardPolicy and the hedge: "/policies/careful", `endpoint
+// "orders"`, "--set". The name of a block that is not set is empty. Requests whose policies take a
+// block from the same place share its state. Reloading a file changes the numbers and keeps the
+// state.
 struct HTTPRETRY_API GuardNames {
   GuardNames() = default;
   friend bool operator==(const GuardNames&, const GuardNames&) = default;

@@ -1,5 +1,5 @@
-// SipHash-2-4, a hash with a key. Without the key, nobody can find texts with equal hashes. The
-// result is the same on every machine.
+// SipHash-2-4, a keyed hash. Texts with equal hashes cannot be found without the key. The result is
+// the same on every machine.
 #pragma once
 
 #include <cstdint>

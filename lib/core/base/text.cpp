@@ -4,6 +4,7 @@
 #include <array>
 
 namespace httpretry {
+
 std::string to_lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = to_lower(c);

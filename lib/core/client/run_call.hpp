@@ -90,7 +90,7 @@ class UntilNothingLeft {
   std::optional<std::stop_callback<std::function<void()>>> on_end_;
 };
 
-// Where a call runs.
+// The loop and transport of a call, and the objects that it keeps alive while it runs.
 struct RunsOn {
   Scheduler* scheduler = nullptr;
   Transport* transport = nullptr;

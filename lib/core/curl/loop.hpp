@@ -32,7 +32,7 @@ void init_curl();
 // Throws std::runtime_error if libcurl is older than 7.88.
 void check_libcurl(const curl_version_info_data& about);
 
-// What a loop knows about an origin that it sends to.
+// The properties of an origin that a loop has sent to.
 struct OriginInfo {
   bool speaks_http2 = false;
   bool speaks_http1 = false;     // over TLS, although HTTP/2 was offered

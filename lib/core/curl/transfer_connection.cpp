@@ -1,5 +1,5 @@
-// What a transfer knows about its connection: which transfers share it, and whether it is closing
-// or broken.
+// The state of a transfer's connection: which transfers share it, and whether it is closing or
+// broken.
 #include "log_text.hpp"
 #include "transfer.hpp"
 

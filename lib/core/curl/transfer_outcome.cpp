@@ -295,7 +295,7 @@ Error Transfer::curl_failure() {
   const int proxy_status = sends_.sends == 0 ? reader_.proxy_status : 0;
   if (proxy_status >= 300) {
     error.code = Errc::Connect;
-    // What libcurl 7.88 reports; newer versions report COULDNT_CONNECT.
+    // libcurl 7.88 reports this code, newer versions COULDNT_CONNECT.
     error.curl_code = CURLE_RECV_ERROR;
     error.from_proxy = true;
     error.status = proxy_status;

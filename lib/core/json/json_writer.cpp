@@ -5,6 +5,7 @@
 #include <algorithm>
 
 namespace httpretry {
+
 void append_json_string(std::string& out, std::string_view text) {
   const auto is_plain = [](char c) { return c >= ' ' && c < 0x7F && c != '"' && c != '\\'; };
   if (std::all_of(text.begin(), text.end(), is_plain)) {

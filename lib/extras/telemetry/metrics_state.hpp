@@ -70,7 +70,7 @@ inline constexpr std::array<std::string_view, 11> kMethods{"GET",   "POST",    "
                                                            "HEAD",  "PATCH",   "OPTIONS", "QUERY",
                                                            "TRACE", "CONNECT", "_OTHER"};
 inline constexpr std::array<std::string_view, 6> kVersions{"", "1.1", "2", "1.0", "3", "_other"};
-// What the rule of an attempt begins with; "other" stands for the program's own classifier.
+// The first words of an attempt's rule; "other" stands for the program's own classifier.
 inline constexpr std::array<std::string_view, 10> kRuleKinds{
     "status", "error_codes",         "pending",          "transport",           "error",
     "proxy",  "grpc-retry-pushback", "stale connection", "no middleware retry", "other"};
