@@ -94,7 +94,7 @@ struct HTTPRETRY_API ProxyOptions {
 
 // A libcurl option that has no member of its own in TransportOptions.
 struct HTTPRETRY_API CurlOption {
-  CurlOption(std::string option, std::variant<long, std::string> what);
+  CurlOption(std::string option, std::variant<long, std::string> new_value);
 
   std::string name;  // the part after CURLOPT_
   std::variant<long, std::string> value;

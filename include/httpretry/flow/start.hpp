@@ -22,25 +22,26 @@ namespace detail {
 
 // The argument of `done` for a Task<T>: T if that is a Result, and otherwise Result<T>.
 template <class T>
-using Told = std::conditional_t<kIsResult<T>, T, Result<T>>;
+using Reported = std::conditional_t<kIsResult<T>, T, Result<T>>;
 
 [[nodiscard]] HTTPRETRY_API Error thrown_by_task(const std::exception_ptr& thrown);
 
+// Runs the task and calls `done` with its value, or with an error if the task throws.
 template <class T, class Done>
-PostedCoroutine run_and_tell(Task<T> task, Done done) {
-  std::optional<Told<T>> told;
+PostedCoroutine run_and_report(Task<T> task, Done done) {
+  std::optional<Reported<T>> result;
   try {
     if constexpr (std::is_void_v<T>) {
       co_await task;
-      told.emplace();
+      result.emplace();
     } else {
       T value = co_await task;
-      told.emplace(std::move(value));
+      result.emplace(std::move(value));
     }
   } catch (...) {
-    told.emplace(thrown_by_task(std::current_exception()));
+    result.emplace(thrown_by_task(std::current_exception()));
   }
-  done(*std::move(told));
+  done(*std::move(result));
 }
 
 }  // namespace detail
@@ -51,13 +52,13 @@ PostedCoroutine run_and_tell(Task<T> task, Done done) {
 // Errc::Internal. `done` must not throw, and may be a move-only type.
 template <class T, class Done>
 void start(Task<T> task, Done done) {
-  detail::run_and_tell(std::move(task), std::move(done)).run();
+  detail::run_and_report(std::move(task), std::move(done)).run();
 }
 
 // The same, but the task starts on `scheduler`, as soon as possible. May be called on any thread.
 template <class T, class Done>
 void start(Scheduler& scheduler, Task<T> task, Done done) {
-  detail::run_and_tell(std::move(task), std::move(done)).post_to(scheduler);
+  detail::run_and_report(std::move(task), std::move(done)).post_to(scheduler);
 }
 
 }  // namespace httpretry

@@ -14,9 +14,9 @@ class PieceReader final : public PausingReader {
 
   Result<std::size_t> read(std::span<char> into) override {
     if (ended_) return std::size_t{0};
-    if (at_ == piece_.size()) return kPause;
-    const auto count = piece_.copy(into.data(), into.size(), at_);
-    at_ += count;
+    if (position_ == piece_.size()) return kPause;
+    const auto count = piece_.copy(into.data(), into.size(), position_);
+    position_ += count;
     return count;
   }
   [[nodiscard]] std::optional<std::uint64_t> size() const override { return size_; }
@@ -26,7 +26,7 @@ class PieceReader final : public PausingReader {
     auto next = co_await task;
     if (!next) co_return std::move(next).error();
     piece_ = *std::move(next);
-    at_ = 0;
+    position_ = 0;
     ended_ = piece_.empty();
     co_return Result<void>();
   }
@@ -35,7 +35,7 @@ class PieceReader final : public PausingReader {
   NextPiece next_;
   std::optional<std::uint64_t> size_;
   std::string piece_;
-  std::size_t at_ = 0;  // the position of the next byte in `piece_`
+  std::size_t position_ = 0;  // of the next byte in `piece_`
   bool ended_ = false;
 };
 
@@ -57,6 +57,8 @@ Body awaited_body_once(NextPiece next, std::optional<std::uint64_t> size) {
   return Body::once(std::make_unique<PieceReader>(std::move(next), size));
 }
 
+// Awaits the user's coroutine for the next piece of the body, and returns to the call's loop.
+// Returns a permanent error if that coroutine fails or throws.
 Task<Result<void>> wait_for_more(CheckedReader& reader, Call& call) {
   auto* pausing = reader.pausing();
   if (pausing == nullptr)

@@ -9,11 +9,13 @@ namespace {
 
 bool is_strong(std::string_view etag) { return etag.starts_with('"'); }
 
-// Checks with `contains` first, because most responses lack the header and `get_all` allocates.
+// Returns whether the headers have at most one field with the name. Checks with `contains` first,
+// because most responses lack the header and `get_all` allocates.
 bool at_most_once(const Headers& headers, std::string_view name) {
   return !headers.contains(name) || headers.get_all(name).size() == 1;
 }
 
+// Returns the value of the field, or "" if there is none or more than one.
 std::string single(const Headers& headers, std::string_view name) {
   return at_most_once(headers, name) ? std::string(headers.get(name).value_or("")) : std::string();
 }
@@ -27,6 +29,7 @@ bool is_strong_date(std::string_view modified, const Headers& head) {
   return changed && sent && *changed < *sent;
 }
 
+// Returns the size of the whole body, or nullopt if the headers do not say.
 std::optional<std::uint64_t> total_of(const Headers& headers) {
   if (headers.contains("Content-Range")) return ContentRange(headers).total;
   // With these, Content-Length does not count or is not the size of the decoded body.
@@ -40,6 +43,8 @@ bool can_be_continued(const Request& request) {
   return request.method() == "GET" && !request.headers().contains("Range");
 }
 
+// Reads the headers of a response. The validator is the ETag if that is strong, and otherwise the
+// date if that is.
 BodyVersion::BodyVersion(const Headers& head)
     : etag(single(head, "ETag")), modified(single(head, "Last-Modified")), total(total_of(head)) {
   const bool encoded = head.contains("Content-Encoding");
@@ -51,10 +56,11 @@ BodyVersion::BodyVersion(const Headers& head)
   }
 }
 
-BodyVersion::BodyVersion(const BodyStart& had) : validator(had.validator), total(had.total) {
+BodyVersion::BodyVersion(const BodyStart& start) : validator(start.validator), total(start.total) {
   (is_strong(validator) ? etag : modified) = validator;
 }
 
+// Returns how a later response differs, such as "another ETag", or "" if it does not.
 std::string BodyVersion::difference(const Headers& later) const {
   for (const auto* name : {"ETag", "Last-Modified", "Content-Range"}) {
     if (!at_most_once(later, name)) return std::string("more than one ") + name;
@@ -64,6 +70,7 @@ std::string BodyVersion::difference(const Headers& later) const {
     return "a total of " + std::to_string(*other.total) + " bytes instead of " +
            std::to_string(*total);
   }
+  // If both have an ETag, it decides, and the dates do not count.
   const bool both_etags = !etag.empty() && !other.etag.empty();
   if (both_etags) return etag == other.etag ? "" : "another ETag";
   const bool both_dates = !modified.empty() && !other.modified.empty();
@@ -74,12 +81,12 @@ bool BodyVersion::proven_by(const Headers& later) const {
   return is_strong(validator) && single(later, "ETag") == validator;
 }
 
+// Reads "bytes FIRST-LAST/TOTAL". What is missing or contradicts the rest stays empty.
 ContentRange::ContentRange(const Headers& headers) {
   auto text = headers.get("Content-Range").value_or("");
-  if (!text.starts_with("bytes ")) return;
-  text.remove_prefix(6);
+  if (take_until(text, ' ') != "bytes") return;
   auto range = trimmed(take_until(text, '/'));
-  total = to_number<std::uint64_t>(text);
+  total = to_number<std::uint64_t>(text);  // "*" means unknown
   const auto begin = to_number<std::uint64_t>(take_until(range, '-'));
   const auto last = to_number<std::uint64_t>(range);
   if (!begin || !last || *last < *begin || *last == UINT64_MAX) return;

@@ -11,7 +11,7 @@ struct BodyVersion {
   // For a response with a whole body or with the rest of one.
   explicit BodyVersion(const Headers& head);
   // For the beginning of a body that an earlier call has stored.
-  explicit BodyVersion(const BodyStart& had);
+  explicit BodyVersion(const BodyStart& start);
 
   // Returns how a later response differs, such as "another ETag", or "" if it does not.
   [[nodiscard]] std::string difference(const Headers& later) const;

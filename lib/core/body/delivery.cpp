@@ -9,8 +9,8 @@ namespace {
 
 using Wish = BodyWriter::Wish;
 
-// With other units ("items 0-9/100", or PostgREST's "0-9/100"), a 206 is an ordinary response of an
-// application, and its body is whole.
+// Returns whether a response is a part of the body. With other units ("items 0-9/100", or
+// PostgREST's "0-9/100"), a 206 is an ordinary response of an application, and its body is whole.
 bool is_part(const Response& head) {
   const auto range = head.headers.get("Content-Range");
   return head.status == 206 && (!range || range->starts_with("bytes"));
@@ -27,18 +27,17 @@ std::string total_text(const ContentRange& range) {
   return range.total ? " (it has only " + std::to_string(*range.total) + " bytes)" : "";
 }
 
-Error ends_early(std::uint64_t have, std::uint64_t total) {
-  Error error(Errc::Receive, "the body of the response ends early: " + std::to_string(have) +
+Error ends_early(std::uint64_t received, std::uint64_t total) {
+  Error error(Errc::Receive, "the body of the response ends early: " + std::to_string(received) +
                                  " bytes of " + std::to_string(total));
   error.partial = true;
   error.curl_code = 18;  // CURLE_PARTIAL_FILE
   return error;
 }
 
-// Makes the error for a part of the body that cannot be used.
-Error range_error(std::string message, bool permanent) {
+// Makes the error for a part of the body that cannot be used. Another attempt may help.
+Error range_error(std::string message) {
   Error error(Errc::Protocol, std::move(message));
-  error.permanent = permanent;
   error.curl_code = 33;  // CURLE_RANGE_ERROR
   return error;
 }
@@ -49,7 +48,8 @@ bool is_failure(const Response& response, const History& history) {
   return last != nullptr && last->status == response.status && last->cls != Class::Success;
 }
 
-bool offer(RacingSend& racing, const Response& whole) {
+// Returns whether the whole response of one of several racing sends is the one that is used.
+bool is_used(RacingSend& racing, const Response& whole) {
   const auto use = racing.headers_came(whole);
   return use == RacingSend::Use::Yes || (use == RacingSend::Use::NotYet && racing.uses(whole));
 }
@@ -78,11 +78,10 @@ Error sink_failed(const Request& request, const Response& response, Error error)
   return error;
 }
 
-std::optional<Error> unasked_part(const Request& request, const Response& head, bool permanent) {
+std::optional<Error> unasked_part(const Request& request, const Response& head) {
   if (!is_part(head) || request.headers().contains("Range")) return std::nullopt;
   return range_error("the server sent a part of the body (" + ContentRange(head.headers).text() +
-                         "), although the whole body was asked for",
-                     permanent);
+                     "), although the whole body was asked for");
 }
 
 Error reader_stopped() {
@@ -91,21 +90,24 @@ Error reader_stopped() {
   return error;
 }
 
+// Takes over what the writer has of the body from an earlier call.
 Delivery::Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> writer)
     : sink_(std::move(sink)), writer_(std::move(writer)) {
-  const auto had = writer_->had();
-  if (!had) return;
-  have_ = had->size;
-  version_ = BodyVersion(*had);
-  guaranteed_ = had->validator.empty();
+  const auto start = writer_->had();
+  if (!start) return;
+  position_ = start->size;
+  version_ = BodyVersion(*start);
+  user_guarantees_ = start->validator.empty();
 }
 
+// Returns the call's delivery to the request's sink, opened if necessary; nullptr without a sink.
 Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   const auto& sink = request.options().sink;
   if (!sink) return static_cast<Delivery*>(nullptr);
   auto* const open = call.get<std::unique_ptr<Delivery>>();
   if (open != nullptr && (*open)->sink_ == sink) return open->get();
-  // Before the next is opened, which may write to the same file.
+  // A middleware has set another sink. The old delivery ends before the new one is opened, because
+  // both may write to the same file.
   if (open != nullptr) open->reset();
   auto writer = sink->open(request);
   if (!writer) return std::move(writer).error();
@@ -119,158 +121,176 @@ Delivery* Delivery::begun(const Call& call) {
 }
 
 bool Delivery::can_retry() const {
-  return have_ == 0 || writer_->restartable() || !version_.validator.empty();
+  return position_ == 0 || writer_->restartable() || !version_.validator.empty();
 }
 
+// Forgets what belongs to one exchange. What the writer has is remembered.
 void Delivery::reset_exchange() {
-  held_ = asked_ = complete_ = false;
-  skip_ = offset_ = 0;
+  held_back_ = rest_requested_ = ended_by_416_ = false;
+  to_skip_ = offset_ = 0;
   end_.reset();
   rest_ = Rest();
 }
 
-const Delivery::Rest& Delivery::ask(const Request& request) {
+// Begins an exchange. Returns the header lines that request the rest of the body if the writer has
+// its beginning; they are empty if the whole body must be requested.
+const Delivery::Rest& Delivery::request_rest(const Request& request) {
   reset_exchange();
-  const bool same = url_.empty() || url_ == request.url();
-  if (have_ == 0 || !same || (version_.validator.empty() && !guaranteed_)) return rest_;
+  const bool same_url = url_.empty() || url_ == request.url();
+  const bool same_body_provable = !version_.validator.empty() || user_guarantees_;
+  if (position_ == 0 || !same_url || !same_body_provable) return rest_;
   if (!can_be_continued(request)) return rest_;
-  asked_ = true;
-  rest_.range = "Range: bytes=" + std::to_string(have_) + "-";
+  rest_requested_ = true;
+  rest_.range = "Range: bytes=" + std::to_string(position_) + "-";
   if (!version_.validator.empty()) rest_.if_range = "If-Range: " + version_.validator;
   return rest_;
 }
 
+// Decides where the body of the response goes, and checks that it fits what the writer has. Returns
+// true for the sink, false for the memory, or an error that ends the exchange.
 Result<bool> Delivery::begin(const Request& request, const Response& head) {
-  held_ = false;
-  if (asked_ && head.status == 416) return end_with(head);
-  if (asked_ && head.status == 304 && !has_condition(request)) {
-    return cannot_continue("the server sent the status 304, although nothing asked for it");
+  held_back_ = false;
+  if (rest_requested_ && head.status == 416) return end_at_416(head);
+  if (rest_requested_ && head.status == 304 && !has_condition(request)) {
+    return cannot_resume("the server sent the status 304, although nothing asked for it");
   }
   if (!head.is_2xx() || request.method() == "HEAD") return false;
-  if (hold_back_ && hold_back_->which(head.status, head.headers)) {
-    held_ = true;
+  if (hold_back_ && hold_back_->must_read(head.status, head.headers)) {
+    held_back_ = true;
     return false;
   }
-  if (!asked_) {
-    if (auto error = unasked_part(request, head, !can_restart())) return *std::move(error);
+  if (auto error = rest_requested_ ? std::nullopt : unasked_part(request, head)) {
+    error->permanent = !can_restart();
+    return *std::move(error);
   }
-  auto begun = asked_ && head.status == 206 ? continue_with(head) : restart_with(head);
+  auto begun = rest_requested_ && head.status == 206 ? continue_with(head) : restart_with(head);
   if (!begun) return begun;
-  offset_ = skip_ > 0 ? 0 : have_;
+  offset_ = to_skip_ > 0 ? 0 : position_;
   url_ = request.url();
-  guaranteed_ = false;
-  if (!can_be_continued(request) || (head.status != 200 && !asked_)) version_.validator.clear();
+  user_guarantees_ = false;
+  const bool whole_or_rest = head.status == 200 || rest_requested_;
+  if (!can_be_continued(request) || !whole_or_rest) version_.validator.clear();
   return true;
 }
 
 // Handles a 416: the server has no bytes after those that the writer has. Something else must prove
-// that these are the whole body, because a shorter body may have replaced it.
-Result<bool> Delivery::end_with(const Response& head) {
+// that these are the whole body, because a shorter body may have replaced it. Returns true if that
+// is proven.
+Result<bool> Delivery::end_at_416(const Response& head) {
   const ContentRange range(head.headers);
-  const auto different = version_.difference(head.headers);
-  const bool known = guaranteed_ || version_.total == have_ || version_.proven_by(head.headers);
-  const bool total_fits = version_.total.value_or(have_) == have_;
-  complete_ = range.total == have_ && total_fits && known && different.empty();
-  if (complete_) return true;
-  return cannot_continue("the server has no bytes after them" + total_text(range));
+  const bool same_body = version_.difference(head.headers).empty();
+  const bool total_fits = !version_.total || *version_.total == position_;
+  const bool proven = user_guarantees_ || version_.total || version_.proven_by(head.headers);
+  ended_by_416_ = range.total == position_ && total_fits && proven && same_body;
+  if (ended_by_416_) return true;
+  return cannot_resume("the server has no bytes after them" + total_text(range));
 }
 
 Result<bool> Delivery::release(const Request& request, const Response& begun) {
-  const auto rules = std::exchange(hold_back_, std::nullopt);
-  if (!rules->is_good(begun)) return false;
-  held_ = false;
+  const auto rules = std::exchange(hold_back_, std::nullopt);  // so `begin` does not hold it back
+  if (!rules->is_success(begun)) return false;
+  held_back_ = false;
   return begin(request, begun);
 }
 
+// Handles a 206 with the rest of the body. Returns true if the writer can append it.
 Result<bool> Delivery::continue_with(const Response& head) {
-  const ContentRange range(head.headers);
-  if (const auto what = version_.difference(head.headers); !what.empty()) {
-    return cannot_continue("the body has changed: the server sent " + what);
+  const ContentRange sent(head.headers);
+  if (const auto change = version_.difference(head.headers); !change.empty()) {
+    return cannot_resume("the body has changed: the server sent " + change);
   }
-  if (range.first != have_ || head.headers.contains("Content-Encoding")) {
-    return cannot_continue("the server was asked for the bytes from " + std::to_string(have_) +
-                           " on, and sent other bytes (" + range.text() + ")");
+  if (sent.first != position_ || head.headers.contains("Content-Encoding")) {
+    return cannot_resume("the server was asked for the bytes from " + std::to_string(position_) +
+                         " on, and sent other bytes (" + sent.text() + ")");
   }
-  const auto total = range.total ? range.total : version_.total;
-  if (!total || *range.end > *total) {
-    return cannot_continue("the server sent " + range.text() +
-                           " and did not say where the body ends");
+  const auto total = sent.total ? sent.total : version_.total;
+  if (!total || *sent.end > *total) {
+    return cannot_resume("the server sent " + sent.text() + " and did not say where the body ends");
   }
-  if (auto begun = writer_->begin(head, have_); !begun) return std::move(begun).error();
+  if (auto begun = writer_->begin(head, position_); !begun) return std::move(begun).error();
   // The version from the first response stays in force. If there was no such response, this is it.
-  if (guaranteed_) version_ = BodyVersion(head.headers);
+  if (user_guarantees_) version_ = BodyVersion(head.headers);
   version_.total = total;
-  end_ = range.end;
+  end_ = sent.end;
   return true;
 }
 
+// Handles a response with the whole body. Returns true if the writer can start again, or if the
+// bytes that it has can be skipped because the body is certainly the same.
 Result<bool> Delivery::restart_with(const Response& head) {
   if (!can_restart()) {
-    const bool same = head.status == 200 && version_.proven_by(head.headers) &&
-                      version_.difference(head.headers).empty();
-    if (!same || head.headers.contains("Content-Encoding")) {
-      return cannot_continue("the response has changed since its first part was received");
+    const bool same_body = head.status == 200 && version_.proven_by(head.headers) &&
+                           version_.difference(head.headers).empty();
+    if (!same_body || head.headers.contains("Content-Encoding")) {
+      return cannot_resume("the response has changed since its first part was received");
     }
-    skip_ = have_;
+    to_skip_ = position_;
     end_ = version_.total;
     return true;
   }
-  have_ = 0;
+  position_ = 0;
   version_ = BodyVersion(head.headers);
-  if (auto begun = writer_->begin(head, 0); !begun) return std::move(begun).error();
+  if (auto begun = writer_->begin(head, position_); !begun) return std::move(begun).error();
   return true;
 }
 
-bool Delivery::can_restart() const { return have_ == 0 || writer_->restartable(); }
+bool Delivery::can_restart() const { return position_ == 0 || writer_->restartable(); }
 
-// From now on attempts request the whole body, and so does the next call.
-Error Delivery::cannot_continue(const std::string& why) {
+// Returns the error for a response that does not fit what the writer has. From now on attempts
+// request the whole body, and so does the next call.
+Error Delivery::cannot_resume(const std::string& why) {
   version_ = BodyVersion();
-  guaranteed_ = false;
+  user_guarantees_ = false;
   writer_->forget();
   const bool restartable = writer_->restartable();
-  return range_error("cannot continue after the first " + std::to_string(have_) + " bytes: " + why +
-                         (restartable ? "; a retry asks for the whole body"
-                                      : "; receive the body again from its beginning"),
-                     !restartable);
+  auto error = range_error("cannot continue after the first " + std::to_string(position_) +
+                           " bytes: " + why +
+                           (restartable ? "; a retry asks for the whole body"
+                                        : "; receive the body again from its beginning"));
+  error.permanent = !restartable;
+  return error;
 }
 
+// Gives the writer the bytes, except those that it already has.
 Result<Wish> Delivery::write(std::string_view bytes) {
-  if (complete_) return Wish::More;  // the body of a 416
-  if (skip_ > 0) {
-    const auto known = std::min<std::uint64_t>(skip_, bytes.size());
-    skip_ -= known;
-    bytes.remove_prefix(known);
+  if (ended_by_416_) return Wish::More;  // the body of a 416
+  if (to_skip_ > 0) {
+    const auto skipped = std::min<std::uint64_t>(to_skip_, bytes.size());
+    to_skip_ -= skipped;
+    bytes.remove_prefix(skipped);
     if (bytes.empty()) return Wish::More;
   }
-  if (end_ && bytes.size() > *end_ - have_) {
-    return cannot_continue("the server sent more bytes than it announced");
+  if (end_ && bytes.size() > *end_ - position_) {
+    return cannot_resume("the server sent more bytes than it announced");
   }
-  have_ += bytes.size();
+  position_ += bytes.size();
   return writer_->write(bytes);
 }
 
+// Checks that the body is as long as announced, and has the writer store it.
 Result<void> Delivery::finish(Response& response) {
-  if (skip_ > 0) return ends_early(have_ - skip_, version_.total.value_or(have_));
-  if (end_ && have_ != *version_.total) return ends_early(have_, *version_.total);
-  response.delivered = have_;
+  if (to_skip_ > 0) return ends_early(position_ - to_skip_, version_.total.value_or(position_));
+  if (end_ && position_ != *version_.total) return ends_early(position_, *version_.total);
+  response.delivered = position_;
   auto finished = writer_->finish();
   finished_ = finished.has_value();
-  if (complete_ && finished) response.status = 206;
-  version_ = BodyVersion();  // no later attempt may append to it
+  if (ended_by_416_ && finished) response.status = 206;  // as if the rest were empty
+  version_ = BodyVersion();                              // no later attempt may append to it
   return finished;
 }
 
+// Delivers the body for a transport without streams. Returns the outcome unchanged if the request
+// has no sink or the response of another racing send is used.
 Task<Outcome> Delivery::deliver(Request request, Call& call, Outcome outcome) {
   auto opened = of(request, call);
   if (!opened) co_return std::move(opened).error();
   auto* delivery = *opened;
   if (delivery == nullptr || !outcome) co_return outcome;
-  if (auto* racing = Call::State::racing(call); racing != nullptr && !offer(*racing, *outcome)) {
+  if (auto* racing = Call::State::racing(call); racing != nullptr && !is_used(*racing, *outcome)) {
     co_return outcome;
   }
   delivery->reset_exchange();
-  Outcome delivered = co_await delivery->put(std::move(request), call, std::move(outcome));
+  Outcome delivered = co_await delivery->deliver_body(std::move(request), call, std::move(outcome));
   co_return delivered;
 }
 
@@ -278,15 +298,18 @@ Task<Outcome> Delivery::deliver_judged(Request request, Call& call, Outcome outc
   auto opened = of(request, call);
   if (!opened) co_return std::move(opened).error();
   (*opened)->hold_back_.reset();
-  Outcome delivered = co_await (*opened)->put(std::move(request), call, std::move(outcome));
+  Outcome delivered =
+      co_await (*opened)->deliver_body(std::move(request), call, std::move(outcome));
   co_return delivered;
 }
 
+// Delivers the body of a successful response that has not gone to the sink. Returns the outcome, or
+// an error if the sink already has another body or the body is not in memory.
 Task<Outcome> Delivery::deliver_rest(Request request, Call& call, Outcome outcome) {
   if (!outcome || !outcome->is_2xx() || request.method() == "HEAD") co_return outcome;
   if (is_failure(*outcome, call.history())) co_return outcome;
-  auto* before = begun(call);
-  const bool finished = before != nullptr && before->finished_;
+  auto* delivery = begun(call);
+  const bool finished = delivery != nullptr && delivery->finished_;
   if (finished && outcome->body.empty()) co_return outcome;
   if (finished) {
     co_return no_body_for_sink(request, *outcome,
@@ -298,16 +321,17 @@ Task<Outcome> Delivery::deliver_rest(Request request, Call& call, Outcome outcom
                                "the response of a middleware has no body: it went to the sink of "
                                "another call");
   }
-  if (before != nullptr) before->reset_exchange();  // this body was not requested by range
+  if (delivery != nullptr) delivery->reset_exchange();  // this body was not requested by range
   Outcome delivered = co_await deliver_judged(std::move(request), call, std::move(outcome));
   co_return delivered;
 }
 
-Task<Outcome> Delivery::put(Request request, Call& call, Outcome outcome) {
+// Passes a body in memory to the sink, unless `begin` keeps it in memory.
+Task<Outcome> Delivery::deliver_body(Request request, Call& call, Outcome outcome) {
   const auto body = std::exchange(outcome->body, std::string());
-  auto begun = begin(request, *outcome);
-  if (!begun) co_return sink_failed(request, *outcome, std::move(begun).error());
-  if (!*begun) {
+  auto to_sink = begin(request, *outcome);
+  if (!to_sink) co_return sink_failed(request, *outcome, std::move(to_sink).error());
+  if (!*to_sink) {
     outcome->body = body;
     co_return outcome;
   }

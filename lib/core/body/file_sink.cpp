@@ -69,18 +69,21 @@ class PartInfo {
 
 class FileWriter final : public BodyWriter {
  public:
-  // Writes the response to this request. `info` is for later calls.
+  // Writes the response to this request. `info` describes the file for later calls, and is empty if
+  // a partial body is not kept. `start` is what the file already has of the body.
   FileWriter(const Request& request, NewFile file, std::optional<PartInfo> info,
-             std::optional<BodyStart> had)
+             std::optional<BodyStart> start)
       : file_(std::move(file)),
         info_(std::move(info)),
-        had_(std::move(had)),
+        start_(std::move(start)),
         continuable_(can_be_continued(request)),
-        described_(had_ && !had_->validator.empty()) {}
+        described_(start_ && !start_->validator.empty()) {}
 
-  [[nodiscard]] std::optional<BodyStart> had() const override { return had_; }
+  [[nodiscard]] std::optional<BodyStart> had() const override { return start_; }
   [[nodiscard]] bool restartable() const override { return file_.restartable(); }
 
+  // Empties the file if the body begins anew, and writes the info file if a later call could
+  // continue this body.
   Result<void> begin(const Response& head, std::uint64_t offset) override {
     if (offset == 0) {
       forget();  // first, so that the info never describes other bytes
@@ -88,8 +91,8 @@ class FileWriter final : public BodyWriter {
     }
     const BodyVersion version(head.headers);
     if (described_ || !info_ || !continuable_ || version.validator.empty()) return {};
-    if (head.status != 200 && offset == 0) return {};
-    info_->remove();  // the path may be a pipe or a link
+    if (head.status != 200 && offset == 0) return {};  // neither a whole body nor its rest
+    info_->remove();                                   // the path may be a pipe or a link
     auto written = info_->write(version);
     described_ = written.has_value();
     // Without the info a later call merely starts again, which is no reason to fail this one.
@@ -113,13 +116,14 @@ class FileWriter final : public BodyWriter {
  private:
   NewFile file_;
   std::optional<PartInfo> info_;
-  std::optional<BodyStart> had_;
+  std::optional<BodyStart> start_;
   bool continuable_;
   bool described_;  // the info file exists
 };
 
-Result<void> copy_into(NewFile& file, const std::string& from) {
-  std::ifstream old(from, std::ios::binary);
+// Appends the contents of an old file; nothing if it cannot be read.
+Result<void> copy_into(NewFile& file, const std::string& old_path) {
+  std::ifstream old(old_path, std::ios::binary);
   std::array<char, 65536> bytes{};
   while (old) {
     old.read(bytes.data(), bytes.size());
@@ -133,24 +137,25 @@ class FileSink final : public Sink {
  public:
   FileSink(std::string path, FileOptions options) : path_(std::move(path)), options_(options) {}
 
+  // Opens the new file, and finds out which beginning of the body an earlier call has left in it,
+  // or in the old file if the user guarantees that it is one.
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override {
-    const auto access = options_.owner_only ? FileAccess::Owner : FileAccess::All;
-    auto file =
-        options_.keep_partial ? NewFile::part(path_, access) : NewFile::beside(path_, access);
+    const auto mode = options_.owner_only ? FileAccess::Owner : FileAccess::All;
+    auto file = options_.keep_partial ? NewFile::part(path_, mode) : NewFile::beside(path_, mode);
     if (!file) return std::move(file).error();
-    const bool keeps = !file->direct();
+    const bool is_device = file->direct();
     std::optional<PartInfo> info;
-    if (options_.keep_partial && keeps) info.emplace(file->path() + ".info", request.url());
-    std::optional<BodyStart> had;
-    if (file->size() > 0 && info) had = info->read();
-    if (!had && options_.continue_existing && keeps) {
+    if (options_.keep_partial && !is_device) info.emplace(file->path() + ".info", request.url());
+    std::optional<BodyStart> start;
+    if (file->size() > 0 && info) start = info->read();
+    if (!start && options_.continue_existing && !is_device) {
       if (auto emptied = file->restart(); !emptied) return std::move(emptied).error();
       if (auto copied = copy_into(*file, path_); !copied) return std::move(copied).error();
-      if (file->size() > 0) had.emplace();
+      if (file->size() > 0) start.emplace();  // without a validator: the user guarantees the body
     }
-    if (had) had->size = file->size();
+    if (start) start->size = file->size();
     return std::unique_ptr<BodyWriter>(
-        std::make_unique<FileWriter>(request, *std::move(file), std::move(info), std::move(had)));
+        std::make_unique<FileWriter>(request, *std::move(file), std::move(info), std::move(start)));
   }
 
  private:

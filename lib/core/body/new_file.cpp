@@ -30,23 +30,23 @@ Error cannot_write(const std::string& path, int cause, Errc code = Errc::Interna
 // Blames the request, which names a file that cannot be written to, unless the process lacks a
 // descriptor.
 Error cannot_open(const std::string& path, int cause) {
-  const bool lacking = is_shortage(cause);
-  auto error = cannot_write(path, cause, lacking ? Errc::LocalShortage : Errc::InvalidRequest);
-  error.permanent = !lacking;
-  if (lacking) error.curl_code = 0;
+  const bool shortage = is_shortage(cause);
+  auto error = cannot_write(path, cause, shortage ? Errc::LocalShortage : Errc::InvalidRequest);
+  error.permanent = !shortage;
+  if (shortage) error.curl_code = 0;  // none
   return error;
 }
 
-// Returns the target of a link, whether or not it exists.
-Result<std::string> behind_links(const std::string& link) {
+// Returns the file to which the path leads through all links, whether or not that file exists.
+Result<std::string> follow_links(const std::string& link) {
   if (link.empty()) return write_error(Errc::InvalidRequest, "the file to write to has no name");
-  std::error_code failed;
+  constexpr int kMaxLinks = 40;  // as in Linux
+  std::error_code error;
   auto path = link;
-  // Linux follows at most 40 links.
-  for (int links = 0; std::filesystem::is_symlink(path, failed); ++links) {
-    if (links == 40) return cannot_open(link, ELOOP);
-    const auto target = std::filesystem::read_symlink(path, failed);
-    if (failed) break;
+  for (int links = 0; std::filesystem::is_symlink(path, error); ++links) {
+    if (links == kMaxLinks) return cannot_open(link, ELOOP);
+    const auto target = std::filesystem::read_symlink(path, error);
+    if (error) break;  // the link was removed, so opening the path will tell what is wrong
     path = (std::filesystem::path(path).parent_path() / target).string();
   }
   return path;
@@ -65,7 +65,7 @@ bool is_same_file(const struct ::stat& a, const struct ::stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-constexpr mode_t kMode = 07777;
+constexpr mode_t kMode = 07777;  // the permissions
 
 mode_t mode_of(FileAccess access) { return access == FileAccess::All ? 0666 : 0600; }
 
@@ -100,12 +100,13 @@ bool NewFile::set_mode(mode_t mode) const {
   return (about.st_mode & kMode) == (mode & kMode) || ::fchmod(fd_.get(), mode & kMode) == 0;
 }
 
+// Creates a temporary file in the folder of the target. It gets the mode of an existing target,
+// except with AlwaysOwner. Opens a device directly. Returns an error for what cannot be replaced.
 Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
-  const auto found = behind_links(target);
-  if (!found) return found.error();
-  const auto& there = *found;
+  const auto path = follow_links(target);
+  if (!path) return path.error();
   struct ::stat old {};
-  const bool exists = ::stat(there.c_str(), &old) == 0;
+  const bool exists = ::stat(path->c_str(), &old) == 0;
   if (exists && S_ISDIR(old.st_mode)) return cannot_open(target, EISDIR);
   if (exists && (S_ISFIFO(old.st_mode) || S_ISSOCK(old.st_mode))) {
     return write_error(Errc::InvalidRequest,
@@ -114,39 +115,42 @@ Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
                            "reader; expected a file or a device");
   }
   if (exists && !S_ISREG(old.st_mode)) {
-    NewFile file(is_null_device(old) ? Kind::Nowhere : Kind::Direct, there, there);
-    if (!file.open(0)) return cannot_open(target, errno);
+    NewFile file(is_null_device(old) ? Kind::Nowhere : Kind::Direct, *path, *path);
+    if (!file.open()) return cannot_open(target, errno);
     return file;
   }
   // A rename would replace even a file that we are not allowed to write to.
-  if (exists && ::access(there.c_str(), W_OK) != 0) return cannot_open(target, errno);
-  NewFile file(Kind::Aside, name_beside(there), there);
+  if (exists && ::access(path->c_str(), W_OK) != 0) return cannot_open(target, errno);
+  NewFile file(Kind::Aside, name_beside(*path), *path);
   if (!file.open(O_CREAT | O_EXCL, mode_of(access))) return cannot_open(target, errno);
   const bool keeps_mode = exists && access != FileAccess::AlwaysOwner;
   if (keeps_mode && !file.set_mode(old.st_mode)) return cannot_write(target, errno);
   return file;
 }
 
+// Opens or creates "TARGET.part" and locks it. Uses `beside` if the target is not a regular file.
 Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
-  const auto there = behind_links(target);
-  if (!there) return there.error();
-  struct ::stat about {};
-  const bool exists = ::stat(there->c_str(), &about) == 0;
-  if (exists && !S_ISREG(about.st_mode)) return beside(target, access);
+  constexpr int kTries = 100;
+  const auto path = follow_links(target);
+  if (!path) return path.error();
+  struct ::stat old {};
+  const bool exists = ::stat(path->c_str(), &old) == 0;
+  if (exists && !S_ISREG(old.st_mode)) return beside(target, access);
   // Another process may finish the file after we have opened it and before we lock it. Then our
   // descriptor refers to the finished file, which must not be written to.
-  for (int times = 0; times < 100; ++times) {
-    NewFile file(Kind::Part, *there + ".part", *there);
-    const auto locked = file.open_and_lock(exists ? about.st_mode & 0777U : mode_of(access));
+  for (int tries = 0; tries < kTries; ++tries) {
+    NewFile file(Kind::Part, *path + ".part", *path);
+    const auto locked = file.open_and_lock(exists ? old.st_mode & 0777U : mode_of(access));
     if (!locked) return locked.error();
     if (!*locked) continue;
-    if (exists && !file.set_mode(about.st_mode)) return cannot_write(target, errno);
+    if (exists && !file.set_mode(old.st_mode)) return cannot_write(target, errno);
     return file;
   }
-  return written_by_another(*there + ".part");
+  return written_by_another(*path + ".part");
 }
 
-// Returns false if the opened file no longer has that name.
+// Opens the file at its end and locks it. Returns false if the opened file no longer has that name,
+// because another process has renamed it.
 Result<bool> NewFile::open_and_lock(mode_t mode) {
   // Without O_NONBLOCK, opening a pipe would wait for a reader.
   if (!open(O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode)) {
@@ -157,6 +161,7 @@ Result<bool> NewFile::open_and_lock(mode_t mode) {
   if (::fstat(fd_.get(), &opened) != 0) return cannot_write(path_, errno);
   if (!S_ISREG(opened.st_mode)) return not_regular(path_);
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) return written_by_another(path_);
+  // Again, because the file may have grown before it was locked.
   if (::fstat(fd_.get(), &opened) != 0) return cannot_write(path_, errno);
   if (::lstat(path_.c_str(), &named) != 0 || !is_same_file(opened, named)) return false;
   size_ = static_cast<std::uint64_t>(opened.st_size);
@@ -164,6 +169,7 @@ Result<bool> NewFile::open_and_lock(mode_t mode) {
   return true;
 }
 
+// Writes all of the bytes; the system may write them in several parts.
 Result<void> NewFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const auto count = ::write(fd_.get(), bytes.data(), bytes.size());
@@ -185,6 +191,7 @@ Result<void> NewFile::restart() {
   return {};
 }
 
+// Gives the file the target's name.
 Result<void> NewFile::commit() {
   // A network file system reports some errors only at close. So a copy of the descriptor is closed
   // first: after an error the old file still exists, and a partial file is still locked.

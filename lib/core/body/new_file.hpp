@@ -34,6 +34,7 @@ class NewFile {
   Result<void> write(std::string_view bytes);
   // Truncates the file.
   Result<void> restart();
+  // Replaces the target.
   Result<void> commit();
 
   [[nodiscard]] bool restartable() const { return kind_ != Kind::Direct || size_ == 0; }
@@ -44,9 +45,11 @@ class NewFile {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  // A temporary file, "TARGET.part", a device, or the null device.
   enum class Kind { Aside, Part, Direct, Nowhere };
   NewFile(Kind kind, std::string path, std::string target);
-  bool open(int flags, mode_t mode = 0);
+  // `mode` is for a new file, with O_CREAT.
+  bool open(int flags = 0, mode_t mode = 0);
   Result<bool> open_and_lock(mode_t mode);
   [[nodiscard]] bool set_mode(mode_t mode) const;
 

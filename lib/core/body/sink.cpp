@@ -26,34 +26,36 @@ Error sink_threw(const std::exception_ptr& thrown) {
 using TakeBytes = std::function<bool(std::string_view)>;
 using detail::AwaitBytes;
 
-// The function that receives the body: exactly one of the two is set.
+// The user's function that receives the body: exactly one of the two is set.
 struct Taker {
-  TakeBytes take;
-  AwaitBytes await;
+  TakeBytes function;
+  AwaitBytes coroutine;
 };
 
 class FunctionWriter final : public BodyWriter {
  public:
   explicit FunctionWriter(std::shared_ptr<const Taker> taker) : taker_(std::move(taker)) {}
 
+  // Passes the bytes to the function, or keeps them for the coroutine, which `drain` awaits.
   Result<Wish> write(std::string_view bytes) override {
-    if (taker_->await) {
-      waiting_.append(bytes);
+    if (taker_->coroutine) {
+      undelivered_.append(bytes);
       return Wish::Pause;
     }
     try {
-      return taker_->take(bytes) ? Wish::More : Wish::Stop;
+      return taker_->function(bytes) ? Wish::More : Wish::Stop;
     } catch (...) {
       return sink_threw(std::current_exception());
     }
   }
 
+  // Passes the bytes to the coroutine. Returns Stop if the coroutine returns false.
   Task<Result<Wish>> drain(Call& call) override {
-    if (waiting_.empty()) co_return Wish::More;
+    if (undelivered_.empty()) co_return Wish::More;
     std::exception_ptr thrown;
     bool more = false;
     try {
-      const auto task = taker_->await(std::exchange(waiting_, std::string()), call);
+      const auto task = taker_->coroutine(std::exchange(undelivered_, std::string()), call);
       more = co_await task;
     } catch (...) {
       thrown = std::current_exception();
@@ -67,7 +69,7 @@ class FunctionWriter final : public BodyWriter {
 
  private:
   std::shared_ptr<const Taker> taker_;
-  std::string waiting_;  // bytes for the coroutine
+  std::string undelivered_;  // bytes for the coroutine
 };
 
 class FunctionSink final : public Sink {
@@ -84,11 +86,11 @@ class FunctionSink final : public Sink {
 }  // namespace
 
 SinkPtr pass_to(TakeBytes take) {
-  return std::make_shared<FunctionSink>(Taker{std::move(take), nullptr});
+  return std::make_shared<FunctionSink>(Taker{.function = std::move(take), .coroutine = {}});
 }
 
 SinkPtr detail::pass_to_coroutine(AwaitBytes take) {
-  return std::make_shared<FunctionSink>(Taker{nullptr, std::move(take)});
+  return std::make_shared<FunctionSink>(Taker{.function = {}, .coroutine = std::move(take)});
 }
 
 }  // namespace httpretry

@@ -27,11 +27,13 @@ std::string_view Call::origin() const {
 Call Call::with(Time deadline, std::stop_token stop) const {
   Call branch(*this);
   branch.deadline_ = std::min(deadline_, deadline);
+  // Outside of attempts, a wait for admission does not postpone the deadline.
   if (attempt_ == 0) branch.limit_ = branch.deadline_;
   branch.stop_ = std::move(stop);
   return branch;
 }
 
+// Returns a token that is stopped when the call is canceled or its client ends.
 const std::stop_token& Call::stop() const {
   auto& state = *state_;
   // The token of such a branch derives from this function, so it already covers the client's end.
@@ -52,16 +54,18 @@ Call Call::State::racing(const Call& call, RacingSend& send, int number, Time de
   return branch;
 }
 
+// Merges the limits of the attempt's policy with those of the request: for each the stricter one,
+// but always the request's own connect timeout.
 ExchangeLimits Call::limits(const Request& request) const {
-  const auto& own = request.options();
-  ExchangeLimits all;
-  if (current_ != nullptr) all = current_->limits;
-  all.fresh_connection = all.fresh_connection || own.fresh_connection;
-  if (own.connect_timeout) all.connect_timeout = own.connect_timeout;
-  all.response_timeout = std::min(all.response_timeout, own.response_timeout);
-  all.respond_by = std::min(all.respond_by, own.respond_by);
-  all.stall_timeout = std::min(all.stall_timeout, own.stall_timeout);
-  return all;
+  const auto& options = request.options();
+  ExchangeLimits limits;
+  if (current_ != nullptr) limits = current_->limits;
+  limits.fresh_connection = limits.fresh_connection || options.fresh_connection;
+  if (options.connect_timeout) limits.connect_timeout = options.connect_timeout;
+  limits.response_timeout = std::min(limits.response_timeout, options.response_timeout);
+  limits.respond_by = std::min(limits.respond_by, options.respond_by);
+  limits.stall_timeout = std::min(limits.stall_timeout, options.stall_timeout);
+  return limits;
 }
 
 Call Call::State::attempt(const Call& call, int number, Time deadline, CurrentAttempt& current) {

@@ -24,6 +24,7 @@ Task<Outcome> return_and_send(Next next, Request request, Call& call) {
   co_return outcome;
 }
 
+// Sends by the transport. Turns an exception into an error, with the transport's name.
 Task<Outcome> send_by(Transport& transport, Request request, Call& call) {
   try {
     auto task = transport.send(std::move(request), call);
@@ -34,8 +35,8 @@ Task<Outcome> send_by(Transport& transport, Request request, Call& call) {
   }
 }
 
-// Used if the client has observers.
-Task<Outcome> observed(Transport& transport, Request request, Call& call, int number) {
+// Used if the client has observers. `number` is that of the exchange in its call.
+Task<Outcome> send_observed(Transport& transport, Request request, Call& call, int number) {
   call.emit(&Observer::exchange_started, request, number);
   Outcome outcome = co_await send_by(transport, request, call);
   call.emit(&Observer::exchange_ended, request, number, outcome);
@@ -55,7 +56,7 @@ Task<Outcome> handled_by(Middleware& middleware, Request&& request, Call& call, 
   auto& transport = *state.transport;
   if (auto* racing = Call::State::racing(call)) racing->begins();
   if (state.common->observers->empty()) return send_by(transport, std::move(request), call);
-  auto task = observed(transport, std::move(request), call, number);
+  auto task = send_observed(transport, std::move(request), call, number);
   task.set_thrower(kTransport);
   return task;
 }
@@ -92,14 +93,15 @@ bool Next::has(std::string_view name) const {
 
 Middleware::~Middleware() = default;
 
-Error detail::internal_error(std::string_view thrower, const std::exception_ptr& thrown) {
-  Error error(Errc::Internal,
-              "middleware \"" + std::string(thrower) + "\" threw: " + text_of(thrown));
+Error detail::internal_error(std::string_view name, const std::exception_ptr& thrown) {
+  Error error(Errc::Internal, "middleware \"" + std::string(name) + "\" threw: " + text_of(thrown));
   if (is_bad_alloc(thrown)) error.curl_code = kOutOfMemory;
-  error.exchange.sent = Sent::Maybe;  // the exception does not say
+  error.exchange.sent = Sent::Maybe;  // the exception does not say whether the request was sent
   return error;
 }
 
+// Passes the request to the next middleware, or to the transport at the end of the chain. Turns an
+// exception into an error, with the name of what threw it.
 Task<Outcome> Next::operator()(Request request, Call& call) const {
   if (RunQueue::is_not_driving(*Call::State::of(call).scheduler)) {
     return return_and_send(*this, std::move(request), call);
@@ -128,12 +130,12 @@ MiddlewarePtr on_request(std::string name, std::function<void(Request&, Call&)> 
 }
 
 MiddlewarePtr on_outcome(std::string name,
-                         std::function<void(const Request&, Outcome&, Call&)> look) {
+                         std::function<void(const Request&, Outcome&, Call&)> inspect) {
   return middleware(
       std::move(name),
-      [look = std::move(look)](Request request, Call& call, Next next) -> Task<Outcome> {
+      [inspect = std::move(inspect)](Request request, Call& call, Next next) -> Task<Outcome> {
         Outcome outcome = co_await next(request, call);
-        look(request, outcome, call);
+        inspect(request, outcome, call);
         co_return outcome;
       });
 }

@@ -26,9 +26,9 @@ class SingleFlight {
   // returned to all of them.
   Task<Result<T>> join(const Fetch& fetch, Call& call) {
     for (;;) {
-      bool leads = false;
-      const auto flight = join_flight(leads);
-      if (leads) {
+      bool is_new = false;
+      const auto flight = join_flight(is_new);
+      if (is_new) {  // this call fetches
         const EndGuard guard(*flight);
         Result<T> result = co_await fetch(call);
         const ReturnTo loop(call.scheduler());
@@ -38,12 +38,14 @@ class SingleFlight {
         if (!call_ended) flight->result = result;
         co_return result;
       }
-      const bool whole = co_await flight->wait(call.scheduler(), call.deadline(), call.stop());
-      if (call.stop().stop_requested() || !whole) co_return Error(Errc::Canceled, "canceled");
+      const bool not_stopped =
+          co_await flight->wait(call.scheduler(), call.deadline(), call.stop());
+      if (call.stop().stop_requested() || !not_stopped) co_return Error(Errc::Canceled, "canceled");
       if (!flight->happened()) {
         co_return Error(Errc::Timeout, "timed out waiting for what another call fetches");
       }
       if (flight->result) co_return *flight->result;
+      // The call that fetched has ended without a result, so one of the waiting calls fetches.
     }
   }
 
@@ -51,7 +53,7 @@ class SingleFlight {
   struct Flight final : detail::Event {
     std::optional<Result<T>> result;  // empty if the call that fetched ended first
   };
-  // Ends the flight, even if the coroutine that leads it is destroyed.
+  // Ends the flight, even if the coroutine that fetches is destroyed.
   struct EndGuard {
     explicit EndGuard(Flight& its) : flight(its) {}
     ~EndGuard() { flight.happen(); }
@@ -60,10 +62,10 @@ class SingleFlight {
     Flight& flight;
   };
 
-  std::shared_ptr<Flight> join_flight(bool& leads) {
+  std::shared_ptr<Flight> join_flight(bool& is_new) {
     const std::lock_guard lock(mutex_);
-    leads = current_ == nullptr || current_->happened();
-    if (leads) current_ = std::make_shared<Flight>();
+    is_new = current_ == nullptr || current_->happened();
+    if (is_new) current_ = std::make_shared<Flight>();
     return current_;
   }
 

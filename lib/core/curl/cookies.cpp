@@ -29,6 +29,7 @@ Fields split(std::string_view line) {
   return fields;
 }
 
+// Returns the domain in lower case, without libcurl's prefix and the dot of a domain cookie.
 std::string domain_of(const Fields& fields) {
   auto domain = fields[kDomain];
   if (domain.starts_with(kHttpOnly)) domain.remove_prefix(kHttpOnly.size());
@@ -44,6 +45,7 @@ bool is_expired(const Fields& fields) {
   return expires > 0 && expires <= std::chrono::floor<std::chrono::seconds>(now).count();
 }
 
+// Returns "DOMAIN<tab>NAME<tab>PATH", which identifies a cookie and sorts cookies by domain.
 std::string key_of(const Fields& fields) {
   auto key = domain_of(fields) + '\t';
   return key.append(fields[kName]).append("\t").append(fields[kPath]);
@@ -72,6 +74,7 @@ std::string problem(std::string_view line) {
 
 }  // namespace
 
+// Adds the cookies of a file. Returns an error, and adds none, if it cannot be read or is invalid.
 Result<void> CookieJar::load(const std::string& path) {
   auto why = read_problem(path);
   std::ostringstream text;
@@ -87,6 +90,8 @@ Result<void> CookieJar::load(const std::string& path) {
   return add(text.str(), path);
 }
 
+// Adds the cookies of a text. `name` stands for the text in the error, which names the first line
+// that is invalid; then none is added.
 Result<void> CookieJar::add(std::string_view text, std::string_view name) {
   std::vector<std::string> lines;
   for (std::size_t number = 1; !text.empty(); ++number) {
@@ -134,8 +139,8 @@ std::vector<std::string> CookieJar::lines_for(std::string_view host) const {
   std::vector<std::string> lines;
   const std::lock_guard lock(mutex_);
   for (;;) {
-    for (auto at = cookies_.lower_bound(host); at != cookies_.end(); ++at) {
-      const auto& [key, cookie] = *at;
+    for (auto entry = cookies_.lower_bound(host); entry != cookies_.end(); ++entry) {
+      const auto& [key, cookie] = *entry;
       if (!key.starts_with(host) || key[host.size()] != '\t') break;
       lines.push_back(cookie.line);
     }
@@ -148,18 +153,20 @@ std::vector<std::string> CookieJar::lines_for(std::string_view host) const {
 // Applies only what the exchange changed, because other exchanges may have changed the rest.
 void CookieJar::learn(const std::vector<std::string>& before,
                       const std::vector<std::string>& after) {
-  const auto in = [](const std::vector<std::string>& lines, const std::string& line) {
+  const auto contains = [](const std::vector<std::string>& lines, const std::string& line) {
     return std::ranges::find(lines, line) != lines.end();
   };
   const std::lock_guard lock(mutex_);
   for (const auto& line : before) {
-    if (!in(after, line)) cookies_.erase(key_of(split(line)));
+    if (!contains(after, line)) cookies_.erase(key_of(split(line)));
   }
   for (const auto& line : after) {
-    if (!in(before, line)) put(line);
+    if (!contains(before, line)) put(line);
   }
 }
 
+// Adds or replaces a cookie, or removes it if the line has expired. Drops the oldest cookie of the
+// domain, or of all, if there are too many.
 void CookieJar::put(std::string line) {
   const auto fields = split(line);
   auto key = key_of(fields);

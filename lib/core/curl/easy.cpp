@@ -39,19 +39,21 @@ std::string_view cookie_host(const Request& request, const Url& url) {
 // least 5 s.
 constexpr long kIdleSecondsIfUnsafe = 2;
 
-// Returns the value for CURLOPT_MAXAGE_CONN, which compares whole seconds: N allows connections
-// that were idle for less than N + 1. A negative result allows no pooled connection.
-long idle_limit(const Request& request, const TransportOptions& options, const OriginInfo& origin) {
+// Returns the value for CURLOPT_MAXAGE_CONN, in seconds. A negative result allows no pooled
+// connection.
+long max_idle(const Request& request, const TransportOptions& options, const OriginInfo& origin) {
   using std::chrono::seconds;
   const auto usual = static_cast<long>(std::chrono::floor<seconds>(options.max_idle).count());
   if (request.repeatable()) return usual;
-  const auto announced = origin.keep_alive_seconds;
-  const auto limit = announced >= 0 ? announced - 1 : kIdleSecondsIfUnsafe;
-  return std::min(usual, limit - 1);
+  const auto announced = origin.keep_alive_seconds;  // less a second, for the way to the server
+  const auto idle_for_less_than = announced >= 0 ? announced - 1 : kIdleSecondsIfUnsafe;
+  // libcurl compares whole seconds: N allows connections that were idle for less than N + 1.
+  return std::min(usual, idle_for_less_than - 1);
 }
 
-Error unreadable(const std::string& what, const std::string& path, const std::string& why) {
-  Error error(Errc::InvalidRequest, "cannot read " + what + " " + path + ": " + why);
+// `option` is the option that names the file.
+Error unreadable(const std::string& option, const std::string& path, const std::string& why) {
+  Error error(Errc::InvalidRequest, "cannot read " + option + " " + path + ": " + why);
   error.curl_code = CURLE_READ_ERROR;
   return error;
 }
@@ -60,25 +62,27 @@ bool is_digest(const std::optional<Credentials>& credentials) {
   return credentials && credentials->scheme == Credentials::Scheme::Digest;
 }
 
-// libcurl reads these files on the loop's thread, and would block forever on a pipe. It has its own
-// errors for missing files.
+// Returns an error if a file that libcurl reads for this request is a pipe or a device: libcurl
+// reads it on the loop's thread, and would block forever. It has its own errors for missing files.
 Result<void> check_tls_files(const TransportOptions& options, bool tls) {
   constexpr std::string_view kHash = "sha256//";
   const auto& certificate = options.client_certificate;
   const auto& pins = options.pinned_keys;
-  const auto check_file = [](bool used, const char* what, const std::string& path) -> Result<void> {
-    if (!used || path.empty() || !could_block(path)) return {};
-    return unreadable(what, path, kCouldBlock);
+  const auto check_file = [](const char* option, const std::string& path) -> Result<void> {
+    if (path.empty() || !could_block(path)) return {};
+    return unreadable(option, path, kCouldBlock);
   };
-  auto checked = check_file(tls, "ca_file", options.ca_file);
-  if (checked) checked = check_file(tls, "client_certificate.file", certificate.file);
-  if (checked) checked = check_file(tls, "client_certificate.key_file", certificate.key_file);
-  if (checked) checked = check_file(tls && !pins.starts_with(kHash), "pinned_keys", pins);
-  if (checked) checked = check_file(true, "proxy.ca_file", options.proxy.ca_file);
+  if (!tls) return check_file("proxy.ca_file", options.proxy.ca_file);
+  auto checked = check_file("ca_file", options.ca_file);
+  if (checked) checked = check_file("client_certificate.file", certificate.file);
+  if (checked) checked = check_file("client_certificate.key_file", certificate.key_file);
+  if (checked && !pins.starts_with(kHash)) checked = check_file("pinned_keys", pins);
+  if (checked) checked = check_file("proxy.ca_file", options.proxy.ca_file);
   return checked;
 }
 
-// The same for the netrc file. The default one, in the home directory, need not exist.
+// Returns an error if libcurl could not read the netrc file, or would block on it. "" stands for
+// the default file in the home directory, which need not exist.
 Result<void> check_netrc(std::string path) {
   if (path.empty()) {
     const char* home = std::getenv("HOME");
@@ -95,45 +99,47 @@ Result<void> check_netrc(std::string path) {
 // certificate from memory only by a hash that they compute when they verify the server. From 8.21
 // on the hash is always computed.
 bool would_share_session(const TransportOptions& options) {
-  static const bool always_hashed = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081500;
+  static const bool always_hashed = libcurl().version_num >= CURL_VERSION_BITS(8, 21, 0);
   return !always_hashed && !options.verify_tls && !options.client_certificate.pem.empty();
 }
 
 }  // namespace
 
+// Makes the plan from the options of the client and the request. The certificate, the netrc file
+// and usually the cookies are only for the origin to which the call was made, not for redirects.
 SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, const Url& url,
                         const Call& call, const TransportOptions& options,
                         const OriginInfo& origin) {
-  const auto& wanted = request.options();
+  const auto& request_options = request.options();
   SendPlan plan;
-  const bool own_origin = url.origin() == call.origin();
-  plan.certificate = own_origin && has_certificate(options.client_certificate);
-  plan.netrc = options.netrc && own_origin;
-  plan.cookies = options.cookies && (own_origin || options.cookies_of_other_origins);
-  plan.private_handle = url.has_userinfo() || wanted.credentials || plan.cookies || plan.netrc ||
-                        wanted.on_connection || wanted.on_progress || wanted.upload_rate ||
+  const bool at_calls_origin = url.origin() == call.origin();
+  plan.certificate = at_calls_origin && has_certificate(options.client_certificate);
+  plan.netrc = options.netrc && at_calls_origin;
+  plan.cookies = options.cookies && (at_calls_origin || options.cookies_of_other_origins);
+  plan.private_handle = url.has_userinfo() || request_options.credentials || plan.cookies ||
+                        plan.netrc || request_options.on_connection ||
+                        request_options.on_progress || request_options.upload_rate ||
                         (plan.certificate && would_share_session(options));
-  plan.negotiates = is_digest(wanted.credentials);
+  plan.negotiates = is_digest(request_options.credentials);
   plan.asks_for_challenge = plan.negotiates || is_digest(options.proxy.credentials);
-  plan.http_version = wanted.http_version;
-  if (plan.negotiates && plan.http_version == HttpVersion::Any) {
-    plan.http_version = HttpVersion::Http1;
-  }
+  plan.version = request_options.http_version;
+  if (plan.negotiates && plan.version == HttpVersion::Any) plan.version = HttpVersion::Http1;
   plan.may_multiplex =
-      plan.http_version != HttpVersion::Http1 &&
-      (url.scheme() == "https" || plan.http_version == HttpVersion::Http2PriorKnowledge);
-  const auto idle = idle_limit(request, options, origin);
+      plan.version != HttpVersion::Http1 &&
+      (url.scheme() == "https" || plan.version == HttpVersion::Http2PriorKnowledge);
+  const auto idle_seconds = max_idle(request, options, origin);
   // A hedge must not wait for the connection on which the other send may be stuck.
   const auto* racing = Call::State::racing(call);
   const bool must_not_share =
       racing != nullptr && racing->is_hedge() && plan.may_multiplex && !origin.speaks_http1;
-  plan.fresh_connection = limits.fresh_connection || idle < 0 || must_not_share;
-  plan.max_idle_seconds = std::max(0L, idle);
+  plan.fresh_connection = limits.fresh_connection || idle_seconds < 0 || must_not_share;
+  plan.max_idle_seconds = std::max(0L, idle_seconds);
   plan.http2 = origin.speaks_http2;
   plan.connect_timeout = limits.connect_timeout.value_or(options.connect_timeout);
   return plan;
 }
 
+// Checks the headers, the credentials, and the files that libcurl will read.
 Result<void> check_sendable(const Request& request, const TransportOptions& options,
                             const SendPlan& plan) {
   for (const auto* name : {"Content-Length", "Transfer-Encoding"}) {
@@ -149,10 +155,11 @@ Result<void> check_sendable(const Request& request, const TransportOptions& opti
   return plan.netrc ? check_netrc(*options.netrc) : Result<void>();
 }
 
+// Returns why the credentials cannot be sent, or nullptr if they can.
 const char* problem_of(const Credentials& credentials) {
-  constexpr std::string_view kBad("\r\n\0", 3);
-  if (credentials.user.find_first_of(kBad) != std::string::npos ||
-      credentials.password.find_first_of(kBad) != std::string::npos) {
+  constexpr std::string_view kForbidden("\r\n\0", 3);  // with the NUL
+  if (credentials.user.find_first_of(kForbidden) != std::string::npos ||
+      credentials.password.find_first_of(kForbidden) != std::string::npos) {
     return "a name or password with a line break or a NUL byte cannot be sent";
   }
   // RFC 7617 §2: the first colon ends the name.
@@ -163,10 +170,11 @@ const char* problem_of(const Credentials& credentials) {
   return nullptr;
 }
 
+// Sets all options that may differ from those of the previous exchange on this handle.
 void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
   const auto& options = request.options();
   set_url(url);
-  set_shape(request, plan);
+  set_method_and_body(request, plan);
   set_headers(request, plan);
   // libcurl adds the addresses to the cache that all transfers of a loop share. After each transfer
   // it forgets the entries with the host "*", so TransportOptions::resolve is set again each time.
@@ -206,24 +214,26 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout));
 }
 
-void Easy::set_http_version(const SendPlan& plan, bool tls, bool tells_tls) {
-  const auto wanted = plan.http_version;
+// Sets the HTTP version and which connections the exchange may use. `report_tls`: the library needs
+// libcurl's log line about the TLS connection.
+void Easy::set_http_version(const SendPlan& plan, bool tls, bool report_tls) {
+  const auto wanted = plan.version;
+
   // With HTTP/2 without TLS, libcurl 7.88 fails with code 16 (CURLE_HTTP2) when it sends the second
   // request on a connection. So each connection is used once.
-  static const bool reusable = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000;
-  static const bool has_http2 =
-      (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) != 0;
+  static const bool reuses_http2_without_tls = libcurl().version_num >= CURL_VERSION_BITS(8, 0, 0);
+  static const bool has_http2 = (libcurl().features & CURL_VERSION_HTTP2) != 0;
   closes_connection = false;
   long version = wanted == HttpVersion::Any && tls && has_http2 ? CURL_HTTP_VERSION_2TLS
                                                                 : CURL_HTTP_VERSION_1_1;
   if (wanted == HttpVersion::Http2PriorKnowledge) {
     version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
-    closes_connection = plan.negotiates || (!reusable && !tls);
+    closes_connection = plan.negotiates || (!reuses_http2_without_tls && !tls);
   }
   set(CURLOPT_HTTP_VERSION, version);
   // libcurl's log costs 7 000 instructions per exchange. Before the send only its line about TLS
   // matters. `about_to_send` turns the log on if the connection may speak HTTP/2.
-  set(CURLOPT_VERBOSE, tells_tls ? 1L : 0L);
+  set(CURLOPT_VERBOSE, report_tls ? 1L : 0L);
   // Waits until a new connection shows whether it can be shared. Without TLS only the first
   // response shows that, so libcurl would hold back all other requests to the server until then.
   set(CURLOPT_PIPEWAIT, tls ? 1L : 0L);
@@ -231,10 +241,11 @@ void Easy::set_http_version(const SendPlan& plan, bool tls, bool tells_tls) {
   set(CURLOPT_FRESH_CONNECT, plan.fresh_connection || closes_connection ? 1L : 0L);
 }
 
-void Easy::set_certificate(bool wanted) {
+// Sets the client's certificate, or unsets it if the request must not use it.
+void Easy::set_certificate(bool use) {
   const auto& certificate = options_.client_certificate;
-  const auto text = [&](const std::string& value) {
-    return wanted && !value.empty() ? value.c_str() : nullptr;
+  const auto text = [&](const std::string& value) {  // nullptr unsets the option
+    return use && !value.empty() ? value.c_str() : nullptr;
   };
   const bool pkcs12 = certificate.file.ends_with(".p12") || certificate.file.ends_with(".pfx");
   set(CURLOPT_SSLCERTTYPE, pkcs12 ? "P12" : "PEM");
@@ -243,16 +254,16 @@ void Easy::set_certificate(bool wanted) {
   set(CURLOPT_KEYPASSWD, text(certificate.key_password));
   if (certificate.pem.empty()) return;
   // Never unset: see SendPlan::private_handle.
-  if (wanted && would_share_session(options_)) set(CURLOPT_SSL_SESSIONID_CACHE, 0L);
+  if (use && would_share_session(options_)) set(CURLOPT_SSL_SESSIONID_CACHE, 0L);
   static const std::string none;
   const auto& key = certificate.key_pem.empty() ? certificate.pem : certificate.key_pem;
-  set_pem(CURLOPT_SSLCERT_BLOB, wanted ? certificate.pem : none);
-  set_pem(CURLOPT_SSLKEY_BLOB, wanted ? key : none);
+  set_pem(CURLOPT_SSLCERT_BLOB, use ? certificate.pem : none);
+  set_pem(CURLOPT_SSLKEY_BLOB, use ? key : none);
 }
 
 // Uses libcurl's cookie engine, with a list for this exchange only. So libcurl decides which
 // cookies are sent, and for which domains a server may set them, with its list of public suffixes.
-// Never unset either.
+// Never unset: see SendPlan::private_handle.
 void Easy::set_cookies(const Request& request, const Url& url) {
   set(CURLOPT_COOKIEFILE, "");
   for (const auto& line : options_.cookies->lines_for(cookie_host(request, url))) {
@@ -261,11 +272,11 @@ void Easy::set_cookies(const Request& request, const Url& url) {
   // Reads them back, because libcurl may write a cookie differently from the line it was given.
   cookies_before_ = cookie_lines();
   // The request's own cookies are joined, because a request may have only one Cookie field.
-  std::string own;
+  std::string joined;
   for (const auto value : request.headers().get_all("Cookie")) {
-    own.append(own.empty() ? "" : "; ").append(value);
+    joined.append(joined.empty() ? "" : "; ").append(value);
   }
-  if (!own.empty()) set(CURLOPT_COOKIE, own.c_str());
+  if (!joined.empty()) set(CURLOPT_COOKIE, joined.c_str());
 }
 
 std::vector<std::string> Easy::cookie_lines() const {
@@ -287,14 +298,15 @@ void Easy::set_credentials(const Credentials& credentials, CURLoption scheme, CU
   set(password, credentials.password.c_str());
 }
 
+// Sets the URL as a text and as libcurl's parsed form (CURLU).
 void Easy::set_url(const Url& url) {
   const auto& parts = url.parts();
   // If only CURLU changes, libcurl 7.88 still reports the previous URL and authenticates for it, so
   // URL is set as well. With NULL libcurl makes the text from CURLU, including the userinfo, but
   // that takes a tenth of all instructions of a small exchange.
   set(CURLOPT_URL, url.has_userinfo() ? nullptr : parts.text.c_str());
-  // Empty until everything is changed, because the calls below may throw.
-  const auto before = std::exchange(url_, std::nullopt);
+  // `url_` stays empty until everything is changed, because the calls below may throw.
+  const auto previous = std::exchange(url_, std::nullopt);
   if (parts.handle) {
     set(CURLOPT_CURLU, parts.handle.get());
     url_ = url;  // keeps the handle alive, because libcurl stores only the pointer
@@ -303,33 +315,34 @@ void Easy::set_url(const Url& url) {
   // A plain URL is set in a CURLU of this handle. While the origin stays the same, only path and
   // query are changed, because parsing a whole text takes libcurl some thousand instructions.
   if (!plain_url_) plain_url_.reset(curl_url());
-  auto* form = plain_url_.get();
-  const auto change = [form](CURLUPart part, const char* text) {
+  auto* curlu = plain_url_.get();
+  const auto change = [curlu](CURLUPart part, const char* text) {  // nullptr removes the part
     // The URL is known to be valid, so only memory can be lacking.
-    if (form == nullptr || curl_url_set(form, part, text, 0) != CURLUE_OK) throw std::bad_alloc();
+    if (curlu == nullptr || curl_url_set(curlu, part, text, 0) != CURLUE_OK) throw std::bad_alloc();
   };
-  if (!before || before->parts().handle || before->origin() != url.origin()) {
+  if (!previous || previous->parts().handle || previous->origin() != url.origin()) {
     change(CURLUPART_URL, parts.text.c_str());
   } else {
-    if (before->path() != url.path()) change(CURLUPART_PATH, std::string(url.path()).c_str());
+    if (previous->path() != url.path()) change(CURLUPART_PATH, std::string(url.path()).c_str());
     // The query ends the text, so it ends with NUL.
     const auto query = url.query();
-    if (before->query() != query) change(CURLUPART_QUERY, query.empty() ? nullptr : query.data());
+    if (previous->query() != query) change(CURLUPART_QUERY, query.empty() ? nullptr : query.data());
   }
-  set(CURLOPT_CURLU, form);
+  set(CURLOPT_CURLU, curlu);
   url_ = url;
 }
 
-// HTTPGET undoes what the previous request has set.
-void Easy::set_shape(const Request& request, const SendPlan& plan) {
+// Sets the method, and whether and how libcurl sends a body.
+void Easy::set_method_and_body(const Request& request, const SendPlan& plan) {
   const auto& method = request.method();
-  const bool body = plan.streamed_body || request.body().present();
-  const bool wants_body = method == "POST" || method == "PUT" || method == "PATCH";
+  // Requests with these methods announce even an absent body, with the length 0.
+  const bool has_body = plan.streamed_body || request.body().present() || method == "POST" ||
+                        method == "PUT" || method == "PATCH";
   // For an empty body, the request that gets a challenge is already the whole request. If no
   // challenge came, libcurl would send it again. So libcurl sends it as a request without a body.
-  sends_length_0_ = plan.asks_for_challenge && (body || wants_body) && plan.body_size == 0;
-  sends_body_ = (body || wants_body) && !sends_length_0_;
-  set(CURLOPT_HTTPGET, 1L);
+  sends_length_0_ = plan.asks_for_challenge && has_body && plan.body_size == 0;
+  sends_body_ = has_body && !sends_length_0_;
+  set(CURLOPT_HTTPGET, 1L);  // undoes what the previous request has set
   if (sends_body_ && plan.streamed_body) {
     set(CURLOPT_UPLOAD, 1L);
     set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(plan.body_size));
@@ -345,7 +358,8 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
   set(CURLOPT_CUSTOMREQUEST, method.c_str());
 }
 
-// libcurl adds Accept, Expect and Content-Type by itself. A line "Name:" makes it omit the field.
+// Sets the header lines of the request, and those that the library adds. libcurl adds Accept,
+// Expect and Content-Type by itself; a line "Name:" makes it omit the field.
 void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
   const auto& options = request.options();
@@ -359,21 +373,21 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   if (sends_length_0_) lines_.add("Content-Length: 0");
   if (!user_agent_.empty() && !headers.contains("User-Agent")) lines_.add(user_agent_.c_str());
   if (sends_body_) {
-    if (const auto own = headers.get("Expect")) {
-      expects = equal_ignoring_case(*own, "100-continue");
+    if (const auto callers_value = headers.get("Expect")) {
+      expects = equal_ignoring_case(*callers_value, "100-continue");
     } else {
-      const auto& from = options.expect_continue_from;
-      expects =
-          from && request.body().present() && static_cast<std::uint64_t>(plan.body_size) >= *from;
+      const auto& min_size = options.expect_continue_from;
+      // A body of unknown size, -1, counts as a large one.
+      expects = min_size && request.body().present() &&
+                static_cast<std::uint64_t>(plan.body_size) >= *min_size;
       lines_.add(expects ? "Expect: 100-continue" : "Expect:");
     }
     if (!headers.contains("Content-Type")) lines_.add("Content-Type:");
   }
   if (options.compressed && !headers.contains("Accept-Encoding"))
     lines_.add("Accept-Encoding: gzip");
-  for (const auto* line : {plan.range, plan.if_range}) {
-    if (line != nullptr) lines_.add(line);
-  }
+  if (plan.range != nullptr) lines_.add(plan.range);
+  if (plan.if_range != nullptr) lines_.add(plan.if_range);
   set(CURLOPT_HTTPHEADER, lines_.chained());
 }
 

@@ -18,6 +18,9 @@ namespace httpretry {
 class Transfer;
 struct OriginInfo;
 
+// Whether an exchange may use an idle connection from the pool.
+enum class Pooling : std::uint8_t { Allowed, Forbidden };
+
 // The parts of sending a request that the request itself does not specify: which of the client's
 // secrets it may use, which connections, and the limits of time.
 struct SendPlan {
@@ -33,7 +36,7 @@ struct SendPlan {
   // The challenge may come from the server. The connection is then shared with no other request:
   // see Shard::negotiates.
   bool negotiates = false;
-  HttpVersion http_version = HttpVersion::Any;
+  HttpVersion version = HttpVersion::Any;
   bool may_multiplex = false;  // the connection may turn out to speak HTTP/2
 
   bool streamed_body = false;   // the read callback provides the body
@@ -56,6 +59,10 @@ SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, co
 // Returns the error if the request cannot be sent as it is.
 Result<void> check_sendable(const Request& request, const TransportOptions& options,
                             const SendPlan& plan);
+
+// Describes the libcurl that the program runs with. Compare its `version_num` with
+// CURL_VERSION_BITS.
+inline const curl_version_info_data& libcurl() { return *curl_version_info(CURLVERSION_NOW); }
 
 // Returns a value that curl_easy_getinfo reports for the handle's transfer.
 template <class Value>
@@ -90,7 +97,7 @@ class CurlList {
 
 class Easy {
  public:
-  Easy(const TransportOptions& options, bool proxied);
+  Easy(const TransportOptions& options, bool with_proxy);
   Easy(const Easy&) = delete;
   Easy& operator=(const Easy&) = delete;
 
@@ -138,12 +145,12 @@ class Easy {
   void set_other(const CurlOption& option);  // already checked
   void configure_tls();
   void configure_proxy();
-  void set_http_version(const SendPlan& plan, bool tls, bool tells_tls);
-  void set_certificate(bool wanted);
+  void set_http_version(const SendPlan& plan, bool tls, bool report_tls);
+  void set_certificate(bool use);
   void set_cookies(const Request& request, const Url& url);
   [[nodiscard]] std::vector<std::string> cookie_lines() const;
   void set_url(const Url& url);
-  void set_shape(const Request& request, const SendPlan& plan);
+  void set_method_and_body(const Request& request, const SendPlan& plan);
   void set_headers(const Request& request, const SendPlan& plan);
   void set_credentials(const Credentials& credentials, CURLoption scheme, CURLoption user,
                        CURLoption password);

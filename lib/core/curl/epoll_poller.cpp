@@ -10,6 +10,8 @@ EpollPoller::EpollPoller(const char* failure) : epoll_(::epoll_create1(EPOLL_CLO
   if (!epoll_.open()) throw std::system_error(errno, std::generic_category(), failure);
 }
 
+// Watches a descriptor for CURL_POLL_IN, CURL_POLL_OUT or both. Returns false, with errno, if the
+// system has no memory for that.
 bool EpollPoller::watch(int fd, int what) noexcept {
   epoll_event event{};
   if ((what & CURL_POLL_IN) != 0) event.events |= EPOLLIN;

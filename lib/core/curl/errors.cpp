@@ -54,8 +54,8 @@ constexpr std::array kMeanings{
     Meaning{Errc::TooLarge, true, {CURLE_FILESIZE_EXCEEDED, kCurlTooLarge}},
 };
 
-// The aborts with a fixed text. Each has the code that libcurl's own limit would have given, which
-// also determines the kind of error.
+// The aborts with a fixed text. Each has the code that libcurl would have reported for a limit of
+// its own, which also determines the kind of error.
 struct Row {
   Abort why;
   CURLcode curl_code;
@@ -87,6 +87,7 @@ static_assert(kRows.size() + 1 == static_cast<std::size_t>(Abort::NoMemory));
 
 }  // namespace
 
+// Returns the error that stands for libcurl's code, from the table above.
 Error failure_of(CURLcode code, std::string message) {
   const auto* const meaning = std::ranges::find_if(kMeanings, [code](const Meaning& some) {
     return std::ranges::find(some.codes, code) != some.codes.end();
@@ -107,6 +108,7 @@ std::string hint_at_limit(int error) {
          " files open, which `ulimit -n` can raise)";
 }
 
+// Sets the error for the exception that is being handled. Returns false, like `set`.
 bool AbortReason::set_thrown(CURLcode code, const char* who) noexcept {
   try {
     try {

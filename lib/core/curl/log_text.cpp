@@ -33,21 +33,21 @@ constexpr std::array kSpellings{
     Spelling{Kind::Tls, "SSL connection using "},                       // all
 };
 
+// Returns what the line says if it has this spelling, and nullopt otherwise.
 std::optional<LogLine> read(const Spelling& spelling, std::string_view line) {
   if (!line.starts_with(spelling.start)) return std::nullopt;
   line.remove_prefix(spelling.start.size());
-  LogLine result{spelling.kind};
-  const auto at = line.find(spelling.before);
-  if (at == line.npos) {
+  LogLine result{.kind = spelling.kind};
+  const auto before = line.find(spelling.before);
+  if (before == line.npos) {
     // A GOAWAY counts even if its last stream is unknown.
-    if (spelling.kind == Kind::GoAway) return result;
-    return std::nullopt;
+    return spelling.kind == Kind::GoAway ? std::optional(result) : std::nullopt;
   }
-  line.remove_prefix(at + spelling.before.size());
-  const auto digits = std::min(line.find_first_not_of("0123456789"), line.size());
-  if (!line.substr(digits).starts_with(spelling.after)) return std::nullopt;
+  line.remove_prefix(before + spelling.before.size());
+  const auto digit_count = std::min(line.find_first_not_of("0123456789"), line.size());
+  if (!line.substr(digit_count).starts_with(spelling.after)) return std::nullopt;
   if (spelling.kind == Kind::StreamOpened || spelling.kind == Kind::GoAway) {
-    result.number = to_number<std::uint32_t>(line.substr(0, digits));
+    result.number = to_number<std::uint32_t>(line.substr(0, digit_count));
   }
   result.text = line.substr(0, line.find('\n'));
   return result;

@@ -23,6 +23,7 @@ struct LogLine {
   std::string_view text = {};  // the text after the known words, up to the end of the line
 };
 
+// Returns nullopt for a line that reports none of these facts.
 std::optional<LogLine> read_log_line(std::string_view line);
 
 }  // namespace httpretry

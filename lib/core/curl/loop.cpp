@@ -34,21 +34,20 @@ constexpr Duration kSoon = std::chrono::milliseconds(5);
                            std::string(why));
 }
 
-// Returns the limit above which libcurl closes an idle connection. Otherwise idle connections to
-// some hosts could take the last descriptors and leave none for other hosts.
-long most_connections() {
-  constexpr rlim_t kForOthers = 32;
+// Returns the number of connections above which libcurl closes an idle one. Otherwise idle
+// connections to some hosts could take the last descriptors and leave none for other hosts.
+long max_connections() {
+  constexpr rlim_t kOtherDescriptors = 32;
   rlimit files{RLIM_INFINITY, RLIM_INFINITY};
   ::getrlimit(RLIMIT_NOFILE, &files);
-  const auto most = std::max(files.rlim_cur, kForOthers + 1) - kForOthers;
+  const auto most = std::max(files.rlim_cur, kOtherDescriptors + 1) - kOtherDescriptors;
   return static_cast<long>(std::min(most, static_cast<rlim_t>(kConnectionsPerShard)));
 }
 
 }  // namespace
 
 void check_libcurl(const curl_version_info_data& about) {
-  constexpr unsigned kOldest = 0x075800;
-  if (about.version_num >= kOldest) return;
+  if (about.version_num >= CURL_VERSION_BITS(7, 88, 0)) return;
   throw std::runtime_error("httpretry needs libcurl 7.88 or later; this program runs with " +
                            std::string(about.version) + ", and was built with " LIBCURL_VERSION);
 }
@@ -56,7 +55,7 @@ void check_libcurl(const curl_version_info_data& about) {
 void init_curl() {
   static const CURLcode result = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (result != CURLE_OK) throw std::runtime_error("libcurl could not be initialised");
-  check_libcurl(*curl_version_info(CURLVERSION_NOW));
+  check_libcurl(libcurl());
 }
 
 Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver,
@@ -64,8 +63,8 @@ Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Reso
     : options_(std::move(options)),
       resolver_(std::move(resolver)),
       load_(load),
-      proxied_(may_use_proxy(options_->proxy)),
-      looks_up_(!proxied_ && options_->unix_socket.empty() && options_->connect_to.empty()) {
+      may_use_proxy_(may_use_proxy(options_->proxy)),
+      looks_up_(!may_use_proxy_ && options_->unix_socket.empty() && options_->connect_to.empty()) {
   init_curl();
   read_clock();
   share_.reset(curl_share_init());
@@ -90,16 +89,18 @@ void Loop::run_until(const std::atomic<bool>& done) {
 
 void Loop::run_turn() {
   const Driving driving(*this);
-  take_events(0);
+  take_events();
   work();
   prepare_to_block();  // if it must not block, `next_turn` returns the current time
 }
 
+// Runs one iteration of the loop, except for the wait for events: posted work, timers, ready
+// coroutines, libcurl, and the decoding of bodies.
 void Loop::work() {
   decode_budget = kDecodedPerTurn;
   turn();
   drive_shards();
-  // In turns, so that no transfer waits for the end of another.
+  // Round robin, so that no transfer waits for the end of another.
   for (auto left = decoding.size(); left > 0 && decode_budget > 0; --left) {
     auto* transfer = decoding.front();
     std::rotate(decoding.begin(), decoding.begin() + 1, decoding.end());
@@ -107,73 +108,83 @@ void Loop::work() {
   }
 }
 
+// Calls libcurl for each shard that has something due. A polled shard is called in each iteration,
+// because only libcurl knows what happened to its sockets.
 void Loop::drive_shards() {
   // An index stays valid if a callback adds a shard.
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     auto& shard = *shards_[i];
-    const bool to_look = shard.look_at <= now();
-    if (to_look) shard.look_at = kNever;
-    if (shard.run_at <= now()) shard.run_waiting(now());
-    const bool due = shard.deadline <= now();
-    if (to_look && !shard.polled) shard.run_connecting();
-    if (shard.polled ? !shard.active.empty() : shard.deadline <= now()) {
-      shard.deadline = kNever;
-      drive(shard, CURL_SOCKET_TIMEOUT, 0);
-    } else if (!shard.polled) {
-      continue;
+    const bool connecting_due = shard.call_connecting_at <= now();
+    if (connecting_due) shard.call_connecting_at = kNever;
+    if (shard.call_waiting_at <= now()) shard.run_waiting(now());
+    const auto reason = shard.deadline <= now() ? Reason::Timer : Reason::SocketEvent;
+    if (connecting_due && !shard.polled) shard.run_connecting();  // may set the deadline to now
+    const bool must_call = shard.polled ? !shard.active.empty() : shard.deadline <= now();
+    if (!must_call && !shard.polled) continue;
+    if (must_call) {
+      shard.deadline = kNever;  // libcurl sets the next one
+      drive(shard, CURL_SOCKET_TIMEOUT);
     }
-    plan_look(shard, due);
+    schedule_call(shard, reason);
   }
 }
 
-// If an address refuses the connection or does not answer in time, libcurl 7.88 closes its socket,
-// but opens the socket for the next address only when it is called again, and sets no timer for
-// that. `by_time`: libcurl was called for a timer, and may have closed a socket without a callback.
-void Loop::plan_look(Shard& shard, bool by_time) {
-  const bool lost = std::exchange(sockets.lost, false);
+// Sets when libcurl must be called again for the transfers that are connecting. If an address
+// refuses the connection or does not answer in time, libcurl 7.88 closes its socket, but opens the
+// socket for the next address only when it is called again, and sets no timer for that. When it was
+// called for a timer, it may have closed a socket without a callback.
+void Loop::schedule_call(Shard& shard, Reason last_call) {
+  const bool socket_lost = std::exchange(sockets.lost, false);
   if (shard.connecting == 0) {
-    shard.look_at = kNever;
-  } else if (lost) {
-    shard.look_at = now();
-  } else if (by_time) {
-    shard.look_at = std::min(shard.look_at, now() + kSoon);
+    shard.call_connecting_at = kNever;
+  } else if (socket_lost) {
+    shard.call_connecting_at = now();
+  } else if (last_call == Reason::Timer) {
+    shard.call_connecting_at = std::min(shard.call_connecting_at, now() + kSoon);
   }
 }
 
+// Returns when the loop has something to do even without an event or a post; now() if it has
+// already.
 Time Loop::next_work() const {
   if (has_ready()) return now();
   if (!std::ranges::all_of(decoding, &Transfer::waits_for_sink)) return now();
   auto next = timers().next();
   for (const auto& shard : shards_)
-    next = std::min({next, shard->deadline, shard->look_at, shard->run_at});
+    next = std::min({next, shard->deadline, shard->call_connecting_at, shard->call_waiting_at});
   return next;
 }
 
+// Blocks until a socket has an event, work is posted or the next work is due, and has libcurl
+// handle the events.
 void Loop::wait_for_events() {
-  // Rounded up to the poller's resolution, because a timer must never fire early.
+  // Rounded up to the poller's resolution, because a timer must never fire early. An hour at most.
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_work() - now()).count();
   int timeout = static_cast<int>(std::clamp<std::int64_t>(wait, 0, 3'600'000));
+  // If work was posted in the meantime, the loop must not block.
   if (timeout != 0 && !prepare_to_block()) timeout = 0;
+  // There is at most one polled shard.
   Shard* polled = nullptr;
   Shard* other = nullptr;
   for (const auto& shard : shards_) {
     if (!shard->active.empty()) (shard->polled ? polled : other) = shard.get();
   }
-  // libcurl polls the sockets of a polled shard itself, in each turn.
+  // libcurl polls the sockets of a polled shard itself, in each iteration.
   if (load_ == Load::OneCall && timeout == 0 && other == nullptr) return read_clock();
   if (polled == nullptr || timeout == 0) return take_events(timeout);
   // Waits for libcurl's sockets, the set's sockets and posts, until libcurl's next timer at the
-  // latest. The next turn lets libcurl handle the events on its sockets.
+  // latest. The next iteration lets libcurl handle the events on its sockets.
   int ready = 0;
-  curl_waitfd own{sockets.descriptor(), CURL_WAIT_POLLIN, 0};
-  const auto code = curl_multi_poll(polled->multi.get(), &own, 1, timeout, &ready);
+  curl_waitfd set{.fd = sockets.descriptor(), .events = CURL_WAIT_POLLIN, .revents = 0};
+  const auto code = curl_multi_poll(polled->multi.get(), &set, 1, timeout, &ready);
   unblocked();
   read_clock();
-  if (ready == 0 && polled->look_at > now()) plan_look(*polled, true);
+  if (ready == 0 && polled->call_connecting_at > now()) schedule_call(*polled, Reason::Timer);
   if (code != CURLM_OK) return fail_all(*polled, code);
-  if (own.revents != 0) take_events(0);
+  if (set.revents != 0) take_events();
 }
 
+// Waits up to `timeout` milliseconds for events of the set's sockets, and has libcurl handle them.
 void Loop::take_events(int timeout) {
   const auto events = sockets.wait(timeout);
   unblocked();
@@ -182,26 +193,29 @@ void Loop::take_events(int timeout) {
     const int fd = Poller::descriptor_of(event);
     if (auto* shard = sockets.owner_of(fd)) {
       drive(*shard, fd, Poller::what_of(event));
-      plan_look(*shard, false);
+      schedule_call(*shard, Reason::SocketEvent);
     }
   }
   if (!events.empty()) read_clock();
 }
 
+// Calls libcurl for one socket or for what is due, and handles the transfers that are finished.
+// The watchdog is notified before and after the call, because it may take long.
 void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
   auto* const multi = shard.multi.get();
-  int running = 0;
+  int running = 0;  // not used
   if (is_watching()) heartbeat_->enter(socket);
   const auto code = shard.polled ? curl_multi_perform(multi, &running)
                                  : curl_multi_socket_action(multi, socket, events, &running);
   if (heartbeat_ && heartbeat_->leave()) read_clock();  // libcurl may have run for a long time
-  reap(shard, code);
+  collect_finished(shard, code);
   const bool received = std::exchange(progressed_, false) || socket != CURL_SOCKET_TIMEOUT;
   if (received && is_watching() && !shard.active.empty()) {
-    shard.run_at = std::min(shard.run_at, now() + Shard::kWaited);
+    shard.call_waiting_at = std::min(shard.call_waiting_at, now() + Shard::kMaxSilence);
   }
 }
 
+// Returns the watched connection, or nullptr if its socket is unknown or no thread can be started.
 std::shared_ptr<Heartbeat::Watched> Loop::watch_connection(int local_port) {
   const int fd = sockets.find(local_port);
   if (fd < 0) return nullptr;
@@ -218,19 +232,20 @@ void Loop::found_http1(int local_port) {
   if (fd >= 0 && heartbeat_) heartbeat_->forget(fd);
 }
 
-// `code` is the result of driving libcurl.
-void Loop::reap(Shard& shard, CURLMcode code) {
+// Reports to each finished transfer that libcurl is done with it. `code` is the result of driving
+// libcurl; if it is an error, all transfers of the shard end.
+void Loop::collect_finished(Shard& shard, CURLMcode code) {
   if (code != CURLM_OK) return fail_all(shard, code);
-  int left = 0;
-  while (CURLMsg* message = curl_multi_info_read(shard.multi.get(), &left)) {
+  int messages_left = 0;  // not used
+  while (CURLMsg* message = curl_multi_info_read(shard.multi.get(), &messages_left)) {
     if (message->msg != CURLMSG_DONE) continue;
     const CURLcode result = message->data.result;
     auto& transfer = *info<Easy*>(message->easy_handle, CURLINFO_PRIVATE)->transfer;
     remove(transfer);  // this invalidates `message`
     transfer.on_finished(result);
   }
-  // By index from the end, because a settled transfer leaves the list.
-  for (auto i = shard.doubtful.size(); i-- > 0;) shard.doubtful[i]->settle();
+  // By index from the end, because a confirmed transfer leaves the list.
+  for (auto i = shard.unconfirmed.size(); i-- > 0;) shard.unconfirmed[i]->confirm_end();
 }
 
 // After an error of the multi handle the state of its transfers is undefined. So each ends with an
@@ -241,11 +256,13 @@ void Loop::fail_all(Shard& shard, CURLMcode code) {
     remove(*transfer);
     transfer->on_multi_failed(code);
   }
-  while (!shard.doubtful.empty()) shard.doubtful.back()->settle();
+  while (!shard.unconfirmed.empty()) shard.unconfirmed.back()->confirm_end();
   shard.multi.reset();
   shard.deadline = kNever;
 }
 
+// Creates the multi handle of a shard, and connects it with the loop's sockets and timers. Throws
+// std::bad_alloc or std::system_error if memory or a descriptor is lacking.
 void Loop::open(Shard& shard) {
   errno = 0;
   shard.multi.reset(curl_multi_init());
@@ -257,7 +274,7 @@ void Loop::open(Shard& shard) {
     const auto code = curl_multi_setopt(multi, option, value);
     if (code != CURLM_OK) throw_refusal(curl_multi_strerror(code));
   };
-  set(CURLMOPT_MAXCONNECTS, most_connections());
+  set(CURLMOPT_MAXCONNECTS, max_connections());
   if (shard.polled) return;
   set(CURLMOPT_SOCKETFUNCTION, &on_socket);
   set(CURLMOPT_SOCKETDATA, &shard);
@@ -265,16 +282,16 @@ void Loop::open(Shard& shard) {
   set(CURLMOPT_TIMERDATA, &shard);
 }
 
-// HTTP/2 requests share one connection, which belongs to one multi handle; HTTP/1.1 needs a
-// connection for each. The requests that one call has in flight are polled together. Negotiation
-// that may use HTTP/2 gets its own shard: in the second round, libcurl would take any connection
-// that can carry it.
+// Returns a shard with room for the transfer, or a new one. HTTP/2 requests share one connection,
+// which belongs to one multi handle; HTTP/1.1 needs a connection for each. The requests that one
+// call has in flight are polled together. Negotiation that may use HTTP/2 gets its own shard: in
+// the second round, libcurl would take any connection that can carry it.
 Shard& Loop::shard_for(const SendPlan& plan) {
-  const bool together = !plan.negotiates && (plan.http2 || load_ == Load::OneCall);
-  const auto most = plan.negotiates && plan.may_multiplex ? 1 : kTransfersPerShard;
+  const bool share_always = !plan.negotiates && (plan.http2 || load_ == Load::OneCall);
+  const auto max_transfers = plan.negotiates && plan.may_multiplex ? 1 : kTransfersPerShard;
   for (auto& shard : shards_) {
     if (shard->negotiates != plan.negotiates) continue;
-    if (together || shard->active.size() < most) return *shard;
+    if (share_always || shard->active.size() < max_transfers) return *shard;
   }
   const bool polled = Poller::kHasDescriptor && load_ == Load::OneCall && !plan.negotiates;
   return *shards_.emplace_back(std::make_unique<Shard>(*this, plan.negotiates, polled));
@@ -291,13 +308,15 @@ OriginInfo& Loop::edit_origin(const Url& url) {
   return origins_[std::string(url.origin())];
 }
 
-std::unique_ptr<Easy> Loop::take_easy() {
+// Returns a handle that an earlier exchange has returned, or a new one that is connected with the
+// loop's share and sockets.
+std::unique_ptr<Easy> Loop::acquire_easy() {
   if (!easies_.empty()) {
     auto easy = std::move(easies_.back());
     easies_.pop_back();
     return easy;
   }
-  auto easy = std::make_unique<Easy>(*options_, proxied_);
+  auto easy = std::make_unique<Easy>(*options_, may_use_proxy_);
   easy->set(CURLOPT_SHARE, share_.get());
   easy->set(CURLOPT_OPENSOCKETFUNCTION, &on_open);
   easy->set(CURLOPT_OPENSOCKETDATA, easy.get());
@@ -306,7 +325,7 @@ std::unique_ptr<Easy> Loop::take_easy() {
   return easy;
 }
 
-void Loop::give_back(std::unique_ptr<Easy> easy, bool reusable) {
+void Loop::return_easy(std::unique_ptr<Easy> easy, bool reusable) {
   if (reusable) easies_.push_back(std::move(easy));
   // A new handle costs a quarter of the instructions of a small GET. So as many idle handles are
   // kept as are in use: if there are many calls, more are likely.
@@ -315,13 +334,14 @@ void Loop::give_back(std::unique_ptr<Easy> easy, bool reusable) {
   while (easies_.size() > std::max(kEasiesAtRest, in_use)) easies_.pop_back();
 }
 
+// Adds the transfer to a shard. Returns libcurl's error if it refuses.
 CURLMcode Loop::start(Transfer& transfer, const SendPlan& plan) {
   auto& shard = shard_for(plan);
   if (!shard.multi) open(shard);
   // The list must not allocate after libcurl has added the handle.
   if (shard.active.size() == shard.active.capacity()) {
     shard.active.reserve(2 * shard.active.size() + 1);
-    shard.doubtful.reserve(shard.active.capacity());
+    shard.unconfirmed.reserve(shard.active.capacity());
   }
   const auto code = curl_multi_add_handle(shard.multi.get(), transfer.handle());
   if (code != CURLM_OK) return code;

@@ -25,7 +25,7 @@ class Loop;
 class Resolver;
 class Transfer;
 
-// Initializes libcurl once per process, and never cleans it up, because a static object may still
+// Initializes libcurl once per process and never cleans it up, because a static object may still
 // send while it is destroyed. OpenSSL cleans up when the program exits, after the destruction of
 // every static object that was created after this call. So each Client calls it first.
 void init_curl();
@@ -71,18 +71,17 @@ class Loop final : public RunQueue, public Transport {
   OriginInfo& edit_origin(const Url& url);
 
   // Returns a handle for one exchange.
-  std::unique_ptr<Easy> take_easy();
-  // Takes it back. Destroys a handle that is not `reusable`, because it was aborted or has rarely
-  // used options.
-  void give_back(std::unique_ptr<Easy> easy, bool reusable);
+  std::unique_ptr<Easy> acquire_easy();
+  // Keeps the handle for another exchange. Destroys it if it is not `reusable`, because it was
+  // aborted or has rarely used options.
+  void return_easy(std::unique_ptr<Easy> easy, bool reusable);
 
   SocketSet sockets;
 
   // How many bytes of bodies may still be decoded in this turn. Without a limit, a small body that
   // decodes to a huge one would hold up all other calls and its own deadline.
   std::size_t decode_budget = 0;
-  // The transfers that decode the rest of their bodies in the next turns, in the order of their
-  // turns.
+  // The transfers that still have received bytes to decode, in the order in which they do so.
   std::vector<Transfer*> decoding;
 
   // These two are called from libcurl's callbacks, for the connection with this local port.
@@ -107,8 +106,8 @@ class Loop final : public RunQueue, public Transport {
   [[nodiscard]] bool is_watching() const { return heartbeat_ && heartbeat_->is_watching(); }
   // Looks up a host whose addresses libcurl does not know, and then sends.
   Task<Outcome> resolve_and_send(Request request, Call& call);
-  // `addresses` are for libcurl if it does not know them. `fresh` requires a new connection.
-  Task<Outcome> exchange(Request request, Call& call, const std::string* addresses, bool fresh);
+  // `addresses` are for libcurl; nullptr if it knows them.
+  Task<Outcome> exchange(Request request, Call& call, const std::string* addresses, Pooling pool);
 
   // Waits for more of the request's body, which has paused.
   Task<> await_body(Transfer& transfer, const Call& call);
@@ -117,14 +116,15 @@ class Loop final : public RunQueue, public Transport {
   void work();
   void drive_shards();
   void wait_for_events();
-  void take_events(int timeout);
+  void take_events(int timeout = 0);  // in milliseconds
   // Returns when the loop has work even if no socket has an event and nothing is posted.
   [[nodiscard]] Time next_work() const;
-  // Has libcurl handle the socket's events, or do what is due. This may take as long as a server
-  // keeps sending.
-  void drive(Shard& shard, curl_socket_t socket, int events);
-  void plan_look(Shard& shard, bool by_time);
-  void reap(Shard& shard, CURLMcode code);
+  // Has libcurl handle the socket's events, or do what is due if `socket` is CURL_SOCKET_TIMEOUT.
+  // This may take as long as a server keeps sending.
+  void drive(Shard& shard, curl_socket_t socket, int events = 0);
+  enum class Reason : std::uint8_t { SocketEvent, Timer };  // why libcurl was called
+  void schedule_call(Shard& shard, Reason last_call);
+  void collect_finished(Shard& shard, CURLMcode code);
   void fail_all(Shard& shard, CURLMcode code);
   void open(Shard& shard);
   Shard& shard_for(const SendPlan& plan);
@@ -137,9 +137,9 @@ class Loop final : public RunQueue, public Transport {
   std::shared_ptr<const TransportOptions> options_;
   std::shared_ptr<Resolver> resolver_;
   Load load_;
-  bool proxied_;
-  bool looks_up_;            // we connect to the URL's host, so its name must be looked up
-  std::atomic<Time> now_{};  // atomic because other threads may read it
+  bool may_use_proxy_;
+  bool looks_up_;  // the library connects to the URL's host itself, so it must look up the name
+  std::atomic<Time> now_{};               // atomic because other threads may read it
   std::unique_ptr<Heartbeat> heartbeat_;  // created when a connection may speak HTTP/2
   bool progressed_ = false;               // a callback has come since libcurl was last driven
   std::unordered_map<std::string, OriginInfo, TextHash, std::equal_to<>> origins_;

@@ -23,46 +23,47 @@ void check_text(std::string_view option, std::string_view text) {
   if (text.find('\0') != std::string_view::npos) refuse(option, "a NUL byte is not allowed");
 }
 
-// Without this check, a file name in place of the text would be noticed only at the first
-// connection. Messages do not repeat the text, because it is secret.
-void check_pem(std::string_view option, std::string_view pem, std::string_view what) {
+// Refuses a text without a block of this `kind`, such as "CERTIFICATE". Without this check, a file
+// name in place of the text would be noticed only at the first connection. Messages do not repeat
+// the text, because it is secret.
+void check_pem(std::string_view option, std::string_view pem, std::string_view kind) {
   check_text(option, pem);
   if (pem.empty()) return;
   const auto begin = pem.find("-----BEGIN ");
-  if (begin != pem.npos && pem.find(std::string(what) + "-----", begin) != pem.npos) return;
-  refuse(option, "there is no " + std::string(what) +
+  if (begin != pem.npos && pem.find(std::string(kind) + "-----", begin) != pem.npos) return;
+  refuse(option, "there is no " + std::string(kind) +
                      " in it; expected the text of a PEM file, not its name");
 }
 
-void check_certificate(const ClientCertificate& certificate) {
+// Checks that the certificate and its key are given either as files or as texts. A file or text may
+// hold both.
+void check_certificate(const ClientCertificate& cert) {
   constexpr std::string_view kOption = "client_certificate";
-  check_text("client_certificate.file", certificate.file);
-  check_text("client_certificate.key_file", certificate.key_file);
-  check_text("client_certificate.key_password", certificate.key_password);
-  check_pem("client_certificate.pem", certificate.pem, "CERTIFICATE");
-  check_pem("client_certificate.key_pem", certificate.key_pem, "PRIVATE KEY");
-  const bool from_file = !certificate.file.empty() || !certificate.key_file.empty();
-  const bool from_memory = !certificate.pem.empty() || !certificate.key_pem.empty();
+  check_text("client_certificate.file", cert.file);
+  check_text("client_certificate.key_file", cert.key_file);
+  check_text("client_certificate.key_password", cert.key_password);
+  check_pem("client_certificate.pem", cert.pem, "CERTIFICATE");
+  check_pem("client_certificate.key_pem", cert.key_pem, "PRIVATE KEY");
+  const bool from_file = !cert.file.empty() || !cert.key_file.empty();
+  const bool from_memory = !cert.pem.empty() || !cert.key_pem.empty();
   if (from_file && from_memory) {
     refuse(kOption, "set file and key_file, or pem and key_pem, but not both");
   }
-  if (from_file && certificate.file.empty()) {
+  if (from_file && cert.file.empty())
     refuse(kOption, "a key_file needs the file of its certificate");
-  }
   if (!from_memory) return;
-  if (certificate.pem.empty()) refuse(kOption, "a key_pem needs the pem of its certificate");
-  if (certificate.key_pem.empty()) {
-    check_pem("client_certificate.pem", certificate.pem, "PRIVATE KEY");
-  }
+  if (cert.pem.empty()) refuse(kOption, "a key_pem needs the pem of its certificate");
+  if (cert.key_pem.empty()) check_pem("client_certificate.pem", cert.pem, "PRIVATE KEY");
 }
 
-// Messages do not repeat the URL, because it may contain a password.
+// Checks the proxy's certificates, credentials and URL, which must have a scheme that libcurl
+// knows. Messages do not repeat the URL, because it may contain a password.
 void check_proxy(const ProxyOptions& proxy) {
   check_pem("proxy.ca_pem", proxy.ca_pem, "CERTIFICATE");
   if (proxy.credentials) {
     if (const char* why = problem_of(*proxy.credentials)) refuse("proxy.credentials", why);
   }
-  if (!proxy.url || proxy.url->empty()) return;
+  if (!proxy.url || proxy.url->empty()) return;  // "" means no proxy
   check_text("proxy.url", *proxy.url);
   const detail::CurlUrl url(curl_url());
   const auto text =
@@ -72,12 +73,10 @@ void check_proxy(const ProxyOptions& proxy) {
   constexpr std::array<std::string_view, 6> kSchemes{"http",    "https",  "socks4",
                                                      "socks4a", "socks5", "socks5h"};
   const auto scheme = detail::url_part(url.get(), CURLUPART_SCHEME);
-  if (std::ranges::find(kSchemes, scheme) == kSchemes.end()) {
-    refuse("proxy.url",
-           "the scheme must be one of http, https, socks4, socks4a, socks5 and "
-           "socks5h, not \"" +
-               scheme + "\"");
-  }
+  if (std::ranges::find(kSchemes, scheme) != kSchemes.end()) return;
+  refuse("proxy.url",
+         "the scheme must be one of http, https, socks4, socks4a, socks5 and socks5h, not \"" +
+             scheme + "\"");
 }
 
 bool is_base64_of_32_bytes(std::string_view text) {
@@ -86,10 +85,11 @@ bool is_base64_of_32_bytes(std::string_view text) {
          std::all_of(text.begin(), text.end() - 1, is_base64);
 }
 
+// Checks a list "sha256//HASH;sha256//HASH". A text with any other beginning names a file.
 void check_pins(std::string_view pins) {
   constexpr std::string_view kHash = "sha256//";
   check_text("pinned_keys", pins);
-  if (!pins.starts_with(kHash)) return;  // a file
+  if (!pins.starts_with(kHash)) return;
   while (!pins.empty()) {
     const auto pin = take_until(pins, ';');
     if (!pin.starts_with(kHash) || !is_base64_of_32_bytes(pin.substr(kHash.size()))) {
@@ -103,22 +103,22 @@ bool is_port(std::string_view text) {
   return text.empty() || to_number<std::uint16_t>(text).value_or(0) > 0;
 }
 
-// Removes "NAME:" or "[ADDRESS]:" from the front.
-bool take_host(std::string_view& text) {
+// Removes "NAME:" or "[ADDRESS]:" from the front. Returns false if neither is there.
+bool remove_host(std::string_view& text) {
   const auto colon = text.find(':', text.starts_with('[') ? text.find(']') : 0);
   if (colon == std::string_view::npos) return false;
   text.remove_prefix(colon + 1);
   return true;
 }
 
-// Messages do not repeat the entry, because it may be a misplaced URL with a password. The same
-// applies to check_resolve.
+// Checks the form HOST:PORT:TO-HOST:TO-PORT, of which each part may be empty. The message does not
+// repeat the entry, because it may be a misplaced URL with a password.
 void check_connect_to(const std::string& entry) {
   check_text("connect_to", entry);
   std::string_view rest = entry;
-  const bool good = take_host(rest) && rest.find(':') != std::string_view::npos &&
-                    is_port(take_until(rest, ':')) && take_host(rest) && is_port(rest);
-  if (!good) refuse("connect_to", "expected HOST:PORT:TO-HOST:TO-PORT");
+  const bool valid = remove_host(rest) && rest.find(':') != std::string_view::npos &&
+                     is_port(take_until(rest, ':')) && remove_host(rest) && is_port(rest);
+  if (!valid) refuse("connect_to", "expected HOST:PORT:TO-HOST:TO-PORT");
 }
 
 bool is_address(std::string_view text) {
@@ -126,16 +126,18 @@ bool is_address(std::string_view text) {
   return is_numeric(std::string(text));
 }
 
+// Checks the form HOST:PORT:ADDRESS[,ADDRESS]. The message does not repeat the entry, because it
+// may be a misplaced URL with a password.
 void check_resolve(const std::string& entry) {
   check_text("resolve", entry);
   std::string_view rest = entry;
   const auto host = take_until(rest, ':');
   const auto port = take_until(rest, ':');
-  // libcurl gives a special meaning to entries that begin with these characters.
-  bool good = !host.empty() && !host.starts_with('+') && !host.starts_with('-') && !port.empty() &&
-              is_port(port) && !rest.empty() && !rest.ends_with(',');
-  while (good && !rest.empty()) good = is_address(take_until(rest, ','));
-  if (!good) refuse("resolve", "expected HOST:PORT:ADDRESS[,ADDRESS]");
+  // libcurl gives a special meaning to entries that begin with "+" or "-".
+  bool valid = !host.empty() && !host.starts_with('+') && !host.starts_with('-') && !port.empty() &&
+               is_port(port) && !rest.empty() && !rest.ends_with(',');
+  while (valid && !rest.empty()) valid = is_address(take_until(rest, ','));
+  if (!valid) refuse("resolve", "expected HOST:PORT:ADDRESS[,ADDRESS]");
 }
 
 // libcurl's callbacks. Their user data is the Easy.
@@ -167,7 +169,7 @@ int on_debug(CURL* /*handle*/, curl_infotype what, char* data, std::size_t size,
 int on_progress(void* easy, curl_off_t /*to_receive*/, curl_off_t /*received*/,
                 curl_off_t /*to_send*/, curl_off_t sent) {
   auto* transfer = static_cast<Easy*>(easy)->transfer;
-  return transfer == nullptr || transfer->progressed(static_cast<std::uint64_t>(sent)) ? 0 : 1;
+  return transfer == nullptr || transfer->report_progress(static_cast<std::uint64_t>(sent)) ? 0 : 1;
 }
 
 int on_seek(void* easy, curl_off_t offset, int origin) {
@@ -177,6 +179,8 @@ int on_seek(void* easy, curl_off_t offset, int origin) {
 
 }  // namespace
 
+// Throws std::invalid_argument for the first option that is invalid by itself or together with
+// another. Files are not read: they may appear later.
 void check(const TransportOptions& options) {
   check_text("ca_file", options.ca_file);
   check_text("ca_path", options.ca_path);
@@ -216,13 +220,14 @@ bool may_use_proxy(const ProxyOptions& options) {
 void Easy::fail(CURLoption option, CURLcode code) {
   if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
   const auto* about = curl_easy_option_by_id(option);
-  throw std::runtime_error("libcurl " + std::string(curl_version_info(CURLVERSION_NOW)->version) +
-                           " refuses the option " +
+  throw std::runtime_error("libcurl " + std::string(libcurl().version) + " refuses the option " +
                            (about == nullptr ? std::to_string(option) : about->name) +
                            ", which is needed here: " + curl_easy_strerror(code));
 }
 
-Easy::Easy(const TransportOptions& options, bool proxied)
+// Sets the options that stay the same for all exchanges. `with_proxy`: the options or the
+// environment name a proxy.
+Easy::Easy(const TransportOptions& options, bool with_proxy)
     : options_(options),
       user_agent_(options.user_agent.empty() ? "" : "User-Agent: " + options.user_agent),
       handle_(curl_easy_init()) {
@@ -238,9 +243,9 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   // HTTP/2 server, and its log says so. A build without RTSP lacks the option, and reconnects
   // before SendTracker stops the resend.
   set_if_known(CURLOPT_RTSP_REQUEST, static_cast<long>(CURL_RTSPREQ_RECEIVE));
-  // Longer than the minute after which a loop gives libcurl the addresses of a host again, so
-  // libcurl never looks up a name itself.
-  if (!proxied) set(CURLOPT_DNS_CACHE_TIMEOUT, 300L);
+  // In seconds. Longer than the minute after which a loop gives libcurl the addresses of a host
+  // again, so libcurl never looks up a name itself.
+  if (!with_proxy) set(CURLOPT_DNS_CACHE_TIMEOUT, 300L);
 
   set(CURLOPT_PREREQFUNCTION, &on_prereq);
   set(CURLOPT_HEADERFUNCTION, &on_header);
@@ -263,7 +268,7 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   for (const auto& entry : options_.connect_to) connect_to_.add(entry.c_str());
   set(CURLOPT_CONNECT_TO, connect_to_.chained());
   // Without an explicit empty proxy, libcurl would look for a proxy variable in each exchange.
-  if (proxied) {
+  if (with_proxy) {
     configure_proxy();
   } else {
     set_if_known(CURLOPT_PROXY, "");
@@ -272,18 +277,20 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   for (const auto& option : options_.curl_options) set_other(option);
 }
 
+// Sets how servers and their certificates are verified.
 void Easy::configure_tls() {
   set(CURLOPT_SSLVERSION,
       static_cast<long>(options_.min_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_TLSv1_3
                                                               : CURL_SSLVERSION_TLSv1_2));
   set_text(CURLOPT_PINNEDPUBLICKEY, options_.pinned_keys);
   set(CURLOPT_SSL_VERIFYPEER, options_.verify_tls ? 1L : 0L);
+  // With 2, the certificate must be for the host.
   set(CURLOPT_SSL_VERIFYHOST, options_.verify_tls ? 2L : 0L);
   set_text(CURLOPT_CAINFO, options_.ca_file);
   set_text(CURLOPT_CAPATH, options_.ca_path);
   // Debian builds libcurl with a directory of hashed certificates, which turns off its cache of the
   // certificate store. The bundle file has the same certificates, so the directory is unset.
-  const char* const bundle = curl_version_info(CURLVERSION_NOW)->cainfo;
+  const char* const bundle = libcurl().cainfo;  // nullptr if unknown
   const bool has_file =
       !options_.ca_file.empty() || (bundle != nullptr && ::access(bundle, R_OK) == 0);
   if (options_.ca_path.empty() && has_file) {
@@ -299,6 +306,7 @@ void Easy::configure_tls() {
   set_if_known(CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
 }
 
+// Sets the proxy of the options; without one, libcurl takes that of the environment.
 void Easy::configure_proxy() {
   const auto& proxy = options_.proxy;
   if (proxy.url) set(CURLOPT_PROXY, proxy.url->c_str());
@@ -314,22 +322,24 @@ void Easy::configure_proxy() {
                   CURLOPT_PROXYPASSWORD);
 }
 
+// Sets what a GET, a HEAD and PUTs with both kinds of bodies need on an unused handle. Throws
+// std::runtime_error, with the name of the option, if this libcurl refuses one.
 void try_out(const TransportOptions& options) {
   Easy easy(options, may_use_proxy(options.proxy));
-  const std::string url = "https://localhost/";
-  const auto prepare = [&](const Request& request, bool streamed) {
-    SendPlan plan;
-    plan.certificate = has_certificate(options.client_certificate);
-    plan.netrc = options.netrc.has_value();
-    plan.cookies = options.cookies != nullptr;
-    plan.streamed_body = streamed;
+  SendPlan plan;
+  plan.certificate = has_certificate(options.client_certificate);
+  plan.netrc = options.netrc.has_value();
+  plan.cookies = options.cookies != nullptr;
+  const auto prepare = [&](const Request& request) {
     easy.prepare(request, *request.parsed_url(), plan);
   };
-  prepare(Request::get(url), false);
-  prepare(Request::head(url), false);
+  const std::string url = "https://localhost/";  // not called
+  prepare(Request::get(url));
+  prepare(Request::head(url));
   const auto put = Request::put(url, std::string("body"));
-  prepare(put, false);
-  prepare(put, true);
+  prepare(put);
+  plan.streamed_body = true;
+  prepare(put);
 }
 
 }  // namespace httpretry

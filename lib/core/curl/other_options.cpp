@@ -85,38 +85,42 @@ constexpr std::array kRefused{
   throw std::invalid_argument("TransportOptions::curl_options: " + printable(name) + ": " + why);
 }
 
-std::string plain(std::string_view name) {
+// Returns the name as libcurl lists it, without the prefix.
+std::string without_prefix(std::string_view name) {
   constexpr std::string_view kPrefix = "CURLOPT_";
   return std::string(name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name);
 }
 
 // Returns libcurl's description of the option, or nullptr. Old names map to the current ones.
-const curl_easyoption* known(const CurlOption& option) {
-  const auto* named = curl_easy_option_by_name(plain(option.name).c_str());
-  return named == nullptr ? nullptr : curl_easy_option_by_id(named->id);
+const curl_easyoption* description_of(const CurlOption& option) {
+  const auto* by_name = curl_easy_option_by_name(without_prefix(option.name).c_str());
+  return by_name == nullptr ? nullptr : curl_easy_option_by_id(by_name->id);
 }
 
-CURLcode set_on(CURL* easy, const curl_easyoption& known, const CurlOption& option) {
+// Sets the option with the type of argument that libcurl expects for it.
+CURLcode set_on(CURL* easy, const curl_easyoption& about, const CurlOption& option) {
   if (const auto* text = std::get_if<std::string>(&option.value)) {
-    return curl_easy_setopt(easy, known.id, text->c_str());
+    return curl_easy_setopt(easy, about.id, text->c_str());
   }
   const long number = std::get<long>(option.value);
-  if (known.type == CURLOT_OFF_T) {
-    return curl_easy_setopt(easy, known.id, static_cast<curl_off_t>(number));
+  if (about.type == CURLOT_OFF_T) {
+    return curl_easy_setopt(easy, about.id, static_cast<curl_off_t>(number));
   }
-  return curl_easy_setopt(easy, known.id, number);
+  return curl_easy_setopt(easy, about.id, number);
 }
 
+// Throws std::invalid_argument if libcurl does not know the option or refuses its value, or if the
+// library uses the option itself. Tries the value on the unused handle `easy`.
 void check_other(CURL* easy, const CurlOption& option) {
-  const auto* about = known(option);
+  const auto* about = description_of(option);
   if (about == nullptr) {
-    refuse(option.name, std::string("libcurl ") + curl_version_info(CURLVERSION_NOW)->version +
+    refuse(option.name, std::string("libcurl ") + libcurl().version +
                             " has no such option; expected a name such as TCP_NODELAY");
   }
   const auto word = " " + std::string(about->name) + " ";
-  const auto* found = std::ranges::find_if(
-      kRefused, [&](const Refused& some) { return some.names.find(word) != some.names.npos; });
-  if (found != kRefused.end()) refuse(option.name, found->why);
+  const auto* refused = std::ranges::find_if(
+      kRefused, [&](const Refused& entry) { return entry.names.find(word) != entry.names.npos; });
+  if (refused != kRefused.end()) refuse(option.name, refused->why);
   const bool takes_text = about->type == CURLOT_STRING;
   const auto type = about->type;
   if (!takes_text && type != CURLOT_LONG && type != CURLOT_VALUES && type != CURLOT_OFF_T) {
@@ -138,8 +142,8 @@ void check_other(CURL* easy, const CurlOption& option) {
 
 }  // namespace
 
-CurlOption::CurlOption(std::string option, std::variant<long, std::string> what)
-    : name(std::move(option)), value(std::move(what)) {}
+CurlOption::CurlOption(std::string option, std::variant<long, std::string> new_value)
+    : name(std::move(option)), value(std::move(new_value)) {}
 
 void check_others(const std::vector<CurlOption>& options) {
   if (options.empty()) return;
@@ -149,7 +153,7 @@ void check_others(const std::vector<CurlOption>& options) {
 }
 
 void Easy::set_other(const CurlOption& option) {
-  const auto* about = known(option);
+  const auto* about = description_of(option);
   const auto code = set_on(handle(), *about, option);
   if (code != CURLE_OK) fail(about->id, code);
 }

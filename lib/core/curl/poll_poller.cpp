@@ -6,6 +6,8 @@
 
 namespace httpretry {
 
+// Watches a descriptor for CURL_POLL_IN, CURL_POLL_OUT or both. Returns false, with errno, if
+// memory is lacking.
 bool PollPoller::watch(int fd, int what) noexcept {
   pollfd entry{fd, 0, 0};
   if ((what & CURL_POLL_IN) != 0) entry.events |= POLLIN;
@@ -24,9 +26,10 @@ void PollPoller::forget(int fd) noexcept {
   std::erase_if(watched_, [fd](const pollfd& entry) { return entry.fd == fd; });
 }
 
+// Waits for events, and returns their number. If there are more than fit into `events`, the next
+// call begins with the descriptors that were left out.
 std::size_t PollPoller::wait(std::span<Event> events, int timeout_ms) noexcept {
-  const auto all = watched_.size();
-  if (::poll(watched_.data(), all, timeout_ms) <= 0) return 0;
+  if (::poll(watched_.data(), watched_.size(), timeout_ms) <= 0) return 0;
   // Forgets descriptors that were closed without a call of `forget`, as epoll does.
   std::erase_if(watched_, [](const pollfd& entry) { return (entry.revents & POLLNVAL) != 0; });
   std::size_t count = 0;

@@ -41,9 +41,9 @@ Error resolve_error(std::string text) {
   return failure_of(CURLE_COULDNT_RESOLVE_HOST, std::move(text));
 }
 
-// `code` is the result of getaddrinfo, `cause` its errno.
+// Makes the error of a failed look-up. `code` is the result of getaddrinfo, `cause` its errno.
 Error lookup_error(const std::string& host, int code, int cause) {
-  const auto said = " (" + std::string(::gai_strerror(code)) + ")";
+  const auto text = " (" + std::string(::gai_strerror(code)) + ")";
   if (code == EAI_MEMORY || is_shortage(cause)) {
     return Error(Errc::LocalShortage, "cannot look up " + host + ": " +
                                           system_text(code == EAI_MEMORY ? ENOMEM : cause));
@@ -53,27 +53,27 @@ Error lookup_error(const std::string& host, int code, int cause) {
 #ifdef EAI_NODATA
     case EAI_NODATA:
 #endif
-      return resolve_error("the host " + host + " does not exist, or has no address" + said);
-    case EAI_AGAIN: return resolve_error("no name server could give the address of " + host + said);
+      return resolve_error("the host " + host + " does not exist, or has no address" + text);
+    case EAI_AGAIN: return resolve_error("no name server could give the address of " + host + text);
     case EAI_SYSTEM:
       return Error(Errc::Internal, "cannot look up " + host + ": " + system_text(cause));
-    default: return resolve_error("cannot look up " + host + said);
+    default: return resolve_error("cannot look up " + host + text);
   }
 }
 
-// Calls the user's function and checks its result, because libcurl ignores text that is not an
-// address.
+// Calls the user's function. Returns its addresses, or an error if it fails, throws, or returns no
+// address or a text that is not one, which libcurl would ignore.
 Result<Addresses> call_lookup(const Lookup& lookup, const std::string& host) {
   try {
-    auto found = lookup(host);
-    if (!found) return found;
-    if (found->empty()) return resolve_error("the host " + host + " has no address");
-    for (const auto& address : *found) {
+    auto addresses = lookup(host);
+    if (!addresses) return addresses;
+    if (addresses->empty()) return resolve_error("the host " + host + " has no address");
+    for (const auto& address : *addresses) {
       if (is_numeric(address)) continue;
       return resolve_error("the look-up of " + host + " gave \"" + address +
                            "\": expected an IPv4 or IPv6 address");
     }
-    return found;
+    return addresses;
   } catch (const std::bad_alloc&) {
     return Error(Errc::LocalShortage, "out of memory");
   } catch (...) {
@@ -89,6 +89,7 @@ bool is_numeric(const std::string& address) {
          ::inet_pton(AF_INET6, address.c_str(), bytes.data()) == 1;
 }
 
+// Returns the addresses that getaddrinfo finds, each once and in its order.
 Result<Addresses> system_lookup(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -99,54 +100,57 @@ Result<Addresses> system_lookup(const std::string& host) {
   const int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &list);
   if (code != 0) return lookup_error(host, code, errno);
   const Owned<addrinfo, ::freeaddrinfo> owned(list);
-  Addresses found;
-  for (const auto* each = list; each != nullptr; each = each->ai_next) {
+  Addresses addresses;
+  for (const auto* ai = list; ai != nullptr; ai = ai->ai_next) {
     std::array<char, NI_MAXHOST> text{};
-    ::getnameinfo(each->ai_addr, each->ai_addrlen, text.data(), NI_MAXHOST, nullptr, 0,
-                  NI_NUMERICHOST);
-    // Without the scope of a link-local address.
+    ::getnameinfo(ai->ai_addr, ai->ai_addrlen, text.data(), NI_MAXHOST, nullptr, 0, NI_NUMERICHOST);
+    // Without the scope of a link-local address, as in "fe80::1%eth0".
     const std::string address(text.data(), std::strcspn(text.data(), "%"));
-    if (std::ranges::find(found, address) == found.end()) found.push_back(address);
+    if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
   }
-  return found;
+  return addresses;
 }
 
 // One look-up of a name. The event happens when the result is known. Each call that waits for it
 // has a shared_ptr.
-struct Resolver::Name final : detail::Event {
-  Name(std::string host_, Time now) : host(std::move(host_)), asked_at(now) {}
+struct Resolver::NameLookup final : detail::Event {
+  NameLookup(std::string host_, Time now) : host(std::move(host_)), requested_at(now) {}
 
   const std::string host;
-  const Time asked_at;
-  bool for_later = false;  // wanted even if no call waits for it; guarded by the mutex of State
+  const Time requested_at;
+  // Needed even if no call waits for it, because later calls use the result. Guarded by the mutex
+  // of State.
+  bool for_later_calls = false;
   // Set before the event happens; nullopt if the look-up was not started.
-  std::optional<Result<Addresses>> found;
+  std::optional<Result<Addresses>> result;
 };
 
 // All functions are called with the mutex held.
 struct Resolver::State : std::enable_shared_from_this<State> {
   struct Entry {
-    std::shared_ptr<Name> known;  // the last successful look-up
-    std::shared_ptr<Name> asked;  // the look-up that is queued or running
+    std::shared_ptr<NameLookup> last_success;
+    std::shared_ptr<NameLookup> pending;  // the look-up that is queued or running
   };
 
-  // Returns the look-up that is running, or a new one.
-  std::shared_ptr<Name> ask(const std::string& host, Time now) {
-    auto& entry = names[host];
-    if (entry.asked) return entry.asked;
-    auto name = std::make_shared<Name>(host, now);
+  // Returns the look-up that is queued or running, or queues a new one.
+  std::shared_ptr<NameLookup> request_lookup(const std::string& host, Time now) {
+    auto& entry = entries[host];
+    if (entry.pending) return entry.pending;
+    auto name = std::make_shared<NameLookup>(host, now);
     queue.push_back(name);
-    entry.asked = name;
+    entry.pending = name;
     if (threads < kMaxThreads) start_thread();
     return name;
   }
 
+  // Starts a thread for the queue. If there is no thread at all, ends the newest look-up with an
+  // error.
   void start_thread() {
     try {
       std::thread([self = shared_from_this()] {
         block_signals();
         std::unique_lock lock(self->mutex);
-        self->work(lock);
+        self->run_queue(lock);
       }).detach();
       ++threads;
     } catch (const std::exception& cause) {  // no thread could be started, or memory was lacking
@@ -159,50 +163,52 @@ struct Resolver::State : std::enable_shared_from_this<State> {
   }
 
   // Looks up the queued names, then ends the thread, because a name is looked up again after a
-  // minute at the earliest.
-  void work(std::unique_lock<std::mutex>& lock) {
+  // minute at the earliest. `lock` is held, except during a look-up.
+  void run_queue(std::unique_lock<std::mutex>& lock) {
     while (!queue.empty()) {
       const auto name = std::move(queue.front());
       queue.pop_front();
-      const bool call_waits = name.use_count() > 2;  // only this function and `names` hold it
-      if (!call_waits && !name->for_later) {
+      constexpr long kOwnUses = 2;  // `name` and the entry's `pending`; calls that wait add to it
+      if (name.use_count() <= kOwnUses && !name->for_later_calls) {
         end_lookup(*name, std::nullopt);
         continue;
       }
       lock.unlock();
-      auto found = call_lookup(lookup, name->host);
+      auto addresses = call_lookup(lookup, name->host);
       lock.lock();
       // After a failure the old addresses remain.
-      if (found) names.find(name->host)->second.known = name;
-      end_lookup(*name, std::move(found));
+      if (addresses) entries.find(name->host)->second.last_success = name;
+      end_lookup(*name, std::move(addresses));
     }
     --threads;
   }
 
-  void end_lookup(Name& name, std::optional<Result<Addresses>> found) {
-    const auto at = names.find(name.host);
-    at->second.asked.reset();
-    if (!at->second.known) names.erase(at);
-    name.found = std::move(found);
+  // Resumes the calls that wait for the look-up. `result` is nullopt if it was not started.
+  void end_lookup(NameLookup& name, std::optional<Result<Addresses>> result) {
+    const auto entry = entries.find(name.host);
+    entry->second.pending.reset();
+    if (!entry->second.last_success) entries.erase(entry);
+    name.result = std::move(result);
     name.happen();
   }
 
-  void forget_old(Time now) {
-    if (names.size() < forget_at) return;
-    std::erase_if(names, [now](const auto& each) {
-      const auto& entry = each.second;
-      return !entry.asked && entry.known && now - entry.known->asked_at >= kUsable;
+  // Drops the names whose addresses are too old to be used, if there are many names.
+  void drop_old(Time now) {
+    if (entries.size() < drop_at) return;
+    std::erase_if(entries, [now](const auto& name_and_entry) {
+      const auto& [last_success, pending] = name_and_entry.second;
+      return !pending && last_success && now - last_success->requested_at >= kUsable;
     });
-    forget_at = std::max(kFewNames, 2 * names.size());
+    drop_at = std::max(kFewNames, 2 * entries.size());
   }
 
   Lookup lookup = &system_lookup;
   bool may_block = true;
   std::mutex mutex;  // guards the rest
-  std::deque<std::shared_ptr<Name>> queue;
-  std::unordered_map<std::string, Entry> names;
-  std::size_t forget_at = kFewNames;
-  std::size_t threads = 0;  // running
+  std::deque<std::shared_ptr<NameLookup>> queue;
+  std::unordered_map<std::string, Entry> entries;  // by name
+  std::size_t drop_at = kFewNames;  // the number of entries at which `drop_old` drops some
+  std::size_t threads = 0;          // running
 };
 
 Resolver::Resolver(Lookup lookup, bool may_block) : state_(std::make_shared<State>()) {
@@ -215,39 +221,44 @@ Resolver::~Resolver() {
   state_->queue.clear();
 }
 
-Task<Resolver::Resolved> Resolver::resolve(std::string host, Scheduler& scheduler, Time limit,
+// Returns the known addresses at once if they are fresh, or usable while a new look-up runs. Waits
+// for the look-up otherwise.
+Task<Resolver::Resolved> Resolver::resolve(std::string host, Scheduler& scheduler, Time until,
                                            std::stop_token stop) {
   const auto now = scheduler.now();
   if (!state_->may_block) co_return Resolved(call_lookup(state_->lookup, host), now + kFresh);
-  std::shared_ptr<Name> name;
+  std::shared_ptr<NameLookup> name;
   {
     const std::lock_guard lock(state_->mutex);
-    state_->forget_old(now);
-    const auto& entry = state_->names[host];
-    const auto known = entry.known;
-    const auto age = known ? now - known->asked_at : kForever;
-    const bool looking = entry.asked != nullptr;
-    if (age < kFresh && !looking) co_return Resolved(*known->found, known->asked_at + kFresh);
-    name = state_->ask(host, now);
+    state_->drop_old(now);
+    const auto& entry = state_->entries[host];
+    const auto known = entry.last_success;
+    const auto age = known ? now - known->requested_at : kForever;
+    const bool pending = entry.pending != nullptr;
+    if (age < kFresh && !pending) co_return Resolved(*known->result, known->requested_at + kFresh);
+    name = state_->request_lookup(host, now);
     if (age < kUsable) {
-      if (!looking) name->for_later = true;
-      co_return Resolved(*known->found, now + kSoon);
+      if (!pending) name->for_later_calls = true;
+      co_return Resolved(*known->result, now + kSoon);
     }
   }
   if (!name->happened()) {
-    const bool waited = co_await name->wait(scheduler, limit, std::move(stop));
+    const bool not_stopped = co_await name->wait(scheduler, until, std::move(stop));
     if (!name->happened()) {
-      co_return Resolved(detail::wait_ended(!waited, "the address of " + host), now);
+      co_return Resolved(detail::wait_ended(!not_stopped, "the address of " + host), now);
     }
   }
-  co_return Resolved(*name->found, now + kFresh);
+  // A look-up that a call waits for is always started, so it has a result.
+  co_return Resolved(*name->result, now + kFresh);
 }
 
 void Resolver::renew(const std::string& host, Time now) {
   const std::lock_guard lock(state_->mutex);
-  const auto at = state_->names.find(host);
-  if (at == state_->names.end() || at->second.asked || !at->second.known) return;
-  if (now - at->second.known->asked_at >= kSoon) state_->ask(host, now)->for_later = true;
+  const auto found = state_->entries.find(host);
+  if (found == state_->entries.end()) return;
+  const auto& [last_success, pending] = found->second;
+  if (pending || !last_success || now - last_success->requested_at < kSoon) return;
+  state_->request_lookup(host, now)->for_later_calls = true;
 }
 
 }  // namespace httpretry

@@ -29,13 +29,14 @@ class Resolver {
     Result<Addresses> addresses;
     Time use_until;  // call `resolve` again then
   };
-  // Returns the error of the look-up, or of a wait that was stopped or took too long.
-  Task<Resolved> resolve(std::string host, Scheduler& scheduler, Time limit, std::stop_token stop);
+  // Waits no longer than `until`. Returns the error of the look-up, or of a wait that was stopped
+  // or took too long.
+  Task<Resolved> resolve(std::string host, Scheduler& scheduler, Time until, std::stop_token stop);
   // Looks the name up again, because none of its addresses could be reached.
   void renew(const std::string& host, Time now);
 
  private:
-  struct Name;
+  struct NameLookup;
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -15,8 +15,8 @@ constexpr std::uint64_t kMaxReserved = 1U << 30U;
 constexpr std::size_t kUsualHeaderLines = 12;
 constexpr std::size_t kUsualHeaderBytes = 384;
 
-// Returns how many times the body is gzipped, or -1 if it has any other coding.
-int times_gzipped(const Headers& headers) {
+// Returns how many times the body is gzipped, or nullopt if it has any other coding.
+std::optional<int> times_gzipped(const Headers& headers) {
   int times = 0;
   for (auto list : headers.get_all("Content-Encoding")) {
     while (!list.empty()) {
@@ -24,7 +24,7 @@ int times_gzipped(const Headers& headers) {
       if (equal_ignoring_case(coding, "gzip") || equal_ignoring_case(coding, "x-gzip")) {
         ++times;
       } else if (!coding.empty() && !equal_ignoring_case(coding, "identity")) {
-        return -1;
+        return std::nullopt;
       }
     }
   }
@@ -33,7 +33,8 @@ int times_gzipped(const Headers& headers) {
 
 using Length = std::optional<std::uint64_t>;
 
-// Reads the value of one Content-Length, which may be a list of equal numbers.
+// Reads the value of one Content-Length, which may be a list of equal numbers. Sets `length`, or
+// compares with it if an earlier field has set it. Returns "" or what is wrong.
 std::string read_lengths(std::string_view list, Length& length) {
   for (;;) {
     const auto comma = list.find(',');
@@ -50,6 +51,7 @@ std::string read_lengths(std::string_view list, Length& length) {
   }
 }
 
+// Returns the URL for Response::url, which is never one with a name or password.
 std::string url_of(const Request& request) {
   const auto& url = *request.parsed_url();
   return url.has_userinfo() ? url.to_string() : request.url();
@@ -57,16 +59,17 @@ std::string url_of(const Request& request) {
 
 }  // namespace
 
+// Returns why the headers do not say where the body ends, or "" if they do.
 std::string length_problem(const Headers& headers) {
   Length length;
-  bool encoded = false;
+  bool has_transfer_encoding = false;
   for (const auto field : headers) {
-    if (equal_ignoring_case(field.name, "Transfer-Encoding")) encoded = true;
+    if (equal_ignoring_case(field.name, "Transfer-Encoding")) has_transfer_encoding = true;
     if (!equal_ignoring_case(field.name, "Content-Length")) continue;
     if (auto problem = read_lengths(field.value, length); !problem.empty()) return problem;
   }
-  if (encoded && length) return "it has both Content-Length and Transfer-Encoding; expected one";
-  return {};
+  if (!has_transfer_encoding || !length) return {};
+  return "it has both Content-Length and Transfer-Encoding; expected one";
 }
 
 ResponseReader::ResponseReader(const Request& request, const TransportOptions& options,
@@ -78,6 +81,8 @@ ResponseReader::ResponseReader(const Request& request, const TransportOptions& o
       racing_(racing),
       abort_(abort) {}
 
+// Begins a header block with this status line, such as "HTTP/1.1 404 Not Found", and drops what was
+// received before. A line that is not valid leaves the status 0, which `check_block` refuses.
 void ResponseReader::begin_block(std::string_view line) {
   received = 0;
   response.headers.clear();
@@ -88,20 +93,21 @@ void ResponseReader::begin_block(std::string_view line) {
   response.status = 0;
   response.reason.clear();
   if (!line.starts_with("HTTP/")) return;
-  line.remove_prefix(5);
+  take_until(line, '/');
   line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
   const auto version = take_until(line, ' ');
   response.http_version = version == "2" || version == "1.0" ? version : "1.1";
   if (line.starts_with(' ')) return;  // libcurl 8 does not accept two blanks in a status line
   const char* end = line.data() + line.size();
-  const auto [rest, problem] = std::from_chars(line.data(), end, response.status);
-  if (rest == end) return;
-  const std::string_view reason(rest + 1, end);
+  const auto [after_status, problem] = std::from_chars(line.data(), end, response.status);
+  if (after_status == end) return;
+  const std::string_view reason(after_status + 1, end);
   if (valid_header_value(reason)) response.reason = reason;
 }
 
-// Joins the line to the previous one, as libcurl does from 8.18 on. Earlier versions use only the
-// first line, so a header that says where the body ends must not have a second one.
+// Joins a line that begins with a blank to the previous header, as libcurl does from 8.18 on.
+// Earlier versions use only the first line, so a header that says where the body ends must not have
+// a second one. Returns false to abort.
 bool ResponseReader::folded_line(std::string_view line) {
   if (last_line_ == LastLine::Status) {
     return bad_response("begins with a header line that is not NAME: VALUE");
@@ -121,9 +127,9 @@ bool ResponseReader::refuse(CURLcode code, std::string text) {
   return abort_.set_error(CURLE_WEIRD_SERVER_REPLY, failure_of(code, std::move(text)));
 }
 
-bool ResponseReader::over_limit(const char* what, std::uint64_t limit) {
-  return refuse(CURLE_FILESIZE_EXCEEDED, "the response " + std::string(what) + " larger than " +
-                                             std::to_string(limit) + " bytes");
+bool ResponseReader::refuse_size(const char* subject_and_verb, std::uint64_t limit) {
+  return refuse(CURLE_FILESIZE_EXCEEDED, "the response " + std::string(subject_and_verb) +
+                                             " larger than " + std::to_string(limit) + " bytes");
 }
 
 bool ResponseReader::keep_proxy_block() {
@@ -159,11 +165,14 @@ bool ResponseReader::bad_response(const std::string& why) {
   return refuse(CURLE_WEIRD_SERVER_REPLY, "the response " + why);
 }
 
+// Decides whether the body of a final response goes to the sink or stays in memory. Returns false
+// to abort, if the response is a part that was not asked for or the sink refuses it.
 bool ResponseReader::begin_response() {
-  kept_ = racing_ != nullptr && racing_->headers_came(response) == RacingSend::Use::No;
-  if (kept_) return true;
+  in_memory_ = racing_ != nullptr && racing_->headers_came(response) == RacingSend::Use::No;
+  if (in_memory_) return true;
   if (delivery_ == nullptr) {
-    auto error = has_body() ? unasked_part(request_, response, false) : std::nullopt;
+    if (!has_body()) return true;
+    auto error = unasked_part(request_, response);
     return !error || abort_.set_error(CURLE_WEIRD_SERVER_REPLY, *std::move(error));
   }
   response.url = url_of(request_);
@@ -173,22 +182,26 @@ bool ResponseReader::begin_response() {
   return true;
 }
 
+// Prepares to decode the body, or reserves memory for it. Returns false to abort if the body has a
+// coding other than gzip, or is announced to be too large.
 bool ResponseReader::begin_body(std::int64_t announced) {
   body_begun = true;
-  const int gzips = request_.options().compressed ? times_gzipped(response.headers) : 0;
+  const auto gzips = request_.options().compressed ? times_gzipped(response.headers) : 0;
   if (gzips != 0 && gzips != 1) {
     return refuse(CURLE_BAD_CONTENT_ENCODING,
                   "the response body has another coding than gzip, the only one asked for");
   }
   if (gzips == 1) gunzip_.emplace();
-  if (gunzip_ || to_sink || (delivery_ != nullptr && delivery_->held()) || announced <= 0)
-    return true;
+  const bool may_go_to_sink = to_sink || (delivery_ != nullptr && delivery_->holds_back());
+  if (gunzip_ || may_go_to_sink || announced <= 0) return true;
   const auto length = static_cast<std::uint64_t>(announced);
-  if (length > max_body_) return over_limit("body is", max_body_);
+  if (length > max_body_) return refuse_size("body is", max_body_);
   response.body.reserve(std::min(length, kMaxReserved));
   return true;
 }
 
+// Delivers the bytes, after decoding them if the body is gzipped. Keeps those that cannot be
+// decoded yet. Returns false to abort.
 bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   received += bytes.size();
   if (!gunzip_) return decoded_bytes(bytes);
@@ -196,25 +209,28 @@ bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   // zlib declares its input const only with the macro ZLIB_CONST, but never writes to it.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
-  const bool good = decode_rest(budget);
-  gunzip_->rest = bytes.substr(bytes.size() - stream.avail_in);
+  const bool decoded = decode_rest(budget);
+  gunzip_->rest = bytes.substr(bytes.size() - stream.avail_in);  // libcurl's buffer is not kept
   stream.next_in = reinterpret_cast<Bytef*>(gunzip_->rest.data());
-  return good;
+  return decoded;
 }
 
+// Decodes the bytes that zlib has as its input, until none are left, the budget is used up or the
+// sink must be drained. Returns false to abort, if the bytes are not gzip or cannot be delivered.
 bool ResponseReader::decode_rest(std::size_t& budget) {
   auto& stream = gunzip_->stream;
   std::array<char, 16384> decoded;
   while (has_rest() && budget > 0 && !paused) {
     gunzip_->inside = true;
-    const auto room = std::min(decoded.size(), budget);
+    const auto max_count = std::min(decoded.size(), budget);
     stream.next_out = reinterpret_cast<Bytef*>(decoded.data());
-    stream.avail_out = static_cast<uInt>(room);
+    stream.avail_out = static_cast<uInt>(max_count);
     const int result = inflate(&stream, Z_NO_FLUSH);
+    // Z_BUF_ERROR only means that zlib needs more input.
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
       return refuse(CURLE_BAD_CONTENT_ENCODING, "the gzip body of the response is corrupt");
     }
-    const auto count = room - stream.avail_out;
+    const auto count = max_count - stream.avail_out;
     budget -= count;
     gunzip_->more_output = result == Z_OK && stream.avail_out == 0;
     if (result == Z_STREAM_END) {  // RFC 1952: another member may follow
@@ -226,12 +242,14 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
   return true;
 }
 
+// Writes the bytes to the sink or appends them to the body in memory. If a rule of the policy has
+// then enough of the body to judge it, the body may go to the sink after all.
 bool ResponseReader::decoded_bytes(std::string_view bytes) {
   if (to_sink) return write_to_sink(bytes);
   auto& body = response.body;
-  if (bytes.size() > max_body_ - body.size()) return over_limit("body is", max_body_);
+  if (bytes.size() > max_body_ - body.size()) return refuse_size("body is", max_body_);
   body.append(bytes);
-  const bool enough = delivery_ != nullptr && !kept_ && delivery_->can_judge(body.size());
+  const bool enough = delivery_ != nullptr && !in_memory_ && delivery_->can_judge(body.size());
   return !enough || release_to_sink();
 }
 
@@ -243,10 +261,11 @@ bool ResponseReader::write_to_sink(std::string_view bytes) {
   return true;
 }
 
-// The part of the body that was held back in memory goes to the sink after all.
+// Gives the sink the part of the body that was held back in memory, unless the response is a
+// failure or another send's response is used.
 bool ResponseReader::release_to_sink() {
-  kept_ = racing_ != nullptr && !racing_->uses(response);
-  if (kept_) return true;
+  in_memory_ = racing_ != nullptr && !racing_->uses(response);
+  if (in_memory_) return true;
   auto released = delivery_->release(request_, response);
   if (!released) return sink_failed(std::move(released).error());
   to_sink = *released;
@@ -257,7 +276,7 @@ bool ResponseReader::sink_failed(Error error) {
   return abort_.set_error(CURLE_WRITE_ERROR, std::move(error));
 }
 
-Outcome ResponseReader::take() {
+Outcome ResponseReader::take_response() {
   if (gunzip_) {  // these headers describe the encoded body
     response.headers.remove("Content-Encoding");
     response.headers.remove("Content-Length");

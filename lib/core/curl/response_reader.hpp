@@ -33,7 +33,7 @@ class ResponseReader {
 
   bool header_line(std::string_view line) {  // inline, because it is called for each line
     header_bytes_ += line.size();
-    if (header_bytes_ > max_headers_) return over_limit("headers are", max_headers_);
+    if (header_bytes_ > max_headers_) return refuse_size("headers are", max_headers_);
     if (!in_headers) {
       // Lines outside a block are trailers. libcurl ignores the case of this prefix.
       if (awaits_block && equal_ignoring_case(line.substr(0, 5), "HTTP/")) begin_block(line);
@@ -54,12 +54,13 @@ class ResponseReader {
   // Checks that the block can be trusted: libcurl must have read the same status, and the headers
   // must say where the body ends.
   bool check_block(long libcurls_status);
-  // Called if the block belongs to a final response.
+  // Called if the block belongs to a final response. Decides whether its body goes to the sink.
   bool begin_response();
   // Called before the first bytes of a body. `announced` is the Content-Length, or -1.
   bool begin_body(std::int64_t announced);
-  // Both functions stop when the sink must be drained. They reduce `budget`, the number of bytes
-  // that may be decoded now. What cannot be decoded yet is kept.
+  // Decode the bytes, or more of those that were kept, and deliver them. Both functions stop when
+  // the sink must be drained, or when `budget`, the number of bytes that may be decoded now, is
+  // used up; they reduce it. What cannot be decoded yet is kept.
   bool body_bytes(std::string_view bytes, std::size_t& budget);
   bool decode_rest(std::size_t& budget);
   [[nodiscard]] bool has_rest() const {
@@ -72,7 +73,7 @@ class ResponseReader {
   // Returns whether the gzip body is incomplete.
   [[nodiscard]] bool cut_short() const { return gunzip_ && gunzip_->inside; }
   // Returns the complete response.
-  Outcome take();
+  Outcome take_response();
   static constexpr char kTooManyHeaders[] = "the response has more than 5000 headers";
 
   Response response;        // as far as received: the last block and the body
@@ -109,8 +110,8 @@ class ResponseReader {
   void begin_block(std::string_view status_line);
   bool folded_line(std::string_view line);
   bool refuse(CURLcode code, std::string text);
-  // `what` includes its verb.
-  bool over_limit(const char* what, std::uint64_t limit);
+  // Aborts with "the response SUBJECT_AND_VERB larger than LIMIT bytes".
+  bool refuse_size(const char* subject_and_verb, std::uint64_t limit);
   bool bad_response(const std::string& why);
   bool check_lengths();
   bool decoded_bytes(std::string_view bytes);
@@ -122,7 +123,7 @@ class ResponseReader {
   const std::size_t max_headers_;  // for all blocks and trailers together
   Delivery* const delivery_;
   RacingSend* const racing_;
-  bool kept_ = false;  // in memory, because another send's response is used
+  bool in_memory_ = false;  // the body stays there: the response of another send is used
   AbortReason& abort_;
   std::size_t header_bytes_ = 0;
   LastLine last_line_ = LastLine::Status;  // the kind of the last line of the block

@@ -21,14 +21,16 @@ void Shard::run_connecting() const {
   }
 }
 
+// Runs each transfer that has received nothing for kMaxSilence, and sets when to do so for the
+// others.
 void Shard::run_waiting(Time now) {
-  run_at = kNever;
+  call_waiting_at = kNever;
   for (const auto* transfer : active) {
-    const auto since = transfer->waits_for_rest_since();
-    if (since <= now - kWaited) {
+    const auto waiting_since = transfer->waits_for_rest_since();  // kNever if it is not waiting
+    if (waiting_since <= now - kMaxSilence) {
       run(*transfer);
-    } else if (since != kNever) {
-      run_at = std::min(run_at, since + kWaited);
+    } else if (waiting_since != kNever) {
+      call_waiting_at = std::min(call_waiting_at, waiting_since + kMaxSilence);
     }
   }
 }

@@ -28,8 +28,9 @@ struct Shard {
   // the connection, and then does not run the transfer that the data is for. So the loop calls this
   // some time after something was received.
   void run_waiting(Time now);
-  // Longer than data that is on its way takes, and too short to be noticed.
-  static constexpr Duration kWaited = std::chrono::milliseconds(20);
+  // How long a transfer may wait for the rest. Longer than data that is on its way takes, and too
+  // short to be noticed.
+  static constexpr Duration kMaxSilence = std::chrono::milliseconds(20);
 
   Loop& loop;
   // The transfers on this shard get challenges from servers. libcurl 7.88 stores in the connection
@@ -39,13 +40,13 @@ struct Shard {
   const bool negotiates;
   // libcurl polls the sockets itself; otherwise they are in the loop's SocketSet.
   const bool polled;
-  Time deadline = kNever;  // when libcurl wants to be called even without an event
-  Time look_at = kNever;   // when to call it for transfers that are connecting
-  Time run_at = kNever;    // when to call it for transfers that wait for the rest of a response
+  Time deadline = kNever;            // when libcurl wants to be called even without an event
+  Time call_connecting_at = kNever;  // when to call run_connecting
+  Time call_waiting_at = kNever;     // when to call run_waiting
   std::vector<Transfer*> active;
   std::size_t connecting = 0;  // of `active`: those that have not sent yet
-  // libcurl is done with these, but their connection may be broken: see Transfer::ask_other.
-  std::vector<Transfer*> doubtful;
+  // libcurl is done with these, but their connection may be broken: see Transfer::probe_connection.
+  std::vector<Transfer*> unconfirmed;
   // Null if there was no memory to recreate it. Last, because its cleanup may still call back.
   Owned<CURLM, curl_multi_cleanup> multi;
 };

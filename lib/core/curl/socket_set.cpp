@@ -57,6 +57,7 @@ std::span<const Poller::Event> SocketSet::wait(int timeout_ms) {
   return {events_.data(), poller_.wait(events_, timeout_ms)};
 }
 
+// Returns the shard that wants the event, or nullptr if none does any more.
 Shard* SocketSet::owner_of(int fd) {
   if (fd == wake_.fd()) {
     wake_.clear();
@@ -78,6 +79,8 @@ bool SocketSet::make_room(int fd) noexcept {
   }
 }
 
+// Notes which events libcurl wants, and has the poller watch for them. An unwanted socket stays
+// watched: see Socket.
 bool SocketSet::want(int fd, Shard& shard, int what) noexcept {
   if (!make_room(fd)) return false;
   auto& socket = at(fd);
@@ -100,18 +103,21 @@ void SocketSet::forget(int fd, Socket& socket) noexcept {
   socket.watched = 0;
 }
 
+// Returns the new socket, or -errno if the process lacks something for it.
 int SocketSet::open(const curl_sockaddr& address) noexcept {
   const int fd = ::socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
   const int problem = fd < 0 ? errno : is_spare(fd) ? EMFILE : make_room(fd) ? 0 : ENOMEM;
-  if (problem != 0) {
-    lost = true;
-    if (fd >= 0) ::close(fd);
-    return -problem;
+  if (problem == 0) {
+    at(fd) = {.ours = true};
+    return fd;
   }
-  at(fd) = {.ours = true};
-  return fd;
+  lost = true;
+  if (fd >= 0) ::close(fd);
+  return -problem;
 }
 
+// Reads the ports of the sockets that have been connected since the last search, because a socket
+// has none when it is opened.
 int SocketSet::find(int local_port) {
   if (const auto known = ports_.find(local_port); known != ports_.end()) return known->second;
   for (std::size_t i = 0; i < sockets_.size(); ++i) {
@@ -127,10 +133,11 @@ int SocketSet::find(int local_port) {
   return found == ports_.end() ? -1 : found->second;
 }
 
-bool SocketSet::any_with(int local_port, bool (*is)(int fd)) {
+// Returns whether the predicate is true for any socket with this local port.
+bool SocketSet::any_with(int local_port, bool (*predicate)(int fd)) {
   if (find(local_port) < 0) return false;
   const auto [first, end] = ports_.equal_range(local_port);
-  return std::any_of(first, end, [is](const auto& one) { return is(one.second); });
+  return std::any_of(first, end, [=](const auto& entry) { return predicate(entry.second); });
 }
 
 bool SocketSet::has_unread(int local_port) {
@@ -158,12 +165,13 @@ bool SocketSet::is_http1(int local_port) const {
          sockets_[static_cast<std::size_t>(ports_.find(local_port)->second)].http1;
 }
 
+// Returns what ::close returns.
 int SocketSet::close(curl_socket_t fd) noexcept {
   close_error = errno;
   lost = true;
   const auto [first, end] = ports_.equal_range(at(fd).port);
-  const auto own = std::find_if(first, end, [fd](const auto& one) { return one.second == fd; });
-  if (own != end) ports_.erase(own);
+  const auto entry = std::find_if(first, end, [fd](const auto& some) { return some.second == fd; });
+  if (entry != end) ports_.erase(entry);
   forget(fd, at(fd));
   at(fd) = Socket{};
   return ::close(fd);

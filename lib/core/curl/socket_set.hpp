@@ -74,7 +74,7 @@ class SocketSet {
   [[nodiscard]] bool make_room(int fd) noexcept;
   Socket& at(int fd) { return sockets_[static_cast<std::size_t>(fd)]; }
   void forget(int fd, Socket& socket) noexcept;
-  [[nodiscard]] bool any_with(int local_port, bool (*is)(int fd));
+  [[nodiscard]] bool any_with(int local_port, bool (*predicate)(int fd));
 
   static constexpr char kFailure[] = "cannot make a loop";
 

@@ -45,51 +45,54 @@ Transfer::~Transfer() {
   if (easy_) easy_->transfer = nullptr;  // libcurl may call back when it frees the handle
 }
 
-Result<void> Transfer::start(const std::string* addresses, bool fresh) {
+// Begins the exchange if it can and may still begin. Returns an error that is the outcome by
+// itself. Sets abort_ for any other reason not to begin.
+Result<void> Transfer::start(const std::string* addresses, Pooling pool) {
   started_ = last_byte_ = loop_.now();
   try {
     if (stop_requested()) {
       abort_.set(Abort::Canceled);
     } else if (call_.deadline() <= started_) {
       abort_.set(Abort::NoTimeLeft);
-    } else if (auto prepared = prepare(addresses, fresh); !prepared) {
+    } else if (auto prepared = prepare(addresses, pool); !prepared) {
       return prepared;
     } else {
       running_ = true;
       set_timer();
-      if (options_.on_progress && !progressed(0)) end(abort_.why());
+      if (options_.on_progress && !report_progress()) end(abort_.why());
     }
   } catch (const std::bad_alloc&) {
-    abort_.set(Abort::NoMemory);
+    abort_.set(Abort::NoMemory);  // `end` sets it only if the transfer is running
     end(Abort::NoMemory);
-  } catch (const std::system_error& lack) {
+  } catch (const std::system_error& shortage) {
     return Error(Errc::LocalShortage,
-                 "the request cannot begin: " + system_text(lack.code().value()));
-  } catch (const std::runtime_error& refused) {  // libcurl refuses an option that the request needs
-    return failure_of(CURLE_NOT_BUILT_IN, refused.what());
+                 "the request cannot begin: " + system_text(shortage.code().value()));
+  } catch (const std::runtime_error& refusal) {  // libcurl refuses an option that the request needs
+    return failure_of(CURLE_NOT_BUILT_IN, refusal.what());
   }
   return {};
 }
 
-Result<void> Transfer::prepare(const std::string* addresses, bool fresh) {
-  const auto& origin = loop_.origin(url_);
+// Makes the plan, sets the options of an easy handle and gives the handle to libcurl. Returns an
+// error if the request cannot be sent as it is, or if libcurl refuses it.
+Result<void> Transfer::prepare(const std::string* addresses, Pooling pool) {
   auto& plan = plan_;
-  plan = make_send_plan(request_, limits_, url_, call_, loop_.options(), origin);
+  plan = make_send_plan(request_, limits_, url_, call_, loop_.options(), loop_.origin(url_));
   plan.addresses = addresses;
-  plan.fresh_connection = plan.fresh_connection || fresh;
+  if (pool == Pooling::Forbidden) plan.fresh_connection = true;
   if (auto checked = check_sendable(request_, loop_.options(), plan); !checked) return checked;
   if (auto checked = loop_.check_ip_version(url_); !checked) return checked;
-  if (delivery_ != nullptr) {
-    const auto& rest = delivery_->ask(request_);
+  if (delivery_ != nullptr) {  // asks for the rest if the sink already has the first bytes
+    const auto& rest = delivery_->request_rest(request_);
     if (!rest.range.empty()) plan.range = rest.range.c_str();
     if (!rest.if_range.empty()) plan.if_range = rest.if_range.c_str();
   }
-  if (request_.body().present() && request_.body().bytes() == nullptr) {
+  plan.streamed_body = request_.body().present() && request_.body().bytes() == nullptr;
+  if (plan.streamed_body) {
     if (auto opened = upload_.open(); !opened) return opened;
-    plan.streamed_body = true;
   }
   if (const auto size = upload_.size()) plan.body_size = static_cast<std::int64_t>(*size);
-  easy_ = loop_.take_easy();
+  easy_ = loop_.acquire_easy();
   easy_->transfer = this;
   easy_->prepare(request_, url_, plan);
   begin_waiting();
@@ -99,64 +102,68 @@ Result<void> Transfer::prepare(const std::string* addresses, bool fresh) {
                std::string("libcurl refused the transfer: ") + curl_multi_strerror(refusal));
 }
 
-void Transfer::go_on(Result<BodyWriter::Wish> drained) {
+// Continues the transfer after the sink was drained, or ends it if the sink failed or wants no
+// more.
+void Transfer::on_drained(Result<BodyWriter::Wish> drained) {
   reader_.paused = false;
   if (!drained) {
     reader_.sink_failed(std::move(drained).error());
   } else if (running_ && *drained == BodyWriter::Wish::Stop) {
     reader_.sink_failed(reader_stopped());
   }
-  if (!running_) return;
+  if (!running_) return;  // it ended while the sink was drained
   if (!abort_.none()) return end(abort_.why());
   last_byte_ = loop_.now();
   set_timer();
-  if (!reader_.has_rest()) resume_curl();
+  if (!reader_.has_rest()) resume_curl();  // otherwise decode_rest resumes it
 }
 
+// Sets the timer to the time limit, or earlier if the progress of the upload must be polled.
 void Transfer::set_timer() {
-  auto next = limit();
-  if (sends_from_memory()) {
-    const auto look =
+  auto next = time_limit();
+  if (must_poll_upload()) {
+    const auto interval =
         std::max<Duration>(limits_.response_timeout / 8, std::chrono::milliseconds(1));
-    next = std::min(next, later(loop_.now(), look));
+    next = std::min(next, later(loop_.now(), interval));
   }
   loop_.timers().set(*this, next);
 }
 
-// libcurl sends a body from memory without a callback. response_timeout counts from the last part
-// that was sent, so the timer looks at the progress from time to time.
-bool Transfer::sends_from_memory() const {
+// Returns whether the timer must check from time to time how much of the body is sent. libcurl
+// sends a body from memory without a callback, and response_timeout counts from the last part sent.
+bool Transfer::must_poll_upload() const {
   return limits_.response_timeout != kForever && !sends_.answered && !plan_.streamed_body &&
-         std::cmp_less(seen_sent_, plan_.body_size);
+         std::cmp_less(polled_sent_, plan_.body_size);
 }
 
-Time Transfer::limit() const {
+// Returns when the transfer times out if no other byte is sent or received.
+Time Transfer::time_limit() const {
   if (reader_.paused) return call_.deadline();
-  if (stream_may_end_ && !curl_done_)
+  if (awaits_stream_end_ && !curl_done_)
     return std::min(call_.deadline(), later(last_byte_, kStreamEnd));
   const bool headers_done = sends_.answered && !reader_.in_headers;
-  auto pause = headers_done ? limits_.stall_timeout : limits_.response_timeout;
-  if (upload_.paused) pause = kForever;  // the server may be waiting for us
-  auto since = last_byte_;
+  auto timeout = headers_done ? limits_.stall_timeout : limits_.response_timeout;
+  if (upload_.paused) timeout = kForever;  // the server may be waiting for our body
+  auto reference = last_byte_;             // the timeout counts from here
   if (!headers_done && options_.upload_rate) {
     // libcurl 8.23 sends the amount that `upload_rate` allows per second at once, and then receives
     // nothing until that second is over.
-    const auto sent = static_cast<double>(std::max(upload_.given, seen_sent_));
-    const std::chrono::duration<double> takes(sent / static_cast<double>(*options_.upload_rate));
-    since = std::max(since, later(started_, std::chrono::duration_cast<Duration>(takes)));
+    const auto sent = static_cast<double>(std::max(upload_.given, polled_sent_));
+    const std::chrono::duration<double> needed(sent / static_cast<double>(*options_.upload_rate));
+    reference = std::max(reference, later(started_, std::chrono::duration_cast<Duration>(needed)));
   }
-  const auto soonest = std::min(call_.deadline(), later(since, pause));
-  return headers_done ? soonest : std::min(soonest, limits_.respond_by);
+  const auto limit = std::min(call_.deadline(), later(reference, timeout));
+  return headers_done ? limit : std::min(limit, limits_.respond_by);
 }
 
-// Received bytes only postpone the limit. So the timer is set again when it fires, not for each
-// byte.
+// Called when the timer fires. Ends the transfer if its time limit has passed, and otherwise sets
+// the timer again. That is not done for each byte, because received bytes only postpone the limit.
 void Transfer::due() {
-  if (sends_from_memory()) {
+  if (must_poll_upload()) {
     const auto sent = sent_bytes();
-    if (sent != std::exchange(seen_sent_, sent)) last_byte_ = loop_.now();
+    if (sent != std::exchange(polled_sent_, sent)) last_byte_ = loop_.now();
   }
-  if (limit() > loop_.now()) {
+  if (time_limit() > loop_.now()) {
     // The upload waits for more of the body, but the final headers have arrived or the body was
     // rewound.
     if (wants_body() && upload_.rewound) {
@@ -167,7 +174,7 @@ void Transfer::due() {
     if (running_) set_timer();
     return;
   }
-  if (stream_may_end_ && !curl_done_) {
+  if (awaits_stream_end_ && !curl_done_) {  // the whole response has arrived, so this is a success
     plan_.private_handle = true;
     loop_.remove(*this);
     return on_finished(CURLE_OK);
@@ -175,6 +182,7 @@ void Transfer::due() {
   end(sends_.answered ? Abort::ResponseIncomplete : Abort::NoResponse);
 }
 
+// Ends the transfer for this reason, or for the one that is already set.
 void Transfer::end(Abort why) {
   if (!running_) return;  // it has ended in this turn of the loop
   abort_.set(why);
@@ -182,9 +190,11 @@ void Transfer::end(Abort why) {
   conclude();
 }
 
+// Handles libcurl's result: decides whether it is a success, and ends the exchange unless bytes
+// must still be decoded or the connection must be probed.
 void Transfer::on_finished(CURLcode code) {
-  // `about_to_send` stopped a resend after a 417 to a body that cannot be sent again. The 417 is
-  // the response.
+  // `about_to_send` stopped a resend after a 417 without setting a reason, because the body cannot
+  // be sent again. So the 417 is the response.
   if (code == CURLE_ABORTED_BY_CALLBACK && abort_.none()) {
     code = CURLE_OK;
     plan_.private_handle = true;
@@ -195,18 +205,19 @@ void Transfer::on_finished(CURLcode code) {
   curl_done_ = true;
   if (code != CURLE_OK && is_flooded()) abort_.set(flood_reason());
   if (!abort_.none()) return conclude();
-  look_at_connection();
-  if (code_ != CURLE_OK) judge_failure();
+  check_connection();
+  if (code_ != CURLE_OK) reinterpret_failure();
   conclude_if_done();
 }
 
+// Resumes the coroutine that awaits the transfer, for the last time, and leaves all lists.
 void Transfer::conclude() {
   running_ = false;
   set_curl_paused(false);
   body_over_.request_stop();
   loop_.timers().remove(*this);
   std::erase(loop_.decoding, this);
-  if (std::exchange(doubtful_, false)) std::erase(shard->doubtful, this);
+  if (std::exchange(unconfirmed_, false)) std::erase(shard->unconfirmed, this);
   resume_awaiter();
 }
 
@@ -215,19 +226,23 @@ void Transfer::on_multi_failed(CURLMcode code) {
   on_finished(CURLE_RECV_ERROR);
 }
 
+// Decides whether libcurl may send the request (again) on the connection with this local port.
+// Returns false to abort, as do the functions of `abort_`.
 bool Transfer::about_to_send(int local_port) noexcept {
   loop_.progress(connection_.get());
   if (is_flooded()) return abort_.set(flood_reason());
-  const bool reuses = info<long>(handle(), CURLINFO_NUM_CONNECTS) == 0;
-  const bool used = sends_.sends == 0 ? reuses : local_port == sends_.local_port;
-  if (used && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
-  if (!sends_.about_to_send(reuses, local_port)) {
-    if (reader_.response.status == 417 && sends_.answered) return false;  // the 417 is the response
+  const bool reused = info<long>(handle(), CURLINFO_NUM_CONNECTS) == 0;
+  // A resend has used its connection before if it is the one of the first send.
+  const bool used_before = sends_.sends == 0 ? reused : local_port == sends_.local_port;
+  if (used_before && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
+  if (!sends_.about_to_send(reused, local_port)) {
+    // No reason is set, so that on_finished takes the 417 for the response.
+    if (reader_.response.status == 417 && sends_.answered) return false;
     return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);
   }
   reader_.awaits_block = true;
   reader_.response.status = 0;
-  if (sends_.sends > 1) return true;
+  if (sends_.sends > 1) return true;  // the rest was done at the first send
   --shard->connecting;
   // A connection that is known to speak HTTP/1 need not be watched, which saves 8 000 instructions.
   if (!plan_.may_multiplex) return true;
@@ -244,22 +259,25 @@ bool Transfer::about_to_send(int local_port) noexcept {
 bool Transfer::header_line(std::string_view line) noexcept {
   loop_.progress(connection_.get());
   return abort_.guard(CURLE_WRITE_ERROR, kSink, [&] {
-    const bool within = reader_.in_headers;
+    const bool was_in_headers = reader_.in_headers;
     if (!reader_.header_line(line)) return false;
-    return !within || reader_.in_headers || end_of_headers();
+    const bool block_ended = was_in_headers && !reader_.in_headers;
+    return !block_ended || end_of_headers();
   });
 }
 
+// Handles the end of a header block: a proxy's, that of a 1xx, or that of a final response, whose
+// body comes next. Returns false to abort, as do the functions of `abort_`.
 bool Transfer::end_of_headers() {
   const auto status = info<long>(handle(), CURLINFO_RESPONSE_CODE);
-  const auto of_proxy = status == 0 ? info<long>(handle(), CURLINFO_HTTP_CONNECTCODE) : 0;
+  const auto proxy_status = status == 0 ? info<long>(handle(), CURLINFO_HTTP_CONNECTCODE) : 0;
   // A proxy's response to CONNECT, either before the request was sent or before libcurl sends it
   // again.
-  if (sends_.sends == 0 || (of_proxy != 0 && of_proxy == reader_.response.status)) {
+  if (sends_.sends == 0 || (proxy_status != 0 && proxy_status == reader_.response.status)) {
     return reader_.keep_proxy_block();
   }
   if (!reader_.check_block(status)) return false;
-  if (status < 200) return true;
+  if (status < 200) return true;  // a final response follows
   if (connection_ && reader_.response.http_version != "2") {
     loop_.found_http1(sends_.local_port);
     connection_.reset();
@@ -273,13 +291,15 @@ bool Transfer::end_of_headers() {
   }
   set_timer();  // different limits apply from here on
   // After an error status libcurl sends no more of the body, but notices that only when it may
-  // send. So the timer unpauses it.
+  // send. So the timer fires at once, because that time is in the past, and unpauses libcurl.
   if (upload_.paused) loop_.timers().set(*this, started_);
   if (sends_.body_left_out) return true;  // this is not the response to the whole request
   if (auto* const watch = Call::State::watch(call_)) (*watch)(reader_.response);
   return reader_.begin_response();
 }
 
+// Handles bytes of the response's body. Returns their number, CURL_WRITEFUNC_PAUSE if libcurl must
+// deliver them again later, or CURL_WRITEFUNC_ERROR to abort.
 std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
   loop_.progress(connection_.get());
   if (reader_.paused || reader_.has_rest()) {
@@ -287,11 +307,11 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     return CURL_WRITEFUNC_PAUSE;
   }
   last_byte_ = loop_.now();
-  if (sends_.body_left_out) {  // libcurl takes it for the response and sends nothing more
+  if (sends_.body_left_out) {  // for libcurl this is the response, so it sends nothing more
     abort_.set(Abort::BodyLeftOut);
     return CURL_WRITEFUNC_ERROR;
   }
-  const bool taken = abort_.guard(CURLE_WRITE_ERROR, kSink, [&] {
+  const bool accepted = abort_.guard(CURLE_WRITE_ERROR, kSink, [&] {
     if (!reader_.body_begun && !reader_.begin_body(announced_length())) return false;
     if (!reader_.body_bytes(bytes, loop_.decode_budget)) return false;
     // The bytes count as taken even if some are not decoded yet. If libcurl kept them, it would
@@ -299,12 +319,12 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     if (reader_.has_rest()) loop_.decoding.push_back(this);
     if (reader_.response.http_version == "2" && is_complete() && plan_.body_size >= 0 &&
         std::cmp_greater_equal(sent_bytes(), plan_.body_size)) {
-      stream_may_end_ = true;
+      awaits_stream_end_ = true;  // for kStreamEnd
       set_timer();
     }
     return true;
   });
-  if (!taken) return CURL_WRITEFUNC_ERROR;
+  if (!accepted) return CURL_WRITEFUNC_ERROR;
   if (reader_.paused) {
     set_timer();  // the wait for the sink is not a wait for the server
     resume_awaiter();
@@ -312,11 +332,12 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
   return bytes.size();
 }
 
+// Decodes more of the received bytes, as far as the loop's budget allows. If none are left, ends
+// the exchange or lets libcurl deliver more.
 void Transfer::decode_rest() noexcept {
   if (reader_.paused) return;
   last_byte_ = loop_.now();
-  abort_.guard(CURLE_WRITE_ERROR, kSink,
-               [this] { return reader_.decode_rest(loop_.decode_budget); });
+  abort_.guard(CURLE_WRITE_ERROR, kSink, [&] { return reader_.decode_rest(loop_.decode_budget); });
   if (!abort_.none()) return end(abort_.why());
   if (reader_.paused) {
     set_timer();

@@ -16,12 +16,12 @@ namespace httpretry {
 
 // Used by a coroutine on the loop:
 //
-//   ... transfer.start(addresses, false) ...
+//   ... transfer.start(addresses, Pooling::Allowed) ...
 //   for (;;) {
 //     const auto wants = co_await transfer;
 //     if (wants == Transfer::Wants::End) break;  // the exchange is over
-//     if (wants == Transfer::Wants::Drain) ... drain the sink, transfer.go_on(result) ...
-//     if (wants == Transfer::Wants::Body) ... transfer.lend_body(), await more of it, take_body ...
+//     if (wants == Transfer::Wants::Drain) ... drain the sink, transfer.on_drained(result) ...
+//     if (wants == Transfer::Wants::Body) ... detach_reader, await more of it, reattach_reader ...
 //   }
 //   Outcome outcome = transfer.outcome();
 class Transfer final : public CancelableWait {
@@ -33,9 +33,9 @@ class Transfer final : public CancelableWait {
   Transfer(Loop& loop, const Request& request, const Call& call, Delivery* delivery);
   ~Transfer() override;
 
-  // `addresses` are those of the host, or nullptr if libcurl knows them. `fresh` requires a new
-  // connection. If `start` returns an error, that error is the outcome.
-  Result<void> start(const std::string* addresses, bool fresh);
+  // `addresses` are those of the host, or nullptr if libcurl knows them. If `start` returns an
+  // error, that error is the outcome. After any other failure, `outcome` returns the error.
+  Result<void> start(const std::string* addresses, Pooling pool);
   [[nodiscard]] bool await_ready() const { return reader_.paused || wants_body() || !running_; }
   void await_suspend(std::coroutine_handle<> awaiter) { awaiter_ = awaiter; }
   [[nodiscard]] Wants await_resume() const {
@@ -43,12 +43,13 @@ class Transfer final : public CancelableWait {
     if (!running_) return Wants::End;
     return wants_body() ? Wants::Body : Wants::Nothing;
   }
-  // Called after the sink was drained.
-  void go_on(Result<BodyWriter::Wish> drained);
-  // Lends the request's body to the caller, who awaits more of it. `over` is stopped when the
-  // exchange is over.
-  CheckedReader lend_body(const std::stop_source& over);
-  void take_body(CheckedReader body, Result<void> ready);
+  // Called after the sink was drained, with what its writer returned.
+  void on_drained(Result<BodyWriter::Wish> drained);
+  // Moves the reader of the request's body to the caller, who awaits more of the body and then
+  // moves the reader back. `exchange_over` is stopped when the exchange is over.
+  CheckedReader detach_reader(const std::stop_source& exchange_over);
+  // `ready` is the result of that wait.
+  void reattach_reader(CheckedReader body, Result<void> ready);
   // Called once, at the end.
   Outcome outcome();
   // At the end: the server refused the expectation (417), and the request can be sent without
@@ -63,9 +64,9 @@ class Transfer final : public CancelableWait {
 
   // Called by the loop when libcurl has finished the transfer.
   void on_finished(CURLcode code);
-  // Called by the loop each time after libcurl was driven, if `ask_other` made another transfer
-  // read. Ends the exchange once that transfer has run.
-  void settle();
+  // Called by the loop each time after libcurl was driven, if the end of this transfer is
+  // unconfirmed. Ends the exchange once the transfer that `probe_connection` made read has run.
+  void confirm_end();
   // Called by the loop in each turn while received bytes are still to be decoded.
   void decode_rest() noexcept;
   [[nodiscard]] bool waits_for_sink() const { return reader_.paused; }
@@ -80,9 +81,9 @@ class Transfer final : public CancelableWait {
   std::size_t body_bytes(std::string_view bytes) noexcept;
   std::size_t send_bytes(std::span<char> into) noexcept;
   bool rewind_body() noexcept;
-  // Reports how many bytes of the body libcurl has sent. Called only if progress is observed. False
-  // aborts.
-  bool progressed(std::uint64_t sent) noexcept;
+  // Reports the progress to the user's callback; `sent` bytes of the body are sent, as libcurl
+  // counts them. Called only if progress is observed. Returns false to abort.
+  bool report_progress(std::uint64_t sent = 0) noexcept;
   // Receives libcurl's log text. Called only if the connection may speak HTTP/2 or `on_connection`
   // is set.
   void on_log_text(std::string_view text) noexcept;
@@ -100,22 +101,24 @@ class Transfer final : public CancelableWait {
   Shard* shard = nullptr;  // the shard it runs on; set by the loop
 
  private:
-  static constexpr std::uint32_t kStays = UINT32_MAX;  // above every stream number
+  // Values of last_stream_ above every stream number:
+  static constexpr std::uint32_t kNoLastStream = UINT32_MAX;     // the connection is not closing
+  static constexpr auto kUnknownLastStream = kNoLastStream - 1;  // closing, without a known number
 
   // CancelableWait
   void on_cancel() override { end(Abort::Canceled); }
   void due() override;
 
-  Result<void> prepare(const std::string* addresses, bool fresh);
+  Result<void> prepare(const std::string* addresses, Pooling pool);
   [[nodiscard]] bool has_unread(int local_port) noexcept;
   [[nodiscard]] Abort flood_reason() const;
   [[nodiscard]] bool is_flooded() const { return connection_ && connection_->closed; }
-  void will_close(std::uint32_t last_stream);
+  void on_connection_closing(std::uint32_t last_stream);
   template <class Function>
   void each_on_connection(const Function& function);
   [[nodiscard]] bool shares_with(const Transfer& other) const;
-  [[nodiscard]] bool may_be_cut_short() const;
-  void judge_failure();
+  [[nodiscard]] bool end_is_unproven() const;
+  void reinterpret_failure();
   [[nodiscard]] bool is_complete() const;
   [[nodiscard]] std::int64_t announced_length() const {  // of the response body; -1 if unknown
     return info<curl_off_t>(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
@@ -123,19 +126,19 @@ class Transfer final : public CancelableWait {
   [[nodiscard]] std::uint64_t sent_bytes() const {  // of the request body
     return static_cast<std::uint64_t>(info<curl_off_t>(handle(), CURLINFO_SIZE_UPLOAD_T));
   }
-  void look_at_connection();
-  void ask_other();
+  void check_connection();
+  void probe_connection();
   bool end_of_headers();
   void set_timer();
-  [[nodiscard]] Time limit() const;
-  [[nodiscard]] bool sends_from_memory() const;
+  [[nodiscard]] Time time_limit() const;
+  [[nodiscard]] bool must_poll_upload() const;
   void resume_curl();
   [[nodiscard]] bool wants_body() const { return upload_.paused && running_ && !curl_done_; }
   void unpause();
   void set_curl_paused(bool paused);
   void end(Abort why);
   void conclude_if_done() {
-    if (!reader_.has_rest() && !doubtful_) conclude();
+    if (!reader_.has_rest() && !unconfirmed_) conclude();
   }
   void conclude();
   // No coroutine awaits the transfer while the sink is drained: it sees the end afterwards.
@@ -144,18 +147,18 @@ class Transfer final : public CancelableWait {
   }
 
   Outcome make_outcome();
-  void check_end();
+  void verify_success();
   [[nodiscard]] bool leaves_body_out() const;
   void update_origin();
   Error failure();
   Error curl_failure();
   bool explain_socket(Error& error) const;
-  void find_shortage(Error& error) const;
+  void mark_shortage(Error& error) const;
   [[nodiscard]] bool line_too_long() const;
   // If a bad frame breaks an HTTP/2 connection, libcurl 7.88 ends its streams as if they were
-  // complete, and only a Content-Length shows that they are not. Without one, the sign is that
-  // libcurl closed the connection though the server had not announced it.
-  [[nodiscard]] bool has_broken_off() const { return broken_ && may_be_cut_short(); }
+  // complete, and only a Content-Length shows that they are not. Without one, the only sign is that
+  // libcurl closed the connection although the server had not announced it.
+  [[nodiscard]] bool was_cut_off() const { return broken_ && end_is_unproven(); }
   [[nodiscard]] Exchange exchange() const;
 
   Loop& loop_;
@@ -169,27 +172,27 @@ class Transfer final : public CancelableWait {
   SendPlan plan_;
   std::unique_ptr<Easy> easy_;
   Time started_{};
-  Time last_byte_{};             // of the request's body, then of the response
-  std::uint64_t seen_sent_ = 0;  // bytes of a body in memory at the last look
+  Time last_byte_{};               // of the request's body, then of the response
+  std::uint64_t polled_sent_ = 0;  // bytes of a body in memory that were sent at the last poll
 
   CURLcode code_ = CURLE_OK;
   bool running_ = false;
-  bool curl_done_ = false;       // libcurl is done, but some bytes are not decoded yet
-  bool curl_paused_ = false;     // libcurl is paused for the sink or for decoding
-  bool stream_may_end_ = false;  // the whole response has arrived, but not the end of its stream
+  bool curl_done_ = false;          // libcurl is done, but some bytes are not decoded yet
+  bool curl_paused_ = false;        // libcurl is paused for the sink or for decoding
+  bool awaits_stream_end_ = false;  // the whole body has arrived, but not the end of its stream
   // The socket that libcurl last asked for:
   int socket_error_ = 0;           // why it could not be opened (errno), or 0
   sockaddr_in6 socket_address_{};  // IPv6 or IPv4; zero for other families
   // The connection:
   // HTTP/2: streams above this number are not processed, and libcurl will close the connection,
   // although no frame broke it. Set by a GOAWAY or a refused stream.
-  std::uint32_t last_stream_ = kStays;
-  bool closed_ = false;         // libcurl has closed it
-  bool broken_ = false;         // a bad frame broke it
-  bool doubtful_ = false;       // libcurl is done, but the connection may be broken
-  Transfer* asked_ = nullptr;   // the transfer on the same connection that was made to read; may
-                                // dangle, so it is only compared
-  bool awaits_answer_ = false;  // `asked_` has not been run by libcurl yet
+  std::uint32_t last_stream_ = kNoLastStream;
+  bool closed_ = false;        // libcurl has closed it
+  bool broken_ = false;        // a bad frame broke it
+  bool unconfirmed_ = false;   // libcurl is done, but the connection may be broken
+  Transfer* probe_ = nullptr;  // the transfer on the same connection that was made to read; may
+                               // dangle, so it is only compared
+  bool awaits_probe_ = false;  // libcurl has not run `probe_` yet
 
   std::uint32_t stream_ = 0;  // the HTTP/2 stream of the request; 0 if unknown
   bool refused_ = false;      // the server refused the stream

@@ -21,14 +21,15 @@ constexpr std::string_view kNoTls = "wrong version number";
 // start.
 constexpr std::string_view kNoThread = "getaddrinfo() thread failed to start";
 
-// libcurl's message quotes the URL of a proxy that it cannot parse, including the password.
+// Returns libcurl's message without the user name and password in it. libcurl quotes the URL of a
+// proxy that it cannot parse: what stands between the quote, or the blank, and the "@" is removed.
 std::string without_userinfo(std::string text) {
-  const auto at = text.rfind('@');
-  if (at == std::string::npos) return text;
+  const auto at_sign = text.rfind('@');
+  if (at_sign == std::string::npos) return text;
   const auto quote = text.find('\'');
-  const auto before = quote < at ? quote : text.rfind(' ', at);
+  const auto before = quote < at_sign ? quote : text.rfind(' ', at_sign);
   const auto begin = before == std::string::npos ? 0 : before + 1;
-  return text.erase(begin, at + 1 - begin);
+  return text.erase(begin, at_sign + 1 - begin);
 }
 
 int number_info(CURL* easy, CURLINFO what) { return static_cast<int>(info<long>(easy, what)); }
@@ -40,7 +41,8 @@ Peer peer_of(CURL* easy) {
   return peer;
 }
 
-// libcurl has a line for each field. The last field is the certificate itself, with many lines.
+// Returns the fields of a certificate as text. libcurl has a line for each field. The last field,
+// after "cert:", is the certificate itself as PEM, with many lines.
 std::string certificate(const curl_slist* fields) {
   constexpr std::string_view kPem = "cert:";
   std::string text;
@@ -55,14 +57,14 @@ std::string certificate(const curl_slist* fields) {
 
 // Returns whether a SOCKS proxy refused to connect us. If it merely failed, a retry may help.
 bool refused_by_socks(CURL* easy) {
-  const auto why = info<long>(easy, CURLINFO_PROXY_ERROR);
+  const auto reason = info<long>(easy, CURLINFO_PROXY_ERROR);
   constexpr std::array<long, 6> kPermanent{CURLPX_NO_AUTH,
                                            CURLPX_USER_REJECTED,
                                            CURLPX_REPLY_NOT_ALLOWED,
                                            CURLPX_BAD_VERSION,
                                            CURLPX_REPLY_COMMAND_NOT_SUPPORTED,
                                            CURLPX_UNKNOWN_MODE};
-  return std::ranges::find(kPermanent, why) != kPermanent.end();
+  return std::ranges::find(kPermanent, reason) != kPermanent.end();
 }
 
 // Returns whether `error`, from connecting, means that all local ports for this address are in use.
@@ -78,7 +80,8 @@ bool lacks_port(int error, const sockaddr_in6& address) {
                                  family == AF_INET ? sizeof(sockaddr_in) : sizeof address) == 0;
 }
 
-// The certificates are present only if CURLOPT_CERTINFO was set.
+// Returns what libcurl reports about the connection of the exchange. It reports certificates only
+// if CURLOPT_CERTINFO was set.
 ConnectionInfo connection_info(CURL* easy) {
   ConnectionInfo result;
   result.remote_ip = text_info(easy, CURLINFO_PRIMARY_IP);
@@ -99,6 +102,7 @@ ConnectionInfo connection_info(CURL* easy) {
 
 }  // namespace
 
+// Returns the outcome, after the sink has received its end if the body went there.
 Outcome Transfer::outcome() {
   Outcome outcome = make_outcome();
   if (!outcome || !reader_.to_sink) return outcome;
@@ -107,6 +111,7 @@ Outcome Transfer::outcome() {
   return sink_failed(request_, *outcome, std::move(finished).error());
 }
 
+// Returns the response or the error, with what was sent, and returns the handle to the loop.
 Outcome Transfer::make_outcome() {
   end_waiting();
   loop_.read_clock();  // the transfer may have begun in this turn of the loop
@@ -118,32 +123,34 @@ Outcome Transfer::make_outcome() {
       connection.tls = std::move(tls_);
       options_.on_connection(connection);
     }
-    if (abort_.none() && code_ == CURLE_OK) check_end();
-    const bool good = abort_.none() && code_ == CURLE_OK;
-    if (good) update_origin();
+    if (abort_.none() && code_ == CURLE_OK) verify_success();
+    const bool success = abort_.none() && code_ == CURLE_OK;
+    if (success) update_origin();
     if (plan_.cookies && sends_.answered) easy_->return_cookies();
-    if (good) reader_.response.exchange = exchange();
+    if (success) reader_.response.exchange = exchange();
     easy_->expected_body = reader_.to_sink ? 0 : reader_.received;
-    auto outcome = good ? reader_.take() : Outcome(failure());
+    auto outcome = success ? reader_.take_response() : Outcome(failure());
     // A handle remembers a refused stream, a resend and the credentials of its URL, so after these
     // it must not serve other requests.
-    loop_.give_back(std::move(easy_), good && sends_.sends == 1 && !plan_.private_handle);
+    const bool reusable = success && sends_.sends == 1 && !plan_.private_handle;
+    loop_.return_easy(std::move(easy_), reusable);
     return outcome;
   } catch (const std::bad_alloc&) {  // the error still says what was sent
     auto error = failure_of(CURLE_OUT_OF_MEMORY, "out of memory");
-    find_shortage(error);
+    mark_shortage(error);
     error.exchange = exchange();
     return error;
   }
 }
 
-// Called if libcurl reports success.
-void Transfer::check_end() {
+// Called if libcurl reports success. Sets the reason of a failure if the request was not sent
+// completely or the response has not arrived completely.
+void Transfer::verify_success() {
   if (sends_.body_left_out) {
     abort_.set(Abort::BodyLeftOut);
   } else if (reader_.response.status < 300 && !upload_.check_end()) {
-    sends_.body_left_out = true;
-  } else if (reader_.cut_short() || has_broken_off()) {
+    sends_.body_left_out = true;  // and `check_end` has set the error
+  } else if (reader_.cut_short() || was_cut_off()) {
     code_ = CURLE_PARTIAL_FILE;
   }
 }
@@ -157,20 +164,22 @@ bool Transfer::leaves_body_out() const {
       status == 303 || ((status == 301 || status == 302) && request_.method() == "POST");
   if ((status >= 300 && !becomes_get) || !request_.body().present()) return false;
   const auto announced = info<curl_off_t>(handle(), CURLINFO_CONTENT_LENGTH_UPLOAD_T);
-  if (announced < 0) return false;  // the length is unknown, so libcurl sends the whole body
-  return static_cast<std::uint64_t>(announced) < upload_.size().value_or(UINT64_MAX);
+  if (announced < 0) return false;   // the length is unknown, so libcurl sends the whole body
+  const auto size = upload_.size();  // if unknown, any announced number is too small
+  return !size || static_cast<std::uint64_t>(announced) < *size;
 }
 
-// Called if libcurl reports a failure.
-void Transfer::judge_failure() {
+// Called if libcurl reports a failure. Replaces libcurl's code if the library knows better what
+// happened; the failure may even turn out to be a complete response.
+void Transfer::reinterpret_failure() {
   // libcurl 7.88 reports FAILED_INIT if another request has found the shared connection closed.
   if (code_ == CURLE_FAILED_INIT && sends_.sends > 0) code_ = CURLE_SEND_ERROR;
-  const bool lost =
+  const bool is_lost =
       code_ == CURLE_SEND_ERROR || code_ == CURLE_RECV_ERROR || code_ == CURLE_GOT_NOTHING;
   const auto kind = failure_of(code_).code;
   if (sends_.sends == 1 && !sends_.answered && (refused_ || stream_ > last_stream_)) {
     abort_.set(Abort::StreamRefused);  // the server reported that it did not process the request
-  } else if (lost && sends_.reused && reader_.awaits_block && reader_.response.status == 0) {
+  } else if (is_lost && sends_.reused && reader_.awaits_block && reader_.response.status == 0) {
     // Not even a 1xx has arrived since the request was sent.
     abort_.set(Abort::ConnectionDied);
   } else if ((kind == Errc::Receive || kind == Errc::Send) && is_complete()) {
@@ -181,7 +190,8 @@ void Transfer::judge_failure() {
   }
 }
 
-bool Transfer::may_be_cut_short() const {
+// Returns whether only the end of the HTTP/2 stream shows that the response is complete.
+bool Transfer::end_is_unproven() const {
   return reader_.response.http_version == "2" && reader_.has_body() &&
          !reader_.response.headers.contains("Content-Length");
 }
@@ -194,6 +204,8 @@ bool Transfer::is_complete() const {
   return length >= 0 && reader_.received == static_cast<std::uint64_t>(length);
 }
 
+// Stores what the response shows about its origin: the HTTP version, and how long the server keeps
+// an idle connection.
 void Transfer::update_origin() {
   const auto keep_alive = reader_.response.headers.get("Keep-Alive");
   if (!keep_alive && !plan_.may_multiplex) return;
@@ -202,12 +214,14 @@ void Transfer::update_origin() {
     origin.speaks_http2 = reader_.response.http_version == "2";
     origin.speaks_http1 = !origin.speaks_http2;
   }
-  const auto at = keep_alive ? keep_alive->find("timeout=") : std::string_view::npos;
-  if (at == std::string_view::npos) return;
-  const auto digits = keep_alive->substr(at + 8);
+  constexpr std::string_view kTimeout = "timeout=";
+  const auto position = keep_alive ? keep_alive->find(kTimeout) : std::string_view::npos;
+  if (position == std::string_view::npos) return;
+  const auto digits = keep_alive->substr(position + kTimeout.size());
   std::from_chars(digits.data(), digits.data() + digits.size(), origin.keep_alive_seconds);
 }
 
+// Returns what was sent and received, and when.
 Exchange Transfer::exchange() const {
   Exchange exchange;
   // With the last two codes, libcurl has failed to resend the request on a new connection.
@@ -217,26 +231,29 @@ Exchange Transfer::exchange() const {
   auto& timings = exchange.timings;
   timings.total = loop_.now() - started_;
   if (!easy_) return exchange;
-  const auto at = [&](CURLINFO what) -> Duration {
+  const auto time_of = [&](CURLINFO what) -> Duration {
     return std::chrono::microseconds(info<curl_off_t>(handle(), what));
   };
   // For a reused connection libcurl reports when it skipped these steps.
   if (!exchange.reused_connection) {
-    timings.resolved = at(CURLINFO_NAMELOOKUP_TIME_T);
-    timings.connected = at(CURLINFO_CONNECT_TIME_T);
-    timings.secured = at(CURLINFO_APPCONNECT_TIME_T);
+    timings.resolved = time_of(CURLINFO_NAMELOOKUP_TIME_T);
+    timings.connected = time_of(CURLINFO_CONNECT_TIME_T);
+    timings.secured = time_of(CURLINFO_APPCONNECT_TIME_T);
   }
   if (request_.body().present()) exchange.body_sent = sent_bytes();
   exchange.body_received = reader_.received;
-  timings.sent = at(CURLINFO_PRETRANSFER_TIME_T);
-  timings.first_byte = at(CURLINFO_STARTTRANSFER_TIME_T);
+  timings.sent = time_of(CURLINFO_PRETRANSFER_TIME_T);
+  timings.first_byte = time_of(CURLINFO_STARTTRANSFER_TIME_T);
+  // Only observers read the peer.
   if (!Call::State::of(call_).common->observers->empty()) exchange.peer = peer_of(handle());
   return exchange;
 }
 
+// Makes the error of a failed exchange, with what was sent and, if the headers of a response have
+// arrived, with those. Also has the loop look the host up again if it could not be reached.
 Error Transfer::failure() {
   Error error = abort_.none() ? curl_failure() : abort_.error(loop_.now() - started_);
-  find_shortage(error);
+  mark_shortage(error);
   error.exchange = exchange();
   error.partial = sends_.answered && (error.code == Errc::Receive || error.code == Errc::Timeout);
   if (sends_.answered) {
@@ -249,8 +266,8 @@ Error Transfer::failure() {
   return error;
 }
 
-// Fills in why there was no socket, or no local port for it. Returns false if that is not the
-// problem.
+// Fills in why there was no socket, or no local port for it. Returns false, without changing
+// `error`, if that is not the problem.
 bool Transfer::explain_socket(Error& error) const {
   if (code_ != CURLE_COULDNT_CONNECT || sends_.sends > 0) return false;
   const int cause = number_info(handle(), CURLINFO_OS_ERRNO);
@@ -267,8 +284,9 @@ bool Transfer::explain_socket(Error& error) const {
   return true;
 }
 
-// Turns the error into a local shortage if libcurl or the library lacked something before the send.
-void Transfer::find_shortage(Error& error) const {
+// Turns the error into a local shortage if libcurl or the library lacked memory or a thread before
+// the request was sent.
+void Transfer::mark_shortage(Error& error) const {
   // SETOPT_OPTION_SYNTAX: libcurl had no memory for a host's addresses. Their syntax is known to be
   // right.
   const bool no_memory =
@@ -279,9 +297,10 @@ void Transfer::find_shortage(Error& error) const {
   error.permanent = false;
 }
 
-// libcurl 7.88 reports a line that is too long as OUT_OF_MEMORY. If memory was really lacking,
-// errno was ENOMEM before libcurl closed the connection. Newer versions report TOO_LARGE, which
-// also stands for too many headers, but then with an error text.
+// Returns whether a header line of the response exceeded libcurl's limit. libcurl 7.88 reports that
+// as OUT_OF_MEMORY; if memory was really lacking, errno was ENOMEM before libcurl closed the
+// connection. Newer versions report TOO_LARGE, which also stands for too many headers, but then
+// with an error text.
 bool Transfer::line_too_long() const {
   const bool in_block = reader_.in_headers || reader_.awaits_block;
   const bool too_long = (code_ == CURLE_OUT_OF_MEMORY && loop_.sockets.close_error != ENOMEM) ||
@@ -289,6 +308,8 @@ bool Transfer::line_too_long() const {
   return too_long && sends_.sends > 0 && in_block;
 }
 
+// Makes the error for libcurl's code, with a message and a kind that fit better than those of the
+// code where the library knows more.
 Error Transfer::curl_failure() {
   const std::string_view text = easy_->error_text.data();
   Error error = failure_of(code_);
@@ -302,10 +323,10 @@ Error Transfer::curl_failure() {
     error.headers = std::move(reader_.proxy_headers);
     error.permanent = proxy_status < 500 && proxy_status != 429;
     error.message = "the proxy refused to connect, with status " + std::to_string(proxy_status);
-  } else if (explain_socket(error)) {
+  } else if (explain_socket(error)) {  // `error` is complete
   } else if (code_ == CURLE_PARTIAL_FILE && reader_.cut_short()) {
     error.message = "the gzip body of the response ends early";
-  } else if (code_ == CURLE_PARTIAL_FILE && has_broken_off()) {
+  } else if (code_ == CURLE_PARTIAL_FILE && was_cut_off()) {
     error.message = "the HTTP/2 connection broke before the end of the response";
   } else if (code_ == CURLE_UNSUPPORTED_PROTOCOL) {
     error.message = "the response is not HTTP";

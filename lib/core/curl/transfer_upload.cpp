@@ -5,6 +5,8 @@
 
 namespace httpretry {
 
+// Gives libcurl the next bytes of the body. Returns their number, 0 at the end, or
+// CURL_READFUNC_PAUSE or CURL_READFUNC_ABORT.
 std::size_t Transfer::send_bytes(std::span<char> into) noexcept {
   loop_.progress(connection_.get());
   last_byte_ = loop_.now();
@@ -13,26 +15,29 @@ std::size_t Transfer::send_bytes(std::span<char> into) noexcept {
   return count;
 }
 
+// Starts the body again, for another round of authentication. Returns false to abort.
 bool Transfer::rewind_body() noexcept {
   loop_.progress(connection_.get());
   last_byte_ = loop_.now();
   if (!upload_.rewind()) return false;
   return abort_.guard(CURLE_OUT_OF_MEMORY, "setting a timer", [this] {
-    if (upload_.rewound) loop_.timers().set(*this, started_);  // the timer looks at the upload
+    // If a coroutine waits for more of the old body, the timer, which fires at once, stops it.
+    if (upload_.rewound) loop_.timers().set(*this, started_);
     return true;
   });
 }
 
-CheckedReader Transfer::lend_body(const std::stop_source& over) {
-  body_over_ = over;
-  return upload_.lend();
+CheckedReader Transfer::detach_reader(const std::stop_source& exchange_over) {
+  body_over_ = exchange_over;
+  return upload_.detach();
 }
 
-void Transfer::take_body(CheckedReader body, Result<void> ready) {
+// Continues the upload after a wait for more of the body, or ends the exchange if the wait failed.
+void Transfer::reattach_reader(CheckedReader body, Result<void> ready) {
   body_over_ = std::stop_source(std::nostopstate);
-  const bool used = upload_.take_back(std::move(body));
+  const bool still_valid = upload_.reattach(std::move(body));
   if (!running_ || curl_done_) return;
-  if (used && !ready) {
+  if (still_valid && !ready) {
     abort_.set_error(CURLE_READ_ERROR, std::move(ready).error());
     return end(Abort::Failed);
   }
@@ -62,9 +67,10 @@ void Transfer::unpause() {
   end(abort_.why());
 }
 
-// libcurl also counts the bytes that frame the chunks of a body without a length. A streamed body
-// has been given to libcurl before it is sent. So the smaller number is reported.
-bool Transfer::progressed(std::uint64_t sent) noexcept {
+// Calls the user's callback if the progress has changed. libcurl also counts the bytes that frame
+// the chunks of a body without a length, and a streamed body has been given to libcurl before it is
+// sent. So the smaller number is reported. Returns false to abort, if the callback throws.
+bool Transfer::report_progress(std::uint64_t sent) noexcept {
   // libcurl also calls this while a transfer is removed, which need not be the user's wish.
   if (!running_ || !abort_.none()) return true;
   const auto& body = request_.body();

@@ -19,7 +19,7 @@ class Upload {
     if (!opened) return opened;
     given = 0;
     ended_ = false;
-    return look_for_end();
+    return probe_end();
   }
   // Returns the size of the whole body if it is known; 0 without a body.
   [[nodiscard]] std::optional<std::uint64_t> size() const {
@@ -32,7 +32,7 @@ class Upload {
   // libcurl's read callback. Returns the number of bytes, 0 at the end, CURL_READFUNC_ABORT or
   // CURL_READFUNC_PAUSE.
   std::size_t read(std::span<char> into) noexcept {
-    if (lent_) return CURL_READFUNC_PAUSE;
+    if (detached_) return CURL_READFUNC_PAUSE;
     if (reader_.bytes_left() == 0) return 0;
     std::size_t result = CURL_READFUNC_PAUSE;
     const bool good = abort_.guard(CURLE_READ_ERROR, kReading, [&] {
@@ -50,16 +50,17 @@ class Upload {
   // Called when the exchange is over. Returns false, and aborts it, if the body is longer than its
   // announced size.
   bool check_end() noexcept {
-    return lent_ || abort_.guard(CURLE_READ_ERROR, kReading, [this] { return verify_end(); });
+    return detached_ || abort_.guard(CURLE_READ_ERROR, kReading, [this] { return verify_end(); });
   }
-  // Lends the reader to the function that awaits more of the body and then gives it back.
-  [[nodiscard]] CheckedReader lend() {
-    lent_ = true;
+  // Moves the reader to the caller, who awaits more of the body and then calls `reattach`. Until
+  // then `read` pauses libcurl.
+  [[nodiscard]] CheckedReader detach() {
+    detached_ = true;
     return std::move(reader_);
   }
   // Returns false if the body was rewound in the meantime, so that the old reader is of no use.
-  bool take_back(CheckedReader reader) {
-    lent_ = paused = false;
+  bool reattach(CheckedReader reader) {
+    detached_ = paused = false;
     if (std::exchange(rewound, false)) return false;
     reader_ = std::move(reader);
     return true;
@@ -67,7 +68,7 @@ class Upload {
 
   // Starts again for another round of authentication. Returns false to abort.
   bool rewind() noexcept {
-    rewound = lent_;
+    rewound = detached_;
     try {
       return open().has_value();
     } catch (...) {
@@ -77,13 +78,13 @@ class Upload {
 
   std::uint64_t given = 0;  // bytes of the body that libcurl has received
   bool paused = false;      // libcurl is paused until more of the body is available
-  bool rewound = false;     // rewound while lent, so the awaited data is of no use
+  bool rewound = false;     // rewound while detached, so the awaited data is of no use
 
  private:
   static constexpr char kReading[] = "reading the body";
   // Checks that the body ends where its announced size says, because libcurl 8 never asks for more.
-  // A reader that would have to wait to find out is not waited for.
-  Result<void> look_for_end() {
+  // Returns the reader's error if the body goes on. Does not wait for a reader that pauses.
+  Result<void> probe_end() {
     if (reader_.bytes_left() != 0 || ended_) return {};
     std::array<char, 1> more{};
     const auto count = reader_.read(more);
@@ -92,15 +93,15 @@ class Upload {
     return {};
   }
   bool verify_end() {
-    auto looked = look_for_end();
-    return looked || abort_.set_error(CURLE_READ_ERROR, std::move(looked).error());
+    auto probed = probe_end();
+    return probed || abort_.set_error(CURLE_READ_ERROR, std::move(probed).error());
   }
 
   const Body& body_;
   AbortReason& abort_;
   CheckedReader reader_;
   bool ended_ = false;  // the reader has reported its end
-  bool lent_ = false;
+  bool detached_ = false;
 };
 
 }  // namespace httpretry

@@ -32,8 +32,9 @@ Error bad_url(std::string_view why) {
   return Error(Errc::InvalidRequest, "not a usable URL: " + std::string(why));
 }
 
-// libcurl takes the first segment of "http:/a/b", "http:///a/b" and "///a/b" for the host. If a
-// variable in the URL was empty, the request and its credentials would go to that host.
+// Returns whether the host is missing. libcurl takes the first segment of "http:/a/b",
+// "http:///a/b" and "///a/b" for the host. If a variable in the URL was empty, the request and its
+// credentials would go to that host.
 bool lacks_host(std::string_view text) {
   const auto scheme = text.substr(0, text.find_first_of(":/?#"));
   const bool absolute = equal_ignoring_case(scheme, "http") || equal_ignoring_case(scheme, "https");
@@ -48,13 +49,15 @@ bool lacks_host(std::string_view text) {
 const char* problem_of(std::string_view text) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
   if (std::ranges::any_of(text, is_control)) return "it holds a control character";
-  return lacks_host(text) ? "it has no host; expected \"//\" and a host after the scheme" : nullptr;
+  if (lacks_host(text)) return "it has no host; expected \"//\" and a host after the scheme";
+  return nullptr;
 }
 
 using Locale = std::remove_pointer_t<locale_t>;
 
-// Returns the host in the form in which it is looked up. Also replaces an international host in
-// `url`, so that libcurl need not convert it when it connects.
+// Returns the host in the form in which it is looked up, or an error for an invalid international
+// name. Also replaces an international host in `url`, so that libcurl need not convert it when it
+// connects.
 Result<std::string> ascii_host(CURLU* url) {
   auto host = url_part(url, CURLUPART_HOST);
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
@@ -85,6 +88,8 @@ bool is_path_char(char c) {
 }
 bool is_query_char(char c) { return is_path_char(c) || c == '?'; }
 
+std::uint16_t default_port(bool tls) { return tls ? 443 : 80; }
+
 // Removes the `allowed` characters from the front of the text and returns them.
 std::string_view take_all(std::string_view& text, bool (*allowed)(char)) {
   const auto size = std::ranges::find_if_not(text, allowed) - text.begin();
@@ -93,13 +98,14 @@ std::string_view take_all(std::string_view& text, bool (*allowed)(char)) {
   return taken;
 }
 
-// libcurl also reads "127.1" and "0x7f000001" as addresses, so libcurl must read such hosts, and
-// also "." and "a..", which are invalid.
+// Returns whether libcurl need not read the host. It must read a host that begins with a digit,
+// because it takes "127.1" and "0x7f000001" for addresses, and "." and "a..", which are invalid.
 bool is_plain_host(std::string_view host) {
   if (host.empty() || is_invalid_name(host)) return false;
   return !is_digit(host.front()) || is_numeric(std::string(host));
 }
 
+// Returns whether the path has no segment "." or "..", which libcurl would resolve.
 bool is_plain_path(std::string_view path) {
   if (!path.starts_with('/')) return false;
   for (auto dot = path.find("/."); dot != std::string_view::npos; dot = path.find("/.", dot + 1)) {
@@ -111,6 +117,7 @@ bool is_plain_path(std::string_view path) {
 
 }  // namespace
 
+// Joins the parts to a URL, and notes where each of them ends.
 Url Url::Parts::make(bool tls, bool userinfo, std::string_view host, std::uint16_t port,
                      std::string_view path, std::string_view query, CurlUrl handle) {
   auto parts = std::make_shared<Parts>();
@@ -120,7 +127,7 @@ Url Url::Parts::make(bool tls, bool userinfo, std::string_view host, std::uint16
   parts->scheme_end = text.size();
   text.append("://").append(host);
   parts->host_end = text.size();
-  if (port != (tls ? 443 : 80)) text.append(":").append(std::to_string(port));
+  if (port != default_port(tls)) text.append(":").append(std::to_string(port));
   parts->origin_end = text.size();
   text.append(path);
   parts->path_end = text.size();
@@ -132,12 +139,14 @@ Url Url::Parts::make(bool tls, bool userinfo, std::string_view host, std::uint16
   return Url(std::move(parts));
 }
 
+// Reads a URL without libcurl. Returns nullopt for one that is invalid or that libcurl might read
+// differently.
 std::optional<Url> Url::Parts::read_plain(std::string_view text) {
   const bool tls = text.starts_with("https://");
   if ((!tls && !text.starts_with("http://")) || text.size() > kLongest) return std::nullopt;
-  auto rest = text.substr(tls ? 8 : 7);
+  auto rest = text.substr(text.find("//") + 2);
   const auto host = take_all(rest, is_host_char);
-  std::uint16_t port = tls ? 443 : 80;
+  auto port = default_port(tls);
   if (rest.starts_with(':')) {
     rest.remove_prefix(1);
     const auto digits = take_all(rest, is_digit);
@@ -153,9 +162,12 @@ std::optional<Url> Url::Parts::read_plain(std::string_view text) {
     if (query.empty()) return std::nullopt;
   }
   if (!rest.empty() || !is_plain_host(host) || !is_plain_path(path)) return std::nullopt;
-  return make(tls, false, host, port, path, query, nullptr);
+  constexpr bool kNoUserinfo = false;
+  return make(tls, kNoUserinfo, host, port, path, query, CurlUrl());
 }
 
+// Returns an error if the text is not an absolute URL with http or https, or, with the URL that is
+// already in `handle`, a reference relative to that.
 Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned flags) {
   if (const char* problem = problem_of(text)) return bad_url(problem);
   if (!handle) throw std::bad_alloc();
@@ -163,10 +175,9 @@ Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned fla
   const auto code = curl_url_set(url, CURLUPART_URL, std::string(text).c_str(),
                                  CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME | flags);
   // Versions of libcurl report different codes for an empty text.
-  const bool has_scheme = text.find("://") != std::string_view::npos;
-  if (text.empty() ? code != CURLUE_OK : code == CURLUE_BAD_SCHEME && !has_scheme) {
-    return bad_url("it must begin with http:// or https://");
-  }
+  const bool lacks_scheme =
+      text.empty() || (code == CURLUE_BAD_SCHEME && text.find("://") == text.npos);
+  if (code != CURLUE_OK && lacks_scheme) return bad_url("it must begin with http:// or https://");
   if (code != CURLUE_OK) return bad_url(curl_url_strerror(code));
 
   const auto scheme = to_lower(url_part(url, CURLUPART_SCHEME));
@@ -200,6 +211,7 @@ std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
   return text;
 }
 
+// Parses an absolute URL. Returns an error that says what is wrong.
 Result<Url> Url::parse(std::string_view text) {
   if (auto plain = Parts::read_plain(text)) return *std::move(plain);
   if (text.find(' ') != std::string_view::npos) {
@@ -208,7 +220,7 @@ Result<Url> Url::parse(std::string_view text) {
   if (text.starts_with('/')) {
     return bad_url("it begins with \"/\" and has no host; is a variable empty?");
   }
-  return Parts::read(CurlUrl(curl_url()), text, 0);
+  return Parts::read(CurlUrl(curl_url()), text);
 }
 
 std::string_view Url::scheme() const { return parts_->between(0, parts_->scheme_end); }
@@ -226,6 +238,8 @@ std::string_view Url::origin() const { return parts_->between(0, parts_->origin_
 std::string Url::without_secrets() const { return parts_->text.substr(0, parts_->path_end); }
 std::string Url::to_string() const { return parts_->text; }
 
+// Resolves a reference relative to this URL. The result has the name and password of the reference
+// only.
 Result<Url> Url::resolve(std::string_view reference) const {
   CurlUrl handle(parts_->handle ? curl_url_dup(parts_->handle.get()) : curl_url());
   if (!handle) throw std::bad_alloc();
@@ -243,13 +257,14 @@ std::string percent_encode(std::string_view text) {
   return encoded.get();
 }
 
+// Adds NAME=VALUE to the query, before the fragment.
 std::string with_query(std::string_view url, std::string_view name, std::string_view value) {
   const auto fragment = std::min(url.find('#'), url.size());
   std::string result(url.substr(0, fragment));
-  const auto mark = result.find('?');
-  if (mark == std::string::npos) {
+  const auto question_mark = result.find('?');
+  if (question_mark == std::string::npos) {
     result.push_back('?');
-  } else if (mark + 1 != result.size() && result.back() != '&') {
+  } else if (question_mark + 1 != result.size() && result.back() != '&') {
     result.push_back('&');
   }
   result.append(percent_encode(name)).append("=").append(percent_encode(value));

@@ -24,8 +24,8 @@ std::string url_part(CURLU* url, CURLUPart which, unsigned flags = 0);
 }  // namespace detail
 
 struct Url::Parts {
-  // Parses the text with libcurl, in `handle`.
-  static Result<Url> read(detail::CurlUrl handle, std::string_view text, unsigned flags);
+  // Parses the text with libcurl, in `handle`. `flags` are CURLU_ALLOW_SPACE and so on.
+  static Result<Url> read(detail::CurlUrl handle, std::string_view text, unsigned flags = 0);
   // Parses a URL that does not need libcurl. Returns nullopt for any other.
   static std::optional<Url> read_plain(std::string_view text);
   // `query` has no "?", and is empty if the URL has none. `handle` is null for a plain URL.

@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLookEvery = 25ms;
+constexpr auto kCheckInterval = 25ms;
 // The CPU time for which libcurl may read from a connection without a callback. While it receives a
 // response with many headers or a large body, it calls us every few microseconds. CPU time, because
 // the thread may have had to wait for a core.
@@ -33,8 +33,8 @@ constexpr Duration kMaxCpuTime = 50ms;
 // libcurl. One PING frame per second reaches the limit after seventeen hours.
 constexpr unsigned kSilentCalls = 256;
 constexpr std::uint64_t kMaxSilentBytes = 1024 * 1024;
-// After this many looks without progress of any loop, the watchdog sleeps until a loop wakes it.
-constexpr int kQuietLooks = 40;
+// After this many checks without progress of any loop, the watchdog sleeps until a loop wakes it.
+constexpr int kMaxQuietChecks = 40;
 
 Duration cpu_time(clockid_t clock) {
   timespec time{};
@@ -48,6 +48,7 @@ clockid_t clock_of_this_thread() {
   return clock;
 }
 
+// Returns nullopt if the socket is not one of TCP, or is closed.
 std::optional<std::uint64_t> bytes_received(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -70,14 +71,14 @@ std::optional<std::uint64_t> bytes_read(int fd) {
   return std::nullopt;
 }
 
-// Connecting to this address resets the connection and drops what was received but not read. It is
-// a plain system call, because ThreadSanitizer takes connect() for the creation of a new
-// descriptor.
-void close(int fd, Heartbeat::Watched& watched) {
+// Resets the connection and drops what was received but not read, by connecting to an unspecified
+// address. It is a plain system call, because ThreadSanitizer takes connect() for the creation of a
+// new descriptor.
+void reset_connection(int fd, Heartbeat::Watched& watched) {
   watched.closed = true;
-  sockaddr nowhere{};
-  nowhere.sa_family = AF_UNSPEC;
-  ::syscall(SYS_connect, fd, &nowhere, sizeof nowhere);
+  sockaddr unspecified{};
+  unspecified.sa_family = AF_UNSPEC;
+  ::syscall(SYS_connect, fd, &unspecified, sizeof unspecified);
 }
 
 }  // namespace
@@ -85,6 +86,7 @@ void close(int fd, Heartbeat::Watched& watched) {
 // The watchdog of the process. Its thread runs while there are loops to watch.
 class Watchdog {
  public:
+  // Returns the only watchdog, made at the first call.
   static Watchdog& instance() {
     // Never destroyed, because the thread may outlive static objects. A forked child does not have
     // the thread, which may have held the lock or waited at the moment of the fork. So the child
@@ -124,26 +126,28 @@ class Watchdog {
     return new (place.data()) Watchdog;
   }
 
+  // The function of the thread: checks all loops at intervals, or waits until one makes progress.
   void run() {
     block_signals();
     std::unique_lock lock(mutex_);
-    for (int quiet = 0; !loops_.empty();) {
-      quiet = look() ? 0 : quiet + 1;
-      asleep_ = quiet >= kQuietLooks;
+    for (int quiet_checks = 0; !loops_.empty();) {
+      quiet_checks = check_loops() ? 0 : quiet_checks + 1;
+      asleep_ = quiet_checks >= kMaxQuietChecks;
       // A loop that made progress before the flag was set has not woken us.
-      if (asleep_ && look()) asleep_ = false;
+      if (asleep_ && check_loops()) asleep_ = false;
       if (asleep_) {
         woken_.wait(lock);
       } else {
-        woken_.wait_for(lock, kLookEvery);
+        woken_.wait_for(lock, kCheckInterval);
       }
     }
     running_ = false;
   }
 
-  bool look() {
+  // Returns whether any loop has made progress.
+  bool check_loops() {
     bool progress = false;
-    for (auto* loop : loops_) progress = loop->look() || progress;
+    for (auto* loop : loops_) progress = loop->check() || progress;
     return progress;
   }
 
@@ -164,21 +168,23 @@ void Heartbeat::enter(int fd) {
   Watchdog::instance().wake();
 }
 
+// For each connection that libcurl may have handled: counts the calls without progress and, at
+// every kSilentCalls of them, the bytes that were read since the first count.
 bool Heartbeat::leave() {
   if (!entered()) return false;
   beats_.fetch_add(1, std::memory_order_relaxed);
-  const int handled = fd_.load(std::memory_order_relaxed);
+  const int handled_fd = fd_.load(std::memory_order_relaxed);
   for (auto& [fd, watched, beats, read, reading] : connections_) {
-    if (handled != -1 && handled != fd) continue;
+    if (handled_fd != kAnySocket && handled_fd != fd) continue;
     if (std::exchange(watched->progressed, false) || watched->paused > 0) {
       watched->silent_calls = 0;
       watched->read_at_first_count.reset();
     }
     if (++watched->silent_calls % kSilentCalls != 0) continue;
-    const auto now = bytes_read(fd);
-    if (!now) continue;
-    if (!watched->read_at_first_count) watched->read_at_first_count = now;
-    if (*now - *watched->read_at_first_count > kMaxSilentBytes) close(fd, *watched);
+    const auto read_now = bytes_read(fd);
+    if (!read_now) continue;
+    if (!watched->read_at_first_count) watched->read_at_first_count = read_now;
+    if (*read_now - *watched->read_at_first_count > kMaxSilentBytes) reset_connection(fd, *watched);
   }
   return true;
 }
@@ -188,43 +194,45 @@ std::shared_ptr<Heartbeat::Watched> Heartbeat::watch(int fd) {
   const auto known = std::ranges::find(connections_, fd, &Connection::fd);
   if (known != connections_.end()) return known->watched;
   auto watched = std::make_shared<Watched>();
-  connections_.push_back({fd, watched});
-  if (!entered()) enter(-1);  // there was nothing to watch when libcurl was called
+  connections_.push_back({.fd = fd, .watched = watched});
+  if (!entered()) enter(kAnySocket);  // there was nothing to watch when libcurl was called
   return watched;
 }
 
 void Heartbeat::forget(int fd) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(connections_, [fd](const Connection& one) { return one.fd == fd; });
+  std::erase_if(connections_, [fd](const Connection& some) { return some.fd == fd; });
 }
 
-bool Heartbeat::look() {
+// Returns whether the loop made progress since the last check or is inside libcurl.
+bool Heartbeat::check() {
   const auto beats = beats_.load(std::memory_order_seq_cst);
   const bool in_curl = beats % 2 == 1;
-  const bool progress = std::exchange(seen_, beats) != beats;
+  const bool progress = std::exchange(seen_beats_, beats) != beats;
   if (in_curl) {
     const auto cpu = cpu_time(clock_);
-    const auto then = std::exchange(cpu_then_, cpu);
-    if (!progress) look_at_connections(cpu - then);
+    const auto previous_cpu = std::exchange(seen_cpu_, cpu);
+    if (!progress) check_connections(cpu - previous_cpu);
   }
   return in_curl || progress;
 }
 
-// libcurl may also be busy without a flood: it opens certificates or hashes a password, and then
-// reads from the connection once. So the time between two looks counts only if libcurl has read in
-// that time, and counts kLookEvery at most, because a look may be late.
-void Heartbeat::look_at_connections(Duration cpu) {
+// Resets a connection from which libcurl has read for too long. libcurl may also be busy without a
+// flood: it opens certificates or hashes a password, and then reads from the connection once. So
+// the time between two checks counts only if libcurl has read in that time, and counts
+// kCheckInterval at most, because a check may be late.
+void Heartbeat::check_connections(Duration cpu) {
   const std::lock_guard lock(mutex_);
-  const int handled = fd_;
+  const int handled_fd = fd_;
   for (auto& [fd, watched, beats, read, reading] : connections_) {
-    if (handled != -1 && handled != fd) continue;
-    const auto read_now = bytes_read(fd).value_or(read);
-    const bool first = std::exchange(beats, seen_) != seen_;
-    const bool more = std::exchange(read, read_now) != read_now;
-    if (first) reading = {};
-    if (first || !more) continue;
-    reading += std::min<Duration>(cpu, kLookEvery);
-    if (reading > kMaxCpuTime) close(fd, *watched);
+    if (handled_fd != kAnySocket && handled_fd != fd) continue;
+    const auto read_now = bytes_read(fd).value_or(read);  // if unknown, as if unchanged
+    const bool first_check = std::exchange(beats, seen_beats_) != seen_beats_;
+    const bool read_more = std::exchange(read, read_now) != read_now;
+    if (first_check) reading = {};
+    if (first_check || !read_more) continue;
+    reading += std::min<Duration>(cpu, kCheckInterval);
+    if (reading > kMaxCpuTime) reset_connection(fd, *watched);
   }
 }
 

@@ -61,17 +61,18 @@ class Heartbeat {
     int fd;
     std::shared_ptr<Watched> watched;
     // Used by the watchdog:
-    std::uint64_t beats = 0;  // at its last look
+    std::uint64_t beats = 0;  // at its last check
     std::uint64_t read = 0;   // bytes that libcurl had read by then
-    Duration reading{};       // CPU time between looks during which libcurl read more
+    Duration reading{};       // CPU time between checks during which libcurl read more
   };
   [[nodiscard]] bool entered() const { return beats_.load(std::memory_order_relaxed) % 2 == 1; }
-  // Called by the watchdog. Returns whether the loop made progress since the last look or is inside
-  // libcurl.
-  bool look();
+  // Called by the watchdog. Returns whether the loop made progress since the last check or is
+  // inside libcurl.
+  bool check();
   // Called if the loop made no progress for `cpu` of CPU time. Closes each connection from which
   // libcurl has read for too long nevertheless.
-  void look_at_connections(Duration cpu);
+  void check_connections(Duration cpu);
+  static constexpr int kAnySocket = -1;
 
   std::atomic<std::uint64_t> beats_ = 1;  // odd while libcurl is running
   std::atomic<int> fd_ = -1;
@@ -81,9 +82,9 @@ class Heartbeat {
   std::mutex mutex_;
   std::vector<Connection> connections_;
 
-  // The values at the watchdog's last look:
-  std::uint64_t seen_ = 0;  // of beats_
-  Duration cpu_then_{};
+  // The values at the watchdog's last check:
+  std::uint64_t seen_beats_ = 0;
+  Duration seen_cpu_{};
 };
 
 }  // namespace httpretry

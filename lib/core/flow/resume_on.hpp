@@ -7,15 +7,13 @@ namespace httpretry {
 
 class ResumeOn {
  public:
-  explicit ResumeOn(Scheduler& scheduler) : scheduler_(scheduler) {}
+  explicit ResumeOn(Scheduler& scheduler) : target_(scheduler) {}
   [[nodiscard]] bool await_ready() const noexcept { return false; }
-  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> self) const {
-    scheduler_.post(self);
-  }
+  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> self) const { target_.post(self); }
   void await_resume() const noexcept {}
 
  private:
-  Scheduler& scheduler_;
+  Scheduler& target_;
 };
 
 // Returns to the scheduler after a user's code, which may have continued on another thread. Does

@@ -11,8 +11,10 @@
 namespace httpretry {
 namespace {
 
-thread_local RunQueue* driven = nullptr;
+thread_local RunQueue* driven = nullptr;  // the queue that this thread drives
 
+// Makes sure that the list can hold `count` elements without allocating, and grows it at least to
+// twice its capacity, because a vector's own `reserve` may grow it by one element at a time.
 template <class T>
 void reserve_room(std::vector<T>& list, std::size_t count) {
   if (list.capacity() < count) list.reserve(std::max(count, 2 * list.capacity()));
@@ -98,7 +100,7 @@ void RunQueue::post_cancel(CancelableWait& wait) noexcept {
 
 void RunQueue::close() noexcept {
   const std::lock_guard lock(mutex_);
-  close_asked_ = true;
+  close_requested_ = true;
   notify();
 }
 
@@ -117,12 +119,13 @@ bool RunQueue::prepare_to_block() {
   return false;
 }
 
+// Runs one iteration of the loop. Returns true if it resumed any coroutine.
 bool RunQueue::turn() {
   if (has_posted()) take_posted();
   const auto time = now();
   while (Timer* timer = timers_.take_due(time)) timer->due();
   if (ready_.empty()) return false;
-  // Coroutines that become ready now wait for the next turn, so that sockets are not starved.
+  // Coroutines that become ready now wait for the next iteration, so that sockets are not starved.
   const auto count = ready_.size();
   // By index, because a wait that begins may reallocate the vector.
   for (std::size_t i = 0; i < count; ++i) {
@@ -133,14 +136,16 @@ bool RunQueue::turn() {
   return true;
 }
 
+// Moves what other threads have posted: coroutines become ready, and canceled waits end. Does
+// nothing if memory is lacking, so that the next iteration tries again.
 void RunQueue::take_posted() {
-  CancelableWait* canceled = nullptr;
+  CancelableWait* canceled = nullptr;  // a list in the order of the posts
   {
     const std::lock_guard lock(mutex_);
     try {
       reserve_room(ready_, ready_.size() + posted_.size() + waits_.size());
     } catch (const std::bad_alloc&) {
-      return;  // the next turn tries again
+      return;
     }
     has_posted_.store(false, std::memory_order_relaxed);
     ready_.insert(ready_.end(), posted_.begin(), posted_.end());
@@ -150,7 +155,7 @@ void RunQueue::take_posted() {
       auto* wait = std::exchange(posted_cancels_, posted_cancels_->next_posted_);
       wait->next_posted_ = std::exchange(canceled, wait);
     }
-    closed_ = close_asked_;
+    closed_ = close_requested_;
   }
   // No coroutine resumes here, so the list of waits does not change.
   while (canceled != nullptr) cancel(*std::exchange(canceled, canceled->next_posted_));
@@ -161,6 +166,7 @@ void RunQueue::cancel(CancelableWait& wait) {
   if (!std::exchange(wait.canceled_, true)) wait.on_cancel();
 }
 
+// Returns true if the time has come, and false if the wait was stopped.
 Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
   if (driven != nullptr && driven != this) {
     const ResumeOn home(*this);
@@ -172,17 +178,17 @@ Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
 }
 
 Task<bool> sleep_for(Scheduler& loop, Duration time, std::stop_token stop) {
-  const ReturnTo there(loop);
-  co_await there;
-  // This turn may have begun long ago.
+  const ReturnTo return_to_loop(loop);
+  co_await return_to_loop;
+  // The loop reads the clock once per iteration, and this one may have begun long ago.
   if (driven == &loop) driven->read_clock();
   const auto when = later(loop.now(), std::max(time, Duration::zero()));
   const bool slept = co_await loop.sleep_until(when, std::move(stop));
   co_return slept;
 }
 
-// Reserves all memory that the wait will need, because only here can its coroutine get the
-// exception if there is none.
+// Adds the wait to the list. Reserves all memory that the wait will need, because only here can its
+// coroutine get the exception if there is none.
 void RunQueue::enter(CancelableWait& wait) {
   const auto count = waits_.size() + 1;
   reserve_room(waits_, count);
@@ -191,13 +197,14 @@ void RunQueue::enter(CancelableWait& wait) {
   waits_.push_back(&wait);
 }
 
+// Removes the wait from the list, and its cancellation if that was posted but has not been handled.
 void RunQueue::leave(CancelableWait& wait) {
-  waits_[wait.index_] = waits_.back();
+  waits_[wait.index_] = waits_.back();  // the last one takes its place
   waits_[wait.index_]->index_ = wait.index_;
   waits_.pop_back();
   if (!wait.stop_.stop_requested()) return;
-  const std::lock_guard lock(mutex_);  // the list may still contain its cancellation
-  auto** link = &posted_cancels_;
+  const std::lock_guard lock(mutex_);
+  auto** link = &posted_cancels_;  // becomes the pointer that points to the wait, or to the end
   while (*link != nullptr && *link != &wait) link = &(*link)->next_posted_;
   if (*link != nullptr) *link = wait.next_posted_;
 }

@@ -13,35 +13,37 @@ struct Semaphore::State {
 
   std::mutex mutex;  // guards the next two members
   std::size_t free;
-  std::list<Turn*> queue;  // the waiting ones
+  std::list<Turn*> queue;  // those that wait for a permit
 };
 
 // A permit, or a place in the queue for one. The event happens when the permit is granted.
 class Semaphore::Turn final : public detail::Event {
  public:
+  // Gets a permit, or joins the queue if none is free.
   explicit Turn(std::shared_ptr<State> state) : state_(std::move(state)) {
-    std::list<Turn*> own{this};
+    std::list<Turn*> node{this};  // allocated without the mutex
     const std::lock_guard lock(state_->mutex);
     if (state_->free > 0) {
       --state_->free;
       happen();
     } else {
-      place_ = own.begin();
-      state_->queue.splice(state_->queue.end(), own);
+      place_ = node.begin();
+      state_->queue.splice(state_->queue.end(), node);
     }
   }
+  // Leaves the queue, or passes the permit on to the next in the queue.
   ~Turn() override {
-    std::list<Turn*> own;
+    std::list<Turn*> node;  // freed without the mutex
     const std::lock_guard lock(state_->mutex);
     auto& queue = state_->queue;
     if (!happened()) {
-      own.splice(own.end(), queue, place_);
+      node.splice(node.end(), queue, place_);
     } else if (queue.empty()) {
       ++state_->free;
     } else {
       // The mutex is held, so that `next` still exists. `happen` only posts the end of its wait.
       auto& next = *queue.front();
-      own.splice(own.end(), queue, queue.begin());
+      node.splice(node.end(), queue, queue.begin());
       next.happen();
     }
   }
@@ -64,13 +66,14 @@ Semaphore::Permit Semaphore::try_acquire() {
   return turn->happened() ? Permit(std::move(turn)) : Permit();
 }
 
+// Returns an empty permit if the wait is stopped.
 Task<Semaphore::Permit> Semaphore::wait(std::shared_ptr<State> state, Scheduler& loop,
                                         std::stop_token stop) {
   if (stop.stop_requested()) co_return Permit();
   auto turn = std::make_shared<Turn>(state);
   if (!turn->happened()) {
-    const ReturnTo there(loop);
-    co_await there;
+    const ReturnTo return_to_loop(loop);
+    co_await return_to_loop;
     static_cast<void>(co_await turn->wait(loop, kNever, std::move(stop)));
     if (!turn->happened()) co_return Permit();
   }

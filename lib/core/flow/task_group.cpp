@@ -28,7 +28,7 @@ struct GroupState {
 
   std::stop_source stop;
   std::atomic<std::size_t> left = 1;  // the tasks and the joining coroutine
-  std::coroutine_handle<> joins;      // the joining coroutine; set before it arrives
+  std::coroutine_handle<> joiner;     // the joining coroutine; set before it arrives
   std::mutex mutex;                   // guards the next two members
   Member::promise_type* first = nullptr;
   std::exception_ptr thrown;  // by the task that threw first
@@ -43,7 +43,7 @@ struct Member::promise_type {
       auto& owner = done.promise().group;
       owner.leave(done.promise());
       done.destroy();
-      if (owner.arrive()) owner.joins.resume();
+      if (owner.arrive()) owner.joiner.resume();
     }
     void await_resume() const noexcept {}
   };
@@ -62,7 +62,8 @@ struct Member::promise_type {
 
 namespace {
 
-Member carry(GroupState& /*group*/, Task<> task) { co_await task; }
+// Starts the task as a member of the group.
+Member run_as_member(GroupState& /*group*/, Task<> task) { co_await task; }
 
 // Awaited by the joining coroutine. Does not suspend it if all tasks have ended.
 class WaitForAll {
@@ -70,7 +71,7 @@ class WaitForAll {
   explicit WaitForAll(GroupState& group) : group_(group) {}
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> self) const noexcept {
-    group_.joins = self;
+    group_.joiner = self;
     return !group_.arrive();
   }
   void await_resume() const noexcept {}
@@ -96,10 +97,12 @@ void GroupState::enter(Member::promise_type& member) {
 
 void GroupState::leave(Member::promise_type& member) {
   const std::lock_guard lock(mutex);
-  (member.before != nullptr ? member.before->after : first) = member.after;
+  auto& link = member.before != nullptr ? member.before->after : first;
+  link = member.after;
   if (member.after != nullptr) member.after->before = member.before;
 }
 
+// Keeps the exception and stops the other tasks if it is the first one, and logs it otherwise.
 void GroupState::fail(const std::exception_ptr& exception) {
   std::unique_lock lock(mutex);
   const bool is_first = !thrown;
@@ -126,7 +129,7 @@ void GroupState::destroy_members() {
   stop.request_stop();
 }
 
-void JoinedGroup::begin(Task<> task) { carry(*state_, std::move(task)); }
+void JoinedGroup::begin(Task<> task) { run_as_member(*state_, std::move(task)); }
 
 bool JoinedGroup::threw() const { return state_->failure() != nullptr; }
 
@@ -139,7 +142,7 @@ TaskGroup::TaskGroup(std::stop_source stop)
 TaskGroup::~TaskGroup() { state_->destroy_members(); }
 
 void TaskGroup::start(Task<> task) {
-  if (!state_->stop.stop_requested()) detail::carry(*state_, std::move(task));
+  if (!state_->stop.stop_requested()) detail::run_as_member(*state_, std::move(task));
 }
 
 std::stop_token TaskGroup::stop() const { return state_->stop.get_token(); }

@@ -229,7 +229,7 @@ class Retry final : public Middleware {
     Outcome outcome = co_await retry(request, call, next);
     const auto* last = call.history().last();
     const auto* delivery = Delivery::begun(call);
-    if (!outcome || last->cls != Class::Success || delivery == nullptr || !delivery->held()) {
+    if (!outcome || last->cls != Class::Success || delivery == nullptr || !delivery->holds_back()) {
       co_return outcome;
     }
     if (const auto* poll = last_poll(call)) request = *poll;

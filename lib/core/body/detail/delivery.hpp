@@ -19,10 +19,9 @@ std::string about(const Request& request, const Url& url);
 Error sink_failed(const Request& request, const Response& response, Error error);
 
 // Returns the error for a 206 with a part of the body although the whole body was requested.
-// Returns nullopt if the response is not a partial one, or if the user has set Range. `permanent`:
-// another attempt would not help.
-HTTPRETRY_API std::optional<Error> unasked_part(const Request& request, const Response& head,
-                                                bool permanent);
+// Another attempt may help. Returns nullopt if the response is not a partial one, or if the user
+// has set Range.
+HTTPRETRY_API std::optional<Error> unasked_part(const Request& request, const Response& head);
 
 // Returns the error for Wish::Stop.
 HTTPRETRY_API Error reader_stopped();
@@ -36,10 +35,11 @@ class HTTPRETRY_API Delivery {
  public:
   // The rules of a policy that read the bodies of successful responses before the sink gets them.
   struct HoldBack {
-    // Whether this body must be read.
-    std::function<bool(int status, const Headers& headers)> which;
-    std::size_t enough;                                  // the number of bytes that the rules read
-    std::function<bool(const Response& begun)> is_good;  // the verdict on that many bytes
+    // Returns whether the rules read the body of such a response.
+    std::function<bool(int status, const Headers& headers)> must_read;
+    std::size_t byte_count;  // how many bytes the rules read
+    // Returns what the rules decide about a response with that many bytes.
+    std::function<bool(const Response& begun)> is_success;
   };
 
   // Returns the call's delivery, and opens it at the first attempt. Returns nullptr if the request
@@ -53,7 +53,7 @@ class HTTPRETRY_API Delivery {
   // the rest.
   [[nodiscard]] bool can_retry() const;
   // Returns whether the writer has part of the body.
-  [[nodiscard]] bool has_bytes() const { return have_ > 0; }
+  [[nodiscard]] bool has_bytes() const { return position_ > 0; }
   // Returns whether the writer has the headers of a response.
   [[nodiscard]] bool has_begun() const { return !url_.empty(); }
 
@@ -64,8 +64,9 @@ class HTTPRETRY_API Delivery {
     std::string range;     // empty to request the whole body
     std::string if_range;  // may be empty
   };
-  [[nodiscard]] const Rest& ask(const Request& request);
-  // Called when the final headers have arrived. Returns true if the body goes to the sink.
+  [[nodiscard]] const Rest& request_rest(const Request& request);
+  // Called when the final headers have arrived. Returns true if the body goes to the sink, and
+  // false if it stays in memory.
   Result<bool> begin(const Request& request, const Response& head);
   // After `begin`: the offset in the whole body at which the received bytes begin.
   [[nodiscard]] std::uint64_t offset() const { return offset_; }
@@ -74,8 +75,8 @@ class HTTPRETRY_API Delivery {
   // Returns whether enough of a body that is held back has arrived for the rules. Then call
   // `release` once. It returns true if the body goes to the sink, beginning with the body of
   // `begun`.
-  [[nodiscard]] bool can_judge(std::size_t have) const {
-    return held_ && hold_back_ && have >= hold_back_->enough;
+  [[nodiscard]] bool can_judge(std::size_t byte_count) const {
+    return held_back_ && hold_back_ && byte_count >= hold_back_->byte_count;
   }
   Result<bool> release(const Request& request, const Response& begun);
   // Called when the body is complete.
@@ -90,34 +91,34 @@ class HTTPRETRY_API Delivery {
   // Returns an error if the sink cannot get it.
   static Task<Outcome> deliver_rest(Request request, Call& call, Outcome outcome);
   // Returns whether the last response was held back.
-  [[nodiscard]] bool held() const { return held_; }
+  [[nodiscard]] bool holds_back() const { return held_back_; }
 
  private:
   Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> writer);
-  Task<Outcome> put(Request request, Call& call, Outcome outcome);
+  Task<Outcome> deliver_body(Request request, Call& call, Outcome outcome);
   void reset_exchange();
-  Result<bool> end_with(const Response& head);
+  Result<bool> end_at_416(const Response& head);
   Result<bool> continue_with(const Response& head);
   Result<bool> restart_with(const Response& head);
   [[nodiscard]] bool can_restart() const;
-  Error cannot_continue(const std::string& why);
+  Error cannot_resume(const std::string& why);
 
   std::shared_ptr<Sink> sink_;
   std::unique_ptr<BodyWriter> writer_;
   std::optional<HoldBack> hold_back_;
-  bool held_ = false;
+  bool held_back_ = false;  // the body of this exchange, until the rules have judged it
 
-  std::uint64_t have_ = 0;            // bytes of the body that the writer has
-  std::uint64_t skip_ = 0;            // bytes that will be received again and must be skipped
+  std::uint64_t position_ = 0;        // how many bytes of the body the writer has
+  std::uint64_t to_skip_ = 0;         // bytes that will be received again and must be skipped
   std::uint64_t offset_ = 0;          // of the first byte of this exchange
   std::optional<std::uint64_t> end_;  // the end of the bytes that continue earlier ones
-  BodyVersion version_;               // of the first `have_` bytes
-  std::string url_;  // of the first `have_` bytes; empty if they are from an earlier call
+  BodyVersion version_;               // of the first `position_` bytes
+  std::string url_;  // of the first `position_` bytes; empty if they are from an earlier call
   Rest rest_;
-  bool guaranteed_ = false;  // by the user, so the rest is requested without a validator
-  bool asked_ = false;       // this exchange requests the rest
-  bool complete_ = false;    // the server has no more bytes
-  bool finished_ = false;    // the writer received a whole body
+  bool user_guarantees_ = false;  // that the body is the same: the rest needs no validator
+  bool rest_requested_ = false;   // by this exchange
+  bool ended_by_416_ = false;     // the writer already has the whole body
+  bool finished_ = false;         // the writer received a whole body
 };
 
 }  // namespace httpretry

@@ -31,13 +31,13 @@ class Timer {
 class TimerQueue {
  public:
   void add(Timer& timer, Time when) {
-    heap_.push_back({when, ++arrivals_, &timer});
-    rise(heap_.size() - 1);
+    heap_.push_back({.when = when, .arrival = ++arrivals_, .timer = &timer});
+    move_up(heap_.size() - 1);
   }
   // Sets the timer to `when`, whether or not it is in the queue. kNever only removes it.
   void set(Timer& timer, Time when) {
-    const bool in = timer.place_ != Timer::kNowhere;
-    if (in && heap_[timer.place_].when == when) return;
+    const bool is_set = timer.place_ != Timer::kNowhere;
+    if (is_set && heap_[timer.place_].when == when) return;
     remove(timer);
     if (when != kNever) add(timer, when);
   }
@@ -47,10 +47,10 @@ class TimerQueue {
     if (place == Timer::kNowhere) return;
     const Entry last = heap_.back();
     heap_.pop_back();
-    if (place == heap_.size()) return;
+    if (place == heap_.size()) return;  // the timer was the last one
     heap_[place] = last;
-    rise(place);
-    sink(last.timer->place_);
+    move_up(place);
+    move_down(last.timer->place_);
   }
   [[nodiscard]] Time next() const { return heap_.empty() ? kNever : heap_.front().when; }
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
@@ -75,14 +75,16 @@ class TimerQueue {
     heap_[place] = entry;
     entry.timer->place_ = static_cast<std::uint32_t>(place);
   }
-  void rise(std::size_t place) {
+  // Moves the entry towards the front while it comes before its parent.
+  void move_up(std::size_t place) {
     const Entry entry = heap_[place];
     for (; place > 0 && entry.before(heap_[(place - 1) / 2]); place = (place - 1) / 2) {
       put(heap_[(place - 1) / 2], place);
     }
     put(entry, place);
   }
-  void sink(std::size_t place) {
+  // Moves the entry towards the end while a child comes before it.
+  void move_down(std::size_t place) {
     const Entry entry = heap_[place];
     for (auto child = 2 * place + 1; child < heap_.size(); child = 2 * place + 1) {
       if (child + 1 < heap_.size() && heap_[child + 1].before(heap_[child])) ++child;
@@ -204,7 +206,7 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   std::mutex mutex_;  // guards the next three members
   std::vector<std::coroutine_handle<>> posted_;
   CancelableWait* posted_cancels_ = nullptr;  // an intrusive list, which does not allocate
-  bool close_asked_ = false;
+  bool close_requested_ = false;
   std::atomic<bool> has_posted_ = false;  // may be read without the mutex
   std::atomic<bool> blocked_ = false;
 };
