@@ -82,7 +82,7 @@ class Model {
     sender.host = plan.host;
     sender.names = &kNames;
     sender.ask.priority = plan.policy->priority;
-    sender.limit = plan.limit == kForever ? kNever : clock_.now() + plan.limit;
+    sender.deadline = plan.limit == kForever ? kNever : clock_.now() + plan.limit;
     Gate::Turn turn(gate, sender, clock_.now());
     while (turn.status() == Gate::Turn::Status::Waiting) {
       const bool whole = co_await turn.wait(clock_, stop);

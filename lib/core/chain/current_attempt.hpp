@@ -70,8 +70,9 @@ class PausingGate : public SendGate {
  public:
   // Called when a send that this gate let pass unchecked has ended: the server may have asked for a
   // pause.
-  virtual void hear(const Request& request, const Call& call, const CurrentAttempt& attempt,
-                    const Outcome& outcome, const Classified& found) = 0;
+  virtual void begin_requested_pause(const Request& request, const Call& call,
+                                     const CurrentAttempt& attempt, const Outcome& outcome,
+                                     const Classified& verdict) = 0;
 
  protected:
   ~PausingGate() = default;

@@ -5,9 +5,11 @@
 
 namespace httpretry::detail {
 
+// Joins the queue of the origin, and is granted at once if the limits allow it.
 Admission::Permit::Permit(Admission& admission, std::string_view origin) : admission_(admission) {
-  Queue own{{0, this}};
-  auto node = own.extract(own.begin());
+  // Allocates the node of the queue before the mutex is locked. Its key is set below.
+  Queue one_entry{{0, this}};
+  auto node = one_entry.extract(one_entry.begin());
   const std::lock_guard lock(admission_.mutex_);
   origin_ = &*admission_.origins_.try_emplace(std::string(origin)).first;
   node.key() = arrival_ = ++admission_.arrivals_;
@@ -15,6 +17,7 @@ Admission::Permit::Permit(Admission& admission, std::string_view origin) : admis
   admission_.admit(origin_->second);
 }
 
+// Gives up an exchange that was granted, or the place in a queue. `happened()` means granted.
 Admission::Permit::~Permit() {
   const std::lock_guard lock(admission_.mutex_);
   auto& origin = origin_->second;
@@ -31,6 +34,8 @@ Admission::Permit::~Permit() {
 Admission::Admission(int in_all, int per_origin, Transport* transport)
     : in_all_(in_all), per_origin_(per_origin), transport_(transport) {}
 
+// Grants permits in two steps: a permit moves from the queue of its origin to `open_` if the limit
+// per origin allows it, and is granted from there if the total limit does.
 void Admission::admit(Origin& origin) {
   while (!origin.queue.empty() && (per_origin_ == 0 || origin.taken < per_origin_)) {
     ++origin.taken;
@@ -44,6 +49,7 @@ void Admission::admit(Origin& origin) {
   }
 }
 
+// Returns MaxInFlight if one more exchange would have to wait for either limit.
 QueuedBy Admission::would_hold(const Request& request, const Call& /*call*/) {
   const auto& url = request.parsed_url();
   if (!url) return QueuedBy::Nothing;
@@ -55,6 +61,8 @@ QueuedBy Admission::would_hold(const Request& request, const Call& /*call*/) {
   return origin_full || full ? QueuedBy::MaxInFlight : QueuedBy::Nothing;
 }
 
+// Waits for a permit, and passes the exchange to the transport. Returns an error if the wait ends
+// at the deadline or is canceled.
 Task<Outcome> Admission::send(Request request, Call& call) {
   auto& scheduler = call.scheduler();
   auto& transport = transport_ != nullptr ? *transport_ : static_cast<Loop&>(scheduler);
@@ -63,7 +71,7 @@ Task<Outcome> Admission::send(Request request, Call& call) {
     Outcome refused = co_await transport.send(std::move(request), call);
     co_return refused;
   }
-  const auto since = scheduler.now();
+  const auto arrived_at = scheduler.now();
   Permit permit(*this, url->origin());
   auto* const racing = Call::State::racing(call);
   if (racing != nullptr) racing->passes(*this);
@@ -72,19 +80,19 @@ Task<Outcome> Admission::send(Request request, Call& call) {
       racing->waits();
       if (racing->is_hedge()) co_return Error(Errc::Canceled, "a hedge does not wait");
     }
-    const auto limit =
+    const auto deadline =
         std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
-    const bool waited_out = co_await permit.wait(scheduler, limit, call.stop());
+    const bool not_canceled = co_await permit.wait(scheduler, deadline, call.stop());
     if (call.stop().stop_requested() || !permit.happened()) {
-      auto error = wait_ended(!waited_out || call.stop().stop_requested(),
+      auto error = wait_ended(!not_canceled || call.stop().stop_requested(),
                               "admission to " + std::string(url->origin()));
-      error.exchange.timings.queued = scheduler.now() - since;
+      error.exchange.timings.queued = scheduler.now() - arrived_at;
       error.exchange.queued_by = QueuedBy::MaxInFlight;
       co_return error;
     }
   }
   if (racing != nullptr) racing->admitted();
-  const auto waited = scheduler.now() - since;
+  const auto waited = scheduler.now() - arrived_at;
   Call admitted = Call::State::admitted_after(call, waited);
   Outcome outcome = co_await transport.send(std::move(request), admitted);
   auto& exchange = exchange_of(outcome);

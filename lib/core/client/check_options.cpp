@@ -13,12 +13,12 @@ namespace {
 
 [[noreturn]] void refuse(const char* why) { throw std::invalid_argument(why); }
 
-// A rule about the order of the chain. With `wanted`, a middleware named `above` must stand above
-// one named `name`. Otherwise it must not.
+// A rule about the order of the chain: a middleware named `above` must, or must not, stand above
+// one named `name`.
 struct Order {
   std::string_view name;
   std::string_view above;
-  bool wanted;
+  bool must_stand_above;
   const char* why;
 };
 constexpr Order kOrders[] = {
@@ -42,18 +42,20 @@ void check_chain(const std::vector<MiddlewarePtr>& chain) {
     if (!middleware) refuse("a middleware of the client is null");
     for (const auto& order : kOrders) {
       if (order.name != middleware->name()) continue;
-      if (above.contains(order.above) != order.wanted) refuse(order.why);
+      if (above.contains(order.above) != order.must_stand_above) refuse(order.why);
     }
     above.insert(middleware->name());
   }
 }
 
+// Returns the first middleware of that name, or nullptr.
 const Middleware* find(const std::vector<MiddlewarePtr>& chain, std::string_view name) {
   const auto found = std::find_if(chain.begin(), chain.end(),
                                   [name](const auto& each) { return each->name() == name; });
   return found == chain.end() ? nullptr : found->get();
 }
 
+// Refuses options whose policies have settings that need a middleware which the chain lacks.
 void check_stages(const ClientOptions& options) {
   const auto& chain = options.middlewares;
   const auto* const retry = find(chain, "retry");
@@ -66,6 +68,7 @@ void check_stages(const ClientOptions& options) {
   if (!problem.empty()) refuse(problem.c_str());
 }
 
+// Returns what is wrong with the base URL, or "".
 std::string base_problem(const std::string& base) {
   if (base.empty()) return {};
   const auto url = Url::parse(base);
@@ -80,6 +83,7 @@ bool has_retry(const ClientOptions& options) {
   return find(options.middlewares, "retry") != nullptr;
 }
 
+// Throws std::invalid_argument for the first mistake.
 void check(const ClientOptions& options) {
   check(options.connection);
   check_chain(options.middlewares);

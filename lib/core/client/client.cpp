@@ -54,6 +54,7 @@ class CoSend {
   CoSend& operator=(const CoSend&) = delete;
 
   [[nodiscard]] bool await_ready() const noexcept { return false; }
+  // Starts the call. Its end resumes the awaiter, on the scheduler `resume_on` if one is set.
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter) {
     state_->awaiter = awaiter;
     if (options_.stop.stop_possible()) forward_.emplace(options_.stop, RequestStop{state_->stop});

@@ -44,17 +44,18 @@ Error drained_error() {
                    "client");
 }
 
+// Prepends the client's base URL to a URL that is not absolute, and adds the base query.
 void add_base(const ClientOptions& options, Request& request) {
   const std::string_view url = request.url();
-  const auto colon = url.find_first_of(":/?#");
-  if (colon != url.npos && url.substr(colon, 3) == "://") return;
-  std::string whole = options.base_url;
-  const bool path = !url.empty() && url.front() != '?' && url.front() != '#';
-  if (path) {
-    while (whole.ends_with('/')) whole.pop_back();
-    if (url.front() != '/') whole += '/';
+  const auto first_delimiter = url.find_first_of(":/?#");
+  if (first_delimiter != url.npos && url.substr(first_delimiter, 3) == "://") return;
+  std::string full_url = options.base_url;
+  const bool has_path = !url.empty() && url.front() != '?' && url.front() != '#';
+  if (has_path) {
+    while (full_url.ends_with('/')) full_url.pop_back();
+    if (url.front() != '/') full_url += '/';
   }
-  request.set_url(whole.append(url));
+  request.set_url(full_url.append(url));
   for (const auto& [name, value] : options.base_query) request.add_query(name, value);
 }
 
@@ -97,8 +98,11 @@ ClientCore::ClientCore(ClientOptions options)
   }
 }
 
+// Applies the client's options to a call, and chooses where it runs. Returns an error if it cannot
+// begin, for example because the client drains, which makes `registration` nullptr.
 Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options,
-                                 CallsInFlight::Ticket& ticket, LoopPool::Lease* lent) {
+                                 CallsInFlight::Registration& registration,
+                                 LoopPool::Lease* leased_loop) {
   if (!options_.base_url.empty()) add_base(options_, request);
   if (options.policy) request.edit_options().policy = std::move(options.policy);
   if (request.options().policy && !retries_) {
@@ -108,14 +112,16 @@ Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options,
   }
   // A call that retries inside another one that retries multiplies the attempts.
   if (retries_ && inside_retry() && request.options().retry) warn_of_nested_retry();
-  if (!ticket) return drained_error();
-  auto where = find_loop(&request, lent);
-  if (!where) return where;
-  where->ticket = std::move(ticket);
-  if (!where->watches_end) stop_with_client(*where, options);
-  return where;
+  if (!registration) return drained_error();
+  auto placement = find_loop(&request, leased_loop);
+  if (!placement) return placement;
+  placement->registration = std::move(registration);
+  if (!placement->watches_end) stop_with_client(*placement, options);
+  return placement;
 }
 
+// Runs a call and blocks until it ends. This thread drives a loop in the meantime: the program's,
+// or one that it leases from the pool.
 Outcome ClientCore::send(Request&& request, CallOptions&& options) {
   if (RunQueue::current() != nullptr) {
     return not_begun(
@@ -130,13 +136,13 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
   // The call may destroy the client. `self` keeps the scheduler and the pool alive until the end of
   // this function.
   const auto self = shared_from_this();
-  LoopPool::Lease lent;
-  auto ticket = calls_in_flight_.begin(true);
-  auto where = begin(request, options, ticket, driver ? nullptr : &lent);
-  if (!where) return std::move(where).error();
+  LoopPool::Lease leased_loop;
+  auto registration = calls_in_flight_.register_one(CallsInFlight::Kind::Call);
+  auto placement = begin(request, options, registration, driver ? nullptr : &leased_loop);
+  if (!placement) return std::move(placement).error();
   BlockingCompletion completion;
-  auto& scheduler = *where->scheduler;
-  run_call(for_calls(), *std::move(where), std::move(request), std::move(options), completion)
+  auto& scheduler = *placement->scheduler;
+  run_call(for_calls(), *std::move(placement), std::move(request), std::move(options), completion)
       .post_to(scheduler);
   (driver ? *driver : scheduler).run_until(completion.done);
   return *std::move(completion.outcome);
@@ -153,27 +159,28 @@ std::future<Outcome> ClientCore::send_async(Request&& request, CallOptions&& opt
   return outcome;
 }
 
+// Starts a call. `completion` gets its outcome, or the error if it cannot begin.
 void ClientCore::start(Request&& request, CallOptions&& options,
                        std::unique_ptr<Completion> completion) {
-  auto ticket = calls_in_flight_.begin(true);
-  auto where = begin(request, options, ticket, nullptr);
-  if (!where) {
-    Outcome outcome = std::move(where).error();
+  auto registration = calls_in_flight_.register_one(CallsInFlight::Kind::Call);
+  auto placement = begin(request, options, registration, /*leased_loop=*/nullptr);
+  if (!placement) {
+    Outcome outcome = std::move(placement).error();
     return completion.release()->complete(std::move(outcome));
   }
-  auto& scheduler = *where->scheduler;
-  run_call(for_calls(), *std::move(where), std::move(request), std::move(options), *completion)
+  auto& scheduler = *placement->scheduler;
+  run_call(for_calls(), *std::move(placement), std::move(request), std::move(options), *completion)
       .post_to(scheduler);
   static_cast<void>(completion.release());  // the call owns it now
 }
 
 void ClientCore::run(std::shared_ptr<Work> work) {
-  auto ticket = calls_in_flight_.begin(false);
-  auto where = find_loop();
-  if (!where) return work->give_up(std::move(where).error());
-  where->ticket = std::move(ticket);
-  auto& scheduler = *where->scheduler;
-  run_work(for_calls(), *std::move(where), std::move(work)).post_to(scheduler);
+  auto registration = calls_in_flight_.register_one(CallsInFlight::Kind::Work);
+  auto placement = find_loop();
+  if (!placement) return work->give_up(std::move(placement).error());
+  placement->registration = std::move(registration);
+  auto& scheduler = *placement->scheduler;
+  run_work(for_calls(), *std::move(placement), std::move(work)).post_to(scheduler);
 }
 
 Scheduler& ClientCore::scheduler() {
@@ -181,9 +188,9 @@ Scheduler& ClientCore::scheduler() {
     const std::lock_guard lock(mutex_);
     if (event_loop_) return *event_loop_;
   }
-  const auto where = find_loop();
-  if (!where) throw Failure(where.error());
-  return *where->scheduler;
+  const auto placement = find_loop();
+  if (!placement) throw Failure(placement.error());
+  return *placement->scheduler;
 }
 
 Time ClientCore::now() const {
@@ -195,22 +202,25 @@ Transport* ClientCore::transport_of(Loop* loop) {
   return options_.transport ? options_.transport.get() : loop;
 }
 
-// The client does not close a scheduler that it does not own. Calls there watch the client's stop
-// token in addition to their own.
-void ClientCore::stop_with_client(RunsOn& where, CallOptions& options) {
+// Makes a call end with the client, which does not close a scheduler that it does not own.
+void ClientCore::stop_with_client(RunsOn& placement, CallOptions& options) {
   auto stop = at_end_;
   if (options.stop.stop_possible()) {
-    where.either_stop = std::make_unique<EitherStop>(options.stop, stop);
-    stop = where.either_stop->token();
+    placement.either_stop = std::make_unique<EitherStop>(options.stop, stop);
+    stop = placement.either_stop->token();
   }
   options.stop = std::move(stop);
 }
 
-Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* lent) {
+// Chooses where a call or spawned work runs: a loop leased to the calling thread, the scheduler in
+// the options, or a background loop. Returns the error if the client has ended or no loop can
+// start.
+Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* leased_loop) {
+  constexpr bool kWatchesEnd = true;  // closing the client's own loop ends its calls
   try {
-    if (lent != nullptr) {
-      *lent = pool_.lend();
-      return RunsOn{lent->get(), transport_of(lent->get()), true};
+    if (leased_loop != nullptr) {
+      *leased_loop = pool_.lend();
+      return RunsOn{leased_loop->get(), transport_of(leased_loop->get()), kWatchesEnd};
     }
     const std::lock_guard lock(mutex_);  // so that the call is counted before the loop is closed
     if (closed_ && calls_in_flight_.is_draining()) return drained_error();
@@ -224,7 +234,7 @@ Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* le
     }
     auto& background = choose_loop(origin);
     auto* const loop = &background.loop();
-    return RunsOn{loop, transport_of(loop), true, background.count_call(origin)};
+    return RunsOn{loop, transport_of(loop), kWatchesEnd, background.count_call(origin)};
   } catch (const std::system_error& cause) {  // a loop needs descriptors and a thread
     return not_begun(Errc::LocalShortage, "the call cannot begin: " + std::string(cause.what()) +
                                               hint_at_limit(cause.code().value()));
@@ -237,17 +247,18 @@ Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* le
 // flight on two loops never need more than 64 connections.
 BackgroundLoop& ClientCore::choose_loop(std::string_view origin) {
   BackgroundLoop* best = nullptr;
-  std::pair<bool, int> least;  // busy, in flight
+  std::pair<bool, int> least_load;  // without an idle connection; calls in flight
   for (const auto& loop : loops_) {
-    const bool idle = !origin.empty() && loop->has_idle(origin);
-    const std::pair load(!idle, loop->in_flight());
-    if (best != nullptr && load >= least) continue;
+    const bool has_connection = !origin.empty() && loop->has_idle(origin);
+    const std::pair load(!has_connection, loop->in_flight());
+    if (best != nullptr && load >= least_load) continue;
     best = loop.get();
-    least = load;
+    least_load = load;
   }
-  const auto& [busy, in_flight] = least;
+  const auto& [needs_connection, in_flight] = least_load;
   const bool all_made = loops_.size() == static_cast<std::size_t>(options_.threads);
-  return best != nullptr && (!busy || in_flight == 0 || all_made) ? *best : add_loop();
+  const bool use_best = best != nullptr && (!needs_connection || in_flight == 0 || all_made);
+  return use_best ? *best : add_loop();
 }
 
 BackgroundLoop& ClientCore::add_loop() {
@@ -285,6 +296,7 @@ bool ClientCore::wait_until(Time when, const std::stop_token& stop) {
   return BlockingClock().wait_until(when, stop);
 }
 
+// Ends the client when nothing is in flight, or at the deadline. Returns how its calls have ended.
 DrainResult ClientCore::drain(Time deadline) {
   check_may_block("drain()");
   if (const auto driver = scheduler_driven_here()) {
@@ -296,14 +308,15 @@ DrainResult ClientCore::drain(Time deadline) {
   return calls_in_flight_.result();
 }
 
+// Awaits what `drain` blocks for, and then the end of the calls that the deadline cancels.
 Task<DrainResult> ClientCore::co_drain(std::shared_ptr<ClientCore> self, Time deadline) {
   self->calls_in_flight_.drain();
-  const auto where = self->find_loop();
-  if (!where) {
-    if (where.error().code == Errc::Canceled) co_return self->calls_in_flight_.result();
-    throw Failure(where.error());
+  const auto placement = self->find_loop();
+  if (!placement) {
+    if (placement.error().code == Errc::Canceled) co_return self->calls_in_flight_.result();
+    throw Failure(placement.error());
   }
-  auto& scheduler = *where->scheduler;
+  auto& scheduler = *placement->scheduler;
   const ReturnTo there(scheduler);
   co_await there;
   const auto nothing_left = self->calls_in_flight_.nothing_left();
@@ -314,6 +327,7 @@ Task<DrainResult> ClientCore::co_drain(std::shared_ptr<ClientCore> self, Time de
   co_return self->calls_in_flight_.result();
 }
 
+// Cancels all calls and waits for the threads. A forked child only gives up the parent's loops.
 void ClientCore::shut_down() {
   if (::getpid() != process_) {  // forked: a thread that holds a lock may not exist here
     for (const auto& background : loops_) background->detach();

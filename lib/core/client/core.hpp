@@ -42,16 +42,18 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   // if this thread drives it, or the scheduler in the options. Returns nullptr if the function
   // drives nothing and just waits.
   [[nodiscard]] std::shared_ptr<Scheduler> scheduler_driven_here() const;
-  // Prepares a call. Returns where it runs, or the error if it cannot begin.
-  Result<RunsOn> begin(Request& request, CallOptions& options, CallsInFlight::Ticket& ticket,
-                       LoopPool::Lease* lent);
-  // Returns where a call runs. With `lent`, this is a loop from the pool, which the calling thread
-  // drives. Otherwise it is the scheduler in the options or a background loop. `request` is nullptr
-  // for work that is not a call.
-  Result<RunsOn> find_loop(const Request* request = nullptr, LoopPool::Lease* lent = nullptr);
+  // Prepares a call. Returns where it runs, or the error if it cannot begin. `leased_loop`: as for
+  // find_loop.
+  Result<RunsOn> begin(Request& request, CallOptions& options,
+                       CallsInFlight::Registration& registration, LoopPool::Lease* leased_loop);
+  // Returns where a call runs. If `leased_loop` is not nullptr, that is a loop from the pool, which
+  // the calling thread drives, and `leased_loop` is set to it. Otherwise it is the scheduler in the
+  // options or a background loop. `request` is nullptr for work that is not a call.
+  Result<RunsOn> find_loop(const Request* request = nullptr,
+                           LoopPool::Lease* leased_loop = nullptr);
   BackgroundLoop& choose_loop(std::string_view origin);
   BackgroundLoop& add_loop();
-  void stop_with_client(RunsOn& where, CallOptions& options);
+  void stop_with_client(RunsOn& placement, CallOptions& options);
   // Cancels all calls and work in flight, and does not wait for them.
   void cancel_all();
   Transport* transport_of(Loop* loop);

@@ -82,6 +82,7 @@ void EventLoopCore::run_turn() {
   in_turn_ = false;
 }
 
+// Runs a turn of the queue and of each loop. Drops the loops that are done.
 void EventLoopCore::run_all() {
   run_queue();
   // A callback may add a loop.
@@ -116,6 +117,7 @@ void EventLoopCore::run_until(const std::atomic<bool>& done) {
   }
 }
 
+// Ends all calls and waits. Inside a turn, only sets a flag: the turn does it when it is over.
 void EventLoopCore::end() {
   if (::getpid() != process_) {
     // In a forked child the sockets belong to the parent, so the loop is leaked on purpose.
@@ -130,7 +132,9 @@ void EventLoopCore::end() {
   in_turn_ = false;
 }
 
-// A canceled call ends without waiting, so its coroutines are due at once.
+// Cancels all calls, and runs turns until they have ended. A canceled call ends without waiting, so
+// its coroutines are due at once. A loop whose calls still run on other threads lives on without
+// this driver.
 void EventLoopCore::finish() {
   close();
   for (std::size_t i = 0; const auto loop = loop_at(i); ++i) loop->loop().close();

@@ -12,6 +12,9 @@
 
 namespace httpretry {
 
+// Reads the next bytes of the stream line by line, and calls `on_event` for each complete event.
+// Returns false if `on_event` wants no more, and an error if an event is too large. A line ends
+// with CR, LF or both; `after_cr_` means that a CR ended the last bytes, and its LF may follow.
 Result<bool> EventParser::parse(std::string_view bytes, const OnEvent& on_event) {
   if (after_cr_ && bytes.starts_with('\n')) bytes.remove_prefix(1);
   while (!bytes.empty()) {
@@ -25,8 +28,8 @@ Result<bool> EventParser::parse(std::string_view bytes, const OnEvent& on_event)
     if (end == std::string_view::npos) break;
     after_cr_ = bytes[end] == '\r' && end + 1 == bytes.size();
     bytes.remove_prefix(end + (bytes.substr(end).starts_with("\r\n") ? 2 : 1));
-    auto more = take_line(on_event);
-    if (!more || !*more) return more;
+    auto wants_more = take_line(on_event);
+    if (!wants_more || !*wants_more) return wants_more;
   }
   return true;
 }
@@ -39,9 +42,12 @@ void EventParser::restart() {
   first_line_ = true;
 }
 
+// Reads the line in `line_`: a field, "name: value", or the empty line that ends an event. Returns
+// the result of `on_event`, or true if the line ends no event with data.
 Result<bool> EventParser::take_line(const OnEvent& on_event) {
-  const auto whole = std::exchange(line_, std::string());
-  std::string_view line = whole;
+  const auto line_text = std::exchange(line_, std::string());
+  std::string_view line = line_text;
+  // The first line of a stream may begin with a byte order mark.
   if (std::exchange(first_line_, false) && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
   if (!line.empty()) {
     const auto colon = line.find(':');
@@ -87,9 +93,9 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
         parser_(options_.max_event) {
     parser_.set_last_id(options_.last_id);
     request_.set_header("Accept", kType).set_header("Cache-Control", "no-store");
-    auto& own = request_.edit_options();
-    own.stall_timeout = std::min(own.stall_timeout, options_.stall_timeout);
-    own.context.set(EndlessBody());
+    auto& settings = request_.edit_options();
+    settings.stall_timeout = std::min(settings.stall_timeout, options_.stall_timeout);
+    settings.context.set(EndlessBody());
     auto& call = options_.call;  // one deadline for all requests
     call.deadline = std::min(call.deadline, later(now, call.timeout));
     call.timeout = kForever;
@@ -99,6 +105,7 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     return std::unique_ptr<BodyWriter>(std::make_unique<Writer>(shared_from_this()));
   }
 
+  // Returns the request that begins or continues the stream. To continue, it names the last event.
   Request next() {
     began_ = false;
     parser_.restart();
@@ -110,9 +117,10 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     return request;
   }
 
+  // Checks that the response is an event stream. A 204 is no error: it ends the stream.
   Result<void> begin_response(const Response& head) {
-    const auto given = head.headers["Content-Type"];
-    const auto type = to_lower(trimmed(given.substr(0, given.find(';'))));
+    const auto field = head.headers["Content-Type"];
+    const auto type = to_lower(trimmed(field.substr(0, field.find(';'))));
     began_ = head.status == 200 && type == kType;
     if (began_) {
       open_ = true;
@@ -184,6 +192,7 @@ Error stop_error() { return Error(Errc::Canceled, "canceled while waiting for th
 
 }  // namespace
 
+// Requests the stream, again each time that it ends, until it ends for good. Returns why it did.
 Result<void> listen(Client& client, const Request& request, OnEvent on_event,
                     EventStreamOptions options) {
   const auto core = detail::CoreOf::get(client);
@@ -198,6 +207,7 @@ Result<void> listen(Client& client, const Request& request, OnEvent on_event,
   }
 }
 
+// Awaits what `listen` blocks for.
 Task<Result<void>> co_listen(Client& client, Scheduler& scheduler, Request request,
                              OnEvent on_event, EventStreamOptions options) {
   const auto stream =

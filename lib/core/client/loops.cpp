@@ -39,6 +39,7 @@ void BackgroundLoop::call_ended() noexcept {
   kept_.reset();
 }
 
+// Counts a call to this origin as long as the result lives.
 BackgroundLoop::CallCount BackgroundLoop::count_call(std::string_view origin) {
   auto& calls = calls_to(origin);
   calls_.fetch_add(1, std::memory_order_relaxed);
@@ -78,6 +79,8 @@ LoopPool::LoopPool(std::shared_ptr<const TransportOptions> options,
   idle_.reserve(most_idle() + 1);  // so that take_back cannot throw
 }
 
+// Leases the idle loop that was used last, or a new one. Destroys the loops that have been idle for
+// too long.
 LoopPool::Lease LoopPool::lend() {
   std::unique_ptr<Loop> loop;
   std::vector<std::unique_ptr<Loop>> expired;  // destroyed after the mutex is released
@@ -85,10 +88,10 @@ LoopPool::Lease LoopPool::lend() {
     const std::lock_guard lock(mutex_);
     const auto oldest = std::chrono::steady_clock::now() - options_->max_idle;
     // The clock of an idle loop stands still, so now() is the time of its last turn.
-    const auto young = std::find_if(idle_.begin(), idle_.end(),
-                                    [&](const auto& idle) { return idle->now() >= oldest; });
-    std::move(idle_.begin(), young, std::back_inserter(expired));
-    idle_.erase(idle_.begin(), young);
+    const auto first_kept = std::find_if(idle_.begin(), idle_.end(),
+                                         [&](const auto& idle) { return idle->now() >= oldest; });
+    std::move(idle_.begin(), first_kept, std::back_inserter(expired));
+    idle_.erase(idle_.begin(), first_kept);
     if (!idle_.empty()) {
       loop = std::move(idle_.back());
       idle_.pop_back();
@@ -104,6 +107,7 @@ LoopPool::Lease LoopPool::lend() {
   return {loop.release(), TakeBack{this}};
 }
 
+// Keeps a loop whose lease has ended. If there are too many, destroys the one idle for longest.
 void LoopPool::take_back(std::unique_ptr<Loop> loop) {
   std::unique_ptr<Loop> surplus;  // destroyed after the mutex is released
   const std::lock_guard lock(mutex_);

@@ -11,18 +11,19 @@
 namespace httpretry {
 namespace {
 
-// Writes a number of milliseconds. Ten times as fast as JsonWriter with a double.
+// Writes a time in milliseconds, such as 12.0 or 0.000125, with as many digits as it needs. Ten
+// times as fast as JsonWriter with a double.
 void write_ms(JsonWriter& json, Duration time) {
-  constexpr std::int64_t kNanoseconds = 1'000'000;  // per millisecond
-  const std::int64_t count = time.count();
-  if (count < 0) return json.value(std::chrono::duration<double, std::milli>(time).count());
+  constexpr std::int64_t kPerMillisecond = 1'000'000;
+  const std::int64_t nanoseconds = time.count();
+  if (nanoseconds < 0) return json.value(std::chrono::duration<double, std::milli>(time).count());
   std::array<char, 32> text{};
-  auto* end = std::to_chars(text.data(), text.data() + text.size(), count / kNanoseconds).ptr;
+  auto* end = std::to_chars(text.begin(), text.end(), nanoseconds / kPerMillisecond).ptr;
   *end++ = '.';
-  auto rest = count % kNanoseconds;
+  auto rest = nanoseconds % kPerMillisecond;
   do {
-    *end++ = static_cast<char>('0' + rest / (kNanoseconds / 10));
-    rest = rest % (kNanoseconds / 10) * 10;
+    *end++ = static_cast<char>('0' + rest / (kPerMillisecond / 10));
+    rest = rest % (kPerMillisecond / 10) * 10;
   } while (rest > 0);
   json.raw({text.data(), static_cast<std::size_t>(end - text.data())});
 }
@@ -71,6 +72,7 @@ void write_hedge(JsonWriter& json, const Hedge* hedge) {
   json.end_object();
 }
 
+// Writes an element of "attempts". `polled` is the URL that the attempt polled, or nullptr.
 void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* polled) {
   json.begin_object();
   json.member("number", attempt.number);
@@ -98,6 +100,7 @@ void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* po
   json.end_object();
 }
 
+// Writes the policy of the first attempt. All members are null if the request had its own policy.
 void write_policy(JsonWriter& json, const History& history) {
   static const ResolvedPolicy none;
   const bool known = !history.attempts.empty() && history.attempts.front().policy;
@@ -110,6 +113,7 @@ void write_policy(JsonWriter& json, const History& history) {
   json.end_object();
 }
 
+// Writes the circuit as the call last saw it, or null without a breaker.
 void write_circuit(JsonWriter& json, const History& history) {
   if (!history.guards || !history.guards->circuit) return json.null_member("circuit");
   const auto& circuit = *history.guards->circuit;
@@ -123,6 +127,7 @@ void write_circuit(JsonWriter& json, const History& history) {
   json.end_object();
 }
 
+// Writes the limits as the call last saw them, or null without limits.
 void write_limits(JsonWriter& json, const History& history) {
   if (!history.guards || !history.guards->limits) return json.null_member("limits");
   const auto& limits = *history.guards->limits;
@@ -188,11 +193,13 @@ std::string attempt_text(const Attempt& attempt) {
   return attempt.error ? std::string(to_string(*attempt.error)) : std::to_string(attempt.status);
 }
 
+// Returns a line for people, for example "gave up after 5 attempts in 3.10 s: 503 each time
+// (attempts_exhausted)".
 std::string describe(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   const auto count = history.attempts.size();
-  const bool short_of = history.stop_reason == Reason::LocalShortage;
-  if (count == 0 && !outcome && (outcome.error().held_back() || short_of)) {
+  const bool local_shortage = history.stop_reason == Reason::LocalShortage;
+  if (count == 0 && !outcome && (outcome.error().held_back() || local_shortage)) {
     auto line = "not sent: " + outcome.error().message;
     if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
     return line + " (" + std::string(to_string(history.stop_reason)) + ")";
@@ -201,17 +208,17 @@ std::string describe(const Outcome& outcome) {
   line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") +
           hedges_text(history.attempts) + " in " + duration_text(history.elapsed);
   if (count > 0) line += ": " + results_text(history.attempts);
-  const bool counted = history.stop_reason == Reason::AttemptsExhausted;
-  if (!history.detail.empty() && !counted) line += "; " + history.detail;
-  if (count > 0 && history.last()->ambiguous) {
-    line += "; an earlier attempt may have done it";
-  }
+  // The number of attempts, which the line has already, is all that this reason's detail says.
+  const bool detail_is_known = history.stop_reason == Reason::AttemptsExhausted;
+  if (!history.detail.empty() && !detail_is_known) line += "; " + history.detail;
+  if (count > 0 && history.last()->ambiguous) line += "; an earlier attempt may have done it";
   if (!history.polled.empty()) line += "; polled " + history.polled.back().url;
   if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
   if (history.stop_reason == Reason::Success) return line;
   return line + " (" + std::string(to_string(history.stop_reason)) + ")";
 }
 
+// Writes the members of the report of a call into an object that has begun.
 void write_report(JsonWriter& json, const Request& request, const Outcome& outcome) {
   const auto& history = history_of(outcome);
   const auto& url = request.parsed_url();
@@ -233,9 +240,7 @@ void write_report(JsonWriter& json, const Request& request, const Outcome& outco
   json.member("hedges", hedges_in(attempts));
   write(json, "hedge_refused", history.hedge_refused ? to_string(*history.hedge_refused) : "");
   json.key("attempts").begin_array();
-  for (const auto& attempt : attempts) {
-    write_attempt(json, attempt, history.polled_by(attempt));
-  }
+  for (const auto& attempt : attempts) write_attempt(json, attempt, history.polled_by(attempt));
   json.end_array();
 }
 
@@ -255,6 +260,7 @@ std::string quote_json(std::string_view text) {
   return quoted;
 }
 
+// Returns the time in UTC with milliseconds: "2024-05-01T12:00:00.250Z".
 std::string rfc3339(WallTime time) {
   const auto whole = std::chrono::floor<std::chrono::seconds>(time);
   const std::time_t stamp = whole.time_since_epoch().count();

@@ -9,8 +9,8 @@
 namespace httpretry {
 namespace {
 
-constexpr int kIncomplete = 308;       // the server wants more of the content
-constexpr int kMostStandingStill = 5;  // reports in a row without progress
+constexpr int kIncomplete = 308;         // the server wants more of the content
+constexpr int kMostWithoutProgress = 5;  // reports in a row
 
 // Reads the first `size` bytes of a body.
 class PartReader final : public BodyReader {
@@ -30,6 +30,7 @@ class PartReader final : public BodyReader {
   std::uint64_t left_;
 };
 
+// Returns the bytes of the content from `begin` up to `end`, as a body that can be read again.
 Body part_of(const UploadContent& content, std::uint64_t begin, std::uint64_t end) {
   return Body::reopened([content, begin, end]() -> Result<std::unique_ptr<BodyReader>> {
     auto rest = content.from(begin).open();
@@ -65,11 +66,12 @@ class Upload : public std::enable_shared_from_this<Upload> {
  public:
   Upload(Request start, UploadContent content, ResumableUploadOptions options)
       : start_(std::move(start)), content_(std::move(content)), options_(std::move(options)) {
-    auto& wanted = start_.edit_options();
-    if (!wanted.repeatable) wanted.repeatable = true;
-    on_progress_ = std::exchange(wanted.on_progress, nullptr);
+    auto& start_options = start_.edit_options();
+    if (!start_options.repeatable) start_options.repeatable = true;
+    on_progress_ = std::exchange(start_options.on_progress, nullptr);
   }
 
+  // Finds the size of the content, and continues the session of the options if there is one.
   // Returns an error if nothing can be sent.
   std::optional<Error> begin() {
     if (start_.options().sink) {
@@ -89,18 +91,20 @@ class Upload : public std::enable_shared_from_this<Upload> {
     return std::nullopt;
   }
 
+  // Returns the next request: the one that begins a session, a question how much the server has, or
+  // the next part of the content. A retry of a part asks first, because the server may have some.
   Request next() {
     if (step_ == Step::Start) return start_;
     if (step_ == Step::Ask) return question(session_);
-    const auto room = size_ - had_;
-    const auto end = had_ + (options_.part_size == 0 ? room : std::min(room, options_.part_size));
+    const auto left = size_ - had_;
+    const auto end = had_ + (options_.part_size == 0 ? left : std::min(left, options_.part_size));
     all_sent_ = all_sent_ || end == size_;
     auto request = part(session_, had_, end);
-    SendAgain again;
-    again.send = [self = shared_from_this(), end](Request attempt, Call& call, Next rest) {
+    SendAgain retry;
+    retry.send = [self = shared_from_this(), end](Request attempt, Call& call, Next rest) {
       return self->ask_and_send(std::move(attempt), call, rest, end);
     };
-    request.edit_options().context.set(std::move(again));
+    request.edit_options().context.set(std::move(retry));
     return request;
   }
 
@@ -110,7 +114,8 @@ class Upload : public std::enable_shared_from_this<Upload> {
     return call;
   }
 
-  // Takes the outcome of a request. Returns the outcome of the upload if it has ended.
+  // Interprets the outcome of the last request, and chooses the next step. Returns the outcome of
+  // the upload if it has ended, otherwise nullopt.
   std::optional<Outcome> take(Outcome outcome) {
     used_ += history_of(outcome).elapsed;
     if (step_ == Step::Start) return take_start(std::move(outcome));
@@ -127,17 +132,20 @@ class Upload : public std::enable_shared_from_this<Upload> {
  private:
   enum class Step : std::uint8_t { Start, Part, Ask };
 
+  // Reads the URL of the session from the response to the first request. Returns the outcome of the
+  // upload if the session cannot be used.
   std::optional<Outcome> take_start(Outcome outcome) {
     if (!outcome || !outcome->is_2xx()) return outcome;
     const auto location = outcome->headers.get("Location");
     if (!location) return protocol_error("the response that begins a session has no Location");
-    const auto& asked = start_.parsed_url();
-    const auto from = asked ? asked : Url::parse(outcome->url);
-    const auto url = from ? from->resolve(*location) : from;
+    // The URL of the request may be relative to the base URL of the client.
+    const auto& start_url = start_.parsed_url();
+    const auto base = start_url ? start_url : Url::parse(outcome->url);
+    const auto url = base ? base->resolve(*location) : base;
     if (!url) return protocol_error("the Location of the session is " + url.error().message);
-    if (url->origin() != from->origin() && !options_.session_at_other_origin) {
+    if (url->origin() != base->origin() && !options_.session_at_other_origin) {
       return protocol_error("the session is at another origin, " + std::string(url->origin()) +
-                            ", than " + std::string(from->origin()) +
+                            ", than " + std::string(base->origin()) +
                             "; set session_at_other_origin if you trust it");
     }
     open_session(url->to_string());
@@ -145,6 +153,8 @@ class Upload : public std::enable_shared_from_this<Upload> {
     return std::nullopt;
   }
 
+  // Prepares the requests to a session. The server of a session that is not new is first asked how
+  // much it has.
   void open_session(std::string url) {
     session_ = Request("PUT", std::move(url));
     session_.edit_options() = start_.options();
@@ -156,7 +166,8 @@ class Upload : public std::enable_shared_from_this<Upload> {
     step_ = is_new ? Step::Part : Step::Ask;
   }
 
-  // Continues after a 308. `failure` is the outcome of the part that preceded a question.
+  // Continues after a 308, which says how many bytes the server has. `failure` is the outcome of
+  // the part that preceded a question. Returns the outcome of the upload if it makes no progress.
   std::optional<Outcome> resume(const Response& response, std::optional<Outcome> failure) {
     const auto had = stored_bytes(response);
     if (!had || *had > size_) {
@@ -164,10 +175,10 @@ class Upload : public std::enable_shared_from_this<Upload> {
                             printable(response.headers["Range"]) +
                             "\"; expected bytes=0-N, with N less than " + std::to_string(size_));
     }
-    const bool moves = *had > most_had_;
-    if (failure && !moves) return failure;
-    standing_still_ = moves ? 0 : standing_still_ + 1;
-    if (standing_still_ > kMostStandingStill) {
+    const bool has_progress = *had > most_had_;
+    if (failure && !has_progress) return failure;
+    without_progress_ = has_progress ? 0 : without_progress_ + 1;
+    if (without_progress_ > kMostWithoutProgress) {
       return protocol_error("the server took nothing of the last requests; it has " +
                             std::to_string(*had) + " of " + std::to_string(size_) + " bytes");
     }
@@ -185,7 +196,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
   }
 
   // Makes an attempt after the first for the part that ends at `end`: asks how much the server has,
-  // and sends the rest.
+  // and sends the rest. Returns the answer if it has all of the part, or does not say.
   Task<Outcome> ask_and_send(Request attempt, Call& call, Next next, std::uint64_t end) const {
     auto asking = next(question(attempt), call);
     Outcome asked = co_await asking;
@@ -199,13 +210,15 @@ class Upload : public std::enable_shared_from_this<Upload> {
     co_return sent;
   }
 
-  // Returns a request that asks how many bytes the server has. The server responds with a 308.
+  // Returns a request that asks how many bytes the server has. The server responds with a 308, or
+  // with another status if it has all of them.
   [[nodiscard]] Request question(Request request) const {
     request.set_header("Content-Range", "bytes */" + std::to_string(size_)).set_body("");
     request.edit_options().on_progress = nullptr;
     return request;
   }
 
+  // Returns the request that sends the bytes from `begin` up to `end`.
   [[nodiscard]] Request part(Request request, std::uint64_t begin, std::uint64_t end) const {
     request.set_header("Content-Range", "bytes " + std::to_string(begin) + "-" +
                                             std::to_string(end - 1) + "/" + std::to_string(size_));
@@ -228,7 +241,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
   std::uint64_t size_ = 0;
   std::uint64_t had_ = 0;           // how many bytes the server last reported
   std::uint64_t most_had_ = 0;      // the maximum of these reports
-  int standing_still_ = 0;          // how many reports in a row showed no progress
+  int without_progress_ = 0;        // how many reports in a row showed no progress
   bool all_sent_ = false;           // the last byte may have been sent
   std::optional<Outcome> failure_;  // of a part, while the server is asked how much it has
   Duration used_{};                 // the time of all requests so far
@@ -259,6 +272,7 @@ UploadContent UploadContent::bytes(std::string content) {
   });
 }
 
+// Sends requests until the upload has ended. Returns the outcome of the last one, or an error.
 Outcome upload_resumable(Client& client, Request start, UploadContent content,
                          ResumableUploadOptions options) {
   const auto upload =
@@ -270,6 +284,7 @@ Outcome upload_resumable(Client& client, Request start, UploadContent content,
   }
 }
 
+// Awaits what upload_resumable() blocks for.
 Task<Outcome> co_upload_resumable(Client& client, Request start, UploadContent content,
                                   ResumableUploadOptions options) {
   const auto upload =

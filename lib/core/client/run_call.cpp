@@ -5,6 +5,7 @@
 #include "lib/core/chain/detail/call_state.hpp"
 #include "lib/core/curl/errors.hpp"
 #include "lib/core/flow/resume_on.hpp"
+#include "lib/core/retry/retry_loop.hpp"
 
 #include <httpretry/retry/classify.hpp>
 
@@ -17,20 +18,13 @@ std::atomic<std::uint64_t> last_call_id = 0;
 
 // Adds the last exchange as the only attempt, because the history is empty without retry().
 void add_only_attempt(const Outcome& outcome, Call::State& state) {
-  const auto& exchange = exchange_of(outcome);
   auto& attempt = state.history.attempts.emplace_back();
   attempt.number = state.exchanges;
-  attempt.status = outcome ? outcome->status : outcome.error().status;
-  if (!outcome) {
-    attempt.error = outcome.error().code;
-    attempt.curl_code = outcome.error().curl_code;
-    attempt.error_message = outcome.error().message;
-  }
-  const bool good = outcome && outcome->status < 400;
+  set_outcome(attempt, outcome);
   attempt.rule = "no middleware retry";
+  const bool good = outcome && outcome->status < 400;
   attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
-  attempt.set_exchange(exchange);
-  attempt.duration = exchange.timings.total;
+  attempt.duration = exchange_of(outcome).timings.total;
 }
 
 // Returns the error for std::bad_alloc. The exception does not show whether an exchange sent its
@@ -50,10 +44,10 @@ bool is_good(const Outcome& outcome, const History& history) {
   return last != nullptr && last->status == outcome->status && last->cls == Class::Success;
 }
 
-// Completes the history and moves it into the outcome.
+// Completes the history of a call and moves it into the outcome.
 void finish(Outcome& outcome, Call::State& state) {
   auto& history = state.history;
-  if (!outcome && state.exchanges == 0) {
+  if (!outcome && state.exchanges == 0) {  // the request was not sent
     auto& error = outcome.error();
     error.exchange.sent = Sent::Never;
     if (error.code == Errc::Internal && error.curl_code == kOutOfMemory) {
@@ -69,6 +63,8 @@ void finish(Outcome& outcome, Call::State& state) {
   if (!outcome && outcome.error().code == Errc::Canceled) {
     history.stop_reason = Reason::Canceled;
   } else if (history.stop_reason == Reason::Success && !is_good(outcome, history)) {
+    // Success is the initial value, and remains if no middleware `retry` was used, or if one above
+    // it failed.
     history.stop_reason = outcome ? Reason::NotRetryable : stop_reason(outcome.error().code);
   }
   // `elapsed` includes the time that middlewares worked since the clock was last read.
@@ -77,23 +73,27 @@ void finish(Outcome& outcome, Call::State& state) {
   (outcome ? outcome->history : outcome.error().history) = std::move(history);
 }
 
-void set_up(Call::State& state, const ForCalls& client, RunsOn& where, const CallOptions& options) {
+// Sets the state of a call that begins.
+void set_up(Call::State& state, const ForCalls& client, RunsOn& placement,
+            const CallOptions& options) {
   state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
-  state.scheduler = where.scheduler;
-  state.transport = where.transport;
+  state.scheduler = placement.scheduler;
+  state.transport = placement.transport;
   state.common = &client.common;
-  state.started = where.scheduler->now();
+  state.started = placement.scheduler->now();
   state.stop = options.stop;
-  state.watches_end = where.watches_end;
-  state.either_stop = std::move(where.either_stop);
+  state.watches_end = placement.watches_end;
+  state.either_stop = std::move(placement.either_stop);
 }
 
 }  // namespace
 
-PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, Request request,
+// Runs a call: passes the request through the middlewares and the transport, completes the history,
+// and passes the outcome to `completion`.
+PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn placement, Request request,
                          CallOptions options, Completion& completion) {
   Call::State state;
-  set_up(state, *client, where, options);
+  set_up(state, *client, placement, options);
   Call call(state, std::min(options.deadline, later(state.started, options.timeout)),
             std::move(options.stop));
 
@@ -103,8 +103,8 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, R
     state.context = request.options().context;
     call.emit(&Observer::call_started, request);
     const bool to_sink = request.options().sink != nullptr;
-    const auto sending =
-        Next(client->options.middlewares, 0)(to_sink ? Request(request) : std::move(request), call);
+    const auto sending = Next(client->options.middlewares, /*index=*/0)(
+        to_sink ? Request(request) : std::move(request), call);
     result = co_await sending;
     if (to_sink) {
       const auto delivering = Delivery::deliver_rest(std::move(request), call, *std::move(result));
@@ -113,6 +113,7 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, R
   } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
     result.emplace(out_of_memory(state.exchanges > 0));
   }
+  // A user's middleware may have continued on another thread.
   if (RunQueue::is_not_driving(*state.scheduler)) {
     const ResumeOn home(*state.scheduler);
     co_await home;
@@ -121,26 +122,28 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, R
   call.emit(&Observer::call_ended, *result);
   state.context = Context();  // before the caller is notified: this removes an unfinished file
 
-  where.count.in_flight.reset();  // so that a call that the user begins now can reuse this loop
-  if (where.ticket) where.ticket->count_outcome(*result);
+  placement.count.in_flight.reset();  // so that a call that the user begins now can reuse this loop
+  if (placement.registration) placement.registration->count_outcome(*result);
   completion.complete(*std::move(result));
-  where.ticket.reset();  // while `client` keeps the counter alive
+  placement.registration.reset();  // while `client` keeps the counter alive
 }
 
-PostedCoroutine run_work([[maybe_unused]] std::shared_ptr<const ForCalls> client, RunsOn where,
+// Runs work that the program spawned on the client. `client` keeps the counter of calls and work in
+// flight alive.
+PostedCoroutine run_work([[maybe_unused]] std::shared_ptr<const ForCalls> client, RunsOn placement,
                          std::shared_ptr<Work> work) {
   try {
-    const auto running = work->run(*where.scheduler);
+    const auto running = work->run(*placement.scheduler);
     co_await running;
-  } catch (...) {  // std::bad_alloc, as in run_call
-    work->give_up(out_of_memory(true));
+  } catch (...) {                                      // std::bad_alloc, as in run_call
+    work->give_up(out_of_memory(/*exchanged=*/true));  // it may have been
   }
-  if (RunQueue::is_not_driving(*where.scheduler)) {
-    const ResumeOn home(*where.scheduler);
+  if (RunQueue::is_not_driving(*placement.scheduler)) {
+    const ResumeOn home(*placement.scheduler);
     co_await home;
   }
   work.reset();
-  where.ticket.reset();  // as in run_call
+  placement.registration.reset();
 }
 
 }  // namespace httpretry::detail

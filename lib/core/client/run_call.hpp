@@ -20,19 +20,20 @@ namespace httpretry::detail {
 // drains, how its calls end. Thread-safe.
 class CallsInFlight {
  public:
-  // A call or a piece of work counts as long as its ticket lives.
+  enum class Kind : std::uint8_t { Call, Work };
   struct End {
-    void operator()(CallsInFlight* all) const noexcept { all->change(1, false); }
+    void operator()(CallsInFlight* all) const noexcept { all->update(/*ended=*/1, false); }
   };
-  using Ticket = std::unique_ptr<CallsInFlight, End>;
+  // A call or a piece of work counts as in flight as long as its registration lives.
+  using Registration = std::unique_ptr<CallsInFlight, End>;
 
-  // Returns a ticket, or an empty one if the client drains. `for_call` is false for spawned work,
-  // which may begin during a drain, because a call in flight may need it.
-  [[nodiscard]] Ticket begin(bool for_call) {
+  // Returns nullptr for a call that must not begin, because the client drains. Spawned work may
+  // begin during a drain, because a call in flight may need it.
+  [[nodiscard]] Registration register_one(Kind kind) {
     const std::lock_guard lock(mutex_);
-    if (for_call && drains_) return nullptr;
+    if (kind == Kind::Call && drains_) return nullptr;
     ++count_;
-    return Ticket(this);
+    return Registration(this);
   }
   // Counts the outcome of a call. Must be called for each call before its completion.
   void count_outcome(const Outcome& outcome) {
@@ -43,7 +44,7 @@ class CallsInFlight {
   }
 
   // Lets no further call begin.
-  void drain() { change(0, true); }
+  void drain() { update(/*ended=*/0, /*drain=*/true); }
   [[nodiscard]] bool is_draining() const {
     const std::lock_guard lock(mutex_);
     return drains_;
@@ -56,10 +57,11 @@ class CallsInFlight {
   }
 
  private:
-  void change(std::size_t fewer, bool drains) noexcept {
+  // Removes registrations that have ended, and begins the drain if `drain` is true.
+  void update(std::size_t ended, bool drain) noexcept {
     std::unique_lock lock(mutex_);
-    count_ -= fewer;
-    drains_ = drains_ || drains;
+    count_ -= ended;
+    drains_ = drains_ || drain;
     const bool none_left = drains_ && count_ == 0;
     lock.unlock();  // request_stop() may run the code that waits for it
     if (none_left) nothing_left_.request_stop();
@@ -98,7 +100,7 @@ struct RunsOn {
   BackgroundLoop::CallCount count{};  // empty unless a background loop runs the call
   // Combines the user's stop token with the client's, if the call watches both.
   std::unique_ptr<EitherStop> either_stop{};
-  CallsInFlight::Ticket ticket{};
+  CallsInFlight::Registration registration{};
 };
 
 // The part of a client that its calls use.
@@ -109,9 +111,9 @@ struct ForCalls {
 
 // Run a call, or spawned work, on the thread that drives the scheduler. `completion` must live
 // until its `complete` is called, and so must everything that `options` refers to.
-PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, Request request,
+PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn placement, Request request,
                          CallOptions options, Completion& completion);
-PostedCoroutine run_work(std::shared_ptr<const ForCalls> client, RunsOn where,
+PostedCoroutine run_work(std::shared_ptr<const ForCalls> client, RunsOn placement,
                          std::shared_ptr<Work> work);
 
 }  // namespace httpretry::detail

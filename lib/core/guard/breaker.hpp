@@ -22,6 +22,7 @@
 
 namespace httpretry::guard {
 
+// Returns whether `part` is at least this share of `all`.
 inline bool reaches(std::uint32_t part, std::uint32_t all, double ratio) {
   return static_cast<double>(part) >= ratio * static_cast<double>(all);
 }
@@ -80,11 +81,13 @@ class Breaker {
     return std::erase_if(opened_->probes,
                          [&](const Probe& one) { return one.number == grant.probe; }) > 0;
   }
+  // Counts how a send ended (its vote). Opens or closes the breaker if that is enough. Ignores a
+  // send that `ask` admitted before the state last changed.
   void vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end, Time now,
             double unit_random) {
     if (grant.generation != generation_) return;
-    if (policy.kind == Kind::Share) {
-      if (!end.failed) window_.add({0, 1, 0}, now, policy.share_window);
+    if (policy.kind == Kind::Share) {  // `ask` has already counted the send itself
+      if (!end.failed) window_.add({.good = 1}, now, policy.share_window);
       return;
     }
     if (grant.probe != 0) {
@@ -92,8 +95,9 @@ class Breaker {
       return;
     }
     if (state_ != Circuit::Closed) return;
-    window_.add({1, end.failed ? 0U : 1U, end.took > policy.slow_after ? 1U : 0U}, now,
-                policy.window);
+    window_.add(
+        {.all = 1, .good = end.failed ? 0U : 1U, .slow = end.took > policy.slow_after ? 1U : 0U},
+        now, policy.window);
     in_a_row_ = end.failed ? in_a_row_ + 1 : 0;
     if (too_many_failed(policy, window_.sum(now), in_a_row_)) open(policy, end, now, unit_random);
   }
@@ -149,14 +153,15 @@ class Breaker {
   // Which sends the window counts: those that called `ask` (Share), or those that ended.
   enum class Counting : std::uint8_t { Nothing, Asked, Ended };
 
-  // The client-side throttling of the SRE book: https://sre.google/sre-book/handling-overload/
+  // Refuses a random part of the sends, the larger the more of them fail. This is the client-side
+  // throttling of the SRE book: https://sre.google/sre-book/handling-overload/
   void ask_share(const BreakerPolicy& policy, Time now, double unit_random, SendGrant& grant) {
     const auto counts = window_.sum(now);
     const auto requests = static_cast<double>(counts.all);
     const auto good = static_cast<double>(counts.good);
     grant.refused_share = std::max(0.0, (requests - policy.k * good) / (requests + 1));
     // The send counts now and not when it ends, because a server may hang.
-    window_.add({1, 0, 0}, now, policy.share_window);
+    window_.add({.all = 1}, now, policy.share_window);
     pass(grant);
     grant.votes = unit_random >= grant.refused_share;
   }
@@ -179,6 +184,7 @@ class Breaker {
     opened_->closed_at = now;
     change_to(Circuit::Closed);
   }
+  // Opens the breaker. The time for which it is open grows with each opening that follows soon.
   void open(const BreakerPolicy& policy, const SendEnd& end, Time now, double unit_random) {
     if (!opened_) opened_ = std::make_unique<Opened>();
     auto& opened = *opened_;
@@ -188,12 +194,12 @@ class Breaker {
       opened.tripped = window_.sum(now);
       opened.why = why_opens(policy, opened.tripped);
     } else {
-      opened.tripped = {1, 0, 0};
+      opened.tripped = {.all = 1};
       opened.why = "a probe failed";
     }
     ++opened.openings;
-    opened.open_for = delay(policy.open_for, opened.openings,
-                            opened.openings == 1 ? Duration() : opened.open_for, unit_random);
+    const auto previous = opened.openings == 1 ? Duration() : opened.open_for;
+    opened.open_for = delay(policy.open_for, opened.openings, previous, unit_random);
     opened.until = later(now, std::max(opened.open_for, end.server_delay));
     change_to(Circuit::Open);
   }

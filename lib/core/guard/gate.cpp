@@ -5,11 +5,13 @@
 
 namespace httpretry::guard {
 
-// Every tenth turn goes to the lowest priority in the queue, so that none waits forever.
+// Returns the send that may go out next. Every tenth turn goes to the lowest priority in the queue,
+// so that none waits forever.
 Gate::Turn& Gate::SendQueue::head() const {
-  if (turns % 10 != 9) return *waiting.begin()->second;
-  const auto lowest = waiting.rbegin()->first.first;
-  return *waiting.lower_bound({lowest, std::numeric_limits<std::int64_t>::min()})->second;
+  if (turns_granted % 10 != 9) return *waiting.begin()->second;
+  const auto lowest_priority = waiting.rbegin()->first.first;
+  constexpr auto kFirstArrival = std::numeric_limits<std::int64_t>::min();
+  return *waiting.lower_bound({lowest_priority, kFirstArrival})->second;
 }
 
 Gate::Gate(std::shared_ptr<SharedState> state)
@@ -38,8 +40,8 @@ Gate::SendQueue::~SendQueue() {
   }
 }
 
-// Returns the queue of a policy, credentials, host and endpoint. A new version of a policy file
-// gets new queues with the same states.
+// Returns the queue of a policy, credentials, host and endpoint, and makes it if necessary. A new
+// version of a policy file gets new queues with the same states.
 std::shared_ptr<Gate::SendQueue> Gate::queue_of(const Sender& sender, Time now) {
   auto key = std::to_string(reinterpret_cast<std::uintptr_t>(sender.policy.get())) + " " +
              std::to_string(sender.credentials) + " ";
@@ -51,39 +53,45 @@ std::shared_ptr<Gate::SendQueue> Gate::queue_of(const Sender& sender, Time now) 
   queue->all_scopes = &scopes_;
   queue->policy = sender.policy;
   queue->two_pauses = !keys.pauses[1].empty();
-  for (const auto* const state :
+  // `pause` relies on this order.
+  for (const auto* const state_key :
        {&keys.pauses[0], &keys.pauses[1], &keys.breaker, &keys.rate, &keys.slots}) {
-    if (state->empty()) continue;
-    auto& scope = *scopes_.try_emplace(*state).first;
+    if (state_key->empty()) continue;
+    auto& scope = *scopes_.try_emplace(*state_key).first;
     scope.second.queues.push_back(queue.get());
     queue->scopes.push_back(&scope);
   }
   return queue;
 }
 
+// Begins a pause for the policy's scope, or if it names none, for the host or the endpoint
+// (`scope`). Refuses the sends whose wait the pause makes too long. Returns the key of the pause.
 std::string Gate::pause(const Sender& sender, GuardScope scope, Time until, Time now) {
-  const bool chosen = sender.policy->pause.scope.has_value();
+  const bool policy_has_scope = sender.policy->pause.scope.has_value();
   std::string key;
   {
     const std::lock_guard lock(mutex_);
     const auto queue = queue_of(sender, now);
-    const bool second = queue->two_pauses && !chosen && scope == GuardScope::Endpoint;
-    key = queue->scopes[second ? 1 : 0]->first;  // the pauses come first in `scopes`
-    queue->limits->pause(second ? 1 : 0, until, now);
+    const std::size_t pause_index =
+        queue->two_pauses && !policy_has_scope && scope == GuardScope::Endpoint ? 1 : 0;
+    key = queue->scopes[pause_index]->first;  // the pauses come first in `scopes`
+    queue->limits->pause(pause_index, until, now);
     refuse_hopeless(*queue, now);
   }
   state_->tell_changed(now, listener_.get());
   return std::string(without_kind(key));
 }
 
+// Returns the limit that would hold back one more send now, a hedge, which counts as a retry. Other
+// sends that wait hold it back, too.
 QueuedBy Gate::would_hold(const Sender& sender, Time now) {
   SendAsk ask;
   ask.now = now;
   ask.is_retry = true;
   const std::lock_guard lock(mutex_);
   const auto queue = queue_of(sender, now);
-  const auto by = queue->limits->look(ask).held;
-  if (by != QueuedBy::Nothing || queue->waiting.empty()) return by;
+  const auto held_by = queue->limits->look(ask).held;
+  if (held_by != QueuedBy::Nothing || queue->waiting.empty()) return held_by;
   return QueuedBy::Concurrency;
 }
 
@@ -96,7 +104,8 @@ void Gate::serve_all(Time now) {
   }
 }
 
-// Grants or refuses turns as long as one can be served, the one with the lowest rank first.
+// Lets sends of the scope out, or refuses them, until limits hold the heads of all its queues back.
+// The head with the lowest rank comes first.
 void Gate::serve(Scope& scope, Time now) {
   if (scope.waiting == 0) return;
   while (scope.waiting > 0) {
@@ -130,14 +139,16 @@ void Gate::refuse_hopeless(const SendQueue& queue, Time now) {
   for (const auto* const scope : queue.scopes) refuse_hopeless(scope->second, now);
 }
 
+// Refuses the sends of the scope that would wait too long, because a limit has closed. `refuse`
+// removes a send from the queue, so it is called after the loop over the queue.
 void Gate::refuse_hopeless(const Scope& scope, Time now) {
   for (const auto* queue : scope.queues) {
-    std::vector<std::pair<Turn*, Hold>> refused;
+    std::vector<std::pair<Turn*, Hold>> hopeless;
     for (const auto& [rank, turn] : queue->waiting) {
-      if (const auto why = turn->refusal(turn->find_hold(now), now))
-        refused.emplace_back(turn, *why);
+      const auto reason = turn->refusal(turn->find_hold(now), now);
+      if (reason) hopeless.emplace_back(turn, *reason);
     }
-    for (const auto& [turn, why] : refused) turn->refuse(why);
+    for (const auto& [turn, reason] : hopeless) turn->refuse(reason);
     wake_head(*queue, now);
   }
 }

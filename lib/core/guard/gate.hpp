@@ -67,16 +67,16 @@ class Gate {
     std::shared_ptr<const GuardPolicy> policy;
     std::shared_ptr<SendLimits> limits;       // nullptr in a new queue
     std::vector<Scopes::value_type*> scopes;  // the scopes of its states
-    bool two_pauses = false;
+    bool two_pauses = false;  // of the host and of the endpoint, whose scopes are the first two
     std::map<Rank, Turn*> waiting;
-    int turns = 0;  // how many were granted
+    int turns_granted = 0;
 
     [[nodiscard]] Turn& head() const;
     [[nodiscard]] bool idle(Time /*now*/) const { return true; }
   };
   // A listener's reference to a gate, which may be destroyed while the listener runs.
   struct GateRef {
-    explicit GateRef(Gate* its) : gate(its) {}
+    explicit GateRef(Gate* referred) : gate(referred) {}
     std::mutex mutex;
     Gate* gate;
   };
@@ -116,12 +116,13 @@ class Gate::Turn {
   [[nodiscard]] Hold why() const;
   // Waits until the status may have changed. Returns false if the wait was canceled.
   Task<bool> wait(Scheduler& scheduler, std::stop_token stop);
-  // Returns whether the send is a probe of a breaker and has not voted yet.
+  // Returns whether the send is a probe of a breaker that does not know its result yet. A vote
+  // reports the result.
   [[nodiscard]] bool probes() const { return grant_.votes && grant_.probe != 0; }
-  // Votes before the send ends, because its headers already show how it will end. `chance` is
+  // Votes before the send ends, because its headers already show how it will end. `unit_random` is
   // uniform in [0, 1).
-  void vote_early(const SendEnd& ended, Time now, double chance);
-  void end(const SendEnd& ended, Time now, double chance);
+  void vote_early(const SendEnd& ended, Time now, double unit_random);
+  void end(const SendEnd& ended, Time now, double unit_random);
   // Returns what this send has changed since the last call, for observers.
   [[nodiscard]] StateChanges take_changes();
   [[nodiscard]] GuardFacts facts(Time now, WallTime wall_now) const;
@@ -141,8 +142,8 @@ class Gate::Turn {
   void enter_queue();
   // Does nothing if the send is not in the queue.
   void leave_queue();
-  void give_back(const SendEnd* ended, Time now, double chance);
-  void look(Time now);
+  void release(const SendEnd* ended, Time now, double unit_random);
+  void update_status(Time now);
   [[nodiscard]] Time next_wake(Time now);
 
   Gate& gate_;
@@ -151,10 +152,10 @@ class Gate::Turn {
   Hold why_;
   bool taken_ = false;
   SendAsk ask_;
-  Time limit_;
-  Time pause_limit_;
-  Time slot_limit_ = kNever;
-  Time rate_limit_ = kNever;
+  Time deadline_;
+  Time pause_deadline_;
+  Time slot_deadline_ = kNever;
+  Time rate_deadline_ = kNever;
   Time last_{};             // the latest time that a caller passed
   Time wakes_at_ = kNever;  // when the timer of `wait` ends
   std::shared_ptr<detail::Event> wake_;

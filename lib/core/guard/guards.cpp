@@ -24,33 +24,36 @@ namespace {
 
 using Status = Gate::Turn::Status;
 
-Error error_of(const Hold& wait, std::string_view host) {
-  const auto whose = " of " + std::string(host);
-  switch (wait.by) {
+// Returns the error for a send that the limit `hold` has refused.
+Error error_of(const Hold& hold, std::string_view host) {
+  const auto owner = " of " + std::string(host);
+  switch (hold.by) {
     case QueuedBy::Pause:
-      return Error(Errc::Paused, "the pause" + whose + " that the server asked for ends too late");
+      return Error(Errc::Paused, "the pause" + owner + " that the server asked for ends too late");
     case QueuedBy::Ramp:
-      return Error(Errc::Paused, "after a pause, the turn" + whose + " comes too late");
+      return Error(Errc::Paused, "after a pause, the turn" + owner + " comes too late");
     case QueuedBy::Circuit: {
-      const auto why = wait.why.empty() ? "" : " (" + wait.why + ")";
-      return Error(Errc::CircuitOpen, "the circuit" + whose + " is open" + why);
+      const auto reason = hold.why.empty() ? "" : " (" + hold.why + ")";
+      return Error(Errc::CircuitOpen, "the circuit" + owner + " is open" + reason);
     }
     case QueuedBy::Rate:
-      return Error(Errc::RateLimited, "the rate" + whose + " allows it too late");
+      return Error(Errc::RateLimited, "the rate" + owner + " allows it too late");
     case QueuedBy::SharedState:
-      return Error(Errc::RateLimited, "the shared limits" + whose + " were not known in time");
-    default: return Error(Errc::QueueFull, "too many sends wait for the limit" + whose);
+      return Error(Errc::RateLimited, "the shared limits" + owner + " were not known in time");
+    default: return Error(Errc::QueueFull, "too many sends wait for the limit" + owner);
   }
 }
 
-// Returns a hash that distinguishes credentials without revealing them.
+// Returns a hash that distinguishes credentials without revealing them, or 0 if the request has
+// none.
 std::uint64_t credentials_hash(const Request& request, std::uint64_t salt) {
   const auto header = request.headers().get("Authorization");
-  const auto& own = request.options().credentials;
-  if (!header && !own) return 0;
-  return keyed_hash(salt, header ? *header : std::string_view(own->user));
+  const auto& credentials = request.options().credentials;
+  if (!header && !credentials) return 0;
+  return keyed_hash(salt, header ? *header : std::string_view(credentials->user));
 }
 
+// Notifies the observers of what the send has changed since the last call.
 void notify_observers(Gate::Turn& turn, const Call& call) {
   auto changes = turn.take_changes();
   if (changes.circuit) {
@@ -58,27 +61,26 @@ void notify_observers(Gate::Turn& turn, const Call& call) {
     call.emit(&Observer::circuit_changed, *changes.circuit);
   }
   if (changes.limit) call.emit(&Observer::limit_changed, *changes.limit);
-  for (const auto& key : changes.resumed) {
-    call.emit(&Observer::resumed, std::string_view(key));
-  }
+  for (const auto& key : changes.resumed) call.emit(&Observer::resumed, std::string_view(key));
 }
 
 // Returns whether the outcome says something about the server. A failure on the client's side does
-// not.
-bool is_about_server(const Outcome& outcome, Time sent, Time now, Time deadline) {
+// not. `sent_at`: when the send left the gate. `deadline`: the caller's.
+bool is_about_server(const Outcome& outcome, Time sent_at, Time now, Time deadline) {
   if (outcome) return true;
   const auto& error = outcome.error();
   const auto kind = policy::transport_kind(error);
   if (!kind) return false;
   // A timeout at the caller's own deadline counts only if the server had at least a second.
   if (kind == TransportKind::Timeout) {
-    return now < deadline || now - sent >= std::chrono::seconds(1);
+    return now < deadline || now - sent_at >= std::chrono::seconds(1);
   }
   return !error.exchange.stale_connection && !error.exchange.refused;
 }
 
-// Returns how long to wait if the response says with RateLimit that the quota is used up. Redirects
-// and responses from a cache do not count.
+// Returns how long to wait if the response says with RateLimit that the quota is used up; a
+// Retry-After takes precedence. Returns nullopt otherwise, for a redirect, and for a response from
+// a cache, which has an Age.
 std::optional<ServerDelay> quota_delay(const Outcome& outcome, WallTime wall_now) {
   if (!outcome || outcome->status / 100 == 3) return std::nullopt;
   const auto& headers = outcome->headers;
@@ -86,52 +88,55 @@ std::optional<ServerDelay> quota_delay(const Outcome& outcome, WallTime wall_now
     return std::nullopt;
   }
   static constexpr std::array kQuota{ServerDelaySource::RateLimit};
-  auto delay = server_delay(headers, kQuota, true, wall_now);
+  // With `throttled`, RateLimit is read in a success, too.
+  auto delay = server_delay(headers, kQuota, /*throttled=*/true, wall_now);
   if (!delay) return std::nullopt;
-  static constexpr std::array kAsked{ServerDelaySource::RetryAfter};
-  auto asked = server_delay(headers, kAsked, true, wall_now);
-  return asked ? asked : delay;
+  static constexpr std::array kRetryAfter{ServerDelaySource::RetryAfter};
+  auto retry_after = server_delay(headers, kRetryAfter, /*throttled=*/true, wall_now);
+  return retry_after ? retry_after : delay;
 }
 
-// Returns what the end of a send says about the server. `sent`: when the send left the gate.
-SendEnd end_of(const RetryPolicy& policy, const Classified& found, const Outcome& outcome,
-               const Call& call, Time sent) {
+// Returns what the end of a send says about the server, for the breaker and the other limits.
+// `sent_at`: when the send left the gate.
+SendEnd end_of(const RetryPolicy& policy, const Classified& verdict, const Outcome& outcome,
+               const Call& call, Time sent_at) {
   const auto now = call.scheduler().now();
   const auto& breaker = policy.guards.breaker;
-  const bool throttled = found.cls == Class::Throttle;
+  const bool throttled = verdict.cls == Class::Throttle;
   SendEnd end;
-  end.counts = is_about_server(outcome, sent, now, Call::State::admission_deadline(call));
-  end.failed = found.cls == Class::Transient || found.cls == Class::Transport ||
+  end.counts = is_about_server(outcome, sent_at, now, Call::State::admission_deadline(call));
+  end.failed = verdict.cls == Class::Transient || verdict.cls == Class::Transport ||
                (throttled && breaker && breaker->throttle_fails);
-  end.dropped = throttled || found.cls == Class::Transport;
+  end.dropped = throttled || verdict.cls == Class::Transport;
   end.responded = outcome.has_value() && !throttled;
   const auto first_byte = exchange_of(outcome).timings.first_byte;
-  end.took = first_byte > Duration::zero() ? first_byte : now - sent;
-  if (found.server_delay) {
-    end.server_delay = std::min(found.server_delay->delay, policy.server_delay.max);
+  end.took = first_byte > Duration::zero() ? first_byte : now - sent_at;
+  if (verdict.server_delay) {
+    end.server_delay = std::min(verdict.server_delay->delay, policy.server_delay.max);
   }
   return end;
 }
 
 // Returns how long the server asks all senders to wait, or nullopt if it does not.
-std::optional<ServerDelay> requested_pause(const Classified& found, const Outcome& outcome,
+std::optional<ServerDelay> requested_pause(const Classified& verdict, const Outcome& outcome,
                                            WallTime wall_now) {
-  auto delay = found.cls == Class::Throttle ? found.server_delay : quota_delay(outcome, wall_now);
+  auto delay =
+      verdict.cls == Class::Throttle ? verdict.server_delay : quota_delay(outcome, wall_now);
   if (!delay || delay->do_not_retry || delay->delay <= Duration::zero()) return std::nullopt;
   return delay;
 }
 
-// Lets a probe vote as soon as its headers are there, so that other sends need not wait for its
-// body. Does nothing if a rule of the policy reads the body.
-void vote_early(Gate::Turn& turn, const Call& call, const CurrentAttempt& attempt, Time sent,
+// Reports the result of a breaker's probe as soon as its headers are there, so that other sends
+// need not wait for its body. Does nothing if a rule of the policy reads the body.
+void vote_early(Gate::Turn& turn, const Call& call, const CurrentAttempt& attempt, Time sent_at,
                 const Response& head) noexcept {
   if (!turn.probes() || attempt.reads_body(head.status, head.headers)) return;
   try {
     const Outcome outcome(head);
-    const auto end = end_of(*attempt.policy, attempt.judge(outcome), outcome, call, sent);
+    const auto end = end_of(*attempt.policy, attempt.judge(outcome), outcome, call, sent_at);
     turn.vote_early(end, call.scheduler().now(), call.random());
     notify_observers(turn, call);
-  } catch (const std::bad_alloc&) {  // the probe votes when it ends
+  } catch (const std::bad_alloc&) {  // the result is reported when the probe ends
   }
 }
 
@@ -139,21 +144,24 @@ void vote_early(Gate::Turn& turn, const Call& call, const CurrentAttempt& attemp
 // client may have a different one.
 class Guards final : public Middleware, public PausingGate {
  public:
-  // If `given` is nullptr, the middleware uses the client's state, or its own if the client has
-  // none.
-  explicit Guards(std::shared_ptr<SharedState> given)
-      : given_(given != nullptr), own_(given ? std::move(given) : local_state()) {}
+  // If `users_state` is nullptr, the middleware uses the client's state, or its own if the client
+  // has none.
+  explicit Guards(std::shared_ptr<SharedState> users_state)
+      : has_users_state_(users_state != nullptr),
+        state_(users_state ? std::move(users_state) : local_state()) {}
   [[nodiscard]] std::string_view name() const override { return "guards"; }
 
+  // Lets the send wait at the gate if its policy has limits. Without `retry` above there is no
+  // policy.
   Task<Outcome> handle(Request request, Call& call, Next next) override {
     auto* const attempt = Call::State::current_attempt(call);
     if (attempt == nullptr || !request.parsed_url()) return next(std::move(request), call);
     const auto& guards = attempt->policy->guards;
     // The response of a send that loses a race is seen only here, and it may ask for a pause.
-    const bool passes_gate = must_pass_gate(guards, call) ||
-                             (guards.pause.enabled && Call::State::racing(call) != nullptr);
-    attempt->passed = passes_gate ? nullptr : this;
-    if (!passes_gate) return next(std::move(request), call);
+    const bool uses_gate = must_pass_gate(guards, call) ||
+                           (guards.pause.enabled && Call::State::racing(call) != nullptr);
+    attempt->passed = uses_gate ? nullptr : this;  // then `retry` looks for requested pauses
+    if (!uses_gate) return next(std::move(request), call);
     return send_in_turn(*attempt, std::move(request), call, next);
   }
 
@@ -165,36 +173,41 @@ class Guards final : public Middleware, public PausingGate {
     return gate_of(call).would_hold(sender, call.scheduler().now());
   }
 
-  void hear(const Request& request, const Call& call, const CurrentAttempt& attempt,
-            const Outcome& outcome, const Classified& found) override {
+  // Begins a pause if the response asks for one, and notifies the observers. The policy limits how
+  // long it lasts.
+  void begin_requested_pause(const Request& request, const Call& call,
+                             const CurrentAttempt& attempt, const Outcome& outcome,
+                             const Classified& verdict) override {
     const auto& policy = *attempt.policy;
     if (!policy.guards.pause.enabled || policy::ignores_servers(policy.server_delay)) return;
-    const auto delay = requested_pause(found, outcome, call.scheduler().wall_now());
+    const auto delay = requested_pause(verdict, outcome, call.scheduler().wall_now());
     if (!delay) return;
-    auto most = std::min(policy.guards.pause.max, policy.server_delay.max_over_own);
+    auto longest = std::min(policy.guards.pause.max, policy.server_delay.max_over_own);
     if (policy.server_delay.over_max == ServerDelayPolicy::OverMax::Clamp) {
-      most = std::min(most, policy.server_delay.max);
+      longest = std::min(longest, policy.server_delay.max);
     }
     const auto now = call.scheduler().now();
     PauseBegun begun;
-    begun.until = later(now, std::min(delay->delay, most));
+    begun.until = later(now, std::min(delay->delay, longest));
     begun.source = to_string(delay->source);
-    const bool whole_host = found.status == 503;
+    // A 503 says that the whole server is unavailable. Other statuses may be about one endpoint.
+    const auto scope = verdict.status == 503 ? GuardScope::Host : GuardScope::Endpoint;
     const auto sender = sender_of(request, call, attempt, policy);
-    const auto key = gate_of(call).pause(
-        sender, whole_host ? GuardScope::Host : GuardScope::Endpoint, begun.until, now);
+    const auto key = gate_of(call).pause(sender, scope, begun.until, now);
     begun.key = key;
     call.emit(&Observer::paused, begun);
   }
 
  private:
+  // Waits until the limits let the send out, sends it, and reports to them how it ended. Returns an
+  // error if the wait was canceled or the send refused.
   Task<Outcome> send_in_turn(const CurrentAttempt& attempt, Request request, Call& call,
                              Next next) {
     const auto& policy = *attempt.policy;
     auto& scheduler = call.scheduler();
-    const auto since = scheduler.now();
-    Gate::Turn turn(gate_of(call), sender_of(request, call, attempt, policy), since);
-    auto by = QueuedBy::Nothing;
+    const auto arrived_at = scheduler.now();
+    Gate::Turn turn(gate_of(call), sender_of(request, call, attempt, policy), arrived_at);
+    auto held_by = QueuedBy::Nothing;  // the last limit that held the send back
     bool canceled = false;
     auto* const racing = Call::State::racing(call);
     if (racing != nullptr) {
@@ -205,41 +218,41 @@ class Guards final : public Middleware, public PausingGate {
       }
     }
     while (!canceled && turn.status() == Status::Waiting) {
-      by = turn.why().by;
-      const bool whole = co_await turn.wait(scheduler, call.stop());
-      canceled = !whole;
+      held_by = turn.why().by;
+      const bool not_canceled = co_await turn.wait(scheduler, call.stop());
+      canceled = !not_canceled;
     }
-    const auto sent = scheduler.now();
-    const auto waited = sent - since;
+    const auto sent_at = scheduler.now();
+    const auto waited = sent_at - arrived_at;
     notify_observers(turn, call);
     if (canceled || turn.status() != Status::Granted) {
       const auto origin = request.parsed_url()->origin();
-      Error error = canceled ? detail::wait_ended(true, "its turn at " + std::string(origin))
-                             : refused(turn.why(), origin, call);
-      remember(turn, call, by, waited, error.exchange);
+      Error error =
+          canceled ? detail::wait_ended(/*canceled=*/true, "its turn at " + std::string(origin))
+                   : refused(turn.why(), origin, call);
+      record_wait(turn, call, held_by, waited, error.exchange);
       co_return error;
     }
     if (racing != nullptr) racing->admitted();
     Call admitted = Call::State::admitted_after(call, waited);
-    std::function<void(const Response&)> watch;
+    std::function<void(const Response&)> on_headers;
     if (turn.probes()) {
-      watch = [&](const Response& head) { vote_early(turn, call, attempt, sent, head); };
-      Call::State::set_watch(admitted, &watch);
+      on_headers = [&](const Response& head) { vote_early(turn, call, attempt, sent_at, head); };
+      Call::State::set_watch(admitted, &on_headers);
     }
     Outcome outcome = co_await next(request, admitted);
-    // This comes first, because the end of this send may let others out, and they must observe the
-    // pause.
-    const auto found = attempt.judge(outcome);
-    hear(request, call, attempt, outcome, found);
-    turn.end(end_of(policy, found, outcome, call, sent), scheduler.now(), call.random());
+    const auto verdict = attempt.judge(outcome);
+    // Before turn.end(), which may let other sends out: they must observe the pause.
+    begin_requested_pause(request, call, attempt, outcome, verdict);
+    turn.end(end_of(policy, verdict, outcome, call, sent_at), scheduler.now(), call.random());
     notify_observers(turn, call);
-    remember(turn, call, by, waited, exchange_of(outcome));
+    record_wait(turn, call, held_by, waited, exchange_of(outcome));
     co_return outcome;
   }
 
   [[nodiscard]] const std::shared_ptr<SharedState>& state_of(const Call& call) const {
     const auto& shared = Call::State::shared_state_of(call);
-    return given_ || !shared ? own_ : shared;
+    return has_users_state_ || !shared ? state_ : shared;
   }
 
   // Returns whether a send must pass the gate. Cheap: a test of a flag if guards are off, and one
@@ -258,6 +271,7 @@ class Guards final : public Middleware, public PausingGate {
     return *gate;
   }
 
+  // Returns what identifies the limits of the send, and how long it may wait for them.
   [[nodiscard]] Sender sender_of(const Request& request, const Call& call,
                                  const CurrentAttempt& attempt, const RetryPolicy& policy) const {
     Sender sender;
@@ -270,41 +284,46 @@ class Guards final : public Middleware, public PausingGate {
     sender.credentials = credentials_hash(request, state_of(call)->salt());
     sender.ask.priority = request.options().priority.value_or(policy.guards.priority);
     sender.ask.is_retry = attempt.is_retry;
-    sender.limit = std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
-    if (const auto* const longest = call.get<LongestPause>()) {
-      sender.pause_limit = later(call.scheduler().now(), longest->time);
+    const auto respond_by = call.limits(request).respond_by;
+    sender.deadline = std::min(Call::State::admission_deadline(call), respond_by);
+    if (const auto* const longest_pause = call.get<LongestPause>()) {
+      sender.pause_deadline = later(call.scheduler().now(), longest_pause->time);
     }
     sender.ask.random = call.random();
     return sender;
   }
 
-  static Error refused(const Hold& why, std::string_view origin, const Call& call) {
-    auto error = error_of(why, origin);
+  // Returns the error for a send that the limit `hold` has refused, with the time at which that
+  // limit may allow a send.
+  static Error refused(const Hold& hold, std::string_view origin, const Call& call) {
+    auto error = error_of(hold, origin);
     error.permanent = true;
     error.history.stop_reason = stop_reason(error.code);
-    if (why.until != kNever) {
-      const auto left = why.until - call.scheduler().now();
+    if (hold.until != kNever) {
+      const auto left = hold.until - call.scheduler().now();
       error.history.retry_at = call.scheduler().wall_now() + left;
     }
     return error;
   }
 
-  static void remember(const Gate::Turn& turn, const Call& call, QueuedBy by, Duration waited,
-                       Exchange& exchange) {
+  // Records in `exchange` how long the send waited and what held it back, and in the history the
+  // current state of the limits.
+  static void record_wait(const Gate::Turn& turn, const Call& call, QueuedBy held_by,
+                          Duration waited, Exchange& exchange) {
     exchange.timings.queued += waited;
-    if (exchange.queued_by == QueuedBy::Nothing) exchange.queued_by = by;
+    if (exchange.queued_by == QueuedBy::Nothing) exchange.queued_by = held_by;
     auto& scheduler = call.scheduler();
     auto facts = std::make_shared<GuardFacts>(turn.facts(scheduler.now(), scheduler.wall_now()));
-    auto& kept = call.history().guards;
-    if (facts->limits) {
-      if (kept && kept->limits) facts->limits->rate_wait = kept->limits->rate_wait;
-      if (by == QueuedBy::Rate) facts->limits->rate_wait += waited;
+    auto& recorded = call.history().guards;
+    if (facts->limits) {  // the waits for the rate add up over all sends of the call
+      if (recorded && recorded->limits) facts->limits->rate_wait = recorded->limits->rate_wait;
+      if (held_by == QueuedBy::Rate) facts->limits->rate_wait += waited;
     }
-    kept = std::move(facts);
+    recorded = std::move(facts);
   }
 
-  const bool given_;
-  const std::shared_ptr<SharedState> own_;
+  const bool has_users_state_;
+  const std::shared_ptr<SharedState> state_;
   std::mutex mutex_;  // guards the gates
   std::unordered_map<const SharedState*, std::unique_ptr<Gate>> gates_;
 };

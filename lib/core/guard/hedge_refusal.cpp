@@ -9,31 +9,33 @@
 namespace httpretry::guard {
 namespace {
 
-HedgeRefused refusal_of(QueuedBy by) {
-  if (by == QueuedBy::Pause || by == QueuedBy::Ramp) return HedgeRefused::Throttled;
-  return by == QueuedBy::Circuit ? HedgeRefused::Circuit : HedgeRefused::Busy;
+// Returns the reason for a hedge that this limit would hold back.
+HedgeRefused refusal_of(QueuedBy held_by) {
+  if (held_by == QueuedBy::Pause || held_by == QueuedBy::Ramp) return HedgeRefused::Throttled;
+  return held_by == QueuedBy::Circuit ? HedgeRefused::Circuit : HedgeRefused::Busy;
 }
 
 }  // namespace
 
-// Checks the reasons in the order of HedgeRefused. Returns nullopt if the hedge may go out, and
-// then has taken it from both budgets. Otherwise takes nothing.
+// Returns why the next hedge must not go out, the first reason in the order of HedgeRefused.
+// Returns nullopt if it may go out, and then has taken it from the budgets for hedges and for
+// retries. Otherwise takes nothing.
 std::optional<HedgeRefused> HedgedAttempt::refusal() {
-  if (const auto why = lasting_refusal()) return why;
+  if (const auto reason = lasting_refusal()) return reason;
   if (is_too_late()) return HedgeRefused::Deadline;
   if (throttled_ || scope_.throttled(now())) return HedgeRefused::Throttled;
   for (auto* gate : gates_) {
-    const auto by = gate->would_hold(request_, call_);
-    if (by != QueuedBy::Nothing) return refusal_of(by);
+    const auto held_by = gate->would_hold(request_, call_);
+    if (held_by != QueuedBy::Nothing) return refusal_of(held_by);
   }
   if (delay_.refused) return delay_.refused;
   if (!scope_.take(policy_, now())) return HedgeRefused::HedgeBudget;
-  const auto why = attempt_.loop.claim().take_hedge(now());
-  if (why) scope_.give_back(policy_, now());
-  return why;
+  const auto reason = attempt_.loop.claim().take_hedge(now());
+  if (reason) scope_.give_back(policy_, now());
+  return reason;
 }
 
-// Returns a reason that time does not remove.
+// Returns a reason against any hedge of this attempt, which time does not remove, or nullopt.
 std::optional<HedgeRefused> HedgedAttempt::lasting_refusal() const {
   const auto& methods = policy_.methods;
   if (!methods.empty() &&
@@ -44,16 +46,17 @@ std::optional<HedgeRefused> HedgedAttempt::lasting_refusal() const {
     return HedgeRefused::UnsafeToRepeat;
   }
   const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
-  const bool begun = delivery != nullptr && delivery->has_bytes();
-  if (begun || !request_.body().shareable() || !attempt_.may_be_hedged) {
+  const bool sink_has_bytes = delivery != nullptr && delivery->has_bytes();
+  if (sink_has_bytes || !request_.body().shareable() || !attempt_.may_be_hedged) {
     return HedgeRefused::NotReplayable;
   }
-  const auto sends = static_cast<int>(sends_.size()) - 1;
+  const auto hedges_sent = static_cast<int>(sends_.size()) - 1;
   const auto left = attempt_.loop.sends_left();
-  return left && sends >= *left ? std::optional(HedgeRefused::Attempts) : std::nullopt;
+  return left && hedges_sent >= *left ? std::optional(HedgeRefused::Attempts) : std::nullopt;
 }
 
-// Returns whether less time is left than the median response takes.
+// Returns whether less time is left for a hedge than the median response takes, or none because
+// stop was requested.
 bool HedgedAttempt::is_too_late() const {
   const auto end = std::min(call_.deadline(), call_.limits(request_).respond_by);
   if (end == kNever) return false;

@@ -38,15 +38,6 @@ Duration middle_of(std::size_t bucket) {
   return Duration(static_cast<std::int64_t>(scaled * kLeast));
 }
 
-HedgeDelay delay_of(Duration after, std::uint32_t samples = 0,
-                    std::optional<HedgeRefused> refused = {}) {
-  HedgeDelay delay;
-  delay.after = after;
-  delay.samples = samples;
-  delay.refused = refused;
-  return delay;
-}
-
 }  // namespace
 
 bool Sketch::is_recent(const Slot& slot, Time now) {
@@ -57,10 +48,7 @@ bool Sketch::is_recent(const Slot& slot, Time now) {
 void Sketch::add(Duration sample, Time now) {
   const auto number = slot_number(now);
   auto& slot = slots_[static_cast<std::size_t>(number) % slots_.size()];
-  if (slot.number != number) {
-    slot = Slot();
-    slot.number = number;
-  }
+  if (slot.number != number) slot = {.number = number};
   ++slot.count;
   ++slot.buckets[bucket_of(sample)];
 }
@@ -71,30 +59,41 @@ std::uint32_t Sketch::count(Time now) const {
   return count;
 }
 
+// Returns the duration below which the part `q` of the samples lies, or nullopt without samples:
+// the middle of the first bucket at which the number of samples so far exceeds that part.
 std::optional<Duration> Sketch::quantile(double q, Time now) const {
-  const auto all = count(now);
-  if (all == 0) return std::nullopt;
-  const auto rank = static_cast<std::uint32_t>(q * (all - 1));
-  std::uint32_t seen = 0;
+  const auto sample_count = count(now);
+  if (sample_count == 0) return std::nullopt;
+  const auto rank = static_cast<std::uint32_t>(q * (sample_count - 1));
+  std::uint32_t count_so_far = 0;
   for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
-    for (const auto& slot : slots_) seen += is_recent(slot, now) ? slot.buckets[bucket] : 0;
-    if (seen > rank) return middle_of(bucket);
+    for (const auto& slot : slots_) count_so_far += is_recent(slot, now) ? slot.buckets[bucket] : 0;
+    if (count_so_far > rank) return middle_of(bucket);
   }
   return middle_of(kBuckets - 1);
 }
 
+// Returns how long after a send its hedge goes out: a fixed time, or a quantile of the samples. The
+// result has a reason to refuse the hedge if there are too few samples, or if the quantile is over
+// the policy's maximum.
 HedgeDelay HedgeState::delay(const HedgePolicy& policy, Time now) {
-  if (policy.quantile == 0) return delay_of(policy.after);
+  HedgeDelay delay;
+  delay.after = policy.after;
+  if (policy.quantile == 0) return delay;
   const std::lock_guard lock(mutex_);
-  const auto count = sketch_.count(now);
-  const auto value = sketch_.quantile(policy.quantile, now).value_or(policy.max);
-  if (count < static_cast<std::uint32_t>(policy.min_samples)) {
-    if (policy.initial) return delay_of(*policy.initial);
-    // Too few samples: reports Warming when the hedge would go out by the samples so far.
-    return delay_of(std::clamp(value, policy.min, policy.max), count, HedgeRefused::Warming);
+  const auto sample_count = sketch_.count(now);
+  const auto quantile = sketch_.quantile(policy.quantile, now).value_or(policy.max);
+  const bool too_few_samples = sample_count < static_cast<std::uint32_t>(policy.min_samples);
+  if (too_few_samples && policy.initial) {
+    delay.after = *policy.initial;
+    return delay;
   }
-  if (value > policy.max) return delay_of(policy.max, count, HedgeRefused::OverRange);
-  return delay_of(std::max(value, policy.min), count);
+  if (quantile > policy.max) delay.refused = HedgeRefused::OverRange;
+  if (too_few_samples) delay.refused = HedgeRefused::Warming;
+  // A refusal is reported when the hedge would go out.
+  delay.after = std::max(std::min(quantile, policy.max), policy.min);
+  delay.samples = sample_count;
+  return delay;
 }
 
 ScopeState HedgeState::facts(const std::string& key, Time now) {

@@ -73,13 +73,15 @@ HedgedAttempt::HedgedAttempt(CurrentAttempt& attempt, HedgeAccount& scope, const
 
 HedgedAttempt::~HedgedAttempt() = default;
 
+// Sends the request, and hedges of it while no send has won. Waits for all sends to end, and
+// returns the outcome of the one that decides.
 Task<Outcome> HedgedAttempt::run() {
   if (!attempt_.is_retry) scope_.begin_call(started_);
   start(attempt_.number, call_.deadline());
   while (winner_ == nullptr && in_flight_ > 0) {
     const auto change = change_ = std::make_shared<detail::Event>();
-    const bool whole = co_await change->wait(call_.scheduler(), next_hedge(), std::stop_token());
-    if (!whole) break;  // the loop was closed, which also ends the sends
+    const bool open = co_await change->wait(call_.scheduler(), next_hedge(), std::stop_token());
+    if (!open) break;  // the loop was closed, which also ends the sends
     if (winner_ == nullptr && in_flight_ > 0 && now() >= next_hedge()) try_hedge();
   }
   const auto all = group_.join();
@@ -88,6 +90,7 @@ Task<Outcome> HedgedAttempt::run() {
   co_return outcome;
 }
 
+// Starts a send with this Attempt::number.
 void HedgedAttempt::start(int number, Time deadline) {
   sends_.push_back(std::make_unique<Send>(*this, request_, call_, number, deadline));
   auto& send = *sends_.back();
@@ -95,6 +98,7 @@ void HedgedAttempt::start(int number, Time deadline) {
   group_.begin(carry(*this, send));
 }
 
+// Runs a send to its end. This is the coroutine that the group of sends joins.
 Task<> HedgedAttempt::carry(HedgedAttempt& race, Send& send) {
   Outcome outcome = co_await race.next_(std::move(send.request_), send.branch_);
   if (RunQueue::is_not_driving(race.call_.scheduler())) {
@@ -109,46 +113,50 @@ void HedgedAttempt::notify_change() {
 }
 
 // Called when a send goes out. Its duration and the delay of the next hedge count from here.
+// Notifies the observers of a hedge; the `retry` middleware does so for the first send.
 void HedgedAttempt::on_began(Send& send) {
   last_began_ = now();
   if (!send.hedge_) {
     delay_ = scope_.delay(policy_, now());
     return notify_change();
   }
-  Hedge told;
-  told.of = sends_.front()->number_;
-  told.after = now() - *sends_.front()->began_;
-  told.from = source_text(policy_, delay_);
-  send.hedge_facts_ = std::make_shared<const Hedge>(std::move(told));
+  Hedge facts;
+  facts.of = sends_.front()->number_;
+  facts.after = now() - *sends_.front()->began_;
+  facts.from = source_text(policy_, delay_);
+  send.hedge_facts_ = std::make_shared<const Hedge>(std::move(facts));
   call_.emit(&Observer::attempt_started, request_, send.number_);
   call_.emit(&Observer::hedge_started, request_, send.number_, send.hedge_facts_->after);
 }
 
+// Returns when the next hedge is due, or kNever if none is before a send changes its state.
 Time HedgedAttempt::next_hedge() const {
-  if (last_began_ == kNever || tried_ >= policy_.max_hedges) return kNever;
-  // Waits for a send that has its headers, because it may win, and for a send that has not gone out
-  // yet.
-  const bool enough = std::any_of(sends_.begin(), sends_.end(), [](const auto& send) {
+  if (last_began_ == kNever || hedges_tried_ >= policy_.max_hedges) return kNever;
+  // A send that has its headers may win, and one that has not gone out yet comes first.
+  const bool must_wait = std::any_of(sends_.begin(), sends_.end(), [](const auto& send) {
     return send->in_flight() && (send->headers_at_ || !send->began_);
   });
-  return enough ? kNever : later(last_began_, delay_.after);
+  return must_wait ? kNever : later(last_began_, delay_.after);
 }
 
+// Sends a hedge, or refuses it.
 void HedgedAttempt::try_hedge() {
-  ++tried_;
-  if (const auto why = refusal()) return refuse(*why);
+  ++hedges_tried_;
+  if (const auto reason = refusal()) return refuse(*reason);
   last_began_ = now();
   const auto timeout = attempt_.policy->attempt_timeout;
   start(sends_.front()->number_ + static_cast<int>(sends_.size()),
         timeout == kForever ? call_.deadline() : later(now(), timeout));
 }
 
-void HedgedAttempt::refuse(HedgeRefused why) {
-  last_began_ = now();
-  call_.history().hedge_refused = why;
-  call_.emit(&Observer::hedge_refused, why);
+void HedgedAttempt::refuse(HedgeRefused reason) {
+  last_began_ = now();  // the delay of the next hedge counts from here
+  call_.history().hedge_refused = reason;
+  call_.emit(&Observer::hedge_refused, reason);
 }
 
+// Called when a send has its headers. Returns whether its body is used: Yes if the send has won, No
+// if another one has, and NotYet if the policy's rules have to read the body first.
 RacingSend::Use HedgedAttempt::on_headers(Send& send, const Response& head) {
   using Use = RacingSend::Use;
   send.headers_at_ = now();
@@ -158,6 +166,7 @@ RacingSend::Use HedgedAttempt::on_headers(Send& send, const Response& head) {
   return uses(send, head) ? Use::Yes : Use::No;
 }
 
+// Returns whether the response of this send is used. The first good response wins the race.
 bool HedgedAttempt::uses(Send& send, const Response& begun) {
   if (winner_ != nullptr || in_flight_ == 1) return winner_ == nullptr || winner_ == &send;
   const bool good = settles(send, attempt_.judge(Outcome(begun)));
@@ -165,6 +174,7 @@ bool HedgedAttempt::uses(Send& send, const Response& begun) {
   return good;
 }
 
+// Returns whether a send with this verdict wins the race.
 bool HedgedAttempt::settles(const Send& send, const Classified& judged) const {
   const bool failed = judged.cls == Class::Throttle || judged.cls == Class::Transient ||
                       judged.cls == Class::Transport;
@@ -178,10 +188,11 @@ bool HedgedAttempt::is_conflict_with_other_send(const Send& send, int status) co
   const auto& name = attempt_.policy->idempotency_key;
   const bool keyed = request_.headers().contains("Idempotency-Key") ||
                      (!name.empty() && request_.headers().contains(name));
-  const auto others = in_flight_ - (send.in_flight() ? 1 : 0);
-  return keyed && others > 0;
+  const auto others_in_flight = in_flight_ - (send.in_flight() ? 1 : 0);
+  return keyed && others_in_flight > 0;
 }
 
+// Makes this send the winner, and cancels the others.
 void HedgedAttempt::win(Send& send) {
   winner_ = &send;
   for (const auto& other : sends_) {
@@ -192,27 +203,28 @@ void HedgedAttempt::win(Send& send) {
   notify_change();
 }
 
+// Called when a send has ended.
 void HedgedAttempt::on_ended(Send& send, Outcome outcome) {
   send.ended_ = now();
   send.ending_ = ++endings_;
   send.judged_ = attempt_.judge(outcome);
   send.outcome_.emplace(std::move(outcome));
   --in_flight_;
-  if (send.hedge_ && !send.began_) return drop(send);
+  if (send.hedge_ && !send.began_) return drop_unsent_hedge();
   if (send.hedge_) attempt_.loop.claim().end_hedge(now());
   add_sample(send);
   if (winner_ == nullptr && settles(send, send.judged_)) win(send);
   notify_change();
 }
 
-// Drops a hedge that a gate held back, although `refusal` had allowed it.
-void HedgedAttempt::drop(Send& send) {
+// Drops a hedge that a gate held back, although `refusal` had allowed it. It is the last send,
+// because no hedge starts before the previous one began.
+void HedgedAttempt::drop_unsent_hedge() {
   scope_.give_back(policy_, now());
   attempt_.loop.claim().give_back_hedge(now());
   refuse(HedgeRefused::Busy);
-  unsent_ = std::move(*std::find_if(sends_.begin(), sends_.end(),
-                                    [&](const auto& one) { return one.get() == &send; }));
-  sends_.pop_back();  // it is the last one, because no hedge starts before the previous one began
+  unsent_ = std::move(sends_.back());
+  sends_.pop_back();
   notify_change();
 }
 
@@ -231,32 +243,37 @@ void HedgedAttempt::add_sample(const Send& send) {
   scope_.add_sample(send.headers_at_.value_or(send.ended_) - *send.began_, now());
 }
 
+// Returns the send whose outcome the attempt has: the winner, otherwise the one with the longest
+// server delay, or the last one that ended.
 HedgedAttempt::Send& HedgedAttempt::decisive() const {
   if (winner_ != nullptr) return *winner_;
   const auto rank = [](const Send& send) {
-    const auto& asked = send.judged_.server_delay;
-    return std::pair(asked ? asked->delay : Duration::zero(), send.ending_);
+    const auto& server_delay = send.judged_.server_delay;
+    return std::pair(server_delay ? server_delay->delay : Duration::zero(), send.ending_);
   };
   return **std::max_element(sends_.begin(), sends_.end(),
                             [&](const auto& a, const auto& b) { return rank(*a) < rank(*b); });
 }
 
+// Returns the outcome of the attempt. If there were several sends, passes them to `retry`, which
+// records them.
 Outcome HedgedAttempt::finish() {
-  auto& best = decisive();
+  auto& decisive_send = decisive();
   if (sends_.size() > 1) {
-    HedgedSends sends;
-    sends.number = best.number_;
-    sends.began = best.hedge_ ? *best.began_ : started_;
-    sends.hedge = best.hedge_facts_;
+    auto& sends = attempt_.hedged.emplace();
+    sends.number = decisive_send.number_;
+    sends.began = decisive_send.hedge_ ? *decisive_send.began_ : started_;
+    sends.hedge = decisive_send.hedge_facts_;
     sends.won = winner_ != nullptr;
     for (const auto& send : sends_) {
-      if (send.get() != &best) sends.others.push_back(lost_attempt(*send, best.number_));
+      if (send.get() == &decisive_send) continue;
+      sends.others.push_back(lost_attempt(*send, decisive_send.number_));
     }
-    attempt_.hedged = std::move(sends);
   }
-  return *std::move(best.outcome_);
+  return *std::move(decisive_send.outcome_);
 }
 
+// Returns the entry in the history for a send that lost to attempt number `winner`.
 Attempt HedgedAttempt::lost_attempt(Send& send, int winner) const {
   const auto began = send.hedge_ ? *send.began_ : started_;
   Attempt attempt;
@@ -267,9 +284,9 @@ Attempt HedgedAttempt::lost_attempt(Send& send, int winner) const {
   attempt.cls = send.judged_.cls;
   attempt.rule =
       send.canceled_ ? "lost to attempt " + std::to_string(winner) : to_string(send.judged_.rule);
-  if (const auto& asked = send.judged_.server_delay; asked && !asked->do_not_retry) {
-    attempt.server_delay = asked->delay;
-    attempt.server_delay_source = to_string(asked->source);
+  if (const auto& delay = send.judged_.server_delay; delay && !delay->do_not_retry) {
+    attempt.server_delay = delay->delay;
+    attempt.server_delay_source = to_string(delay->source);
   }
   attempt.hedge = send.hedge_facts_;
   attempt.race = Race::Lost;

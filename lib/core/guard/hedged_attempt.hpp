@@ -52,7 +52,7 @@ class HedgedAttempt {
   [[nodiscard]] std::optional<HedgeRefused> refusal();
   [[nodiscard]] std::optional<HedgeRefused> lasting_refusal() const;
   [[nodiscard]] bool is_too_late() const;
-  void refuse(HedgeRefused why);
+  void refuse(HedgeRefused reason);
 
   [[nodiscard]] bool settles(const Send& send, const Classified& judged) const;
   [[nodiscard]] bool is_conflict_with_other_send(const Send& send, int status) const;
@@ -61,7 +61,7 @@ class HedgedAttempt {
   [[nodiscard]] Send& decisive() const;
   [[nodiscard]] Outcome finish();
   [[nodiscard]] Attempt lost_attempt(Send& send, int winner) const;
-  void drop(Send& send);
+  void drop_unsent_hedge();
   void notify_change();
 
   CurrentAttempt& attempt_;
@@ -81,7 +81,7 @@ class HedgedAttempt {
   Send* winner_ = nullptr;
   int in_flight_ = 0;
   int endings_ = 0;
-  int tried_ = 0;             // hedges that were sent or refused
+  int hedges_tried_ = 0;      // hedges that were sent or refused
   Time last_began_ = kNever;  // when the last send began or the last hedge was refused
   bool throttled_ = false;
 };

@@ -41,6 +41,7 @@ class Hedging final : public Middleware {
   }
 
  private:
+  // Runs the attempt with its hedges. Returns the outcome of the send that decides.
   Task<Outcome> race(CurrentAttempt& attempt, Request request, Call& call, Next next) {
     const auto& shared = Call::State::shared_state_of(call);
     const auto account =

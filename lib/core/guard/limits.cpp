@@ -30,18 +30,20 @@ ScopeState circuit_of(const Breaker& breaker, Time now) {
 
 void LimitState::begin_pause(const Pauses& scope, std::string_view key, Time until) {
   scope->machine.begin(until);
-  const bool known = std::any_of(paused_.begin(), paused_.end(),
-                                 [&](const Paused& one) { return one.scope == scope; });
-  if (known) return;
+  const bool already_paused = std::any_of(paused_.begin(), paused_.end(),
+                                          [&](const Paused& one) { return one.scope == scope; });
+  if (already_paused) return;
   paused_.push_back({std::string(key), scope});
   set_pauses(paused_.size());
 }
 
+// Ends the pauses that are over, with their ramps (the slow start after a pause). Adds their keys
+// to `changes`.
 void LimitState::end_pauses(Time now, StateChanges& changes) {
   if (paused_.empty()) return;
   std::erase_if(paused_, [&](const Paused& one) {
     auto& scope = *one.scope;
-    if (!scope.machine.ramp_used(now) || scope.waiting > 0 || scope.under_way > 0) return false;
+    if (!scope.machine.ramp_used(now) || scope.waiting > 0 || scope.in_flight > 0) return false;
     scope.machine.end_ramp();
     if (!one.key.empty()) changes.resumed.push_back(one.key);
     return true;
@@ -65,11 +67,12 @@ const PausePolicy& Limits::pause_policy(std::size_t which) const {
   return which == kRamp ? ramp : keys_.policy->pause;
 }
 
-bool Limits::asks_breaker(const SendAsk& ask) const {
+bool Limits::uses_breaker(const SendAsk& ask) const {
   return breaker_ &&
          (ask.is_retry || keys_.policy->breaker->applies_to == BreakerPolicy::AppliesTo::All);
 }
 
+// Returns the pause that holds a send back, or its ramp after it is over.
 Hold Limits::held_by_pause(Time now) const {
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     const auto* const scope = pauses_[which].get();
@@ -91,14 +94,17 @@ Hold Limits::held_by_rate(Time now) const {
 }
 
 Hold Limits::held_by_slots(const SendAsk& ask) const {
+  // Sends of low priority leave some slots to others, if others wait.
   const bool low = ask.priority == Priority::Low && slots_->waiting > 1;
   const bool free = slots_->machine.free(*own_policy().concurrency, low);
-  return free ? Hold{} : Hold{QueuedBy::Concurrency, kNever};
+  return free ? Hold{} : Hold{.by = QueuedBy::Concurrency, .until = kNever};
 }
 
+// Returns the limit that holds the send back now, the first one in this order, or
+// QueuedBy::Nothing. Takes nothing.
 SendGrant Limits::find_hold(const SendAsk& ask) const {
   auto hold = held_by_pause(ask.now);
-  if (hold.by == QueuedBy::Nothing && asks_breaker(ask) && !keys_.policy->breaker->dry_run) {
+  if (hold.by == QueuedBy::Nothing && uses_breaker(ask) && !keys_.policy->breaker->dry_run) {
     hold = held_by_circuit(ask.now);
   }
   if (hold.by == QueuedBy::Nothing && rate_) hold = held_by_rate(ask.now);
@@ -116,18 +122,20 @@ SendGrant Limits::look(const SendAsk& ask) const {
 
 // --- a send ---
 
+// Takes a place in each limit for the send, or nothing: then `held` of the result is the limit that
+// holds the send back. Adds what changes in the limits to `changes`, for observers.
 SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
   state_->end_pauses(ask.now, changes);
   tell_news(ask.now, changes);
   auto grant = find_hold(ask);
   if (grant.held == QueuedBy::Circuit) changes.why = why_open();
-  if (grant.held == QueuedBy::Nothing && (!breaker_ || take_ticket(ask, grant, changes))) {
+  if (grant.held == QueuedBy::Nothing && (!breaker_ || ask_breaker(ask, grant, changes))) {
     for (std::size_t which = 0; which < pauses_.size(); ++which) {
       auto* const scope = pauses_[which].get();
       if (scope == nullptr) continue;
       grant.ramps[which] = scope->machine.enter(pause_policy(which), ask.now);
-      ++scope->under_way;
+      ++scope->in_flight;
     }
     if (rate_) take_token(ask.now);
     if (slots_) slots_->machine.take();
@@ -138,9 +146,11 @@ SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
 
 void Limits::take_token(Time now) { rate_->machine.take(*own_policy().rate, now); }
 
-bool Limits::take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes) {
+// Asks the breaker for permission to send. Returns false, and sets `grant.held`, if it refuses.
+// With `dry_run` it only observes, and refuses nothing.
+bool Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& changes) {
   auto& breaker = breaker_->machine;
-  if (!asks_breaker(ask)) {
+  if (!uses_breaker(ask)) {
     breaker.pass(grant);
     return true;
   }
@@ -156,16 +166,19 @@ bool Limits::take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& cha
   return false;
 }
 
-void Limits::give_back_ticket(const SendGrant& grant) { breaker_->machine.give_back(grant); }
+void Limits::release_breaker(const SendGrant& grant) { breaker_->machine.give_back(grant); }
 
+// Reports the end of a send to the breaker before `leave`, which then does not report it again.
 void Limits::vote_early(SendGrant& grant, const SendEnd& end, Time now, double random,
                         StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
   if (!std::exchange(grant.votes, false)) return;
   if (end.counts) vote(grant, end, now, random, changes);
-  if (!end.counts) give_back_ticket(grant);
+  if (!end.counts) release_breaker(grant);
 }
 
+// Gives back what `enter` took, and lets the limits adapt to how the send ended. `end` is nullptr
+// if that is unknown, for example because the send did not go out.
 void Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
                    StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
@@ -173,7 +186,7 @@ void Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double 
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     if (!pauses_[which]) continue;
     pauses_[which]->machine.leave(grant.ramps[which], end);
-    --pauses_[which]->under_way;
+    --pauses_[which]->in_flight;
   }
   if (slots_) {
     slots_->machine.give_back();
@@ -181,7 +194,7 @@ void Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double 
     on_freed(now);
   }
   if (grant.votes && counts) vote(grant, *end, now, random, changes);
-  if (grant.votes && !counts) give_back_ticket(grant);
+  if (grant.votes && !counts) release_breaker(grant);
   tell_news(now, changes);
   state_->end_pauses(now, changes);
 }
@@ -200,6 +213,8 @@ void Limits::adjust_limit(const SendEnd& end, Time now, StateChanges& changes) {
   change.to = after;
 }
 
+// Reports to the breaker how a send ended. If that changes the breaker's state, adds the change and
+// its reason to `changes`. A breaker that closes begins a ramp if its policy lets sends wait.
 void Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
                   StateChanges& changes) {
   auto& breaker = breaker_->machine;
@@ -214,15 +229,16 @@ void Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double r
   tell(before, now, changes);
 }
 
-void Limits::wait(int more) {
+// Adds `change`, 1 or -1, to the number of sends that wait for these limits.
+void Limits::wait(int change) {
   const std::lock_guard lock(state_->mutex_);
-  state_->waiting_ += more;
+  state_->waiting_ += change;
   for (const auto& scope : pauses_) {
-    if (scope) scope->waiting += more;
+    if (scope) scope->waiting += change;
   }
-  if (rate_) rate_->waiting += more;
-  if (slots_) slots_->waiting += more;
-  if (breaker_) breaker_->waiting += more;
+  if (rate_) rate_->waiting += change;
+  if (slots_) slots_->waiting += change;
+  if (breaker_) breaker_->waiting += change;
 }
 
 SendLimits::Waiting Limits::waiting() const {
@@ -238,6 +254,7 @@ void Limits::pause(std::size_t which, Time until, Time /*now*/) {
 
 // --- reports ---
 
+// Adds the change of the breaker's state from `from` to the current one to `changes`.
 void Limits::tell(Circuit from, Time now, StateChanges& changes) {
   const auto circuit = circuit_now(now);
   auto& change = changes.circuit.emplace();
@@ -250,17 +267,19 @@ void Limits::tell(Circuit from, Time now, StateChanges& changes) {
   change.dry_run = keys_.policy->breaker->dry_run;
 }
 
+// Returns the current state of the limits for the history of a call: the circuit if there is a
+// breaker, and the other limits if there are any.
 GuardFacts Limits::facts(Time now, WallTime wall_now) const {
   const std::lock_guard lock(state_->mutex_);
   GuardFacts facts;
   if (breaker_) {
-    const auto circuit = circuit_now(now);
-    auto& told = facts.circuit.emplace();
-    told.key = without_kind(keys_.breaker);
-    told.state = *circuit.circuit;
-    told.failed = circuit.failed;
-    told.total = circuit.total;
-    told.until = wall_time(circuit.until, now, wall_now);
+    const auto state = circuit_now(now);
+    auto& circuit = facts.circuit.emplace();
+    circuit.key = without_kind(keys_.breaker);
+    circuit.state = *state.circuit;
+    circuit.failed = state.failed;
+    circuit.total = state.total;
+    circuit.until = wall_time(state.until, now, wall_now);
   }
   if (!rate_ && !slots_ && !pauses_[0]) return facts;
   auto& limits = facts.limits.emplace();

@@ -23,22 +23,24 @@ constexpr std::size_t kMaxHedges = 4096;  // 2.5 KiB each
 // LocalState: the states of one process, in memory. One lock guards all state machines.
 class LocalState final : public LimitState, public std::enable_shared_from_this<LocalState> {
  public:
-  std::shared_ptr<SendLimits> limits(LimitKeys keys, Time now) override {
+  // Returns the limits of all sends with these keys. Makes the states that do not exist yet.
+  std::shared_ptr<SendLimits> limits(LimitKeys keys_of_sends, Time now) override {
     // Returns the state of a key, or nullptr if the key is empty.
     const auto at = [now](auto& states, const std::string& key) {
       return key.empty() ? nullptr : states.at(key, now);
     };
     const std::lock_guard lock(mutex_);
-    auto limits = std::make_shared<Limits>(shared_from_this(), std::move(keys));
-    const auto& used = limits->keys_;
-    for (std::size_t which = 0; which < used.pauses.size(); ++which) {
-      limits->pauses_[which] = at(pauses_, used.pauses[which]);
+    auto limits = std::make_shared<Limits>(shared_from_this(), std::move(keys_of_sends));
+    const auto& keys = limits->keys_;
+    for (std::size_t which = 0; which < keys.pauses.size(); ++which) {
+      limits->pauses_[which] = at(pauses_, keys.pauses[which]);
     }
-    limits->rate_ = at(rates_, used.rate);
-    limits->slots_ = at(slots_, used.slots);
-    limits->breaker_ = at(breakers_, used.breaker);
-    if (limits->breaker_ && used.policy->breaker->when_open == BreakerPolicy::WhenOpen::Wait) {
-      const auto key = "ramp " + std::string(without_kind(used.breaker));
+    limits->rate_ = at(rates_, keys.rate);
+    limits->slots_ = at(slots_, keys.slots);
+    limits->breaker_ = at(breakers_, keys.breaker);
+    // Sends that wait for an open circuit go out slowly when it closes: see Limits::kRamp.
+    if (limits->breaker_ && keys.policy->breaker->when_open == BreakerPolicy::WhenOpen::Wait) {
+      const auto key = "ramp " + std::string(without_kind(keys.breaker));
       limits->pauses_[Limits::kRamp] = at(pauses_, key);
     }
     return limits;
@@ -60,6 +62,7 @@ class LocalState final : public LimitState, public std::enable_shared_from_this<
     return hedges_.at(key, now);
   }
 
+  // Returns the states whose keys begin with `prefix`, in the order of their keys.
   [[nodiscard]] std::vector<ScopeState> states(std::string_view prefix, Time now) const override {
     std::vector<ScopeState> states;
     const auto add = [&](const std::string& key, const auto& scope,
@@ -90,7 +93,8 @@ class LocalState final : public LimitState, public std::enable_shared_from_this<
     return states;
   }
 
-  // A key begins with its kind, so at most one map contains it.
+  // Returns false if there is no state with this key. A key begins with its kind, so at most one
+  // map contains it.
   bool reset(std::string_view key, Time now) override {
     return change(now, [&] {
       return breakers_.change(key, [](auto& scope) { scope.machine.close(); }) ||

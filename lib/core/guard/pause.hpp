@@ -1,6 +1,6 @@
-// Pause: lets no send of one scope out until a given time. Then the ramp begins. At first one send
-// may be in flight, and one more after each response, so the number doubles with each round. If a
-// send fails, the ramp halves the number, and from then on adds one in each round.
+// Pause: lets no send of one scope out until a given time. Then the ramp begins, a slow start. At
+// first one send may be in flight, and one more after each response, so the number doubles with
+// each round. If a send fails, the ramp halves the number, and from then on adds one in each round.
 //
 // A plain state machine, without clock and lock.
 #pragma once
@@ -24,9 +24,9 @@ class Pause {
   // Returns whether a send may go out now: the pause is over, and the ramp allows one more.
   [[nodiscard]] bool allows(const PausePolicy& policy, Time now) const {
     if (now < until_) return false;
-    const auto under_way = std::count_if(sends_.begin(), sends_.end(),
+    const auto in_flight = std::count_if(sends_.begin(), sends_.end(),
                                          [&](const Send& one) { return holds_place(one, now); });
-    return policy.resume == PausePolicy::Resume::All || !in_ramp() || under_way < ramp_.width;
+    return policy.resume == PausePolicy::Resume::All || !in_ramp() || in_flight < ramp_.width;
   }
   // Returns when the result of `allows` may change by itself, or kNever if only the end of a send
   // can change it.

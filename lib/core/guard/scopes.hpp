@@ -45,14 +45,12 @@ class Scopes {
   [[nodiscard]] std::size_t size() const { return scopes_.size(); }
 
  private:
+  // Drops the unused states in their initial state. If too many remain, drops all unused ones.
   void drop_unused(Time now) {
-    const auto drop = [&](bool also_changed) {
-      std::erase_if(scopes_, [&](const auto& entry) {
-        return entry.second.use_count() == 1 && (also_changed || entry.second->idle(now));
-      });
-    };
-    drop(false);
-    if (scopes_.size() > most_ / 2) drop(true);
+    const auto is_unused = [](const auto& entry) { return entry.second.use_count() == 1; };
+    std::erase_if(scopes_,
+                  [&](const auto& entry) { return is_unused(entry) && entry.second->idle(now); });
+    if (scopes_.size() > most_ / 2) std::erase_if(scopes_, is_unused);
     drop_at_ = std::max(most_, 2 * scopes_.size());
   }
 

@@ -3,6 +3,7 @@
 namespace httpretry::guard {
 namespace {
 
+// Returns the part of a key that names the requests of the scope.
 std::string scope_text(GuardScope scope, const Sender& sender) {
   switch (scope) {
     case GuardScope::Host: return std::string(sender.host);
@@ -35,6 +36,8 @@ std::string state_key(std::string_view kind, GuardScope scope, std::string_view 
   return key;
 }
 
+// Returns the keys of the states for each limit that the policy has. A pause without a scope in the
+// policy has two: one of the host, and one of the endpoint.
 LimitKeys limit_keys(const Sender& sender) {
   static const GuardNames unnamed;
   const auto& policy = *sender.policy;

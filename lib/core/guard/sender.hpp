@@ -17,14 +17,15 @@ struct Sender {
   const GuardNames* names = nullptr;  // where the policy file states each block of the policy
   std::uint64_t credentials = 0;      // a hash of the credentials; 0: the request has none
   SendAsk ask;                        // without `now`
-  Time limit = kNever;                // when waiting must end
-  Time pause_limit = kNever;          // when waiting for a pause must end
+  Time deadline = kNever;             // when waiting must end
+  Time pause_deadline = kNever;       // when waiting for a pause must end
 };
 
 // Returns the key of a state, for example "rate https://api.example.com /policies/careful". `name`
 // is where the policy file states its block.
 [[nodiscard]] std::string state_key(std::string_view kind, GuardScope scope, std::string_view name,
                                     const Sender& sender);
+// Returns the keys of all states that the sends of this sender use.
 [[nodiscard]] LimitKeys limit_keys(const Sender& sender);
 
 }  // namespace httpretry::guard

@@ -1,26 +1,29 @@
 #include "lib/core/guard/detail/shared_budget.hpp"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace httpretry {
 
 namespace {
 
-// Returns this policy and the ones that it replaced step by step, the latest first.
+// Returns this policy and the ones that it replaced step by step, the latest first. `changes` are
+// those of the policy file, the latest last.
 std::vector<BudgetPolicy> versions_of(const BudgetPolicy& policy,
                                       std::span<const ChangedBudget> changes) {
   std::vector<BudgetPolicy> versions{policy};
   for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
-    const bool known = std::find(versions.begin(), versions.end(), change->after) != versions.end();
-    if (known) versions.push_back(change->before);
+    const bool led_here =
+        std::find(versions.begin(), versions.end(), change->after) != versions.end();
+    if (led_here) versions.push_back(change->before);
   }
   return versions;
 }
 
 }  // namespace
 
+// Returns the budget of the key and the policy, and makes it if necessary.
 std::shared_ptr<SharedBudget> Budgets::at(std::string_view key, const BudgetPolicy& policy,
                                           Time now, std::span<const ChangedBudget> changes) {
   auto& part = parts_[TextHash()(key) % kParts];
@@ -41,26 +44,27 @@ std::shared_ptr<SharedBudget> Budgets::make_budget(Part& part, std::string_view 
   const auto versions = versions_of(policy, changes);
   const auto [first, last] = part.budgets.equal_range(key);
   for (const auto& version : versions) {
-    for (auto one = first; one != last; ++one) {
-      auto& shared = *one->second.shared;
+    for (auto entry = first; entry != last; ++entry) {
+      auto& shared = *entry->second.shared;
       if (shared.budget.policy() != version) continue;
-      one->second.before = std::make_unique<const BudgetPolicy>(version);
+      entry->second.before = std::make_unique<const BudgetPolicy>(version);
       const std::lock_guard lock(shared.mutex);
       shared.budget.change(policy, now);
-      return one->second.shared;
+      return entry->second.shared;
     }
   }
-  std::shared_ptr<SharedBudget> fresh;
-  for (auto one = first; one != last && !fresh; ++one) {
-    const auto& before = one->second.before;
+  std::shared_ptr<SharedBudget> new_budget;
+  for (auto entry = first; entry != last && !new_budget; ++entry) {
+    const auto& before = entry->second.before;
     if (!before || std::find(versions.begin(), versions.end(), *before) == versions.end()) continue;
-    const auto& shared = *one->second.shared;
+    const auto& shared = *entry->second.shared;
     const std::lock_guard lock(shared.mutex);
-    fresh = std::make_shared<SharedBudget>(shared.budget.split(policy, now), shared.rate, now);
+    new_budget = std::make_shared<SharedBudget>(shared.budget.split(policy, now), shared.rate, now);
   }
-  if (!fresh) fresh = std::make_shared<SharedBudget>(policy, now);
+  if (!new_budget) new_budget = std::make_shared<SharedBudget>(policy, now);
   if (part.budgets.size() >= kMaxBudgets / kParts) drop_unused(part, now);
-  return part.budgets.emplace(std::string(key), Entry{std::move(fresh), nullptr})->second.shared;
+  Entry entry{.shared = std::move(new_budget), .before = nullptr};
+  return part.budgets.emplace(std::string(key), std::move(entry))->second.shared;
 }
 
 // Drops the unused budgets in their initial state, but at most half of the part. If there are none,
@@ -70,24 +74,22 @@ void Budgets::drop_unused(Part& part, Time now) {
     bool changed;  // its state differs from that of a new budget
     Time last_used;
     decltype(part.budgets)::iterator entry;
-    bool operator<(const Unused& other) const {
-      return std::tie(changed, last_used) < std::tie(other.changed, other.last_used);
-    }
   };
   std::vector<Unused> unused;
   for (auto entry = part.budgets.begin(); entry != part.budgets.end(); ++entry) {
     const auto& shared = *entry->second.shared;
     if (entry->second.shared.use_count() > 1) continue;
     const std::lock_guard lock(shared.mutex);
-    const bool as_new = shared.budget.full(now) && !shared.rate.enabled();
-    unused.push_back({!as_new, shared.last_used, entry});
+    const bool changed = !shared.budget.full(now) || shared.rate.enabled();
+    unused.push_back({.changed = changed, .last_used = shared.last_used, .entry = entry});
   }
-  std::sort(unused.begin(), unused.end());
+  std::ranges::sort(unused, {},
+                    [](const Unused& one) { return std::pair(one.changed, one.last_used); });
   const auto half = std::max(part.budgets.size() / 2, std::size_t{1});
   std::size_t dropped = 0;
-  for (const auto& one : unused) {
-    if (dropped == half || (dropped > 0 && one.changed)) break;
-    part.budgets.erase(one.entry);
+  for (const auto& budget : unused) {  // the unchanged ones first, then the least recently used
+    if (dropped == half || (dropped > 0 && budget.changed)) break;
+    part.budgets.erase(budget.entry);
     ++dropped;
   }
 }

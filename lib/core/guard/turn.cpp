@@ -8,8 +8,8 @@ namespace httpretry::guard {
 Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
     : gate_(gate),
       ask_(sender.ask),
-      limit_(sender.limit),
-      pause_limit_(sender.pause_limit),
+      deadline_(sender.deadline),
+      pause_deadline_(sender.pause_deadline),
       last_(now) {
   const std::lock_guard lock(gate_.mutex_);
   queue_ = gate_.queue_of(sender, now);
@@ -25,7 +25,7 @@ Gate::Turn::~Turn() {
       wake_head(*queue_, last_);
     }
     if (!taken_) return;
-    give_back(nullptr, last_, 0);
+    release(/*ended=*/nullptr, last_, /*unit_random=*/0);  // without an end, it does not matter
   }
   gate_.state_->tell_changed(last_, gate_.listener_.get());
 }
@@ -60,6 +60,8 @@ Hold Gate::Turn::find_hold(Time now) {
   return {answer.held, answer.until};
 }
 
+// Takes everything that the send needs, grants the turn and returns true. Returns false if a limit
+// holds the send back, or if it refuses the send, because it would wait in vain.
 bool Gate::Turn::enter(Time now) {
   ask_.now = now;
   grant_ = queue_->limits->enter(ask_, changes_);
@@ -67,51 +69,55 @@ bool Gate::Turn::enter(Time now) {
     // If the circuit has also changed, observers need the reason, so it stays in `changes_`.
     auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
     why_ = {grant_.held, grant_.until, std::move(why)};
-    const auto refused = refusal(why_, now);
-    if (refused) refuse(*refused);
+    if (const auto reason = refusal(why_, now)) refuse(*reason);
     return false;
   }
   leave_queue();
-  ++queue_->turns;
+  ++queue_->turns_granted;
   taken_ = true;
   status_ = Status::Granted;
   if (wake_) wake_->happen();
   return true;
 }
 
+// Lets the send out at once if no other send waits and no limit holds it back. Otherwise puts it
+// into the queue, or refuses it if its wait would end too late or the queue is full.
 void Gate::Turn::arrive(Time now) {
   const auto& policy = *queue_->policy;
-  if (policy.rate) rate_limit_ = later(now, policy.rate->max_wait);
-  if (policy.concurrency) slot_limit_ = later(now, policy.concurrency->queue.timeout);
+  if (policy.rate) rate_deadline_ = later(now, policy.rate->max_wait);
+  if (policy.concurrency) slot_deadline_ = later(now, policy.concurrency->queue.timeout);
   if (queue_->waiting.empty()) {
     if (enter(now) || status_ == Status::Refused) return;
   } else {
     why_ = find_hold(now);
-    if (const auto refused = refusal(why_, now)) return refuse(*refused);
+    if (const auto reason = refusal(why_, now)) return refuse(*reason);
   }
   const auto waiting = queue_->limits->waiting();
   if (policy.rate && why_.by == QueuedBy::Rate) {
     // Each send that waits in front of this one takes a token.
-    const auto turn = why_.until + waiting.for_rate * (policy.rate->per / policy.rate->requests);
-    if (turn > std::min(limit_, rate_limit_)) return refuse({QueuedBy::Rate, turn});
+    const auto time_per_token = policy.rate->per / policy.rate->requests;
+    const auto token_at = why_.until + waiting.for_rate * time_per_token;
+    if (token_at > std::min(deadline_, rate_deadline_)) return refuse({QueuedBy::Rate, token_at});
   }
   if (policy.concurrency && waiting.for_slots >= policy.concurrency->queue.max) {
-    return refuse({QueuedBy::Concurrency});
+    return refuse({.by = QueuedBy::Concurrency});
   }
   enter_queue();
 }
 
+// Returns why a send that the limit `held` holds back must be refused: an open circuit does not let
+// sends wait, or the wait would end after a deadline. Returns nullopt if the send may wait.
 std::optional<Hold> Gate::Turn::refusal(const Hold& held, Time now) const {
   const auto& policy = *queue_->policy;
   if (held.by == QueuedBy::Circuit && policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail) {
     return held;
   }
-  auto limit = limit_;
-  if (held.by == QueuedBy::Rate) limit = std::min(limit, rate_limit_);
-  if (held.by == QueuedBy::Pause) limit = std::min(limit, pause_limit_);
-  if (held.until != kNever && held.until > limit) return held;
-  if (now >= slot_limit_) return Hold{QueuedBy::Concurrency};
-  return now >= limit ? std::optional(held) : std::nullopt;
+  auto deadline = deadline_;
+  if (held.by == QueuedBy::Rate) deadline = std::min(deadline, rate_deadline_);
+  if (held.by == QueuedBy::Pause) deadline = std::min(deadline, pause_deadline_);
+  if (held.until != kNever && held.until > deadline) return held;
+  if (now >= slot_deadline_) return Hold{.by = QueuedBy::Concurrency};
+  return now >= deadline ? std::optional(held) : std::nullopt;
 }
 
 void Gate::Turn::refuse(const Hold& why) {
@@ -121,12 +127,13 @@ void Gate::Turn::refuse(const Hold& why) {
   if (wake_) wake_->happen();
 }
 
+// Puts the send into its queue: by priority, then by arrival, the last first in LIFO order.
 void Gate::Turn::enter_queue() {
   const auto& policy = *queue_->policy;
   const auto arrival = static_cast<std::int64_t>(++gate_.arrivals_);
-  const bool last_first =
+  const bool lifo =
       policy.concurrency && policy.concurrency->queue.order == ConcurrencyPolicy::Order::Lifo;
-  rank_ = {static_cast<int>(ask_.priority), last_first ? -arrival : arrival};
+  rank_ = {static_cast<int>(ask_.priority), lifo ? -arrival : arrival};
   queue_->waiting.emplace(rank_, this);
   for (auto* const scope : queue_->scopes) ++scope->second.waiting;
   queue_->limits->wait(1);
@@ -138,10 +145,12 @@ void Gate::Turn::leave_queue() {
   queue_->limits->wait(-1);
 }
 
-void Gate::Turn::vote_early(const SendEnd& ended, Time now, double chance) {
+// Reports to the breaker how the send will end. If that changes the breaker's state, other sends
+// may go out or must be refused.
+void Gate::Turn::vote_early(const SendEnd& ended, Time now, double unit_random) {
   {
     const std::lock_guard lock(gate_.mutex_);
-    queue_->limits->vote_early(grant_, ended, now, chance, changes_);
+    queue_->limits->vote_early(grant_, ended, now, unit_random, changes_);
     if (!changes_.circuit) return;
     refuse_hopeless(*queue_, now);
     gate_.serve(*queue_, now);
@@ -149,39 +158,46 @@ void Gate::Turn::vote_early(const SendEnd& ended, Time now, double chance) {
   gate_.state_->tell_changed(now, gate_.listener_.get());
 }
 
-void Gate::Turn::end(const SendEnd& ended, Time now, double chance) {
+void Gate::Turn::end(const SendEnd& ended, Time now, double unit_random) {
   {
     const std::lock_guard lock(gate_.mutex_);
-    give_back(&ended, now, chance);
+    release(&ended, now, unit_random);
   }
   gate_.state_->tell_changed(now, gate_.listener_.get());
 }
 
-void Gate::Turn::give_back(const SendEnd* ended, Time now, double chance) {
+// Releases everything that the send has taken, and lets waiting sends out. `ended` is nullptr if
+// the end says nothing about the server.
+void Gate::Turn::release(const SendEnd* ended, Time now, double unit_random) {
   taken_ = false;
-  queue_->limits->leave(grant_, ended, now, chance, changes_);
+  queue_->limits->leave(grant_, ended, now, unit_random, changes_);
   if (changes_.circuit && changes_.circuit->to == Circuit::Open) refuse_hopeless(*queue_, now);
   gate_.serve(*queue_, now);
 }
 
+// Returns when `wait` must wake this send: at a deadline, or for the head of the queue, which may
+// go out next, when its limit may allow it.
 Time Gate::Turn::next_wake(Time now) {
-  auto next = std::min(limit_, slot_limit_);
+  auto next = std::min(deadline_, slot_deadline_);
   if (&queue_->head() == this) next = std::min(next, find_hold(now).until);
   return next;
 }
 
-void Gate::Turn::look(Time now) {
+// Grants or refuses the turn if the limits have changed.
+void Gate::Turn::update_status(Time now) {
   last_ = now;
   if (status_ != Status::Waiting) return;
   gate_.serve(*queue_, now);
   if (status_ != Status::Waiting) return;
   why_ = find_hold(now);
-  if (const auto refused = refusal(why_, now)) {
-    refuse(*refused);
+  if (const auto reason = refusal(why_, now)) {
+    refuse(*reason);
     wake_head(*queue_, now);
   }
 }
 
+// Waits for a wake-up by another send, or for the time at which a limit may let this send out.
+// Returns false if the wait was canceled.
 Task<bool> Gate::Turn::wait(Scheduler& scheduler, std::stop_token stop) {
   std::shared_ptr<detail::Event> wake;
   Time until;
@@ -193,13 +209,13 @@ Task<bool> Gate::Turn::wait(Scheduler& scheduler, std::stop_token stop) {
     }
   }
   if (!wake) co_return true;
-  const bool whole = co_await wake->wait(scheduler, until, std::move(stop));
+  const bool not_canceled = co_await wake->wait(scheduler, until, std::move(stop));
   {
     const std::lock_guard lock(gate_.mutex_);
     wake_.reset();
-    look(scheduler.now());
+    update_status(scheduler.now());
   }
-  co_return whole;
+  co_return not_canceled;
 }
 
 }  // namespace httpretry::guard

@@ -28,12 +28,14 @@ struct Counts {
 
 class Window {
  public:
+  // Adds counts to the current tenth of a window of this length.
   void add(const Counts& more, Time now, Duration length) {
-    const auto of_tenth = std::max(length / kTenths, Duration(1));
-    if (of_tenth != length_of_tenth_ && end_ != Time()) list_all();
-    length_of_tenth_ = of_tenth;
+    const auto length_of_tenth = std::max(length / kTenths, Duration(1));
+    if (length_of_tenth != length_of_tenth_ && end_ != Time()) list_all();
+    length_of_tenth_ = length_of_tenth;
     std::erase_if(listed_, [&](const Tenth& one) { return is_over(one.end, now); });
     if (listed_.empty()) listed_.shrink_to_fit();
+    // The current tenth is in the list if its counts are too large or its length was different.
     const auto listed_until = listed_.empty() ? Time() : listed_.back().end;
     if (now < listed_until && end_ <= listed_until) {
       listed_.back().counts += more;
@@ -44,7 +46,7 @@ class Window {
     Counts counts = newest;
     counts += more;
     const bool fits = std::max({counts.all, counts.good, counts.slow}) <= UINT16_MAX;
-    if (!fits) listed_.push_back({end_, counts});
+    if (!fits) listed_.push_back({.end = end_, .counts = counts});
     newest = fits ? SmallCounts(counts) : SmallCounts();
   }
   // Returns the counts of the window of the length last passed to `add`.
@@ -88,8 +90,8 @@ class Window {
   // Moves to the tenth of `now`, and drops those that leave the window. Tenths begin at multiples
   // of their length.
   void begin_tenth(Time now) {
-    const auto since = std::max(now.time_since_epoch(), Duration::zero());
-    const auto end = Time((since / length_of_tenth_ + 1) * length_of_tenth_);
+    const auto since_epoch = std::max(now.time_since_epoch(), Duration::zero());
+    const auto end = Time((since_epoch / length_of_tenth_ + 1) * length_of_tenth_);
     const auto passed = std::min<std::int64_t>((end - end_) / length_of_tenth_, kTenths);
     std::move_backward(tenths_.begin(), tenths_.end() - passed, tenths_.end());
     std::fill_n(tenths_.begin(), passed, SmallCounts());

@@ -15,8 +15,11 @@ BearerToken::BearerToken(std::string token, Duration lasts)
 
 namespace {
 
-constexpr Duration kMostAhead = std::chrono::seconds(30);  // as BearerToken::valid_for says
+// A token is renewed at most this long before it expires, as BearerToken::valid_for says.
+constexpr Duration kLongestLead = std::chrono::seconds(30);
 
+// Returns whether the request gets a token: only within the origin of the call, and only if the
+// user has not set the header.
 bool wants_token(const Request& request, const Call& call) {
   const auto& url = request.parsed_url();
   return url && url->origin() == call.origin() && !request.headers().contains("Authorization");
@@ -36,23 +39,24 @@ class Bearer final : public Middleware {
   }
 
  private:
+  // Sends the request with the shared token. If the server responds with 401, gets another token
+  // and resends the request, once. Returns the last outcome, or the error of fetching the token.
   Task<Outcome> authorized(Request request, Call& call, Next next) {
-    std::string refused;
+    std::string refused_token;  // empty until a 401
     for (;;) {
-      Result<std::string> token = co_await token_other_than(refused, call);
+      Result<std::string> token = co_await token_other_than(refused_token, call);
       if (!token) co_return without_token(std::move(token).error());
       Request attempt = request;
       attempt.set_header("Authorization", "Bearer " + *token);
       Outcome outcome = co_await next(std::move(attempt), call);
-      const bool retry =
-          outcome && outcome->status == 401 && refused.empty() && find_refused(request, call);
-      if (!retry) co_return outcome;
-      refused = *std::move(token);
+      const bool first_401 = outcome && outcome->status == 401 && refused_token.empty();
+      if (!first_401 || !select_refused(request, call)) co_return outcome;
+      refused_token = *std::move(token);
     }
   }
 
   // Sets `request` to the one that got the 401. Returns false if it must not be resent.
-  static bool find_refused(Request& request, const Call& call) {
+  static bool select_refused(Request& request, const Call& call) {
     // If that was a poll, the server has accepted the request that began the operation.
     if (const auto* poll = last_poll(call)) {
       if (poll->parsed_url()->origin() != call.origin()) return false;
@@ -66,32 +70,35 @@ class Bearer final : public Middleware {
 
   // Returns the current token, or fetches one if that token is `refused` or has expired.
   Task<Result<std::string>> token_other_than(std::string refused, Call& call) {
-    auto known = current(refused, call.scheduler().now());
-    if (known) co_return *std::move(known);
+    auto stored = usable_token(refused, call.scheduler().now());
+    if (stored) co_return *std::move(stored);
     Result<std::string> token = co_await flight_.join(fetch_, call);
     co_return token;
   }
 
-  std::optional<std::string> current(const std::string& refused, Time now) {
+  // Returns nullopt if no token is stored, or if it is `refused` or is due for renewal.
+  std::optional<std::string> usable_token(const std::string& refused, Time now) {
     const std::lock_guard lock(mutex_);
-    if (text_.empty() || text_ == refused || now >= until_) return std::nullopt;
+    if (text_.empty() || text_ == refused || now >= renew_at_) return std::nullopt;
     return text_;
   }
 
+  // Fetches a token, stores it for all calls, and returns it. Returns the error if that fails.
   Task<Result<std::string>> renew(const TokenSource& fetch, Call& call) {
-    const auto asked = call.scheduler().now();
+    const auto fetch_began = call.scheduler().now();
     Result<BearerToken> fetched = co_await fetch(call);
     if (!fetched) co_return std::move(fetched).error();
     const bool usable = !fetched->text.empty() && valid_header_value(fetched->text);
-    if (!usable) co_return unusable();
-    const auto ahead = std::min(kMostAhead, fetched->valid_for / 10);
+    if (!usable) co_return unusable_token_error();
+    const auto valid_for = fetched->valid_for;
+    const auto lead = valid_for == kForever ? Duration() : std::min(kLongestLead, valid_for / 10);
     const std::lock_guard lock(mutex_);
     text_ = fetched->text;
-    until_ = later(asked, fetched->valid_for == kForever ? kForever : fetched->valid_for - ahead);
+    renew_at_ = later(fetch_began, valid_for - lead);
     co_return text_;
   }
 
-  static Error unusable() {
+  static Error unusable_token_error() {
     Error error(Errc::Internal, "the token is empty or holds a control byte");
     error.permanent = true;
     return error;
@@ -107,7 +114,7 @@ class Bearer final : public Middleware {
   SingleFlight<std::string> flight_;
   std::mutex mutex_;
   std::string text_;
-  Time until_{};
+  Time renew_at_{};
 };
 
 }  // namespace

@@ -35,14 +35,16 @@ MiddlewarePtr default_headers(Headers headers) {
                     [headers = std::move(headers)](Request& request, Call& call) {
                       const auto& url = request.parsed_url();
                       if (!url || url->origin() != call.origin()) return;
-                      const Headers given = request.headers();
+                      // A copy, because a default header may have several lines.
+                      const Headers callers_headers = request.headers();
                       for (const auto header : headers) {
-                        if (!given.contains(header.name))
+                        if (!callers_headers.contains(header.name))
                           request.add_header(header.name, header.value);
                       }
                     });
 }
 
+// Returns a random UUID (version 4).
 std::string new_idempotency_key() {
   auto key = random_hex(16);
   key[12] = '4';                               // the version of the UUID: random

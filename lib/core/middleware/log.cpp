@@ -28,39 +28,41 @@ class Log final : public Middleware {
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
     const auto begin = call.scheduler().now();
-    const auto first = call.history().attempts.size();
+    const auto first_attempt = call.history().attempts.size();
     Outcome outcome = co_await next(request, call);
-    write(request, call, outcome, begin, first);
+    write(request, call, outcome, begin, first_attempt);
     co_return outcome;
   }
 
  private:
+  // Writes the log line of a request that began at `begin`. Its attempts are those of the history
+  // from the index `first_attempt` on, because a middleware above may have sent earlier ones.
   void write(const Request& request, const Call& call, const Outcome& outcome, Time begin,
-             std::size_t first) const {
+             std::size_t first_attempt) const {
     const auto& url = request.parsed_url();
     auto line = "call " + std::to_string(call.id()) + ": " + request.method() + " " +
                 (url ? printable(url->without_secrets()) : "(not a URL)") + ": " +
-                in_words(outcome) + attempts(call, first) + " in " +
+                in_words(outcome) + attempts(call, first_attempt) + " in " +
                 duration_text(call.scheduler().now() - begin);
     if (options_.headers) line += headers(request, outcome);
-    const auto level = is_good(outcome, call, first) ? LogLevel::Info : LogLevel::Warning;
+    const auto level = is_good(outcome, call, first_attempt) ? LogLevel::Info : LogLevel::Warning;
     options_.to ? write_log(options_.to, level, line) : write_log(level, line);
   }
 
   // Returns the policy's judgment if the middleware retry is below, otherwise whether the status is
   // less than 400.
-  static bool is_good(const Outcome& outcome, const Call& call, std::size_t first) {
+  static bool is_good(const Outcome& outcome, const Call& call, std::size_t first_attempt) {
     if (!outcome) return false;
     const auto& history = call.history();
-    const auto* last = history.attempts.size() == first ? nullptr : history.last();
+    const auto* last = history.attempts.size() == first_attempt ? nullptr : history.last();
     if (last == nullptr || last->status != outcome->status) return outcome->status < 400;
     return last->cls == Class::Success;
   }
 
   // Returns an empty text for a single attempt. There are more only if this middleware is above
   // retry.
-  static std::string attempts(const Call& call, std::size_t first) {
-    const auto count = call.history().attempts.size() - first;
+  static std::string attempts(const Call& call, std::size_t first_attempt) {
+    const auto count = call.history().attempts.size() - first_attempt;
     if (count < 2) return "";
     return " after " + std::to_string(count) + " attempts (" +
            std::string(to_string(call.history().stop_reason)) + ")";

@@ -19,45 +19,50 @@ std::string join_words(const std::vector<std::string>& words) {
   return text;
 }
 
-void add_once(std::vector<std::string>& to, std::string text) {
-  if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(std::move(text));
+void add_once(std::vector<std::string>& list, std::string text) {
+  if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
 }
 
+// Collects the settings of policies that would do nothing because the chain lacks a stage.
 class Finder {
  public:
   explicit Finder(const HasStage& has) : has_(has) {}
 
-  // Adds the settings of `policy` that lack a stage. `whose` names the policy in the message, for
-  // example "the policy of the request". Allocates nothing if the policy needs no stage.
-  void check(const RetryPolicy& policy, std::string_view whose) {
+  // Adds the settings of `policy` that lack a stage. `policy_label` names the policy in the
+  // message, for example "the policy of the request". Allocates nothing if the policy needs no
+  // stage.
+  void check(const RetryPolicy& policy, std::string_view policy_label) {
     const auto& guards = policy.guards;
     std::vector<std::string> settings;
-    const auto look = [&](bool set, const char* setting, const char* stage) {
-      if (!set || has_(stage)) return;
+    const auto require = [&](bool is_set, const char* setting, const char* stage) {
+      if (!is_set || has_(stage)) return;
       settings.emplace_back(setting);
       add_once(stages_, std::string(stage) + "()");
     };
-    look(policy.hedge.has_value(), "hedge", "hedge");
-    look(guards.pause.enabled && guards.pause != PausePolicy(), "pause", "guards");
-    look(guards.rate.has_value(), "rate", "guards");
-    look(guards.concurrency.has_value(), "concurrency", "guards");
-    look(guards.breaker.has_value(), "breaker", "guards");
-    if (!settings.empty()) add_once(found_, (join_words(settings) + " of ").append(whose));
+    require(policy.hedge.has_value(), "hedge", "hedge");
+    require(guards.pause.enabled && guards.pause != PausePolicy(), "pause", "guards");
+    require(guards.rate.has_value(), "rate", "guards");
+    require(guards.concurrency.has_value(), "concurrency", "guards");
+    require(guards.breaker.has_value(), "breaker", "guards");
+    if (!settings.empty()) add_once(clauses_, (join_words(settings) + " of ").append(policy_label));
   }
 
+  // Returns the message about everything that was found, or an empty string.
   [[nodiscard]] std::string text() const {
-    if (found_.empty()) return {};
+    if (clauses_.empty()) return {};
     std::string text = "the chain of the client lacks " + join_words(stages_) +
                        ", so these settings would do nothing: ";
-    for (const auto& one : found_) text.append(&one == &found_.front() ? "" : "; ").append(one);
+    for (const auto& clause : clauses_) {
+      text.append(&clause == &clauses_.front() ? "" : "; ").append(clause);
+    }
     return text + ". Add " + join_words(stages_) +
            " below retry(), or switch the settings off with \"none\"";
   }
 
  private:
   const HasStage& has_;
-  std::vector<std::string> found_;   // "rate and breaker of the policy \"careful\""
-  std::vector<std::string> stages_;  // "guards()"
+  std::vector<std::string> clauses_;  // "rate and breaker of the policy \"careful\""
+  std::vector<std::string> stages_;   // "guards()"
 };
 
 std::string name_of(const ResolvedPolicy& resolved) {

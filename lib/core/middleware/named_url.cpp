@@ -18,13 +18,14 @@ bool contains(const auto& list, std::string_view name) {
                      [&](std::string_view known) { return equal_ignoring_case(known, name); });
 }
 
-// Returns `to` with the userinfo of `from`. Both URLs are absolute.
+// Returns `to` with the userinfo of `from`, which has one. Both URLs are absolute.
 std::string with_userinfo_of(std::string_view from, std::string to) {
   const auto begin = from.find("://") + 3;
   const auto authority = from.substr(begin, from.find_first_of("/?#", begin) - begin);
   return to.insert(to.find("://") + 3, authority.substr(0, authority.rfind('@') + 1));
 }
 
+// Removes the credentials, and all headers but harmless ones and those in `allowed`.
 void remove_secrets(Request& request, std::span<const std::string> allowed) {
   if (request.options().credentials) request.edit_options().credentials.reset();
   const Headers all = request.headers();
@@ -36,6 +37,7 @@ void remove_secrets(Request& request, std::span<const std::string> allowed) {
 
 }  // namespace
 
+// `allowed` names headers that another origin may get.
 void move_to(Request& request, const Url& url, std::span<const std::string> allowed) {
   const Url from = *request.parsed_url();
   const bool same_origin = url.origin() == from.origin();
@@ -44,10 +46,10 @@ void move_to(Request& request, const Url& url, std::span<const std::string> allo
   if (!same_origin) remove_secrets(request, allowed);
 }
 
-Error not_followed(const Response& response, int curl_code, std::string why) {
+Error not_followed(const Response& response, CurlCode curl_code, std::string why) {
   Error error(Errc::Protocol, std::move(why));
   error.permanent = true;
-  error.curl_code = curl_code;
+  error.curl_code = static_cast<int>(curl_code);
   error.status = response.status;
   error.headers = response.headers;
   error.exchange = response.exchange;

@@ -14,9 +14,10 @@ namespace httpretry {
 // secrets.
 void move_to(Request& request, const Url& url, std::span<const std::string> allowed = {});
 
-// Returns the error for a response that names a URL to which nothing is sent. `curl_code` is
-// libcurl's code for this error: 1 for an unsupported protocol, 3 for a malformed URL, 0 if libcurl
-// has no such error.
-Error not_followed(const Response& response, int curl_code, std::string why);
+// The codes of libcurl that such errors have. None: libcurl has no such error.
+enum class CurlCode { None = 0, UnsupportedProtocol = 1, MalformedUrl = 3, TooManyRedirects = 47 };
+
+// Returns the error for a response that names a URL to which nothing is sent.
+Error not_followed(const Response& response, CurlCode curl_code, std::string why);
 
 }  // namespace httpretry

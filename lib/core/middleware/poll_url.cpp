@@ -23,6 +23,7 @@ bool belongs_to_first(std::string_view name, const RetryPolicy& policy) {
          equal_ignoring_case(name, policy.idempotency_key);
 }
 
+// Changes the request that began the operation to a GET without its body.
 void make_get(Request& request, const RetryPolicy& policy) {
   request.set_method("GET").set_body(Body());
   const Headers all = request.headers();
@@ -38,7 +39,7 @@ bool is_listed(const PendingRule& rule, const Url& url) {
                              [&](auto& each) { return policy::fits_origin(each, url); });
 }
 
-// Stored in the context of a call.
+// Stored in the context of a call. Empty after forget_last_poll().
 struct LastPoll {
   std::optional<Request> request;
 };
@@ -71,37 +72,43 @@ bool PollUrl::is_poll(const Request& request, const Call& call) {
   return poll != nullptr && poll->method() == request.method() && poll->url() == request.url();
 }
 
+// Returns the GET to the URL that `response`, a pending one, names in a header of `url_from`.
+// Returns an error if that URL must not be polled, or nullopt if no header names a URL.
 std::optional<Result<Request>> PollUrl::poll_after(const Response& response) const {
   const auto& rule = policy_.retry_on.pending;
-  const auto& first = first_.parsed_url();
-  if (!rule || !first) return std::nullopt;
+  const auto& first_url = first_.parsed_url();
+  if (!rule || !first_url) return std::nullopt;
   for (const auto& header : rule->url_from) {
     const auto reference = response.headers.get(header);
     if (!reference || reference->empty()) continue;
-    const auto refused = [&](int curl_code, const std::string& why) {
+    const auto refused = [&](CurlCode curl_code, const std::string& why) {
       return not_followed(response, curl_code, "the " + header + " to poll is " + why);
     };
     // A middleware below may have sent the request to another URL.
-    const auto answered = Url::parse(response.url);
-    const Url from = answered ? *answered : *request_.parsed_url();
-    const auto to = from.resolve(*reference);
-    if (!to) return refused(3, to.error().message);
-    if (from.scheme() == "https" && to->scheme() == "http") {
-      return refused(1, to->without_secrets() + ": https is not left for http");
+    const auto response_url = Url::parse(response.url);
+    const Url base = response_url ? *response_url : *request_.parsed_url();
+    const auto target = base.resolve(*reference);
+    if (!target) return refused(CurlCode::MalformedUrl, target.error().message);
+    if (base.scheme() == "https" && target->scheme() == "http") {
+      return refused(CurlCode::UnsupportedProtocol,
+                     target->without_secrets() + ": https is not left for http");
     }
-    if (to->origin() != first->origin() && !is_listed(*rule, *to)) {
-      return refused(0, "at " + std::string(to->origin()) + ", and the request was to " +
-                            std::string(first->origin()) +
-                            "; if it may be polled, list it in retry_on.pending.origins");
+    if (target->origin() != first_url->origin() && !is_listed(*rule, *target)) {
+      const auto why = "at " + std::string(target->origin()) + ", and the request was to " +
+                       std::string(first_url->origin()) +
+                       "; if it may be polled, list it in retry_on.pending.origins";
+      return refused(CurlCode::None, why);
     }
     Request poll = request_;
     make_get(poll, policy_);
-    move_to(poll, *to);
+    move_to(poll, *target);
     return poll;
   }
   return std::nullopt;
 }
 
+// Returns whether `outcome`, a pending response, names a URL. The outcome becomes an error if that
+// URL must not be polled.
 bool PollUrl::read_url(Outcome& outcome) {
   auto poll = poll_after(*outcome);
   if (!poll) return false;
@@ -113,21 +120,24 @@ bool PollUrl::read_url(Outcome& outcome) {
   return true;
 }
 
-void PollUrl::end_attempt(int number, bool more) {
+// Records that attempt `number` has ended: the history has one entry for consecutive attempts that
+// poll the same URL. Then selects the next request if `attempt_follows` and if the response of this
+// attempt has named a URL.
+void PollUrl::end_attempt(int number, bool attempt_follows) {
   if (is_polling_) {
     auto& polled = call_.history().polled;
     auto url = request_.parsed_url()->without_secrets();
-    const bool again =
+    const bool continues_last_entry =
         !polled.empty() && polled.back().url == url && polled.back().last_attempt + 1 == number;
-    if (!again) {
-      auto& added = polled.emplace_back();
-      added.first_attempt = number;
-      added.url = std::move(url);
+    if (!continues_last_entry) {
+      auto& entry = polled.emplace_back();
+      entry.first_attempt = number;
+      entry.url = std::move(url);
     }
     polled.back().last_attempt = number;
-    if (!more) call_.set(LastPoll{request_});
+    if (!attempt_follows) call_.set(LastPoll{request_});
   }
-  if (!more || !next_) return;
+  if (!attempt_follows || !next_) return;
   request_ = *std::move(next_);
   next_.reset();
   is_polling_ = true;

@@ -37,9 +37,9 @@ class PollUrl {
   // Returns whether `outcome`, a pending response to `request()`, names a URL to poll. Replaces it
   // with an error if that URL must not be polled.
   bool read_url(Outcome& outcome);
-  // Records that attempt `number` has ended, and moves on to the URL that `read_url` found. `more`:
-  // another attempt follows.
-  void end_attempt(int number, bool more);
+  // Records that attempt `number` has ended, and if another attempt follows, moves on to the URL
+  // that `read_url` found.
+  void end_attempt(int number, bool attempt_follows);
 
  private:
   PollUrl(const RetryPolicy& policy, const Request& request, Call& call, bool is_polling);

@@ -11,8 +11,6 @@
 namespace httpretry {
 namespace {
 
-constexpr int kTooManyRedirects = 47;  // CURLE_TOO_MANY_REDIRECTS
-
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
@@ -31,25 +29,27 @@ class Redirect final : public Middleware {
   [[nodiscard]] std::string_view name() const override { return "redirect"; }
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
-    for (int followed = 0;; ++followed) {
+    for (int redirects_followed = 0;; ++redirects_followed) {
       Outcome outcome = co_await next(request, call);
-      if (!follow(outcome, followed, request, call)) co_return outcome;
+      if (!follow(outcome, redirects_followed, request, call)) co_return outcome;
     }
   }
 
  private:
-  // Returns whether another request is to be sent, and sets `request` to it. If the redirect must
-  // not be followed, sets `outcome` to the error.
-  bool follow(Outcome& outcome, int followed, Request& request, const Call& call) const {
+  // If `outcome` is a redirect, sets `request` to the one to send next and returns true. Returns
+  // false if the call ends with `outcome`, which becomes an error if the redirect must not be
+  // followed.
+  bool follow(Outcome& outcome, int redirects_followed, Request& request, const Call& call) const {
     if (!outcome || !is_redirect(outcome->status)) return false;
     const auto location = outcome->headers.get("Location");
     if (!location || location->empty()) return false;
-    if (followed == options_.limit) {
-      outcome = not_followed(*outcome, kTooManyRedirects,
-                             "more than " + std::to_string(followed) + " redirects");
+    if (redirects_followed == options_.limit) {
+      outcome = not_followed(*outcome, CurlCode::TooManyRedirects,
+                             "more than " + std::to_string(redirects_followed) + " redirects");
       return false;
     }
-    // The poll is redirected, not the request that began the operation.
+    // If `retry` was polling a URL, that poll is redirected, not the request that began the
+    // operation.
     if (const auto* poll = last_poll(call)) {
       request = *poll;
       forget_last_poll(call);
@@ -59,39 +59,42 @@ class Redirect final : public Middleware {
       outcome = std::move(next).error();
       return false;
     }
-    take_key_along(request, *next, call);
+    keep_idempotency_key(request, *next, call);
     request = *std::move(next);
     call.emit(&Observer::redirected, request);
     return true;
   }
 
-  // Returns the redirected request, or an error if it must not be sent.
+  // Returns the redirected request, or an error if it must not be sent. `location` is the target,
+  // and may be relative.
   [[nodiscard]] Result<Request> next_request(const Request& request, const Response& response,
                                              std::string_view location) const {
     const auto& from = request.parsed_url();
-    auto to = from->resolve(location);
-    if (!to) {
-      return not_followed(response, 3, "the Location of the redirect is " + to.error().message);
+    const auto target = from->resolve(location);
+    if (!target) {
+      return not_followed(response, CurlCode::MalformedUrl,
+                          "the Location of the redirect is " + target.error().message);
     }
-    if (from->scheme() == "https" && to->scheme() == "http" && !options_.allow_downgrade) {
-      return not_followed(response, 1,
-                          "a redirect from https to " + to->without_secrets() + " is not followed");
+    if (from->scheme() == "https" && target->scheme() == "http" && !options_.allow_downgrade) {
+      const auto why = "a redirect from https to " + target->without_secrets() + " is not followed";
+      return not_followed(response, CurlCode::UnsupportedProtocol, why);
     }
     Request next = request;
-    move_to(next, *to, options_.headers_to_other_origins);
+    move_to(next, *target, options_.headers_to_other_origins);
     if (becomes_get(response.status, request.method())) drop_body(next);
-    const bool same_origin = to->origin() == from->origin();
+    const bool same_origin = target->origin() == from->origin();
     if (!same_origin && next.body().present() && !options_.allow_body_to_other_origin) {
-      return not_followed(response, 0,
+      return not_followed(response, CurlCode::None,
                           "a redirect with the body to another origin, " +
-                              std::string(to->origin()) + ", is not followed");
+                              std::string(target->origin()) + ", is not followed");
     }
     return next;
   }
 
-  // `retry` may have sent `from` with an idempotency key. Gives `to` the same key, unless the
-  // redirect made it a GET. Like other headers, a key that the user set stays within the origin.
-  static void take_key_along(const Request& from, Request& to, const Call& call) {
+  // `retry` may have sent `from` with an idempotency key. Lets it send `to` with the same key,
+  // unless the redirect made it a GET. Like other headers, a key that the user set stays within the
+  // origin.
+  static void keep_idempotency_key(const Request& from, Request& to, const Call& call) {
     auto* const key = call.get<SentKey>();
     if (key == nullptr || !is_for(*key, from)) return;
     const bool same_origin = to.parsed_url()->origin() == from.parsed_url()->origin();

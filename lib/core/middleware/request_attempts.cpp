@@ -33,6 +33,8 @@ class OwnBudget final : public RetryAccount {
     if (rate_) rate_->count_attempt(throttled, now);
   }
   void begin_call(Time /*now*/) override {}
+  // Takes the cost of a retry from the user's budget, and settles with it if the call ends. A poll
+  // costs nothing.
   RetryPermit end_attempt(BudgetClaim& /*claim*/, const Classified& classified, AfterAttempt next,
                           Time now) override {
     RetryPermit permit;
@@ -48,9 +50,9 @@ class OwnBudget final : public RetryAccount {
     settle(false, now);
   }
   bool take_hedge(BudgetClaim& /*claim*/, Time now) override {
-    Classified beside;
-    beside.cls = Class::Transient;
-    return budget_.take(request_, beside, now);
+    Classified like_a_retry;  // a hedge costs as much as a retry after a transient failure
+    like_a_retry.cls = Class::Transient;
+    return budget_.take(request_, like_a_retry, now);
   }
   void give_back_hedge(BudgetClaim& /*claim*/, Time now) override {
     budget_.give_back(request_, now);
@@ -92,14 +94,12 @@ RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chose
             loop_options()) {}
 
 RetryLoop::Options RequestAttempts::loop_options() const {
-  RetryLoop::Options options;
-  options.call_started = Call::State::of(call_).started;
-  options.started = now();
-  options.deadline = std::min(call_.deadline(), request().options().respond_by);
-  options.repeatable = first_.repeatable();
-  options.changes_nothing = changes_nothing(first_);
-  if (options_.backoff) options.backoff = &options_.backoff;
-  return options;
+  return {.call_started = Call::State::of(call_).started,
+          .started = now(),
+          .deadline = std::min(call_.deadline(), request().options().respond_by),
+          .repeatable = first_.repeatable(),
+          .changes_nothing = changes_nothing(first_),
+          .backoff = options_.backoff ? &options_.backoff : nullptr};
 }
 
 RetryStep::Kind RequestAttempts::begin() {
@@ -107,6 +107,8 @@ RetryStep::Kind RequestAttempts::begin() {
   return step_.kind;
 }
 
+// Makes one attempt and returns its outcome. If a stage below held the request back, so that no
+// exchange began, the call is refused; that is no attempt.
 Task<Outcome> RequestAttempts::send(const Next& next) {
   CurrentAttempt attempt = current_attempt();
   Call branch = Call::State::attempt(call_, step_.number, step_.until, attempt);
@@ -125,6 +127,7 @@ Task<Outcome> RequestAttempts::send(const Next& next) {
   co_return outcome;
 }
 
+// Returns the state that the stages below read and change during this attempt.
 CurrentAttempt RequestAttempts::current_attempt() {
   return {.call = call_,
           .loop = loop_,
@@ -138,14 +141,18 @@ CurrentAttempt RequestAttempts::current_attempt() {
           .limits = limits()};
 }
 
+// Passes a copy of the request to the stages below. If the call has a SendAgain, that resends the
+// request in all attempts after the first; a poll is the library's own GET and needs none.
 Task<Outcome> RequestAttempts::pass_on(Call& branch, const Next& next) {
   Request attempt = request();
   if (step_.fresh_connection) attempt.edit_options().fresh_connection = true;
-  const auto* again = step_.number > 1 ? call_.get<SendAgain>() : nullptr;
-  if (again != nullptr && !is_polling()) return again->send(std::move(attempt), branch, next);
+  const auto* resender = step_.number > 1 ? call_.get<SendAgain>() : nullptr;
+  if (resender != nullptr && !is_polling()) return resender->send(std::move(attempt), branch, next);
   return next(std::move(attempt), branch);
 }
 
+// Returns the limits that the policy sets for each exchange of this attempt. An endless body, such
+// as an event stream, may pause for any time.
 ExchangeLimits RequestAttempts::limits() const {
   const auto& policy = *chosen_.policy;
   ExchangeLimits limits;
@@ -156,15 +163,18 @@ ExchangeLimits RequestAttempts::limits() const {
   return limits;
 }
 
+// Judges the attempt, records it, and sets `step_` to what follows: a wait or the end of the call.
+// `exchanged` says whether the transport began an exchange. The outcome becomes an error if it is a
+// pending response that names a URL that must not be polled.
 void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged) {
   const auto& options = request().options();
   const auto* delivery = options.sink ? Delivery::begun(call_) : nullptr;
-  EndedAttempt ended;
-  ended.now = now();
-  ended.wall_now = call_.scheduler().wall_now();
-  ended.outcome = &outcome;
-  ended.begun = exchanged;
-  ended.replayable = request().body().replayable();
+  EndedAttempt ended{.now = now(),
+                     .wall_now = call_.scheduler().wall_now(),
+                     .outcome = &outcome,
+                     .begun = exchanged,
+                     .replayable = request().body().replayable()};
+  // The user already has a part of the response that another attempt could not continue.
   const bool endless = call_.get<EndlessBody>() != nullptr;
   ended.streaming =
       delivery != nullptr && (endless ? delivery->has_begun() : !delivery->can_retry());
@@ -175,20 +185,24 @@ void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchan
   auto step = may_resend ? loop_.resend(ended) : std::nullopt;
   if (!step) {
     ended.random = call_.random();
-    auto found = attempt.judge(outcome);
-    if (attempt.passed != nullptr) attempt.passed->hear(request(), call_, attempt, outcome, found);
-    if (outcome && found.cls == Class::Pending && poll_url_ && poll_url_->read_url(outcome)) {
-      ended.names_url = ended.replayable = true;
-      if (!outcome) found = classify(*chosen_.policy, Observed(outcome, ended.wall_now));
+    auto verdict = attempt.judge(outcome);
+    if (attempt.passed != nullptr) {
+      attempt.passed->begin_requested_pause(request(), call_, attempt, outcome, verdict);
     }
-    step = loop_.end(ended, found, to_string(found.rule));
+    if (outcome && verdict.cls == Class::Pending && poll_url_ && poll_url_->read_url(outcome)) {
+      // The next request is a GET without a body, which can always be sent again.
+      ended.names_url = ended.replayable = true;
+      if (!outcome) verdict = classify(*chosen_.policy, Observed(outcome, ended.wall_now));
+    }
+    step = loop_.end(ended, verdict, to_string(verdict.rule));
   }
   notify_attempt_ended(recorded_before);
   if (poll_url_) poll_url_->end_attempt(loop_.last_number(), step->kind != RetryStep::Kind::Stop);
   step_ = *step;
 }
 
-// Notifies the observers of each send of the attempt. Sends that lost a race come first.
+// Notifies the observers of each send of the attempt: the entries of the history from the index
+// `recorded_before` on. Sends that lost a race come first.
 void RequestAttempts::notify_attempt_ended(std::size_t recorded_before) {
   const auto& last = loop_.last_attempt();
   auto& attempts = call_.history().attempts;
@@ -201,7 +215,7 @@ void RequestAttempts::notify_attempt_ended(std::size_t recorded_before) {
 
 // Ends the call, because a stage below held the request back and nothing was sent. If a breaker
 // that holds back only retries did so, the outcome becomes that of the previous attempt. Otherwise
-// the error shows whether an earlier attempt may have reached the server.
+// `sent` of the error covers all attempts: Maybe if any of them may have reached the server.
 void RequestAttempts::refuse(Outcome& outcome) {
   auto& error = outcome.error();
   loop_.refuse(error, now());
@@ -227,6 +241,8 @@ Outcome RequestAttempts::last_outcome() {
   return *std::move(last_);
 }
 
+// Ends the call during a wait. Returns its outcome, with the exchange of the last attempt if there
+// was one.
 Error RequestAttempts::cancel() {
   loop_.cancel(now());
   const auto& url = request().parsed_url();
@@ -237,20 +253,21 @@ Error RequestAttempts::cancel() {
   return error;
 }
 
-// Holds back bodies that the rules of the policy read. Such a body may make the response a failure,
-// so it must not reach the user before it is judged.
+// Makes the delivery to the sink hold back bodies that the policy's rules read, or all bodies if
+// the user has a classify function. Such a body may make the response a failure, so it must not
+// reach the user before it is judged. The judgment stays in `attempt.judged`.
 void RequestAttempts::hold_back_body_until_judged(CurrentAttempt& attempt) {
   const auto delivery = Delivery::of(request(), call_);
   if (!delivery) return;  // the transport will run into the same error, and return it
-  const bool all = options_.classify != nullptr;
-  auto which = [policy = chosen_.policy, all](int status, const Headers& headers) {
-    return all || policy::looks_into(policy->retry_on, status, headers);
+  const bool all_bodies = options_.classify != nullptr;
+  auto must_judge = [policy = chosen_.policy, all_bodies](int status, const Headers& headers) {
+    return all_bodies || policy::looks_into(policy->retry_on, status, headers);
   };
   auto is_good = [&attempt](const Response& begun) {  // only called while the attempt runs
     attempt.judged = attempt.judge_anew(Outcome(begun));
     return attempt.judged->cls == Class::Success;
   };
-  (*delivery)->hold_back({std::move(which), kClassifiedBody, std::move(is_good)});
+  (*delivery)->hold_back({.which = must_judge, .enough = kClassifiedBody, .is_good = is_good});
 }
 
 }  // namespace httpretry

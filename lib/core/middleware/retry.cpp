@@ -35,7 +35,8 @@ bool is_for(const SentKey& key, const Request& request) {
   return key.redirected || (sent.url() == request.url() && sent.body().is_same_as(request.body()));
 }
 
-// Adds the idempotency key that the policy asks for to a POST or PATCH without one. Marks any
+// Adds the idempotency key that the policy asks for to a POST or PATCH without one: the key with
+// which the call has sent this request before, or a new one. Stores the key in the call. Marks any
 // request with a key as repeatable.
 void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call) {
   auto* key = call.get<SentKey>();
@@ -46,13 +47,15 @@ void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call
   }
   const auto& name = policy.idempotency_key;
   if (name.empty()) return;
-  const auto own = request.headers().get(name);
+  const auto users_key = request.headers().get(name);
   if (request.method() == "POST" || request.method() == "PATCH") {
-    if (own || key == nullptr) {
-      auto value = own ? std::string(*own) : new_idempotency_key();
-      key = &call.set(SentKey{request, std::move(value), own ? name : std::string()});
+    if (users_key || key == nullptr) {
+      key = &call.set(SentKey{.request = request,
+                              .value = std::string(users_key.value_or("")),
+                              .header = users_key ? name : std::string()});
+      if (!users_key) key->value = new_idempotency_key();
     }
-    if (!own) request.set_header(name, key->value);
+    if (!users_key) request.set_header(name, key->value);
   }
   if (request.headers().contains(name) && !request.options().repeatable) {
     request.edit_options().repeatable = true;
@@ -72,6 +75,7 @@ std::string key_of_policy(const ChosenPolicy& chosen) {
   return "the default policy";
 }
 
+// Returns a function that says whether the chain below `retry` has a stage.
 HasStage stages_of(const Next& next) {
   return [&next](std::string_view stage) { return next.has(stage); };
 }
@@ -94,14 +98,16 @@ class RetryPolicies {
   // `options` must outlive this.
   explicit RetryPolicies(const RetryOptions& options) : options_(options) {}
 
+  // Returns the policy and the account of a request. In this order: the request's own policy, that
+  // of the operation that the request polls, or the one that the policy set has for the request.
   ChosenPolicy find(const Request& request, const Call& call, const Next& next) {
     if (const auto& shared = Call::State::shared_state_of(call)) report(call, *shared);
     ChosenPolicy chosen;
-    std::shared_ptr<const PolicyReload> reload;
+    std::shared_ptr<const PolicyReload> reload;  // set if the policy file has changed
     const auto& attempts = call.history().attempts;
     const auto& url = request.parsed_url();
-    if (const auto& own = request.options().policy) {
-      chosen.policy = own;
+    if (const auto& requests_policy = request.options().policy) {
+      chosen.policy = requests_policy;
     } else if (!url) {  // the request will not be sent
       chosen.policy = std::make_shared<const RetryPolicy>();
       return chosen;
@@ -120,17 +126,20 @@ class RetryPolicies {
   }
 
  private:
+  // Returns the account that the request shares with all requests of the budget's scope. Returns
+  // nullptr if the policy needs none, or if the request has no valid URL. `reload` has the budgets
+  // that a new policy file has changed, and may be nullptr.
   std::shared_ptr<RetryAccount> account_for(const ChosenPolicy& chosen, const Request& request,
                                             const Call& call, const PolicyReload* reload) {
     const auto& budget = chosen.policy->budget;
     const bool has_budget = budget.kind != BudgetPolicy::Kind::None && !options_.budget;
     if (!has_budget && !chosen.policy->adaptive) return nullptr;
     const auto& url = request.parsed_url();
-    std::string of_policy;
+    std::string policy_key;  // `key` may refer to it
     // If no endpoint of the policy file matches the request, it shares the budget of its origin.
     auto key = url ? url->origin() : std::string_view();
     if (budget.scope == BudgetPolicy::Scope::Policy) {
-      key = of_policy = key_of_policy(chosen);
+      key = policy_key = key_of_policy(chosen);
     } else if (budget.scope == BudgetPolicy::Scope::Endpoint && chosen.resolved &&
                !chosen.resolved->identity.empty()) {
       key = chosen.resolved->identity;
@@ -141,9 +150,9 @@ class RetryPolicies {
     if (reload != nullptr) changes = reload->changed_budgets;
     const auto& shared = Call::State::shared_state_of(call);
     if (!shared) return budgets_.at(key, budget, now, changes);
-    const auto whole_key = "budget " + std::string(key);
-    return changes.empty() ? shared->account(whole_key, budget, now)
-                           : shared->account_after(changes, whole_key, budget, now);
+    const auto shared_key = "budget " + std::string(key);  // limits of other kinds are shared, too
+    return changes.empty() ? shared->account(shared_key, budget, now)
+                           : shared->account_after(changes, shared_key, budget, now);
   }
 
   [[nodiscard]] const PolicySource& policies_of(const Call& call) const {
@@ -151,6 +160,8 @@ class RetryPolicies {
     return call.policies() != nullptr ? *call.policies() : standard_;
   }
 
+  // Reports that the policy file was read again. Logs a warning if a new policy needs a stage that
+  // the chain lacks.
   void report(const Call& call, const PolicyReload& reload, const PolicySet& policies,
               const Next& next) {
     if (!sees_first(reload.number, reload_)) return;
@@ -179,10 +190,11 @@ class Retry final : public Middleware {
   explicit Retry(RetryOptions options) : options_(std::move(options)) {}
   [[nodiscard]] std::string_view name() const override { return "retry"; }
 
+  // Checks the request's own policy, if it has one. Then makes the attempts.
   Task<Outcome> handle(Request request, Call& call, Next next) override {
-    if (const auto& own = request.options().policy) {
-      auto problem = policy::problem_of(*own);
-      if (problem.empty()) problem = missing_stages(*own, stages_of(next));
+    if (const auto& requests_policy = request.options().policy) {
+      auto problem = policy::problem_of(*requests_policy);
+      if (problem.empty()) problem = missing_stages(*requests_policy, stages_of(next));
       if (!problem.empty()) {
         call.history().stop_reason = Reason::NotRetryable;
         return fail(Error(Errc::InvalidRequest, std::move(problem)));
@@ -199,6 +211,7 @@ class Retry final : public Middleware {
  private:
   static Task<Outcome> fail(Error error) { co_return error; }
 
+  // Makes attempts until RetryLoop ends the call. Returns the outcome of the call.
   // A waiting call keeps this coroutine frame. To keep the frame small, everything that a waiting
   // call does not need is in `handle`, `retry_to_sink` and RequestAttempts::send.
   Task<Outcome> retry(Request request, Call& call, Next next) {
@@ -210,21 +223,23 @@ class Retry final : public Middleware {
         if (attempts.has_ended()) co_return outcome;
         attempts.keep(std::move(outcome));
       }
-      bool waited = false;
+      bool wait_completed = false;  // false if the call was canceled during the wait
       if (RunQueue::driven_of(call.scheduler()) != nullptr) {
+        // On its own loop the call waits in this frame, without the frame of another coroutine.
         Sleep sleep(*RunQueue::current(), attempts.wait_until(), Call::State::own_stop(call));
-        waited = co_await sleep;
+        wait_completed = co_await sleep;
       } else {
         const auto sleep =
             call.scheduler().sleep_until(attempts.wait_until(), Call::State::own_stop(call));
-        waited = co_await sleep;
+        wait_completed = co_await sleep;
       }
-      if (!waited) co_return attempts.cancel();
+      if (!wait_completed) co_return attempts.cancel();
     }
     co_return attempts.last_outcome();
   }
 
-  // Delivers the body of a successful last attempt if the sink has not received it yet.
+  // Makes the attempts of a request whose response body goes to a sink. Delivers the body of a
+  // successful last attempt if the sink has not received it yet.
   Task<Outcome> retry_to_sink(Request request, Call& call, Next next) {
     Outcome outcome = co_await retry(request, call, next);
     const auto* last = call.history().last();
@@ -238,6 +253,7 @@ class Retry final : public Middleware {
     co_return delivered;
   }
 
+  // Prepares the attempts. Adds an idempotency key to `request`, which must outlive the result.
   RequestAttempts begin(Request& request, Call& call, const Next& next) {
     auto chosen = policies_.find(request, call, next);
     add_idempotency_key(*chosen.policy, request, call);

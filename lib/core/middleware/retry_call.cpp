@@ -24,11 +24,10 @@ Classified classified_as(const AttemptResultBase& result) {
 }
 
 RetryLoop::Options loop_options(const RetryCallOptions& call, Time now) {
-  RetryLoop::Options options;
-  options.call_started = options.started = now;
-  options.deadline = later(now, call.timeout);
-  options.repeatable = call.repeatable;
-  return options;
+  return {.call_started = now,
+          .started = now,
+          .deadline = later(now, call.timeout),
+          .repeatable = call.repeatable};
 }
 
 }  // namespace
@@ -51,9 +50,9 @@ WallTime BlockingClock::wall_now() const { return std::chrono::system_clock::now
 
 bool BlockingClock::wait_until(Time when, const std::stop_token& stop) const {
   std::mutex mutex;
-  std::condition_variable_any never;
+  std::condition_variable_any never_notified;
   std::unique_lock lock(mutex);
-  never.wait_until(lock, stop, when, [] { return false; });
+  never_notified.wait_until(lock, stop, when, [] { return false; });
   return !stop.stop_requested();
 }
 
@@ -76,7 +75,7 @@ RetryCallLoop::RetryCallLoop(const RetryPolicy& policy, const RetryCallOptions& 
                                      options.budget ? options.budget->shared_ : nullptr, now)) {
   check(policy);
   if (inside_retry()) warn_of_nested_retry();
-  end_wait(true, now);
+  end_wait(/*complete=*/true, now);  // the first attempt needs no wait
 }
 
 RetryCallLoop::~RetryCallLoop() = default;
@@ -105,10 +104,9 @@ void RetryCallLoop::end_wait(bool complete, Time now) {
 }
 
 void RetryCallLoop::end_attempt(const AttemptResultBase& result, Time now, WallTime wall_now) {
-  EndedAttempt ended;
-  ended.now = now;
-  ended.wall_now = wall_now;
-  ended.random = state_->options.random ? state_->options.random() : random_number();
+  const auto& random = state_->options.random;
+  const EndedAttempt ended{
+      .now = now, .wall_now = wall_now, .random = random ? random() : random_number()};
   auto reason = result.reason.empty() ? std::string(to_string(result.cls)) : result.reason;
   state_->next = state_->loop.end(ended, classified_as(result), std::move(reason));
 }
@@ -118,13 +116,15 @@ History RetryCallLoop::finish(Time now) {
   return std::move(state_->history);
 }
 
+// Calls `attempt` until the policy ends the retries. Blocks during the waits. Returns the attempts
+// and why they ended; the caller has the result of the last one.
 History detail::retry_call(
     const RetryPolicy& policy, const RetryCallOptions& options,
     const std::function<const AttemptResultBase&(const AttemptInfo&)>& attempt) {
-  static const BlockingClock system;
-  const auto& clock = options.clock ? *options.clock : system;
+  static const BlockingClock system_clock;
+  const auto& clock = options.clock ? *options.clock : system_clock;
   const auto make_attempt = [&](const AttemptInfo& info) -> const AttemptResultBase& {
-    const InsideRetry inside;
+    const InsideRetry marks_this_thread;  // so that a retry inside the function causes a warning
     return attempt(info);
   };
   RetryCallLoop loop(policy, options, clock.now());

@@ -17,60 +17,71 @@ Duration saturated(double ns) {
   return ns >= kTooLong ? kForever : Duration(static_cast<Duration::rep>(ns));
 }
 
-// A wait is min(cap, U(low, high)). Slots, which counts whole slots, is the only other kind.
-struct Span {
+// A range of waits in nanoseconds. The wait is random: min(cap, U(low, high)), where U is uniform.
+// Kind::Slots, which counts whole slots, is the only kind of backoff that is not such a range.
+struct WaitRange {
   double low = 0;
   double high = 0;
   Duration cap = kForever;
 };
 
-// Finite, because 0 times infinity would be NaN.
+// Returns a finite power, because 0 times infinity would be NaN.
 double power(double base, double exponent) { return std::min(std::pow(base, exponent), 0x1p200); }
 
-Span exponential(const Backoff& backoff, double retry) {
-  auto v = std::min(nanoseconds(backoff.initial) * power(backoff.multiplier, retry - 1), kTooLong);
-  if (!backoff.cap_after_jitter) v = std::min(v, nanoseconds(backoff.max_interval));
+// Returns the waits before retry number `retry`: `initial` grows by `multiplier` with each retry,
+// and the jitter spreads it. The maximum applies before the jitter, or after it with
+// `cap_after_jitter`. The first three jitters never lengthen a wait, so `max` is right in both
+// cases.
+WaitRange exponential(const Backoff& backoff, double retry) {
   const auto max = backoff.max_interval;
+  auto wait =
+      std::min(nanoseconds(backoff.initial) * power(backoff.multiplier, retry - 1), kTooLong);
+  if (!backoff.cap_after_jitter) wait = std::min(wait, nanoseconds(max));
   const auto cap = backoff.cap_after_jitter ? max : kForever;
-  const auto r = backoff.randomization;
+  const auto part = backoff.randomization;
   switch (backoff.jitter) {
-    case Backoff::Jitter::None: return {v, v, max};
-    case Backoff::Jitter::Full: return {0, v, max};
-    case Backoff::Jitter::Equal: return {v / 2, v, max};
-    case Backoff::Jitter::Proportional: return {v * (1 - r), v * (1 + r), cap};
-    case Backoff::Jitter::Range: return {v * backoff.low, v * backoff.high, cap};
-    case Backoff::Jitter::Additive: return {v, v + nanoseconds(backoff.add), cap};
+    case Backoff::Jitter::None: return {wait, wait, max};
+    case Backoff::Jitter::Full: return {0, wait, max};
+    case Backoff::Jitter::Equal: return {wait / 2, wait, max};
+    case Backoff::Jitter::Proportional: return {wait * (1 - part), wait * (1 + part), cap};
+    case Backoff::Jitter::Range: return {wait * backoff.low, wait * backoff.high, cap};
+    case Backoff::Jitter::Additive: return {wait, wait + nanoseconds(backoff.add), cap};
   }
   return {};
 }
 
-// As in AWS's formula, the first wait grows from `initial`.
-Span decorrelated(const Backoff& backoff, Duration previous) {
+// Returns waits from `initial` up to a multiple of the previous wait. As in AWS's formula, the
+// first wait grows from `initial`.
+WaitRange decorrelated(const Backoff& backoff, Duration previous) {
   const auto low = nanoseconds(backoff.initial);
-  const auto before = previous > Duration::zero() ? nanoseconds(previous) : low;
-  return {low, std::max(low, before * backoff.multiplier), backoff.max_interval};
+  const auto grows_from = previous > Duration::zero() ? nanoseconds(previous) : low;
+  return {low, std::max(low, grows_from * backoff.multiplier), backoff.max_interval};
 }
 
-Span truncated_binary(const Backoff& backoff, double retry) {
+// Returns waits up to a bound that doubles with each retry, and reaches the maximum at retry number
+// `steps`.
+WaitRange truncated_binary(const Backoff& backoff, double retry) {
   const auto steps = static_cast<double>(std::max(backoff.steps, 1));
   const auto high = nanoseconds(backoff.max_interval) * std::exp2(std::min(retry, steps) - steps);
   return {0, high, backoff.max_interval};
 }
 
-Span span(const Backoff& backoff, int retry_number, Duration previous) {
+// Returns the range of the wait before retry number `retry_number`. `previous` is the wait before
+// the last retry, for the only kind that depends on it.
+WaitRange wait_range(const Backoff& backoff, int retry_number, Duration previous) {
   const auto retry = static_cast<double>(std::max(retry_number, 1));
   const auto initial = nanoseconds(backoff.initial);
   switch (backoff.kind) {
     case Backoff::Kind::None: return {};
     case Backoff::Kind::Constant: return {initial, initial, kForever};
     case Backoff::Kind::Linear: {
-      const auto v = initial + nanoseconds(backoff.increment) * (retry - 1);
-      return {v, v, backoff.max_interval};
+      const auto wait = initial + nanoseconds(backoff.increment) * (retry - 1);
+      return {wait, wait, backoff.max_interval};
     }
     case Backoff::Kind::Exponential: return exponential(backoff, retry);
     case Backoff::Kind::Decorrelated: return decorrelated(backoff, previous);
     case Backoff::Kind::TruncatedBinary: return truncated_binary(backoff, retry);
-    case Backoff::Kind::Slots: return {};
+    case Backoff::Kind::Slots: return {};  // not such a range: see `delay`
   }
   return {};
 }
@@ -80,17 +91,18 @@ double slot_count(const Backoff& backoff, int retry) {
   return std::exp2(std::clamp(retry, 0, std::clamp(backoff.steps, 0, 52)));
 }
 
-Duration at(const Span& span, double u) {
-  return std::min(span.cap, saturated(span.low + u * (span.high - span.low)));
+// Returns the wait for the random number `unit_random`, which is in [0, 1].
+Duration wait_at(const WaitRange& range, double unit_random) {
+  return std::min(range.cap, saturated(range.low + unit_random * (range.high - range.low)));
 }
 
 // Returns the mean of min(cap, U(low, high)).
-Duration mean(const Span& span) {
-  const auto cap = nanoseconds(span.cap);
-  if (span.high <= cap || span.high <= span.low) return at(span, 0.5);
-  if (span.low >= cap) return span.cap;
-  const auto uncapped = (cap - span.low) / (span.high - span.low);
-  return saturated(uncapped * (span.low + cap) / 2 + (1 - uncapped) * cap);
+Duration mean(const WaitRange& range) {
+  const auto cap = nanoseconds(range.cap);
+  if (range.high <= cap || range.high <= range.low) return wait_at(range, 0.5);
+  if (range.low >= cap) return range.cap;
+  const auto uncapped_part = (cap - range.low) / (range.high - range.low);
+  return saturated(uncapped_part * (range.low + cap) / 2 + (1 - uncapped_part) * cap);
 }
 
 }  // namespace
@@ -112,8 +124,8 @@ Backoff Backoff::constant(Duration interval) {
 }
 
 Duration delay(const Backoff& backoff, int retry, Duration previous, double unit_random) {
-  const auto u = unit_random >= 0 ? std::min(unit_random, 1.0) : 0.0;
-  if (backoff.kind != Backoff::Kind::Slots) return at(span(backoff, retry, previous), u);
+  const auto u = unit_random >= 0 ? std::min(unit_random, 1.0) : 0.0;  // NaN becomes 0
+  if (backoff.kind != Backoff::Kind::Slots) return wait_at(wait_range(backoff, retry, previous), u);
   const auto slots = slot_count(backoff, retry);
   return saturated(std::min(std::floor(u * slots), slots - 1) * nanoseconds(backoff.initial));
 }
@@ -128,7 +140,7 @@ DelayRange delay_range(const Backoff& backoff, int retry, const DelayRange& prev
   range.most = delay(backoff, retry, previous.most, 1);
   range.mean = backoff.kind == Backoff::Kind::Slots
                    ? saturated((slot_count(backoff, retry) - 1) / 2 * nanoseconds(backoff.initial))
-                   : mean(span(backoff, retry, previous.mean));
+                   : mean(wait_range(backoff, retry, previous.mean));
   return range;
 }
 

@@ -11,38 +11,40 @@ namespace {
 
 using Kind = BudgetPolicy::Kind;
 
-constexpr std::int64_t kOne = 1000;  // thousandths
-// Caps the retries that a window always allows: the largest rate times the largest window would
+constexpr std::int64_t kOne = 1000;  // one retry; amounts are in thousandths
+// Caps the retries that a window guarantees: the largest rate times the largest window would
 // overflow.
-constexpr double kMostAlways = 1e18;
+constexpr double kMostGuaranteed = 1e18;
 
 // Scales `left` from the old capacity to the new one, rounded.
-std::int64_t same_part(std::int64_t left, std::int64_t before, std::int64_t after) {
-  if (left == before) return after;
-  const auto all = static_cast<double>(after);
-  const auto part = static_cast<double>(left) / static_cast<double>(before) * all;
-  return part < all ? std::llround(part) : after;
+std::int64_t scaled(std::int64_t left, std::int64_t old_capacity, std::int64_t new_capacity) {
+  if (left == old_capacity) return new_capacity;
+  const auto all = static_cast<double>(new_capacity);
+  const auto part = static_cast<double>(left) / static_cast<double>(old_capacity) * all;
+  return part < all ? std::llround(part) : new_capacity;
 }
 
 // From botocore's retries/ (adaptive.py, bucket.py, throttling.py).
 constexpr double kMinFillRate = 0.5;
 constexpr double kMinCapacity = 1;
-constexpr double kSmooth = 0.8;
-constexpr double kBeta = 0.7;
+constexpr double kNewestWeight = 0.8;
+constexpr double kReduction = 0.7;
 constexpr double kScale = 0.4;
 constexpr double kBucketsPerSecond = 2;
 constexpr double kNanosecond = 1e-9;
 
 // Returns how many seconds after a throttle the curve is back at the rate that caused it. This is
 // CUBIC's K (RFC 9438).
-double plateau(double last_max_rate) { return std::cbrt(last_max_rate * (1 - kBeta) / kScale); }
+double plateau(double last_max_rate) {
+  return std::cbrt(last_max_rate * (1 - kReduction) / kScale);
+}
 
 }  // namespace
 
 Budget::Budget(const BudgetPolicy& policy) : policy_(policy), left_(policy.capacity) {}
 
 void Budget::change(const BudgetPolicy& policy, Time now) {
-  left_ = same_part(left_, policy_.capacity, policy.capacity);
+  left_ = scaled(left_, policy_.capacity, policy.capacity);
   if (policy.window != policy_.window) change_window(policy.window, now);
   policy_ = policy;
 }
@@ -71,6 +73,9 @@ bool Budget::take_hedge(BudgetClaim& claim, Time now) {
   return take_extra(claim, claim.hedge, policy_.retry_cost, now);
 }
 
+// Takes an extra send, a retry or a hedge, and records it in the call's `claim`. Its cost is
+// `tokens` in a budget of tokens, otherwise one retry. `taken` is the part of the claim that a
+// refund reads. Returns false, and takes nothing, if the budget does not allow the send.
 bool Budget::take_extra(BudgetClaim& claim, BudgetClaim::Taken& taken, std::int64_t tokens,
                         Time now) {
   if (policy_.kind == Kind::None) return true;
@@ -143,13 +148,14 @@ bool Budget::pay(BudgetClaim::Taken& taken, std::int64_t price, Time now) {
   return true;
 }
 
+// Refunds what `pay` took, once.
 void Budget::pay_back(BudgetClaim::Taken& taken, Time now) {
   const auto amount = std::exchange(taken.amount, 0);
   if (policy_.kind == Kind::Tokens) give(amount);
   // An amount taken before the window began has left it already.
-  const auto taken_in = period(taken.when);
-  const bool within = taken_in > period(now) - kPeriods;
-  if (policy_.kind == Kind::Ratio && within && amount > 0) add(amount, taken_in);
+  const auto paid_in_period = period(taken.when);
+  const bool in_window = paid_in_period > period(now) - kPeriods;
+  if (policy_.kind == Kind::Ratio && in_window && amount > 0) add(amount, paid_in_period);
 }
 
 // Follows Envoy: rounded down, and the call that asks counts as in flight. More may be in flight
@@ -201,9 +207,9 @@ std::int64_t Budget::sum_of_window(Time now) const {
 
 std::int64_t Budget::left_in_window(Time now) const {
   const auto seconds = static_cast<double>(policy_.window.count()) / 1e9;
-  const auto always = static_cast<double>(policy_.min_per_second) * seconds;
-  const auto sum = static_cast<std::int64_t>(std::min(always, kMostAlways)) + sum_of_window(now);
-  return std::max<std::int64_t>(sum, 0);
+  const auto guaranteed =
+      std::min(static_cast<double>(policy_.min_per_second) * seconds, kMostGuaranteed);
+  return std::max<std::int64_t>(static_cast<std::int64_t>(guaranteed) + sum_of_window(now), 0);
 }
 
 std::int64_t Budget::balance(Time now) const {
@@ -224,15 +230,17 @@ void Budget::add(std::int64_t amount, std::int64_t number) {
   one.sum += amount;
 }
 
-// Adds each period to the new window's period in which it ended.
+// Changes the length of the window. Adds each period of the old window to the new window's period
+// in which it ended.
 void Budget::change_window(Duration window, Time now) {
-  const auto length = period_length();
-  auto counted = std::exchange(periods_, {});
-  for (auto& one : counted) one = in_window(one, now) ? one : Period();
-  policy_.window = window;
-  for (const auto& one : counted) {
-    const auto end = std::min(Time((one.number + 1) * length - Duration(1)), now);
-    if (one.number >= 0 && period(end) > period(now) - kPeriods) add(one.sum, period(end));
+  const auto old_length = period_length();
+  auto old_periods = std::exchange(periods_, {});
+  std::ranges::replace_if(
+      old_periods, [&](const Period& old) { return !in_window(old, now); }, Period());
+  policy_.window = window;  // from here on, period() uses the new length
+  for (const auto& old : old_periods) {
+    const auto end = std::min(Time((old.number + 1) * old_length - Duration(1)), now);
+    if (old.number >= 0 && period(end) > period(now) - kPeriods) add(old.sum, period(end));
   }
 }
 
@@ -259,30 +267,34 @@ Duration SendRate::acquire(Time now) {
   return Duration::zero();
 }
 
+// Counts a send. Once in each half second, adds the rate since the last time to the smoothed rate.
 void SendRate::measure(double now) {
   const auto bucket = std::floor(now * kBucketsPerSecond) / kBucketsPerSecond;
   ++count_;
   if (bucket <= last_bucket_) return;
   const auto rate = static_cast<double>(count_) / (bucket - last_bucket_);
-  measured_rate_ = kSmooth * rate + (1 - kSmooth) * measured_rate_;
+  measured_rate_ = kNewestWeight * rate + (1 - kNewestWeight) * measured_rate_;
   count_ = 0;
   last_bucket_ = bucket;
 }
 
+// Computes the new rate of sends after an attempt. A throttle reduces the rate at once. Otherwise
+// the rate follows CUBIC's curve (RFC 9438): it rises quickly to the rate at the last throttle,
+// stays near it for a time, and then rises ever faster.
 void SendRate::update(Time time, bool throttled) {
   const auto now = seconds(time);
   measure(now);
-  double calculated = 0;
+  double curve_rate = 0;
   if (throttled) {
     last_max_rate_ = enabled_ ? std::min(measured_rate_, fill_rate_) : measured_rate_;
     throttled_at_ = now;
-    calculated = kBeta * last_max_rate_;
+    curve_rate = kReduction * last_max_rate_;
     enabled_ = true;
   } else {
-    const auto since = now - throttled_at_ - plateau(last_max_rate_);
-    calculated = kScale * since * since * since + last_max_rate_;
+    const auto after_plateau = now - throttled_at_ - plateau(last_max_rate_);  // negative before it
+    curve_rate = kScale * after_plateau * after_plateau * after_plateau + last_max_rate_;
   }
-  const auto rate = std::min(calculated, 2 * measured_rate_);
+  const auto rate = std::min(curve_rate, 2 * measured_rate_);
   refill(now);
   fill_rate_ = std::max(rate, kMinFillRate);
   max_capacity_ = std::max(rate, kMinCapacity);

@@ -20,6 +20,7 @@ class Checker {
  public:
   std::string take() { return std::move(problem_); }
 
+  // Checks a policy. Each line names the setting that it checks, for the message.
   void run(const RetryPolicy& policy) {
     if (policy.max_attempts) number("max_attempts", *policy.max_attempts, policy::kCounts);
     limit("max_elapsed_time", policy.max_elapsed_time);
@@ -35,17 +36,16 @@ class Checker {
     if (const auto& pending = policy.retry_on.pending) {
       if (pending->max) number("retry_on.pending.max", *pending->max, policy::kCounts);
       backoff("retry_on.pending.backoff", pending->backoff);
-      urls(*pending);
+      poll_urls(*pending);
     }
-    time("server_delay.max", policy.server_delay.max, true);
-    time("server_delay.max_over_own", policy.server_delay.max_over_own, true);
+    time("server_delay.max", policy.server_delay.max, kMayBeForever);
+    time("server_delay.max_over_own", policy.server_delay.max_over_own, kMayBeForever);
     number("server_delay.spread", policy.server_delay.spread, policy::kShares);
     run(policy.budget);
     run(policy.guards);
-    if (const auto& breaker = policy.guards.breaker) {
-      const bool states = breaker->kind != BreakerPolicy::Kind::Share;
-      demand(!states || policy.attempt_timeout == kForever ||
-                 breaker->probe_timeout >= policy.attempt_timeout,
+    const auto& breaker = policy.guards.breaker;
+    if (breaker && breaker->kind != BreakerPolicy::Kind::Share) {  // the others send probes
+      demand(policy.attempt_timeout == kForever || breaker->probe_timeout >= policy.attempt_timeout,
              "breaker.probe_timeout", "is under attempt_timeout");
     }
   }
@@ -72,25 +72,27 @@ class Checker {
   }
 
  private:
+  static constexpr bool kMayBeForever = true;  // for `time`
+
   void rate(const RatePolicy& rate) {
     number("rate.requests", static_cast<double>(rate.requests), policy::kRequests);
     number("rate.burst", static_cast<double>(rate.burst), policy::kRequests);
     time("rate.per", rate.per);
     demand(rate.per.count() >= rate.requests, "rate.per", "is under a nanosecond for each request");
-    time("rate.max_wait", rate.max_wait, true);
+    time("rate.max_wait", rate.max_wait, kMayBeForever);
   }
 
-  void concurrency(const ConcurrencyPolicy& limits) {
-    number("concurrency.max", limits.max, policy::kCounts);
-    number("concurrency.queue.max", limits.queue.max, policy::kQueues);
-    limit("concurrency.queue.timeout", limits.queue.timeout);
-    const bool lifo = limits.queue.order == ConcurrencyPolicy::Order::Lifo;
-    demand(!lifo || limits.queue.timeout != kForever, "concurrency.queue.order",
-           "Lifo needs a queue.timeout");
-    if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {
-      number("concurrency.min", limits.min, policy::kCounts);
-      number("concurrency.backoff_ratio", limits.backoff_ratio, policy::kPartsOfSends);
-      demand(limits.min <= limits.max, "concurrency.min", "is over its max");
+  void concurrency(const ConcurrencyPolicy& concurrency) {
+    const auto& queue = concurrency.queue;
+    number("concurrency.max", concurrency.max, policy::kCounts);
+    number("concurrency.queue.max", queue.max, policy::kQueues);
+    limit("concurrency.queue.timeout", queue.timeout);
+    demand(queue.order != ConcurrencyPolicy::Order::Lifo || queue.timeout != kForever,
+           "concurrency.queue.order", "Lifo needs a queue.timeout");
+    if (concurrency.kind == ConcurrencyPolicy::Kind::Aimd) {
+      number("concurrency.min", concurrency.min, policy::kCounts);
+      number("concurrency.backoff_ratio", concurrency.backoff_ratio, policy::kPartsOfSends);
+      demand(concurrency.min <= concurrency.max, "concurrency.min", "is over its max");
     }
   }
 
@@ -117,21 +119,22 @@ class Checker {
            "hedge.quantile", "must be 0, or from 0.5 to 0.999");
     number("hedge.min_samples", hedge.min_samples, policy::kCounts);
     number("hedge.max_hedges", hedge.max_hedges, policy::kHedges);
-    number("hedge.budget", hedge.budget.value_or(1), policy::kPartsOfSends);
+    if (hedge.budget) number("hedge.budget", *hedge.budget, policy::kPartsOfSends);
     time("hedge.min", hedge.min);
     time("hedge.max", hedge.max);
     demand(hedge.min <= hedge.max, "hedge.min", "is over its max");
     demand(hedge.scope != GuardScope::Credentials, "hedge.scope", "is endpoint, host or policy");
   }
 
+  // Checks the backoff that is the setting `name` of the policy.
   void backoff(std::string_view name, const Backoff& backoff) {
-    within(name);
+    object_ = name;
     time("initial", backoff.initial);
     time("increment", backoff.increment);
     time("add", backoff.add);
     // TruncatedBinary chooses from waits up to max_interval, so it cannot be kForever.
-    const bool needed = backoff.kind == Backoff::Kind::TruncatedBinary;
-    time("max_interval", backoff.max_interval, !needed);
+    const bool may_be_forever = backoff.kind != Backoff::Kind::TruncatedBinary;
+    time("max_interval", backoff.max_interval, may_be_forever);
     number("multiplier", backoff.multiplier, policy::kMultipliers);
     number("randomization", backoff.randomization, policy::kShares);
     number("low", backoff.low, policy::kFactors);
@@ -141,60 +144,62 @@ class Checker {
     number("abort", backoff.abort, policy::kCounts);
     demand(backoff.initial <= backoff.max_interval, "initial", "is over its max_interval");
     demand(backoff.low <= backoff.high, "low", "is over its high");
-    within({});
+    object_ = {};
   }
 
-  void urls(const PendingRule& pending) {
+  // Checks the settings for pending responses that name a URL to poll.
+  void poll_urls(const PendingRule& pending) {
     for (const auto& header : pending.url_from) {
       if (valid_header_name(header)) continue;
-      demand(false, "retry_on.pending.url_from",
-             "has the entry \"" + header + "\", which is not a header name");
+      add_problem("retry_on.pending.url_from",
+                  "has the entry \"" + header + "\", which is not a header name");
     }
     for (const auto& origin : pending.origins) {
       if (policy::is_origin_pattern(origin)) continue;
-      demand(false, "retry_on.pending.origins",
-             "has the entry \"" + origin +
-                 "\", which is not an origin such as \"https://status.example.com\"");
+      add_problem("retry_on.pending.origins",
+                  "has the entry \"" + origin +
+                      "\", which is not an origin such as \"https://status.example.com\"");
     }
     demand(pending.origins.empty() || !pending.url_from.empty(), "retry_on.pending.origins",
            "needs url_from, which says where the URL is");
   }
 
   void limit(std::string_view name, Duration value) {
-    time(name, value, true);
+    time(name, value, kMayBeForever);
     demand(value != Duration::zero(), name, "must be more than 0; kForever means no limit");
   }
 
-  // `or_none`: the time is a limit and may be kForever.
-  void time(std::string_view name, Duration value, bool or_none = false) {
+  void time(std::string_view name, Duration value, bool may_be_forever = false) {
     demand(value >= Duration::zero(), name, "is negative");
-    const bool no_limit = or_none && value == kForever;
+    const bool no_limit = may_be_forever && value == kForever;
     demand(no_limit || value <= policy::kLongestDuration, name, "is over 365 days");
   }
 
   // NaN is outside all limits.
   void number(std::string_view name, double value, const NumberLimits& limits) {
     if (value >= limits.least && value <= limits.most) return;
-    demand(false, name,
-           "(" + text_of(value) + ") is out of range: " + text_of(limits.least) + " to " +
-               text_of(limits.most));
+    add_problem(name, "(" + text_of(value) + ") is out of range: " + text_of(limits.least) +
+                          " to " + text_of(limits.most));
   }
 
   void amount(std::string_view name, std::int64_t parts, const NumberLimits& limits) {
     number(name, static_cast<double>(parts) / limits.parts, limits);
   }
 
-  void within(std::string_view object) { object_ = object; }
+  // Adds the problem that the setting `name` has, unless the condition holds.
+  void demand(bool condition, std::string_view name, std::string_view problem) {
+    if (!condition) add_problem(name, problem);
+  }
 
-  void demand(bool good, std::string_view name, std::string_view otherwise) {
-    if (good || !problem_.empty()) return;
+  void add_problem(std::string_view name, std::string_view problem) {
+    if (!problem_.empty()) return;
     problem_ = "a retry policy cannot be used: ";
     if (!object_.empty()) problem_.append(object_).append(".");
-    problem_.append(name).append(" ").append(otherwise);
+    problem_.append(name).append(" ").append(problem);
   }
 
   std::string problem_;
-  std::string_view object_;
+  std::string_view object_;  // the part of the policy to which names are relative; may be empty
 };
 
 }  // namespace

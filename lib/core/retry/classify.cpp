@@ -16,7 +16,9 @@ Class by_status(const RetryOn& retry_on, int status) {
   return status < 400 ? Class::Success : Class::Permanent;
 }
 
-// A delay in a header takes precedence over one in the body.
+// Sets the server delay of `result` from the headers. A delay in a header takes precedence over one
+// in the body, which `result` already has. If the server asks for no retry, the class becomes
+// Permanent.
 void add_server_delay(const RetryPolicy& policy, const ResponseHead& head, Classified& result) {
   const auto throttled = result.cls == Class::Throttle;
   auto delay = server_delay(head.headers, policy.server_delay.headers, throttled, head.wall_now);
@@ -33,10 +35,13 @@ void add_server_delay(const RetryPolicy& policy, const ResponseHead& head, Class
   }
 }
 
+// Returns whether the status guarantees that the server has not executed the request.
 bool certainly_refused(int status, bool has_delay) {
   return status == 425 || status == 421 || ((status == 429 || status == 503) && has_delay);
 }
 
+// Classifies a response: by the rules for error codes in its body and headers, or if none matches,
+// by its status. Then adds the server delay, and whether the request may be repeated.
 Classified classify_response(const RetryPolicy& policy, const Response& response,
                              const Observed& observed) {
   Classified result;
@@ -52,24 +57,28 @@ Classified classify_response(const RetryPolicy& policy, const Response& response
   if (response.status == 503 && result.server_delay && result.cls == Class::Transient) {
     result.cls = Class::Throttle;
   }
-  const bool coded = result.rule.kind == Rule::Kind::ErrorCode;
+  // A throttle means that the request was refused, if the server says so in an error code or a 4xx.
   // The server may have worked on a request that it answers with a 5xx, even if the policy lists
   // that status as a throttle.
-  const auto client_status = response.status >= 400 && response.status < 500;
+  const bool by_error_code = result.rule.kind == Rule::Kind::ErrorCode;
+  const bool is_4xx = response.status >= 400 && response.status < 500;
   result.refused_for_sure = certainly_refused(response.status, result.server_delay.has_value());
   result.refused = result.refused_for_sure || response.status == 429 ||
-                   (result.cls == Class::Throttle && (coded || client_status));
+                   (result.cls == Class::Throttle && (by_error_code || is_4xx));
   result.once = response.status == 421;
   result.fresh_connection = result.once;
   return result;
 }
 
-// A proxy that refuses to connect: its gateway errors may be temporary, its other statuses are not.
+// Returns the class of the status with which a proxy refused to connect. Gateway errors may be
+// temporary, other statuses are not.
 Class class_of_proxy_status(int status) {
   if (status == 429) return Class::Throttle;
   return status == 502 || status == 503 || status == 504 ? Class::Transport : Class::Permanent;
 }
 
+// Classifies an error by what failed (`kind`), or by the status of a proxy that refused to connect.
+// The class is Permanent if the policy retries no such error.
 Classified classify_error(const RetryPolicy& policy, const Error& error, WallTime wall_now) {
   Classified result;
   const auto kind = policy::transport_kind(error);
@@ -88,8 +97,8 @@ Classified classify_error(const RetryPolicy& policy, const Error& error, WallTim
   result.cls = by_proxy ? class_of_proxy_status(error.status) : Class::Transport;
   if (result.cls == Class::Permanent) return result;
 
-  const auto throttled_by = error.status == 429 || error.status == 503;
-  if (throttled_by) add_server_delay(policy, {error.status, error.headers, wall_now}, result);
+  const bool may_have_delay = error.status == 429 || error.status == 503;
+  if (may_have_delay) add_server_delay(policy, {error.status, error.headers, wall_now}, result);
   if (by_proxy && result.server_delay && result.cls == Class::Transport)
     result.cls = Class::Throttle;
   result.refused_for_sure =
@@ -121,14 +130,16 @@ Observed::Observed(const Outcome& result, WallTime now)
 Observed::Observed(const Outcome& result, std::string_view body_start, WallTime now)
     : outcome(&result), body(body_start.substr(0, kClassifiedBody)), wall_now(now) {}
 
+// Returns the text that histories and reports show, for example "status 503" or "error_codes: aws
+// SlowDown".
 std::string to_string(const Rule& rule) {
   const auto word = [](std::string_view text) { return std::string(text); };
   switch (rule.kind) {
     case Rule::Kind::Status: return "status " + std::to_string(rule.status);
     case Rule::Kind::ErrorCode: {
       const auto custom = rule.family == ErrorRule::Family::Custom;
-      const auto where = custom ? rule.selector : word(to_string(rule.family));
-      return "error_codes: " + where + (rule.code.empty() ? "" : " ") + rule.code;
+      const auto name = custom ? rule.selector : word(to_string(rule.family));
+      return "error_codes: " + name + (rule.code.empty() ? "" : " ") + rule.code;
     }
     case Rule::Kind::Pending: return "pending" + (rule.code.empty() ? "" : " " + rule.code);
     case Rule::Kind::Transport: return "transport: " + word(to_string(rule.transport));
@@ -140,12 +151,12 @@ std::string to_string(const Rule& rule) {
 }
 
 Classified classify(const RetryPolicy& policy, const Observed& observed) {
-  if (observed.outcome->has_value()) {
-    return classify_response(policy, **observed.outcome, observed);
-  }
-  return classify_error(policy, observed.outcome->error(), observed.wall_now);
+  const auto& outcome = *observed.outcome;
+  return outcome ? classify_response(policy, *outcome, observed)
+                 : classify_error(policy, outcome.error(), observed.wall_now);
 }
 
+// Returns why a call ends that ends with this error. NotRetryable: no reason of its own.
 Reason stop_reason(Errc code) {
   switch (code) {
     case Errc::Canceled: return Reason::Canceled;

@@ -9,24 +9,23 @@ namespace httpretry {
 namespace {
 
 using namespace std::chrono_literals;
-using saturating::between;
-using saturating::minus;
-using saturating::plus;
+using namespace saturating;
 
 // A saturated time is at the end of Duration's range.
 std::string wait_text(Duration time) {
   return time == kForever ? "292 years or more" : duration_text(time);
 }
 
-// The limit that a retry would exceed, or None.
+// The limit that a retry would exceed, or None. Its value is a time or a count.
 struct Exceeded {
   Limit limit = Limit::None;
-  Duration size{};
-  Duration excess{};
+  Duration time{};
+  Duration excess{};  // by how much a retry would exceed `time`
   int count = 0;
   explicit operator bool() const { return limit != Limit::None; }
 };
 
+// Returns the backoff for failures of this class.
 const Backoff& backoff_for(const RetryPolicy& policy, Class cls) {
   static const PendingRule kDefaultPending;
   if (cls == Class::Pending) {
@@ -36,20 +35,22 @@ const Backoff& backoff_for(const RetryPolicy& policy, Class cls) {
                                                            : policy.backoff;
 }
 
+// Returns the limit on the number of attempts or polls that is reached, or None.
 Exceeded attempts_limit(const RetryPolicy& policy, Class cls, const RetryState& state) {
   if (cls == Class::Pending) {
     const auto& pending = policy.retry_on.pending;
     if (!pending || !pending->max || state.polls < *pending->max) return {};
-    return {Limit::MaxPolls, {}, {}, *pending->max};
+    return {.limit = Limit::MaxPolls, .count = *pending->max};
   }
   if (policy.max_attempts && *policy.max_attempts - state.hedges <= state.failures) {
-    return {Limit::MaxAttempts, {}, {}, *policy.max_attempts};
+    return {.limit = Limit::MaxAttempts, .count = *policy.max_attempts};
   }
   const auto& backoff = backoff_for(policy, cls);
   if (!gives_up(backoff, state.failures)) return {};
-  return {Limit::BackoffAbort, {}, {}, backoff.abort};
+  return {.limit = Limit::BackoffAbort, .count = backoff.abort};
 }
 
+// Returns whether the request may be sent again although the server may have executed it.
 bool may_repeat(const RetryPolicy& policy, const Classified& classified, const RetryState& state) {
   // The repeated request is the library's own GET, not the user's request.
   if (state.polls_url) return true;
@@ -66,37 +67,42 @@ bool may_repeat(const RetryPolicy& policy, const Classified& classified, const R
 
 // Returns the part of the server delay that the policy counts, or nullopt if it counts none.
 std::optional<Duration> counted_delay(const ServerDelayPolicy& policy, const Classified& classified,
-                                      Duration own) {
+                                      Duration own_wait) {
   if (!classified.server_delay || policy.combine == ServerDelayPolicy::Combine::Own) {
     return std::nullopt;
   }
-  return std::min(classified.server_delay->delay, plus(own, policy.max_over_own));
+  return std::min(classified.server_delay->delay, plus(own_wait, policy.max_over_own));
 }
 
-Exceeded server_delay_limit(const ServerDelayPolicy& rules, std::optional<Duration> delay,
+// Returns the limit that the server delay exceeds: the policy's maximum or the deadline, or None.
+Exceeded server_delay_limit(const ServerDelayPolicy& policy, std::optional<Duration> delay,
                             const Clocks& clocks) {
   if (!delay) return {};
-  if (*delay > rules.max && rules.over_max == ServerDelayPolicy::OverMax::Stop) {
-    return {Limit::ServerDelayMax, rules.max, minus(*delay, rules.max), 0};
+  if (*delay > policy.max && policy.over_max == ServerDelayPolicy::OverMax::Stop) {
+    return {
+        .limit = Limit::ServerDelayMax, .time = policy.max, .excess = minus(*delay, policy.max)};
   }
-  const auto asked = std::min(*delay, rules.max);
-  const auto left = between(clocks.now, clocks.deadline);
+  const auto clamped_delay = std::min(*delay, policy.max);
+  const auto deadline_in = between(clocks.now, clocks.deadline);
   // An attempt that begins at the deadline has no time for its response.
-  if (clocks.deadline == kNever || asked < left) return {};
-  return {Limit::Deadline, left, minus(asked, left), 0};
+  if (clocks.deadline == kNever || clamped_delay < deadline_in) return {};
+  return {
+      .limit = Limit::Deadline, .time = deadline_in, .excess = minus(clamped_delay, deadline_in)};
 }
 
-// Combines our own wait with the server's, according to the policy. `spread` only lengthens the
-// server's part, because we must not send earlier than the server asked.
-Duration combined(const ServerDelayPolicy& policy, const ServerDelay& delay, Duration asked,
-                  Duration own, int throttles, double unit_random) {
+// Returns the wait that combines our own with `server_wait`, the counted part of `delay`, according
+// to the policy. `spread` only lengthens the server's part, because we must not send earlier than
+// the server asked.
+Duration combined(const ServerDelayPolicy& policy, const ServerDelay& delay, Duration server_wait,
+                  Duration own_wait, int throttles, double unit_random) {
   using Combine = ServerDelayPolicy::Combine;
-  asked = std::min(asked, policy.max);
-  const auto extra = static_cast<double>(asked.count()) * policy.spread * unit_random;
-  if (extra > 0 && extra < 0x1p62) asked = plus(asked, Duration(static_cast<std::int64_t>(extra)));
-  if (policy.combine == Combine::Server && !delay.at_least) return asked;
-  if (policy.combine == Combine::Grow && throttles > 1) return plus(asked, own);
-  return std::max(asked, own);
+  server_wait = std::min(server_wait, policy.max);
+  const auto extra = static_cast<double>(server_wait.count()) * policy.spread * unit_random;
+  const bool fits = extra > 0 && extra < 0x1p62;  // into the integer of a Duration
+  if (fits) server_wait = plus(server_wait, Duration(static_cast<std::int64_t>(extra)));
+  if (policy.combine == Combine::Server && !delay.at_least) return server_wait;
+  if (policy.combine == Combine::Grow && throttles > 1) return plus(server_wait, own_wait);
+  return std::max(server_wait, own_wait);
 }
 
 // Returns what is left of max_elapsed_time, which is negative after the limit has passed.
@@ -107,11 +113,12 @@ Duration time_left(const RetryPolicy& policy, const Clocks& clocks) {
 }
 
 struct Waits {
-  Duration own{};
+  Duration own{};                  // by the policy's backoff
   std::optional<Duration> server;  // the part of the server delay that the policy counts
-  Duration wait{};
+  Duration wait{};                 // both combined
 };
 
+// Returns the waits before the next attempt. All are zero after an outcome that ends the call.
 Waits waits_for(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
                 const Clocks& clocks, double unit_random) {
   Waits waits;
@@ -132,10 +139,11 @@ Waits waits_for(const RetryPolicy& policy, const Classified& classified, const R
   return waits;
 }
 
+// Returns the limit in time that the wait would exceed: the deadline or max_elapsed_time, or None.
 Exceeded time_limit(const RetryPolicy& policy, Duration wait, const Clocks& clocks) {
   const auto deadline_in = between(clocks.now, clocks.deadline);
   if (clocks.deadline != kNever && wait >= deadline_in) {
-    return {Limit::Deadline, deadline_in, minus(wait, deadline_in), 0};
+    return {.limit = Limit::Deadline, .time = deadline_in, .excess = minus(wait, deadline_in)};
   }
   const auto left = time_left(policy, clocks);
   if (left == kForever) return {};
@@ -145,18 +153,21 @@ Exceeded time_limit(const RetryPolicy& policy, Duration wait, const Clocks& cloc
   // ClipWait has already shortened our own wait, so a wait that is still too long is the server's.
   const bool none_left = policy.elapsed_rule == ElapsedRule::ClipWait && left <= 0ns;
   if (excess <= 0ns && !none_left) return {};
-  return {Limit::MaxElapsedTime, policy.max_elapsed_time, excess, 0};
+  return {.limit = Limit::MaxElapsedTime, .time = policy.max_elapsed_time, .excess = excess};
 }
 
+// Returns `decision` changed to end the call for this reason.
 Decision end_call(Decision decision, Reason reason, const Exceeded& exceeded,
                   const Classified& classified, const RetryState& state, const Clocks& clocks) {
   decision.retry = false;
   decision.reason = reason;
   decision.limit = exceeded.limit;
-  decision.limit_time = exceeded.size;
+  decision.limit_time = exceeded.time;
   decision.limit_count = exceeded.count;
   decision.excess = exceeded.excess;
   if (decision.server_delay) decision.retry_at = plus(clocks.wall_now, *decision.server_delay);
+  // Such a status may be the effect of an earlier attempt: the server has already deleted, created
+  // or changed the resource.
   const auto status = classified.status;
   decision.ambiguous = state.maybe_executed && (status == 404 || status == 409 || status == 412);
   return decision;
@@ -168,13 +179,15 @@ std::string limit_reached(std::string_view name, int count) {
 
 }  // namespace
 
+// Decides whether a retry follows, after which wait, and if not, why not. The checks are in the
+// order that decide.hpp lists: the first one that holds ends the call.
 Decision decide(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
                 const Clocks& clocks, double unit_random) {
   const auto cls = classified.cls;
-  const auto time = waits_for(policy, classified, state, clocks, unit_random);
+  const auto waits = waits_for(policy, classified, state, clocks, unit_random);
   Decision decision;
-  decision.wait = time.wait;
-  decision.backoff = time.own;
+  decision.wait = waits.wait;
+  decision.backoff = waits.own;
   decision.poll = cls == Class::Pending;
   decision.fresh_connection = classified.fresh_connection;
   if (classified.server_delay && !classified.server_delay->do_not_retry) {
@@ -188,8 +201,7 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
   // Another attempt would fail in the same way, or no caller waits for the response anymore.
   if (cls == Class::Permanent) return stop(classified.stop);
   // A second fresh connection would lead to the same wrong server.
-  if (classified.once && state.once_used)
-    return stop(Reason::NotRetryable, {Limit::Once, {}, {}, 0});
+  if (classified.once && state.once_used) return stop(Reason::NotRetryable, {.limit = Limit::Once});
   // The policy limits the attempts (or polls).
   if (const auto exceeded = attempts_limit(policy, cls, state)) {
     return stop(Reason::AttemptsExhausted, exceeded);
@@ -200,11 +212,11 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
   if (!may_repeat(policy, classified, state)) return stop(Reason::UnsafeToRepeat);
   // The server would refuse an earlier attempt. So the call ends now, and `retry_at` says when to
   // try again.
-  if (const auto exceeded = server_delay_limit(policy.server_delay, time.server, clocks)) {
+  if (const auto exceeded = server_delay_limit(policy.server_delay, waits.server, clocks)) {
     return stop(Reason::ServerDelayTooLong, exceeded);
   }
   // The wait would leave no time for an attempt.
-  if (const auto exceeded = time_limit(policy, time.wait, clocks)) {
+  if (const auto exceeded = time_limit(policy, waits.wait, clocks)) {
     return stop(Reason::ElapsedExhausted, exceeded);
   }
   decision.retry = true;
@@ -213,10 +225,11 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
 
 Decision over_budget(const Decision& decision, const Classified& classified,
                      const RetryState& state, const Clocks& clocks) {
-  return end_call(decision, Reason::BudgetExhausted, {Limit::Budget, {}, {}, 0}, classified, state,
+  return end_call(decision, Reason::BudgetExhausted, {.limit = Limit::Budget}, classified, state,
                   clocks);
 }
 
+// Returns the sentence about the limit that ended the call, for people, or an empty string.
 std::string limit_text(const Decision& decision) {
   switch (decision.limit) {
     case Limit::None: return {};

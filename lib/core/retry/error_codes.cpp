@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using Family = ErrorRule::Family;
 using Source = ErrorRule::Source;
 
-constexpr std::size_t kCodeKept = 64;  // enough for all known codes; keeps log lines short
+constexpr std::size_t kMostOfCode = 64;  // enough for all known codes; keeps log lines short
 
 // Lists of words separated by spaces. These two are from botocore and smithy.
 constexpr std::string_view kAwsThrottle =
@@ -59,8 +59,8 @@ constexpr std::string_view kGithubMessage = "/message";
 // The result of a rule that matches.
 struct Verdict {
   Class cls = Class::Transient;
-  std::string code;
-  std::optional<ServerDelay> server_delay;  // from the body
+  std::string code{};
+  std::optional<ServerDelay> server_delay{};  // from the body
 };
 
 // The values in a body that the rules read. The first lookup reads the values for all rules at
@@ -68,7 +68,7 @@ struct Verdict {
 class BodyValues {
  public:
   BodyValues(const RetryOn& retry_on, std::string_view body) : retry_on_(retry_on), body_(body) {
-    if (body_.starts_with("\xEF\xBB\xBF")) body_.remove_prefix(3);
+    if (body_.starts_with("\xEF\xBB\xBF")) body_.remove_prefix(3);  // the byte order mark
     const auto start = body_.find_first_not_of(" \t\r\n");
     const auto first = start == std::string_view::npos ? '\0' : body_[start];
     if (first == '{' || first == '[') format_ = Source::Json;
@@ -89,6 +89,7 @@ class BodyValues {
   }
 
  private:
+  // Reads the values at all paths that a rule for this format may look up, in one pass.
   [[nodiscard]] std::vector<BodyValue> read() const {
     std::vector<std::string_view> paths;
     for (const auto& rule : retry_on_.error_codes) {
@@ -99,7 +100,7 @@ class BodyValues {
       return xml_values(body_, paths);
     }
     if (retry_on_.pending) paths.push_back(retry_on_.pending->json);
-    for (const auto& row : kCodes) paths.push_back(row.path);
+    for (const auto& codes : kCodes) paths.push_back(codes.path);
     paths.insert(paths.end(), {kAwsJson[0], kAwsJson[1], kGoogleDelay, kGithubMessage});
     return json_values(body_, paths);
   }
@@ -110,6 +111,7 @@ class BodyValues {
   std::optional<std::vector<BodyValue>> values_;
 };
 
+// Returns whether `word` is one of the `words`, which are separated by spaces. False for "".
 bool contains_word(std::string_view words, std::string_view word) {
   while (!words.empty() && !word.empty()) {
     const auto first = words.substr(0, words.find(' '));
@@ -119,11 +121,12 @@ bool contains_word(std::string_view words, std::string_view word) {
   return false;
 }
 
+// Returns a predicate: whether a value is one of the words.
 auto one_of(std::string_view words) {
   return [words](const BodyValue& value) { return contains_word(words, value.text); };
 }
 
-// An empty list accepts everything.
+// Returns a predicate: whether a value is in the list. An empty list accepts everything.
 auto one_of(const std::vector<std::string>& list) {
   return [&list](const auto& value) {
     return list.empty() || std::find(list.begin(), list.end(), value.text) != list.end();
@@ -138,6 +141,7 @@ std::string_view trimmed_type(std::string_view type) {
   return type.substr(type.rfind('#') + 1);  // npos + 1 is 0
 }
 
+// Returns the error code of AWS in the headers or the body, or "" if there is none.
 std::string_view aws_code(const ResponseHead& head, BodyValues& body) {
   if (const auto header = head.headers.get("x-amzn-query-error")) {
     return header->substr(0, header->find(';'));
@@ -153,12 +157,14 @@ std::string_view aws_code(const ResponseHead& head, BodyValues& body) {
   return {};
 }
 
+// The functions from here to `custom` each apply a family of rules. They return nullopt if none of
+// its rules matches.
 std::optional<Verdict> aws(const ResponseHead& head, BodyValues& body) {
   // S3 reports some failures as a 200 whose body is an <Error>. No other success is read.
   if (head.status < 400 && !(head.status == 200 && body.is_xml())) return std::nullopt;
-  const auto code = aws_code(head, body);
-  if (contains_word(kAwsThrottle, code)) return Verdict{Class::Throttle, std::string(code), {}};
-  if (contains_word(kAwsTransient, code)) return Verdict{Class::Transient, std::string(code), {}};
+  const std::string code(aws_code(head, body));
+  if (contains_word(kAwsThrottle, code)) return Verdict{.cls = Class::Throttle, .code = code};
+  if (contains_word(kAwsTransient, code)) return Verdict{.cls = Class::Transient, .code = code};
   return std::nullopt;
 }
 
@@ -171,6 +177,7 @@ bool is_proto_duration(const BodyValue& value) {
          parse_go_duration(text).has_value();
 }
 
+// Returns the delay that a google.rpc.RetryInfo in the body asks for, or nullopt if it has none.
 std::optional<ServerDelay> retry_info(BodyValues& body) {
   const auto* value = body.find(Source::Json, kGoogleDelay, is_proto_duration);
   if (value == nullptr) return std::nullopt;
@@ -179,11 +186,13 @@ std::optional<ServerDelay> retry_info(BodyValues& body) {
   return delay;
 }
 
+// Looks up the words of the family in the body. Those of the first path in kCodes take precedence.
 std::optional<Verdict> by_codes(Family family, BodyValues& body) {
-  for (const auto& row : kCodes) {
-    for (std::size_t i = 0; row.family == family && i < kWordClasses.size(); ++i) {
-      const auto* value = body.find(Source::Json, row.path, one_of(row.words[i]));
-      if (value != nullptr) return Verdict{kWordClasses[i], value->text, {}};
+  for (const auto& codes : kCodes) {
+    if (codes.family != family) continue;
+    for (std::size_t i = 0; i < kWordClasses.size(); ++i) {
+      const auto* value = body.find(Source::Json, codes.path, one_of(codes.words[i]));
+      if (value != nullptr) return Verdict{.cls = kWordClasses[i], .code = value->text};
     }
   }
   return std::nullopt;
@@ -196,38 +205,39 @@ std::optional<Verdict> google(const ResponseHead& head, BodyValues& body) {
   return verdict;
 }
 
+// GitHub throttles with the status 403, or with an error in the body of a 200 (GraphQL). A 429 is a
+// throttle without a rule; these rules only find its reason.
 std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
   if (head.status != 200 && head.status != 403 && head.status != 429) return std::nullopt;
   const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";
-  if (head.status == 200) {
-    return used_up ? by_codes(Family::Github, body) : std::nullopt;  // GraphQL: always 200
-  }
-  // A 429 is a throttle without a rule, and any server may send one.
+  if (head.status == 200) return used_up ? by_codes(Family::Github, body) : std::nullopt;
+  // Not for a 429, because any server may send one with this header.
   constexpr std::array kRetryAfter = {ServerDelaySource::RetryAfter};
-  if (head.status == 403 && server_delay(head.headers, kRetryAfter, false, head.wall_now)) {
-    return Verdict{Class::Throttle, "retry-after", {}};
+  constexpr bool kThrottled = false;  // no effect on Retry-After
+  if (head.status == 403 && server_delay(head.headers, kRetryAfter, kThrottled, head.wall_now)) {
+    return Verdict{.cls = Class::Throttle, .code = "retry-after"};
   }
-  if (used_up) return Verdict{Class::Throttle, "x-ratelimit-remaining 0", {}};
-  const auto says_so = [](const BodyValue& message) {
+  if (used_up) return Verdict{.cls = Class::Throttle, .code = "x-ratelimit-remaining 0"};
+  const auto names_secondary_limit = [](const BodyValue& message) {
     return to_lower(message.text).find("secondary rate") != std::string::npos;
   };
-  if (!body.find(Source::Json, kGithubMessage, says_so)) return std::nullopt;
+  if (!body.find(Source::Json, kGithubMessage, names_secondary_limit)) return std::nullopt;
   // GitHub's documentation: "wait for at least one minute before retrying".
   ServerDelay delay(60s, ServerDelaySource::SecondaryLimit, "secondary rate");
   delay.at_least = true;
-  return Verdict{Class::Throttle, "secondary rate", delay};
+  return Verdict{.cls = Class::Throttle, .code = "secondary rate", .server_delay = delay};
 }
 
-// Reads a header in which the server says "true" or "false" about whether to retry.
+// Reads the header `name`, in which the server says "true" or "false" about whether to retry.
 std::optional<Verdict> by_header(const ResponseHead& head, std::string_view name) {
   if (head.status < 400) return std::nullopt;
   const auto header = head.headers.get(name);
   if (!header) return std::nullopt;
   const auto value = to_lower(*header);
   if (value != "true" && value != "false") return std::nullopt;
-  const auto retry = head.status == 429 ? Class::Throttle : Class::Transient;
-  const auto cls = value == "true" ? retry : Class::Permanent;
-  return Verdict{cls, std::string(name) + ": " + value, {}};
+  const auto class_to_retry = head.status == 429 ? Class::Throttle : Class::Transient;
+  return Verdict{.cls = value == "true" ? class_to_retry : Class::Permanent,
+                 .code = std::string(name) + ": " + value};
 }
 
 std::optional<Verdict> openai(const ResponseHead& head, BodyValues& body) {
@@ -235,17 +245,19 @@ std::optional<Verdict> openai(const ResponseHead& head, BodyValues& body) {
   return head.status < 400 ? std::nullopt : by_codes(Family::Openai, body);
 }
 
+// Applies a rule of the policy file: looks up its selector, which names a header or a place in the
+// body, and compares the values with its list.
 std::optional<Verdict> custom(const ErrorRule& rule, const ResponseHead& head, BodyValues& body) {
   if (rule.status && !rule.status->contains(head.status)) return std::nullopt;
-  const auto accepted = one_of(rule.in);
+  const auto is_accepted = one_of(rule.in);
   for (const auto header : head.headers) {
     if (rule.source != Source::Header || !equal_ignoring_case(header.name, rule.selector)) continue;
-    const BodyValue value{{}, std::string(header.value), true};
-    if (accepted(value)) return Verdict{rule.as, value.text, {}};
+    const BodyValue value{.path = {}, .text = std::string(header.value)};
+    if (is_accepted(value)) return Verdict{.cls = rule.as, .code = value.text};
   }
-  const auto* value = body.find(rule.source, rule.selector, accepted);
+  const auto* value = body.find(rule.source, rule.selector, is_accepted);
   if (value == nullptr) return std::nullopt;
-  return Verdict{rule.as, value->text, {}};
+  return Verdict{.cls = rule.as, .code = value->text};
 }
 
 // Returns nullopt if the rule does not match.
@@ -272,13 +284,14 @@ std::optional<std::string> pending_value(const PendingRule& rule, const Response
 
 // Makes a value from a server fit for a log line: printable ASCII of limited length.
 std::string ascii(std::string_view text) {
-  std::string kept(text.substr(0, kCodeKept));
+  std::string kept(text.substr(0, kMostOfCode));
   std::replace_if(
       kept.begin(), kept.end(), [](char c) { return c < 0x20 || c > 0x7E; }, '?');
   return kept;
 }
 
-// Does not count "application/vnd.openxmlformats-officedocument.wordprocessingml.document".
+// Returns whether a media type is XML. Not every type that contains "xml" is one, for example
+// "application/vnd.openxmlformats-officedocument.wordprocessingml.document".
 bool is_xml_type(std::string_view type) {
   const auto name = trimmed(type.substr(0, type.find(';')));
   return name == "application/xml" || name == "text/xml" || name.ends_with("+xml");
@@ -286,6 +299,8 @@ bool is_xml_type(std::string_view type) {
 
 }  // namespace
 
+// Applies the rules for error codes in their order, then the rule for pending responses. Sets the
+// class, the rule and the server delay of `result`, and returns true, if one matches.
 bool classify_by_codes(const RetryOn& retry_on, const ResponseHead& head, std::string_view text,
                        Classified& result) {
   BodyValues body(retry_on, text);
@@ -309,6 +324,8 @@ bool classify_by_codes(const RetryOn& retry_on, const ResponseHead& head, std::s
   return true;
 }
 
+// Returns whether the body of a response with this head must be read, because a rule may make the
+// response a failure or a pending one. The policy's own statuses always have to be classified.
 bool looks_into(const RetryOn& retry_on, int status, const Headers& headers) {
   if (retry_on.statuses.contains(status) || retry_on.throttle_statuses.contains(status))
     return true;

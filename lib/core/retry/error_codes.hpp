@@ -21,7 +21,8 @@ std::optional<TransportKind> transport_kind(const Error& error);
 bool classify_by_codes(const RetryOn& retry_on, const ResponseHead& head, std::string_view text,
                        Classified& result);
 
-// Returns whether a rule may match a successful response with these headers once its body is known.
+// Returns whether the body of a response with this status and these headers must be read before the
+// response counts as a success.
 HTTPRETRY_API bool looks_into(const RetryOn& retry_on, int status, const Headers& headers);
 
 }  // namespace httpretry::policy

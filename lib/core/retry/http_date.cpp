@@ -28,13 +28,14 @@ struct Date {
   int second = 0;
 };
 
-// The take_ functions remove what they read from the front of `text`.
-bool take_digits(std::string_view& text, std::size_t count, int& value) {
-  const auto digits = text.substr(0, count);
+// The take_ functions remove what they read from the front of `text`. They return false if the text
+// begins with something different.
+bool take_digits(std::string_view& text, std::size_t digit_count, int& value) {
+  const auto digits = text.substr(0, digit_count);
   const auto number = to_number<unsigned short>(digits);
-  if (!number || digits.size() != count) return false;
+  if (!number || digits.size() != digit_count) return false;
   value = *number;
-  text.remove_prefix(count);
+  text.remove_prefix(digit_count);
   return true;
 }
 
@@ -49,15 +50,16 @@ bool take_name(std::string_view& text, std::span<const std::string_view> names, 
   return false;
 }
 
-// Reads one conversion of strptime. strptime itself depends on the locale.
+// Reads a part of a date into `date`. `field` is a conversion character of strptime, which itself
+// depends on the locale.
 bool take_field(std::string_view& text, char field, Date& date) {
-  int weekday = 0;
+  int weekday = 0;  // read, but not compared with the date
   switch (field) {
     case 'a': return take_name(text, kDays, weekday);
     case 'A': return take_name(text, kLongDays, weekday);
     case 'b': return take_name(text, kMonths, date.month);
     case 'd': return take_digits(text, 2, date.day);
-    case 'e': return take_digits(text, take(text, ' ') ? 1 : 2, date.day);  // padded with a space
+    case 'e': return take_digits(text, take(text, ' ') ? 1 : 2, date.day);  // " 6" or "16"
     case 'Y': return take_digits(text, 4, date.year);
     case 'y': return take_digits(text, 2, date.year);
     case 'H': return take_digits(text, 2, date.hour);
@@ -67,21 +69,21 @@ bool take_field(std::string_view& text, char field, Date& date) {
   return false;
 }
 
+// Reads a date in a format of strptime. Returns nullopt if the text has another format.
 std::optional<Date> read_date(std::string_view text, std::string_view format) {
   Date date;
   for (std::size_t i = 0; i < format.size(); ++i) {
-    const bool good =
+    const bool matches =
         format[i] == '%' ? take_field(text, format[++i], date) : take(text, format[i]);
-    if (!good) return std::nullopt;
+    if (!matches) return std::nullopt;
   }
-  const bool good = text.empty() && date.hour <= 23 && date.minute <= 59 && date.second <= 60;
-  return good ? std::optional(date) : std::nullopt;
+  const bool valid = text.empty() && date.hour <= 23 && date.minute <= 59 && date.second <= 60;
+  return valid ? std::optional(date) : std::nullopt;
 }
 
+// Returns nullopt for a day that does not exist.
 std::optional<WallTime> wall_time(const Date& date) {
-  const year_month_day day(std::chrono::year(date.year),
-                           std::chrono::month(static_cast<unsigned>(date.month)),
-                           std::chrono::day(static_cast<unsigned>(date.day)));
+  const year_month_day day = std::chrono::year(date.year) / date.month / date.day;
   if (!day.ok()) return std::nullopt;
   // WallTime can represent parts of the years 1677 and 2262, and all years between.
   if (date.year < 1678) return WallTime::min();
@@ -89,20 +91,20 @@ std::optional<WallTime> wall_time(const Date& date) {
   return WallTime(sys_days(day)) + date.hour * 1h + date.minute * 1min + date.second * 1s;
 }
 
-// RFC 9110 §5.6.7: a two-digit year that appears to be more than 50 years in the future is the most
-// recent past year with these digits.
+// Returns the year of a date with a two-digit year. RFC 9110 §5.6.7: if the date appears to be more
+// than 50 years in the future, the year is the most recent past one with these digits.
 int full_year(const Date& date, WallTime now) {
   const year_month_day today(std::chrono::floor<std::chrono::days>(now));
-  const auto latest = static_cast<int>(today.year()) + 50;
-  const auto year = latest - (latest - date.year) % 100;
-  const auto today_in_year =
-      static_cast<unsigned>(today.month()) * 32 + static_cast<unsigned>(today.day());
-  const bool later_in_year = static_cast<unsigned>(date.month * 32 + date.day) > today_in_year;
-  return year == latest && later_in_year ? year - 100 : year;
+  const auto latest_year = static_cast<int>(today.year()) + 50;
+  const auto year = latest_year - (latest_year - date.year) % 100;
+  const bool later_in_year = std::chrono::month(static_cast<unsigned>(date.month)) / date.day >
+                             today.month() / today.day();
+  return year == latest_year && later_in_year ? year - 100 : year;
 }
 
 }  // namespace
 
+// Reads the three formats of RFC 9110: the current one, that of RFC 850, and that of asctime().
 std::optional<WallTime> parse_http_date(std::string_view text, WallTime now) {
   if (const auto date = read_date(text, "%a, %d %b %Y %H:%M:%S GMT")) return wall_time(*date);
   if (auto date = read_date(text, "%A, %d-%b-%y %H:%M:%S GMT")) {
@@ -113,6 +115,7 @@ std::optional<WallTime> parse_http_date(std::string_view text, WallTime now) {
   return std::nullopt;
 }
 
+// Returns the date in the current format: "Sun, 06 Nov 1994 08:49:37 GMT".
 std::string http_date(std::chrono::sys_seconds time) {
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const year_month_day date(day);

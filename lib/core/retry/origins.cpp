@@ -17,17 +17,20 @@ bool is_address(std::string_view host) {
   return host.ends_with(']') || last.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// Returns nullopt if the text is not an origin, "https://example.com:8443", or a pattern,
+// "https://*.example.com".
 std::optional<OriginPattern> parse(std::string_view text) {
-  std::string exact(text);
-  const auto host = exact.find("://");
-  if (host == std::string::npos) return std::nullopt;
-  const bool suffix = exact.compare(host + 3, 2, "*.") == 0;
-  if (suffix) exact.erase(host + 3, 2);
-  if (exact.find_first_of("*/?#@", host + 3) != std::string::npos) return std::nullopt;
-  auto url = Url::parse(exact);
+  std::string origin(text);
+  const auto scheme_end = origin.find("://");
+  if (scheme_end == std::string::npos) return std::nullopt;
+  const auto host_begin = scheme_end + 3;
+  const bool has_wildcard = origin.compare(host_begin, 2, "*.") == 0;
+  if (has_wildcard) origin.erase(host_begin, 2);
+  if (origin.find_first_of("*/?#@", host_begin) != std::string::npos) return std::nullopt;
+  auto url = Url::parse(origin);
   // "*.0.0.1" is not allowed, because the end of an IP address is not a domain.
-  if (!url || (suffix && is_address(url->host()))) return std::nullopt;
-  return OriginPattern{*std::move(url), suffix};
+  if (!url || (has_wildcard && is_address(url->host()))) return std::nullopt;
+  return OriginPattern{.url = *std::move(url), .suffix = has_wildcard};
 }
 
 }  // namespace

@@ -8,12 +8,7 @@
 namespace httpretry {
 namespace {
 
-RetryStep wait_until(Time when) {
-  RetryStep step;
-  step.kind = RetryStep::Kind::Wait;
-  step.until = when;
-  return step;
-}
+RetryStep wait_until(Time when) { return {.kind = RetryStep::Kind::Wait, .until = when}; }
 
 // Returns why the call ended, if there is more to say than `reason` says.
 std::string detail_of(const Decision& decision, Repeat repeat) {
@@ -25,12 +20,13 @@ std::string detail_of(const Decision& decision, Repeat repeat) {
   return "the server may have done it, and doing it twice may do harm";
 }
 
-// Returns a clause that says how the time after `since` was spent: on attempts and on waits.
-std::string time_spent(const std::vector<Attempt>& attempts, Duration since) {
+// Returns a clause that says how much time the attempts took, and the waits between them. Leaves
+// out attempts that started before `first_start`, which is a time since the start of the call.
+std::string time_spent(const std::vector<Attempt>& attempts, Duration first_start) {
   Duration sending{};
   Duration waiting{};
   for (const auto& attempt : attempts) {
-    if (attempt.start < since) continue;
+    if (attempt.start < first_start) continue;
     sending += attempt.duration;
     waiting += attempt.wait.value_or(Duration::zero());
   }
@@ -69,11 +65,12 @@ Duration RetryClaim::begin_attempt(Time now) {
   return wait;
 }
 
+// Returns whether a retry may follow, and what is left of the budget.
 RetryPermit RetryClaim::end_attempt(const Classified& classified, AfterAttempt next, Time now) {
   if (!account_) return {};
   last_ = now;
   if (adaptive_) account_->count_attempt(classified.cls == Class::Throttle, now);
-  closed_ = next == AfterAttempt::Stop;  // set first, in case the next line throws
+  closed_ = next == AfterAttempt::Stop;  // set first, in case the user's own budget throws
   const auto permit = account_->end_attempt(claim_, classified, next, now);
   paid_ = next == AfterAttempt::Retry && permit.allowed;
   closed_ = closed_ || !permit.allowed;
@@ -85,6 +82,8 @@ void RetryClaim::cancel(Time now) {
   account_->cancel(claim_, std::exchange(paid_, false), now);
 }
 
+// Takes the cost of a hedge from the budget, and a send from the send rate. Returns nullopt if it
+// has taken both; otherwise it takes nothing and returns the reason.
 std::optional<HedgeRefused> RetryClaim::take_hedge(Time now) {
   if (!account_) return std::nullopt;
   if (!account_->take_hedge(claim_, now)) return HedgeRefused::RetryBudget;
@@ -115,41 +114,47 @@ RetryLoop::RetryLoop(const RetryPolicy& policy, std::shared_ptr<RetryAccount> ac
   state_.repeatable = options.repeatable;
 }
 
+// Begins an attempt if the send rate allows one. Otherwise returns Wait, or Stop if the wait would
+// pass a limit of the call.
 RetryStep RetryLoop::begin(Time now) {
   assert(!in_attempt_);
   const auto elapsed_limit = later(options_.started, policy_.max_elapsed_time);
   const bool waits_count = policy_.elapsed_rule == ElapsedRule::IncludeWait;
   if (const auto wait = claim_.begin_attempt(now); wait > Duration::zero()) {
-    const auto when = later(now, wait);
-    if (when < std::min(options_.deadline, waits_count ? elapsed_limit : kNever)) {
-      return wait_until(when);
+    const auto begin_at = later(now, wait);
+    if (begin_at < std::min(options_.deadline, waits_count ? elapsed_limit : kNever)) {
+      return wait_until(begin_at);
     }
     claim_.cancel(now);
     history_.stop_reason = Reason::ElapsedExhausted;
     history_.detail =
         "the send rate allows the next attempt in " + duration_text(wait) + ", too late";
-    return {};
+    return {.kind = RetryStep::Kind::Stop};
   }
   in_attempt_ = true;
   began_ = now;
-  RetryStep step;
-  step.kind = RetryStep::Kind::Send;
-  step.fresh_connection = fresh_connection_;
-  step.number = static_cast<int>(history_.attempts.size()) + 1;
-  step.until = later(now, policy_.attempt_timeout);
   // ElapsedRule::BeforeWait and ClipWait allow an attempt to begin after max_elapsed_time. That
   // limit does not bound it.
-  if (waits_count || elapsed_limit > now) step.respond_by = elapsed_limit;
-  return step;
+  const bool bounded = waits_count || elapsed_limit > now;
+  return {.kind = RetryStep::Kind::Send,
+          .fresh_connection = fresh_connection_,
+          .number = static_cast<int>(history_.attempts.size()) + 1,
+          .until = later(now, policy_.attempt_timeout),
+          .respond_by = bounded ? elapsed_limit : kNever};
 }
 
+// Decides what follows an attempt: counts it, asks `decide`, takes a retry from the budget, and
+// records the attempt in the history. Returns Wait; or Stop, and then the history has the reason.
 RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified,
                          std::string rule) {
   if (ended.names_url) poll_url();
   if (ended.hedged != nullptr) count_hedges(*ended.hedged);
   count(ended, classified.cls);
   if (options_.backoff != nullptr) ask_own_backoff(classified, ended.random);
-  const Clocks clocks{ended.now, options_.started, options_.deadline, ended.wall_now};
+  const Clocks clocks{.now = ended.now,
+                      .started = options_.started,
+                      .deadline = options_.deadline,
+                      .wall_now = ended.wall_now};
   auto decision = decide(policy_, classified, state_, clocks, ended.random);
   // The budget comes last, so that nothing is taken for a retry that another limit forbids. It
   // comes before the wait, so that a thousand calls that fail together do not all find it full.
@@ -171,13 +176,17 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
   history_.retry_at = decision.retry_at;
   history_.detail = detail_of(decision, policy_.repeat);
   if (decision.reason == Reason::ElapsedExhausted) {
+    // The deadline is that of the whole call; max_elapsed_time counts from the start of this loop.
     const bool whole_call = decision.limit == Limit::Deadline;
-    const auto since = whole_call ? Duration::zero() : options_.started - options_.call_started;
-    history_.detail += time_spent(history_.attempts, since);
+    const auto first_start =
+        whole_call ? Duration::zero() : options_.started - options_.call_started;
+    history_.detail += time_spent(history_.attempts, first_start);
   }
-  return {};
+  return {.kind = RetryStep::Kind::Stop};
 }
 
+// Returns the step that resends the request at once, if it failed on a stale connection for the
+// first time in this call and may be executed twice. Otherwise does nothing and returns nullopt.
 std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
   const bool repeatable = state_.repeatable && may_execute_twice(policy_, state_.repeatable);
   const bool may_resend = !resent_ && (repeatable || state_.polls_url) && ended.replayable &&
@@ -253,6 +262,8 @@ void RetryLoop::poll_url() {
 
 void RetryLoop::set_maybe_executed() { state_.maybe_executed = !options_.changes_nothing; }
 
+// Adds the attempt that has just ended to the history, and returns its entry. If it was hedged, it
+// has several sends: each gets an entry, in the order of their numbers.
 Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rule,
                            std::optional<std::int64_t> budget_left) {
   assert(in_attempt_);
@@ -260,12 +271,13 @@ Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rul
   auto& attempts = history_.attempts;
   recorded_ = static_cast<int>(attempts.size()) + 1;
   if (ended.hedged != nullptr) {
-    auto& others = ended.hedged->others;
+    auto& lost_sends = ended.hedged->others;
     recorded_ = ended.hedged->number;
     began_ = ended.hedged->began;
-    std::move(others.begin(), others.end(), std::back_inserter(attempts));
+    std::move(lost_sends.begin(), lost_sends.end(), std::back_inserter(attempts));
   }
-  // Between the sends that lost, whose numbers may be lower or higher.
+  // The entry of attempt number N has index N - 1. The sends that lost may have lower and higher
+  // numbers, so the entry may belong between them.
   auto& attempt = *attempts.emplace(attempts.begin() + (recorded_ - 1));
   if (ended.hedged != nullptr) {
     attempt.hedge = ended.hedged->hedge;
@@ -282,6 +294,7 @@ Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rul
   return attempt;
 }
 
+// Records in the entry of the attempt that a retry follows. Returns the wait before it.
 RetryStep RetryLoop::retry(Attempt& attempt, Duration backoff, Duration wait, Time now) {
   attempt.retried = true;
   attempt.backoff = backoff;

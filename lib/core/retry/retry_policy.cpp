@@ -61,8 +61,8 @@ BreakerPolicy::BreakerPolicy()
   open_for.randomization = 0.2;
 }
 
-// Five attempts survive a restart of 2.5 s; tests/retry/standard_test.cpp has the figures. Equal
-// jitter waits at least half of 1, 2, 4 and 8 times the initial wait.
+// Sets the defaults. Five attempts survive a restart of 2.5 s; tests/retry/standard_test.cpp has
+// the figures. Equal jitter waits at least half of 1, 2, 4 and 8 times the initial wait.
 RetryPolicy::RetryPolicy()
     : max_attempts(5),
       max_elapsed_time(60s),

@@ -11,56 +11,59 @@ namespace httpretry {
 namespace {
 
 using namespace std::chrono_literals;
-using saturating::between;
-using saturating::plus;
-using saturating::round_up;
-using saturating::times;
+using namespace saturating;
 
 constexpr std::size_t kRawKept = 64;  // documented in server_delay.hpp
 
-std::size_t digits_at_front(std::string_view text) {
+// Returns the number of digits with which the text begins.
+std::size_t digit_count(std::string_view text) {
   return std::min(text.find_first_not_of("0123456789"), text.size());
 }
 
-// `digits` has only digits. Saturates.
+// Returns the number that `digits`, which has only digits, stands for. Saturates.
 std::uint64_t number(std::string_view digits) {
   return to_number<std::uint64_t>(digits).value_or(UINT64_MAX);
 }
 
+// Returns the time of a text such as "120". Returns nullopt if it is not a whole number.
 std::optional<Duration> whole_number(std::string_view text, Duration unit) {
-  if (text.empty() || digits_at_front(text) != text.size()) return std::nullopt;
+  if (text.empty() || digit_count(text) != text.size()) return std::nullopt;
   return times(number(text), unit);
 }
 
-// "12" or "12.5".
+// The number in a text that begins with "12" or "12.5".
 struct Decimal {
   std::uint64_t whole = 0;
   std::uint64_t billionths = 0;
-  bool more = false;  // a nonzero digit follows the ninth
-  std::size_t size = 0;
+  bool inexact = false;  // a nonzero digit follows the ninth of the fraction
+  std::size_t size = 0;  // in characters
 
+  // Returns that many times `unit`, rounded up to nanoseconds. Saturates.
   [[nodiscard]] Duration of(Duration unit) const {
     const auto count = static_cast<Duration::rep>(billionths);
-    const auto part = unit >= 1s ? Duration(count * (unit / 1s) + (more ? 1 : 0))
+    // From a second on, a billionth of the unit is a whole number of nanoseconds.
+    const auto part = unit >= 1s ? Duration(count * (unit / 1s) + (inexact ? 1 : 0))
                                  : Duration((count * unit.count() + 999'999'999) / 1'000'000'000);
     return plus(times(whole, unit), part);
   }
 };
 
+// Returns the number at the beginning of the text, or nullopt if the text begins with something
+// different.
 std::optional<Decimal> decimal_at_front(std::string_view text) {
   Decimal decimal;
-  decimal.size = digits_at_front(text);
+  decimal.size = digit_count(text);
   if (decimal.size == 0) return std::nullopt;
   decimal.whole = number(text.substr(0, decimal.size));
   if (text.substr(decimal.size, 1) != ".") return decimal;
 
   text.remove_prefix(decimal.size + 1);
-  const auto fraction = text.substr(0, digits_at_front(text));
+  const auto fraction = text.substr(0, digit_count(text));
   if (fraction.empty()) return std::nullopt;
-  std::string nine(fraction.substr(0, 9));
-  nine.resize(9, '0');
-  decimal.billionths = number(nine);
-  decimal.more = fraction.find_first_not_of('0', 9) != std::string_view::npos;
+  std::string nine_digits(fraction.substr(0, 9));
+  nine_digits.resize(9, '0');
+  decimal.billionths = number(nine_digits);
+  decimal.inexact = fraction.find_first_not_of('0', 9) != std::string_view::npos;
   decimal.size += 1 + fraction.size();
   return decimal;
 }
@@ -78,10 +81,11 @@ constexpr Unit kUnits[] = {{"ms", 1ms}, {"us", 1us}, {"ns", 1ns},
 WallTime reference(const Headers& headers, WallTime wall_now) {
   const auto date = parse_http_date(headers.get("date").value_or(""), wall_now);
   if (!date) return wall_now;
-  const auto apart = between(wall_now, *date);
-  return apart >= -24h && apart <= 24h ? *date : wall_now;
+  const auto ahead = between(wall_now, *date);
+  return ahead >= -24h && ahead <= 24h ? *date : wall_now;
 }
 
+// Returns the time of "120", or the time until a date. Returns nullopt if the text is neither.
 std::optional<Duration> seconds_or_date(std::string_view text, const Headers& headers,
                                         WallTime wall_now) {
   const auto seconds = decimal_at_front(text);
@@ -91,9 +95,10 @@ std::optional<Duration> seconds_or_date(std::string_view text, const Headers& he
   return round_up(between(reference(headers, wall_now), *date), 1s);
 }
 
-// Guesses what a number means from its size. Below 10^9 (September 2001 as an epoch, 31 years as a
-// delta) it is a delta in seconds; up to 10^11 an epoch in seconds; up to 10^14 an epoch in
-// milliseconds. Anything larger can only be a delta that is too long to wait for.
+// Returns the time until a quota is reset, or nullopt if the text is malformed. Guesses what a
+// number means from its size. Below 10^9 (September 2001 as an epoch, 31 years as a delta) it is a
+// delta in seconds; up to 10^11 an epoch in seconds; up to 10^14 an epoch in milliseconds. Anything
+// larger can only be a delta that is too long to wait for.
 std::optional<Duration> reset(std::string_view text, const Headers& headers, WallTime wall_now) {
   const auto decimal = decimal_at_front(text);
   if (!decimal) return seconds_or_date(text, headers, wall_now);
@@ -108,10 +113,13 @@ bool is_zero(std::string_view text) {
   return !text.empty() && text.find_first_not_of('0') == std::string_view::npos;
 }
 
+// Returns whether the quota whose reset the source names is used up. It is if the server does not
+// say what remains.
 bool is_used_up(ServerDelaySource source, const Headers& headers) {
   const auto* name = source == ServerDelaySource::XRateLimitReset ? "x-ratelimit-remaining"
                                                                   : "ratelimit-remaining";
-  return is_zero(headers.get(name).value_or("0"));
+  const auto remaining = headers.get(name);
+  return !remaining || is_zero(*remaining);
 }
 
 // The next four functions remove what they read from the front of a structured header (RFC 9651).
@@ -121,10 +129,12 @@ std::string_view take_run(std::string_view& text, std::string_view allowed) {
   return run;
 }
 
-// Reads a quoted string, without its quotes, or a token, number or boolean.
+// Reads a quoted string, without its quotes, or a token, number or boolean. Returns nullopt if
+// there is none, or if a string lacks its closing quote.
 std::optional<std::string_view> take_value(std::string_view& text) {
   if (take(text, '"')) {
     std::size_t end = 0;
+    // A backslash and the character after it stand for that character.
     while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
     if (end >= text.size()) return std::nullopt;
     const auto inside = text.substr(0, end);
@@ -183,8 +193,8 @@ bool counts_requests(std::string_view limit, const Headers& headers) {
     if (!equal_ignoring_case(header.name, "ratelimit-policy")) continue;
     std::string_view unit = "requests";
     for (const auto& policy : items_of(header.value, take_name)) {
-      for (const auto& [key, value, none] : policy.parameters) {
-        if (policy.name == limit && key == "qu") unit = value;
+      for (const auto& parameter : policy.parameters) {
+        if (policy.name == limit && parameter.name == "qu") unit = parameter.value;
       }
     }
     if (unit != "requests") return false;
@@ -199,10 +209,11 @@ std::optional<Duration> longest_wait(const std::vector<Item>& limits, const Head
   for (const auto& limit : limits) {
     bool used_up = true;
     std::optional<Duration> wait;
-    for (const auto& [key, value, none] : limit.parameters) {
-      if (key == "r" || key == "remaining") used_up = is_zero(value);
+    for (const auto& parameter : limit.parameters) {
+      const auto key = parameter.name;
+      if (key == "r" || key == "remaining") used_up = is_zero(parameter.value);
       if (key != "t" && key != "reset") continue;
-      wait = whole_number(value, 1s);
+      wait = whole_number(parameter.value, 1s);
       if (!wait) return std::nullopt;
     }
     if (used_up && wait && counts_requests(limit.name, headers)) longest = std::max(longest, wait);
@@ -210,16 +221,19 @@ std::optional<Duration> longest_wait(const std::vector<Item>& limits, const Head
   return longest;
 }
 
-// Reads `limit=2, remaining=0, reset=3` (up to draft 7) or `"name";r=0;t=30, "other";r=5;t=60`.
+// Reads `limit=2, remaining=0, reset=3` (up to draft 7 of the header's specification) or
+// `"name";r=0;t=30, "other";r=5;t=60`. Returns how long to wait, or nullopt if no limit is used up.
 std::optional<Duration> rate_limit(std::string_view text, const Headers& headers) {
-  const Item only_limit{{}, {}, items_of(text, take_entry)};
-  if (const auto wait = longest_wait({only_limit}, Headers())) return wait;  // it has no policies
+  const Item only_limit{.name = {}, .value = {}, .parameters = items_of(text, take_entry)};
+  const Headers no_policies;  // the older form has none
+  if (const auto wait = longest_wait({only_limit}, no_policies)) return wait;
   return longest_wait(items_of(text, take_name), headers);
 }
 
-// Returns the delay that a header asks for. Returns nullopt if it is malformed or does not count.
-std::optional<ServerDelay> read(ServerDelaySource source, std::string_view text,
-                                const Headers& headers, bool throttled, WallTime wall_now) {
+// Returns the delay that the header `source` with the value `text` asks for. Returns nullopt if it
+// is malformed or does not count: the state of a quota counts only in a throttle.
+std::optional<ServerDelay> read_header(ServerDelaySource source, std::string_view text,
+                                       const Headers& headers, bool throttled, WallTime wall_now) {
   std::optional<Duration> wait;
   bool do_not_retry = false;
   switch (source) {
@@ -234,14 +248,15 @@ std::optional<ServerDelay> read(ServerDelaySource source, std::string_view text,
     case ServerDelaySource::RateLimit:
       if (throttled) wait = rate_limit(text, headers);
       break;
-    case ServerDelaySource::GrpcRetryPushback:
-      do_not_retry = text.starts_with('-');
-      wait = whole_number(text.substr(do_not_retry ? 1 : 0), 1ms);
-      if (!do_not_retry || !wait) break;
+    case ServerDelaySource::GrpcRetryPushback: {  // a negative number means "do not retry"
+      const bool has_minus = text.starts_with('-');
+      wait = whole_number(text.substr(has_minus ? 1 : 0), 1ms);
+      if (!has_minus || !wait) break;
       do_not_retry = *wait > 0s;  // "-0" is 0
       wait = 0s;
       break;
-    case ServerDelaySource::RetryInfo:
+    }
+    case ServerDelaySource::RetryInfo:  // these are not in headers
     case ServerDelaySource::SecondaryLimit:
     case ServerDelaySource::Function: break;
   }
@@ -256,6 +271,8 @@ std::optional<ServerDelay> read(ServerDelaySource source, std::string_view text,
 ServerDelay::ServerDelay(Duration wait, ServerDelaySource from, std::string_view text)
     : delay(wait), source(from), raw(text.substr(0, kRawKept)) {}
 
+// Returns the delay of the first source that the response has. If it has several such headers, the
+// longest delay counts.
 std::optional<ServerDelay> server_delay(const Headers& headers,
                                         std::span<const ServerDelaySource> sources, bool throttled,
                                         WallTime wall_now) {
@@ -264,7 +281,7 @@ std::optional<ServerDelay> server_delay(const Headers& headers,
     std::optional<ServerDelay> longest;
     for (const auto header : headers) {
       if (!equal_ignoring_case(header.name, name)) continue;
-      auto delay = read(source, header.value, headers, throttled, wall_now);
+      auto delay = read_header(source, header.value, headers, throttled, wall_now);
       if (delay && (!longest || delay->delay > longest->delay)) longest = std::move(delay);
     }
     if (longest) return longest;
@@ -272,6 +289,7 @@ std::optional<ServerDelay> server_delay(const Headers& headers,
   return std::nullopt;
 }
 
+// Returns the sum of a text such as "1h30m" or "1.5s", or nullopt if the text is malformed.
 std::optional<Duration> parse_go_duration(std::string_view text) {
   if (text.empty()) return std::nullopt;
   Duration sum{};

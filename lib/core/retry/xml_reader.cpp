@@ -26,16 +26,16 @@ char entity(std::string_view name) {
   return code < 0x80 ? static_cast<char>(code) : '\0';
 }
 
-// Leaves unknown entities as they are.
-void append_decoded(std::string& to, std::string_view text) {
+// Appends the text with its entities replaced. Leaves unknown entities as they are.
+void append_decoded(std::string& output, std::string_view text) {
   while (!text.empty()) {
-    const auto amp = std::min(text.find('&'), text.size());
-    to.append(text.substr(0, amp));
-    text.remove_prefix(amp);
+    const auto ampersand = std::min(text.find('&'), text.size());
+    output.append(text.substr(0, ampersand));
+    text.remove_prefix(ampersand);
     if (text.empty()) return;
     const auto end = text.substr(0, 12).find(';');  // no entity for an ASCII character is longer
     const auto c = end == std::string_view::npos ? '\0' : entity(text.substr(1, end - 1));
-    to.push_back(c == '\0' ? '&' : c);
+    output.push_back(c == '\0' ? '&' : c);
     text.remove_prefix(c == '\0' ? 1 : end + 1);
   }
 }
@@ -45,16 +45,18 @@ std::string_view without_spaces(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kSpace) + 1);
 }
 
+// Reads XML from its beginning, and collects the texts of the elements at the requested paths.
+// Stops at the first error.
 class Finder {
  public:
   Finder(std::string_view xml, std::span<const std::string_view> paths)
       : rest_(xml), paths_(paths) {}
 
   std::vector<BodyValue> run() {
-    while (good_ && !rest_.empty()) {
+    while (well_formed_ && !rest_.empty()) {
       const auto text = take(std::min(rest_.find('<'), rest_.size()));
       if (collecting()) append_decoded(open_.back().text, text.substr(0, kBodyText));
-      if (!rest_.empty()) markup();
+      if (!rest_.empty()) read_markup();
     }
     return std::move(found_);
   }
@@ -68,7 +70,8 @@ class Finder {
   [[nodiscard]] bool collecting() const {
     return !open_.empty() && open_.back().text.size() < kBodyText;
   }
-  void markup() {
+  // Reads a comment, CDATA, instruction or tag. A document type ends the reading.
+  void read_markup() {
     if (skip("<!--")) {
       take_until("-->");
     } else if (skip("<![CDATA[")) {
@@ -77,13 +80,13 @@ class Finder {
     } else if (skip("<?")) {
       take_until("?>");
     } else if (skip("<!")) {
-      good_ = false;
+      well_formed_ = false;
     } else if (skip("</")) {
       const auto name = take_until(">");
       close(name.substr(0, name.find_last_not_of(kSpace) + 1));
     } else {
       skip("<");
-      open(start_tag());
+      open(take_start_tag());
     }
   }
 
@@ -92,52 +95,59 @@ class Finder {
     rest_.remove_prefix(taken.size());
     return taken;
   }
+  // Returns whether `start` follows, and skips it.
   bool skip(std::string_view start) {
-    const auto found = rest_.starts_with(start);
-    if (found) take(start.size());
-    return found;
+    const bool follows = rest_.starts_with(start);
+    if (follows) take(start.size());
+    return follows;
   }
   // Returns the text before `end`, and skips `end`.
   std::string_view take_until(std::string_view end) {
-    const auto at = rest_.find(end);
-    good_ = good_ && at != std::string_view::npos;
-    const auto before = take(good_ ? at : 0);
-    if (good_) skip(end);
+    const auto size = rest_.find(end);
+    well_formed_ = well_formed_ && size != std::string_view::npos;
+    const auto before = take(well_formed_ ? size : 0);
+    if (well_formed_) skip(end);
     return before;
   }
-  // Reads a start tag without its brackets. A ">" inside an attribute value does not end the tag.
-  std::string_view start_tag() {
-    auto at = rest_.find_first_of("\"'<>");
-    while (at < rest_.size() && (rest_[at] == '"' || rest_[at] == '\'')) {
-      const auto closing = rest_.find(rest_[at], at + 1);
-      at = closing == std::string_view::npos ? closing : rest_.find_first_of("\"'<>", closing + 1);
+  // Reads a start tag up to its ">", and returns the text before that. A ">" inside a quoted
+  // attribute value does not end the tag.
+  std::string_view take_start_tag() {
+    auto position = rest_.find_first_of("\"'<>");
+    while (position < rest_.size() && (rest_[position] == '"' || rest_[position] == '\'')) {
+      const auto closing_quote = rest_.find(rest_[position], position + 1);
+      if (closing_quote == std::string_view::npos) break;
+      position = rest_.find_first_of("\"'<>", closing_quote + 1);
     }
-    good_ = good_ && rest_.substr(std::min(at, rest_.size())).starts_with('>');
-    const auto inside = take(good_ ? at : 0);
-    if (good_) skip(">");
+    const bool has_end = position < rest_.size() && rest_[position] == '>';
+    well_formed_ = well_formed_ && has_end;
+    const auto inside = take(well_formed_ ? position : 0);
+    if (well_formed_) skip(">");
     return inside;
   }
 
-  void open(std::string_view inside) {
-    const auto empty = inside.ends_with('/');
-    if (empty) inside.remove_suffix(1);
-    const auto name = inside.substr(0, inside.find_first_of(kSpace));
-    const bool second_root = open_.empty() && rooted_;
-    good_ = good_ && !name.empty() && open_.size() < kBodyDepth && !second_root;
-    if (!good_) return;
-    rooted_ = true;
+  // Begins the element of a start tag, and ends it if the tag is "<name/>". `tag` is the text
+  // between the brackets.
+  void open(std::string_view tag) {
+    const bool is_empty_element = tag.ends_with('/');
+    if (is_empty_element) tag.remove_suffix(1);
+    const auto name = tag.substr(0, tag.find_first_of(kSpace));
+    const bool second_root = open_.empty() && root_begun_;
+    well_formed_ = well_formed_ && !name.empty() && open_.size() < kBodyDepth && !second_root;
+    if (!well_formed_) return;
+    root_begun_ = true;
     open_.push_back({name, {}});
     path_.append("/").append(local_name(name));
-    if (empty) close(name);
+    if (is_empty_element) close(name);
   }
   void close(std::string_view name) {
-    good_ = good_ && !open_.empty() && open_.back().name == name;
-    if (!good_) return;
-    keep(without_spaces(open_.back().text));
+    well_formed_ = well_formed_ && !open_.empty() && open_.back().name == name;
+    if (!well_formed_) return;
+    add_value(without_spaces(open_.back().text));
     path_.resize(path_.size() - local_name(name).size() - 1);
     open_.pop_back();
   }
-  void keep(std::string_view text) {
+  // Adds the text of the innermost open element for each path that it is at.
+  void add_value(std::string_view text) {
     for (const auto path : paths_) {
       if (found_.size() == kBodyValues) return;
       if (matches(path)) found_.push_back({path, std::string(text.substr(0, kBodyText)), true});
@@ -153,8 +163,8 @@ class Finder {
   std::vector<Element> open_;  // outermost first
   std::string path_;           // of the innermost element: "/Error/Code"
   std::vector<BodyValue> found_;
-  bool rooted_ = false;  // the root element has begun
-  bool good_ = true;     // no error so far
+  bool root_begun_ = false;  // the root element has begun
+  bool well_formed_ = true;  // no error so far
 };
 
 }  // namespace

@@ -82,7 +82,7 @@ void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held) {
     slots_scope_->most_used = std::max(slots_scope_->most_used, slots_->machine.used());
   }
   if (!fleet_.remote_.up() || held == QueuedBy::Pause || held == QueuedBy::Ramp) return;
-  if (asks_breaker(ask) && fleet_.is_circuit_shared(*breaker_scope_, ask.now)) {
+  if (uses_breaker(ask) && fleet_.is_circuit_shared(*breaker_scope_, ask.now)) {
     const auto& votes = breaker_scope_->circuit->votes;
     if (votes.hold(ask.now).by == QueuedBy::SharedState && !votes.query.is_pending()) {
       fleet_.send_votes(breaker_scope_, true, ask.now);
@@ -105,12 +105,12 @@ void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held) {
 
 // --- a send ---
 
-bool FleetState::Limits::take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes) {
+bool FleetState::Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& changes) {
   if (!fleet_.is_circuit_shared(*breaker_scope_, ask.now)) {
-    return Own::take_ticket(ask, grant, changes);
+    return Own::ask_breaker(ask, grant, changes);
   }
   auto& votes = breaker_scope_->circuit->votes;
-  const bool asks = asks_breaker(ask);
+  const bool asks = uses_breaker(ask);
   grant.votes = !asks || votes.hold(ask.now).by == QueuedBy::Nothing;
   grant.generation = votes.generation();
   if (grant.votes && asks) grant.probe = votes.take_probe();
@@ -132,8 +132,8 @@ void FleetState::Limits::on_freed(Time now) {
   }
 }
 
-void FleetState::Limits::give_back_ticket(const SendGrant& grant) {
-  if (!CircuitVotes::is_shared(grant)) return Own::give_back_ticket(grant);
+void FleetState::Limits::release_breaker(const SendGrant& grant) {
+  if (!CircuitVotes::is_shared(grant)) return Own::release_breaker(grant);
   breaker_scope_->circuit->votes.give_back(grant);
 }
 

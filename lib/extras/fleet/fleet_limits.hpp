@@ -25,8 +25,8 @@ class FleetState::Limits final : public guard::Limits {
   [[nodiscard]] guard::Hold held_by_slots(const SendAsk& ask) const override;
   [[nodiscard]] std::string why_open() const override { return breaker_scope_->circuit->why; }
   [[nodiscard]] ScopeState circuit_now(Time now) const override;
-  bool take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes) override;
-  void give_back_ticket(const SendGrant& grant) override;
+  bool ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& changes) override;
+  void release_breaker(const SendGrant& grant) override;
   void vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
             StateChanges& changes) override;
   void take_token(Time now) override;

@@ -31,7 +31,7 @@ template <typename Machine>
 struct Scope {
   Machine machine;
   int waiting = 0;
-  int under_way = 0;  // sends in flight; counted only for pauses
+  int in_flight = 0;  // sends that have gone out; counted only for pauses
   [[nodiscard]] bool idle(Time now) const { return machine.idle(now); }
 };
 
@@ -80,7 +80,7 @@ class HTTPRETRY_API Limits : public SendLimits {
                   StateChanges& changes) override;
   void leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
              StateChanges& changes) override;
-  void wait(int more) override;
+  void wait(int change) override;
   [[nodiscard]] Waiting waiting() const override;
   void pause(std::size_t which, Time until, Time now) override;
   [[nodiscard]] GuardFacts facts(Time now, WallTime wall_now) const override;
@@ -93,7 +93,7 @@ class HTTPRETRY_API Limits : public SendLimits {
   static constexpr std::size_t kRamp = 2;
 
   // All functions from here on require the mutex.
-  [[nodiscard]] bool asks_breaker(const SendAsk& ask) const;
+  [[nodiscard]] bool uses_breaker(const SendAsk& ask) const;
   // Returns the limits that apply to this process alone.
   [[nodiscard]] virtual const GuardPolicy& own_policy() const { return *keys_.policy; }
   [[nodiscard]] virtual Hold held_by_circuit(Time now) const;
@@ -104,8 +104,8 @@ class HTTPRETRY_API Limits : public SendLimits {
     return circuit_of(breaker_->machine, now);
   }
   // Returns false if the breaker refuses the send.
-  virtual bool take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes);
-  virtual void give_back_ticket(const SendGrant& grant);
+  virtual bool ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& changes);
+  virtual void release_breaker(const SendGrant& grant);
   virtual void vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
                     StateChanges& changes);
   virtual void take_token(Time now);
