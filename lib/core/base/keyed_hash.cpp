@@ -5,9 +5,11 @@
 namespace httpretry {
 namespace {
 
+// The four words of state of SipHash-2-4 (Aumasson and Bernstein, 2012), there called v0 to v3.
 struct SipState {
   std::uint64_t a, b, c, d;
 
+  // Performs rounds of SipRound, the permutation that SipHash is made of.
   void mix(int rounds) {
     for (int round = 0; round < rounds; ++round) {
       a += b;
@@ -22,6 +24,7 @@ struct SipState {
       c = std::rotl(c, 32);
     }
   }
+  // Adds eight bytes of the text to the state.
   void add(std::uint64_t word) {
     d ^= word;
     mix(2);
@@ -41,9 +44,10 @@ std::uint64_t word_of(std::string_view bytes) {
 }  // namespace
 
 std::uint64_t keyed_hash(std::uint64_t key, std::uint64_t second_key, std::string_view text) {
+  // The initial constants of SipHash spell "somepseudorandomlygeneratedbytes".
   SipState state{key ^ 0x736f6d6570736575, second_key ^ 0x646f72616e646f6d,
                  key ^ 0x6c7967656e657261, second_key ^ 0x7465646279746573};
-  const auto length = std::uint64_t{text.size()} << 56U;
+  const auto length = std::uint64_t{text.size()} << 56U;  // the top byte of the last word
   for (; text.size() >= 8; text.remove_prefix(8)) state.add(word_of(text.substr(0, 8)));
   state.add(length | word_of(text));
   state.c ^= 0xff;

@@ -5,58 +5,59 @@
 namespace httpretry {
 namespace {
 
-// Appends the items of a query or fragment, which follow "?" or "#".
-void append_items(std::string& to, std::string_view items, bool (*hides)(std::string_view)) {
-  const bool alone = items.find_first_of("&=") == std::string_view::npos;
+// Appends the items of a query or fragment, which follow "?" or "#". Replaces the value of an item
+// whose name `hides` picks. A text without "&" and "=" has no name, and is replaced as a whole.
+void append_items(std::string& output, std::string_view items, bool (*hides)(std::string_view)) {
+  const bool is_single_value = items.find_first_of("&=") == std::string_view::npos;
   for (;;) {
-    const auto end = std::min(items.find('&'), items.size());
-    const auto item = items.substr(0, end);
+    const auto item_end = std::min(items.find('&'), items.size());
+    const auto item = items.substr(0, item_end);
     const auto equals = item.find('=');
-    const bool hidden = alone || hides(item.substr(0, equals));
+    const bool hidden = is_single_value || hides(item.substr(0, equals));
     if (!hidden || item.empty()) {
-      to += item;
+      output += item;
     } else if (equals == std::string_view::npos) {
-      to += kRedacted;
+      output += kRedacted;
     } else {
-      to.append(item.substr(0, equals + 1)).append(kRedacted);
+      output.append(item.substr(0, equals + 1)).append(kRedacted);
     }
-    if (end == items.size()) return;
-    to += '&';
-    items.remove_prefix(end + 1);
+    if (item_end == items.size()) return;
+    output += '&';
+    items.remove_prefix(item_end + 1);
   }
 }
 
-// Appends the part before the query. A list of URLs without blanks between them has several
-// authorities.
-void append_without_userinfo(std::string& to, std::string_view head) {
-  for (std::size_t at = 0; at < head.size();) {
-    const auto slashes = head.find("//", at);
-    if (slashes == std::string_view::npos) return void(to += head.substr(at));
-    const auto begin = slashes + 2;
-    to += head.substr(at, begin - at);
-    const bool authority = slashes == 0 || head[slashes - 1] == ':';
-    const auto end = std::min(head.find('/', begin), head.size());
-    const auto user = head.substr(begin, end - begin).rfind('@');
-    at = begin;
-    if (!authority || user == std::string_view::npos) continue;
-    to.append(kRedacted).append(":").append(kRedacted);
-    at += user;
+// Appends the part of a reference before its query. Replaces user and password, which stand between
+// "//" and "@". A list of URLs without blanks between them is one such part with several "//".
+void append_without_userinfo(std::string& output, std::string_view head) {
+  for (std::size_t copied = 0; copied < head.size();) {
+    const auto slashes = head.find("//", copied);
+    if (slashes == std::string_view::npos) return void(output += head.substr(copied));
+    const auto authority = slashes + 2;
+    output += head.substr(copied, authority - copied);
+    copied = authority;
+    const bool follows_scheme = slashes == 0 || head[slashes - 1] == ':';  // or begins "//host"
+    const auto authority_end = std::min(head.find('/', authority), head.size());
+    const auto at_sign = head.substr(authority, authority_end - authority).rfind('@');
+    if (!follows_scheme || at_sign == std::string_view::npos) continue;
+    output.append(kRedacted).append(":").append(kRedacted);
+    copied += at_sign;  // the "@" itself is copied in the next round
   }
 }
 
 }  // namespace
 
 std::string redacted(std::string_view reference, bool (*hides)(std::string_view name)) {
-  std::string shown;
-  auto at = std::min(reference.find_first_of("?#"), reference.size());
-  append_without_userinfo(shown, reference.substr(0, at));
-  while (at < reference.size()) {
-    shown += reference[at++];
-    const auto end = std::min(reference.find('#', at), reference.size());
-    append_items(shown, reference.substr(at, end - at), hides);
-    at = end;
+  std::string output;
+  auto copied = std::min(reference.find_first_of("?#"), reference.size());
+  append_without_userinfo(output, reference.substr(0, copied));
+  while (copied < reference.size()) {
+    output += reference[copied++];  // the "?" or "#"
+    const auto items_end = std::min(reference.find('#', copied), reference.size());
+    append_items(output, reference.substr(copied, items_end - copied), hides);
+    copied = items_end;
   }
-  return shown;
+  return output;
 }
 
 }  // namespace httpretry

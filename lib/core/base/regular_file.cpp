@@ -10,7 +10,7 @@
 namespace httpretry {
 
 bool is_null_device(const struct stat& about) {
-  return S_ISCHR(about.st_mode) && about.st_rdev == makedev(1, 3);
+  return S_ISCHR(about.st_mode) && about.st_rdev == makedev(1, 3);  // its numbers on Linux
 }
 
 namespace {

@@ -39,20 +39,22 @@ std::string text_of(const std::exception_ptr& thrown) {
   }
 }
 
+// Returns the bytes of the UTF-8 character at the front of a nonempty text, or 0 if it is not
+// valid.
 std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
+  const auto byte_at = [&](std::size_t i) {  // 0 after the end, which is not valid there
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
   };
-  const auto first = byte(0);
+  const auto first = byte_at(0);
   if (first < 0x80) return 1;
-  if (first < 0xC2 || first > 0xF4) return 0;
+  if (first < 0xC2 || first > 0xF4) return 0;  // no character begins with these bytes
   const auto length = first < 0xE0 ? 2U : first < 0xF0 ? 3U : 4U;
   // RFC 3629 §4: the second byte excludes overlong forms, surrogates and values above 0x10FFFF.
-  const auto least = first == 0xE0 ? 0xA0U : first == 0xF0 ? 0x90U : 0x80U;
-  const auto most = first == 0xED ? 0x9FU : first == 0xF4 ? 0x8FU : 0xBFU;
-  if (byte(1) < least || byte(1) > most) return 0;
+  const auto second_min = first == 0xE0 ? 0xA0U : first == 0xF0 ? 0x90U : 0x80U;
+  const auto second_max = first == 0xED ? 0x9FU : first == 0xF4 ? 0x8FU : 0xBFU;
+  if (byte_at(1) < second_min || byte_at(1) > second_max) return 0;
   for (std::size_t i = 2; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return 0;
+    if ((byte_at(i) & 0xC0U) != 0x80U) return 0;  // not 10xxxxxx, a continuation byte
   }
   return length;
 }

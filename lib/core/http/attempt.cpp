@@ -30,12 +30,14 @@ void Attempt::set_exchange(const Exchange& exchange) {
   timings_ = exchange.timings;
 }
 
+// Returns the last attempt, except for those whose response lost a race of hedges, or nullptr.
 const Attempt* History::last() const {
   const auto found = std::find_if(attempts.rbegin(), attempts.rend(),
                                   [](const Attempt& each) { return each.race != Race::Lost; });
   return found == attempts.rend() ? nullptr : &*found;
 }
 
+// Returns the URL that an attempt polled instead of the request's, or nullptr.
 const PolledUrl* History::polled_by(const Attempt& attempt) const {
   for (const auto& each : polled) {
     if (attempt.number >= each.first_attempt && attempt.number <= each.last_attempt) return &each;

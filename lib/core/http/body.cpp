@@ -61,17 +61,20 @@ class FileReader final : public BodyReader {
   std::uint64_t left_;
 };
 
+// Returns the error of a file that cannot be opened, with the system's error text or error number.
 Error cannot_open(const std::string& path, const std::string& why) {
   Error error(Errc::InvalidRequest, "cannot read body file " + path + ": " + why);
   error.curl_code = 26;  // CURLE_READ_ERROR
   return error;
 }
-Error cannot_open(const std::string& path, int cause) {
-  auto error = cannot_open(path, std::generic_category().message(cause));
-  if (is_shortage(cause)) error.code = Errc::LocalShortage;
+Error cannot_open(const std::string& path, int error_number) {
+  auto error = cannot_open(path, std::generic_category().message(error_number));
+  if (is_shortage(error_number)) error.code = Errc::LocalShortage;
   return error;
 }
 
+// Opens a regular file for reading from `offset` on. The reader has no bytes if the file is
+// shorter.
 Result<Reader> open_file(const std::string& path, std::uint64_t offset) {
   if (const auto why = read_problem(path); !why.empty()) return cannot_open(path, why);
   FilePtr file(std::fopen(path.c_str(), "rbe"));
@@ -79,11 +82,11 @@ Result<Reader> open_file(const std::string& path, std::uint64_t offset) {
   if (file == nullptr || ::fstat(::fileno(file.get()), &about) != 0) {
     return cannot_open(path, errno);
   }
-  auto size = static_cast<std::uint64_t>(about.st_size);
-  size -= std::min(size, offset);
+  const auto file_size = static_cast<std::uint64_t>(about.st_size);
   if (::fseeko(file.get(), static_cast<::off_t>(offset), SEEK_SET) != 0) {
     return cannot_open(path, errno);
   }
+  const auto size = file_size - std::min(file_size, offset);
   return Reader(std::make_unique<FileReader>(std::move(file), path, size));
 }
 

@@ -38,8 +38,9 @@ class CheckedReader {
   [[nodiscard]] PausingReader* pausing() const { return reader_->pausing(); }
 
  private:
-  // If the size is not the announced one, the server takes the next bytes on the connection for a
-  // part of the request, or waits for the rest.
+  // Returns why the size is wrong now that `count` bytes were read, or "" if it is not. If the size
+  // is not the announced one, the server takes the next bytes on the connection for a part of the
+  // request, or waits for the rest.
   [[nodiscard]] std::string size_problem(std::size_t count) const {
     if (!left_) return {};
     if (count > *left_) return "the body is longer than its announced size";

@@ -3,13 +3,13 @@
 #include "lib/core/base/random.hpp"
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 
 namespace httpretry {
 namespace {
 
-// Escapes as the HTML standard requires, so that a name cannot end its header line.
+// Returns a name in quotes, escaped as the HTML standard requires, so that it cannot end its header
+// line.
 std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -23,42 +23,39 @@ std::string in_quotes(std::string_view text) {
   return result + "\"";
 }
 
+// Returns the media type for the ending of a file name: "image/png" for "photo.PNG".
 std::string_view type_of(std::string_view file_name) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTypes{{
-      {".gif", "image/gif"},
-      {".jpg", "image/jpeg"},
-      {".jpeg", "image/jpeg"},
-      {".png", "image/png"},
-      {".svg", "image/svg+xml"},
-      {".txt", "text/plain"},
-      {".htm", "text/html"},
-      {".html", "text/html"},
-      {".pdf", "application/pdf"},
-      {".xml", "application/xml"},
-  }};
+  constexpr std::pair<std::string_view, std::string_view> kTypesByEnding[] = {
+      {".gif", "image/gif"},      {".jpg", "image/jpeg"},    {".jpeg", "image/jpeg"},
+      {".png", "image/png"},      {".svg", "image/svg+xml"}, {".txt", "text/plain"},
+      {".htm", "text/html"},      {".html", "text/html"},    {".pdf", "application/pdf"},
+      {".xml", "application/xml"}};
   const auto dot = std::min(file_name.rfind('.'), file_name.size());
-  const auto ending = file_name.substr(dot);
-  for (const auto& [known, type] : kTypes) {
-    if (equal_ignoring_case(ending, known)) return type;
+  const auto ending = file_name.substr(dot);  // empty without a dot
+  for (const auto& [known_ending, type] : kTypesByEnding) {
+    if (equal_ignoring_case(ending, known_ending)) return type;
   }
   return "application/octet-stream";
 }
 
+// Returns the Content-Type that a part gets, or "" if it gets none in addition to its headers.
 std::string content_type_of(const FormPart& part) {
   if (part.headers.contains("Content-Type")) return {};
   if (!part.content_type.empty() || part.file_name.empty()) return part.content_type;
   return std::string(type_of(part.file_name));
 }
 
-// Returns the boundary of several files in one field. Neither boundary is a prefix of the other.
-std::string inner(const std::string& boundary) { return "files-" + boundary; }
+// Returns the boundary between several files in one field of a form with `boundary`. Neither
+// boundary is a prefix of the other.
+std::string inner_boundary(const std::string& boundary) { return "files-" + boundary; }
 
-// `disposition` is the value of Content-Disposition without the file name.
+// Returns the headers of a part, with the empty line at their end. `disposition` is the value of
+// Content-Disposition without the file name.
 std::string head_of(const FormPart& part, const std::string& disposition,
                     const std::string& boundary) {
   std::string head = "Content-Disposition: " + disposition;
   if (!part.files.empty()) {
-    head += "\r\nContent-Type: multipart/mixed; boundary=" + inner(boundary);
+    head += "\r\nContent-Type: multipart/mixed; boundary=" + inner_boundary(boundary);
   } else {
     if (!part.file_name.empty()) head += "; filename=" + in_quotes(part.file_name);
     if (const auto type = content_type_of(part); !type.empty()) head += "\r\nContent-Type: " + type;
@@ -73,20 +70,23 @@ std::string head_of(const FormPart& part, const std::string& disposition,
 // The form as a sequence of bodies: the text between the parts, and the parts.
 using Pieces = std::vector<Body>;
 
-// `text` precedes the next body and is not in `pieces` yet.
+// Appends a part, with all its files, to `pieces`. `text` is what precedes the next body: it
+// becomes a piece of its own when that body follows.
 void add_part(const FormPart& part, const std::string& disposition, const std::string& boundary,
               Pieces& pieces, std::string& text) {
   text += "--" + boundary + "\r\n" + head_of(part, disposition, boundary);
   if (part.files.empty()) {
-    pieces.emplace_back(std::exchange(text, "\r\n"));
+    pieces.emplace_back(std::exchange(text, "\r\n"));  // a part ends with a line break
     if (part.body.present()) pieces.push_back(part.body);
     return;
   }
-  for (const auto& file : part.files) add_part(file, "attachment", inner(boundary), pieces, text);
-  text += "--" + inner(boundary) + "--\r\n\r\n";
+  for (const auto& file : part.files)
+    add_part(file, "attachment", inner_boundary(boundary), pieces, text);
+  text += "--" + inner_boundary(boundary) + "--\r\n\r\n";
 }
 
-void check(const FormPart& part, const std::string& field) {
+// Throws std::invalid_argument if a part of the form field cannot be sent.
+void throw_if_invalid(const FormPart& part, const std::string& field) {
   for (const auto* text : {&part.name, &part.file_name}) {
     if (text->find('\0') != std::string::npos) {
       throw std::invalid_argument("a name in a form contains a NUL byte");
@@ -96,9 +96,10 @@ void check(const FormPart& part, const std::string& field) {
     throw std::invalid_argument("the content type of form field \"" + field +
                                 "\" contains a control byte");
   }
-  for (const auto& file : part.files) check(file, field);
+  for (const auto& file : part.files) throw_if_invalid(file, field);
 }
 
+// Reads bodies one after the other.
 class PiecesReader final : public BodyReader {
  public:
   using Readers = std::vector<std::unique_ptr<BodyReader>>;
@@ -113,19 +114,19 @@ class PiecesReader final : public BodyReader {
   }
 
   Result<std::size_t> read(std::span<char> into) override {
-    while (at_ < readers_.size()) {
-      auto count = readers_[at_]->read(into);
+    while (current_ < readers_.size()) {
+      auto count = readers_[current_]->read(into);
       if (!count || *count > 0) return count;
-      readers_[at_++].reset();  // closes its file
+      readers_[current_++].reset();  // closes its file
     }
     return std::size_t{0};
   }
   [[nodiscard]] std::optional<std::uint64_t> size() const override { return size_; }
-  PausingReader* pausing() override { return readers_[at_]->pausing(); }
+  PausingReader* pausing() override { return readers_[current_]->pausing(); }
 
  private:
   Readers readers_;
-  std::size_t at_ = 0;                 // the index of the current reader
+  std::size_t current_ = 0;            // the index of the current reader
   std::optional<std::uint64_t> size_;  // empty if the size of a piece is unknown
 };
 
@@ -158,7 +159,7 @@ Form& Form::add_file(std::string name, std::string path) {
 }
 
 Form& Form::add(FormPart part) {
-  check(part, part.name);
+  throw_if_invalid(part, part.name);
   parts_.push_back(std::move(part));
   return *this;
 }

@@ -76,10 +76,12 @@ bool valid_header_name(std::string_view name) {
   });
 }
 
+// Returns whether a value has no control byte except tabs. Skips blocks of eight bytes without any
+// control byte, and then looks at the bytes that are left.
 bool valid_header_value(std::string_view value) {
   while (value.size() >= 8 && !has_control_byte(value.data())) {
     if (value.size() == 8) return true;
-    // The last two blocks may overlap.
+    // The last block also has eight bytes, so it may overlap the one before.
     value.remove_prefix(std::min<std::size_t>(8, value.size() - 8));
   }
   return std::none_of(value.begin(), value.end(), [](char c) {
@@ -103,8 +105,9 @@ bool Headers::try_add(std::string_view name, std::string_view value) {
   return true;
 }
 
+// Appends a received header. Returns false if the line is not a valid header.
 bool Headers::try_add_line(std::string_view line) {
-  std::size_t colon = 0;  // the search for the end of the name also checks it
+  std::size_t colon = 0;  // the search for the end of the name also checks the name
   while (colon < line.size() && kTokenBytes[static_cast<unsigned char>(line[colon])]) ++colon;
   if (colon == 0 || colon == line.size() || line[colon] != ':') return false;
   line = without_ending(line);
@@ -115,23 +118,25 @@ bool Headers::try_add_line(std::string_view line) {
   return true;
 }
 
+// Appends a continuation line to the value of the last header. If the line is not a valid value,
+// removes that header and returns false.
 bool Headers::try_continue(std::string_view line) {
-  const auto more = trimmed(without_ending(line));
-  if (!valid_header_value(more)) {
+  const auto continuation = trimmed(without_ending(line));
+  if (!valid_header_value(continuation)) {
     remove_last();
     return false;
   }
-  if (more.empty()) return true;
+  if (continuation.empty()) return true;
   auto& last = entries_.back();
-  if (last.value_size == 0) {
+  if (last.value_size == 0) {  // stored as "Name;", so it is stored anew
     const std::string name((*this)[size() - 1].name);
     remove_last();
-    append(name, more);
+    append(name, continuation);
     return true;
   }
   text_.back() = ' ';  // replaces the NUL of the last line
-  text_.append(more).push_back('\0');
-  last.value_size += static_cast<std::uint32_t>(1 + more.size());
+  text_.append(continuation).push_back('\0');
+  last.value_size += static_cast<std::uint32_t>(1 + continuation.size());
   return true;
 }
 
@@ -140,10 +145,12 @@ void Headers::remove_last() {
   entries_.pop_back();
 }
 
+// Stores a header as a C string for libcurl, "Name: value", at the end of `text_`. Throws
+// std::length_error if the text would exceed the range of 32-bit offsets.
 void Headers::append(std::string_view name, std::string_view value) {
   // libcurl sends a header without a value only if its line is "Name;".
   const auto separator = value.empty() ? std::string_view(";") : std::string_view(": ");
-  const auto write = [&](std::string& text) {
+  const auto append_line = [&](std::string& text) {
     text.append(name).append(separator).append(value).push_back('\0');
   };
   const auto offset = text_.size();
@@ -153,12 +160,12 @@ void Headers::append(std::string_view name, std::string_view value) {
   }
   if (size() == entries_.capacity()) entries_.reserve(std::max(kFirstHeaders, 2 * size()));
   if (needed <= text_.capacity()) {
-    write(text_);
+    append_line(text_);
   } else {
     std::string grown;  // a copy, because the name and the value may be parts of `text_`
     grown.reserve(std::max({kFirstBytes, needed, 2 * offset}));
     grown = text_;
-    write(grown);
+    append_line(grown);
     text_.swap(grown);
   }
   entries_.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(name.size()),
@@ -168,27 +175,29 @@ void Headers::append(std::string_view name, std::string_view value) {
 void Headers::set(std::string_view name, std::string_view value) {
   demand_valid(name, value);
   if (!contains(name)) return append(name, trimmed(value));
-  const auto kept = trimmed(value);
-  replace(name, &kept);
+  const auto new_value = trimmed(value);
+  replace(name, &new_value);
 }
 
 std::size_t Headers::remove(std::string_view name) {
-  return contains(name) ? replace(name, nullptr) : 0;
+  return contains(name) ? replace(name, /*value=*/nullptr) : 0;
 }
 
+// Replaces all headers with this name by one with this value, or removes them if `value` is
+// nullptr. Returns how many there were.
 std::size_t Headers::replace(std::string_view name, const std::string_view* value) {
   Headers changed;
   changed.reserve(size(), text_.size() + (value == nullptr ? 0 : value->size()));
-  std::size_t found = 0;
+  std::size_t replaced = 0;
   for (const auto field : *this) {
     if (!equal_ignoring_case(field.name, name)) {
       changed.append(field.name, field.value);
-    } else if (found++ == 0 && value != nullptr) {
+    } else if (replaced++ == 0 && value != nullptr) {
       changed.append(name, *value);
     }
   }
   *this = std::move(changed);
-  return found;
+  return replaced;
 }
 
 void Headers::clear() {
@@ -225,10 +234,12 @@ bool operator==(const Headers& a, const Headers& b) {
   });
 }
 
+// Returns the text with each byte of a control character, and each byte that is not UTF-8, as
+// "\xNN".
 std::string printable(std::string_view text) {
   std::string safe;
   while (!text.empty()) {
-    const auto length = character_length(text);
+    const auto length = character_length(text);  // 0 if the first byte is not UTF-8
     const auto character = text.substr(0, std::max<std::size_t>(length, 1));
     if (length > 0 && !is_control(character)) {
       safe += character;

@@ -148,15 +148,18 @@ RequestOptions& Request::edit_options() {
   return *options;
 }
 
+// Returns whether a server may receive the request twice: if its options say so, if its method is
+// idempotent, or if a header or a query item makes the server refuse a repetition.
 bool Request::repeatable() const {
   if (options().repeatable) return *options().repeatable;
-  constexpr std::array<std::string_view, 7> kMethods{"GET", "HEAD",   "OPTIONS", "TRACE",
-                                                     "PUT", "DELETE", "QUERY"};
-  if (std::find(kMethods.begin(), kMethods.end(), method()) != kMethods.end()) return true;
+  constexpr std::array<std::string_view, 7> kIdempotent{"GET", "HEAD",   "OPTIONS", "TRACE",
+                                                        "PUT", "DELETE", "QUERY"};
+  if (std::find(kIdempotent.begin(), kIdempotent.end(), method()) != kIdempotent.end()) return true;
   if (headers().contains("Idempotency-Key") || headers().contains("If-Match")) return true;
   if (headers().get("If-None-Match") == "*") return true;
   const auto& parsed = parsed_url();
   if (!parsed || parsed->query().empty()) return false;
+  // Google Cloud Storage changes an object only if it still has this generation.
   return ("&" + std::string(parsed->query())).find("&ifGenerationMatch=") != std::string::npos;
 }
 

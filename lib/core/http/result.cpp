@@ -75,6 +75,7 @@ bool timed_out(const Outcome& outcome) {
                  : outcome.error().is_timeout();
 }
 
+// Returns the response of a successful call. Throws Failure for an error or any other response.
 Response require_success(Outcome outcome) {
   if (succeeded(outcome) || !outcome) return std::move(outcome).value();
   Error error(Errc::Status, "the response is not a success: status " +

@@ -29,14 +29,14 @@ bool is_one_of(const auto& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// Calls `test` with each run of letters in a lowercase name, until it returns true.
+// Returns whether `test` returns true for one of the words, the runs of letters, in a name.
 template <class Test>
 bool any_word(std::string_view name, const Test& test) {
-  for (std::size_t at = 0; at < name.size();) {
-    auto end = at;
+  for (std::size_t begin = 0; begin < name.size();) {
+    auto end = begin;
     while (end < name.size() && is_letter(name[end])) ++end;
-    if (end > at && test(name.substr(at, end - at))) return true;
-    at = std::max(end, at + 1);
+    if (end > begin && test(name.substr(begin, end - begin))) return true;
+    begin = std::max(end, begin + 1);
   }
   return false;
 }
@@ -49,22 +49,23 @@ bool is_secret_word(std::string_view word) {
   return word.ends_with("key") || word.ends_with("token");
 }
 
-// Returns where the next URL within other text begins, at or after `from`, or npos.
+// Returns the offset at which the next URL within other text begins: its scheme, before "://".
+// Looks only at the text from `from` on. Returns npos if there is no URL.
 std::size_t next_url(std::string_view text, std::size_t from) {
-  for (auto colon = text.find("://", from); colon != std::string_view::npos;
-       colon = text.find("://", colon + 3)) {
+  const auto is_of_scheme = [](char c) {
+    return is_letter(c) || is_digit(c) || c == '+' || c == '-' || c == '.';
+  };
+  auto colon = text.find("://", from);
+  for (; colon != std::string_view::npos; colon = text.find("://", colon + 3)) {
     auto begin = colon;
-    while (begin > from &&
-           (is_letter(text[begin - 1]) || is_digit(text[begin - 1]) ||
-            std::string_view("+-.").find(text[begin - 1]) != std::string_view::npos))
-      --begin;
-    if (begin < colon) return begin;
+    while (begin > from && is_of_scheme(text[begin - 1])) --begin;
+    if (begin < colon) return begin;  // otherwise there is no scheme
   }
   return std::string_view::npos;
 }
 
-// Returns where the URL that begins at `begin` ends: at its closing quote or bracket, or at a
-// blank.
+// Returns the offset at which the URL that begins at `begin` ends: at the quote or bracket that
+// closes it, or at a blank.
 std::size_t end_of_url(std::string_view text, std::size_t begin) {
   const char before = begin == 0 ? ' ' : text[begin - 1];
   const auto closing = before == '<'    ? std::string_view(">")
@@ -87,21 +88,24 @@ bool tells_secret(std::string_view header_name) {
   return any_word(name, is_secret_word);
 }
 
+// Returns the value of a header as logs show it: "REDACTED" if the name tells that it is a secret,
+// otherwise without the secret parts of all URLs in it.
 std::string shown_value(std::string_view header_name, std::string_view value) {
   if (tells_secret(header_name)) return std::string(kRedacted);
   const auto is_reference = [](auto word) { return is_one_of(kReferenceWords, word); };
   if (any_word(to_lower(header_name), is_reference)) return redacted(value, hide_all);
   std::string shown;
   auto url = next_url(value, 0);
-  for (std::size_t at = 0; at < value.size();) {
-    if (url < at) url = next_url(value, at);
+  for (std::size_t copied = 0; copied < value.size();) {
+    if (url < copied) url = next_url(value, copied);
     // `Link` also has relative references, between "<" and ">".
-    const auto bracket = std::min(value.find('<', at), value.size() - 1);
-    const auto begin = std::min(url, bracket + 1);
+    const auto bracket = value.find('<', copied);
+    const auto reference = bracket == std::string_view::npos ? value.size() : bracket + 1;
+    const auto begin = std::min(url, reference);
     const auto end = end_of_url(value, begin);
-    shown += value.substr(at, begin - at);
+    shown += value.substr(copied, begin - copied);
     shown += redacted(value.substr(begin, end - begin), hide_all);
-    at = end;
+    copied = end;
   }
   return shown;
 }

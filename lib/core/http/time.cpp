@@ -8,33 +8,10 @@ namespace httpretry {
 
 using namespace std::chrono_literals;
 
-std::string to_text(Duration duration) {
-  if (duration == kForever) return "none";
-  if (duration < 0ns) return "-" + to_text(-std::max(duration, 1ns - kForever));
-  std::string text;
-  if (duration >= 1h) text += std::to_string(duration / 1h) + "h";
-  duration %= 1h;
-  if (duration >= 1min) text += std::to_string(duration / 1min) + "m";
-  duration %= 1min;
-  if (duration == 0ns) return text.empty() ? "0s" : text;
-
-  // The rest is one decimal fraction: "1.5s" after hours or minutes, otherwise in the largest unit
-  // in which it does not begin with 0.
-  const auto [unit, name] = !text.empty() || duration >= 1s ? std::pair(Duration(1s), "s")
-                            : duration >= 1ms               ? std::pair(Duration(1ms), "ms")
-                            : duration >= 1us               ? std::pair(Duration(1us), "us")
-                                                            : std::pair(Duration(1ns), "ns");
-  text += std::to_string(duration / unit);
-  if (duration % unit != 0ns) {
-    // Adding one unit keeps the leading zeros of the digits after the point.
-    auto digits = std::to_string((unit + duration % unit).count()).substr(1);
-    digits.erase(digits.find_last_not_of('0') + 1);
-    text += "." + digits;
-  }
-  return text + name;
-}
-
 namespace {
+
+// The negation of a lower duration would overflow, or be kForever.
+constexpr Duration kLowest = 1ns - kForever;
 
 struct Unit {
   Duration length;
@@ -51,6 +28,7 @@ int decimals_of(Duration duration, Duration unit) {
   return decimals;
 }
 
+// Rounds to this number of decimals of the unit, and never up to more than kForever.
 Duration rounded(Duration duration, Duration unit, int decimals) {
   auto step = unit;
   for (int i = 0; i < decimals; ++i) step /= 10;
@@ -59,7 +37,8 @@ Duration rounded(Duration duration, Duration unit, int decimals) {
   return duration - rest + (up ? step : 0ns);
 }
 
-std::string digits_text(Duration duration, Duration unit) {
+// Returns the number of units with three significant digits: "1.50".
+std::string number_text(Duration duration, Duration unit) {
   std::array<char, 32> text{};
   const auto number = static_cast<double>(duration.count()) / static_cast<double>(unit.count());
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number,
@@ -69,16 +48,44 @@ std::string digits_text(Duration duration, Duration unit) {
 
 }  // namespace
 
-// Does not use snprintf, which writes the locale's decimal point.
+// Returns a duration as a policy file has it: "1h30m", "1.5s", "250ms", or "none" for kForever.
+std::string to_text(Duration duration) {
+  if (duration == kForever) return "none";
+  if (duration < 0ns) return "-" + to_text(-std::max(duration, kLowest));
+  std::string text;
+  if (duration >= 1h) text += std::to_string(duration / 1h) + "h";
+  duration %= 1h;
+  if (duration >= 1min) text += std::to_string(duration / 1min) + "m";
+  duration %= 1min;
+  if (duration == 0ns) return text.empty() ? "0s" : text;
+
+  // The rest is one decimal fraction: "1.5s" after hours or minutes, otherwise in the largest unit
+  // in which it does not begin with 0.
+  const auto [unit, name] = !text.empty() || duration >= 1s ? std::pair(Duration(1s), "s")
+                            : duration >= 1ms               ? std::pair(Duration(1ms), "ms")
+                            : duration >= 1us               ? std::pair(Duration(1us), "us")
+                                                            : std::pair(Duration(1ns), "ns");
+  text += std::to_string(duration / unit);
+  if (duration % unit != 0ns) {
+    // Adding one unit keeps the leading zeros of the decimals: 5 ms of 1 s is 1005 ms, so "005".
+    auto decimals = std::to_string((unit + duration % unit).count()).substr(1);
+    decimals.erase(decimals.find_last_not_of('0') + 1);
+    text += "." + decimals;
+  }
+  return text + name;
+}
+
+// Returns a duration for people, with three significant digits: "1.50 s". Does not use snprintf,
+// which writes the locale's decimal point.
 std::string duration_text(Duration duration) {
   if (duration == kForever) return "unlimited";
   if (duration == 0ns) return "0 s";
-  if (duration < 0ns) return "-" + duration_text(-std::max(duration, 2ns - kForever));
+  if (duration < 0ns) return "-" + duration_text(-std::max(duration, kLowest));
   for (const auto& [unit, name, next] : kUnits) {
     if (duration >= next) continue;
     const auto shown = rounded(duration, unit, decimals_of(duration, unit));
-    if (shown < next) return digits_text(shown, unit) + " " + name;
-    duration = next;  // 999.9 ms is "1.00 s"
+    if (shown < next) return number_text(shown, unit) + " " + name;
+    duration = next;  // rounding has reached the next unit: 999.9 ms is "1.00 s"
   }
   return {};  // not reached, because the last unit has no next one
 }

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Returns whether `token`, escaped as in RFC 6901, means `name`.
+// Returns whether `token`, in which "~0" is "~" and "~1" is "/" (RFC 6901), means `name`.
 bool spells(std::string_view token, std::string_view name) {
   for (std::size_t i = 0; i < token.size(); ++i) {
     const bool escape = token[i] == '~' && i + 1 < token.size();
@@ -23,45 +23,49 @@ bool spells(std::string_view token, std::string_view name) {
 
 // Receives the values of a document one after the other, and keeps those at the pointers. It knows
 // the path to the current value but builds no tree, so it needs little memory whatever the depth.
+// Each function returns whether the parser should continue.
 class Finder : public nlohmann::json_sax<Json> {
  public:
   explicit Finder(std::span<const JsonPointer> pointers) : pointers_(pointers) {}
   [[nodiscard]] std::vector<BodyValue> take() { return std::move(found_); }
 
-  bool null() override { return step(), true; }
-  bool boolean(bool value) override { return visit(value ? "true" : "false", false); }
-  bool number_integer(std::int64_t value) override { return visit(std::to_string(value), false); }
-  bool number_unsigned(std::uint64_t value) override { return visit(std::to_string(value), false); }
-  bool number_float(double, const std::string& text) override { return visit(text, false); }
-  bool string(std::string& value) override { return visit(value, true); }
+  bool null() override { return count_element(), true; }
+  bool boolean(bool value) override { return visit(value ? "true" : "false"); }
+  bool number_integer(std::int64_t value) override { return visit(std::to_string(value)); }
+  bool number_unsigned(std::uint64_t value) override { return visit(std::to_string(value)); }
+  bool number_float(double, const std::string& text) override { return visit(text); }
+  bool string(std::string& value) override { return visit(value, /*is_string=*/true); }
   bool binary(Json::binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return enter(false); }
-  bool start_array(std::size_t) override { return enter(true); }
-  bool end_object() override { return way_.pop_back(), true; }
-  bool end_array() override { return way_.pop_back(), true; }
-  bool key(std::string& name) override { return way_.back().key = name, true; }
+  bool start_object(std::size_t) override { return enter(Container::Object); }
+  bool start_array(std::size_t) override { return enter(Container::Array); }
+  bool end_object() override { return path_.pop_back(), true; }
+  bool end_array() override { return path_.pop_back(), true; }
+  bool key(std::string& name) override { return path_.back().key = name, true; }
   bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
     return false;
   }
 
  private:
+  enum class Container : std::uint8_t { Object, Array };
+  // An object or array that contains the current value.
   struct Level {
-    bool array = false;
-    std::size_t next = 0;  // the number of elements that have begun
-    std::string key;
+    Container container = Container::Object;
+    std::size_t elements = 0;  // the number of elements of an array that have begun
+    std::string key;           // of the current member of an object
   };
 
-  // Counts a value that begins.
-  void step() {
-    if (!way_.empty() && way_.back().array) ++way_.back().next;
+  // Counts a value that begins, if it is an element of an array.
+  void count_element() {
+    if (!path_.empty() && path_.back().container == Container::Array) ++path_.back().elements;
   }
-  bool enter(bool array) {
-    if (!visit({}, false) || way_.size() >= kBodyDepth) return false;
-    way_.push_back({array, 0, {}});
+  bool enter(Container container) {
+    if (!visit({}) || path_.size() >= kBodyDepth) return false;
+    path_.push_back({container, 0, {}});
     return true;
   }
-  bool visit(std::string_view text, bool is_string) {
-    step();
+  // Keeps the current value for each pointer to it. `text` is empty for objects and arrays.
+  bool visit(std::string_view text, bool is_string = false) {
+    count_element();
     for (const auto pointer : pointers_) {
       if (!is_at(pointer)) continue;
       if (found_.size() == kBodyValues) return false;
@@ -69,21 +73,23 @@ class Finder : public nlohmann::json_sax<Json> {
     }
     return true;
   }
+  // Returns whether the path to the current value is the one in `pointer`.
   [[nodiscard]] bool is_at(std::string_view pointer) const {
-    for (const auto& level : way_) {
+    for (const auto& level : path_) {
       if (!pointer.starts_with('/')) return false;
       pointer.remove_prefix(1);
       const auto token = pointer.substr(0, pointer.find('/'));
-      const bool same = level.array ? token == "*" || token == std::to_string(level.next - 1)
-                                    : spells(token, level.key);
-      if (!same) return false;
+      const bool matches = level.container == Container::Array
+                               ? token == "*" || token == std::to_string(level.elements - 1)
+                               : spells(token, level.key);
+      if (!matches) return false;
       pointer.remove_prefix(token.size());
     }
     return pointer.empty();
   }
 
   std::span<const JsonPointer> pointers_;
-  std::vector<Level> way_;
+  std::vector<Level> path_;  // the outermost container first
   std::vector<BodyValue> found_;
 };
 

@@ -3,27 +3,31 @@
 #include "lib/core/base/text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace httpretry {
 namespace {
 
-constexpr std::size_t kQuoted = 80;
-constexpr std::size_t kLine = 200;
-constexpr std::size_t kPointer = 1000;
+// The lengths, in bytes, at which texts in messages are cut.
+constexpr std::size_t kMaxQuoted = 80;
+constexpr std::size_t kMaxLine = 200;
+constexpr std::size_t kMaxPointer = 1000;
 
-// Does not cut inside a character.
+// Returns the first `most` bytes of a text, or a few less so that no UTF-8 character is cut.
 std::string_view shortened(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
   return text.substr(0, most);
 }
 
-void escape_into(std::string& out, std::string_view text, bool quotes) {
+enum class Escape : std::uint8_t { OnlyControls, QuotesToo };
+
+// Appends a text with its control characters as "\u00XX". With QuotesToo, also puts a backslash
+// before each quote and backslash.
+void append_escaped(std::string& out, std::string_view text, Escape escape) {
   for (const auto c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (quotes && (c == '"' || c == '\\')) {
+    if (escape == Escape::QuotesToo && (c == '"' || c == '\\')) {
       out += '\\';
       out += c;
     } else if (byte < 0x20 || byte == 0x7F) {
@@ -35,42 +39,42 @@ void escape_into(std::string& out, std::string_view text, bool quotes) {
   }
 }
 
-void text_into(std::string& out, const JsonNode& json) {
+// Appends a value as JSON on one line without blanks. Numbers stay as they were written.
+void append_compact(std::string& out, const JsonNode& json) {
   switch (json.type) {
     case JsonNode::Type::Null: out += "null"; return;
     case JsonNode::Type::Boolean: out += json.boolean ? "true" : "false"; return;
     case JsonNode::Type::Number: out += json.text; return;
     case JsonNode::Type::String: out += quoted_text(json.text); return;
     case JsonNode::Type::Array:
-    case JsonNode::Type::Object: break;
+    case JsonNode::Type::Object: break;  // the rest of this function
   }
-  const auto object = json.is(JsonNode::Type::Object);
-  out += object ? '{' : '[';
+  const bool is_object = json.is(JsonNode::Type::Object);
+  out += is_object ? '{' : '[';
   for (const auto* const child : json.children) {
     if (child != json.children.front()) out += ',';
-    if (object) out += quoted_text(child->key) + ':';
-    text_into(out, *child);
+    if (is_object) out += quoted_text(child->key) + ':';
+    append_compact(out, *child);
   }
-  out += object ? '}' : ']';
+  out += is_object ? '}' : ']';
 }
 
-std::size_t number_of(const JsonNode& child) {
-  const auto& children = child.parent->children;
-  // Elements are in the order of the text, and a file may have very many of them.
-  const auto found = std::lower_bound(
-      children.begin(), children.end(), &child,
-      [](const JsonNode* a, const JsonNode* b) { return a->position < b->position; });
-  return static_cast<std::size_t>(found - children.begin());
+// Returns the index of an element of an array. Searches for its position, because elements are in
+// the order of the text, and a file may have very many of them.
+std::size_t index_in_array(const JsonNode& element) {
+  const auto& elements = element.parent->children;
+  const auto place = std::ranges::lower_bound(elements, element.position, {}, &JsonNode::position);
+  return static_cast<std::size_t>(place - elements.begin());
 }
 
 constexpr std::size_t kLineWidth = 100;
 
 std::string scalar_text(const OrderedJson& json) {
-  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, OrderedJson::error_handler_t::replace);
 }
 
-// Returns the text before an element of `json`: the key of a member.
-std::string name_of(const OrderedJson& json, const std::string& key) {
+// Returns `"key": `, the text before a member of the object `json`, or "" if `json` is an array.
+std::string member_prefix(const OrderedJson& json, const std::string& key) {
   return json.is_object() ? scalar_text(key) + ": " : "";
 }
 
@@ -79,30 +83,31 @@ std::string one_line_of(const OrderedJson& json) {
   std::string text;
   for (const auto& [key, value] : json.items()) {
     if (!text.empty()) text += ", ";
-    text += name_of(json, key) + one_line_of(value);
+    text += member_prefix(json, key) + one_line_of(value);
   }
   return json.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
-// `used` is the number of bytes before the value on its line.
-void append(std::string& out, const OrderedJson& json, int levels, std::size_t indent,
-            std::size_t used) {
+// Appends a value. The outer `levels` have a line for each member, and so have deeper objects and
+// arrays that do not fit into a line. The line begins with `indent` blanks, and `column` is the
+// number of its bytes before the value.
+void append_lines(std::string& out, const OrderedJson& json, int levels, std::size_t indent,
+                  std::size_t column) {
   if (levels <= 0 || !json.is_structured() || json.empty()) {
-    auto line = one_line_of(json);
-    if (!json.is_structured() || used + line.size() <= kLineWidth) {
+    const auto line = one_line_of(json);
+    if (!json.is_structured() || column + line.size() <= kLineWidth) {
       out += line;
       return;
     }
   }
-  const std::string space(indent + 2, ' ');
+  const std::string member_indent(indent + 2, ' ');
   out += json.is_object() ? "{" : "[";
-  auto first = true;
+  auto separator = "\n";
   for (const auto& [key, value] : json.items()) {
-    out += first ? "\n" : ",\n";
-    first = false;
-    const auto name = space + name_of(json, key);
-    out += name;
-    append(out, value, levels - 1, indent + 2, name.size());
+    out += std::exchange(separator, ",\n");
+    const auto before_value = member_indent + member_prefix(json, key);
+    out += before_value;
+    append_lines(out, value, levels - 1, indent + 2, before_value.size());
   }
   out += "\n" + std::string(indent, ' ') + (json.is_object() ? "}" : "]");
 }
@@ -111,13 +116,12 @@ void append(std::string& out, const OrderedJson& json, int levels, std::size_t i
 
 std::string json_text(const OrderedJson& json, int levels) {
   std::string out;
-  append(out, json, levels, 0, 0);
+  append_lines(out, json, levels, /*indent=*/0, /*column=*/0);
   return out;
 }
 
 const JsonNode* JsonNode::member(std::string_view name) const {
-  const auto found = std::find_if(children.begin(), children.end(),
-                                  [&](const JsonNode* child) { return child->key == name; });
+  const auto found = std::ranges::find(children, name, &JsonNode::key);
   return found == children.end() ? nullptr : *found;
 }
 
@@ -133,8 +137,10 @@ JsonNode& JsonTree::add(JsonNode::Type type, const JsonNode* parent) {
   return json;
 }
 
+// Adds a copy of a value with all that it contains, and returns the node of the value.
 JsonNode& JsonTree::add(const OrderedJson& json, const JsonNode* parent) {
   using Type = JsonNode::Type;
+  // In the order of nlohmann's enum value_t, which has three types of numbers.
   constexpr Type kTypes[] = {Type::Null,    Type::Object, Type::Array,  Type::String,
                              Type::Boolean, Type::Number, Type::Number, Type::Number};
   auto& node = add(kTypes[static_cast<std::size_t>(json.type())], parent);
@@ -144,24 +150,27 @@ JsonNode& JsonTree::add(const OrderedJson& json, const JsonNode* parent) {
   if (!json.is_structured()) return node;
   for (const auto& [key, value] : json.items()) {
     auto& child = add(value, &node);
-    child.position.column = static_cast<int>(node.children.size());  // counts the siblings
+    // Without a text there is no column. The count of siblings gives them an order.
+    child.position.column = static_cast<int>(node.children.size());
     if (json.is_object()) child.key = keep(key);
     node.children.push_back(&child);
   }
   return node;
 }
 
+// Returns the JSON pointer (RFC 6901) to a value: "/endpoints/0/name", or "" for the root. Omits
+// the end of a pointer that is longer than kMaxPointer.
 std::string pointer_to(const JsonNode& json) {
-  std::vector<const JsonNode*> way;
-  for (const auto* at = &json; at->parent != nullptr; at = at->parent) way.push_back(at);
+  std::vector<const JsonNode*> path;  // from the value up to a child of the root
+  for (const auto* node = &json; node->parent != nullptr; node = node->parent) path.push_back(node);
   std::string pointer;
-  for (auto at = way.rbegin(); at != way.rend() && pointer.size() < kPointer; ++at) {
+  for (auto node = path.rbegin(); node != path.rend() && pointer.size() < kMaxPointer; ++node) {
     pointer += '/';
-    if ((*at)->parent->is(JsonNode::Type::Array)) {
-      pointer += std::to_string(number_of(**at));
+    if ((*node)->parent->is(JsonNode::Type::Array)) {
+      pointer += std::to_string(index_in_array(**node));
       continue;
     }
-    for (const auto c : shortened((*at)->key, kPointer)) {
+    for (const auto c : shortened((*node)->key, kMaxPointer)) {
       if (c == '~' || c == '/') {
         pointer += c == '~' ? "~0" : "~1";
       } else {
@@ -174,42 +183,42 @@ std::string pointer_to(const JsonNode& json) {
 
 std::string compact(const JsonNode& json) {
   std::string out;
-  text_into(out, json);
+  append_compact(out, json);
   return out;
 }
 
 bool is_within(const JsonNode& json, const JsonNode& object) {
-  const auto* at = &json;
-  while (at != nullptr && at != &object) at = at->parent;
-  return at == &object;
+  const auto* node = &json;
+  while (node != nullptr && node != &object) node = node->parent;
+  return node == &object;
 }
 
 std::string quoted_text(std::string_view text) {
   std::string out = "\"";
-  escape_into(out, text, true);
+  append_escaped(out, text, Escape::QuotesToo);
   return out + '"';
 }
 
 std::string one_line(std::string_view text) {
   std::string out;
-  escape_into(out, shortened(text, kLine), false);
-  return text.size() > kLine ? out + "..." : out;
+  append_escaped(out, shortened(text, kMaxLine), Escape::OnlyControls);
+  return text.size() > kMaxLine ? out + "..." : out;
 }
 
+// Returns a value as messages quote it: a string or number that is cut after kMaxQuoted bytes, or
+// "an array", "an object", "true", "false", "null".
 std::string described(const JsonNode& json) {
   switch (json.type) {
     case JsonNode::Type::Array: return "an array";
     case JsonNode::Type::Object: return "an object";
-    case JsonNode::Type::String:
-    case JsonNode::Type::Number: {
-      const auto text = shortened(json.text, kQuoted);
-      const auto shown = json.is(JsonNode::Type::String) ? quoted_text(text) : std::string(text);
-      return json.text.size() > kQuoted ? shown + "..." : shown;
-    }
     case JsonNode::Type::Null:
-    case JsonNode::Type::Boolean: break;
+    case JsonNode::Type::Boolean: return compact(json);
+    case JsonNode::Type::String:
+    case JsonNode::Type::Number: break;
   }
-  return compact(json);
+  const auto text = shortened(json.text, kMaxQuoted);
+  const auto shown = json.is(JsonNode::Type::String) ? quoted_text(text) : std::string(text);
+  return json.text.size() > kMaxQuoted ? shown + "..." : shown;
 }
 
 }  // namespace httpretry

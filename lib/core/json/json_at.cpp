@@ -12,6 +12,7 @@ using nlohmann::json;
 // more deeply than any real response is refused while it is read.
 constexpr int kDeepest = 512;
 
+// Returns the document, or a discarded value if the text is not JSON or is nested too deeply.
 json parse(const std::string& text) {
   bool too_deep = false;
   auto document = json::parse(
@@ -24,11 +25,14 @@ json parse(const std::string& text) {
   return too_deep ? json(json::value_t::discarded) : document;
 }
 
+// Returns the error of json_at if there is no scalar at `pointer`.
 Error no_value(std::string_view pointer, std::string_view why) {
   return Error(Errc::Protocol, "the response has no value at \"" + std::string(pointer) +
                                    "\": " + std::string(why));
 }
 
+// Returns a null, Boolean, number or string as a standard type, or an error for an array or object.
+// A whole number becomes a std::int64_t if it fits, otherwise a std::uint64_t.
 Result<JsonValue> scalar(const json& value, std::string_view pointer) {
   switch (value.type()) {
     case json::value_t::null: return JsonValue(nullptr);
@@ -49,6 +53,8 @@ Result<JsonValue> scalar(const json& value, std::string_view pointer) {
 
 }  // namespace
 
+// Returns the scalar at a JSON pointer (RFC 6901). The error is Errc::Protocol if the body has no
+// such value, and Errc::InvalidRequest if the caller used the function in a wrong way.
 Result<JsonValue> Response::json_at(std::string_view pointer) const {
   if (body.empty() && delivered > 0) {
     auto error = no_value(pointer, "the body went to the sink of the request");
@@ -58,9 +64,9 @@ Result<JsonValue> Response::json_at(std::string_view pointer) const {
   const auto document = parse(body);
   if (document.is_discarded()) return no_value(pointer, "the body is not JSON");
   try {
-    const json::json_pointer where{std::string(pointer)};
-    if (!document.contains(where)) return no_value(pointer, "there is no such value");
-    return scalar(document.at(where), pointer);
+    const json::json_pointer path{std::string(pointer)};
+    if (!document.contains(path)) return no_value(pointer, "there is no such value");
+    return scalar(document.at(path), pointer);
   } catch (const json::exception&) {
     return Error(Errc::InvalidRequest, "\"" + std::string(pointer) + "\" is not a JSON pointer");
   }

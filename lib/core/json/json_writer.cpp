@@ -5,19 +5,19 @@
 #include <algorithm>
 
 namespace httpretry {
-
+// Appends the text in quotes. Escapes control characters, even those that JSON allows: DEL, and the
+// C1 characters U+0080 to U+009F, which are the bytes C2 80 to C2 9F in UTF-8.
 void append_json_string(std::string& out, std::string_view text) {
   const auto is_plain = [](char c) { return c >= ' ' && c < 0x7F && c != '"' && c != '\\'; };
   if (std::all_of(text.begin(), text.end(), is_plain)) {
-    ((out += '"') += text) += '"';
+    out.append("\"").append(text).append("\"");
     return;
   }
   const auto dumped = OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   for (std::size_t i = 0; i < dumped.size(); ++i) {
-    // JSON allows DEL and the C1 control characters, which begin with the byte C2.
-    const bool c1 = dumped[i] == '\xC2' && static_cast<unsigned char>(dumped[i + 1]) < 0xA0;
-    if (c1) ++i;
-    if (c1 || dumped[i] == 0x7F) {
+    const bool is_c1 = dumped[i] == '\xC2' && static_cast<unsigned char>(dumped[i + 1]) < 0xA0;
+    if (is_c1) ++i;  // the second byte is the number of the character
+    if (is_c1 || dumped[i] == 0x7F) {
       append_hex(out += "\\u00", static_cast<unsigned char>(dumped[i]));
     } else {
       out += dumped[i];
@@ -34,7 +34,7 @@ void JsonWriter::value(std::string_view text) {
 
 JsonWriter& JsonWriter::key(std::string_view name) {
   separate();
-  (((out_ += '"') += name) += '"') += spaced_ ? ": " : ":";
+  out_.append("\"").append(name).append(spaced_ ? "\": " : "\":");
   after_key_ = true;
   return *this;
 }

@@ -8,45 +8,50 @@
 namespace httpretry {
 namespace {
 
-constexpr std::size_t kLongest = 48;  // a longer word is not a misspelled name
-constexpr std::size_t kMostNames = 200;
+constexpr std::size_t kMaxWord = 48;  // a longer word is not a misspelled name
+constexpr std::size_t kMaxNames = 200;
 
-using Row = std::array<std::size_t, kLongest + 1>;
+using Row = std::array<std::size_t, kMaxWord + 1>;
 
-// Returns how many insertions, deletions, substitutions and swaps of neighbors turn `a` into `b`.
-std::size_t distance(std::string_view a, std::string_view b) {
-  Row before{};
-  Row last{};
+// Returns the edit distance of two words (optimal string alignment): how many insertions,
+// deletions, substitutions and swaps of neighbors turn `a` into `b`. Row i of the usual table has
+// the distances of the first i letters of `a` to all beginnings of `b`; only three rows are needed
+// at a time.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  Row before_previous{};
+  Row previous{};
   Row row{};
-  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const auto other = a[i - 1] == b[j - 1] ? 0U : 1U;
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + other});
-      const auto swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+      const auto substitution = a[i - 1] == b[j - 1] ? 0U : 1U;
+      row[j] = std::min({previous[j] + 1, row[j - 1] + 1, previous[j - 1] + substitution});
+      const bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (is_swap) row[j] = std::min(row[j], before_previous[j - 2] + 1);
     }
-    before = last;
-    last = row;
+    before_previous = previous;
+    previous = row;
   }
-  return last[b.size()];
+  return previous[b.size()];
 }
 
 }  // namespace
 
+// Returns the name that `word` is most likely a misspelling of, or "" if none is near. A third of
+// its letters may be wrong, but at least one.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
   std::string_view best;
-  if (word.size() > kLongest) return best;
-  // A third of the letters may be wrong, but at least one.
-  auto least = std::max<std::size_t>(word.size() / 3, 1) + 1;
-  for (const auto name : names.subspan(0, std::min(names.size(), kMostNames))) {
-    const auto apart = std::max(name.size(), word.size()) - std::min(name.size(), word.size());
-    if (name.empty() || name.size() > kLongest || apart >= least) continue;
-    if (const auto steps = distance(word, name); steps < least && steps < name.size()) {
-      least = steps;
-      best = name;
-    }
+  if (word.size() > kMaxWord) return best;
+  auto best_distance = std::max<std::size_t>(word.size() / 3, 1) + 1;  // the first too great one
+  for (const auto name : names.subspan(0, std::min(names.size(), kMaxNames))) {
+    if (name.empty() || name.size() > kMaxWord) continue;
+    const auto [shorter, longer] = std::minmax({name.size(), word.size()});
+    if (longer - shorter >= best_distance) continue;  // a distance is at least this difference
+    const auto distance = edit_distance(word, name);
+    if (distance >= best_distance || distance >= name.size()) continue;
+    best_distance = distance;
+    best = name;
   }
   return best;
 }
@@ -75,31 +80,32 @@ Problem Problems::place_of(Position position, std::string pointer) const {
   return problem;
 }
 
-void Problems::add(Position position, std::string pointer, std::string message, bool warning) {
-  failed_ = failed_ || !warning;
-  more_ = more_ || full();
+// Adds a problem, or only notes that it was dropped if there are too many.
+void Problems::add(Position position, std::string pointer, std::string message, Severity severity) {
+  failed_ = failed_ || severity == Severity::Error;
+  dropped_ = dropped_ || full();
   if (full()) return;
   auto& problem = problems_.emplace_back(place_of(position, std::move(pointer)));
   problem.message = std::move(message);
-  problem.warning = warning;
+  problem.warning = severity == Severity::Warning;
 }
 
+// Moves the problems out, in the order of the file and without repetitions. If some were dropped,
+// the last problem says so. Problems at one position stay in the order in which they were added.
 std::vector<Problem> Problems::take() {
-  const auto key = [](const Problem& p) {
-    return std::tie(p.line, p.column, p.pointer, p.message);
+  const auto position = [](const Problem& p) { return std::tie(p.line, p.column); };
+  std::ranges::stable_sort(problems_, {}, position);
+  const auto is_repeated = [&](const Problem& a, const Problem& b) {
+    return position(a) == position(b) && a.pointer == b.pointer && a.message == b.message;
   };
-  std::stable_sort(problems_.begin(), problems_.end(), [](const Problem& a, const Problem& b) {
-    return std::tie(a.line, a.column) < std::tie(b.line, b.column);
-  });
-  problems_.erase(std::unique(problems_.begin(), problems_.end(),
-                              [&](const Problem& a, const Problem& b) { return key(a) == key(b); }),
-                  problems_.end());
-  if (more_) {
-    auto last = problems_.back();
-    last.message = "there are more problems than these";
-    last.pointer.clear();
-    last.warning = !failed_;
-    problems_.push_back(std::move(last));
+  const auto last = std::unique(problems_.begin(), problems_.end(), is_repeated);
+  problems_.erase(last, problems_.end());
+  if (dropped_) {
+    auto note = problems_.back();  // at the last position
+    note.message = "there are more problems than these";
+    note.pointer.clear();
+    note.warning = !failed_;
+    problems_.push_back(std::move(note));
   }
   return std::exchange(problems_, {});
 }

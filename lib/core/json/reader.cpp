@@ -23,6 +23,9 @@ class TextBuffer final : public std::streambuf {
   [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(gptr() - eback()); }
 };
 
+// The functions that the parser calls back. Each adds to the tree, and returns whether the parser
+// should continue.
+//
 // The parser calls back after it has read a token, and for a number one byte more. So the position
 // of the buffer is not the beginning of the token. The token begins at the first byte after the
 // previous token that is not a blank, a comma or a colon.
@@ -33,10 +36,11 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
         buffer_(text),
         tree_(tree),
         problems_(problems),
-        most_nodes_(tree.size() + kMaxJsonNodes) {
+        max_nodes_(tree.size() + kMaxJsonNodes) {
     if (text_.starts_with("\xEF\xBB\xBF")) end_ = line_start_ = 3;  // a byte order mark
   }
 
+  // Reads the text. Sets the root of the tree if the text is valid, otherwise adds a problem.
   void run() {
     std::istream stream(&buffer_);
     if (!OrderedJson::sax_parse(stream, this)) return;
@@ -47,20 +51,23 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   }
 
   bool null() override { return add(Type::Null); }
-  bool boolean(bool value) override { return add(Type::Boolean, value); }
+  bool boolean(bool value) override { return add(Type::Boolean, {}, value); }
   bool number_integer(std::int64_t /*value*/) override { return add(Type::Number); }
   bool number_unsigned(std::uint64_t /*value*/) override { return add(Type::Number); }
   bool number_float(double /*value*/, const std::string& /*text*/) override {
     return add(Type::Number);
   }
-  bool string(std::string& value) override { return add(Type::String, false, &value); }
+  bool string(std::string& value) override {
+    return add(Type::String, string_at(token_start(), value));
+  }
   bool binary(OrderedJson::binary_t& /*value*/) override { return false; }
   bool key(std::string& name) override {
     const auto start = token_start();
     key_position_ = position(start);
-    key_ = kept(start, name);
+    key_ = string_at(start, name);
     end_ = buffer_.offset();
-    return after_key_ = true;
+    after_key_ = true;
+    return true;
   }
   bool start_object(std::size_t /*size*/) override { return add(Type::Object); }
   bool start_array(std::size_t /*size*/) override { return add(Type::Array); }
@@ -69,17 +76,17 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     return end_array();
   }
   bool end_array() override {
-    token_start();  // the brace or bracket
-    ++end_;
+    end_ = token_start() + 1;  // behind the brace or bracket
     open_.pop_back();
     return true;
   }
 
+  // Adds a problem for an error of the parser, which has read `count` bytes.
   bool parse_error(std::size_t count, const std::string& /*token*/,
                    const nlohmann::detail::exception& error) override {
     constexpr int kNumberOverflow = 406;
     if (error.id == kNumberOverflow) {
-      JsonNode number;
+      JsonNode number;  // only for the message
       number.type = Type::Number;
       number.text = number_at(token_start());
       problem(end_, described(number) + " is out of range: it is too large for a number");
@@ -92,15 +99,17 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
  private:
   using Type = JsonNode::Type;
 
-  [[nodiscard]] Position position(std::size_t at) const {
-    return {line_, static_cast<int>(at - line_start_) + 1};
+  [[nodiscard]] Position position(std::size_t offset) const {
+    return {line_, static_cast<int>(offset - line_start_) + 1};
   }
-  bool problem(std::size_t at, std::string message) {
-    problems_.error(position(at), open_.empty() ? "" : pointer_to(*open_.back()),
+  // Adds a problem and returns false, so that the parser stops.
+  bool problem(std::size_t offset, std::string message) {
+    problems_.error(position(offset), open_.empty() ? "" : pointer_to(*open_.back()),
                     std::move(message));
     return false;
   }
 
+  // Moves `end_` over these characters, and counts lines.
   void skip(std::string_view skipped) {
     for (; end_ < text_.size() && skipped.find(text_[end_]) != skipped.npos; ++end_) {
       if (text_[end_] != '\n') continue;
@@ -113,27 +122,29 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     skip(" \t\r\n,:");
     return end_;
   }
+  // Returns the number that begins at `start`, as it is written.
   [[nodiscard]] std::string_view number_at(std::size_t start) const {
     const auto end = text_.find_first_not_of("0123456789+-.eE", start);
     const auto number = text_.substr(start, end - start);
     // JSON has no leading zeros: the parser reads "01" as two numbers, 0 and 1.
-    const auto zero = number.find_first_not_of('-');
-    const bool two = number.find_first_of("0123456789", zero + 1) == zero + 1;
-    return two && number[zero] == '0' ? number.substr(0, zero + 1) : number;
+    const auto first_digit = number.find_first_not_of('-');
+    const auto next_digit = number.find_first_of("0123456789", first_digit + 1);
+    const bool leading_zero = next_digit == first_digit + 1 && number[first_digit] == '0';
+    return leading_zero ? number.substr(0, next_digit) : number;
   }
-  // Returns the string that begins at `start`. Without escapes it is a part of the text; otherwise
-  // `value`, which is unescaped, is kept. An escape is longer than its character, so the sizes
-  // differ.
-  std::string_view kept(std::size_t start, std::string& value) {
-    const auto plain = text_.substr(start + 1, buffer_.offset() - start - 2);
-    return plain.size() == value.size() ? plain : tree_.keep(std::move(value));
+  // Returns the string that begins at `start`, for a node. `value` is the same string unescaped.
+  // Without escapes, the result is a part of the text. Otherwise the tree stores `value`. An escape
+  // is longer than its character, so the sizes differ.
+  std::string_view string_at(std::size_t start, std::string& value) {
+    const auto written = text_.substr(start + 1, buffer_.offset() - start - 2);  // without quotes
+    return written.size() == value.size() ? written : tree_.keep(std::move(value));
   }
 
-  // Adds a node for the value that the parser has just read. `value` is the unescaped text of a
-  // string. Adds a problem and returns false if a limit is exceeded.
-  bool add(Type type, bool boolean = false, std::string* value = nullptr) {
+  // Adds a node for the value that the parser has just read. `string` and `boolean` are the values
+  // of a string and of true or false. Adds a problem and returns false if a limit is exceeded.
+  bool add(Type type, std::string_view string = {}, bool boolean = false) {
     const auto start = token_start();
-    if (tree_.size() >= most_nodes_) {
+    if (tree_.size() >= max_nodes_) {
       return problem(start,
                      "the file holds more than " + std::to_string(kMaxJsonNodes) + " values");
     }
@@ -141,8 +152,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     auto& node = tree_.add(type, parent);
     node.position = position(start);
     node.boolean = boolean;
-    if (value != nullptr) node.text = kept(start, *value);
-    if (type == Type::Number) node.text = number_at(start);
+    node.text = type == Type::Number ? number_at(start) : string;
     // The parser has read one byte beyond a number.
     end_ = type == Type::Number ? start + node.text.size() : buffer_.offset();
     // Before the value of a member, the parser has called `key`.
@@ -160,10 +170,10 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     return true;
   }
 
+  // Adds a problem for each key that is equal to an earlier one.
   void refuse_duplicates(const JsonNode& object) {
-    auto sorted = object.children;
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const JsonNode* a, const JsonNode* b) { return a->key < b->key; });
+    auto sorted = object.children;  // equal keys stay in the order of the text
+    std::ranges::stable_sort(sorted, {}, &JsonNode::key);
     for (std::size_t i = 1; i < sorted.size(); ++i) {
       if (sorted[i]->key != sorted[i - 1]->key) continue;
       const auto first = sorted[i - 1]->key_position;
@@ -176,55 +186,58 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     }
   }
 
-  bool take(char c) {
+  // Skips `c` and the blanks around it. Returns whether there was a `c`.
+  bool skip_if_next(char c) {
     skip(kBlanks);
-    const bool there = end_ < text_.size() && text_[end_] == c;
-    if (there) ++end_;
+    const bool is_next = end_ < text_.size() && text_[end_] == c;
+    if (is_next) ++end_;
     skip(kBlanks);
-    return there;
+    return is_next;
   }
-  // Returns what was expected after the last valid token. Moves `end_` to what was found instead.
-  std::string expected() {
-    if (after_key_) return take(':') ? "a value" : "\":\"";
+  // Returns what was expected after the last valid token. Moves `end_` to what is there instead.
+  std::string skip_to_unexpected() {
+    if (after_key_) return skip_if_next(':') ? "a value" : "\":\"";
     skip(kBlanks);
     if (open_.empty()) return root_ == nullptr ? "a value" : "the end of the text";
     const auto& container = *open_.back();
-    const bool object = container.is(Type::Object);
+    const bool is_object = container.is(Type::Object);
     const bool after_value = !container.children.empty();
-    if (after_value && !take(',')) return object ? R"("," or "}")" : R"("," or "]")";
-    return object ? "a key in double quotes" : "a value";
+    if (after_value && !skip_if_next(',')) return is_object ? R"("," or "}")" : R"("," or "]")";
+    return is_object ? "a key in double quotes" : "a value";
   }
-  // `last` is the last byte that the parser read, and `why` is its own message.
-  void syntax_error(std::size_t last, std::string_view why) {
-    const auto wanted = expected();
+  // Adds a problem for a syntax error, with a message that fits the most frequent mistakes. `last`
+  // is the offset of the last byte that the parser read, and `parser_message` is its own message.
+  void syntax_error(std::size_t last, std::string_view parser_message) {
+    const auto expected = skip_to_unexpected();
     const auto rest = text_.substr(end_);
     const auto first = rest.empty() ? '\0' : rest.front();
-    const bool value = wanted == "a value";
+    const bool expects_value = expected == "a value";
+    const bool expects_string = expects_value || expected.starts_with("a key");
     if (first == '#' || rest.starts_with("//") || rest.starts_with("/*")) {
       problem(end_, "JSON has no comments");
-    } else if (wanted == "the end of the text") {
+    } else if (expected == "the end of the text") {
       problem(end_, "trailing content: the file holds one JSON value");
-    } else if (first == '"' && (value || wanted.starts_with("a key"))) {
-      problem(std::min(last, text_.size()), reason(why));
-    } else if (value && (first == '-' || is_digit(first))) {
-      problem(end_, reason(why));
-    } else if (value && is_letter(first)) {
-      const auto word =
-          rest.substr(0, static_cast<std::size_t>(
-                             std::find_if_not(rest.begin(), rest.end(), is_letter) - rest.begin()));
+    } else if (first == '"' && expects_string) {  // the mistake is inside the string
+      problem(std::min(last, text_.size()), reason(parser_message));
+    } else if (expects_value && (first == '-' || is_digit(first))) {
+      problem(end_, reason(parser_message));
+    } else if (expects_value && is_letter(first)) {
+      const auto letters = std::find_if_not(rest.begin(), rest.end(), is_letter) - rest.begin();
+      const auto word = rest.substr(0, static_cast<std::size_t>(letters));
       problem(end_, "\"" + one_line(word) + "\" is not a JSON value: strings need double quotes");
     } else if ((first == '}' || first == ']') && after_comma()) {
       problem(end_, "there is a comma before this");
     } else {
-      problem(end_, "expected " + (first == '\'' ? "a string in double quotes" : wanted) +
-                        ", but " + found(rest));
+      const auto wanted = first == '\'' ? "a string in double quotes" : expected;
+      problem(end_, "expected " + wanted + ", but " + found_text(rest));
     }
   }
   [[nodiscard]] bool after_comma() const {
     const auto last = text_.substr(0, end_).find_last_not_of(kBlanks);
     return last != std::string_view::npos && text_[last] == ',';
   }
-  static std::string found(std::string_view rest) {
+  // Returns what is there instead, as a clause: "there is \"x\"".
+  static std::string found_text(std::string_view rest) {
     if (rest.empty()) return "the text ends";
     const auto length = character_length(rest);
     return length == 0 ? "there is a byte that is not UTF-8"
@@ -233,17 +246,17 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   // Cuts nlohmann's message "[json.exception.parse_error.101] parse error at line 1, column 9:
   // syntax error while parsing value - invalid number; expected digit after '-'; last read: '-x'"
   // to "invalid number; expected digit after '-'".
-  static std::string reason(std::string_view why) {
-    why = why.substr(std::min(why.size(), why.find(" - ") + 3));
-    why = why.substr(0, why.find("; last read"));
-    return why.find("UTF-8") == std::string_view::npos ? std::string(why) : "invalid UTF-8";
+  static std::string reason(std::string_view message) {
+    message = message.substr(std::min(message.size(), message.find(" - ") + 3));
+    message = message.substr(0, message.find("; last read"));
+    return message.find("UTF-8") == message.npos ? std::string(message) : "invalid UTF-8";
   }
 
   std::string_view text_;
   TextBuffer buffer_;
   JsonTree& tree_;
   Problems& problems_;
-  std::size_t most_nodes_;
+  std::size_t max_nodes_;
   JsonNode* root_ = nullptr;
   std::vector<JsonNode*> open_;  // the objects and arrays that contain the next token
   std::string_view key_;         // of the next value

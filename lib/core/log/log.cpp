@@ -26,19 +26,19 @@ std::shared_ptr<const LogFunction> function_of_program() {
   return target().function;
 }
 
-// Returns "[2026-08-01 12:00:00.123]", in local time.
+// Returns the current local time as a log line shows it: "[2026-08-01 12:00:00.123]".
 std::string time_text() {
-  using std::chrono::system_clock;
+  using namespace std::chrono;
   const auto now = system_clock::now();
   const auto seconds = system_clock::to_time_t(now);
-  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
+  const auto since_epoch = duration_cast<milliseconds>(now.time_since_epoch());
   std::tm parts{};
   localtime_r(&seconds, &parts);
-  std::array<char, 32> day{};
+  std::array<char, 32> to_second{};
   std::array<char, 48> text{};
-  std::strftime(day.data(), day.size(), "%Y-%m-%d %H:%M:%S", &parts);
-  std::snprintf(text.data(), text.size(), "[%s.%03d]", day.data(),
-                static_cast<int>(since.count() % 1000));
+  std::strftime(to_second.data(), to_second.size(), "%Y-%m-%d %H:%M:%S", &parts);
+  std::snprintf(text.data(), text.size(), "[%s.%03d]", to_second.data(),
+                static_cast<int>(since_epoch.count() % 1000));
   return text.data();
 }
 

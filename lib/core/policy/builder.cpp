@@ -25,6 +25,7 @@ OrderedJson json_of(const std::shared_ptr<Layer>& layer) {
   return layer == nullptr ? OrderedJson::object() : layer->json;
 }
 
+// Returns an entry of "endpoints". `policy` is the policy itself or its name.
 OrderedJson entry_of(const EndpointPattern& match, std::string_view name, OrderedJson policy) {
   OrderedJson entry;
   if (!name.empty()) entry["name"] = name;
@@ -36,16 +37,16 @@ OrderedJson entry_of(const EndpointPattern& match, std::string_view name, Ordere
 }  // namespace
 
 void policy_file::set_dotted(OrderedJson& object, std::string_view key, std::string_view text) {
-  auto* at = &object;
+  auto* inner = &object;
   for (auto dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
-    at = &(*at)[key.substr(0, dot)];
-    if (!at->is_object()) *at = OrderedJson::object();
+    inner = &(*inner)[key.substr(0, dot)];
+    if (!inner->is_object()) *inner = OrderedJson::object();
     key.remove_prefix(dot + 1);
   }
   JsonTree tree;
   Problems problems("");
   read_json(text, tree, problems);  // unlike nlohmann's parser, it enforces limits
-  (*at)[key] = problems.failed() ? OrderedJson(text) : OrderedJson::parse(text);
+  (*inner)[key] = problems.failed() ? OrderedJson(text) : OrderedJson::parse(text);
 }
 
 PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
@@ -53,11 +54,12 @@ PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
   return *this;
 }
 
+// Sets the key of a policy whose value is `field`, a member of `policy`, to that value.
 PolicyBuilder& PolicyBuilder::say(const RetryPolicy& policy, const void* field) {
   const auto keys = policy_file::kPolicy.keys;
-  auto* const read = const_cast<RetryPolicy*>(&policy);  // only read: Key::field has no const form
-  const auto key = std::find_if(keys.begin(), keys.end(), [&](const policy_file::Key& one) {
-    return one.field != nullptr && one.field(read) == field;
+  auto* const object = const_cast<RetryPolicy*>(&policy);  // Key::field has no const form
+  const auto key = std::ranges::find_if(keys, [&](const policy_file::Key& one) {
+    return one.field != nullptr && one.field(object) == field;
   });
   writable_json(layer_)[key->name] = key->type->write(field);
   return *this;
@@ -68,7 +70,7 @@ PolicyBuilder& PolicyBuilder::put(std::string_view key, std::string_view text) {
   return *this;
 }
 
-std::string PolicyBuilder::json() const { return json_text(json_of(layer_), 1); }
+std::string PolicyBuilder::json() const { return json_text(json_of(layer_), /*levels=*/1); }
 
 PolicySetBuilder& PolicySetBuilder::policy(std::string_view name, const PolicyBuilder& policy) {
   // Appends the policy instead of assigning it, so that the reader reports a duplicate name.
@@ -106,13 +108,13 @@ std::string PolicySetBuilder::json() const {
   for (const auto* const key : {"default", "policies", "endpoints"}) {
     if (members.contains(key)) file[key] = members[key];
   }
-  return json_text(file, 2) + "\n";
+  return json_text(file, /*levels=*/2) + "\n";
 }
 
 // Reads the text of `json`, so that positions of problems and sources refer to it.
 CheckedPolicies PolicySetBuilder::check(std::string_view origin) const {
   try {
-    static_cast<void>(json_of(layer_).dump());
+    static_cast<void>(json_of(layer_).dump());  // throws if a string is not UTF-8
   } catch (const OrderedJson::type_error&) {
     CheckedPolicies checked;
     auto& problem = checked.problems.emplace_back();
@@ -131,15 +133,15 @@ PolicySetBuilder PolicySet::builder() { return {}; }
 
 Result<ImportedPolicies> policy_file::finish_import(const PolicySetBuilder& builder,
                                                     Problems& problems) {
-  const auto failed = problems.failed();
-  auto found = problems.take();
-  if (failed) return Error(Errc::InvalidRequest, error_lines(found));
+  const bool failed = problems.failed();
+  auto all_problems = problems.take();
+  if (failed) return Error(Errc::InvalidRequest, error_lines(all_problems));
   // The import may still fail here, for example if the attempt timeout is over the call's timeout.
   auto built = builder.build("imported from " + problems.file());
   if (!built) return std::move(built.error());
   ImportedPolicies result(*std::move(built));
   result.json = result.policies.print();
-  result.problems = std::move(found);
+  result.problems = std::move(all_problems);
   return result;
 }
 

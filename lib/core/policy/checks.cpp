@@ -15,35 +15,36 @@ namespace httpretry::policy_file {
 namespace {
 
 // Returns for example "attempt_timeout (10s) is over max_elapsed_time (5s)".
-std::string over(std::string_view key, Duration value, std::string_view limit, Duration most) {
-  return std::string(key) + " (" + httpretry::to_text(value) + ") is over " + std::string(limit) +
-         " (" + httpretry::to_text(most) + ")";
+std::string over(std::string_view key, Duration value, std::string_view limit_key, Duration limit) {
+  return std::string(key) + " (" + httpretry::to_text(value) + ") is over " +
+         std::string(limit_key) + " (" + httpretry::to_text(limit) + ")";
 }
 
 constexpr int kMaxWaitsChecked = 10'000;
 
-// Returns how many attempts fit into max_elapsed_time if the waits are the shortest possible.
+// Returns how many attempts fit into max_elapsed_time if the waits are the shortest possible, or
+// max_attempts if all fit. max_attempts must be limited.
 int attempts_reached(const RetryPolicy& retry) {
-  const auto most = retry.max_attempts.value_or(1);
-  if (retry.max_elapsed_time == kForever) return most;
-  const auto& other = retry.throttle_backoff ? *retry.throttle_backoff : retry.backoff;
+  const auto max_attempts = *retry.max_attempts;
+  if (retry.max_elapsed_time == kForever) return max_attempts;
   // With `combine: server`, the server delay replaces the backoff and may be shorter.
-  if (retry.server_delay.combine == ServerDelayPolicy::Combine::Server) return most;
-  const auto rule = retry.elapsed_rule;
-  DelayRange own;
-  DelayRange throttled;
-  Duration spent{};
-  for (auto attempt = 1; attempt < std::min(most, kMaxWaitsChecked); ++attempt) {
-    own = delay_range(retry.backoff, attempt, own);
-    throttled = delay_range(other, attempt, throttled);
-    const auto wait = std::min(own.least, throttled.least);
-    const auto left = saturating::minus(retry.max_elapsed_time, spent);
-    const auto needed = rule == ElapsedRule::IncludeWait ? wait : Duration::zero();
-    const bool none_left = rule == ElapsedRule::ClipWait && left <= Duration::zero();
-    if (needed > left || none_left) return attempt;
-    spent = saturating::plus(spent, wait);
+  if (retry.server_delay.combine == ServerDelayPolicy::Combine::Server) return max_attempts;
+  DelayRange normal_delay;  // the range after the attempt before; 0 to 0 at first
+  DelayRange throttle_delay;
+  Duration elapsed{};
+  for (auto attempt = 1; attempt < std::min(max_attempts, kMaxWaitsChecked); ++attempt) {
+    normal_delay = delay_range(retry.backoff, attempt, normal_delay);
+    throttle_delay = delay_range(retry.throttle_backoff ? *retry.throttle_backoff : retry.backoff,
+                                 attempt, throttle_delay);
+    const auto wait = std::min(normal_delay.least, throttle_delay.least);
+    const auto left = saturating::minus(retry.max_elapsed_time, elapsed);
+    const bool is_over = retry.elapsed_rule == ElapsedRule::IncludeWait ? wait > left
+                         : retry.elapsed_rule == ElapsedRule::ClipWait  ? left <= Duration::zero()
+                                                                        : left < Duration::zero();
+    if (is_over) return attempt;
+    elapsed = saturating::plus(elapsed, wait);
   }
-  return most;
+  return max_attempts;
 }
 
 std::string short_number(double number) {
@@ -55,6 +56,7 @@ std::string short_number(double number) {
 // The checks of a policy. Each reports values that contradict each other, or that can never have an
 // effect.
 struct PolicyChecker {
+  // Makes all checks, and adds what they find to `problems`.
   void check() const {
     check_limits();
     check_backoff("backoff", resolved.backoff);
@@ -72,9 +74,9 @@ struct PolicyChecker {
     if (at("hedge") != nullptr && resolved.hedge) check_hedge(*resolved.hedge);
   }
 
-  const Layered& layered;
-  const RetryPolicy& resolved;
-  const JsonNode& policy;
+  const Layered& layered;       // the values with their layers
+  const RetryPolicy& resolved;  // the same values
+  const JsonNode& policy;       // the top layer
   Problems& problems;
 
  private:
@@ -126,16 +128,18 @@ struct PolicyChecker {
     }
   }
 
+  // Returns the value at which to report a problem of these keys, or nullptr. See `error`.
   [[nodiscard]] const JsonNode* place_of(Keys keys) const {
     for (const auto& key : keys) {
       const auto* const value = at(key);
       if (value != nullptr && is_within(*value->json, policy)) return value->json;
     }
     const auto* const key =
-        std::find_if(keys.begin(), keys.end(), [this](const auto& one) { return is_written(one); });
+        std::ranges::find_if(keys, [this](auto& one) { return is_written(one); });
     return key == keys.end() ? nullptr : at(*key)->json;
   }
 
+  // Returns whether a value of these keys is wrong by itself, which was reported before.
   [[nodiscard]] bool is_doubtful(Keys keys) const {
     return std::any_of(keys.begin(), keys.end(), [this](const std::string& key) {
       const auto* const value = at(key);
@@ -155,6 +159,7 @@ struct PolicyChecker {
     check_elapsed("server_delay.max", resolved.server_delay.max);
   }
 
+  // Checks retry_on.pending: keys that need another one, and waits that never allow a poll.
   void check_pending() const {
     const auto& pending = resolved.retry_on.pending;
     const std::string key = "retry_on.pending";
@@ -170,24 +175,24 @@ struct PolicyChecker {
     if (elapsed == kForever && !pending->max) {
       warn({key}, "without its \"max\" or a max_elapsed_time, polling may never end");
     }
-    const auto wait = delay_range(pending->backoff, 1, {}).least;
-    if (resolved.elapsed_rule == ElapsedRule::IncludeWait && wait > elapsed) {
+    const auto first_wait = delay_range(pending->backoff, /*attempt=*/1, {}).least;
+    if (resolved.elapsed_rule == ElapsedRule::IncludeWait && first_wait > elapsed) {
       warn({key + ".backoff", key, "max_elapsed_time"},
-           over("the wait of pending", wait, "max_elapsed_time", elapsed) +
+           over("the wait of pending", first_wait, "max_elapsed_time", elapsed) +
                ": there is never a poll");
     }
   }
 
+  // Warns of attempts that can never be made. The built-in number of attempts is not checked,
+  // because the user did not ask for it.
   void check_attempts() const {
-    // The user did not ask for the built-in number of attempts.
-    if (at("max_attempts")->origin == built_in().find("max_attempts")->origin) return;
+    const auto max = resolved.max_attempts;
+    if (!max || at("max_attempts")->origin == built_in().find("max_attempts")->origin) return;
     const auto reached = attempts_reached(resolved);
-    if (!resolved.max_attempts || reached >= *resolved.max_attempts) return;
+    if (reached >= *max) return;
     warn({"max_attempts", "max_elapsed_time", "backoff"},
-         "attempt " + std::to_string(reached + 1) + " of " +
-             std::to_string(*resolved.max_attempts) +
-             " can never be reached: even the shortest waits before it pass "
-             "max_elapsed_time (" +
+         "attempt " + std::to_string(reached + 1) + " of " + std::to_string(*max) +
+             " can never be reached: even the shortest waits before it pass max_elapsed_time (" +
              httpretry::to_text(resolved.max_elapsed_time) + ")");
   }
 
@@ -201,6 +206,7 @@ struct PolicyChecker {
          "there is never a pause: server_delay ignores what a server asks for");
   }
 
+  // Checks the order of min, initial and max, and that a LIFO queue has a timeout.
   void check_concurrency(const ConcurrencyPolicy& limits) const {
     const auto min = std::to_string(limits.min);
     const auto max = std::to_string(limits.max);
@@ -222,6 +228,7 @@ struct PolicyChecker {
     }
   }
 
+  // Checks a window of the breaker. The breaker counts in tenths of it.
   void check_window(const std::string& key, Duration window) const {
     if (window >= policy::kShortestWindow) return;
     error({"breaker." + key, "breaker"}, key + " (" + httpretry::to_text(window) + ") is under " +
@@ -229,15 +236,16 @@ struct PolicyChecker {
                                              ", a tenth of which is too short to count in");
   }
 
+  // Checks the times of a breaker, and that slow_ratio has a slow_after.
   void check_breaker(const BreakerPolicy& breaker) const {
     check_window("window", breaker.window);
     check_window("share_window", breaker.share_window);
     check_backoff("breaker.open_for", breaker.open_for);
-    if (breaker.kind == BreakerPolicy::Kind::Share) return;
-    const auto attempt = resolved.attempt_timeout;
-    if (attempt != kForever && breaker.probe_timeout < attempt) {
+    if (breaker.kind == BreakerPolicy::Kind::Share) return;  // it has no probes
+    const auto attempt_timeout = resolved.attempt_timeout;
+    if (attempt_timeout != kForever && breaker.probe_timeout < attempt_timeout) {
       error({"breaker.probe_timeout", "breaker", "attempt_timeout"},
-            over("attempt_timeout", attempt, "probe_timeout", breaker.probe_timeout) +
+            over("attempt_timeout", attempt_timeout, "probe_timeout", breaker.probe_timeout) +
                 ": a probe that is still under way would count no more");
     }
     if (is_written("breaker.slow_ratio") && !is_written("breaker.slow_after")) {
@@ -256,15 +264,17 @@ struct PolicyChecker {
          "says nothing");
   }
 
+  // Checks that hedges can ever be sent, and that their budget is large enough.
   void check_hedge(const HedgePolicy& hedge) const {
-    const bool late = hedge.after >= resolved.attempt_timeout;
-    if (hedge.quantile == 0 && (late || hedge.after >= resolved.max_elapsed_time)) {
-      const std::string limit = late ? "attempt_timeout" : "max_elapsed_time";
-      const auto most = late ? resolved.attempt_timeout : resolved.max_elapsed_time;
-      error({"hedge.after", limit},
-            "hedge.after (" + httpretry::to_text(hedge.after) + ") is not under " + limit + " (" +
-                httpretry::to_text(most) + "): no hedge would ever be sent");
-    } else if (hedge.quantile != 0 && hedge.min > hedge.max) {
+    const bool has_quantile = hedge.quantile != 0;  // otherwise `after` is a time
+    const bool after_attempt = hedge.after >= resolved.attempt_timeout;
+    if (!has_quantile && (after_attempt || hedge.after >= resolved.max_elapsed_time)) {
+      const std::string limit_key = after_attempt ? "attempt_timeout" : "max_elapsed_time";
+      const auto limit = after_attempt ? resolved.attempt_timeout : resolved.max_elapsed_time;
+      error({"hedge.after", limit_key},
+            "hedge.after (" + httpretry::to_text(hedge.after) + ") is not under " + limit_key +
+                " (" + httpretry::to_text(limit) + "): no hedge would ever be sent");
+    } else if (has_quantile && hedge.min > hedge.max) {
       error({"hedge.min", "hedge.max", "hedge.after"},
             over("hedge.min", hedge.min, "hedge.max", hedge.max));
     }
@@ -277,10 +287,11 @@ struct PolicyChecker {
            "repeat forbids a second send of what may have been carried out: no hedge would "
            "ever be sent");
     }
-    const auto hedged = 2 * (1 - hedge.quantile);
-    if (hedge.quantile > 0 && hedge.budget && *hedge.budget < hedged - 1e-9) {
+    constexpr double kRoundingError = 1e-9;
+    const auto needed = 2 * (1 - hedge.quantile);  // for example 0.1 for p95
+    if (has_quantile && hedge.budget && *hedge.budget < needed - kRoundingError) {
       warn({"hedge.budget", "hedge.after"},
-           "hedge.budget (" + short_number(*hedge.budget) + ") is under " + short_number(hedged) +
+           "hedge.budget (" + short_number(*hedge.budget) + ") is under " + short_number(needed) +
                ", twice the part of the calls that are slower than " +
                policy::quantile_text(hedge.quantile) +
                ": where many are slow at once, many of them get no hedge");

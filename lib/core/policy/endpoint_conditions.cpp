@@ -15,11 +15,12 @@ std::optional<Label> query_item(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     auto value = take_until(query, '&');
     const auto key = take_until(value, '=');
-    if (Label(key, true).is(name)) return Label(value, true);
+    if (Label(key, /*encoded_text=*/true).is(name)) return Label(value, /*encoded_text=*/true);
   }
   return std::nullopt;
 }
 
+// Reports methods that are not valid, and methods that are listed twice.
 void check_methods(const std::vector<std::string>& methods, std::vector<PatternProblem>& problems) {
   std::map<std::string, int> counts;
   for (const auto& method : methods) ++counts[method];
@@ -38,15 +39,17 @@ void check_host(const std::string& host, std::vector<PatternProblem>& problems) 
   }
 }
 
+// Reports further hosts that are not valid, that lack a first host, or that are equal to an earlier
+// host in its normal form.
 void check_more_hosts(const EndpointPattern& pattern, std::vector<PatternProblem>& problems) {
   if (pattern.more_hosts.empty()) return;
   if (!pattern.host) problems.emplace_back("host", "there are more hosts, but no first one");
-  using Key = std::pair<bool, std::vector<std::string>>;
-  std::set<Key> known;
-  const auto add = [&](const std::string& text) {
+  using NormalForm = std::pair<bool, std::vector<std::string>>;  // a leading "*.", and the labels
+  std::set<NormalForm> hosts;
+  const auto add = [&](const std::string& text) {  // returns false if the host is already there
     auto host = parse_host(text);
     if (host.kind == HostPattern::Kind::Exact) host.labels = {host.name};
-    return known.emplace(host.leading, std::move(host.labels)).second;
+    return hosts.emplace(host.leading_star, std::move(host.labels)).second;
   };
   if (pattern.host) add(*pattern.host);
   for (const auto& host : pattern.more_hosts) {
@@ -71,37 +74,41 @@ void check_header(const std::string& name, const EndpointPattern::Conditions& al
 
 }  // namespace
 
-Condition::Condition(bool of_header, std::string_view condition_name, std::string_view text)
-    : header(of_header), name(condition_name), value(text), begins(text.ends_with('*')) {
-  if (begins) value.pop_back();
+Condition::Condition(Source from, std::string_view item_name, std::string_view text)
+    : source(from), name(item_name), value(text), is_prefix(text.ends_with('*')) {
+  if (is_prefix) value.pop_back();
 }
 
 bool Condition::holds(const Headers& headers, std::string_view query) const {
-  if (!header) {
-    const auto found = query_item(query, name);
-    return found && found->begins_with(value, !begins);
+  if (source == Source::Query) {
+    const auto item = query_item(query, name);
+    return item && item->begins_with(value, !is_prefix);
   }
-  const auto found = headers.get(name);
-  return found && Label(*found).begins_with(value, !begins);
+  const auto header = headers.get(name);
+  return header && Label(*header).begins_with(value, !is_prefix);
 }
 
 bool Condition::contradicts(const Condition& other) const {
-  const bool same_name = header ? equal_ignoring_case(name, other.name) : name == other.name;
-  if (header != other.header || !same_name) return false;
-  if (begins && other.value.starts_with(value)) return false;
-  if (other.begins && value.starts_with(other.value)) return false;
-  return begins || other.begins || value != other.value;
+  const bool same_name =
+      source == Source::Header ? equal_ignoring_case(name, other.name) : name == other.name;
+  if (source != other.source || !same_name) return false;
+  if (is_prefix && other.value.starts_with(value)) return false;
+  if (other.is_prefix && value.starts_with(other.value)) return false;
+  return is_prefix || other.is_prefix || value != other.value;
 }
 
 std::vector<Condition> conditions_of(const EndpointPattern& pattern) {
   std::vector<Condition> all;
-  for (const auto& [name, value] : pattern.headers) all.emplace_back(true, name, value);
-  for (const auto& [name, value] : pattern.query) all.emplace_back(false, name, value);
+  using enum Condition::Source;
+  for (const auto& [name, value] : pattern.headers) all.emplace_back(Header, name, value);
+  for (const auto& [name, value] : pattern.query) all.emplace_back(Query, name, value);
   return all;
 }
 
 }  // namespace policy
 
+// Returns what is wrong with each part of a pattern, in the order of the parts. Returns an empty
+// list if the pattern is valid.
 std::vector<PatternProblem> problems_of(const EndpointPattern& pattern) {
   using namespace policy;
   std::vector<PatternProblem> problems;

@@ -3,6 +3,7 @@
 #include "lib/core/base/text.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <stdexcept>
 #include <unordered_map>
@@ -15,7 +16,7 @@ using namespace policy;
 
 struct EndpointIndex::Data {
   struct Pattern {
-    EndpointPattern given;
+    EndpointPattern parts;  // as in the policy file
     PathPattern path;
     std::vector<Condition> conditions;
   };
@@ -52,11 +53,13 @@ constexpr int kPathShift = 16;
 constexpr int kPortShift = 48;
 constexpr int kHostShift = 49;
 
+// Returns the first three parts of a rank: 15 bits.
 std::uint64_t rank_of(const HostPattern& host) {
   if (host.kind == HostPattern::Kind::Exact) return 1U << 14U;
-  return host.fixed() << 7U | host.suffix();
+  return host.fixed_count() << 7U | host.suffix_count();
 }
 
+// Returns the part of the path: two bits for each segment, 0 if the path is shorter.
 std::uint64_t rank_of(const PathPattern& path) {
   std::uint64_t rank = 0;
   for (std::size_t i = 0; i < kMaxSegments; ++i) {
@@ -67,183 +70,194 @@ std::uint64_t rank_of(const PathPattern& path) {
 }
 
 std::uint64_t rank_of(const HostPattern& host, const EndpointIndex::Data::Pattern& pattern) {
-  const auto flag = [](bool given, int shift) { return std::uint64_t{given} << shift; };
-  const auto& given = pattern.given;
-  return rank_of(host) << kHostShift | flag(given.port.has_value(), kPortShift) |
-         rank_of(pattern.path) << kPathShift | flag(!given.methods.empty(), kMethodsShift) |
-         flag(given.scheme.has_value(), kSchemeShift) |
+  const auto bit = [](bool is_given, int shift) { return std::uint64_t{is_given} << shift; };
+  const auto& parts = pattern.parts;
+  return rank_of(host) << kHostShift | bit(parts.port.has_value(), kPortShift) |
+         rank_of(pattern.path) << kPathShift | bit(!parts.methods.empty(), kMethodsShift) |
+         bit(parts.scheme.has_value(), kSchemeShift) |
          std::min<std::uint64_t>(pattern.conditions.size(), kMostConditions);
 }
 
-// Compares the labels from the last one to the first.
+// Returns whether a pattern that is not exact matches a host. Compares the labels from the last one
+// to the first.
 bool matches_host(const HostPattern& pattern, std::string_view host) {
   if (pattern.kind == HostPattern::Kind::Any) return true;
-  bool all_used = false;
+  bool all_compared = false;  // all labels of the host, which is then empty
   for (auto label = pattern.labels.rbegin(); label != pattern.labels.rend(); ++label) {
-    if (all_used) return false;
+    if (all_compared) return false;
     const auto dot = host.rfind('.');
     const auto last = host.substr(dot + 1);  // the whole host if there is no dot
     if (*label == "*" ? last.empty() : *label != last) return false;
-    all_used = dot == host.npos;
-    host = all_used ? std::string_view() : host.substr(0, dot);
+    all_compared = dot == host.npos;
+    host = all_compared ? std::string_view() : host.substr(0, dot);
   }
-  return pattern.leading ? !host.empty() : all_used;
+  return pattern.leading_star ? !host.empty() : all_compared;
 }
 
-// Returns whether the steps from `step` on match the segments from `at` on. A path has at most one
-// "**" before its end, so the recursion has a depth of one.
-bool matches_path(const PathPattern& path, const Segments& segments, std::size_t step = 0,
-                  std::size_t at = 0) {
-  for (; step < path.steps.size(); ++step, ++at) {
-    if (path.steps[step] == Step::Rest) {
-      if (step + 1 == path.steps.size()) return true;
-      for (; at < segments.count; ++at) {
-        if (matches_path(path, segments, step + 1, at)) return true;
+// Returns whether the steps of a pattern from `step` on match the segments of a path from `segment`
+// on. A pattern has at most one "**" before its end, so the recursion has a depth of one.
+bool matches_path(const PathPattern& pattern, const Segments& segments, std::size_t step = 0,
+                  std::size_t segment = 0) {
+  const auto& [steps, literals, problem] = pattern;
+  for (; step < steps.size(); ++step, ++segment) {
+    if (steps[step] == Step::Rest) {
+      if (step + 1 == steps.size()) return true;
+      // Tries each number of segments for the "**".
+      for (; segment < segments.count; ++segment) {
+        if (matches_path(pattern, segments, step + 1, segment)) return true;
       }
       return false;
     }
-    if (at == segments.count) return false;
-    if (path.steps[step] == Step::Literal && !segments[at].is(path.literals[step])) return false;
+    if (segment == segments.count) return false;
+    if (steps[step] == Step::Literal && !segments[segment].is(literals[step])) return false;
   }
-  return at == segments.count;
+  return segment == segments.count;
 }
 
-// Calls `found` with each entry that matches a request, the most specific first, until `found`
-// returns true.
-template <class Found>
-void each_match(const EndpointIndex::Data& data, std::string_view method, const Url& url,
-                const Headers& headers, const Found& found) {
+// Calls `visit` with each entry that matches a request, until `visit` returns true. The first entry
+// is the most specific one.
+template <class Visit>
+void visit_matches(const EndpointIndex::Data& data, std::string_view method, const Url& url,
+                   const Headers& headers, const Visit& visit) {
   auto host = without_trailing_dots(url.host());
   // Only a pattern for any host matches a name that is longer than DNS allows.
   if (host.size() > kMaxHost) host = {};
   const auto path = split_path(url.path());
   const auto matches = [&](const EndpointIndex::Data::Entry& entry) {
-    const auto& [given, steps, conditions] = data.patterns[entry.pattern];
-    const auto& methods = given.methods;
-    return (!given.port || *given.port == url.port()) && matches_path(steps, path) &&
-           (methods.empty() ||
-            std::find(methods.begin(), methods.end(), method) != methods.end()) &&
-           (!given.scheme || *given.scheme == url.scheme()) &&
-           std::all_of(conditions.begin(), conditions.end(),
-                       [&](const Condition& one) { return one.holds(headers, url.query()); });
+    const auto& [parts, path_pattern, conditions] = data.patterns[entry.pattern];
+    const auto& methods = parts.methods;
+    return (!parts.port || *parts.port == url.port()) && matches_path(path_pattern, path) &&
+           (methods.empty() || std::ranges::find(methods, method) != methods.end()) &&
+           (!parts.scheme || *parts.scheme == url.scheme()) &&
+           std::ranges::all_of(conditions, [&](const auto& condition) {
+             return condition.holds(headers, url.query());
+           });
   };
   if (const auto exact = data.exact_hosts.find(host); exact != data.exact_hosts.end()) {
     for (const auto& entry : exact->second) {
-      if (matches(entry) && found(entry)) return;
+      if (matches(entry) && visit(entry)) return;
     }
   }
   for (const auto& entry : data.other_hosts) {
-    if (matches_host(entry.host, host) && matches(entry) && found(entry)) return;
+    if (matches_host(entry.host, host) && matches(entry) && visit(entry)) return;
   }
 }
 
-bool conditions_meet(const std::vector<Condition>& some, const std::vector<Condition>& others) {
-  return std::none_of(some.begin(), some.end(), [&](const Condition& one) {
-    return std::any_of(others.begin(), others.end(),
-                       [&](const Condition& other) { return one.contradicts(other); });
+// Returns whether a request can fulfill all of these conditions.
+bool can_hold_together(const std::vector<Condition>& some, const std::vector<Condition>& others) {
+  return std::ranges::none_of(some, [&](const Condition& one) {
+    return std::ranges::any_of(others, [&](const auto& other) { return one.contradicts(other); });
   });
 }
 
 // Returns a key that is the same for two entries of equal rank if they can match the same request.
-// Equal ranks mean that the same parts are given, with the same kinds. Methods are compared
-// separately.
-std::string common_key(const EndpointIndex::Data::Pattern& pattern,
-                       const EndpointIndex::Data::Entry& entry) {
+// Equal ranks mean that the same parts are given, with the same kinds. The key leaves out methods
+// and conditions, which are compared separately.
+std::string tie_key(const EndpointIndex::Data::Pattern& pattern,
+                    const EndpointIndex::Data::Entry& entry) {
   const auto& host = entry.host;
-  auto key = std::to_string(entry.rank) + ' ' + std::to_string(pattern.given.port.value_or(0)) +
-             ' ' + pattern.given.scheme.value_or("") + ' ';
-  // Hosts with a "*" between other labels can meet if their fixed ends are the same.
-  const bool inner_star = host.fixed() != host.suffix();
+  auto key = std::to_string(entry.rank) + ' ' + std::to_string(pattern.parts.port.value_or(0)) +
+             ' ' + pattern.parts.scheme.value_or("") + ' ';
+  // Hosts with a "*" between other labels may match the same host if their fixed ends are the same.
+  const bool inner_star = host.fixed_count() != host.suffix_count();
   key += inner_star ? host.name.substr(host.name.rfind('*') + 1)
-                    : host.name + (host.leading ? " *." : "");
+                    : host.name + (host.leading_star ? " *." : "");
   // The key ends at the first of two "**": "/x/**/a/**" and "/x/**/b/**" both match "/x/a/b".
   const auto& path = pattern.path;
-  const auto rests = std::count(path.steps.begin(), path.steps.end(), Step::Rest);
+  const auto rest_count = std::count(path.steps.begin(), path.steps.end(), Step::Rest);
   for (std::size_t i = 0; i < path.steps.size(); ++i) {
-    if (rests > 1 && path.steps[i] == Step::Rest) break;
+    if (rest_count > 1 && path.steps[i] == Step::Rest) break;
     key += '/' + path.literals[i];
   }
   return key;
 }
 
+// By the two bits of a segment in a rank.
 constexpr std::string_view kStepNames[] = {"", "any rest", "any", "literal"};
 
-std::string not_the_other(const std::string& what, std::string_view has, std::string_view other) {
-  return what + " is " + std::string(has) + ", not " + std::string(other);
+std::string not_the_other(const std::string& part, std::string_view kind, std::string_view other) {
+  return part + " is " + std::string(kind) + ", not " + std::string(other);
 }
 
-std::string_view host_name(std::uint64_t host) {
-  if (host == 0) return "any";
-  return host >> 14U == 0 ? "one with \"*\"" : "exact";
+// Returns how a message names the kind of a host, from its part of a rank.
+std::string_view host_kind(std::uint64_t rank) {
+  if (rank == 0) return "any";
+  return rank >> 14U == 0 ? "one with \"*\"" : "exact";
 }
 
-std::string why_host_less(std::uint64_t lost, std::uint64_t won) {
-  if (host_name(lost) != host_name(won)) {
-    return not_the_other("its host", host_name(lost), host_name(won));
+// Explains why the host of a pattern is less specific than that of the winner, from the parts of
+// their ranks. `why_path_less` does the same for the paths.
+std::string why_host_less(std::uint64_t loser, std::uint64_t winner) {
+  if (host_kind(loser) != host_kind(winner)) {
+    return not_the_other("its host", host_kind(loser), host_kind(winner));
   }
-  return lost >> 7U != won >> 7U ? "its host has fewer fixed labels"
-                                 : "the fixed end of its host is shorter";
+  return loser >> 7U != winner >> 7U ? "its host has fewer fixed labels"
+                                     : "the fixed end of its host is shorter";
 }
 
-std::string why_path_less(std::uint64_t lost, std::uint64_t won) {
-  for (std::size_t i = 1; i <= kMaxSegments; ++i) {
-    const auto shift = 2 * (kMaxSegments - i);
-    const auto here = lost >> shift & 3U;
-    const auto other = won >> shift & 3U;
-    if (here == other) continue;
-    if (here == 0) break;
-    return not_the_other("segment " + std::to_string(i) + " of its path", kStepNames[here],
-                         kStepNames[other]);
+std::string why_path_less(std::uint64_t loser, std::uint64_t winner) {
+  for (std::size_t segment = 1; segment <= kMaxSegments; ++segment) {
+    const auto shift = 2 * (kMaxSegments - segment);
+    const auto step = loser >> shift & 3U;
+    const auto winners_step = winner >> shift & 3U;
+    if (step == winners_step) continue;
+    if (step == 0) break;  // its path has ended
+    return not_the_other("segment " + std::to_string(segment) + " of its path", kStepNames[step],
+                         kStepNames[winners_step]);
   }
   return "its path is shorter";
 }
 
 }  // namespace
 
+// Parses all patterns, adds an entry for each host of a pattern, and sorts the entries. The
+// patterns must be valid.
 EndpointIndex::Data::Data(const std::vector<EndpointPattern>& all) {
   patterns.reserve(all.size());
-  for (const auto& each : all) {
-    patterns.push_back({each, parse_path(each.path.value_or("/**")), conditions_of(each)});
-    const auto add = [&](const std::string& host_text) {
+  for (const auto& parts : all) {
+    // A pattern without a path or a host matches every path or host.
+    patterns.push_back({parts, parse_path(parts.path.value_or("/**")), conditions_of(parts)});
+    const auto add_entry = [&](const std::string& host_text) {
       auto host = parse_host(host_text);
-      const bool exact = host.kind == HostPattern::Kind::Exact;
-      auto& entries = exact ? exact_hosts[host.name] : other_hosts;
+      const bool is_exact = host.kind == HostPattern::Kind::Exact;
+      auto& entries = is_exact ? exact_hosts[host.name] : other_hosts;
       const auto rank = rank_of(host, patterns.back());
       entries.push_back({rank, patterns.size() - 1, std::move(host)});
     };
-    add(each.host.value_or("*"));
-    for (const auto& host : each.more_hosts) add(host);
+    add_entry(parts.host.value_or("*"));
+    for (const auto& host : parts.more_hosts) add_entry(host);
   }
   const auto sort = [](std::vector<Entry>& entries) {
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const Entry& a, const Entry& b) { return a.rank > b.rank; });
+    std::ranges::stable_sort(entries, std::ranges::greater(), &Entry::rank);
   };
   for (auto& one : exact_hosts) sort(one.second);
   sort(other_hosts);
   find_ties();
 }
 
+// Fills `ties`: compares only entries with the same key, that is, with the same rank and with parts
+// that can match the same request.
 void EndpointIndex::Data::find_ties() {
-  std::map<std::string, std::vector<const Entry*>> groups;
+  std::map<std::string, std::vector<const Entry*>> entries_by_key;
   const auto add = [&](const std::vector<Entry>& entries) {
     for (const auto& entry : entries) {
       const auto& pattern = patterns[entry.pattern];
-      const auto key = common_key(pattern, entry);
-      if (pattern.given.methods.empty()) groups[key].push_back(&entry);
-      for (const auto& method : pattern.given.methods) groups[key + ' ' + method].push_back(&entry);
+      const auto key = tie_key(pattern, entry);
+      if (pattern.parts.methods.empty()) entries_by_key[key].push_back(&entry);
+      for (const auto& method : pattern.parts.methods)
+        entries_by_key[key + ' ' + method].push_back(&entry);
     }
   };
   for (const auto& one : exact_hosts) add(one.second);
   add(other_hosts);
-  const auto meet = [this](const Entry& a, const Entry& b) {
-    return a.pattern != b.pattern && can_meet(a.host, b.host) &&
-           conditions_meet(patterns[a.pattern].conditions, patterns[b.pattern].conditions);
+  const auto can_match_same = [this](const Entry& a, const Entry& b) {
+    return a.pattern != b.pattern && can_overlap(a.host, b.host) &&
+           can_hold_together(patterns[a.pattern].conditions, patterns[b.pattern].conditions);
   };
-  for (const auto& group : groups) {
-    const auto& entries = group.second;
+  for (const auto& [key, entries] : entries_by_key) {
     for (auto later = entries.begin(); later != entries.end(); ++later) {
-      const auto earlier = std::find_if(entries.begin(), later,
-                                        [&](const Entry* one) { return meet(*one, **later); });
+      const auto earlier = std::find_if(
+          entries.begin(), later, [&](const Entry* one) { return can_match_same(*one, **later); });
       if (earlier != later) ties.push_back({(*later)->pattern, (*earlier)->pattern});
     }
   }
@@ -264,9 +278,9 @@ std::optional<std::size_t> EndpointIndex::find(std::string_view method, const Ur
                                                const Headers& headers) const {
   std::optional<std::size_t> winner;
   if (!data_) return winner;
-  each_match(*data_, method, url, headers, [&](const Data::Entry& entry) {
+  visit_matches(*data_, method, url, headers, [&](const Data::Entry& entry) {
     winner = entry.pattern;
-    return true;
+    return true;  // end the search
   });
   return winner;
 }
@@ -277,22 +291,25 @@ std::vector<EndpointIndex::Match> EndpointIndex::matches(std::string_view method
   if (!data_) return all;
   // A pattern may match with several of its hosts. The most specific one counts.
   std::unordered_set<std::size_t> known;
-  each_match(*data_, method, url, headers, [&](const Data::Entry& entry) {
+  visit_matches(*data_, method, url, headers, [&](const Data::Entry& entry) {
     if (known.insert(entry.pattern).second) all.push_back({entry.pattern, entry.rank});
-    return false;
+    return false;  // go on
   });
   return all;
 }
 
+// Explains why the loser is less specific, or returns "" if it is not. Compares the parts of the
+// ranks, the most important part first.
 std::string EndpointIndex::why_less(const Match& loser, const Match& winner) {
-  const auto lost = loser.rank;
-  const auto won = winner.rank;
-  const auto differ = [&](int shift) { return lost >> shift != won >> shift; };
-  if (lost > won) return {};
-  if (differ(kHostShift)) return why_host_less(lost >> kHostShift, won >> kHostShift);
+  const auto lower = loser.rank;
+  const auto higher = winner.rank;
+  // If no part before differs, this compares the part that begins at `shift`.
+  const auto differ = [&](int shift) { return lower >> shift != higher >> shift; };
+  if (lower > higher) return {};
+  if (differ(kHostShift)) return why_host_less(lower >> kHostShift, higher >> kHostShift);
   if (differ(kPortShift)) return "it names no port";
   if (differ(kPathShift)) {
-    return why_path_less(lost >> kPathShift & 0xFFFFFFFF, won >> kPathShift & 0xFFFFFFFF);
+    return why_path_less(lower >> kPathShift & 0xFFFFFFFF, higher >> kPathShift & 0xFFFFFFFF);
   }
   if (differ(kMethodsShift)) return "it names no methods";
   if (differ(kSchemeShift)) return "it names no scheme";

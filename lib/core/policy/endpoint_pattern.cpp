@@ -16,8 +16,7 @@ namespace {
 constexpr std::size_t kMaxLabel = 63;  // bytes; the limit of DNS
 
 bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<signed char>(c) >= 0; });
+  return std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; });
 }
 
 // Replaces the dots of other scripts (RFC 3490 section 3.1) with ".". Returns nullopt if the text
@@ -73,6 +72,8 @@ std::optional<std::string> ascii_host(std::string_view text) {
   return to_lower(ascii);
 }
 
+// Returns why a text is not the name of a host, or "" if it is one. Labels may be "*". The address
+// in brackets is not checked.
 std::string problem_of_name(std::string_view name) {
   if (name.empty()) return "it has no name";
   if (name.front() == '[') {
@@ -131,13 +132,16 @@ std::string data_of(std::string_view segment) {
   return data;
 }
 
-// Returns 1 for ".", 2 for "..", in any spelling, and 0 for other segments.
-int dots(std::string_view segment) {
-  if (segment.size() > 6) return 0;
+enum class DotSegment : std::uint8_t { None, Same, Parent };
+
+// Returns Same for ".", Parent for "..", in any spelling, and None for other segments.
+DotSegment dot_segment(std::string_view segment) {
+  if (segment.size() > std::string_view("%2E%2E").size()) return DotSegment::None;
   const auto data = data_of(segment);
-  return data == "." ? 1 : data == ".." ? 2 : 0;
+  return data == "." ? DotSegment::Same : data == ".." ? DotSegment::Parent : DotSegment::None;
 }
 
+// Returns why a segment is not a literal one, or "" if it is.
 std::string problem_of_literal(std::string_view segment) {
   if (segment.find_first_of("*{}") != std::string_view::npos) {
     return in_quotes(segment) +
@@ -162,6 +166,7 @@ Step step_of(std::string_view segment) {
   return segment == "*" || is_name(segment) ? Step::One : Step::Literal;
 }
 
+// Returns why a text is not a path pattern, or "" if it is one.
 std::string problem_of_path(std::string_view path) {
   if (path.empty() || path.front() != '/') return "it must start with \"/\"";
   if (path.find_first_of("?#") != std::string_view::npos) {
@@ -169,21 +174,22 @@ std::string problem_of_path(std::string_view path) {
   }
   const auto control = [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; };
   if (std::any_of(path.begin(), path.end(), control)) return "it holds a control byte";
-  auto rests = 0;
-  auto before = Step::Literal;
+  auto inner_rests = 0;  // the number of "**" before the end
+  auto previous = Step::Literal;
   for (std::size_t begin = 1; begin <= path.size();) {
     const auto end = std::min(path.find('/', begin), path.size());
     const auto segment = path.substr(begin, end - begin);
     const auto step = step_of(segment);
-    if (step == Step::Rest && end != path.size() && ++rests > 1) {
+    if (step == Step::Rest && end != path.size() && ++inner_rests > 1) {
       return "one \"**\" is allowed before the end";
     }
-    if (step == Step::Rest && before == step) return "one \"**\" follows the other";
-    if (rests > 0 && dots(segment) != 0) return in_quotes(segment) + " follows a \"**\"";
-    before = step;
+    if (step == Step::Rest && previous == step) return "one \"**\" follows the other";
+    const bool is_dots = dot_segment(segment) != DotSegment::None;
+    if (inner_rests > 0 && is_dots) return in_quotes(segment) + " follows a \"**\"";
     if (step == Step::Literal) {
       if (auto problem = problem_of_literal(segment); !problem.empty()) return problem;
     }
+    previous = step;
     begin = end + 1;
   }
   return {};
@@ -191,6 +197,8 @@ std::string problem_of_path(std::string_view path) {
 
 }  // namespace
 
+// Parses a pattern of hosts: "*", an exact host, or a name in which labels are "*". Brings names
+// and addresses into the form in which libcurl has those of requests. Sets `problem` if it fails.
 HostPattern parse_host(std::string_view text) {
   HostPattern host;
   const auto ascii = ascii_host(text);
@@ -198,46 +206,49 @@ HostPattern parse_host(std::string_view text) {
   if (!ascii || *ascii == "*") return host;
   auto& name = host.name;
   name = without_trailing_dots(*ascii);
-  host.leading = name.starts_with("*.");
-  if (host.leading) name.erase(0, 2);
+  host.leading_star = name.starts_with("*.");
+  if (host.leading_star) name.erase(0, 2);
   host.problem = problem_of_name(name);
   if (!host.problem.empty()) return host;
-  const bool stars = name.find('*') != name.npos;
-  host.kind = stars || host.leading ? HostPattern::Kind::Pattern : HostPattern::Kind::Exact;
-  if (stars) host.problem = problem_of_stars(labels_of(name));
+  const bool has_stars = name.find('*') != name.npos;
+  host.kind =
+      has_stars || host.leading_star ? HostPattern::Kind::Pattern : HostPattern::Kind::Exact;
+  if (has_stars) host.problem = problem_of_stars(labels_of(name));
   if (!host.problem.empty()) return host;
-  auto plain = name;
-  std::replace(plain.begin(), plain.end(), '*', 'x');
-  const bool ipv6 = name.front() == '[';
-  if (!is_plain(plain)) {
-    const auto url = Url::parse("http://" + plain + "/");
-    if (!url) host.problem = ipv6 ? "it is not an IPv6 address" : "no host can have that name";
-    if (url && !stars) name = url->host();
+  auto example = name;  // a host that the pattern matches, for libcurl to check
+  std::replace(example.begin(), example.end(), '*', 'x');
+  const bool is_ipv6 = name.front() == '[';
+  if (!is_plain(example)) {
+    const auto url = Url::parse("http://" + example + "/");
+    if (!url) host.problem = is_ipv6 ? "it is not an IPv6 address" : "no host can have that name";
+    if (url && !has_stars) name = url->host();
   }
   if (host.kind == HostPattern::Kind::Exact || !host.problem.empty()) return host;
-  if (ipv6 || is_ipv4(name)) host.problem = "an address has no suffix";
+  if (is_ipv6 || is_ipv4(name)) host.problem = "an address has no suffix";
   host.labels = labels_of(name);
   return host;
 }
 
-std::size_t HostPattern::fixed() const {
+std::size_t HostPattern::fixed_count() const {
   return labels.size() - static_cast<std::size_t>(std::count(labels.begin(), labels.end(), "*"));
 }
 
-std::size_t HostPattern::suffix() const {
+std::size_t HostPattern::suffix_count() const {
   const auto end = std::find(labels.rbegin(), labels.rend(), "*");
   return static_cast<std::size_t>(end - labels.rbegin());
 }
 
-bool can_meet(const HostPattern& a, const HostPattern& b) {
-  const auto [x, y] = std::mismatch(a.labels.rbegin(), a.labels.rend(), b.labels.rbegin(),
-                                    b.labels.rend(), [](const auto& one, const auto& other) {
-                                      return one == other || one == "*" || other == "*";
-                                    });
-  const bool all_of_a = x == a.labels.rend();
-  const bool all_of_b = y == b.labels.rend();
-  if (all_of_a && all_of_b) return a.leading == b.leading;
-  return (all_of_a && a.leading) || (all_of_b && b.leading);
+// Compares the labels from the last one on. The rest of the longer name must fit a leading "*.".
+bool can_overlap(const HostPattern& a, const HostPattern& b) {
+  const auto can_match_same = [](const std::string& one, const std::string& other) {
+    return one == other || one == "*" || other == "*";
+  };
+  const auto [end_in_a, end_in_b] = std::mismatch(
+      a.labels.rbegin(), a.labels.rend(), b.labels.rbegin(), b.labels.rend(), can_match_same);
+  const bool all_of_a = end_in_a == a.labels.rend();
+  const bool all_of_b = end_in_b == b.labels.rend();
+  if (all_of_a && all_of_b) return a.leading_star == b.leading_star;
+  return (all_of_a && a.leading_star) || (all_of_b && b.leading_star);
 }
 
 bool Label::begins_with(std::string_view data, bool whole) const {
@@ -249,6 +260,8 @@ bool Label::begins_with(std::string_view data, bool whole) const {
   return !whole || rest.empty();
 }
 
+// Returns the segments of a path, without its dot segments: "/a/./b/../c" has "a" and "c". Segments
+// stay encoded.
 Segments split_path(std::string_view path) {
   Segments segments;
   if (path.starts_with('/')) path.remove_prefix(1);
@@ -258,24 +271,25 @@ Segments split_path(std::string_view path) {
     if (count < first.size()) {
       first[count] = Label(segment, encoded);
     } else {
-      more.resize(count - first.size());  // ".." may have removed some
+      more.resize(count - first.size());  // ".." lowers only `count`
       more.emplace_back(segment, encoded);
     }
     ++count;
   };
   for (;;) {
     const auto end = path.find('/');
-    const bool last = end == std::string_view::npos;
+    const bool is_last = end == std::string_view::npos;
     const auto segment = path.substr(0, end);
-    const auto up = dots(segment);
-    if (up == 0) push(segment);
-    if (up == 2 && segments.count > 0) --segments.count;
-    if (up != 0 && last) push({});  // "/a/." is "/a/"
-    if (last) return segments;
+    const auto dots = dot_segment(segment);
+    if (dots == DotSegment::None) push(segment);
+    if (dots == DotSegment::Parent && segments.count > 0) --segments.count;
+    if (dots != DotSegment::None && is_last) push({});  // "/a/." is "/a/"
+    if (is_last) return segments;
     path.remove_prefix(end + 1);
   }
 }
 
+// Parses a pattern of paths such as "/users/{id}/**". Sets `problem` if it fails.
 PathPattern parse_path(std::string_view text) {
   PathPattern pattern;
   pattern.problem = problem_of_path(text);

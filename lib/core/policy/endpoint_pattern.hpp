@@ -12,16 +12,17 @@ inline std::string in_quotes(std::string_view text) { return "\"" + std::string(
 struct HostPattern {
   enum class Kind : std::uint8_t { Any, Pattern, Exact };  // the most specific last
   Kind kind = Kind::Any;
-  std::string name;                 // of an exact host
+  std::string name;                 // without a leading "*."; empty if the kind is Any
   std::vector<std::string> labels;  // of a Pattern; "*" matches any single label
-  bool leading = false;             // for a Pattern: one or more labels precede `labels`
+  bool leading_star = false;        // for a Pattern: one or more labels precede `labels`
   std::string problem;              // why the text is not a pattern; empty otherwise
 
-  [[nodiscard]] std::size_t fixed() const;   // the number of labels that are not "*"
-  [[nodiscard]] std::size_t suffix() const;  // the number of fixed labels at the end
+  [[nodiscard]] std::size_t fixed_count() const;   // the number of labels that are not "*"
+  [[nodiscard]] std::size_t suffix_count() const;  // the number of fixed labels at the end
 };
 // Returns whether a host can match both.
-bool can_meet(const HostPattern& a, const HostPattern& b);
+bool can_overlap(const HostPattern& a, const HostPattern& b);
+// Parses an exact host, "*", or a name with labels that are "*". Sets `problem` if it is neither.
 HostPattern parse_host(std::string_view text);
 
 inline constexpr std::size_t kMaxHost = 253;  // bytes; the limit of DNS
@@ -74,15 +75,17 @@ PathPattern parse_path(std::string_view text);
 // A condition on a header or on an item of the query. A text such as "gold*" in EndpointPattern
 // matches all values that begin with "gold".
 struct Condition {
-  Condition(bool of_header, std::string_view condition_name, std::string_view text);
+  enum class Source : std::uint8_t { Header, Query };
+
+  Condition(Source from, std::string_view item_name, std::string_view text);
   [[nodiscard]] bool holds(const Headers& headers, std::string_view query) const;
   // Returns whether no request fits both.
   [[nodiscard]] bool contradicts(const Condition& other) const;
 
-  bool header;  // false: an item of the query
+  Source source;
   std::string name;
   std::string value;
-  bool begins;  // `value` is a prefix
+  bool is_prefix;  // `value` is the beginning of the values that match
 };
 std::vector<Condition> conditions_of(const EndpointPattern& pattern);
 

@@ -18,41 +18,42 @@ using JsonType = JsonNode::Type;
 class NamedPolicies {
  public:
   explicit NamedPolicies(Problems& problems)
-      : problems_(problems), origin_{problems.file(), true, nullptr} {}
+      : problems_(problems), origin_{.text = problems.file(), .positions = true} {}
 
   // Reads the value of "policies".
   void read(const JsonNode& policies) {
     for (const auto* const json : policies.children) {
-      const auto [at, fresh] = policies_.try_emplace(json->key);
-      if (!fresh) continue;  // read_json has reported the duplicate
-      names_.push_back(at->first);
-      at->second.json = json;
-      if (json->key.empty()) problems_.error_at_key(*json, "an empty name");
+      const auto [entry, is_new] = policies_.try_emplace(json->key);
+      if (!is_new) continue;  // read_json has reported the duplicate
+      auto& [name, named] = *entry;
+      names_.push_back(name);
+      named.json = json;
+      if (name.empty()) problems_.error_at_key(*json, "an empty name");
       if (!expect(*json, JsonType::Object, "a policy", problems_)) continue;
-      read_members(*json, kPolicy, nullptr, problems_);
-      in_order_.push_back(&at->second);
+      read_members(*json, kPolicy, kCheckOnly, problems_);
+      in_order_.push_back(&named);
     }
     for (auto* const named : in_order_) resolve(*named);
   }
 
-  // Returns the policy that `json` names or states.
+  // Returns the policy that `json` names or states, or the built-in one after a reported problem.
   ResolvedPolicy find_policy(const JsonNode& json) {
     if (json.is(JsonType::String)) {
       auto* const named = named_by(json);
-      if (named == nullptr) {
+      if (named == nullptr) {  // "standard", or a reported problem
         auto built_in = standard();
         built_in.name = json.text;
         return built_in;
       }
-      use(*named);
+      mark_used(*named);
       return named->resolved;
     }
     if (!expect(json, JsonType::Object, "a policy's name, or a policy", problems_)) {
       return standard();
     }
-    read_members(json, kPolicy, nullptr, problems_);
+    read_members(json, kPolicy, kCheckOnly, problems_);
     auto* const below = extended_by(json);
-    if (below != nullptr) use(*below);
+    if (below != nullptr) mark_used(*below);
     return make_policy(json, below);
   }
 
@@ -60,9 +61,10 @@ class NamedPolicies {
   ResolvedPolicy fallback() {
     const auto found = policies_.find("standard");
     if (found == policies_.end()) return standard();
-    use(found->second);
+    mark_used(found->second);
     return found->second.resolved;
   }
+  // Warns of policies that extend another one or are extended, but that no request uses.
   void warn_of_unused() {
     for (const auto* const named : in_order_) {
       if (named->used || (!named->extended && named->extends == nullptr)) continue;
@@ -81,7 +83,7 @@ class NamedPolicies {
 
  private:
   struct Named {
-    enum class State : std::uint8_t { New, Open, Done };
+    enum class State : std::uint8_t { New, InChain, Resolved };
 
     const JsonNode* json = nullptr;
     Named* extends = nullptr;  // the policy that it extends; nullptr if that is built in
@@ -108,62 +110,72 @@ class NamedPolicies {
     return nullptr;
   }
 
+  // Returns the policy of the file that this one extends, or nullptr if it extends the built-in
+  // one.
   Named* extended_by(const JsonNode& policy) {
     const auto* const extends = policy.find("extends");
-    const auto good = extends != nullptr && extends->is(JsonType::String) && !extends->bad;
-    return good ? named_by(*extends) : nullptr;
+    const bool is_valid = extends != nullptr && extends->is(JsonType::String) && !extends->bad;
+    return is_valid ? named_by(*extends) : nullptr;
   }
 
-  // Resolves the chain of policies that this one extends, from its root on, and then the policy
-  // itself. Does not use recursion, because a chain may be as long as the file.
+  // Resolves a policy, and before it all policies that it extends, directly or indirectly. Does not
+  // use recursion, because this chain may be as long as the file. Reports a cycle.
   void resolve(Named& last) {
-    std::vector<Named*> chain;
-    auto* at = &last;
-    while (at->state == Named::State::New) {
-      at->state = Named::State::Open;
-      at->extends = extended_by(*at->json);
-      chain.push_back(at);
-      if (at->extends == nullptr) break;
-      at->extends->extended = true;
-      at = at->extends;
+    std::vector<Named*> chain;  // each extends the next one
+    auto* named = &last;
+    while (named->state == Named::State::New) {
+      named->state = Named::State::InChain;
+      named->extends = extended_by(*named->json);
+      chain.push_back(named);
+      if (named->extends == nullptr) break;
+      named->extends->extended = true;
+      named = named->extends;
     }
-    if (at->state == Named::State::Open && at->extends != nullptr) report_cycle(chain, at);
-    for (auto one = chain.rbegin(); one != chain.rend(); ++one) {
-      auto& named = **one;
-      const auto* below = named.extends;
-      if (below != nullptr && below->state != Named::State::Done) below = nullptr;
-      named.state = Named::State::Done;
-      if (!named.json->is(JsonType::Object)) continue;
-      named.resolved = make_policy(*named.json, below, &named.layered);
-      named.resolved.name = named.json->key;
+    if (named->state == Named::State::InChain && named->extends != nullptr) {
+      report_cycle(chain, named);  // the chain has reached one of its policies again
     }
+    for (auto next = chain.rbegin(); next != chain.rend(); ++next) resolve_one(**next);
   }
 
+  // Resolves a policy whose `extends` is resolved, unless there is a cycle.
+  void resolve_one(Named& named) {
+    const auto* below = named.extends;
+    if (below != nullptr && below->state != Named::State::Resolved) below = nullptr;
+    named.state = Named::State::Resolved;
+    if (!named.json->is(JsonType::Object)) return;
+    named.resolved = make_policy(*named.json, below, &named.layered);
+    named.resolved.name = named.json->key;
+  }
+
+  // Reports the policies of `chain` from `first` on, the last of which extends `first`.
   void report_cycle(const std::vector<Named*>& chain, const Named* first) {
-    std::string way;
-    const auto begin = std::find(chain.begin(), chain.end(), first);
-    for (auto one = begin; one != chain.end(); ++one)
-      way += quoted_text((*one)->json->key) + " -> ";
+    std::string cycle;
+    for (auto named = std::ranges::find(chain, first); named != chain.end(); ++named) {
+      cycle += quoted_text((*named)->json->key) + " -> ";
+    }
     problems_.error(*first->json->find("extends"),
-                    "extends goes in a circle: " + one_line(way + quoted_text(first->json->key)));
+                    "extends goes in a circle: " + one_line(cycle + quoted_text(first->json->key)));
   }
 
-  // Lays the preset and the keys of `policy` over the policy below it. Stores the layers in `keep`.
-  ResolvedPolicy make_policy(const JsonNode& policy, const Named* below, Layered* keep = nullptr) {
+  // Merges the preset and the keys of `policy` into the policy below it, or into the built-in one
+  // if `below` is nullptr. Also stores the merged layers in `output`.
+  ResolvedPolicy make_policy(const JsonNode& policy, const Named* below,
+                             Layered* output = nullptr) {
     auto layered = below == nullptr ? built_in() : below->layered;
     const auto* const preset = preset_of(policy, problems_);
-    if (preset != nullptr) lay_preset_over(layered, *preset->tree->root, preset->origin);
-    lay_over(layered, policy, kPolicy, origin_);
+    if (preset != nullptr) merge_preset(layered, *preset->tree->root, preset->origin);
+    merge_layer(layered, policy, kPolicy, origin_);
     auto result = read_policy(layered, policy, problems_, values_);
     check_policy(layered, *result.policy, policy, problems_);
     const auto& inherited = below == nullptr ? standard().preset : below->resolved.preset;
     result.preset = preset == nullptr ? inherited : policy.find("preset")->text;
     result.source = origin_.at(policy);
-    if (keep != nullptr) *keep = std::move(layered);
+    if (output != nullptr) *output = std::move(layered);
     return result;
   }
 
-  void use(Named& first) {
+  // Marks a policy and those that it extends as used.
+  void mark_used(Named& first) {
     for (auto* named = &first; named != nullptr && !named->used; named = named->extends) {
       named->used = true;
     }
@@ -177,14 +189,17 @@ class NamedPolicies {
   std::vector<std::string_view> names_;
 };
 
+// Reads the parts of a policy file in their order, and checks them against each other.
 class Loader {
  public:
   Loader(const JsonNode& root, Problems& problems)
       : root_(root), problems_(problems), policies_(problems) {}
 
+  // Returns the policies and endpoints, or nullptr if the file is not an object, and sets the
+  // tests.
   std::shared_ptr<PolicySet::Data> load(std::vector<PolicyTest>& all_tests) {
     if (!expect(root_, JsonType::Object, "an object", problems_)) return nullptr;
-    read_members(root_, kFile, nullptr, problems_);
+    read_members(root_, kFile, kCheckOnly, problems_);
     check_header();
     if (const auto* const policies = member("policies", JsonType::Object, "an object")) {
       policies_.read(*policies);
@@ -194,7 +209,7 @@ class Loader {
     }
     const auto* const fallback = root_.find("default");
     data_->fallback = fallback == nullptr ? policies_.fallback() : policies_.find_policy(*fallback);
-    find_ties();
+    build_index();
     check_guards_of_hosts(*data_, entries_, problems_);
     policies_.warn_of_unused();
     data_->policies = policies_.take();
@@ -205,9 +220,10 @@ class Loader {
   }
 
  private:
+  // Returns the value of a key of the file, or nullptr without one. Reports one of a wrong type.
   const JsonNode* member(std::string_view key, JsonType type, std::string_view what) {
-    const auto* const found = root_.member(key);
-    return found != nullptr && expect(*found, type, what, problems_) ? found : nullptr;
+    const auto* const value = root_.member(key);
+    return value != nullptr && expect(*value, type, what, problems_) ? value : nullptr;
   }
 
   void check_header() {
@@ -219,59 +235,60 @@ class Loader {
     }
   }
 
+  // Reads an entry of "endpoints", and adds it to the data if its `match` is valid.
   void read_endpoint(const JsonNode& json) {
-    const auto whole = read_object(json, kEndpoint, nullptr, "an endpoint", problems_);
-    if (!whole && !json.is(JsonType::Object)) return;
+    const bool is_valid = read_object(json, kEndpoint, kCheckOnly, "an endpoint", problems_);
+    if (!is_valid && !json.is(JsonType::Object)) return;
     PolicySet::Data::Entry entry;
+    auto& resolved = entry.resolved;
     if (const auto* const name = json.member("name")) entry.named = read_name(*name);
-    if (const auto* const policy = json.member("policy")) {
-      entry.resolved = policies_.find_policy(*policy);
-    }
+    if (const auto* const policy = json.member("policy")) resolved = policies_.find_policy(*policy);
     const auto* const match = json.member("match");
-    const auto matches = match != nullptr && read_match(*match, entry.pattern);
+    const bool has_pattern = match != nullptr && read_match(*match, entry.pattern);
+    if (!has_pattern) return;
     entry.source = policies_.source_of(json);
-    entry.resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
-    if (!matches) return;
-    entry.resolved.path = entry.pattern.path.value_or("");
-    entry.resolved.identity = entry.named
-                                  ? identity_of(entry.resolved.endpoint)
-                                  : "endpoint " + write_object(kMatch, &entry.pattern).dump();
-    name_guards(entry.resolved, json);
+    resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
+    resolved.path = entry.pattern.path.value_or("");
+    resolved.identity = entry.named ? identity_of(resolved.endpoint)
+                                    : "endpoint " + write_object(kMatch, &entry.pattern).dump();
+    name_guards(resolved, json);
     data_->entries.push_back(std::move(entry));
     entries_.push_back(&json);
   }
 
+  // Returns whether the name is valid. Warns of a name that an earlier entry has.
   bool read_name(const JsonNode& name) {
     if (!expect(name, JsonType::String, "a name", problems_)) return false;
     if (name.text.empty()) return refuse(name, problems_, "an empty name");
-    const auto [known, fresh] = endpoint_names_.emplace(name.text, &name);
-    if (!fresh) {
-      problems_.warn(name, "the name of " + pointer_to(*known->second->parent) +
+    const auto [first, is_new] = endpoint_names_.emplace(name.text, &name);
+    if (!is_new) {
+      problems_.warn(name, "the name of " + pointer_to(*first->second->parent) +
                                ", too: reports do not tell them apart, and they share a budget of "
                                "scope \"endpoint\"");
     }
     return true;
   }
 
+  // Reads the value of "match" into `pattern`. Returns false and reports problems if it is wrong.
   bool read_match(const JsonNode& json, EndpointPattern& pattern) {
     if (!expect(json, JsonType::Object, "an object", problems_)) return false;
     if (json.children.empty()) {
       return refuse(json, problems_,
                     "at least one key is needed: \"host\": \"*\" matches every request");
     }
-    auto good = read_members(json, kMatch, &pattern, problems_);
-    if (good) warn_of_case(json);
+    auto is_valid = read_members(json, kMatch, &pattern, problems_);
+    if (is_valid) warn_of_case(json);
     for (const auto& problem : problems_of(pattern)) {
       // A key that could not be read is not a missing key.
-      if (!good && problem.part.empty()) continue;
+      if (!is_valid && problem.part.empty()) continue;
       const auto* const part = json.find(problem.part);
       problems_.error(part == nullptr ? json : *part, problem.message);
-      good = false;
+      is_valid = false;
     }
-    return good;
+    return is_valid;
   }
 
-  // Methods are case-sensitive, but a user who writes "get" means GET.
+  // Warns of a method such as "get". Methods are case-sensitive, but the user means GET.
   void warn_of_case(const JsonNode& match) {
     const auto* const methods = match.find("methods");
     if (methods == nullptr) return;
@@ -286,7 +303,8 @@ class Loader {
     }
   }
 
-  void find_ties() {
+  // Builds the index of the entries, and reports entries that are equally specific.
+  void build_index() {
     std::vector<EndpointPattern> patterns;
     for (const auto& entry : data_->entries) patterns.push_back(entry.pattern);
     data_->index = EndpointIndex(patterns);
@@ -310,6 +328,7 @@ class Loader {
 
 }  // namespace policy_file
 
+// Returns all problems of a policy file, and its policies and tests if none of them is an error.
 CheckedPolicies check_policies(std::string_view json, std::string_view file_name) {
   CheckedPolicies checked;
   Problems problems{std::string(file_name)};
@@ -317,9 +336,9 @@ CheckedPolicies check_policies(std::string_view json, std::string_view file_name
   read_json(json, tree, problems);
   std::shared_ptr<PolicySet::Data> data;
   if (tree.root != nullptr) data = policy_file::Loader(*tree.root, problems).load(checked.tests);
-  const auto good = data != nullptr && !problems.failed();
+  const bool is_valid = data != nullptr && !problems.failed();
   checked.problems = problems.take();
-  if (good) {
+  if (is_valid) {
     data->warnings = checked.problems;
     checked.set = PolicySet::Data::make_set(std::move(data));
   } else {

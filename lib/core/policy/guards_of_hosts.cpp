@@ -41,20 +41,23 @@ bool may_be_one_origin(const EndpointPattern& a, const EndpointPattern& b) {
          (!a.scheme || !b.scheme || *a.scheme == *b.scheme);
 }
 
-// Returns whether a host may match both. "*.example.com" may match the same host as "a.example.com"
-// and "*.b.example.com". What stands before the last "*" is ignored.
+// Returns whether a host may match `wide`, a host with a "*", and `other`. "*.example.com" may
+// match the same host as "a.example.com" and "*.b.example.com". What stands before the last "*" is
+// ignored.
 bool may_overlap(std::string_view wide, std::string_view other) {
   const auto ending = wide.substr(wide.rfind('*') + 1);
   return other.ends_with(ending) || ending.ends_with(other.substr(other.rfind('*') + 1));
 }
 
+// Returns whether requests to one host may use both blocks. `other` matters only if it is not for
+// all requests to its hosts.
 bool may_share_host(const User& wide, const User& other) {
   if (!has_further_conditions(*other.pattern)) return false;
   if (!wide.pattern->host) return true;
   if (!may_be_one_origin(*wide.pattern, *other.pattern)) return false;
   for (const auto host : hosts_of(*other.pattern)) {
-    for (const auto own : hosts_of(*wide.pattern)) {
-      if (!is_exact(own) && may_overlap(own, host)) return true;
+    for (const auto wide_host : hosts_of(*wide.pattern)) {
+      if (!is_exact(wide_host) && may_overlap(wide_host, host)) return true;
     }
   }
   return false;
@@ -63,6 +66,7 @@ bool may_share_host(const User& wide, const User& other) {
 // Compares the places that state one kind of block. `BlockOf` gets the block from a policy.
 template <class BlockOf>
 struct Checker {
+  // Adds an entry or the default, and compares its exact hosts with those added before.
   void add(User user) {
     if (!user.resolved->policy) return;  // the policy could not be read
     const auto& block = block_of(*user.resolved->policy);
@@ -74,38 +78,42 @@ struct Checker {
     }
   }
 
-  // Warns once for each entry with a wide pattern, because the common host is not known.
+  // Warns of blocks that may be for the same host as the block of a wide pattern. Warns once for
+  // each wide pattern, because the common host is not known. Must be called after all calls of
+  // `add`.
   void warn_of_wide() {
-    constexpr std::size_t kMostCompared = 1'000'000;  // a file may be huge
+    constexpr std::size_t kMaxCompared = 1'000'000;  // a file may be huge
     std::size_t compared = 0;
     for (const auto& wide : users) {
       if (!is_wide(*wide.pattern)) continue;
-      if (compared > kMostCompared) return;
+      if (compared > kMaxCompared) return;
       compared += users.size();
-      const auto other = std::find_if(users.begin(), users.end(), [&](const User& one) {
-        return one.json != wide.json && one.place != wide.place && may_share_host(wide, one);
+      const auto other = std::ranges::find_if(users, [&](const User& user) {
+        return user.json != wide.json && user.place != wide.place && may_share_host(wide, user);
       });
       if (other == users.end()) continue;
-      const auto whose = wide.json == nullptr ? "the default" : pointer_to(*wide.json);
-      problems.warn(*other->json, "its \"" + std::string(key) + "\" and that of " + whose +
+      const auto owner = wide.json == nullptr ? "the default" : pointer_to(*wide.json);
+      problems.warn(*other->json, "its \"" + std::string(key) + "\" and that of " + owner +
                                       " are counted separately, even for the same host");
     }
   }
 
+  // Reports the first earlier block of another place that is for the same origin.
   void add_exact(const User& user, std::string_view host) {
     auto& earlier = exact[host];
-    const auto other = std::find_if(earlier.begin(), earlier.end(), [&](const User& one) {
+    const auto other = std::ranges::find_if(earlier, [&](const User& one) {
       return one.place != user.place && may_be_one_origin(*one.pattern, *user.pattern);
     });
     if (other != earlier.end()) report(user, *other, host);
-    // One user for each place is enough.
-    const bool known = std::any_of(earlier.begin(), earlier.end(), [&](const User& one) {
+    // One user for each place and origin is enough.
+    const bool has_same = std::ranges::any_of(earlier, [&](const User& one) {
       return one.place == user.place && one.pattern->port == user.pattern->port &&
              one.pattern->scheme == user.pattern->scheme;
     });
-    if (!known) earlier.push_back(user);
+    if (!has_same) earlier.push_back(user);
   }
 
+  // Reports two blocks for the same host: a warning if they are equal, otherwise an error.
   void report(const User& user, const User& other, std::string_view host) {
     auto message = "its \"" + std::string(key) + "\" and that of " + pointer_to(*other.json) +
                    " are both for the host " + quoted_text(host);
@@ -118,8 +126,8 @@ struct Checker {
     }
   }
 
-  std::string_view key;
-  std::string GuardNames::*place;
+  std::string_view key;            // of the block, for messages
+  std::string GuardNames::*place;  // the member that names the place of the block
   BlockOf block_of;
   Problems& problems;
   std::vector<User> users{};
@@ -128,28 +136,32 @@ struct Checker {
 
 }  // namespace
 
+// Renames the blocks that an entry's own policy states: from the JSON pointer of the policy to the
+// identity of the entry, which does not change when entries move.
 void name_guards(ResolvedPolicy& resolved, const JsonNode& entry) {
   if (!resolved.guard_names) return;
-  const auto own = pointer_to(entry) + "/policy";
+  const auto own_place = pointer_to(entry) + "/policy";
   auto names = *resolved.guard_names;
   for (auto* const name :
        {&names.pause, &names.rate, &names.concurrency, &names.breaker, &names.hedge}) {
-    if (*name == own) *name = resolved.identity;
+    if (*name == own_place) *name = resolved.identity;
   }
   if (names != *resolved.guard_names) {
     resolved.guard_names = std::make_shared<const GuardNames>(std::move(names));
   }
 }
 
+// Checks each kind of block that has a scope, for the default and all entries. `entries` is the
+// JSON of each of data.entries.
 void check_guards_of_hosts(const PolicySet::Data& data, std::span<const JsonNode* const> entries,
                            Problems& problems) {
-  const EndpointPattern any;
+  const EndpointPattern any_request;  // the pattern of the default
   const auto check = [&](std::string_view key, std::string GuardNames::*place, auto block_of) {
     Checker<decltype(block_of)> checker{key, place, block_of, problems};
-    checker.add({&data.fallback, &any, nullptr});
+    checker.add({.resolved = &data.fallback, .pattern = &any_request, .json = nullptr});
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      const auto& entry = data.entries[i];
-      checker.add({&entry.resolved, &entry.pattern, entries[i]});
+      const auto& [pattern, resolved, named, source] = data.entries[i];
+      checker.add({.resolved = &resolved, .pattern = &pattern, .json = entries[i]});
     }
     checker.warn_of_wide();
   };

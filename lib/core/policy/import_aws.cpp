@@ -31,8 +31,7 @@ std::string_view without_comment(std::string_view value) {
 bool concerns_retries(std::string_view key) {
   constexpr std::string_view kWords[] = {"retr", "attempts", "timeout", "defaults_mode"};
   const auto name = to_lower(key);
-  return std::any_of(std::begin(kWords), std::end(kWords),
-                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
+  return std::ranges::any_of(kWords, [&](auto word) { return name.find(word) != name.npos; });
 }
 
 class AwsImport {
@@ -44,32 +43,35 @@ class AwsImport {
         attempts_key_(profile ? "max_attempts" : "AWS_MAX_ATTEMPTS"),
         problems_(file_name) {}
 
+  // Reads the text, and returns the policies that it means. The error is about its first problems,
+  // a profile that does not exist, or a text without any of the two settings.
   Result<ImportedPolicies> run(std::string_view text) {
-    for (number_ = 1; !text.empty(); ++number_) {
+    for (line_number_ = 1; !text.empty(); ++line_number_) {
       line_ = take_until(text, '\n');
       if (line_.ends_with('\r')) line_.remove_suffix(1);
       read_line();
     }
-    if (problems_.failed()) return made();
-    auto where = problems_.file();
+    if (problems_.failed()) return finish();
+    auto source = problems_.file();
     if (profile_) {
-      if (std::find(sections_.begin(), sections_.end(), *profile_) == sections_.end()) {
-        return Error(Errc::InvalidRequest, where + ": there is no profile " +
+      if (std::ranges::find(sections_, *profile_) == sections_.end()) {
+        return Error(Errc::InvalidRequest, source + ": there is no profile " +
                                                quoted_text(*profile_) +
                                                did_you_mean(*profile_, sections_));
       }
-      where += ": the profile " + quoted_text(*profile_);
+      source += ": the profile " + quoted_text(*profile_);
     }
-    if (mode_ || attempts_) return made();
+    if (mode_ || attempts_) return finish();
     return Error(Errc::InvalidRequest,
-                 where + " sets neither " + mode_key_ + " nor " + attempts_key_);
+                 source + " sets neither " + mode_key_ + " nor " + attempts_key_);
   }
 
  private:
   [[nodiscard]] Position position(std::string_view part) const {
-    return {number_, static_cast<int>(part.data() - line_.data()) + 1};
+    return {line_number_, static_cast<int>(part.data() - line_.data()) + 1};
   }
 
+  // Reads the beginning of a section or a setting. Skips comments and empty lines.
   void read_line() {
     const auto text = trimmed(line_);
     if (text.empty() || text.front() == '#' || text.front() == ';') return;
@@ -83,10 +85,12 @@ class AwsImport {
     }
     auto name = trimmed(text.substr(1, end - 1));
     // The section is "[profile NAME]". Only the default profile may omit the word.
-    if (name.starts_with("profile ")) name = trimmed(name.substr(8));
+    if (name.starts_with("profile ")) name = trimmed(name.substr(name.find(' ')));
     sections_.push_back(name);
   }
 
+  // Reads "key = value". In a config file, only the section of the profile counts, and a comment
+  // may follow. In an environment, "export" may precede, and the value may be in quotes.
   void read_setting(std::string_view text) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos) {
@@ -95,35 +99,38 @@ class AwsImport {
       return;
     }
     auto key = trimmed(text.substr(0, equals));
-    auto value = text.substr(equals + 1);
+    auto value = trimmed(text.substr(equals + 1));
     if (profile_) {
-      value = trimmed(without_comment(value));
+      value = trimmed(without_comment(text.substr(equals + 1)));
       if (sections_.empty() || sections_.back() != *profile_) return;
-      return take({to_lower(key), std::string(value), position(value)});
+      return store(
+          {.key = to_lower(key), .value = std::string(value), .position = position(value)});
     }
-    if (key.starts_with("export ")) key = trimmed(key.substr(7));
-    value = trimmed(value);
-    const auto quotes = value.size() > 1 && value.front() == value.back() &&
-                        (value.front() == '"' || value.front() == '\'');
-    if (quotes) value = value.substr(1, value.size() - 2);
-    take({std::string(key), std::string(value), position(value)});
+    if (key.starts_with("export ")) key = trimmed(key.substr(key.find(' ')));
+    const bool is_quoted = value.size() > 1 && value.front() == value.back() &&
+                           (value.front() == '"' || value.front() == '\'');
+    if (is_quoted) value = value.substr(1, value.size() - 2);
+    store({.key = std::string(key), .value = std::string(value), .position = position(value)});
   }
 
-  void take(const Setting& setting) {
+  // Stores one of the two settings, and reports a repeated one. Warns of others that concern
+  // retries.
+  void store(const Setting& setting) {
     if (setting.key == mode_key_ || setting.key == attempts_key_) {
-      auto& kept = setting.key == mode_key_ ? mode_ : attempts_;
-      if (kept) {
+      auto& stored = setting.key == mode_key_ ? mode_ : attempts_;
+      if (stored) {
         problems_.error(setting.position, '/' + setting.key,
-                        "it stands at line " + std::to_string(kept->position.line) + " too");
+                        "it stands at line " + std::to_string(stored->position.line) + " too");
       }
-      kept = setting;
+      stored = setting;
     } else if (concerns_retries(setting.key)) {
       problems_.warn(setting.position, '/' + setting.key,
                      "is not carried over: only " + mode_key_ + " and " + attempts_key_ + " are");
     }
   }
 
-  Result<ImportedPolicies> made() {
+  // Returns the policy of the settings for the hosts of AWS, or the errors.
+  Result<ImportedPolicies> finish() {
     PolicyBuilder policy;
     set_mode(policy);
     if (attempts_) set_attempts(policy);
@@ -137,10 +144,11 @@ class AwsImport {
     return finish_import(builder, problems_);
   }
 
+  // Sets the preset of the retry mode, which is "standard" if it is not set.
   void set_mode(PolicyBuilder& policy) {
     constexpr std::string_view kModes[] = {"legacy", "standard", "adaptive"};
     const auto mode = mode_ ? to_lower(mode_->value) : "standard";
-    if (std::find(std::begin(kModes), std::end(kModes), mode) == std::end(kModes)) {
+    if (std::ranges::find(kModes, mode) == std::end(kModes)) {  // so mode_ is set
       problems_.error(mode_->position, '/' + mode_->key,
                       quoted_text(one_line(mode_->value)) +
                           " is not one of legacy, standard, adaptive" + did_you_mean(mode, kModes));
@@ -170,7 +178,7 @@ class AwsImport {
   std::string attempts_key_;
   Problems problems_;
   std::string_view line_;
-  int number_ = 0;
+  int line_number_ = 0;
   std::vector<std::string_view> sections_;  // the sections so far; the last is the current one
   std::optional<Setting> mode_;
   std::optional<Setting> attempts_;

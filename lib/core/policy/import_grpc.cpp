@@ -27,38 +27,37 @@ struct Code {
   unsigned transport = 0;
 };
 constexpr auto kTimeout = 1U << static_cast<unsigned>(TransportKind::Timeout);
-constexpr Code kCodes[] = {
-    // In the order of their numbers, from 1.
-    {"CANCELLED", {499}},
-    {"UNKNOWN", {500}},
-    {"INVALID_ARGUMENT", {400}},
-    {"DEADLINE_EXCEEDED", {504}, kTimeout},
-    {"NOT_FOUND", {404}},
-    {"ALREADY_EXISTS", {409}},
-    {"PERMISSION_DENIED", {403}},
-    {"RESOURCE_EXHAUSTED", {429}},
-    {"FAILED_PRECONDITION", {400}},
-    {"ABORTED", {409}},
-    {"OUT_OF_RANGE", {400}},
-    {"UNIMPLEMENTED", {501}},
-    {"INTERNAL", {500}},
-    {"UNAVAILABLE", {502, 503, 504, 429}, ~kTimeout & 0xFFU},
-    {"DATA_LOSS", {500}},
-    {"UNAUTHENTICATED", {401}},
-};
-constexpr int kMostAttempts = 5;  // the limit of gRPC's clients, even if the config says more
+// In the order of their numbers, from 1.
+constexpr Code kCodes[] = {{"CANCELLED", {499}},
+                           {"UNKNOWN", {500}},
+                           {"INVALID_ARGUMENT", {400}},
+                           {"DEADLINE_EXCEEDED", {504}, kTimeout},
+                           {"NOT_FOUND", {404}},
+                           {"ALREADY_EXISTS", {409}},
+                           {"PERMISSION_DENIED", {403}},
+                           {"RESOURCE_EXHAUSTED", {429}},
+                           {"FAILED_PRECONDITION", {400}},
+                           {"ABORTED", {409}},
+                           {"OUT_OF_RANGE", {400}},
+                           {"UNIMPLEMENTED", {501}},
+                           {"INTERNAL", {500}},
+                           {"UNAVAILABLE", {502, 503, 504, 429}, ~kTimeout & 0xFFU},
+                           {"DATA_LOSS", {500}},
+                           {"UNAUTHENTICATED", {401}}};
+constexpr int kMaxAttempts = 5;  // the limit of gRPC's clients, even if the config says more
 
 class GrpcImport {
  public:
   explicit GrpcImport(Problems& problems) : problems_(problems) {}
 
+  // Returns the policies that a service config means, or an error with a line for each problem.
   Result<ImportedPolicies> run(const JsonNode& root) {
     if (is_object(&root, {"retryThrottling", "methodConfig"})) {
       read_throttling(root.find("retryThrottling"));
       const auto* const configs = root.find("methodConfig");
       if (configs == nullptr) {
         problems_.error(root, "missing key \"methodConfig\": there is nothing to carry over");
-      } else if (is(configs, Type::Array, "an array")) {
+      } else if (has_type(configs, Type::Array, "an array")) {
         for (const auto* const config : configs->children) read_config(*config);
       }
     }
@@ -68,7 +67,7 @@ class GrpcImport {
 
  private:
   // Returns whether there is a value of this type. Reports a problem if its type is wrong.
-  bool is(const JsonNode* json, Type type, std::string_view what) {
+  bool has_type(const JsonNode* json, Type type, std::string_view what) {
     return json != nullptr && expect(*json, type, what, problems_);
   }
   // Returns the value of the key. Returns nullptr and reports a problem if there is no such key.
@@ -79,7 +78,7 @@ class GrpcImport {
   }
   // Returns whether there is an object, and warns of its keys that are not among `known`.
   bool is_object(const JsonNode* json, std::initializer_list<std::string_view> known) {
-    if (!is(json, Type::Object, "an object")) return false;
+    if (!has_type(json, Type::Object, "an object")) return false;
     for (const auto* const child : json->children) {
       if (std::find(known.begin(), known.end(), child->key) != known.end()) continue;
       problems_.warn(*child, "is not carried over");
@@ -88,7 +87,7 @@ class GrpcImport {
   }
   // Returns a number over 0 and up to `most`. Otherwise reports a problem and returns nullopt.
   std::optional<double> number(const JsonNode* json, int most) {
-    if (!is(json, Type::Number, "a number")) return {};
+    if (!has_type(json, Type::Number, "a number")) return {};
     const auto value = number_in(*json);
     if (value && *value > 0 && *value <= most) return value;
     problems_.error(
@@ -98,17 +97,18 @@ class GrpcImport {
   // Returns an empty string if the value is left out, and nullopt if it is not a string.
   std::optional<std::string> text(const JsonNode* json) {
     if (json == nullptr) return "";
-    if (!is(json, Type::String, "a string")) return {};
+    if (!has_type(json, Type::String, "a string")) return {};
     return std::string(json->text);
   }
 
+  // Reads the budget of all methods, from "retryThrottling".
   void read_throttling(const JsonNode* json) {
     if (!is_object(json, {"maxTokens", "tokenRatio"})) return;
-    const auto most = number(required(*json, "maxTokens"), 1000);
+    const auto max_tokens = number(required(*json, "maxTokens"), 1000);
     const auto ratio = number(required(*json, "tokenRatio"), 1000);
-    if (!most || !ratio) return;
+    if (!max_tokens || !ratio) return;
     budget_.kind = BudgetPolicy::Kind::Grpc;
-    budget_.capacity = static_cast<std::int64_t>(*most * 1000);
+    budget_.capacity = static_cast<std::int64_t>(*max_tokens * 1000);  // stored in thousandths
     // Like gRPC, this uses three decimal places.
     budget_.refill = static_cast<std::int64_t>(std::floor(*ratio * 1000 + 1e-9));
     if (std::abs(static_cast<double>(budget_.refill) - *ratio * 1000) > 1e-6) {
@@ -116,6 +116,7 @@ class GrpcImport {
     }
   }
 
+  // Reads an element of "methodConfig": a policy, and the methods that it is for.
   void read_config(const JsonNode& json) {
     if (!is_object(&json, {"retryPolicy", "hedgingPolicy", "timeout", "name"})) return;
     PolicyBuilder policy;
@@ -127,18 +128,21 @@ class GrpcImport {
     policy.preset(retrying == nullptr ? "none" : "grpc");
     read_retry(retrying, policy);
     read_hedging(hedging, policy);
-    if (const auto limit = duration(json.find("timeout"))) policy.max_elapsed_time(*limit);
+    if (const auto timeout = duration(json.find("timeout"))) policy.max_elapsed_time(*timeout);
     const auto* const names = json.find("name");
     if (names == nullptr) problems_.warn(json, "it has no \"name\", so it is of no method");
-    if (is(names, Type::Array, "an array")) read_names(*names, policy);
+    if (has_type(names, Type::Array, "an array")) read_names(*names, policy);
   }
 
+  // Adds the policy to the builder if a valid name refers to it.
   void read_names(const JsonNode& names, const PolicyBuilder& policy) {
     const auto policy_name = "methodConfig-" + std::to_string(count_++);
-    auto used = false;
-    for (const auto* const name : names.children) used = read_name(*name, policy_name) || used;
-    if (used) builder_.policy(policy_name, policy);
+    auto is_used = false;
+    for (const auto* const name : names.children) is_used |= read_name(*name, policy_name);
+    if (is_used) builder_.policy(policy_name, policy);
   }
+  // Adds an endpoint, or the default, for a method, a service or everything. Returns whether the
+  // name is valid and new; otherwise reports a problem.
   bool read_name(const JsonNode& json, const std::string& policy) {
     if (!is_object(&json, {"service", "method"})) return false;
     const auto service = text(json.find("service"));
@@ -150,10 +154,10 @@ class GrpcImport {
     EndpointPattern pattern;
     pattern.path =
         "/" + percent_encode(*service) + "/" + (method->empty() ? "*" : percent_encode(*method));
-    if (const auto [before, fresh] = names_.try_emplace(*pattern.path, json.position); !fresh) {
+    if (const auto [first, is_new] = names_.try_emplace(*pattern.path, json.position); !is_new) {
       return refuse(json, problems_,
-                    "it is named at line " + std::to_string(before->second.line) + ", column " +
-                        std::to_string(before->second.column) + " too");
+                    "it is named at line " + std::to_string(first->second.line) + ", column " +
+                        std::to_string(first->second.column) + " too");
     }
     if (service->empty()) {
       has_default_ = true;
@@ -164,6 +168,7 @@ class GrpcImport {
     return true;
   }
 
+  // Reads a "retryPolicy", if there is one.
   void read_retry(const JsonNode* json, PolicyBuilder& policy) {
     if (!is_object(json, {"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
                           "retryableStatusCodes", "perAttemptRecvTimeout"})) {
@@ -171,28 +176,30 @@ class GrpcImport {
     }
     read_attempts(required(*json, "maxAttempts"), policy);
     const auto initial = duration(required(*json, "initialBackoff"));
-    const auto most = duration(required(*json, "maxBackoff"));
+    const auto max = duration(required(*json, "maxBackoff"));
     const auto multiplier = number(required(*json, "backoffMultiplier"), 1'000'000);
     read_codes(required(*json, "retryableStatusCodes"), policy);
-    if (const auto limit = duration(json->find("perAttemptRecvTimeout"))) {
-      policy.attempt_timeout(*limit);
+    if (const auto timeout = duration(json->find("perAttemptRecvTimeout"))) {
+      policy.attempt_timeout(*timeout);
     }
     follow_server(policy);
-    if (!initial || !most || !multiplier) return;
+    if (!initial || !max || !multiplier) return;
     if (*multiplier < 1) {
       problems_.warn(*json->find("backoffMultiplier"), "waits cannot shrink here: 1 is taken");
     }
-    if (*initial > *most) {
+    if (*initial > *max) {
       problems_.warn(*json->find("initialBackoff"),
                      "is over maxBackoff, so every wait is maxBackoff");
     }
     auto backoff = resolve_preset("grpc").value().policy->backoff;  // for its jitter
-    backoff.initial = std::min(*initial, *most);
-    backoff.max_interval = *most;
+    backoff.initial = std::min(*initial, *max);
+    backoff.max_interval = *max;
     backoff.multiplier = std::max(*multiplier, 1.0);
     policy.backoff(backoff);
   }
 
+  // Sets what holds for retries and hedges: gRPC repeats every method, and obeys the server's
+  // delay.
   void follow_server(PolicyBuilder& policy) {
     policy.repeat(Repeat::Always).budget(budget_);
     ServerDelayPolicy delay;
@@ -202,15 +209,16 @@ class GrpcImport {
     policy.server_delay(delay);
   }
 
-  // In gRPC, the next send follows a non-fatal failure at once, and a slow send after hedgingDelay.
+  // Reads a "hedgingPolicy", if there is one. In gRPC, the next send follows a non-fatal failure at
+  // once, and a slow send after hedgingDelay.
   void read_hedging(const JsonNode* json, PolicyBuilder& policy) {
     if (!is_object(json, {"maxAttempts", "hedgingDelay", "nonFatalStatusCodes"})) return;
     const auto attempts = read_attempts(required(*json, "maxAttempts"), policy);
     const auto* const delay = json->find("hedgingDelay");
-    const bool at_once = delay == nullptr || delay->text == "0s";
-    const auto after = at_once ? Duration::zero() : duration(delay).value_or(Duration::zero());
+    const bool is_zero = delay == nullptr || delay->text == "0s";  // `duration` refuses 0
+    const auto after = is_zero ? Duration::zero() : duration(delay).value_or(Duration::zero());
     const auto* const codes = json->find("nonFatalStatusCodes");
-    read_codes(codes, policy, true);
+    read_codes(codes, policy, /*may_be_empty=*/true);
     if (codes == nullptr || codes->children.empty()) policy.retry_on(retry_on_nothing());
     follow_server(policy);
     policy.set("backoff", R"({"kind": "none"})");
@@ -232,39 +240,44 @@ class GrpcImport {
 
   // Returns the number of attempts, or 2 if it is not valid.
   int read_attempts(const JsonNode* json, PolicyBuilder& policy) {
-    if (!is(json, Type::Number, "a number")) return 2;
+    if (!has_type(json, Type::Number, "a number")) return 2;
     const auto count = number_in(*json);
     if (!count || *count < 2 || *count != std::floor(*count)) {
       problems_.error(*json, described(*json) + " is not a number of attempts: at least 2");
       return 2;
     }
-    const auto most = std::to_string(kMostAttempts);
-    if (*count > kMostAttempts) problems_.warn(*json, "gRPC makes " + most + " at most");
-    const auto attempts = static_cast<int>(std::min<double>(*count, kMostAttempts));
+    const auto most = std::to_string(kMaxAttempts);
+    if (*count > kMaxAttempts) problems_.warn(*json, "gRPC makes " + most + " at most");
+    const auto attempts = static_cast<int>(std::min<double>(*count, kMaxAttempts));
     policy.max_attempts(attempts);
     return attempts;
   }
 
-  // Returns a duration of protobuf, which is in seconds: "1.5s".
+  // Returns a duration of protobuf, which is in seconds: "1.5s". Returns nullopt and reports a
+  // problem if it is not one, or is 0.
   std::optional<Duration> duration(const JsonNode* json) {
-    if (!is(json, Type::String, "a duration such as \"1.5s\"")) return {};
-    const auto seconds = json->text.ends_with('s') &&
-                         json->text.find_first_not_of("0123456789.") + 1 == json->text.size();
+    if (!has_type(json, Type::String, "a duration such as \"1.5s\"")) return {};
+    const bool in_seconds = json->text.ends_with('s') &&
+                            json->text.find_first_not_of("0123456789.") + 1 == json->text.size();
     const auto [value, problem] = duration_in(json->text);
-    if (seconds && problem.empty() && value > 0s) return value;
+    if (in_seconds && problem.empty() && value > 0s) return value;
     problems_.error(*json, described(*json) + " " +
-                               (seconds && !problem.empty()
+                               (in_seconds && !problem.empty()
                                     ? problem
                                     : "is not a time in seconds, over 0, such as \"1.5s\""));
     return {};
   }
 
+  // Sets which responses are retried, from a list of status codes. gRPC's code is in the header
+  // grpc-status, and a gateway's JSON body has its name; the statuses of HTTP are equivalents.
   void read_codes(const JsonNode* json, PolicyBuilder& policy, bool may_be_empty = false) {
-    if (!is(json, Type::Array, "an array")) return;
+    if (!has_type(json, Type::Array, "an array")) return;
     if (json->children.empty() && !may_be_empty) {
       problems_.error(*json, "an empty list retries nothing");
     }
     RetryOn on = retry_on_nothing();
+    // A rule for the header and one for the body: those at 0 and 1 for Transient, at 2 and 3 for
+    // Throttle.
     for (const auto as : {Class::Transient, Class::Throttle}) {
       auto& header = on.error_codes.emplace_back();
       header.source = ErrorRule::Source::Header;
@@ -276,20 +289,21 @@ class GrpcImport {
       body.as = as;
       body.status.emplace().add(400, 599);
     }
-    for (const auto* const one : json->children) {
-      const auto* const code = code_in(*one);
+    for (const auto* const item : json->children) {
+      const auto* const code = code_in(*item);
       if (code == nullptr) continue;
       for (const auto status : code->statuses) {
         (status == 429 ? on.throttle_statuses : on.statuses).add(status);
       }
       on.transport |= static_cast<std::uint8_t>(code->transport);
       auto* const rules = &on.error_codes[code->statuses[0] == 429 ? 2 : 0];
-      rules[0].in.push_back(std::to_string(code - kCodes + 1));
+      rules[0].in.push_back(std::to_string(code - kCodes + 1));  // its number
       rules[1].in.emplace_back(code->name);
     }
     std::erase_if(on.error_codes, [](const ErrorRule& rule) { return rule.in.empty(); });
     policy.retry_on(on);
   }
+  // Returns the code with this name or number, or nullptr after reporting a problem.
   const Code* code_in(const JsonNode& json) {
     const auto number = json.is(Type::Number) ? number_in(json) : std::nullopt;
     const auto name = json.is(Type::String) ? to_lower(json.text) : std::string();

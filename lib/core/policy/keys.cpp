@@ -27,7 +27,7 @@ constexpr std::string_view kCombines[] = {"max", "server", "own", "grow"};
 constexpr std::string_view kOverMax[] = {"stop", "clamp"};
 
 constexpr Word<ServerDelaySource> kSource{
-    Words::up_to<ServerDelaySource>(ServerDelaySource::GrpcRetryPushback, {}, true)};
+    Words::up_to<ServerDelaySource>(ServerDelaySource::GrpcRetryPushback, {}, /*any_case=*/true)};
 constexpr List kHeaders(kSource, "an array");
 constexpr Number<int> kSends(unlimited_range("the first send counts"));
 constexpr Optional kAttempts(kSends, "unlimited");
@@ -150,15 +150,17 @@ OrderedJson print_hosts(const EndpointPattern& pattern) {
 
 using Conditions = EndpointPattern::Conditions;
 
+// Reads conditions on headers or on the query: an object with at least one member, all of them
+// strings.
 bool parse_conditions(const JsonNode& json, Conditions& conditions, Problems& problems) {
   if (!expect(json, JsonType::Object, "an object", problems)) return false;
   conditions.clear();
-  auto good = true;
+  auto is_valid = true;
   for (const auto* const member : json.children) {
-    good = expect(*member, JsonType::String, "a string", problems) && good;
+    is_valid = expect(*member, JsonType::String, "a string", problems) && is_valid;
     conditions.emplace(member->key, member->text);
   }
-  if (!json.children.empty()) return good;
+  if (!json.children.empty()) return is_valid;
   return refuse(json, problems, "an empty object holds for every request; leave it out");
 }
 

@@ -63,12 +63,13 @@ constexpr Shape kLimitShape{.name = "limit", .keys = kLimitKeys};
 constexpr std::string_view kRateText =
     R"(a rate such as "10/s", or {"requests": 600, "per": "1m"})";
 
+// Reads a text such as "10/s": a number of requests and a unit. Returns false and reports a problem
+// if it is something else.
 bool parse_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
   const auto slash = json.text.find('/');
   const auto number = to_number<std::int64_t>(json.text.substr(0, slash));
   const auto unit = slash == std::string_view::npos ? "" : json.text.substr(slash + 1);
-  const auto* const period = std::find_if(std::begin(kPeriods), std::end(kPeriods),
-                                          [&](const Period& one) { return one.name == unit; });
+  const auto* const period = std::ranges::find(kPeriods, unit, &Period::name);
   if (!number || period == std::end(kPeriods)) {
     return refuse(
         json, problems,
@@ -84,10 +85,10 @@ bool parse_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
 
 // Reads a rate: a text such as "10/s", or an object.
 bool read_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
-  const auto good = json.is(JsonType::String)
-                        ? parse_rate(json, policy, problems)
-                        : read_object(json, kLimitShape, &policy, kRateText, problems);
-  if (!good || policy.per.count() >= policy.requests) return good;
+  const bool is_valid = json.is(JsonType::String)
+                            ? parse_rate(json, policy, problems)
+                            : read_object(json, kLimitShape, &policy, kRateText, problems);
+  if (!is_valid || policy.per.count() >= policy.requests) return is_valid;
   return refuse(json, problems, "more than one in a nanosecond");
 }
 
@@ -170,18 +171,20 @@ constexpr Key kBreakerKeys[] = {
 
 constexpr std::string_view kAfterText = R"(a time such as "200ms", or a quantile such as "p95")";
 
+// Returns the percentage in a text such as "99.9", or nullopt if it is not a number with at most
+// three decimals.
 std::optional<double> percent_in(std::string_view text) {
-  const auto after_point = text.size() - std::min(text.find('.'), text.size());
-  if (text.find_first_not_of("0123456789.") != std::string_view::npos || after_point > 4) {
-    return std::nullopt;
-  }
+  const auto fraction = text.substr(std::min(text.find('.'), text.size()));  // with its point
+  const bool is_plain = text.find_first_not_of("0123456789.") == text.npos;
+  if (!is_plain || fraction.size() > std::string_view(".999").size()) return std::nullopt;
   double percent = 0;
   const auto* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, percent);
-  return read.ec == std::errc() && read.ptr == end ? std::optional(percent) : std::nullopt;
+  const auto [stopped, failure] = std::from_chars(text.data(), end, percent);
+  return failure == std::errc() && stopped == end ? std::optional(percent) : std::nullopt;
 }
 
-// Reads a time such as "200ms" or a quantile such as "p95".
+// Reads a time such as "200ms" or a quantile such as "p95" into `policy`. Returns false and reports
+// a problem if it is neither.
 bool read_after(const JsonNode& json, HedgePolicy& policy, Problems& problems) {
   if (!expect(json, JsonType::String, kAfterText, problems)) return false;
   if (!json.text.starts_with('p')) {

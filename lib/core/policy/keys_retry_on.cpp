@@ -18,26 +18,29 @@ struct StatusRange {
   int last;
 };
 
+// Returns the status in a text such as "501", or nullopt if it is not one.
 std::optional<int> status_in(std::string_view text) {
   const auto status = to_number<int>(text);
-  const auto good = text.size() == 3 && status && *status >= 100 && *status <= 599;
-  return good ? status : std::nullopt;
+  const bool is_status = text.size() == 3 && status && *status >= 100 && *status <= 599;
+  return is_status ? status : std::nullopt;
 }
 
-// Returns the statuses of a text: "5xx", "500-504", or "501" if `single` is set.
-std::optional<StatusRange> range_in(std::string_view text, bool single) {
+// Returns the statuses in a text such as "5xx", "500-504" or "501", or nullopt if it has none.
+std::optional<StatusRange> range_in(std::string_view text) {
   if (text.size() == 3 && text.substr(1) == "xx" && text[0] >= '1' && text[0] <= '5') {
     const auto first = (text[0] - '0') * 100;
-    return StatusRange{first, first + 99};
+    return StatusRange{.first = first, .last = first + 99};
   }
   const auto dash = text.find('-');
-  if (dash == std::string_view::npos && !single) return std::nullopt;
   const auto first = status_in(text.substr(0, dash));
   const auto last = dash == std::string_view::npos ? first : status_in(text.substr(dash + 1));
   if (!first || !last || *first > *last) return std::nullopt;
-  return StatusRange{*first, *last};
+  return StatusRange{.first = *first, .last = *last};
 }
 
+// Reads one item of a list of statuses. The number 408, "5xx" and "500-504" add statuses to the
+// set;
+// "!501" and "!500-504" remove some. Returns false and reports a problem if it is none of these.
 bool read_status(const JsonNode& item, StatusSet& set, Problems& problems) {
   if (item.is(JsonType::Number)) {
     const auto number = number_in(item);
@@ -50,23 +53,27 @@ bool read_status(const JsonNode& item, StatusSet& set, Problems& problems) {
   if (!expect(item, JsonType::String, "a status, or \"5xx\", \"500-504\", \"!501\"", problems)) {
     return false;
   }
-  const auto out = item.text.substr(0, 1) == "!";
-  const auto range = range_in(out ? item.text.substr(1) : item.text, out);
-  if (range && out) set.remove(range->first, range->last);
-  if (range && !out) set.add(range->first, range->last);
-  if (range) return true;
+  const bool removes = item.text.starts_with('!');
+  const auto range = range_in(item.text.substr(removes ? 1 : 0));
+  const bool is_quoted_number = status_in(item.text).has_value();  // "408" instead of 408
+  if (range && removes) set.remove(range->first, range->last);
+  if (range && !removes && !is_quoted_number) set.add(range->first, range->last);
+  if (range && !is_quoted_number) return true;
   auto message = described(item) + " is not one of 408, \"5xx\", \"500-504\", \"!501\"";
-  if (status_in(item.text)) message += ": a status is a number, without quotes";
+  if (is_quoted_number) message += ": a status is a number, without quotes";
   return refuse(item, problems, std::move(message));
 }
 
-// Writes the statuses of `within` as ranges: those in the set if `members` is true, otherwise those
-// that are not in it.
-void print_runs(OrderedJson& out, const StatusSet& set, StatusRange within, bool members) {
-  for (auto status = within.first; status <= within.last; ++status) {
+enum class Print : std::uint8_t { Members, Others };
+
+// Appends the statuses of `range` that are in the set, for example 501 and "503-504", or those that
+// are not in it, for example "!501" and "!503-504".
+void print_runs(OrderedJson& out, const StatusSet& set, StatusRange range, Print print) {
+  const bool members = print == Print::Members;
+  for (auto status = range.first; status <= range.last; ++status) {
     if (set.contains(status) != members) continue;
     const auto first = status;
-    while (status < within.last && set.contains(status + 1) == members) ++status;
+    while (status < range.last && set.contains(status + 1) == members) ++status;
     if (members && status == first) {
       out.push_back(first);
       continue;
@@ -83,15 +90,17 @@ bool parse_statuses(const JsonNode& json, StatusSet& set, Problems& problems) {
                     [&](const JsonNode& item) { return read_status(item, set, problems); });
 }
 
+// Returns a set as a list. A class of which the set has most statuses is written as "5xx", with the
+// exceptions from it.
 OrderedJson print_statuses(const StatusSet& set) {
   auto out = OrderedJson::array();
   for (auto first = 100; first < 600; first += 100) {
-    const StatusRange within{first, first + 99};
+    const StatusRange range{.first = first, .last = first + 99};
     auto count = 0;
-    for (auto status = first; status <= within.last; ++status) count += set.contains(status);
-    const auto most = count > 50;
-    if (most) out.push_back(std::to_string(first / 100) + "xx");
-    print_runs(out, set, within, !most);
+    for (auto status = first; status <= range.last; ++status) count += set.contains(status);
+    const bool has_most = count > 50;
+    if (has_most) out.push_back(std::to_string(first / 100) + "xx");
+    print_runs(out, set, range, has_most ? Print::Others : Print::Members);
   }
   return out;
 }
@@ -116,6 +125,7 @@ OrderedJson print_transports(const std::uint8_t& bits) {
   return list;
 }
 
+// Returns whether a text is a JSON pointer (RFC 6901) that is not empty.
 bool is_pointer(std::string_view text) {
   if (!text.starts_with('/')) return false;
   for (auto tilde = text.find('~'); tilde != text.npos; tilde = text.find('~', tilde + 1)) {
@@ -175,20 +185,21 @@ constexpr Key kRuleKeys[] = {
 constexpr auto kFamilies =
     Words::up_to(ErrorRule::Family::Stripe, std::optional(ErrorRule::Family::Custom));
 
+// Reads an element of error_codes: the name of a family of rules, or a rule with exactly one
+// selector.
 bool parse_rule(const JsonNode& json, ErrorRule& rule, Problems& problems) {
   if (json.is(JsonType::String)) {
     const auto family = kFamilies.parse(json, problems);
     if (family) rule.family = static_cast<ErrorRule::Family>(*family);
     return family.has_value();
   }
-  const auto good =
+  const bool is_valid =
       read_object(json, kRule, &rule, "a family such as \"aws\", or a rule", problems);
   if (!json.is(JsonType::Object)) return false;
-  const auto selectors =
-      std::count_if(json.children.begin(), json.children.end(), [](const JsonNode* member) {
-        return member->key == "json" || member->key == "header" || member->key == "xml";
-      });
-  if (selectors == 1) return good;
+  const auto selectors = std::ranges::count_if(json.children, [](const JsonNode* member) {
+    return member->key == "json" || member->key == "header" || member->key == "xml";
+  });
+  if (selectors == 1) return is_valid;
   return refuse(json, problems, R"(a rule names one of "json", "header", "xml")");
 }
 

@@ -54,13 +54,15 @@ constexpr Key kStepKeys[] = {
     loader_key("interval", kDuration).not_null(), loader_key("size", kSize).not_null(),
 };
 
+// Reads one of the outcomes of a test: a text such as "503,timeout,200", or a step. Returns false
+// and reports a problem if it is neither.
 bool parse_outcome(const JsonNode& json, PolicyTest::Outcomes& outcomes, Problems& problems) {
   outcomes.place = problems.place_of(json);
   if (json.is(JsonType::String)) {
     outcomes.text = json.text;
     return !json.text.empty() || refuse(json, problems, "an empty text; write \"503,timeout,200\"");
   }
-  if (!read_object(json, kTestStep, nullptr, "a string or an object", problems)) return false;
+  if (!read_object(json, kTestStep, kCheckOnly, "a string or an object", problems)) return false;
   if (json.member("status") == nullptr && json.member("fault") == nullptr) {
     return refuse(json, problems, "a step has a \"status\" or a \"fault\"");
   }
@@ -127,6 +129,8 @@ constexpr Key kTestKeys[] = {
         .not_null(),
 };
 
+// Reads a test with the places of its expectations. Returns false and reports problems if it is
+// wrong.
 bool read_test(const JsonNode& json, PolicyTest& test, Problems& problems) {
   if (!read_object(json, kTest, &test, "a test", problems)) return false;
   const auto& expected = *json.member("expect");
@@ -135,11 +139,11 @@ bool read_test(const JsonNode& json, PolicyTest& test, Problems& problems) {
                   "nothing is expected; there are: endpoint, attempts, waits, reason, "
                   "status, success");
   }
-  for (const auto* const one : expected.children) {
-    test.places.emplace(one->key, problems.place_of(*one));
-    if (!test.outcomes.empty() || one->key == "endpoint") continue;
+  for (const auto* const member : expected.children) {
+    test.places.emplace(member->key, problems.place_of(*member));
+    if (!test.outcomes.empty() || member->key == "endpoint") continue;  // only this needs none
     return refuse(json, problems,
-                  "missing key \"outcomes\": " + quoted_text(one->key) + " is expected");
+                  "missing key \"outcomes\": " + quoted_text(member->key) + " is expected");
   }
   return true;
 }
@@ -152,18 +156,22 @@ constinit const Shape kTestStep{.name = "test_step", .keys = kStepKeys};
 constinit const Shape kTestWait{.name = "test_wait", .keys = kWaitKeys};
 constinit const Shape kTestExpect{.name = "test_expect", .keys = kExpectKeys};
 
+// Returns the tests of a file whose other parts are in `data`, without those that are wrong.
+// Reports problems. A test may expect an endpoint that does not exist only if `data` is incomplete,
+// because the file has errors.
 std::vector<PolicyTest> read_tests(const JsonNode& tests, const PolicySet::Data& data,
                                    Problems& problems) {
-  const bool entries_known = !problems.failed();
+  const bool is_complete = !problems.failed();
   std::vector<std::string_view> names;
   for (const auto& entry : data.entries) names.push_back(entry.resolved.endpoint);
   std::vector<PolicyTest> all;
   for (const auto* const json : tests.children) {
     PolicyTest test;
     if (!read_test(*json, test, problems)) continue;
+    // "" if the test expects the default, or no endpoint.
     const auto endpoint = test.expected.endpoint.value_or("");
-    const auto known = std::find(names.begin(), names.end(), endpoint) != names.end();
-    if (entries_known && !endpoint.empty() && !known) {
+    const bool exists = std::ranges::find(names, endpoint) != names.end();
+    if (is_complete && !endpoint.empty() && !exists) {
       const auto& name = *json->member("expect")->member("endpoint");
       problems.error(name,
                      "there is no entry " + described(name) + problems.suggestion(endpoint, names));

@@ -1,4 +1,4 @@
-// Lays the layers of a policy over each other, and reads its values with their sources.
+// Merges the layers of a policy, and reads its values with their sources.
 #include "policy_set_data.hpp"
 
 #include <httpretry/policy/presets.hpp>
@@ -21,10 +21,11 @@ bool is_object(const Layered& layered) {
 }
 
 const LayerOrigin& built_in_origin() {
-  static const auto* const origin = new LayerOrigin{"built in", false, nullptr};
+  static const auto* const origin = new LayerOrigin{.text = "built in"};
   return *origin;
 }
 
+// Returns the kind and the jitter of an object, which select its keys.
 Traits traits_of(const Layered& object, const Shape& shape) {
   const auto* const kind = object.find("kind");
   const auto* const jitter = object.find("jitter");
@@ -41,23 +42,26 @@ void drop_of_other_kinds(Layered& object, const Shape& shape) {
   });
 }
 
-void lay_object(Layered& value, const JsonNode& member, const Shape& shape,
-                const LayerOrigin& origin, bool keep_written) {
-  const auto fresh = !is_object(value);
-  const auto replaces = shape.kinds.size() > 0 && member.find("kind") != nullptr;
+// Merges the object `member` of a layer into `value`. If the object states its kind or a preset, it
+// replaces the value below. Otherwise the keys that it leaves out keep their values.
+void merge_object(Layered& value, const JsonNode& member, const Shape& shape,
+                  const LayerOrigin& origin, Written written) {
+  const bool states_kind = shape.kinds.size() > 0 && member.find("kind") != nullptr;
   const auto* const preset = shape.preset == nullptr ? nullptr : member.find("preset");
-  const auto renewed = fresh || replaces || preset != nullptr;
-  if (renewed) value.members.clear();
-  if (renewed && shape.base != nullptr) lay_over(value, shape.base(), shape, built_in_origin());
+  const bool replaces = !is_object(value) || states_kind || preset != nullptr;
+  const bool has_base = replaces && shape.base != nullptr;
+  if (replaces) value.members.clear();
+  if (has_base) merge_layer(value, shape.base(), shape, built_in_origin());
   if (preset != nullptr && !preset->bad) {
     const auto& loaded = shape.preset(preset->text);
-    lay_over(value, *loaded.tree->root, shape, loaded.origin);
+    merge_layer(value, *loaded.tree->root, shape, loaded.origin);
   }
-  lay_over(value, member, shape, origin, keep_written);
-  if (renewed && shape.base != nullptr) drop_of_other_kinds(value, shape);
-  if (replaces) value.doubtful = false;
+  merge_layer(value, member, shape, origin, written);
+  if (has_base) drop_of_other_kinds(value, shape);
+  if (states_kind) value.doubtful = false;
 }
 
+// Returns the suggestion for the name of a preset that does not exist, or "".
 std::string near_preset(std::string_view name) {
   std::vector<std::string_view> names;
   for (const auto& preset : presets()) names.push_back(preset.name);
@@ -66,7 +70,9 @@ std::string near_preset(std::string_view name) {
 
 // Reads the values of a policy from its layers.
 struct PolicyReader {
-  // `parent` is the key of the object. `prefix` is the whole path to it, such as "backoff.".
+  // Reads an object with this shape into the struct at `target`, and appends to `values`. Reports
+  // keys of other kinds. `parent` is the key of the object, nullptr at the top. `prefix` is the
+  // whole path to it, such as "backoff.".
   void read(const Layered& layered, const Shape& shape, void* target, const Key* parent,
             const std::string& prefix) {
     const auto traits = traits_of(layered, shape);
@@ -86,45 +92,50 @@ struct PolicyReader {
     }
   }
 
+  // Reads the value of one key of an object. Without a value, the field keeps its default, or gets
+  // the value of the key `like`.
   void read_value(const Layered& object, const Key& key, void* target, const Key* parent,
                   const std::string& prefix) {
-    const auto* const own = object.find(key.name);
-    const auto* const layered = own != nullptr ? own : object.find(key.like);
+    const auto* const stated = object.find(key.name);
+    const auto* const layered = stated != nullptr ? stated : object.find(key.like);
     auto* const field = key.field(target);
     if (layered == nullptr) {
-      // The field keeps its default.
       if (key.required) {
         problems.error(position_of(object), "missing key " + quoted_text(key.name));
       }
     } else if (key.type->shape() != nullptr && layered->json->is(JsonNode::Type::Object)) {
       const auto& inner = static_cast<const ObjectType&>(*key.type);  // only these have a shape
-      read(*layered, *inner.shape(), inner.renew(field), &key,
+      read(*layered, *inner.shape(), inner.reset(field), &key,
            prefix + std::string(key.name) + ".");
       return;
     } else {
       key.type->read(*layered->json, field, problems);
     }
     const ValueSource source{parent, &key, layered == nullptr ? nullptr : layered->json,
-                             own == nullptr ? nullptr : own->origin};
+                             stated == nullptr ? nullptr : stated->origin};
     auto& value = pool[source];
     if (!value) value = make_value(source, field, prefix);
     values.push_back(value);
   }
 
+  // Returns the value of a key with its source. A value of an earlier resolved policy keeps its
+  // source. `field` has the value if no layer states it.
   static std::shared_ptr<const PolicyValue> make_value(const ValueSource& source, const void* field,
                                                        const std::string& prefix) {
     const auto& [parent, key, json, origin] = source;
     auto value = std::make_shared<PolicyValue>();
     value->key = prefix + std::string(key->name);
-    const auto* const before = origin == nullptr || origin->resolved == nullptr
-                                   ? nullptr
-                                   : origin->resolved->find(value->key);
-    if (before != nullptr) return std::make_shared<const PolicyValue>(*before);
+    if (origin != nullptr && origin->resolved != nullptr) {
+      const auto* const earlier = origin->resolved->find(value->key);
+      if (earlier != nullptr) return std::make_shared<const PolicyValue>(*earlier);
+    }
     value->json = json == nullptr ? key->type->write(field).dump() : compact(*json);
     value->source = origin == nullptr ? "built in" : origin->at(*json);
     return value;
   }
 
+  // Returns the value at which to report a problem: the value itself if a file or the top layer
+  // states it, otherwise the policy.
   [[nodiscard]] const JsonNode& position_of(const Layered& layered) const {
     if (layered.origin == nullptr) return policy;
     const auto known = layered.origin->positions || is_within(*layered.json, policy);
@@ -137,7 +148,8 @@ struct PolicyReader {
   PolicyValues::Shared values{};
 };
 
-// Returns the place of the policy that states a block in the topmost layer.
+// Returns the place that states a block: the JSON pointer of the policy, or the name of a preset or
+// command line. Returns "" if the block is built in or comes from an earlier resolved policy.
 std::string place_of(const Layered& policy, std::string_view block) {
   const auto* const layered = policy.find(block);
   if (layered == nullptr || !is_object(*layered)) return {};
@@ -149,18 +161,20 @@ std::string place_of(const Layered& policy, std::string_view block) {
 
 }  // namespace
 
+// Returns the names by which calls share the state of a policy's blocks, or nullptr if no block has
+// one. A block that no layer states keeps its name in `before`, which may be nullptr.
 std::shared_ptr<const GuardNames> guard_names_of(const Layered& policy,
                                                  const std::shared_ptr<const GuardNames>& before) {
   GuardNames names;
-  const auto name = [&](std::string GuardNames::*member, std::string_view block) {
+  const auto set_name = [&](std::string GuardNames::*member, std::string_view block) {
     names.*member = place_of(policy, block);
     if ((names.*member).empty() && before) names.*member = *before.*member;
   };
-  name(&GuardNames::pause, "pause");
-  name(&GuardNames::rate, "rate");
-  name(&GuardNames::concurrency, "concurrency");
-  name(&GuardNames::breaker, "breaker");
-  name(&GuardNames::hedge, "hedge");
+  set_name(&GuardNames::pause, "pause");
+  set_name(&GuardNames::rate, "rate");
+  set_name(&GuardNames::concurrency, "concurrency");
+  set_name(&GuardNames::breaker, "breaker");
+  set_name(&GuardNames::hedge, "hedge");
   return names == GuardNames() ? nullptr : std::make_shared<const GuardNames>(std::move(names));
 }
 
@@ -179,42 +193,45 @@ std::string LayerOrigin::at(const JsonNode& json) const {
 }
 
 const Layered* Layered::find(std::string_view name) const {
-  const auto found = std::find_if(members.begin(), members.end(),
-                                  [&](const Layered& one) { return one.key == name; });
+  const auto found = std::ranges::find(members, name, &Layered::key);
   return found == members.end() ? nullptr : &*found;
 }
 
-void lay_over(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
-              bool keep_written) {
+// Merges a layer, an object that read_members has checked, into `below`: its members replace those
+// with the same key, and objects are merged in turn. Wrong members and null are left out.
+void merge_layer(Layered& below, const JsonNode& object, const Shape& shape,
+                 const LayerOrigin& origin, Written written) {
   below.json = &object;
   below.origin = &origin;
   for (const auto* const member : object.children) {
     const auto* const key = shape.find(member->key);
     if (key == nullptr || key->field == nullptr || member->is(JsonNode::Type::Null)) continue;
     auto& value = find_or_add(below, key->name);
+    const bool is_new = value.json == nullptr;
     if (member->bad) {
       value.doubtful = true;
-      if (value.json == nullptr) below.members.pop_back();
+      if (is_new) below.members.pop_back();
       continue;
     }
-    if (keep_written && value.json != nullptr && !is_object(value) && value.origin->positions) {
-      continue;
-    }
+    const bool keeps = written == Written::Keep && !is_new && !is_object(value);
+    if (keeps && value.origin->positions) continue;  // a file states the value
     const auto* const inner = key->type->shape();
     if (inner == nullptr || !member->is(JsonNode::Type::Object)) {
-      value = Layered{key->name, member, &origin, false, {}};
+      value = Layered{.key = key->name, .json = member, .origin = &origin};
     } else {
-      lay_object(value, *member, *inner, origin, keep_written);
+      merge_object(value, *member, *inner, origin, written);
     }
   }
 }
 
-void lay_preset_over(Layered& below, const JsonNode& preset, const LayerOrigin& origin) {
+// Merges a preset into the layers below. First drops all blocks, because a preset replaces them
+// even if it does not state them. Then values of a file, such as timeouts, take precedence.
+void merge_preset(Layered& below, const JsonNode& preset, const LayerOrigin& origin) {
   std::erase_if(below.members, [](const Layered& member) {
     const auto* const key = kPolicy.find(member.key);
     return key != nullptr && key->block;
   });
-  lay_over(below, preset, kPolicy, origin, true);
+  merge_layer(below, preset, kPolicy, origin, Written::Keep);
 }
 
 const Layered& built_in() {
@@ -222,14 +239,14 @@ const Layered& built_in() {
   static const auto* const tree = tree_of(write_object(kPolicy, &policy));
   static const auto* const standard = [] {
     auto* const layered = new Layered;
-    lay_over(*layered, *tree->root, kPolicy, built_in_origin());
+    merge_layer(*layered, *tree->root, kPolicy, built_in_origin());
     return layered;
   }();
   return *standard;
 }
 
 LoadedPreset load_preset(std::string_view name, std::string_view json) {
-  return {tree_of(OrderedJson::parse(json)), {"preset " + std::string(name), false, nullptr}};
+  return {tree_of(OrderedJson::parse(json)), {.text = "preset " + std::string(name)}};
 }
 
 const LoadedPreset* loaded_preset(std::string_view name) {
@@ -254,16 +271,18 @@ const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems) {
   return preset;
 }
 
+// Reads a policy and all its values from its layers. Reports problems at `policy`, the top layer,
+// if they have no position.
 ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Problems& problems,
                            ValuePool& pool) {
-  auto read = std::make_shared<RetryPolicy>();
+  auto values = std::make_shared<RetryPolicy>();
   PolicyReader reader{policy, problems, pool};
-  reader.read(layered, kPolicy, read.get(), nullptr, {});
+  reader.read(layered, kPolicy, values.get(), /*parent=*/nullptr, /*prefix=*/"");
   ResolvedPolicy resolved;
-  resolved.policy = std::move(read);
+  resolved.policy = std::move(values);
   reader.values.shrink_to_fit();
   resolved.values = PolicyValues(std::move(reader.values));
-  resolved.guard_names = guard_names_of(layered, nullptr);
+  resolved.guard_names = guard_names_of(layered, /*before=*/nullptr);
   return resolved;
 }
 
@@ -271,17 +290,17 @@ const ResolvedPolicy& standard() {
   static const auto* const resolved = [] {
     Problems problems("built in");
     ValuePool pool;
-    auto* const made =
-        new ResolvedPolicy(read_policy(built_in(), *built_in().json, problems, pool));
-    made->preset = "standard";
-    made->source = "built in";
-    return made;
+    auto policy = new ResolvedPolicy(read_policy(built_in(), *built_in().json, problems, pool));
+    policy->preset = "standard";
+    policy->source = "built in";
+    return policy;
   }();
   return *resolved;
 }
 
 }  // namespace policy_file
 
+// Returns the policy of a preset, or an error if there is no preset with this name.
 Result<ResolvedPolicy> resolve_preset(std::string_view name) {
   using namespace policy_file;
   const auto* const preset = loaded_preset(name);
@@ -292,7 +311,7 @@ Result<ResolvedPolicy> resolve_preset(std::string_view name) {
   Problems problems(preset->origin.text);
   ValuePool pool;
   auto layered = built_in();
-  lay_preset_over(layered, *preset->tree->root, preset->origin);
+  merge_preset(layered, *preset->tree->root, preset->origin);
   auto resolved = read_policy(layered, *preset->tree->root, problems, pool);
   resolved.preset = name;
   resolved.source = preset->origin.text;

@@ -37,39 +37,41 @@ bool is_built_in(const ResolvedPolicy& resolved) {
          *resolved.policy == *standard().policy;
 }
 
-// Lays the settings of a command line over the policies of a set.
+// Merges the settings of a command line into the policies of a set.
 struct Overlay {
-  // Applies the settings to a policy. Entries that share a policy still share it afterwards.
-  void lay(ResolvedPolicy& resolved) {
-    auto& laid = made[{resolved.policy.get(), resolved.guard_names.get()}];
-    if (!laid.policy) laid = make(resolved);
-    resolved.policy = laid.policy;
-    resolved.values = laid.values;
-    resolved.preset = laid.preset;
-    resolved.guard_names = laid.guard_names;
+  // Changes a policy. Entries that share a policy still share it afterwards.
+  void apply(ResolvedPolicy& resolved) {
+    auto& result = results[{resolved.policy.get(), resolved.guard_names.get()}];
+    if (!result.policy) result = make(resolved);
+    resolved.policy = result.policy;
+    resolved.values = result.values;
+    resolved.preset = result.preset;
+    resolved.guard_names = result.guard_names;
   }
 
+  // Returns a policy with the settings. They are the top layer, and their preset is below them. The
+  // policy itself is below both, and its values keep their sources.
   ResolvedPolicy make(const ResolvedPolicy& resolved) {
-    const LayerOrigin before{"built in", false, &resolved.values};
+    const LayerOrigin before{.text = "built in", .resolved = &resolved.values};
     auto layered = built_in();
-    lay_over(layered, tree.add(write_object(kPolicy, resolved.policy.get())), kPolicy, before);
-    if (preset != nullptr) lay_preset_over(layered, *preset->tree->root, preset->origin);
-    lay_over(layered, layer, kPolicy, origin);
+    merge_layer(layered, tree.add(write_object(kPolicy, resolved.policy.get())), kPolicy, before);
+    if (preset != nullptr) merge_preset(layered, *preset->tree->root, preset->origin);
+    merge_layer(layered, settings, kPolicy, origin);
     ValuePool pool;  // not shared, because it refers to `before`, which is local
-    auto result = read_policy(layered, layer, problems, pool);
-    check_policy(layered, *result.policy, layer, problems);
+    auto result = read_policy(layered, settings, problems, pool);
+    check_policy(layered, *result.policy, settings, problems);
     result.guard_names = guard_names_of(layered, resolved.guard_names);
-    result.preset = preset != nullptr ? layer.find("preset")->text : resolved.preset;
+    result.preset = preset != nullptr ? settings.find("preset")->text : resolved.preset;
     return result;
   }
 
   Problems& problems;
   JsonTree& tree;
-  const JsonNode& layer;
-  const LayerOrigin origin;
-  const LoadedPreset* preset;
+  const JsonNode& settings;
+  const LayerOrigin origin;    // of the settings
+  const LoadedPreset* preset;  // nullptr if the settings name none
   // The results. The names are part of the key because several places may state the same numbers.
-  std::map<std::pair<const RetryPolicy*, const GuardNames*>, ResolvedPolicy> made{};
+  std::map<std::pair<const RetryPolicy*, const GuardNames*>, ResolvedPolicy> results{};
 };
 
 // Returns an error with lines such as "--set backoff.initial: …".
@@ -94,7 +96,7 @@ std::string why_less(const PolicySet::Data& data, const EndpointIndex::Match& lo
   return why;
 }
 
-// Returns whether a request matches a pattern that has a single part.
+// Returns whether a request matches a pattern that has a single part, or none.
 using Fits = std::function<bool(EndpointPattern part)>;
 
 // Returns the parts of a pattern, except its hosts, that do not match, as texts such as "port 8443
@@ -102,44 +104,46 @@ using Fits = std::function<bool(EndpointPattern part)>;
 // may be secret, so they are not in the texts.
 std::vector<std::string> mismatches(const EndpointPattern& pattern, std::string_view method,
                                     const Url& url, const Fits& fits) {
-  std::vector<std::string> failed;
-  EndpointPattern part;
-  const auto compare = [&](const std::string& what, std::string_view found) {
+  std::vector<std::string> texts;
+  EndpointPattern part;  // has the part that is compared next; one that is left out always fits
+  const auto compare_part = [&](const std::string& begin, std::string_view actual) {
     if (fits(std::exchange(part, EndpointPattern()))) return;
-    failed.push_back(what + " not match " + one_line(found));
+    texts.push_back(begin + " not match " + one_line(actual));
   };
   part.path = pattern.path;
-  compare("path " + one_line(pattern.path.value_or("")) + " does", url.path());
+  compare_part("path " + one_line(pattern.path.value_or("")) + " does", url.path());
   part.methods = pattern.methods;
-  const bool single = pattern.methods.size() == 1;
-  std::string methods = single ? "method" : "methods";
+  const bool is_one = pattern.methods.size() == 1;
+  std::string methods = is_one ? "method" : "methods";
   for (const auto& one : pattern.methods) methods += " " + one;
-  compare(methods + (single ? " does" : " do"), method);
+  compare_part(methods + (is_one ? " does" : " do"), method);
   part.port = pattern.port;
-  compare("port " + std::to_string(pattern.port.value_or(0)) + " does", std::to_string(url.port()));
+  const auto port = std::to_string(pattern.port.value_or(0));  // 0 is never shown
+  compare_part("port " + port + " does", std::to_string(url.port()));
   part.scheme = pattern.scheme;
-  compare("scheme " + one_line(pattern.scheme.value_or("")) + " does", url.scheme());
+  compare_part("scheme " + one_line(pattern.scheme.value_or("")) + " does", url.scheme());
   for (const auto& [name, value] : pattern.headers) {
     part.headers[name] = value;
-    compare("header " + one_line(name + "=" + value) + " does", "the request");
+    compare_part("header " + one_line(name + "=" + value) + " does", "the request");
   }
   for (const auto& [name, value] : pattern.query) {
     part.query[name] = value;
-    compare("query " + one_line(name + "=" + value) + " does", "the request");
+    compare_part("query " + one_line(name + "=" + value) + " does", "the request");
   }
-  return failed;
+  return texts;
 }
 
 }  // namespace
 
 const PolicyValue* PolicyValues::find(std::string_view key) const {
-  const auto found =
-      std::find_if(begin(), end(), [&](const PolicyValue& value) { return value.key == key; });
+  const auto found = std::ranges::find(*this, key, &PolicyValue::key);
   return found == end() ? nullptr : &*found;
 }
 
 PolicySet::PolicySet() : PolicySet(standard()) {}
 
+// Makes a set in which every request has this policy. Throws an exception if its values are
+// invalid.
 PolicySet::PolicySet(ResolvedPolicy policy) {
   auto data = std::make_shared<Data>();
   if (!policy.policy) policy.policy = standard().policy;
@@ -167,6 +171,8 @@ std::shared_ptr<const ResolvedPolicy> PolicySet::find_shared(std::string_view me
   return {data_, &find(method, url, headers)};
 }
 
+// Returns all entries that match a request, the winner first. Each other one has the reason why it
+// is less specific.
 std::vector<PolicySet::Candidate> PolicySet::candidates(std::string_view method, const Url& url,
                                                         const Headers& headers) const {
   std::vector<Candidate> candidates;
@@ -180,11 +186,13 @@ std::vector<PolicySet::Candidate> PolicySet::candidates(std::string_view method,
   return candidates;
 }
 
+// Returns the entries whose hosts match, and of whose other parts the fewest do not match: one or
+// more, or exactly one if another entry wins. Entries whose path matches come first.
 std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method, const Url& url,
                                                          const Headers& headers) const {
   std::size_t fewest = data_->index.find(method, url, headers) ? 1 : SIZE_MAX;
   std::vector<Candidate> misses;
-  std::size_t of_path = 0;  // how many misses have a path that matches; they come first
+  std::size_t with_path = 0;  // how many misses have a path that matches
   const auto fits = [&](EndpointPattern part) {
     if (!part.host) part.host = "*";  // a pattern has at least one part
     return EndpointIndex({std::move(part)}).find(method, url, headers).has_value();
@@ -194,19 +202,18 @@ std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method
     hosts.host = entry.pattern.host;
     hosts.more_hosts = entry.pattern.more_hosts;
     if (!fits(hosts)) continue;
-    const auto failed = mismatches(entry.pattern, method, url, fits);
-    if (failed.empty() || failed.size() > fewest) continue;
-    if (failed.size() < fewest) {
-      fewest = failed.size();
+    const auto reasons = mismatches(entry.pattern, method, url, fits);
+    if (reasons.empty() || reasons.size() > fewest) continue;
+    if (reasons.size() < fewest) {
+      fewest = reasons.size();
       misses.clear();
-      of_path = 0;
+      with_path = 0;
     }
     std::string why;
-    for (const auto& one : failed) why += (why.empty() ? "" : "; ") + one;
-    const bool path_fits = !failed.front().starts_with("path ");  // the path is compared first
-    const auto at = path_fits ? of_path++ : misses.size();
-    misses.emplace(misses.begin() + static_cast<std::ptrdiff_t>(at), &entry.resolved, entry.source,
-                   why);
+    for (const auto& reason : reasons) why += (why.empty() ? "" : "; ") + reason;
+    const bool path_fits = !reasons.front().starts_with("path ");  // the path is compared first
+    const auto index = static_cast<std::ptrdiff_t>(path_fits ? with_path++ : misses.size());
+    misses.emplace(misses.begin() + index, &entry.resolved, entry.source, why);
   }
   return misses;
 }
@@ -221,6 +228,7 @@ std::size_t PolicySet::endpoint_count() const { return data_->entries.size(); }
 
 const std::vector<Problem>& PolicySet::warnings() const { return data_->warnings; }
 
+// Compares policies, entries and names, but not sources, warnings and identities.
 bool operator==(const PolicySet& a, const PolicySet& b) {
   if (a.data_ == b.data_) return true;
   const auto& x = *a.data_;
@@ -235,6 +243,7 @@ bool operator==(const PolicySet& a, const PolicySet& b) {
                     });
 }
 
+// Returns the set as the text of a policy file. Reading it again returns an equal set.
 std::string PolicySet::print() const {
   OrderedJson file = {{"version", 1}};
   if (!is_built_in(data_->fallback)) file["default"] = reference(data_->fallback);
@@ -246,7 +255,8 @@ std::string PolicySet::print() const {
     json["policy"] = reference(entry.resolved);
     file["endpoints"].push_back(std::move(json));
   }
-  return json_text(file, 3) + "\n";
+  // The file, the list of endpoints, and each endpoint have a line for each member.
+  return json_text(file, /*levels=*/3) + "\n";
 }
 
 std::string policy_file::identity_of(std::string_view endpoint) {
@@ -262,6 +272,9 @@ Result<PolicySet> policy_file::set_of(CheckedPolicies checked) {
   return Error(Errc::InvalidRequest, error_lines(checked.problems));
 }
 
+// Returns the set with these settings in all its policies, or an error with a line for each
+// problem. A setting is a key such as "backoff.initial" and a text. `origin` names them in
+// messages.
 Result<PolicySet> with_settings(const PolicySet& set,
                                 std::span<const std::pair<std::string, std::string>> settings,
                                 std::string_view origin) {
@@ -270,16 +283,16 @@ Result<PolicySet> with_settings(const PolicySet& set,
   for (const auto& [key, text] : settings) set_dotted(json, key, text);
   JsonTree tree;
   const auto& layer = tree.add(json);
-  read_members(layer, kPolicy, nullptr, problems);
+  read_members(layer, kPolicy, kCheckOnly, problems);
   if (const auto* const extends = layer.find("extends")) {
     problems.error(*extends, "a setting lies over every policy; it cannot extend one");
   }
-  Overlay overlay{
-      problems, tree, layer, {std::string(origin), false, nullptr}, preset_of(layer, problems)};
+  const LayerOrigin layer_origin{.text = std::string(origin)};
+  Overlay overlay{problems, tree, layer, layer_origin, preset_of(layer, problems)};
   auto data = std::make_shared<PolicySet::Data>(PolicySet::Data::of(set));
-  overlay.lay(data->fallback);
-  for (auto& policy : data->policies) overlay.lay(policy);
-  for (auto& entry : data->entries) overlay.lay(entry.resolved);
+  overlay.apply(data->fallback);
+  for (auto& policy : data->policies) overlay.apply(policy);
+  for (auto& entry : data->entries) overlay.apply(entry.resolved);
   if (problems.failed()) return settings_error(problems);
   return PolicySet::Data::make_set(std::move(data));
 }

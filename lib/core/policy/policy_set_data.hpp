@@ -1,6 +1,6 @@
 // PolicySet::Data, and the functions that make policies from layers.
 //
-// Policies are laid over each other, key by key, and every value remembers its layer. A layer is a
+// The layers of a policy are merged, key by key, and every value remembers its layer. A layer is a
 // JSON object. It was read from a file, set on a command line, or written from a struct.
 #pragma once
 
@@ -59,19 +59,21 @@ struct Layered {
   const JsonNode* json = nullptr;
   const LayerOrigin* origin = nullptr;
   bool doubtful = false;  // the value that should replace it is wrong, so it is not checked further
-  std::vector<Layered> members;
+  std::vector<Layered> members{};
 
   [[nodiscard]] const Layered* find(std::string_view name) const;
 };
 
-// Lays an object that read_members has checked over the layers below. Members that are wrong are
-// left out. With `keep_written`, values below that a file states stay.
-void lay_over(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
-              bool keep_written = false);
-// Lays a preset over the layers below. It replaces all blocks (Key::block) as a whole. Timeouts,
+// Whether a layer replaces values below that a file states.
+enum class Written : std::uint8_t { Replace, Keep };
+// Merges an object that read_members has checked into the layers below. Members that are wrong are
+// left out.
+void merge_layer(Layered& below, const JsonNode& object, const Shape& shape,
+                 const LayerOrigin& origin, Written written = Written::Replace);
+// Merges a preset into the layers below. It replaces all blocks (Key::block) as a whole. Timeouts,
 // server delays and the idempotency key of a file stay, because they belong to the server and not
 // to the algorithm.
-void lay_preset_over(Layered& below, const JsonNode& preset, const LayerOrigin& origin);
+void merge_preset(Layered& below, const JsonNode& preset, const LayerOrigin& origin);
 
 // Returns the lowest layer: a default-constructed RetryPolicy.
 const Layered& built_in();

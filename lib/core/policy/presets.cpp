@@ -15,24 +15,23 @@ namespace {
 std::vector<Preset> read_presets() {
   using namespace policy_file;
   static auto* const texts = new std::deque<std::string>;  // lives as long as the program
-  std::vector<Preset> all;
   const auto keep = [](const auto& text) { return std::string_view(texts->emplace_back(text)); };
   // `standard` has the numbers of a default-constructed RetryPolicy.
   const RetryPolicy standard;
-  all.push_back(
+  std::vector<Preset> all{
       {"standard",
        "the default: equal jitter, five attempts within a minute, a retry budget per host",
-       keep(json_text(write_object(kPolicy, &standard), 1))});
+       keep(json_text(write_object(kPolicy, &standard), /*levels=*/1))}};
   const auto file = OrderedJson::parse(presets_text());
-  std::map<std::string, OrderedJson> made{{"", file.at("base")}};
+  std::map<std::string, OrderedJson> merged{{"", file.at("base")}};  // by name, with nulls
   for (const auto& preset : file.at("presets")) {
     const auto name = preset.at("name").get<std::string>();
-    auto& json = made[name] = made.at(preset.value("below", ""));
+    auto& json = merged[name] = merged.at(preset.value("below", ""));
     json.merge_patch(preset.at("changes"));
     auto stated = OrderedJson::object();
-    stated.merge_patch(json);  // leaves out null
+    stated.merge_patch(json);  // leaves out nulls
     all.push_back({keep(name), keep(preset.at("description").get<std::string>()),
-                   keep(json_text(stated, 1))});
+                   keep(json_text(stated, /*levels=*/1))});
   }
   return all;
 }

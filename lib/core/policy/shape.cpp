@@ -8,8 +8,9 @@ namespace {
 
 using JsonType = JsonNode::Type;
 
+// Returns the message for a key that no object of this shape has, with a suggestion or all keys.
 std::string unknown_key(std::string_view name, const Shape& shape, const Problems& problems) {
-  std::vector<std::string_view> names;
+  std::vector<std::string_view> names;  // a name may belong to several keys, of different kinds
   for (const auto& key : shape.keys) {
     if (shape.find(key.name) == &key) names.push_back(key.name);
   }
@@ -20,12 +21,15 @@ std::string unknown_key(std::string_view name, const Shape& shape, const Problem
   return "unknown key" + hint;
 }
 
+// Reads the value of a key into its field in the struct at `target`, or only checks the value.
 bool read_member(const JsonNode& member, const Key& key, void* target, Problems& problems) {
   if (key.type == nullptr || (key.nullable && member.is(JsonType::Null))) return true;
-  const auto stored = target != nullptr && key.field != nullptr;
-  return key.type->read(member, stored ? key.field(target) : nullptr, problems);
+  const bool is_stored = target != nullptr && key.field != nullptr;
+  return key.type->read(member, is_stored ? key.field(target) : kCheckOnly, problems);
 }
 
+// Returns the bit of an object's kind or jitter, which is the value of the key `name`. Returns all
+// bits if its shape has no such words.
 Mask mask_in(const Shape& shape, const Words& words, std::string_view name, void* object) {
   if (words.size() == 0) return kAll;
   const auto& key = *shape.find(name);
@@ -46,8 +50,11 @@ const Key* Shape::find(std::string_view wanted, Mask among) const {
   return found == keys.end() ? nullptr : &*found;
 }
 
+// Reads the members of an object into the struct at `target`, or only checks them. Returns false
+// and reports problems if a member is wrong, has no key in the table, or belongs to another kind.
 bool read_members(const JsonNode& object, const Shape& shape, void* target, Problems& problems) {
-  const auto* const kind = shape.kinds.size() == 0 ? nullptr : object.find("kind");
+  const bool has_kinds = shape.kinds.size() > 0;
+  const auto* const kind = has_kinds ? object.find("kind") : nullptr;
   const auto kinds = kind == nullptr ? kAll : mask_of(shape.kinds, kind->text);
   auto good = true;
   for (const auto* const member : object.children) {
@@ -78,6 +85,7 @@ bool read_object(const JsonNode& json, const Shape& shape, void* target, std::st
   return good;
 }
 
+// Returns an object as JSON, with the keys of its kind. Leaves out values that a file leaves out.
 OrderedJson write_object(const Shape& shape, const void* object) {
   auto* const target = const_cast<void*>(object);  // only read: Key::field has no const form
   const Traits traits{mask_in(shape, shape.kinds, "kind", target),
@@ -86,8 +94,8 @@ OrderedJson write_object(const Shape& shape, const void* object) {
   for (const auto& key : shape.keys) {
     if (key.field == nullptr || !traits.have(key)) continue;
     auto value = key.type->write(key.field(target));
-    const auto same = !key.like.empty() && json.contains(key.like) && json[key.like] == value;
-    if (!value.is_null() && !same) json[key.name] = std::move(value);
+    const bool is_default = !key.like.empty() && json.contains(key.like) && json[key.like] == value;
+    if (!value.is_null() && !is_default) json[key.name] = std::move(value);
   }
   return json;
 }
@@ -98,17 +106,17 @@ std::string not_of_kind(std::string_view key, const JsonNode& kind) {
 
 bool ObjectType::read(const JsonNode& json, void* field, Problems& problems) const {
   if (optional_ && json.is(JsonType::String) && json.text == "none") {
-    if (field != nullptr) renew(field, true);
+    if (field != nullptr) reset(field, Initial::None);
     return true;
   }
   return expect(json, JsonType::Object, optional_ ? "an object or \"none\"" : "an object",
                 problems) &&
-         read_members(json, shape_, field == nullptr ? nullptr : renew(field), problems);
+         read_members(json, shape_, field == nullptr ? kCheckOnly : reset(field), problems);
 }
 
 OrderedJson ObjectType::write(const void* field) const {
-  const auto* const there = object(const_cast<void*>(field));
-  return there == nullptr ? OrderedJson("none") : write_object(shape_, there);
+  const auto* const value = object(const_cast<void*>(field));
+  return value == nullptr ? OrderedJson("none") : write_object(shape_, value);
 }
 
 }  // namespace httpretry::policy_file

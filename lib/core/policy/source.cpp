@@ -28,7 +28,7 @@ namespace {
 // are not sufficient, because a file may change twice within a tick of the file system's clock.
 using FileState = std::tuple<dev_t, ino_t, off_t, time_t, std::int64_t, time_t, std::int64_t>;
 
-FileState from(const struct stat& status) {
+FileState state_from(const struct stat& status) {
   return {status.st_dev,         status.st_ino,          status.st_size,
           status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
           status.st_ctim.tv_nsec};
@@ -41,33 +41,34 @@ struct FileText {
 };
 enum class FileKind : std::uint8_t { Any, Regular };
 
+// Returns the result of a file that could not be read, by default with the text for `errno`.
 FileText failed(std::string problem = std::strerror(errno)) { return {{}, {}, std::move(problem)}; }
 
 FileState state_of(const std::string& path) {
   struct stat status {};
-  return stat(path.c_str(), &status) == 0 ? from(status) : FileState();
+  return stat(path.c_str(), &status) == 0 ? state_from(status) : FileState();
 }
 
 // Reads a file. Stops soon after the maximum size of a policy file, so that check_policies reports
 // that the file is too large.
 FileText read_file(const std::string& path, FileKind kind) {
   // Without O_NONBLOCK, open would wait for a writer if the file is a pipe.
-  const auto patience = kind == FileKind::Regular ? O_NONBLOCK : 0;
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | patience));
+  const auto no_wait = kind == FileKind::Regular ? O_NONBLOCK : 0;
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | no_wait));
   struct stat status {};
   if (!file.open() || fstat(file.get(), &status) != 0) return failed();
   if (kind == FileKind::Regular && !S_ISREG(status.st_mode))
     return failed("it is not a regular file");
-  FileText read_so_far{{}, from(status), {}};
+  FileText file_text{.text = {}, .state = state_from(status), .problem = {}};
   std::array<char, 65536> block{};
-  while (read_so_far.text.size() <= kMaxJsonText) {
+  while (file_text.text.size() <= kMaxJsonText) {
     const auto count = ::read(file.get(), block.data(), block.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return failed();
     if (count == 0) break;
-    read_so_far.text.append(block.data(), static_cast<std::size_t>(count));
+    file_text.text.append(block.data(), static_cast<std::size_t>(count));
   }
-  return read_so_far;
+  return file_text;
 }
 
 constexpr auto kCheckEvery = std::chrono::seconds(1);
@@ -106,20 +107,21 @@ PoliciesByPlace policies_by_place(const PolicySet::Data& set) {
   return policies;
 }
 
-// Adds the budgets of policies that are in both sets and whose numbers differ, but not their kind
-// and scope.
+// Appends to `changes` the budgets of policies that are in both sets and whose numbers differ, but
+// not their kind and scope. At most the last kMostChangedBudgets stay.
 void add_changed_budgets(std::vector<ChangedBudget>& changes, const PolicySet& before,
                          const PolicySet& after) {
-  const auto olds = policies_by_place(PolicySet::Data::of(before));
+  const auto old_policies = policies_by_place(PolicySet::Data::of(before));
   std::vector<ChangedBudget> added;
   for (const auto& [place, policy] : policies_by_place(PolicySet::Data::of(after))) {
-    const auto found = olds.find(place);
-    if (found == olds.end() || added.size() == kMostChangedBudgets) continue;
-    const auto& old = found->second->budget;
-    const auto& now = policy->budget;
-    if (old == now || old.kind != now.kind || old.scope != now.scope) continue;
-    const ChangedBudget change(old, now);
-    if (std::find(added.begin(), added.end(), change) == added.end()) added.push_back(change);
+    const auto old_policy = old_policies.find(place);
+    if (old_policy == old_policies.end() || added.size() == kMostChangedBudgets) continue;
+    const auto& old_budget = old_policy->second->budget;
+    const auto& budget = policy->budget;
+    const bool is_other_kind = budget.kind != old_budget.kind || budget.scope != old_budget.scope;
+    if (is_other_kind || budget == old_budget) continue;
+    const ChangedBudget change(old_budget, budget);
+    if (std::ranges::find(added, change) == added.end()) added.push_back(change);
   }
   changes.insert(changes.end(), added.begin(), added.end());
   if (changes.size() > kMostChangedBudgets) {
@@ -138,8 +140,9 @@ class PolicySource::Watch {
         digest_(digest(file.text)),
         current_(std::move(first)) {}
 
+  // Returns the policies, after a check of the file if the last one is a second ago.
   Current current(Time now) {
-    if (take_check(now)) check_file();
+    if (begin_check(now)) check_file();
     return in_force();
   }
 
@@ -151,7 +154,7 @@ class PolicySource::Watch {
   Result<PolicySet> reload() {
     const auto reload = [this] {
       const std::lock_guard lock(mutex_);
-      return read(true);
+      return read(Report::Always);
     }();
     log_policy_reload(*reload);
     if (!reload->accepted) {
@@ -165,7 +168,7 @@ class PolicySource::Watch {
 
   // Returns true to one of the calls that find that the file is due for a check. Sets the time of
   // the last check.
-  bool take_check(Time now) {
+  bool begin_check(Time now) {
     auto last = last_check_.load(std::memory_order_relaxed);
     // A time before the last check comes from the clock of another scheduler.
     if (std::chrono::abs(now - Time(Duration(last))) < kCheckEvery) return false;
@@ -179,29 +182,36 @@ class PolicySource::Watch {
       const std::unique_lock lock(mutex_, std::try_to_lock);
       if (!lock) return;  // another thread reads the file
       if (settled_ && state_of(path_) == seen_) return;
-      reload = read(false);
+      reload = read(Report::Changes);
     }
     if (reload) log_policy_reload(*reload);
   }
 
-  // Reads the file. Returns nullptr if nothing has changed, unless `wanted` is set.
-  std::shared_ptr<const PolicyReload> read(bool wanted) {
+  enum class Report : std::uint8_t { Always, Changes };
+
+  // Reads the file, and publishes its policies or what is wrong with it. With Report::Changes,
+  // returns nullptr instead if neither the text nor the reason why the file cannot be read has
+  // changed.
+  std::shared_ptr<const PolicyReload> read(Report report) {
     const auto file = read_file(path_, FileKind::Regular);
     // A file may be written twice within one tick of its clock and have the same state. So it is
     // read at each check until its state was the same at two checks.
     settled_ = file.state == seen_;
     seen_ = file.state;
     if (!file.problem.empty()) {
-      if (std::exchange(unread_, file.problem) == file.problem && !wanted) return nullptr;
+      const bool is_same = std::exchange(unread_, file.problem) == file.problem;
+      if (is_same && report == Report::Changes) return nullptr;
       return publish(std::nullopt, {unread_problem(path_, file.problem)});
     }
-    const auto before = std::exchange(digest_, digest(file.text));
-    const auto was_unread = !std::exchange(unread_, {}).empty();
-    if (digest_ == before && !was_unread && !wanted) return nullptr;
+    const auto old_digest = std::exchange(digest_, digest(file.text));
+    const bool was_unread = !std::exchange(unread_, {}).empty();
+    if (digest_ == old_digest && !was_unread && report == Report::Changes) return nullptr;
     auto checked = check_policies(file.text, path_);
     return publish(std::move(checked.set), std::move(checked.problems));
   }
 
+  // Puts the policies in force, or keeps those before if `set` is empty because the file has
+  // problems. Returns the event, which calls and the log report.
   std::shared_ptr<const PolicyReload> publish(std::optional<PolicySet> set,
                                               std::vector<Problem> problems) {
     auto reload = std::make_shared<PolicyReload>();
@@ -212,13 +222,13 @@ class PolicySource::Watch {
     const auto before = in_force();
     if (before.reload) reload->changed_budgets = before.reload->changed_budgets;
     if (set) add_changed_budgets(reload->changed_budgets, before.policies, *set);
-    Current fresh(set ? *std::move(set) : before.policies);
-    fresh.reload = reload;
+    Current next(set ? *std::move(set) : before.policies);
+    next.reload = reload;
     {
       const std::lock_guard lock(current_mutex_);
-      std::swap(current_, fresh);
+      std::swap(current_, next);
     }
-    return reload;  // `fresh`, which now holds the old policies, is destroyed without the lock
+    return reload;  // `next`, which now holds the old policies, is destroyed without the lock
   }
 
   const std::string path_;

@@ -30,10 +30,11 @@ struct Unit {
 constexpr Unit kUnits[] = {{"h", 1h},   {"m", 1min}, {"s", 1s},
                            {"ms", 1ms}, {"us", 1us}, {"ns", 1ns}};
 
-// Returns an amount such as "1.5" of `unit`, or nullopt if it is not a whole number of nanoseconds.
+// Returns `whole` units and a decimal fraction of one: for "1.5s", these are 1, "5" and a second.
+// Returns nullopt if the result is not a whole number of nanoseconds.
 std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, Duration unit) {
   while (!fraction.empty() && fraction.back() == '0') fraction.remove_suffix(1);
-  if (fraction.size() > 12) return std::nullopt;
+  if (fraction.size() > 12) return std::nullopt;  // so that the product cannot overflow
   // Multiplies the whole fraction before dividing, because the digits of an hour's or a minute's
   // fraction need not be whole numbers of nanoseconds one by one.
   __extension__ using Wide = __int128;
@@ -61,6 +62,7 @@ bool expect(const JsonNode& json, JsonType type, std::string_view what, Problems
   return refuse(json, problems, "expected " + std::string(what) + ", found " + described(json));
 }
 
+// Returns the value of a number, or nullopt if it is out of the range of a double.
 std::optional<double> number_in(const JsonNode& json) {
   double number = 0;
   const auto* const end = json.text.data() + json.text.size();
@@ -69,10 +71,12 @@ std::optional<double> number_in(const JsonNode& json) {
   return number;
 }
 
+// Returns the duration in a text such as "1h30m" or "1.5s": numbers with units, the longest unit
+// first. If it is not one, returns a problem such as "is negative" instead.
 std::pair<Duration, std::string> duration_in(std::string_view text) {
   if (text.starts_with('-')) return {{}, "is negative"};
   Duration sum{};
-  std::size_t next_unit = 0;
+  const auto* next_unit = std::begin(kUnits);  // the longest unit that may follow
   do {
     const auto digits = digits_of(text);
     if (digits.empty()) return {{}, kNoDuration};
@@ -84,10 +88,9 @@ std::pair<Duration, std::string> duration_in(std::string_view text) {
       text.remove_prefix(1 + fraction.size());
     }
     const auto name = text.substr(0, text.find_first_of(kDigits));
-    const auto* const unit = std::find_if(std::begin(kUnits) + next_unit, std::end(kUnits),
-                                          [&](const Unit& one) { return one.name == name; });
+    const auto* const unit = std::ranges::find(next_unit, std::end(kUnits), name, &Unit::name);
     if (unit == std::end(kUnits)) return {{}, kNoDuration};
-    next_unit = static_cast<std::size_t>(unit - std::begin(kUnits)) + 1;
+    next_unit = unit + 1;
     text.remove_prefix(name.size());
     const auto most = static_cast<std::uint64_t>(kLongestDuration / unit->size);
     const auto whole = to_number<std::uint64_t>(digits);  // nullopt if it overflows
@@ -100,6 +103,8 @@ std::pair<Duration, std::string> duration_in(std::string_view text) {
   return {sum, {}};
 }
 
+// Reads a duration such as "250ms", or "none" for a limit. Returns false and reports a problem if
+// it is something else; a number without a unit gets its own message.
 bool DurationType::parse(const JsonNode& json, Duration& value, Problems& problems) const {
   if (json.is(JsonType::Number)) {
     const auto number = described(json);
@@ -114,8 +119,8 @@ bool DurationType::parse(const JsonNode& json, Duration& value, Problems& proble
   const auto [duration, problem] = duration_in(json.text);
   if (!problem.empty()) return refuse(json, problems, described(json) + " " + problem);
   if (over_zero_ && duration == 0ns) {
-    const auto* const instead = limit_ ? "; \"none\" means no limit" : "";
-    return refuse(json, problems, described(json) + " must be more than 0" + instead);
+    const auto* const hint = limit_ ? "; \"none\" means no limit" : "";
+    return refuse(json, problems, described(json) + " must be more than 0" + hint);
   }
   value = duration;
   return true;
@@ -123,6 +128,7 @@ bool DurationType::parse(const JsonNode& json, Duration& value, Problems& proble
 
 OrderedJson DurationType::print(const Duration& value) const { return to_text(value); }
 
+// Returns a number, or nullopt if it is out of range or finer than 1/`parts`, after reporting that.
 std::optional<double> number_within(const JsonNode& json, const NumberLimits& limits,
                                     Problems& problems) {
   if (!expect(json, JsonType::Number, limits.what, problems)) return std::nullopt;
@@ -130,18 +136,18 @@ std::optional<double> number_within(const JsonNode& json, const NumberLimits& li
   if (!number || *number < limits.least || *number > limits.most || std::isnan(*number)) {
     // Leaves out an upper limit that no real value comes near, unless the value is over it.
     constexpr double kFar = 1e6;
-    const auto under = number && *number < limits.least;
+    const bool is_under = number && *number < limits.least;
+    const auto least = text_of(limits.least);
     auto why = described(json) + " is out of range: ";
-    why += under && limits.most >= kFar ? "at least " + text_of(limits.least)
-                                        : text_of(limits.least) + " to " + text_of(limits.most);
-    if (under && !limits.note.empty()) why += "; " + std::string(limits.note);
+    why += is_under && limits.most >= kFar ? "at least " + least
+                                           : least + " to " + text_of(limits.most);
+    if (is_under && !limits.note.empty()) why += "; " + std::string(limits.note);
     problems.error(json, std::move(why));
     return std::nullopt;
   }
-  const auto scaled = *number * limits.parts;
-  if (std::abs(scaled - std::round(scaled)) <= 1e-6 * std::max(1.0, scaled) * (limits.parts > 1)) {
-    return number;
-  }
+  const auto scaled = *number * limits.parts;  // a whole number, but rounded if there are parts
+  const auto tolerance = limits.parts > 1 ? 1e-6 * std::max(1.0, scaled) : 0;
+  if (std::abs(scaled - std::round(scaled)) <= tolerance) return number;
   problems.error(json, described(json) + (limits.parts == 1 ? " is not a whole number"
                                                             : " is finer than a thousandth"));
   return std::nullopt;
@@ -159,10 +165,11 @@ OrderedJson plain_number(double number) {
 
 std::size_t Words::find(std::string_view word) const {
   std::size_t i = 0;
-  const auto same = [&](std::string_view one) {
+  const auto equals_word = [&](std::string_view one) {
     return any_case_ ? equal_ignoring_case(one, word) : one == word;
   };
-  while (i < size_ && (word.empty() || !same((*this)[i]))) ++i;
+  // An empty word is the place of a value that no file can name, so it is never found.
+  while (i < size_ && (word.empty() || !equals_word((*this)[i]))) ++i;
   return i;
 }
 
@@ -174,6 +181,8 @@ std::vector<std::string_view> Words::all() const {
   return words;
 }
 
+// Returns the number of the word in the file. Returns nullopt and reports a problem with all words
+// if it is unknown.
 std::optional<std::size_t> Words::parse(const JsonNode& json, Problems& problems) const {
   const auto number = json.is(JsonType::String) ? find(json.text) : size_;
   if (number < size_) return number;

@@ -100,6 +100,7 @@ bool read_items(const JsonNode& json, std::string_view what, Problems& problems,
   for (const auto* const item : json.children) good = read(*item) && good;
   return good;
 }
+// Returns the value of a number, or nullopt if it is out of the range of a double.
 std::optional<double> number_in(const JsonNode& json);
 // Returns the duration in `text`, or a problem such as "is negative".
 HTTPRETRY_API std::pair<Duration, std::string> duration_in(std::string_view text);
@@ -119,10 +120,10 @@ class HTTPRETRY_API DurationType final : public TypeOf<Duration> {
   bool over_zero_;
 };
 
-inline constexpr DurationType kDuration(false);
-inline constexpr DurationType kDurationOverZero(false, true);
-inline constexpr DurationType kLimit(true);
-inline constexpr DurationType kLimitOverZero(true, true);
+inline constexpr DurationType kDuration(/*limit=*/false);
+inline constexpr DurationType kDurationOverZero(/*limit=*/false, /*over_zero=*/true);
+inline constexpr DurationType kLimit(/*limit=*/true);
+inline constexpr DurationType kLimitOverZero(/*limit=*/true, /*over_zero=*/true);
 
 using policy::NumberLimits;
 // Returns the limits of a count that may also be "unlimited".

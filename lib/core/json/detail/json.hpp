@@ -178,10 +178,10 @@ class HTTPRETRY_API Problems {
   }
   // Adds a problem at a position without a value.
   void error(Position position, std::string pointer, std::string message) {
-    add(position, std::move(pointer), std::move(message), false);
+    add(position, std::move(pointer), std::move(message), Severity::Error);
   }
   void warn(Position position, std::string pointer, std::string message) {
-    add(position, std::move(pointer), std::move(message), true);
+    add(position, std::move(pointer), std::move(message), Severity::Warning);
   }
 
   // Returns a problem at a value, without a message.
@@ -202,7 +202,9 @@ class HTTPRETRY_API Problems {
   [[nodiscard]] std::vector<Problem> take();
 
  private:
-  // Made only for problems that are kept, because there may be very many.
+  enum class Severity : std::uint8_t { Error, Warning };
+
+  // Returns pointer_to, or "" if the problem will be dropped, because there may be very many.
   [[nodiscard]] std::string pointer(const JsonNode& at) const {
     return full() ? std::string() : pointer_to(at);
   }
@@ -210,13 +212,13 @@ class HTTPRETRY_API Problems {
     at.bad = true;
     error(position, pointer(at), std::move(message));
   }
-  void add(Position position, std::string pointer, std::string message, bool warning);
+  void add(Position position, std::string pointer, std::string message, Severity severity);
   [[nodiscard]] Problem place_of(Position position, std::string pointer) const;
 
   std::string file_;
   std::vector<Problem> problems_;
   bool failed_ = false;
-  bool more_ = false;
+  bool dropped_ = false;  // some problems exceeded kMaxProblems
 };
 
 // Returns one line for each error among the problems.

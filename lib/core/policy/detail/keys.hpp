@@ -91,8 +91,9 @@ class HTTPRETRY_API ObjectType : public Type {
   [[nodiscard]] OrderedJson write(const void* field) const final;
   [[nodiscard]] const Shape* shape() const final { return &shape_; }
 
+  enum class Initial : std::uint8_t { Defaults, None };
   // Resets the field to an object with default values, and returns the object, or to "none".
-  virtual void* renew(void* field, bool none = false) const = 0;
+  virtual void* reset(void* field, Initial initial = Initial::Defaults) const = 0;
   // Returns the object in the field, or nullptr if the field is "none".
   virtual void* object(void* field) const = 0;
 
@@ -118,10 +119,10 @@ class Object final : public ObjectType {
     if constexpr (kOfPause) return value.enabled ? &value : nullptr;
     return &value;
   }
-  void* renew(void* field, bool none) const override {
+  void* reset(void* field, Initial initial) const override {
     auto& value = *static_cast<F*>(field) = F();
-    if constexpr (kOptional) return none ? nullptr : &value.emplace();
-    if constexpr (kOfPause) value.enabled = !none;
+    if constexpr (kOptional) return initial == Initial::None ? nullptr : &value.emplace();
+    if constexpr (kOfPause) value.enabled = initial != Initial::None;
     return &value;
   }
 
@@ -194,14 +195,17 @@ struct Traits {
 // Returns the bit of the word, or all bits if it is unknown.
 Mask mask_of(const Words& words, std::string_view word);
 
-// Reads the members into the struct at `target`, or only checks them if `target` is nullptr.
-// Returns false and reports problems if a member is wrong.
+// Instead of a struct: the members are only checked, and not stored.
+inline constexpr void* kCheckOnly = nullptr;
+// Reads the members into the struct at `target`, or only checks them if it is kCheckOnly. Returns
+// false and reports problems if a member is wrong.
 HTTPRETRY_API bool read_members(const JsonNode& object, const Shape& shape, void* target,
                                 Problems& problems);
-// Does the same, and also checks that the value is an object with all required keys. `what` names
-// the object in the message.
+// Reads an object as `read_members` does, and also checks that the value is an object with all
+// required keys. `what` names the object in the message.
 HTTPRETRY_API bool read_object(const JsonNode& json, const Shape& shape, void* target,
                                std::string_view what, Problems& problems);
+// Returns the message for a key that objects of other kinds have.
 std::string not_of_kind(std::string_view key, const JsonNode& kind);
 // Returns the object as JSON, with all members that a file states.
 OrderedJson write_object(const Shape& shape, const void* object);
