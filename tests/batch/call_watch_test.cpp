@@ -60,7 +60,7 @@ TEST_CASE("after a call that did not end well, nothing is sent until it is judge
   CHECK(all.send({a, b, c, d}, 0, 2) == std::vector{a, b});
   CHECK(all.watch->ended(*a, bad()) == nullptr);
   CHECK(all.watch->ended(*b, good()) == nullptr);
-  CHECK(all.take().to_judge);
+  CHECK(all.take().needs_judgment);
   CHECK(all.send({}, 0, 1) == std::vector{c});
   CHECK(all.watch->ended(*c, good()) == d);
 }

@@ -61,7 +61,7 @@ class Scripts {
 
   std::vector<Taken> take(const std::string& worker, int count = 1) {
     const auto reply = plain({"XREADGROUP", "GROUP", "w", worker, "COUNT", std::to_string(count),
-                              "STREAMS", remote_.key(0), ">"});
+                              "STREAMS", remote_.key(Key::Entries), ">"});
     std::vector<std::string> arguments{worker};
     if (!reply.list.empty()) {
       for (const auto& entry : reply.list[0].list[1].list) {
@@ -82,7 +82,7 @@ class Scripts {
   }
   // All leases end now.
   void all_are_silent() {
-    const auto& stream = remote_.key(0);
+    const auto& stream = remote_.key(Key::Entries);
     for (const auto& one : plain({"XPENDING", stream, "w", "-", "+", "1000"}).list) {
       plain({"XCLAIM", stream, "w", one.list[1].text, "0", one.list[0].text, "IDLE",
              std::to_string(2 * kLease), "JUSTID"});
@@ -152,7 +152,7 @@ class Scripts {
   std::int64_t late() { return run(kNews, {""}).at(6); }
   std::int64_t poison() { return run(kNews, {""}).at(7); }
   // The lines of the results, or of dead letters.
-  std::vector<std::string> lines(std::size_t key = 3) {
+  std::vector<std::string> lines(Key key = Key::Results) {
     std::vector<std::string> found;
     for (const auto& entry : plain({"XRANGE", remote_.key(key), "-", "+"}).list) {
       found.push_back(entry.list[1].list[3].text);
@@ -161,9 +161,9 @@ class Scripts {
   }
   // Entries that were delivered and not ended.
   std::size_t pending() {
-    return plain({"XPENDING", remote_.key(0), "w", "-", "+", "1000"}).list.size();
+    return plain({"XPENDING", remote_.key(Key::Entries), "w", "-", "+", "1000"}).list.size();
   }
-  std::int64_t length() { return plain({"XLEN", remote_.key(0)}).integer; }
+  std::int64_t length() { return plain({"XLEN", remote_.key(Key::Entries)}).integer; }
   RemoteQueue& remote() { return remote_; }
   RedisServer& server() { return server_; }
 
@@ -246,7 +246,7 @@ TEST_CASE("a job that ended has one line in the results, and leaves the stream")
   // Once more, because the reply was lost.
   CHECK(queue.finish("w1", jobs[0], "q") == 1);
   CHECK(queue.lines() == std::vector<std::string>{"a by w1", "b by w1"});
-  CHECK(queue.lines(4) == std::vector<std::string>{"dead b by w1"});
+  CHECK(queue.lines(Key::DeadLetters) == std::vector<std::string>{"dead b by w1"});
   CHECK(queue.numbers() == Numbers{0, 0, 0, 1, 1, 0});
   CHECK(queue.pending() == 0);
   CHECK(queue.length() == 0);
@@ -372,7 +372,9 @@ TEST_CASE("an intent is only for who has the job in the state that it expects") 
 TEST_CASE("a second entry of a job lets no other worker send it") {
   Scripts queue;
   queue.add("a");
-  const auto add_entry = [&] { queue.plain({"XADD", queue.remote().key(0), "*", "i", "a"}); };
+  const auto add_entry = [&] {
+    queue.plain({"XADD", queue.remote().key(Key::Entries), "*", "i", "a"});
+  };
 
   SUBCASE("both have it before one says that it sends") {
     add_entry();
@@ -420,8 +422,8 @@ TEST_CASE("a second entry of a job lets no other worker send it") {
   SUBCASE("and the first is lost: nobody knows what became of the job") {
     const auto first = only(queue.take("w1"));
     CHECK(queue.intend("w1", first));
-    queue.plain({"XACK", queue.remote().key(0), "w", first.entry});
-    queue.plain({"XDEL", queue.remote().key(0), first.entry});
+    queue.plain({"XACK", queue.remote().key(Key::Entries), "w", first.entry});
+    queue.plain({"XDEL", queue.remote().key(Key::Entries), first.entry});
     add_entry();
     CHECK(queue.take("w2").empty());
     CHECK(queue.numbers() == Numbers{0, 0, 0, 0, 0, 1});
@@ -454,7 +456,8 @@ TEST_CASE("times are exact to the millisecond, and a date in the past is none") 
   queue.add("a", "http://a/", "", date);
   queue.add("b", "http://b/", "", queue.time() - 5);
   CHECK(queue.numbers() == Numbers{1, 0, 1, 0, 0, 0});
-  CHECK(queue.plain({"ZSCORE", queue.remote().key(1), "a"}).text == std::to_string(date));
+  CHECK(queue.plain({"ZSCORE", queue.remote().key(Key::Waiting), "a"}).text ==
+        std::to_string(date));
 }
 
 TEST_CASE("a tick moves so many jobs at most") {
@@ -477,7 +480,7 @@ TEST_CASE("a worker that leaves gives back what it has") {
   CHECK(queue.intend("w1", jobs[1]));
   CHECK(queue.run(kLeave, {"w1"}).integer == 1);
   CHECK(queue.numbers() == Numbers{1, 0, 0, 0, 0, 1});
-  CHECK(queue.plain({"XINFO", "CONSUMERS", queue.remote().key(0), "w"}).list.empty());
+  CHECK(queue.plain({"XINFO", "CONSUMERS", queue.remote().key(Key::Entries), "w"}).list.empty());
   CHECK(only(queue.take("w2", 10)).id == "a");
 }
 
@@ -489,7 +492,8 @@ TEST_CASE("consumers without jobs are forgotten after their time") {
   queue.run(kReap, {"w2", "20", "10", "0-0", "3600000"});
   // From Redis 7.2 on, w2 is one, too, though it has claimed nothing.
   const auto has_first = [&] {
-    const auto consumers = queue.plain({"XINFO", "CONSUMERS", queue.remote().key(0), "w"}).list;
+    const auto consumers =
+        queue.plain({"XINFO", "CONSUMERS", queue.remote().key(Key::Entries), "w"}).list;
     return std::ranges::any_of(consumers, [](const auto& one) { return one.list[1].text == "w1"; });
   };
   CHECK(has_first());
@@ -582,26 +586,26 @@ TEST_CASE("lost and changed keys show in the news once no worker can get a job")
   const auto job = only(queue.take("w1", 10));
   CHECK(queue.intend("w1", job));
   CHECK(!damaged());
-  SUBCASE("the stream") { queue.plain({"DEL", queue.remote().key(0)}); }
+  SUBCASE("the stream") { queue.plain({"DEL", queue.remote().key(Key::Entries)}); }
   SUBCASE("the jobs") {
-    queue.plain({"DEL", queue.remote().key(2)});
+    queue.plain({"DEL", queue.remote().key(Key::Jobs)});
     CHECK(!damaged());
     queue.run(kLeave, {"w1"});
   }
   SUBCASE("a counter that is no number") {
-    queue.plain({"HSET", queue.remote().key(5), "n:d", "many"});
+    queue.plain({"HSET", queue.remote().key(Key::Properties), "n:d", "many"});
   }
   SUBCASE("a counter that is another number") {
     CHECK(queue.finish("w1", job, "s") == 1);
     CHECK(!damaged());
-    queue.plain({"HSET", queue.remote().key(5), "n:w", "0"});
+    queue.plain({"HSET", queue.remote().key(Key::Properties), "n:w", "0"});
   }
   CHECK(damaged());
 }
 
 TEST_CASE("counters that somebody changed are not below zero, and other replies are none") {
   Scripts queue;
-  queue.plain({"HSET", queue.remote().key(5), "n:q", "-3", "late", "-1", "n:d", "2"});
+  queue.plain({"HSET", queue.remote().key(Key::Properties), "n:q", "-3", "late", "-1", "n:d", "2"});
   const auto news = read_news(queue.run(kNews, {""}));
   REQUIRE(news);
   CHECK(news->counts.queued == 0);

@@ -322,12 +322,13 @@ TEST_CASE("a lease that the worker itself took over is not renewed") {
   std::vector<batch::Job> again;
   while (again.empty()) {
     const auto pending =
-        other.ask(plain_command({"XPENDING", other.key(0), "w", "-", "+", "1"})).list;
+        other.ask(plain_command({"XPENDING", other.key(Key::Entries), "w", "-", "+", "1"})).list;
     REQUIRE(pending.size() == 1);
-    CHECK_FALSE(other
-                    .ask(plain_command({"XCLAIM", other.key(0), "w", pending[0].list[1].text, "0",
-                                        before.entry, "IDLE", "5000", "JUSTID"}))
-                    .failed());
+    CHECK_FALSE(
+        other
+            .ask(plain_command({"XCLAIM", other.key(Key::Entries), "w", pending[0].list[1].text,
+                                "0", before.entry, "IDLE", "5000", "JUSTID"}))
+            .failed());
     store.take(
         1, [](std::string_view /*host*/) { return true; }, again);
   }

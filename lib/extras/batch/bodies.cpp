@@ -23,13 +23,14 @@ class MemoryWriter final : public BodyWriter {
     if (offset == 0) *content_ = MemoryBody::Content();
     return {};
   }
+  // Accepts all bytes, but drops the whole body once it is too long.
   Result<Wish> write(std::string_view bytes) override {
-    auto& kept = *content_;
-    kept.too_long = kept.too_long || bytes.size() > most_ - kept.bytes.size();
-    if (kept.too_long) {
-      kept.bytes.clear();
+    auto& content = *content_;
+    content.too_long = content.too_long || bytes.size() > most_ - content.bytes.size();
+    if (content.too_long) {
+      content.bytes.clear();
     } else {
-      kept.bytes += bytes;
+      content.bytes += bytes;
     }
     return Wish::More;
   }
@@ -39,11 +40,13 @@ class MemoryWriter final : public BodyWriter {
   std::size_t most_;
 };
 
+// Returns whether the file system of a path has no free block, or no free inode for another file.
 bool disk_is_full(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
-  struct ::statvfs about {};
-  if (::statvfs(folder.empty() ? "." : folder.c_str(), &about) != 0) return false;
-  return about.f_bavail == 0 || (about.f_files > 0 && about.f_favail == 0);
+  struct ::statvfs usage {};
+  if (::statvfs(folder.empty() ? "." : folder.c_str(), &usage) != 0) return false;
+  // Some file systems do not limit inodes, and report 0 of them.
+  return usage.f_bavail == 0 || (usage.f_files > 0 && usage.f_favail == 0);
 }
 
 // Passes everything on to the writer of a file, and notes the last error.
@@ -63,10 +66,11 @@ class FileWatcher final : public BodyWriter {
   Result<void> finish() override { return watched(file_->finish()); }
 
  private:
+  // Returns its argument, and notes the message if that is an error.
   template <class T>
-  Result<T> watched(Result<T> done) {
-    if (!done) *failure_ = done.error().message;
-    return done;
+  Result<T> watched(Result<T> result) {
+    if (!result) *failure_ = result.error().message;
+    return result;
   }
   std::unique_ptr<BodyWriter> file_;
   std::shared_ptr<std::string> failure_;
@@ -83,8 +87,10 @@ FileBody::FileBody(std::string root, std::string relative)
       relative_(std::move(relative)),
       path_(root_.empty() ? relative_ : root_ + "/" + relative_) {}
 
+// Creates the file and its directories. Returns the writer for the body, or an error, which fails
+// this job alone unless `failure_` is set.
 Result<std::unique_ptr<BodyWriter>> FileBody::open(const Request& request) {
-  std::error_code failed;
+  std::error_code failed;  // not checked: if a directory is missing, save_to() reports it
   if (!root_.empty()) std::filesystem::create_directories(root_, failed);
   const auto path = path_below(root_, relative_);
   if (!path) return path.error();
@@ -92,13 +98,13 @@ Result<std::unique_ptr<BodyWriter>> FileBody::open(const Request& request) {
   FileOptions options;
   options.keep_partial = true;  // the next run continues behind it
   options.owner_only = true;
-  auto file = save_to(*path, options)->open(request);
-  if (!file) {
+  auto writer = save_to(*path, options)->open(request);
+  if (!writer) {
     // A full disk ends the run. Other errors concern only this file, for example its permissions.
-    if (disk_is_full(path_)) *failure_ = file.error().message;
-    return std::move(file).error();
+    if (disk_is_full(path_)) *failure_ = writer.error().message;
+    return std::move(writer).error();
   }
-  return std::unique_ptr<BodyWriter>(std::make_unique<FileWatcher>(*std::move(file), failure_));
+  return std::unique_ptr<BodyWriter>(std::make_unique<FileWatcher>(*std::move(writer), failure_));
 }
 
 std::string file_name_of(std::string_view id) {

@@ -19,20 +19,22 @@ detail::PostedCoroutine wake_in_next_turn(std::shared_ptr<CallWatch> watch) {
 }  // namespace
 
 void CallWatch::attempt_started(const Call& call, const Request& request, int /*number*/) noexcept {
-  const auto* const mine = call.get<FlightOfCall>();
-  if (mine == nullptr) return;
-  mine->flight->attempt_began = call.scheduler().now();
-  if (!mine->flight->in_wait && down_hosts_ == nullptr) return;
+  const auto* const link = call.get<FlightOfCall>();
+  if (link == nullptr) return;
+  link->flight->attempt_began = call.scheduler().now();
+  if (!link->flight->in_wait && down_hosts_ == nullptr) return;
   const std::lock_guard lock(mutex_);
-  set_in_wait(*mine->flight, false);
-  if (down_hosts_) note_send(*mine->flight, request);
+  set_in_wait(*link->flight, false);
+  if (down_hosts_) note_send(*link->flight, request);
 }
 
+// Updates the rule for outages with the attempt. If the call will retry, notes that it waits
+// between two attempts, so that its place is free for another call.
 void CallWatch::attempt_ended(const Call& call, const Request& request,
                               const Attempt& attempt) noexcept {
-  const auto* const mine = call.get<FlightOfCall>();
-  if (mine == nullptr || (!attempt.retried && down_hosts_ == nullptr)) return;
-  auto& flight = *mine->flight;
+  const auto* const link = call.get<FlightOfCall>();
+  if (link == nullptr || (!attempt.retried && down_hosts_ == nullptr)) return;
+  auto& flight = *link->flight;
   std::unique_lock lock(mutex_);
   if (down_hosts_) note_attempt(flight, request, attempt);
   if (attempt.retried) {
@@ -63,6 +65,8 @@ void CallWatch::end_send(Flight& flight) {
   flight.sends_to.clear();
 }
 
+// Notes what an attempt shows about its host. A success ends the outage there. After a failure that
+// is retried, the call is one of those that retry on behalf of the others.
 void CallWatch::note_attempt(Flight& flight, const Request& request, const Attempt& attempt) {
   const auto& url = request.parsed_url();
   if (!url || attempt.race == Race::Lost) return;
@@ -80,14 +84,16 @@ void CallWatch::note_attempt(Flight& flight, const Request& request, const Attem
   }
 }
 
+// Notes what the end of a call shows about the host at which it retried: the host is down if the
+// call gave up there.
 void CallWatch::note_end(Flight& flight, const Outcome& outcome) {
   end_send(flight);
   const auto host = std::exchange(flight.retries_at, {});
   if (host.empty()) return;
   const auto& history = history_of(outcome);
-  const auto cls = history.attempts.empty() ? Class::Permanent : history.attempts.back().cls;
+  const auto last_class = history.attempts.empty() ? Class::Permanent : history.attempts.back().cls;
   // A call that was canceled, or that lacked a descriptor, says nothing about the host.
-  const bool gave_up = history.stop_reason != Reason::Canceled && cls != Class::Permanent;
+  const bool gave_up = history.stop_reason != Reason::Canceled && last_class != Class::Permanent;
   if (outages_.ended(host, flight, gave_up)) down_hosts_->set(host, true);
 }
 
@@ -102,17 +108,18 @@ std::shared_ptr<const Outages::Change> CallWatch::others_retry(const Request& re
   return change;
 }
 
+// Notes that guards() pauses a host, so that the thread of `run` starts no more jobs of that host.
 void CallWatch::paused(const Call& call, const PauseBegun& pause) noexcept {
-  const auto* const mine = call.get<FlightOfCall>();
+  const auto* const link = call.get<FlightOfCall>();
   // The key of a host is its origin. A key with a space is a scope within a host, or of a policy;
   // guards() itself holds back the calls of such a scope.
-  if (mine == nullptr || pause.key.find(' ') != std::string_view::npos) return;
-  auto& flight = *mine->flight;
+  if (link == nullptr || pause.key.find(' ') != std::string_view::npos) return;
+  auto& flight = *link->flight;
   const bool redirected = pause.key != call.origin();
   std::unique_lock lock(mutex_);
   if (!redirected) flight.paused_host = true;
   news_.holds.push_back({redirected ? std::string(pause.key) : flight.job.host, pause.until});
-  news_.to_judge = true;
+  news_.needs_judgment = true;
   notify(lock);
 }
 
@@ -122,16 +129,18 @@ void CallWatch::begins(Flight& flight) {
   note_send(flight, flight.prepared.request);
 }
 
+// Notes the outcome. After a success, returns a ready call that this thread must send in its place.
+// Returns nullptr if no call is ready, or if only the thread of `run` may send the next one.
 Flight* CallWatch::ended(Flight& flight, Outcome outcome) {
-  const bool good = succeeded(outcome);
+  const bool success = succeeded(outcome);
   std::unique_lock lock(mutex_);
   set_in_wait(flight, false);
   if (down_hosts_) note_end(flight, outcome);
   news_.ended.emplace_back(&flight, std::move(outcome));
-  news_.to_judge = news_.to_judge || !good;
+  news_.needs_judgment = news_.needs_judgment || !success;
   Flight* next = nullptr;
   // The thread of `run` sends an unsafe call, because the store must record it first.
-  const bool may_send = !news_.to_judge && !judging_ && !news_.finish_up;
+  const bool may_send = !news_.needs_judgment && !judging_ && !news_.finish_up;
   if (may_send && !ready_.empty() && !ready_.front()->prepared.unsafe) {
     next = ready_.front();
     ready_.pop_front();
@@ -140,26 +149,29 @@ Flight* CallWatch::ended(Flight& flight, Outcome outcome) {
   return next;
 }
 
-std::vector<Flight*> CallWatch::send_ready(std::vector<Flight*> flights, std::size_t all,
+// The calls that are neither ready nor between two attempts count toward `most`.
+std::vector<Flight*> CallWatch::send_ready(const std::vector<Flight*>& flights, std::size_t all,
                                            std::size_t most) {
   const std::lock_guard lock(mutex_);
   judging_ = false;
   ready_.insert(ready_.end(), flights.begin(), flights.end());
-  flights.clear();
-  if (news_.finish_up) return flights;
+  std::vector<Flight*> to_send;
+  if (news_.finish_up) return to_send;
   while (!ready_.empty() && all - ready_.size() < most + in_wait_) {
-    flights.push_back(ready_.front());
+    to_send.push_back(ready_.front());
     ready_.pop_front();
   }
-  return flights;
+  return to_send;
 }
 
-std::vector<Flight*> CallWatch::withdraw(const std::function<bool(const Flight&)>& which) {
+std::vector<Flight*> CallWatch::withdraw(
+    const std::function<bool(const Flight&)>& should_withdraw) {
   const std::lock_guard lock(mutex_);
-  const auto kept = std::stable_partition(ready_.begin(), ready_.end(),
-                                          [&](const Flight* one) { return !which(*one); });
-  std::vector<Flight*> withdrawn(kept, ready_.end());
-  ready_.erase(kept, ready_.end());
+  const auto kept_end =
+      std::stable_partition(ready_.begin(), ready_.end(),
+                            [&](const Flight* flight) { return !should_withdraw(*flight); });
+  std::vector<Flight*> withdrawn(kept_end, ready_.end());
+  ready_.erase(kept_end, ready_.end());
   return withdrawn;
 }
 
@@ -171,7 +183,7 @@ std::size_t CallWatch::ready() {
 // Wakes the thread of `run`. Many calls may end in one turn of the loop, and waking the thread
 // costs as much as a small request. So the loop does that once, after all of them.
 void CallWatch::notify(std::unique_lock<std::mutex>& lock) {
-  something_ = true;
+  has_news_ = true;
   if (!waiting_ || wake_posted_) return;
   auto* const loop = RunQueue::current();
   if (loop == nullptr) return changed_.notify_one();
@@ -186,9 +198,9 @@ void CallWatch::wake() {
   changed_.notify_one();
 }
 
-void CallWatch::ask(bool News::*what) {
+void CallWatch::ask(bool News::*member) {
   const std::lock_guard lock(mutex_);
-  something_ = news_.*what = true;
+  has_news_ = news_.*member = true;
   changed_.notify_one();
 }
 
@@ -200,7 +212,7 @@ bool CallWatch::is_finishing() {
 MiddlewarePtr watched_sends() {
   return middleware("sends of the run",
                     [](Request request, Call& call, Next next) -> Task<Outcome> {
-                      if (const auto* mine = call.get<FlightOfCall>()) mine->flight->on_wire = true;
+                      if (const auto* link = call.get<FlightOfCall>()) link->flight->on_wire = true;
                       return next(std::move(request), call);
                     });
 }
@@ -218,10 +230,10 @@ Task<Outcome> send_after(Change change, std::shared_ptr<CallWatch> watch, Reques
   const auto limit =
       std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
   auto& flight = *call.get<FlightOfCall>()->flight;
-  bool whole = true;  // false: the wait was canceled
-  while (change && whole && scheduler.now() < limit) {
+  bool completed_wait = true;  // false: the call was canceled while it waited
+  while (change && completed_wait && scheduler.now() < limit) {
     const auto wait = change->wait(scheduler, limit, call.stop());
-    whole = co_await wait;
+    completed_wait = co_await wait;
     change = watch->others_retry(request, flight);
   }
   Call admitted = Call::State::admitted_after(call, scheduler.now() - began);
@@ -236,25 +248,26 @@ MiddlewarePtr few_retries(std::shared_ptr<CallWatch> watch) {
   return middleware(
       "outages of the run",
       [watch = std::move(watch)](Request request, Call& call, Next next) -> Task<Outcome> {
-        const auto* const mine = call.get<FlightOfCall>();
-        auto change = mine != nullptr ? watch->others_retry(request, *mine->flight) : nullptr;
+        const auto* const link = call.get<FlightOfCall>();
+        auto change = link != nullptr ? watch->others_retry(request, *link->flight) : nullptr;
         if (!change) return next(std::move(request), call);
         return send_after(std::move(change), watch, std::move(request), call, next);
       });
 }
 
+// Returns the news and resets it, except for the two requests to end the run, which stay in effect.
 CallWatch::News CallWatch::take(Time until) {
   std::unique_lock lock(mutex_);
   waiting_ = true;
-  changed_.wait_until(lock, until, [this] { return something_; });
-  waiting_ = something_ = false;
+  changed_.wait_until(lock, until, [this] { return has_news_; });
+  waiting_ = has_news_ = false;
   News taken = std::move(news_);
   news_ = News();
   news_.finish_up = taken.finish_up;
   news_.stop = taken.stop;
   taken.in_wait = in_wait_;
   if (down_hosts_) taken.left_alone = outages_.left_alone();
-  judging_ = taken.to_judge;
+  judging_ = taken.needs_judgment;
   return taken;
 }
 

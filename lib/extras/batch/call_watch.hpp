@@ -64,8 +64,9 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
     std::vector<Hold> holds;
     std::vector<std::string> left_alone;  // hosts at which no call may begin
     std::size_t in_wait = 0;              // the number of calls between two attempts
-    // A call failed, or a host asked for a pause: this must be handled before the next send.
-    bool to_judge = false;
+    // A call failed, or a host asked for a pause. The thread of `run` must decide what that means
+    // before the next send.
+    bool needs_judgment = false;
     // Once requested, these two stay true.
     bool finish_up = false;
     bool stop = false;
@@ -89,13 +90,13 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   // Adds `flights` to the calls that are ready to be sent. Removes and returns those that must be
   // sent now, so that at most `most` are in flight. `all` is the number of all calls: it includes
   // those that are ready, that are between two attempts, and that have ended since `take`.
-  [[nodiscard]] std::vector<Flight*> send_ready(std::vector<Flight*> flights, std::size_t all,
-                                                std::size_t most);
-  // Removes and returns the ready calls for which `which` returns true.
-  std::vector<Flight*> withdraw(const std::function<bool(const Flight&)>& which);
+  [[nodiscard]] std::vector<Flight*> send_ready(const std::vector<Flight*>& flights,
+                                                std::size_t all, std::size_t most);
+  // Removes and returns the ready calls for which `should_withdraw` returns true.
+  std::vector<Flight*> withdraw(const std::function<bool(const Flight&)>& should_withdraw);
   [[nodiscard]] std::size_t ready();
   // Sets a member of the next news.
-  void ask(bool News::*what);
+  void ask(bool News::*member);
 
   // Returns null if the call may retry now. Otherwise other calls retry at that host, and the call
   // must wait for the change that is returned.
@@ -121,8 +122,8 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   std::condition_variable changed_;
   News news_;
   std::deque<Flight*> ready_;
-  bool judging_ = false;      // the thread of `run` handles news that were `to_judge`
-  bool something_ = false;    // there is news
+  bool judging_ = false;  // the thread of `run` handles news with `needs_judgment`
+  bool has_news_ = false;
   bool waiting_ = false;      // the thread of `run` blocks in `take`
   bool wake_posted_ = false;  // a loop will call `wake`
   std::size_t in_wait_ = 0;

@@ -69,14 +69,17 @@ StoreError file_error(const std::string& what) {
 }
 
 bool leads_to(const std::string& path, const struct ::stat& file) {
-  struct ::stat there {};
-  return ::stat(path.c_str(), &there) == 0 && is_same(there, file);
+  struct ::stat found {};
+  return ::stat(path.c_str(), &found) == 0 && is_same(found, file);
 }
 
+// Throws StoreError unless the file `file`, which this run has open, still has its path and at
+// least `least` bytes. Otherwise other programs would not see what this run writes. Returns its
+// data now.
 struct ::stat check_in_place(const std::string& path, const struct ::stat& file,
                              std::uint64_t least) {
-  struct ::stat there {};
-  if (::stat(path.c_str(), &there) != 0) {
+  struct ::stat found {};
+  if (::stat(path.c_str(), &found) != 0) {
     if (errno == ENOENT) {
       throw StoreError(path +
                        " was removed while it was written, and what it had is lost: begin anew "
@@ -84,23 +87,26 @@ struct ::stat check_in_place(const std::string& path, const struct ::stat& file,
     }
     throw file_error("look at " + path);
   }
-  if (!is_same(there, file)) throw StoreError(path + " was replaced" + kPutBack);
-  if (static_cast<std::uint64_t>(there.st_size) < least) {
+  if (!is_same(found, file)) throw StoreError(path + " was replaced" + kPutBack);
+  if (static_cast<std::uint64_t>(found.st_size) < least) {
     throw StoreError(path + " was shortened" + kPutBack);
   }
-  return there;
+  return found;
 }
 
+// Locks a separate file beside the journal, and writes the number of this process into it. Repeats
+// that while the owner before removes the file, because a lock on a removed file has no effect.
 JournalLock::JournalLock(const std::string& journal) : path_(lock_path(journal)) {
   for (;;) {
     file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file_.open()) throw file_error("lock " + journal);
     if (try_lock(file_.get())) {
-      // The previous owner may have removed the file between the open and the lock.
+      // The previous owner may have removed it between the open and the lock.
       if (is_still_there(file_.get(), path_)) break;
       continue;
     }
-    if (errno != EAGAIN && errno != EACCES) throw file_error("lock " + journal);
+    const bool is_taken = errno == EAGAIN || errno == EACCES;
+    if (!is_taken) throw file_error("lock " + journal);
     const auto process = read_process(file_.get());
     throw StoreError(journal + " is in use" +
                      (process > 0 ? " by the process " + std::to_string(process) : "") +

@@ -28,12 +28,13 @@ CREATE TABLE state(line INTEGER PRIMARY KEY, state INTEGER NOT NULL, until INTEG
 CREATE INDEX state_due ON state(until) WHERE state IN (4, 6);
 )";
 
-std::string host_name(std::size_t known, const std::string& origin) {
-  if (known < kHostsOfTheirOwn) return origin;
+// Returns the name of the queue for a host's jobs, when `host_count` hosts have one already.
+std::string host_name(std::size_t host_count, const std::string& origin) {
+  if (host_count < kHostsOfTheirOwn) return origin;
   return "other hosts " + std::to_string(hash_line(0, origin) % kSharedQueues);
 }
 
-// Returns what the server sees of a request, to compare it with others.
+// Returns everything that the server sees of a request as one text, to compare it with others.
 std::string request_of(const RequestLine& line) {
   std::string text = line.method + "\n" + line.url + "\n";
   for (const auto& [name, value] : line.headers) {
@@ -96,11 +97,12 @@ Imported read_imported(const Database& database) {
 
 // A shorter text counts as less than a longer one, so ascending numbers are in order.
 void Importer::Order::add(std::string_view text) {
-  const bool above = text.size() != last.size() ? text.size() > last.size() : text > last;
-  ascending = ascending && above;
+  const bool is_greater = text.size() != last.size() ? text.size() > last.size() : text > last;
+  ascending = ascending && is_greater;
   last = text;
 }
 
+// Loads the hosts, the lanes and the progress of an import that this one continues.
 Importer::Importer(Database& database, const BatchOptions& options)
     : database_(database),
       options_(options),
@@ -135,8 +137,9 @@ bool Importer::add_all(LineSource& input) {
   return finish();
 }
 
-void Importer::add(std::uint64_t number, std::string_view text) {
-  imported_.lines = number;
+// Adds a line of the input, or reports its problems. A blank line counts, but is no job.
+void Importer::add(std::uint64_t line_number, std::string_view text) {
+  imported_.lines = line_number;
   imported_.hash = hash_line(imported_.hash, text);
   if (text.find_first_not_of(" \t") == std::string_view::npos) return;
   RequestLine line;
@@ -144,18 +147,22 @@ void Importer::add(std::uint64_t number, std::string_view text) {
   if (!read_request_line(text, options_.format, line, problems)) {
     failed_ = true;
     for (auto& found : problems.take()) {
-      found.line = static_cast<int>(number);
+      found.line = static_cast<int>(line_number);
       if (options_.on_problem) options_.on_problem(found);
     }
     return;
   }
   if (!line.text_without_last.empty()) text = line.text_without_last;
-  insert(number, text, line);
+  insert(line_number, text, line);
 }
 
-void Importer::insert(std::uint64_t number, std::string_view text, const RequestLine& line) {
+// Inserts the row of a job into the table `job`, and a row with its date into `state` if the job
+// must wait for that. Reports a problem if the policy that the line names does not exist. The
+// column `key` is the text of the idempotency key, or kMadeKey, or NULL without a key.
+void Importer::insert(std::uint64_t line_number, std::string_view text, const RequestLine& line) {
+  constexpr int kMadeKey = 1;  // any number: the key is made_key
   const auto policy = policies_.find(line);
-  if (!policy) return problem(number, line.policy_position, policy.error().message);
+  if (!policy) return problem(line_number, line.policy_position, policy.error().message);
   std::optional<std::string_view> id;
   if (!line.id.empty()) {
     id = line.id;
@@ -163,17 +170,12 @@ void Importer::insert(std::uint64_t number, std::string_view text, const Request
   }
   const auto host = host_number(std::string(line.parsed_url->origin()));
   const auto priority = static_cast<int>(line.priority);
-  auto& lanes = lanes_[host];
-  const auto bit = 1U << static_cast<unsigned>(priority);
-  if ((lanes & bit) == 0) {
-    database_.prepare("INSERT INTO lane VALUES(?, ?)").run(priority, host);
-    lanes |= bit;
-  }
+  insert_lane(host, line.priority);
   ++imported_.jobs;
   const auto header = key_header(line, **policy);
   std::string key = line.key;
   if (!header.empty() && key.empty()) key = line.headers[header];
-  const auto file = file_of(number, line);
+  const auto file = file_of(line_number, line);
   std::optional<std::string_view> output;
   if (!file.empty()) {
     output = file;
@@ -181,14 +183,22 @@ void Importer::insert(std::uint64_t number, std::string_view text, const Request
   }
   if (!key.empty()) {
     keys_.add(key);
-    insert_.run(number, host, priority, id, std::string_view(key), output, text);
+    insert_.run(line_number, host, priority, id, std::string_view(key), output, text);
   } else if (!header.empty()) {
-    insert_.run(number, host, priority, id, 1, output, text);  // 1: the key is made_key
+    insert_.run(line_number, host, priority, id, kMadeKey, output, text);
   } else {
-    insert_.run(number, host, priority, id, nullptr, output, text);
+    insert_.run(line_number, host, priority, id, nullptr, output, text);
   }
-  if (!line.not_before) return;
-  insert_waiting_.run(number, ms_of(*line.not_before));
+  if (line.not_before) insert_waiting_.run(line_number, ms_of(*line.not_before));
+}
+
+// Inserts the lane of a host and a priority, unless it has been inserted before.
+void Importer::insert_lane(std::int64_t host, Priority priority) {
+  auto& priorities = lanes_[host];
+  const auto bit = 1U << static_cast<unsigned>(priority);
+  if ((priorities & bit) != 0) return;
+  database_.prepare("INSERT INTO lane VALUES(?, ?)").run(static_cast<int>(priority), host);
+  priorities |= bit;
 }
 
 // Returns the file for the response body, relative to the directory of the run. Returns an empty
@@ -199,6 +209,7 @@ std::string Importer::file_of(std::uint64_t number, const RequestLine& line) con
   return file_name_of(line.id.empty() ? std::to_string(number) : line.id);
 }
 
+// Returns the number of the host's row, which it inserts if that is missing.
 std::int64_t Importer::host_number(const std::string& origin) {
   if (const auto known = hosts_.find(origin); known != hosts_.end()) return known->second;
   const auto name = host_name(hosts_.size(), origin);
@@ -210,7 +221,8 @@ std::int64_t Importer::host_number(const std::string& origin) {
   return entry->second;
 }
 
-// Finds repeated ids, keys and outputs, and writes the progress of the import.
+// Reports repeated ids, keys and outputs. Returns false if the input has any problem. Otherwise
+// writes the progress of the import, so that a later run can continue it.
 bool Importer::finish() {
   if (!failed_) {
     if (!ids_.ascending) compare_ids();
@@ -219,6 +231,7 @@ bool Importer::finish() {
     if (!outputs_.ascending) compare_outputs();
   }
   if (failed_) return false;
+  // A run reads the jobs lane by lane. A single lane is the whole table, and needs no index.
   if (database_.number("SELECT count(*) FROM lane") > 1) {
     database_.execute("CREATE INDEX IF NOT EXISTS job_lane ON job(priority, host)");
   }
@@ -226,18 +239,21 @@ bool Importer::finish() {
   return true;
 }
 
+// Writes to the table `meta` what the next import needs to continue: the number and the hash of the
+// lines, and how far ids, keys and outputs are in order.
 void Importer::write_progress() {
   auto set = database_.prepare("INSERT OR REPLACE INTO meta VALUES(?, ?)");
-  const auto number = [&](std::string_view name, std::uint64_t value) { set.run(name, value); };
-  number("lines", imported_.lines);
-  number("jobs", imported_.jobs);
-  number("hash", imported_.hash);
+  const auto write = [&](std::string_view name, std::uint64_t value) { set.run(name, value); };
+  write("lines", imported_.lines);
+  write("jobs", imported_.jobs);
+  write("hash", imported_.hash);
   for (const auto* order : {&ids_, &keys_, &outputs_}) {
-    number(order->name + "_ascending", order->ascending ? 1 : 0);
+    write(order->name + "_ascending", order->ascending ? 1 : 0);
     set.run("last_" + order->name, std::string_view(order->last));
   }
 }
 
+// Returns a line that is in the database, or an empty one if the number is that of a blank line.
 RequestLine Importer::line_at(std::uint64_t number) {
   const bool found = input_of_.with(number).step();
   auto line = found ? stored_line(input_of_.text(0), options_.format) : RequestLine();
@@ -245,24 +261,26 @@ RequestLine Importer::line_at(std::uint64_t number) {
   return line;
 }
 
-// Calls `repeated` for each line that has the same text in the column as an earlier line.
-template <class Repeated>
+// Calls `on_repeated(text, line, first_line)` for each job of `condition` whose text in the column
+// an earlier line has too. The first of these lines is `first_line`.
+template <class OnRepeated>
 void Importer::each_repeated(const std::string& column, const std::string& condition,
-                             const Repeated& repeated) {
+                             const OnRepeated& on_repeated) {
   database_.execute("CREATE INDEX IF NOT EXISTS job_" + column + " ON job(" + column + ") WHERE " +
                     condition);
   auto row = database_.prepare("SELECT " + column + ", line FROM job WHERE " + condition +
                                " ORDER BY " + column + ", line");
+  // Rows with the same text are neighbors, in the order of their lines.
   std::string text;
-  std::uint64_t first = 0;
+  std::uint64_t first_line = 0;  // 0: no row was read yet
   while (row.step()) {
     const auto line = static_cast<std::uint64_t>(row.number(1));
-    if (first != 0 && row.text(0) == text) {
-      repeated(text, line, first);
+    if (first_line != 0 && row.text(0) == text) {
+      on_repeated(text, line, first_line);
       continue;
     }
     text = row.text(0);
-    first = line;
+    first_line = line;
   }
 }
 
@@ -289,6 +307,7 @@ void Importer::compare_ids_with_lines() {
   }
 }
 
+// Reports a key that an earlier line has too, unless both lines are the same request.
 void Importer::compare_keys() {
   each_repeated(
       "key", "typeof(key) = 'text'",
@@ -301,6 +320,8 @@ void Importer::compare_keys() {
       });
 }
 
+// Reports a file for a response that an earlier line names too. The name comes from the line's
+// "output" or from its id.
 void Importer::compare_outputs() {
   each_repeated("output", "output IS NOT NULL",
                 [this](const std::string& output, std::uint64_t line, std::uint64_t first) {

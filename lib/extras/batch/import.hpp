@@ -62,15 +62,16 @@ class Importer {
     void add(std::string_view text);
   };
 
-  void add(std::uint64_t number, std::string_view text);
-  void insert(std::uint64_t number, std::string_view text, const RequestLine& line);
+  void add(std::uint64_t line_number, std::string_view text);
+  void insert(std::uint64_t line_number, std::string_view text, const RequestLine& line);
+  void insert_lane(std::int64_t host, Priority priority);
   bool finish();
   void problem(std::uint64_t line, Position at, std::string message);
   [[nodiscard]] std::string file_of(std::uint64_t number, const RequestLine& line) const;
   std::int64_t host_number(const std::string& origin);
-  template <class Repeated>
+  template <class OnRepeated>
   void each_repeated(const std::string& column, const std::string& condition,
-                     const Repeated& repeated);
+                     const OnRepeated& on_repeated);
   void compare_ids();
   void compare_ids_with_lines();
   void compare_keys();

@@ -15,7 +15,7 @@ namespace {
 
 // The stored ends of waits are corrected if the clock was set, or has drifted, by this many ms.
 constexpr std::int64_t kClockChange = 500;
-// The number of due jobs whose hosts are not wanted now, after which a look for due jobs ends.
+// take_due() ends after this many due jobs whose hosts are not wanted now.
 constexpr std::size_t kMostSkipped = 10'000;
 // The limits on how many jobs of one host are taken at once.
 constexpr std::size_t kLeastOfLane = 4;
@@ -53,49 +53,55 @@ std::int64_t Journal::uptime_ms() const {
 }
 
 // If the clock was set while this process runs, moves the ends of the waits that servers asked for.
-// Such a wait is a duration, but is stored as the date of its end. `not_before` is a date, and
-// stays.
+// Such a wait (state 4, StoredState::Waiting) is a duration, but is stored as the date of its end.
+// `not_before` is a date, and stays.
 void Journal::follow_clock() {
-  const auto moved = clock_offset() - clock_offset_;
-  if (std::abs(moved) < kClockChange) return;
-  database_->prepare("UPDATE state SET until = until + ? WHERE state = 4").run(moved);
-  database_->prepare("UPDATE host SET held_until = held_until + ?").run(moved);
-  for (auto& [host, until] : new_holds_) until += moved;
+  const auto change_ms = clock_offset() - clock_offset_;
+  if (std::abs(change_ms) < kClockChange) return;
+  database_->prepare("UPDATE state SET until = until + ? WHERE state = 4").run(change_ms);
+  database_->prepare("UPDATE host SET held_until = held_until + ?").run(change_ms);
+  for (auto& [host, until] : new_holds_) until += change_ms;
   for (auto& change : changes_) {
-    if (change.state == StoredState::Waiting) change.until += moved;
+    if (change.state == StoredState::Waiting) change.until += change_ms;
   }
-  clock_offset_ += moved;
-  looked_at_ += moved;
-  if (new_wait_) *new_wait_ += moved;
+  clock_offset_ += change_ms;
+  due_read_at_ += change_ms;
+  if (new_wait_) *new_wait_ += change_ms;
 }
 
+// Appends up to `most` jobs: those whose wait has ended, and then queued ones, high priority first.
 void Journal::take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
   follow_clock();
-  const auto all = jobs.size() + most;
-  take_due(all, wants, jobs);
+  const auto most_jobs = jobs.size() + most;
+  take_due(most_jobs, wants, jobs);
+  // The lanes are sorted by priority.
   for (std::size_t first = 0; first < lanes_.size() && open_lanes_ > 0;) {
-    auto last = first;
-    while (last < lanes_.size() && lanes_[last].priority == lanes_[first].priority) ++last;
-    take_queued(first, last, all, wants, jobs);
-    first = last;
+    auto end = first;
+    while (end < lanes_.size() && lanes_[end].priority == lanes_[first].priority) ++end;
+    take_queued(first, end, most_jobs, wants, jobs);
+    first = end;
   }
-  ++turn_;
+  ++take_count_;
 }
 
-// Takes some jobs of each host from the lanes of one priority, which are `first` to `last` - 1.
-void Journal::take_queued(std::size_t first, std::size_t last, std::size_t most,
+// Takes some jobs of each host from the lanes of one priority, which are `first` to `end` - 1,
+// until `jobs` has `most` jobs.
+void Journal::take_queued(std::size_t first, std::size_t end, std::size_t most,
                           const WantsHost& wants, std::vector<Job>& jobs) {
   const auto share =
       std::clamp(most / std::max<std::size_t>(open_lanes_, 1), kLeastOfLane, kMostOfLane);
-  for (std::size_t i = 0; i < last - first && jobs.size() < most; ++i) {
-    const auto lane = first + (turn_ + i) % (last - first);
-    if (lanes_[lane].at_end || !wants(lanes_[lane].name)) continue;
-    take_from(lane, std::min(share, most - jobs.size()), jobs);
+  for (std::size_t i = 0; i < end - first && jobs.size() < most; ++i) {
+    const auto lane_index = first + (take_count_ + i) % (end - first);
+    if (lanes_[lane_index].at_end || !wants(lanes_[lane_index].name)) continue;
+    take_from(lane_index, std::min(share, most - jobs.size()), jobs);
   }
 }
 
-void Journal::take_from(std::size_t index, std::size_t most, std::vector<Job>& jobs) {
-  auto& lane = lanes_[index];
+// Appends the next jobs of a lane to `jobs`, up to `most`, and notes that they are taken. Marks the
+// lane as being at its end if it has no more.
+void Journal::take_from(std::size_t lane_index, std::size_t most, std::vector<Job>& jobs) {
+  auto& lane = lanes_[lane_index];
+  // The query may return all jobs that are taken, so its limit allows for them.
   auto& row = queued_.with(lane.read_to, static_cast<std::uint64_t>(most + taken_.size()),
                            lane.priority, lane.host);
   std::size_t count = 0;
@@ -108,14 +114,16 @@ void Journal::take_from(std::size_t index, std::size_t most, std::vector<Job>& j
     lane.read_to = static_cast<std::uint64_t>(row.number(0));
     // If a job was given back, the scan restarts there and meets jobs that were taken since.
     if (taken_.contains(lane.read_to)) continue;
-    jobs.push_back(job_of(row, index));
+    jobs.push_back(job_of(row, lane_index));
     jobs.back().maybe_sent_since = sendable_since(lane.read_to);
-    taken_.emplace(lane.read_to, Taken{State::Queued, index, wall_ms()});
+    taken_.emplace(lane.read_to,
+                   Taken{.state = State::Queued, .lane = lane_index, .taken_at = wall_ms()});
     ++count;
   }
   row.reset();
 }
 
+// Returns the job of a row that begins with the columns line, id, key and input.
 Job Journal::job_of(const Statement& row, std::size_t lane) const {
   Job job;
   job.number = static_cast<std::uint64_t>(row.number(0));
@@ -127,7 +135,8 @@ Job Journal::job_of(const Statement& row, std::size_t lane) const {
   return job;
 }
 
-// Returns the beginning of the first earlier run that had the line in its input.
+// Returns the beginning of the first earlier run that had the line in its input, because that run
+// may have sent it. Returns nullopt if this is the first run with the line.
 std::optional<WallTime> Journal::sendable_since(std::uint64_t line) const {
   for (const auto& [lines, began] : runs_) {
     if (line <= lines) return wall_time(began);
@@ -135,32 +144,37 @@ std::optional<WallTime> Journal::sendable_since(std::uint64_t line) const {
   return std::nullopt;
 }
 
+// Takes jobs whose wait has ended, the earliest first, until `jobs` has `most` jobs. The columns of
+// `due_` are: line, id, key, input, host, priority, attempts, started.
 void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
-  looked_at_ = wall_ms();
-  if (changes_.empty()) new_wait_.reset();  // this look sees all waits
-  auto& row = due_.with(looked_at_);
+  due_read_at_ = wall_ms();
+  // Without uncommitted changes, the query sees all waits.
+  if (changes_.empty()) new_wait_.reset();
+  auto& row = due_.with(due_read_at_);
   for (std::size_t skipped = 0; jobs.size() < most && skipped < kMostSkipped && row.step();) {
     const auto line = static_cast<std::uint64_t>(row.number(0));
-    const auto lane = lane_of_.at({static_cast<int>(row.number(5)), row.number(4)});
-    if (taken_.contains(line) || !wants(lanes_[lane].name)) {
+    const auto lane_index = lane_of_.at({static_cast<int>(row.number(5)), row.number(4)});
+    if (taken_.contains(line) || !wants(lanes_[lane_index].name)) {
       ++skipped;
       continue;
     }
-    jobs.push_back(job_of(row, lane));
+    jobs.push_back(job_of(row, lane_index));
     jobs.back().attempts = static_cast<int>(row.number(6));
+    // Without a time in `started`, an earlier run may have sent the job.
     jobs.back().maybe_sent_since =
         row.is_null(7) ? sendable_since(line) : std::optional(wall_time(row.number(7)));
-    taken_.emplace(line, Taken{State::Waiting, lane, looked_at_});
+    taken_.emplace(line,
+                   Taken{.state = State::Waiting, .lane = lane_index, .taken_at = due_read_at_});
   }
   row.reset();
 }
 
-// Considers only waits that had not ended at the last look of take(), or that take() could not see.
-// The others have ended, but their hosts are not wanted.
+// Considers only waits that had not ended when take() last read the database, or that take() could
+// not see. The others have ended, but their hosts are not wanted.
 std::optional<Duration> Journal::next_due() {
   follow_clock();
   auto until = new_wait_;
-  if (next_due_.with(looked_at_).step()) {
+  if (next_due_.with(due_read_at_).step()) {
     until = std::min(until.value_or(next_due_.number(0)), next_due_.number(0));
   }
   next_due_.reset();
@@ -168,27 +182,31 @@ std::optional<Duration> Journal::next_due() {
   return std::chrono::milliseconds(std::max<std::int64_t>(*until - wall_ms(), 0));
 }
 
-void Journal::move(std::uint64_t line, State to) {
+// Updates the state of a taken job in memory, and the counts of the states.
+void Journal::count_as(std::uint64_t line, State new_state) {
   auto& state = taken_.at(line).state;
   --counts_.of(state);
-  ++counts_.of(to);
-  state = to;
+  ++counts_.of(new_state);
+  state = new_state;
 }
 
+// Records the state Sending. Returns no job, because a journal never refuses one.
 std::vector<const Job*> Journal::intend(std::span<const Job* const> jobs) {
   in_transaction([&] {
     for (const auto* job : jobs) {
-      const auto started = taken_.at(job->number).since;
+      const auto started = taken_.at(job->number).taken_at;
       put_.run(job->number, static_cast<int>(StoredState::Sending), nullptr, nullptr, job->attempts,
                started, nullptr, nullptr, nullptr);
     }
   });
-  for (const auto* job : jobs) move(job->number, State::Sending);
+  for (const auto* job : jobs) count_as(job->number, State::Sending);
   return {};
 }
 
+// Notes the next state of a job for commit(), and moves the lines of `end` to those that commit()
+// will write. `until` matters only for StoredState::Waiting: when the wait ends, in ms.
 void Journal::add_change(const Job& job, StoredState state, JobEnd end, std::int64_t until) {
-  const auto since = taken_.at(job.number).since;
+  const auto taken_at = taken_.at(job.number).taken_at;
   Change change;
   change.line = job.number;
   change.state = state;
@@ -199,9 +217,9 @@ void Journal::add_change(const Job& job, StoredState state, JobEnd end, std::int
   }
   if (dead_.open()) new_dead_ += std::exchange(end.dead_letter, {});
   change.end = std::move(end);
-  if (state == StoredState::Waiting || state == StoredState::Unknown) {
-    const auto& before = job.maybe_sent_since;
-    change.started = before ? ms_of(*before) : since;
+  const bool may_be_sent_again = state == StoredState::Waiting || state == StoredState::Unknown;
+  if (may_be_sent_again) {
+    change.started = job.maybe_sent_since ? ms_of(*job.maybe_sent_since) : taken_at;
   }
   changes_.push_back(std::move(change));
   if (state == StoredState::Waiting) new_wait_ = std::min(until, new_wait_.value_or(until));
@@ -213,26 +231,29 @@ void Journal::wait(const Job& job, Duration time, int attempts, std::string_view
   end.about = why;
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
   add_change(job, StoredState::Waiting, std::move(end), clock_offset_ + uptime_ms() + ms);
-  move(job.number, State::Waiting);
+  count_as(job.number, State::Waiting);
 }
 
 void Journal::finish(const Job& job, JobEnd end) {
   const auto state = end.state;
-  add_change(job, static_cast<StoredState>(state), std::move(end), 0);
-  move(job.number, state);
+  add_change(job, static_cast<StoredState>(state), std::move(end), /*until=*/0);
+  count_as(job.number, state);
 }
 
+// Makes a job that was not sent available to take() again.
 void Journal::give_back(const Job& job) {
   const auto taken = taken_.at(job.number);
   if (taken.state == State::Sending) {
     // Only a job without a row is queued. This job has one, so it waits, and is due at once.
-    JobEnd end;
-    end.attempts = job.attempts;
-    add_change(job, StoredState::Waiting, std::move(end), 0);
-    return move(job.number, State::Waiting);
+    JobEnd attempts_so_far;
+    attempts_so_far.attempts = job.attempts;
+    add_change(job, StoredState::Waiting, std::move(attempts_so_far), /*until=*/0);
+    return count_as(job.number, State::Waiting);
   }
   taken_.erase(job.number);
+  // The row of a waiting job has not changed, so take_due() finds it again.
   if (taken.state != State::Queued) return;
+  // The lane reads its lines again from this one on.
   auto& lane = lanes_[taken.lane];
   lane.read_to = std::min(lane.read_to, job.number - 1);
   if (lane.at_end) ++open_lanes_;
@@ -244,20 +265,23 @@ void Journal::hold(std::string_view host, Duration time) {
   new_holds_.insert_or_assign(std::string(host), clock_offset_ + uptime_ms() + ms);
 }
 
+// Returns the hosts whose pauses, which an earlier run recorded, have not ended.
 std::vector<HeldHost> Journal::holds() {
   const auto wall = wall_ms();
   std::vector<HeldHost> held;
   auto row = database_->prepare("SELECT name, held_until FROM host WHERE held_until > ?");
   row.with(wall);
   while (row.step()) {
-    HeldHost one;
-    one.host = row.text(0);
-    one.time = std::chrono::milliseconds(row.number(1) - wall);
-    held.push_back(std::move(one));
+    HeldHost entry;
+    entry.host = row.text(0);
+    entry.time = std::chrono::milliseconds(row.number(1) - wall);
+    held.push_back(std::move(entry));
   }
   return held;
 }
 
+// Runs `action` in a transaction of the database. If it throws, rolls back and throws the same
+// exception.
 void Journal::in_transaction(const std::function<void()>& action) {
   database_->execute("BEGIN IMMEDIATE");
   try {
@@ -281,6 +305,8 @@ void Journal::check_files() {
   dead_.check();
 }
 
+// Writes the lines of results and dead letters, and then the states with the lengths of both files
+// in one transaction. Throws StoreError.
 void Journal::commit() {
   check_files();
   if (changes_.empty() && new_holds_.empty()) return;
@@ -305,6 +331,7 @@ void Journal::commit() {
   new_holds_.clear();
 }
 
+// Writes the row of each change: as many as possible with put_many_, the rest one by one.
 void Journal::write_states() {
   for (std::size_t i = 0; i < changes_.size();) {
     const bool many = changes_.size() - i >= kRowsAtOnce;
@@ -314,20 +341,22 @@ void Journal::write_states() {
   }
 }
 
+// Binds the next nine parameters of `put` to the columns of the table `state`: line, state, until,
+// status, attempts, started, reason, about, at. A value that the state does not need is NULL.
 void Journal::add_state(Statement& put, const Change& change) {
   using Text = std::optional<std::string_view>;
   using Number = std::optional<std::int64_t>;
   const auto& end = change.end;
   const bool waits = change.state == StoredState::Waiting;
-  const bool good = change.state == StoredState::Done;
+  const bool done = change.state == StoredState::Done;
   put.and_with(change.line, static_cast<int>(change.state), waits ? Number(change.until) : Number(),
                end.status != 0 ? Number(end.status) : Number(), end.attempts, change.started,
-               good || end.reason.empty() ? Text() : Text(end.reason),
-               good || end.about.empty() ? Text() : Text(end.about), change.at);
+               done || end.reason.empty() ? Text() : Text(end.reason),
+               done || end.about.empty() ? Text() : Text(end.about), change.at);
 }
 
-// Makes the response bodies durable that were written to files. They are all in one directory, and
-// so in one file system.
+// Makes the response bodies durable that jobs of this commit have written to files. They are all in
+// one directory, and so in one file system. Throws StoreError.
 void Journal::sync_bodies() const {
   for (const auto& change : changes_) {
     if (change.end.body_file.empty()) continue;

@@ -88,7 +88,7 @@ class Journal final : public Store {
   struct Taken {
     State state = State::Queued;
     std::size_t lane = 0;
-    std::int64_t since = 0;  // wall clock, in ms
+    std::int64_t taken_at = 0;  // wall clock, in ms
   };
   // A row that `commit` will write.
   struct Change {
@@ -104,8 +104,9 @@ class Journal final : public Store {
 
   void load();
   void take_over();
-  void read_tail(const LineFile& file, bool dead_letters, std::vector<ResultLine>& found);
-  void take_over_end(ResultLine end);
+  enum class LineKind : std::uint8_t { Result, DeadLetter };
+  void read_uncommitted(const LineFile& file, LineKind kind, std::vector<ResultLine>& results);
+  void finish_uncommitted(ResultLine result);
   void begin_run();
   void load_lanes();
   void prepare_statements();
@@ -114,12 +115,12 @@ class Journal final : public Store {
   [[nodiscard]] std::int64_t clock_offset() const;  // the wall clock minus the uptime, in ms
   void follow_clock();
   void take_due(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs);
-  void take_queued(std::size_t first, std::size_t last, std::size_t most, const WantsHost& wants,
+  void take_queued(std::size_t first, std::size_t end, std::size_t most, const WantsHost& wants,
                    std::vector<Job>& jobs);
-  void take_from(std::size_t lane, std::size_t most, std::vector<Job>& jobs);
+  void take_from(std::size_t lane_index, std::size_t most, std::vector<Job>& jobs);
   [[nodiscard]] Job job_of(const Statement& row, std::size_t lane) const;
   [[nodiscard]] std::optional<WallTime> sendable_since(std::uint64_t line) const;
-  void move(std::uint64_t line, State to);
+  void count_as(std::uint64_t line, State new_state);
   void add_change(const Job& job, StoredState state, JobEnd end, std::int64_t until);
   void write_states();
   static void add_state(Statement& put, const Change& change);
@@ -140,7 +141,7 @@ class Journal final : public Store {
   std::vector<Lane> lanes_;  // by priority
   std::map<std::pair<int, std::int64_t>, std::size_t> lane_of_;
   std::size_t open_lanes_ = 0;  // lanes that are not at their end
-  std::size_t turn_ = 0;        // counts calls of take(), so that each begins at another lane
+  std::size_t take_count_ = 0;  // counts calls of take(), so that each begins at another lane
   // The earlier runs: the number of lines in the input, and the beginning on the wall clock in ms.
   std::vector<std::pair<std::uint64_t, std::int64_t>> runs_;
   std::unordered_map<std::uint64_t, Taken> taken_;
@@ -149,7 +150,7 @@ class Journal final : public Store {
   std::string new_dead_;
   std::map<std::string, std::int64_t, std::less<>> new_holds_;  // their ends, wall clock, in ms
   std::int64_t clock_offset_ = 0;  // as the stored ends of waits assume it
-  std::int64_t looked_at_ = 0;     // when take() last looked for due jobs, wall clock, in ms
+  std::int64_t due_read_at_ = 0;   // when take() last read the due jobs, wall clock, in ms
   // The earliest end of the waits that began since take() last saw all waits. It does not see those
   // that are not committed.
   std::optional<std::int64_t> new_wait_;

@@ -15,7 +15,7 @@ namespace httpretry::batch {
 namespace {
 
 // The most changed lines of an input that are reported one by one.
-constexpr std::size_t kMostNamed = 20;
+constexpr std::size_t kMostReported = 20;
 
 // The import writes to a file that gets its final name when it is complete, so it needs no
 // rollback.
@@ -25,7 +25,7 @@ constexpr const char* kForImport =
 constexpr const char* kForRun = "PRAGMA cache_size = -16000";
 
 void remove_database(const std::string& path) {
-  for (const auto* end : {"", "-wal", "-shm", "-journal"}) ::unlink((path + end).c_str());
+  for (const auto* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((path + suffix).c_str());
 }
 
 // Creates an empty database that only its owner can read. SQLite gives its log and the index of the
@@ -40,22 +40,25 @@ void sync_file(const std::string& path) {
   if (!file.open() || ::fsync(file.get()) != 0) throw file_error("write to " + path);
 }
 
+// Imports the input into a new journal. Returns its database, or nullptr after problems in the
+// input. The journal gets its name only when it is complete, so a crash leaves none that is half
+// imported.
 std::unique_ptr<Database> create(const BatchOptions& options) {
   const auto unfinished = options.journal + ".new";
   remove_database(unfinished);
-  bool good = false;
+  bool input_is_valid = false;
   try {
     create_for_owner(unfinished);
     Database database(unfinished, Database::Mode::Create);
     database.execute(kForImport);
     database.execute("BEGIN");
-    good = import_all(options, database);
-    if (good) database.execute("COMMIT");
+    input_is_valid = import_all(options, database);
+    if (input_is_valid) database.execute("COMMIT");
   } catch (...) {
     remove_database(unfinished);
     throw;
   }
-  if (!good) {
+  if (!input_is_valid) {
     remove_database(unfinished);
     return nullptr;
   }
@@ -67,32 +70,35 @@ std::unique_ptr<Database> create(const BatchOptions& options) {
   return open_database(options.journal, Database::Mode::Write);
 }
 
-// Returns whether the line is the same as at the import. `row` selects its stored text by number. A
-// member "last" and blank lines are not stored.
-bool is_same(Statement& row, std::uint64_t number, std::string_view text, InputFormat format) {
-  const bool job = row.with(number).step();
-  const auto stored = job ? std::string(row.text(0)) : std::string();
+// Returns whether the line is the same as at the import. `row` selects its stored text by its
+// number. A member "last" and blank lines are not stored.
+bool is_same(Statement& row, std::uint64_t line_number, std::string_view text, InputFormat format) {
+  const bool has_job = row.with(line_number).step();
+  const auto stored = has_job ? std::string(row.text(0)) : std::string();
   row.reset();
   if (stored == text) return true;
-  if (!job) return text.find_first_not_of(" \t") == std::string_view::npos;
+  if (!has_job) return text.find_first_not_of(" \t") == std::string_view::npos;
   RequestLine line;
   Problems problems("");
   return read_request_line(text, format, line, problems) && line.text_without_last == stored;
 }
 
-// Reports each line that has changed since the import, when the input had `lines` lines.
-void report_changes(const Database& database, const BatchOptions& options, std::uint64_t lines) {
+// Reports each line that has changed since the import, when the input had `line_count` lines. After
+// kMostReported such lines, it only counts them.
+void report_changes(const Database& database, const BatchOptions& options,
+                    std::uint64_t line_count) {
   auto row = database.prepare("SELECT input FROM job WHERE line = ?");
   LineSource input(options.input);
-  std::size_t count = 0;
-  const auto report = [&](std::uint64_t line, const std::string& what) {
-    if (++count > kMostNamed) return;
-    report_problem(options, options.input, line, 1,
-                   "this line " + what +
+  std::size_t change_count = 0;
+  constexpr int kFirstColumn = 1;
+  const auto report = [&](std::uint64_t line, const std::string& change) {
+    if (++change_count > kMostReported) return;
+    report_problem(options, options.input, line, kFirstColumn,
+                   "this line " + change +
                        ". Put it back, or name another journal, or begin anew with --fresh; new "
                        "lines may be appended");
   };
-  while (input.number() < lines) {
+  while (input.number() < line_count) {
     const auto text = input.next();
     if (!text) break;
     const auto number = input.number();
@@ -100,12 +106,13 @@ void report_changes(const Database& database, const BatchOptions& options, std::
       report(number, "was changed since it was read");
     }
   }
-  if (input.number() < lines) {
-    report(input.number() + 1, "is missing: there were " + std::to_string(lines) + " lines");
+  if (input.number() < line_count) {
+    report(input.number() + 1, "is missing: there were " + std::to_string(line_count) + " lines");
   }
-  if (count <= kMostNamed) return;
-  report_problem(options, options.input, 0, 1,
-                 std::to_string(count - kMostNamed) + " more lines were changed");
+  if (change_count <= kMostReported) return;
+  // Line 0 means that the problem concerns the whole file.
+  report_problem(options, options.input, 0, kFirstColumn,
+                 std::to_string(change_count - kMostReported) + " more lines were changed");
 }
 
 // Returns whether the input still begins with the lines of the import. If it does, leaves `input`
@@ -120,9 +127,12 @@ bool is_unchanged(LineSource& input, const Imported& before) {
   return hash == before.hash;
 }
 
+// Opens an existing journal, and imports the lines that were appended to the input since. Returns
+// nullptr if the new lines are invalid, or if earlier ones have changed; both are reported.
 std::unique_ptr<Database> resume(const BatchOptions& options) {
   auto database = open_database(options.journal, Database::Mode::Write);
-  if (options.input == "-") return database;  // it is in the journal
+  // Standard input cannot be read again. The journal has its lines.
+  if (options.input == "-") return database;
   const auto before = read_imported(*database);
   LineSource input(options.input);
   if (!is_unchanged(input, before)) {
@@ -130,17 +140,19 @@ std::unique_ptr<Database> resume(const BatchOptions& options) {
     return nullptr;
   }
   database->execute("BEGIN IMMEDIATE");
-  const bool good = Importer(*database, options).add_all(input);
-  database->execute(good ? "COMMIT" : "ROLLBACK");
-  return good ? std::move(database) : nullptr;
+  const bool are_valid = Importer(*database, options).add_all(input);
+  database->execute(are_valid ? "COMMIT" : "ROLLBACK");
+  return are_valid ? std::move(database) : nullptr;
 }
 
 }  // namespace
 
+// Throws StoreError if the file is missing, has several names, is not a journal, or is a journal of
+// another version.
 std::unique_ptr<Database> open_database(const std::string& path, Database::Mode mode) {
-  std::error_code none;
-  if (!std::filesystem::exists(path, none)) throw StoreError(path + ": there is no such journal");
-  if (const auto names = std::filesystem::hard_link_count(path, none); !none && names > 1) {
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed)) throw StoreError(path + ": there is no such journal");
+  if (const auto names = std::filesystem::hard_link_count(path, failed); !failed && names > 1) {
     throw StoreError(path + " has " + std::to_string(names) +
                      " names (hard links), and SQLite keeps the log of a journal by name: runs "
                      "under two names would destroy it. Remove the other names, or make a copy");
@@ -160,10 +172,11 @@ std::unique_ptr<Database> open_database(const std::string& path, Database::Mode 
 }
 
 std::unique_ptr<Database> open_journal(const BatchOptions& options) {
-  std::error_code none;
-  return std::filesystem::exists(options.journal, none) ? resume(options) : create(options);
+  std::error_code ignored;
+  return std::filesystem::exists(options.journal, ignored) ? resume(options) : create(options);
 }
 
+// A job without a row in the table `state` is queued.
 Counts count_states(const Database& database) {
   Counts counts;
   counts.queued = read_imported(database).jobs;

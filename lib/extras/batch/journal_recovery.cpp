@@ -10,9 +10,11 @@ constexpr std::string_view kCrashed =
     "it was on its way when the run ended, so it may have been executed; --retry-unknown sends it "
     "again";
 
-[[noreturn]] void refuse(const LineFile& file, std::uint64_t offset, std::string_view what) {
+// Throws the error for a line that a run of this journal cannot have written.
+[[noreturn]] void refuse_line(const LineFile& file, std::uint64_t offset,
+                              std::string_view problem) {
   throw StoreError(file.path() + ": at byte " + std::to_string(offset) + " there is " +
-                   std::string(what) +
+                   std::string(problem) +
                    ": remove what stands from there on, and start the same command again");
 }
 
@@ -29,6 +31,8 @@ Journal::Journal(std::unique_ptr<JournalLock> lock, std::unique_ptr<Database> da
   take_over();
 }
 
+// Reads what the database has about earlier runs, and opens the files of results and dead letters.
+// Syncs the directories of these files, because their names may be new. Throws StoreError.
 void Journal::load() {
   if (::stat(options_.journal.c_str(), &file_) != 0)
     throw StoreError("cannot look at " + options_.journal);
@@ -50,6 +54,7 @@ void Journal::load() {
   if (durable_ && dead_.open()) sync_directory_of(options_.dead);
 }
 
+// Loads the lanes in the order of their priorities, which take() needs. No line of any is read yet.
 void Journal::load_lanes() {
   auto row = database_->prepare(
       "SELECT priority, host, name FROM lane JOIN host ON number = host ORDER BY priority, host");
@@ -64,13 +69,17 @@ void Journal::load_lanes() {
   open_lanes_ = lanes_.size();
 }
 
+// Prepares the statements that each run uses. The states 4 and 6 in them are StoredState::Waiting
+// and StoredState::Scheduled.
 void Journal::prepare_statements() {
-  // A single lane is the whole table, so no index is needed.
-  const bool one = lanes_.size() < 2;
+  const bool single_lane = lanes_.size() < 2;
+  // A single lane is the whole table, so no index is needed. The conditions on ?3 and ?4 are true
+  // then, and only give both statements the same parameters.
   queued_ = database_->prepare(
       std::string("SELECT line, id, key, input FROM job WHERE line > ?1 AND NOT EXISTS (SELECT 1 "
                   "FROM state WHERE state.line = job.line) ") +
-      (one ? "AND ?3 IS NOT NULL AND ?4 IS NOT NULL " : "AND priority = ?3 AND host = ?4 ") +
+      (single_lane ? "AND ?3 IS NOT NULL AND ?4 IS NOT NULL "
+                   : "AND priority = ?3 AND host = ?4 ") +
       "ORDER BY line LIMIT ?2");
   due_ = database_->prepare(
       "SELECT state.line, id, key, input, host, priority, attempts, started FROM state JOIN job "
@@ -86,12 +95,13 @@ void Journal::prepare_statements() {
   set_ = database_->prepare("INSERT OR REPLACE INTO meta VALUES(?, ?)");
 }
 
+// Commits the ends of jobs whose lines the previous run has written but not committed.
 void Journal::take_over() {
-  std::vector<ResultLine> ends;
-  if (results_.open()) read_tail(results_, false, ends);
-  if (dead_.open()) read_tail(dead_, true, ends);
+  std::vector<ResultLine> results;
+  if (results_.open()) read_uncommitted(results_, LineKind::Result, results);
+  if (dead_.open()) read_uncommitted(dead_, LineKind::DeadLetter, results);
   counts_ = count_states(*database_);
-  for (auto& end : ends) take_over_end(std::move(end));
+  for (auto& result : results) finish_uncommitted(std::move(result));
   commit();
   // Removes a partial line, even if nothing was taken over.
   results_.cut();
@@ -99,52 +109,63 @@ void Journal::take_over() {
   begin_run();
 }
 
-// Appends the lines that a run wrote but did not commit. A job whose lines are in both files is
-// found once. Throws StoreError for a line that such a run cannot have written.
-void Journal::read_tail(const LineFile& file, bool dead_letters, std::vector<ResultLine>& found) {
-  auto open = database_->prepare(
+// Appends the results that a run wrote to the file but did not commit. A job that is in `results`
+// already, from the other file, is not added again. Throws StoreError for a line that such a run
+// cannot have written: a foreign line, or a second one about a job.
+void Journal::read_uncommitted(const LineFile& file, LineKind kind,
+                               std::vector<ResultLine>& results) {
+  // The states 2 and 3 are StoredState::Done and Dead: the end of such a job is committed.
+  auto unfinished_job = database_->prepare(
       "SELECT 1 FROM job LEFT JOIN state USING(line) WHERE line = ? AND "
       "(state IS NULL OR state NOT IN (2, 3))");
-  std::unordered_map<std::uint64_t, bool> here;
-  for (const auto& known : found) here.emplace(known.number, false);
+  // By the number of the job: whether this file has a line about it. False: only the other file
+  // has.
+  std::unordered_map<std::uint64_t, bool> in_this_file;
+  for (const auto& result : results) in_this_file.emplace(result.number, false);
   for (const auto& [offset, line] : file.tail()) {
-    const auto end = read_result_line(dead_letters ? result_in_dead_letter(line) : line);
-    if (!end || end->token != token_) {
-      refuse(file, offset, "a line that this journal did not write");
+    const auto result =
+        read_result_line(kind == LineKind::DeadLetter ? result_in_dead_letter(line) : line);
+    if (!result || result->token != token_) {
+      refuse_line(file, offset, "a line that this journal did not write");
     }
-    const bool is_open = open.with(end->number).step();
-    open.reset();
-    const auto [place, is_new] = here.emplace(end->number, true);
-    if (!is_open || (!is_new && place->second)) {
-      refuse(file, offset,
-             "a second line about line " + std::to_string(end->number) + " of the input");
+    const bool is_unfinished = unfinished_job.with(result->number).step();
+    unfinished_job.reset();
+    const auto [entry, is_new] = in_this_file.emplace(result->number, true);
+    const bool is_repeated = !is_new && entry->second;
+    if (!is_unfinished || is_repeated) {
+      refuse_line(file, offset,
+                  "a second line about line " + std::to_string(result->number) + " of the input");
     }
-    place->second = true;
-    if (is_new) found.push_back(*end);
+    entry->second = true;
+    if (is_new) results.push_back(*result);
   }
 }
 
-// Ends the job as the line says. The commit then writes the same bytes to the same place, so a
-// crash during recovery does no harm.
-void Journal::take_over_end(ResultLine found) {
+// Ends the job as its uncommitted line says. commit() then writes the same bytes to the same
+// offset, so a crash during recovery does no harm.
+void Journal::finish_uncommitted(ResultLine result) {
   auto row = database_->prepare(
       "SELECT job.line, id, key, input, host, priority, state FROM job LEFT JOIN state USING(line) "
       "WHERE job.line = ?");
-  row.with(found.number).step();
-  const auto lane = lane_of_.at({static_cast<int>(row.number(5)), row.number(4)});
-  const auto job = job_of(row, lane);
-  taken_.emplace(job.number,
-                 Taken{row.is_null(6) ? State::Queued : state_of(row.number(6)), lane, 0});
-  if (found.end.state == State::Dead) {
+  row.with(result.number).step();
+  const auto lane_index = lane_of_.at({static_cast<int>(row.number(5)), row.number(4)});
+  const auto job = job_of(row, lane_index);
+  const auto state = row.is_null(6) ? State::Queued : state_of(row.number(6));
+  // A job that has ended needs no time at which it was taken.
+  taken_.emplace(job.number, Taken{.state = state, .lane = lane_index, .taken_at = 0});
+  if (result.end.state == State::Dead) {
     const auto format = static_cast<InputFormat>(read_number(*database_, "format"));
     const auto line = stored_line(job.text, format);
-    const std::string_view result = found.end.result;
-    found.end.dead_letter =
-        line_with(job.text, line, job.id, job.key, result.substr(0, result.size() - 1)) + "\n";
+    std::string_view last = result.end.result;
+    last.remove_suffix(1);  // its line end
+    result.end.dead_letter = line_with(job.text, line, job.id, job.key, last) + "\n";
   }
-  finish(job, std::move(found.end));
+  finish(job, std::move(result.end));
 }
 
+// Makes the jobs unknown that were being sent when the previous run crashed (state 1, Sending,
+// becomes 5, Unknown), and records this run. With retry_unknown, all unknown jobs become waiting
+// ones (state 4) that are due at once.
 void Journal::begin_run() {
   in_transaction([&] {
     auto crashed = database_->prepare(
@@ -152,10 +173,10 @@ void Journal::begin_run() {
     crashed.run(kCrashed);
     if (options_.retry_unknown) {
       // The user accepts a second execution, so the age of a key counts from now.
-      auto again = database_->prepare(
+      auto retry = database_->prepare(
           "UPDATE state SET state = 4, until = 0, started = ?, reason = NULL, about = NULL "
           "WHERE state = 5");
-      again.run(wall_ms());
+      retry.run(wall_ms());
     }
     auto run = database_->prepare("INSERT INTO run(began, lines, process) VALUES(?, ?, ?)");
     run.run(wall_ms(), read_imported(*database_).lines, static_cast<std::int64_t>(::getpid()));

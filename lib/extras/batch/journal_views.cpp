@@ -22,11 +22,11 @@ std::string line_at(const std::string& path, std::int64_t offset) {
 }
 
 // Returns a statement that has stepped to the row of the job, or an empty one if no job has the id.
-// A job without an id of its own has the number of its line.
+// A job without an id in its line has the number of the line as its id.
 Statement row_of(const Database& database, std::string_view id, const std::string& columns) {
-  auto own =
+  auto named =
       database.prepare("SELECT " + columns + " FROM job LEFT JOIN state USING(line) WHERE id = ?1");
-  if (own.with(id).step()) return own;
+  if (named.with(id).step()) return named;
   auto numbered = database.prepare("SELECT " + columns +
                                    " FROM job LEFT JOIN state USING(line) WHERE id IS NULL AND "
                                    "line = CAST(?1 AS INTEGER) AND CAST(line AS TEXT) = ?1");
@@ -35,6 +35,8 @@ Statement row_of(const Database& database, std::string_view id, const std::strin
 
 }  // namespace
 
+// Reads the files, the counts and the runs of a journal. `process` is set if a run is using it now.
+// The states 4 and 6 are StoredState::Waiting and StoredState::Scheduled.
 JournalStatus read_status(const std::string& path) {
   const auto database = open_database(path, Database::Mode::Read);
   JournalStatus status;
@@ -53,6 +55,8 @@ JournalStatus read_status(const std::string& path) {
   return status;
 }
 
+// Returns everything that a journal has about a job, with its line of the results if it has ended.
+// Returns nullopt if no job has the id. Throws StoreError.
 std::optional<JobStory> read_job(const std::string& path, std::string_view id) {
   const auto database = open_database(path, Database::Mode::Read);
   const auto row = row_of(*database, id,
@@ -64,6 +68,7 @@ std::optional<JobStory> read_job(const std::string& path, std::string_view id) {
   story.line = static_cast<std::uint64_t>(row.number(0));
   story.input = row.text(1);
   story.key = key_at(row, 2, read_text(*database, "token"), story.line);
+  // Without a row in `state`, the job is queued, which is the default.
   if (!row.is_null(3)) story.state = state_of(row.number(3));
   story.status = static_cast<int>(row.number(4));
   story.attempts = static_cast<int>(row.number(5));
@@ -76,6 +81,8 @@ std::optional<JobStory> read_job(const std::string& path, std::string_view id) {
   return story;
 }
 
+// Calls `print` with a line of an input for each job in the state. A Waiting job may have one of
+// two stored states, 4 (Waiting) and 6 (Scheduled). A queued one has no row in the table `state`.
 void export_jobs(const std::string& path, State state,
                  const std::function<void(std::string_view line)>& print) {
   const auto database = open_database(path, Database::Mode::Read);

@@ -17,13 +17,13 @@ bool Lanes::wants(std::string_view host, Time now) const {
 }
 
 Lane& Lanes::lane(const std::string& host) {
-  auto& place = by_host_[host];
-  if (!place) {
-    place = std::make_unique<Lane>();
-    place->host = host;
-    ring_.push_back(place.get());
+  auto& entry = by_host_[host];
+  if (!entry) {
+    entry = std::make_unique<Lane>();
+    entry->host = host;
+    ring_.push_back(entry.get());
   }
-  return *place;
+  return *entry;
 }
 
 void Lanes::add(Job job) {
@@ -32,6 +32,8 @@ void Lanes::add(Job job) {
   ++queued_;
 }
 
+// Visits the hosts in turn: the search begins behind the host that started a job last. Low priority
+// waits until no host has a job of a higher one that may start.
 std::optional<Job> Lanes::start(Time now) {
   if (queued_ == 0) return std::nullopt;
   if (by_host_.size() >= kMostLanes) forget_idle(now);
@@ -60,13 +62,14 @@ bool Lanes::refuses_all(const std::string& host, bool refused) {
 }
 
 std::vector<Job> Lanes::hold(const std::string& host, Time until) {
-  auto& its = lane(host);
-  its.held_until = std::max(its.held_until, until);
-  its.refused = 0;
-  return empty(its);
+  auto& held = lane(host);
+  held.held_until = std::max(held.held_until, until);
+  held.refused = 0;
+  return remove_queued(held);
 }
 
-std::vector<Job> Lanes::empty(Lane& lane) {
+// Removes and returns the queued jobs of a host.
+std::vector<Job> Lanes::remove_queued(Lane& lane) {
   std::vector<Job> jobs;
   for (auto& queue : lane.queues) {
     queued_ -= queue.size();
@@ -84,7 +87,7 @@ std::size_t Lanes::ready(Time now) const {
 
 std::vector<Job> Lanes::take_all() {
   std::vector<Job> jobs;
-  for (auto* lane : ring_) std::ranges::move(empty(*lane), std::back_inserter(jobs));
+  for (auto* lane : ring_) std::ranges::move(remove_queued(*lane), std::back_inserter(jobs));
   return jobs;
 }
 

@@ -77,7 +77,7 @@ class Lanes {
 
  private:
   Lane& lane(const std::string& host);
-  [[nodiscard]] std::vector<Job> empty(Lane& lane);
+  [[nodiscard]] std::vector<Job> remove_queued(Lane& lane);
   void forget_idle(Time now);
 
   std::size_t per_lane_;

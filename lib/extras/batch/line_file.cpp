@@ -11,9 +11,11 @@
 namespace httpretry::batch {
 namespace {
 
-StoreError failed(const std::string& what, const std::string& path) {
+// Returns the error "cannot ACTION PATH: CAUSE" with the cause that `errno` names, and with advice
+// if the disk is full.
+StoreError failed(const std::string& action, const std::string& path) {
   const bool full = errno == ENOSPC || errno == EDQUOT;
-  const auto error = file_error(what + " " + path);
+  const auto error = file_error(action + " " + path);
   if (!full) return error;
   return StoreError(std::string(error.what()) + "; make room and start the same command again");
 }
@@ -32,6 +34,8 @@ LineFile::LineFile(std::string path, std::uint64_t length)
                    " in it: it was cut. Put it back as it was, or begin anew with --fresh");
 }
 
+// Opens or creates the file. Throws StoreError if it is not a regular file, or if another run has
+// it locked.
 void LineFile::open_and_lock() {
   file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file_.open()) throw failed("write to", path_);
@@ -54,6 +58,8 @@ void LineFile::check() const {
   if (file_.open()) check_in_place(path_, about(), length_);
 }
 
+// Reads everything behind the committed bytes and splits it into lines. Throws StoreError if the
+// file cannot be read, or if it looks like a file of another program.
 std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
   std::string bytes;
   std::string block(256 * 1024, '\0');
@@ -69,9 +75,11 @@ std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
   for (std::size_t begin = 0;;) {
     const auto end = bytes.find('\n', begin);
     if (end == std::string::npos) {
-      // The next write replaces a partial line. That must not destroy a file that is not ours, so
-      // its first byte must be that of a JSON object, or NUL, which a power failure may leave.
-      if (length_ + begin == 0 && !bytes.empty() && bytes[0] != '{' && bytes[0] != '\0') {
+      // The rest is a partial line, and the next write replaces it. That must not destroy a file
+      // that another program wrote. So if the whole file is one partial line, its first byte must
+      // be that of a JSON object, or NUL, which a power failure may leave.
+      const bool is_whole_file = length_ + begin == 0;
+      if (is_whole_file && !bytes.empty() && bytes[0] != '{' && bytes[0] != '\0') {
         throw StoreError(path_ + ", at byte 0: not a line of ours. Name another file");
       }
       return lines;
@@ -81,18 +89,20 @@ std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
   }
 }
 
+// Writes the lines at `length_`, and cuts the file behind them, because a run that crashed may have
+// left more bytes there.
 void LineFile::write(std::string_view lines, bool sync) const {
   check();
-  auto at = length_;
+  auto offset = length_;
   while (!lines.empty()) {
-    const auto count = ::pwrite(file_.get(), lines.data(), lines.size(), static_cast<off_t>(at));
+    const auto count =
+        ::pwrite(file_.get(), lines.data(), lines.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw failed("write to", path_);
-    at += static_cast<std::uint64_t>(count);
+    offset += static_cast<std::uint64_t>(count);
     lines.remove_prefix(static_cast<std::size_t>(count));
   }
-  // A run that crashed may have left more bytes than these.
-  if (::ftruncate(file_.get(), static_cast<off_t>(at)) != 0) throw failed("write to", path_);
+  if (::ftruncate(file_.get(), static_cast<off_t>(offset)) != 0) throw failed("write to", path_);
   if (sync && ::fdatasync(file_.get()) != 0) throw failed("write to", path_);
 }
 

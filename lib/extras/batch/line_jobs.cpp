@@ -43,7 +43,8 @@ bool is_canceled(const Outcome& outcome) {
 bool maybe_executed(const Outcome& outcome) {
   const auto& attempts = history_of(outcome).attempts;
   return exchange_of(outcome).sent == Sent::Maybe ||
-         std::ranges::any_of(attempts, [](const Attempt& one) { return one.sent == Sent::Maybe; });
+         std::ranges::any_of(attempts,
+                             [](const Attempt& attempt) { return attempt.sent == Sent::Maybe; });
 }
 
 int attempts_so_far(const Job& job, const Outcome& outcome) {
@@ -53,16 +54,17 @@ int attempts_so_far(const Job& job, const Outcome& outcome) {
 // Returns the verdict on a job that ended with a shortage on this machine. An attempt that met a
 // shortage was not sent, so it does not count.
 Verdict judge_shortage(const Job& job, const Outcome& outcome) {
-  const auto attempts = std::ranges::count_if(history_of(outcome).attempts, [](const Attempt& one) {
-    return one.error != Errc::LocalShortage;
-  });
+  const auto sent_attempts = std::ranges::count_if(
+      history_of(outcome).attempts,
+      [](const Attempt& attempt) { return attempt.error != Errc::LocalShortage; });
   Verdict verdict;
-  verdict.what = attempts == 0 ? Verdict::What::GiveBack : Verdict::What::Wait;
-  verdict.attempts = job.attempts + static_cast<int>(attempts);
+  verdict.what = sent_attempts == 0 ? Verdict::What::GiveBack : Verdict::What::Wait;
+  verdict.attempts = job.attempts + static_cast<int>(sent_attempts);
   verdict.why = describe(outcome);
   return verdict;
 }
 
+// Writes "headers": an array of pairs, because a name may occur more than once.
 void write_headers(JsonWriter& json, const Headers& headers) {
   json.key("headers").begin_array();
   for (const auto& [name, value] : headers) {
@@ -113,46 +115,48 @@ LineJobs::Line LineJobs::line_of(const Job& job) const {
   return line;
 }
 
+// Returns the request of a job with its options. Returns the end of the job instead if it must not
+// be sent: its line is invalid, its deadline has passed, or its idempotency key is too old.
 std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   auto line = line_of(job);
   Request request(line.parsed.method, line.parsed.url);
-  const auto ends = [&](State state, std::string_view reason, std::string about) {
+  const auto unsent = [&](State state, std::string_view reason, std::string about) {
     return end_unsent(job, line, state, reason, std::move(about));
   };
-  if (!line.problem.empty()) return ends(State::Dead, "invalid_request", line.problem);
+  if (!line.problem.empty()) return unsent(State::Dead, "invalid_request", line.problem);
   const auto policy = policies_.find(line.parsed);
   if (!policy) {
     if (store_.on_missing_policy) store_.on_missing_policy(job, policy.error().message);
-    return ends(State::Dead, "invalid_request", policy.error().message);
+    return unsent(State::Dead, "invalid_request", policy.error().message);
   }
 
-  const auto wall = store_.date_now();
-  if (line.parsed.deadline && *line.parsed.deadline <= wall) {
-    return ends(State::Dead, "deadline",
-                "its deadline, " + rfc3339(*line.parsed.deadline) + ", has passed");
+  const auto date = store_.date_now();
+  if (line.parsed.deadline && *line.parsed.deadline <= date) {
+    return unsent(State::Dead, "deadline",
+                  "its deadline, " + rfc3339(*line.parsed.deadline) + ", has passed");
   }
-  // Without its key, the request would not be safe to repeat.
+  // Only the key makes the request safe to repeat, and the server may have forgotten an old one.
   const bool needs_key =
       !job.key.empty() && (*policy)->repeat != Repeat::Always && !request.repeatable();
-  const bool too_old = job.maybe_sent_since && wall - *job.maybe_sent_since > options_.key_lifetime;
-  if (needs_key && too_old) {
-    return ends(State::Unknown, "key_too_old",
-                "it may have been sent since " + rfc3339(*job.maybe_sent_since) +
-                    ", and a server is trusted to remember its key for " +
-                    duration_text(options_.key_lifetime));
+  const bool key_old = job.maybe_sent_since && date - *job.maybe_sent_since > options_.key_lifetime;
+  if (needs_key && key_old) {
+    return unsent(State::Unknown, "key_too_old",
+                  "it may have been sent since " + rfc3339(*job.maybe_sent_since) +
+                      ", and a server is trusted to remember its key for " +
+                      duration_text(options_.key_lifetime));
   }
   if (store_.body_file && line.parsed.content == RequestLine::Content::File) {
     auto file = store_.body_file(job, line.parsed.body);
-    if (!file) return ends(State::Dead, "invalid_request", file.error().message);
+    if (!file) return unsent(State::Dead, "invalid_request", file.error().message);
     line.parsed.body = *std::move(file);
   }
-  complete(request, job, line, **policy);
+  fill_request(request, job, line, **policy);
   Prepared prepared(std::move(request));
   prepared.unsafe = is_unsafe(prepared.request, **policy);
   if (LinePolicies::has_own(line.parsed)) prepared.options.policy = *policy;
   if (line.parsed.deadline) {
     prepared.options.deadline =
-        later(std::chrono::steady_clock::now(), *line.parsed.deadline - wall);
+        later(std::chrono::steady_clock::now(), *line.parsed.deadline - date);
   }
   line.max_attempts = (*policy)->max_attempts.value_or(kManyAttempts);
   set_sink(job, line, prepared.request);
@@ -177,8 +181,8 @@ JobEnd LineJobs::end_unsent(const Job& job, const Line& line, State state, std::
 }
 
 // Adds everything but the method and the URL to the request.
-void LineJobs::complete(Request& request, const Job& job, const Line& line,
-                        const RetryPolicy& policy) const {
+void LineJobs::fill_request(Request& request, const Job& job, const Line& line,
+                            const RetryPolicy& policy) const {
   const auto& parsed = line.parsed;
   for (const auto& [name, value] : parsed.headers) request.add_header(name, value);
   for (const auto& [name, value] : options_.default_headers) {
@@ -199,6 +203,7 @@ void LineJobs::complete(Request& request, const Job& job, const Line& line,
   request.edit_options().compressed = options_.compressed;
 }
 
+// Decides whether the response body goes to a file or stays in memory, for the line of the results.
 void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
   const bool files = options_.bodies == Bodies::Files;
   if (files || !line.parsed.output.empty()) {
@@ -206,8 +211,8 @@ void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
         options_.directory, line.parsed.output.empty() ? file_name_of(job.id) : line.parsed.output);
     request.edit_options().sink = line.in_file;
   } else {
-    const bool none = options_.bodies == Bodies::None;
-    line.in_memory = std::make_shared<MemoryBody>(none ? 0 : kMostInline);
+    const auto most_bytes = options_.bodies == Bodies::None ? 0 : kMostInline;
+    line.in_memory = std::make_shared<MemoryBody>(most_bytes);
     request.edit_options().sink = line.in_memory;
   }
 }
@@ -218,11 +223,11 @@ std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
                                            const Outcome& outcome) const {
   const auto& history = history_of(outcome);
   std::optional<Duration> wait;
-  const auto wall = std::chrono::system_clock::now();
+  const auto local = std::chrono::system_clock::now();  // `retry_at` is by this clock
   if (history.retry_at && history.stop_reason == Reason::ServerDelayTooLong) {
-    wait = std::max(*history.retry_at - wall, Duration::zero());
+    wait = std::max(*history.retry_at - local, Duration::zero());
   } else if (!outcome && outcome.error().held_back()) {
-    wait = history.retry_at ? std::max(*history.retry_at - wall, Duration::zero()) : kUnknownWait;
+    wait = history.retry_at ? std::max(*history.retry_at - local, Duration::zero()) : kUnknownWait;
   }
   if (history.stop_reason == Reason::BudgetExhausted &&
       attempts_so_far(job, outcome) < line.max_attempts) {
@@ -233,6 +238,8 @@ std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
   return wait;
 }
 
+// Returns whether the job has ended, must wait for another call, or goes back to the store unsent.
+// Throws StoreError if its response body could not be written, because no job could continue then.
 Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
   Verdict verdict;
   const auto& line = *sent.request.options().context.get<Line>();
@@ -246,8 +253,8 @@ Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
     verdict.end = end_with(job, line, sent.request, outcome, State::Unknown);
     return verdict;
   }
-  const bool lacking = !outcome && outcome.error().code == Errc::LocalShortage;
-  if (lacking && may_repeat) return judge_shortage(job, outcome);
+  const bool is_shortage = !outcome && outcome.error().code == Errc::LocalShortage;
+  if (is_shortage && may_repeat) return judge_shortage(job, outcome);
   if (const auto wait = wait_for(job, line, outcome); wait && may_repeat) {
     verdict.what = Verdict::What::Wait;
     verdict.wait = *wait;
@@ -260,8 +267,8 @@ Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
   return verdict;
 }
 
-// Returns the end of a job in the given state. Unless the state is Unknown, that includes its line
-// of the results.
+// Returns the end of a job in the given state, with its line of the results and, if it is Dead, its
+// dead letter. An Unknown job gets neither, because that may yet be resolved.
 JobEnd LineJobs::end_with(const Job& job, const Line& line, const Request& request,
                           const Outcome& outcome, State state) const {
   JobEnd end;
@@ -294,6 +301,8 @@ JobEnd LineJobs::end_with(const Job& job, const Line& line, const Request& reque
   return end;
 }
 
+// Adds a member for the response body: "body_file", or "body_omitted" if it is too long for a line,
+// or the body itself. Adds none if the options leave out bodies.
 void LineJobs::add_body(JsonWriter& json, const Line& line, const Response& response,
                         JobEnd& end) const {
   const bool in_sink = response.delivered > 0 || response.body.empty();
@@ -309,39 +318,41 @@ void LineJobs::add_body(JsonWriter& json, const Line& line, const Response& resp
   write_body(json, body);
 }
 
+// Parses a line of the results. Returns nullopt if it lacks what LineJobs::end_with writes: "run",
+// "line" and a final "state".
 std::optional<ResultLine> read_result_line(std::string_view line) {
   JsonTree tree;
   Problems problems("");
   read_json(line, tree, problems);
   if (problems.failed() || !is_object(tree)) return std::nullopt;
   using Type = JsonNode::Type;
-  const auto member = [&](std::string_view name, Type type) {
-    const auto* const found = tree.root->member(name);
-    return found != nullptr && found->is(type) ? found->text : std::string_view();
+  // Both return an empty text or 0 if there is no such member.
+  const auto text_of = [&](std::string_view name, Type type) {
+    const auto* const member = tree.root->member(name);
+    return member != nullptr && member->is(type) ? member->text : std::string_view();
   };
-  const auto number = [&](std::string_view name) {
-    return to_number<std::uint64_t>(member(name, Type::Number)).value_or(0);
+  const auto number_of = [&](std::string_view name) {
+    return to_number<std::uint64_t>(text_of(name, Type::Number)).value_or(0);
   };
-  ResultLine found;
-  found.token = member("run", Type::String);
-  found.id = member("id", Type::String);
-  found.number = number("line");
-  const auto state = member("state", Type::String);
-  if (found.token.empty() || found.number == 0 || (state != "done" && state != "dead")) {
-    return std::nullopt;
-  }
-  found.end.state = state == "done" ? State::Done : State::Dead;
-  found.end.status = static_cast<int>(number("status"));
-  found.end.reason = member("stop_reason", Type::String);
+  ResultLine result;
+  result.token = text_of("run", Type::String);
+  result.id = text_of("id", Type::String);
+  result.number = number_of("line");
+  const auto state = text_of("state", Type::String);
+  const bool is_final = state == "done" || state == "dead";
+  if (result.token.empty() || result.number == 0 || !is_final) return std::nullopt;
+  result.end.state = state == "done" ? State::Done : State::Dead;
+  result.end.status = static_cast<int>(number_of("status"));
+  result.end.reason = text_of("stop_reason", Type::String);
   if (const auto* attempts = tree.root->member("attempts")) {
-    found.end.attempts = static_cast<int>(attempts->children.size());
+    result.end.attempts = static_cast<int>(attempts->children.size());
   }
-  found.end.result = std::string(line) + "\n";
-  return found;
+  result.end.result = std::string(line) + "\n";
+  return result;
 }
 
+// line_with() writes the result as the last member of the object, named "last".
 std::string result_in_dead_letter(std::string_view line) {
-  // line_with writes it as the last member.
   JsonTree tree;
   Problems problems("");
   read_json(line, tree, problems);

@@ -44,8 +44,8 @@ class HTTPRETRY_API LineJobs final : public Jobs {
  private:
   struct Line;
   [[nodiscard]] Line line_of(const Job& job) const;
-  void complete(Request& request, const Job& job, const Line& line,
-                const RetryPolicy& policy) const;
+  void fill_request(Request& request, const Job& job, const Line& line,
+                    const RetryPolicy& policy) const;
   void set_sink(const Job& job, Line& line, Request& request) const;
   [[nodiscard]] std::optional<Duration> wait_for(const Job& job, const Line& line,
                                                  const Outcome& outcome) const;

@@ -3,14 +3,16 @@
 namespace httpretry::batch {
 namespace {
 
-constexpr std::size_t kMostKnown = 1000;
+constexpr std::size_t kMostCached = 1000;
 constexpr std::string_view kUsualHeader = "Idempotency-Key";
 
 }  // namespace
 
 LinePolicies::LinePolicies(PolicySet policies) : policies_(std::move(policies)) {}
 
-Result<ResolvedPolicy> LinePolicies::base(const RequestLine& line) const {
+// Returns the policy before the line's settings change it: that of the endpoint, or the one that
+// the line names. Returns Errc::InvalidRequest if neither a policy nor a preset has that name.
+Result<ResolvedPolicy> LinePolicies::find_base(const RequestLine& line) const {
   if (line.policy.empty()) {
     return policies_.find(line.method, *line.parsed_url, line.headers);
   }
@@ -22,38 +24,42 @@ Result<ResolvedPolicy> LinePolicies::base(const RequestLine& line) const {
   return error;
 }
 
+// Resolves each combination of policy and settings once, because lines usually share a few of them.
 Result<std::shared_ptr<const RetryPolicy>> LinePolicies::find(const RequestLine& line) {
   if (!has_own(line)) {
     return policies_.find(line.method, *line.parsed_url, line.headers).policy;
   }
+  // One line for the policy or its endpoint, and one for each setting.
   std::string key = line.policy;
   if (line.policy.empty()) {
     const auto& endpoint = policies_.find(line.method, *line.parsed_url, line.headers);
     key = "\n" + endpoint.source + "\n" + endpoint.endpoint;
   }
   for (const auto& [name, value] : line.settings) key += "\n" + name + "=" + value;
-  if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  if (const auto cached = found_.find(key); cached != found_.end()) return cached->second;
 
-  auto resolved = base(line);
+  auto resolved = find_base(line);
   if (!resolved) return std::move(resolved).error();
   auto policy = resolved->policy;
   if (!line.settings.empty()) {
+    // A set with this policy alone, which applies to every request. "set" names the origin of the
+    // settings in messages.
     const auto changed = with_settings(PolicySet(*std::move(resolved)), line.settings, "set");
     if (!changed) return changed.error();
     policy = changed->find(line.method, *line.parsed_url, line.headers).policy;
   }
-  if (known_.size() >= kMostKnown) known_.clear();
-  known_.emplace(std::move(key), policy);
+  if (found_.size() >= kMostCached) found_.clear();
+  found_.emplace(std::move(key), policy);
   return policy;
 }
 
 std::string key_header(const RequestLine& line, const RetryPolicy& policy) {
   if (!policy.idempotency_key.empty()) {
-    const bool needs_one = line.method == "POST" || line.method == "PATCH";
-    return needs_one || line.wants_key ? policy.idempotency_key : std::string();
+    const bool needs_key = line.method == "POST" || line.method == "PATCH";
+    return needs_key || line.wants_key ? policy.idempotency_key : std::string();
   }
-  const bool given = line.headers.contains(kUsualHeader);
-  return line.wants_key || given ? std::string(kUsualHeader) : std::string();
+  const bool has_header = line.headers.contains(kUsualHeader);
+  return line.wants_key || has_header ? std::string(kUsualHeader) : std::string();
 }
 
 }  // namespace httpretry::batch

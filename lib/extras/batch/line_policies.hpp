@@ -25,10 +25,12 @@ class HTTPRETRY_API LinePolicies {
   }
 
  private:
-  Result<ResolvedPolicy> base(const RequestLine& line) const;
+  Result<ResolvedPolicy> find_base(const RequestLine& line) const;
 
   PolicySet policies_;
-  std::map<std::string, std::shared_ptr<const RetryPolicy>> known_;
+  // The policies that were found for lines with their own, by the name or endpoint and the
+  // settings.
+  std::map<std::string, std::shared_ptr<const RetryPolicy>> found_;
 };
 
 // Returns the name of the header for the idempotency key of a line. Returns an empty string if

@@ -30,19 +30,19 @@ bool Outages::succeeded(std::string_view host) {
 }
 
 void Outages::will_retry(std::string_view host, const Flight& call) {
-  auto& its = hosts_[std::string(host)];
-  if (its.down || std::ranges::find(its.in_retry, &call) != its.in_retry.end()) return;
-  its.in_retry.push_back(&call);
-  if (!its.change) its.change = std::make_shared<Change>();
+  auto& entry = hosts_[std::string(host)];
+  if (entry.down || std::ranges::find(entry.in_retry, &call) != entry.in_retry.end()) return;
+  entry.in_retry.push_back(&call);
+  if (!entry.change) entry.change = std::make_shared<Change>();
 }
 
 bool Outages::ended(std::string_view host, const Flight& call, bool gave_up) {
   const auto found = hosts_.find(host);
   if (found == hosts_.end()) return false;
-  auto& its = found->second;
-  if (std::ranges::find(its.in_retry, &call) == its.in_retry.end()) return false;
-  end_outage(its);
-  its.down = gave_up;
+  auto& entry = found->second;
+  if (std::ranges::find(entry.in_retry, &call) == entry.in_retry.end()) return false;
+  end_outage(entry);
+  entry.down = gave_up;
   return gave_up;
 }
 
@@ -56,9 +56,11 @@ std::shared_ptr<const Outages::Change> Outages::others_retry(std::string_view ho
   const auto found = hosts_.find(host);
   if (found == hosts_.end()) return nullptr;
   const auto& in_retry = found->second.in_retry;
-  const auto place = std::ranges::find(in_retry, &call) - in_retry.begin();
-  const bool waits = place >= std::ptrdiff_t{kScouts} && place < std::ssize(in_retry);
-  return waits ? found->second.change : nullptr;
+  // The first kScouts calls of the list retry, and the others wait. A call that is not in the list
+  // does not retry at this host.
+  const auto index = std::ranges::find(in_retry, &call) - in_retry.begin();
+  const bool must_wait = index >= std::ptrdiff_t{kScouts} && index < std::ssize(in_retry);
+  return must_wait ? found->second.change : nullptr;
 }
 
 std::vector<std::string> Outages::left_alone() const {
@@ -78,8 +80,8 @@ void Outages::end_outage(Host& host) {
 
 // Bounds the memory of a run that sends to a million hosts.
 void Outages::forget_if_idle(Hosts::iterator host) {
-  const auto& its = host->second;
-  if (its.sends == 0 && its.in_retry.empty() && !its.down) hosts_.erase(host);
+  const auto& entry = host->second;
+  if (entry.sends == 0 && entry.in_retry.empty() && !entry.down) hosts_.erase(host);
 }
 
 DownHosts::~DownHosts() = default;

@@ -23,10 +23,13 @@ void ParallelLimit::ended(Time turn) {
 
 void ParallelLimit::lacked(Time began) { lacking_ = std::max(lacking_.value_or(Time{}), began); }
 
+// Called only while `lacks` returns true. Keeps the limit at 1 or more: `again_at_` stops all
+// sends.
 bool ParallelLimit::send_fewer(std::size_t others, Time turn) {
   const auto began = *std::exchange(lacking_, std::nullopt);
   limit_ = std::clamp<std::size_t>(others, 1, limit_);
   ended_since_ = 0;
+  // Our own calls hold the resource, or have freed it since: the next call can have it.
   if (others > 0 || began <= last_end_) return true;
   if (!lacking_since_) lacking_since_ = turn;
   again_at_ = later(turn, kTryAgainAfter);

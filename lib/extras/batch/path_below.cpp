@@ -38,10 +38,12 @@ bool is_plain_relative(std::string_view path) {
   return true;
 }
 
+// Returns the whole path. Refuses a path that is not plain, and a symbolic link that leads out of
+// the directory, so that a line of the input cannot name a file elsewhere.
 Result<std::string> path_below(const std::string& root, const std::string& relative) {
   const auto refused = [&](const std::string& why) {
     Error error(Errc::InvalidRequest, "the file " + printable(relative) + ": " + why);
-    error.permanent = true;
+    error.permanent = true;  // a retry would be refused in the same way
     return error;
   };
   if (!is_plain_relative(relative)) return refused("it is not a relative path without . and ..");

@@ -18,29 +18,32 @@ constexpr std::array<std::string_view, 17> kNames{
     "body_base64", "body_file", "policy",   "set",     "key",  "output",
     "not_before",  "deadline",  "priority", "tag",     "last"};
 
+// Reads the members of a JSON object into a RequestLine. Each function reports what is wrong to
+// `problems`, and then the line is not used.
 class LineReader {
  public:
-  LineReader(RequestLine& to, Problems& problems) : to_(to), problems_(problems) {}
+  LineReader(RequestLine& line, Problems& problems) : line_(line), problems_(problems) {}
 
   void read(const JsonNode& object) {
     for (const auto* member : object.children) read_member(*member);
     if (object.member("url") == nullptr) problems_.error(object, "it has no \"url\"");
-    if (!method_ && to_.content != RequestLine::Content::None) to_.method = "POST";
+    if (!has_method_ && line_.content != RequestLine::Content::None) line_.method = "POST";
   }
 
  private:
   using Content = RequestLine::Content;
   using Type = JsonNode::Type;
 
+  // Reads the members that describe the request. Leaves the others to read_handling.
   void read_member(const JsonNode& json) {
     const auto name = json.key;
     if (name == "url") {
-      if (text(json, to_.url)) to_.url_position = json.position;
+      if (text(json, line_.url)) line_.url_position = json.position;
     } else if (name == "id") {
       read_id(json);
     } else if (name == "method") {
-      method_ = true;
-      if (text(json, to_.method) && !valid_header_name(to_.method)) {
+      has_method_ = true;
+      if (text(json, line_.method) && !valid_header_name(line_.method)) {
         problems_.error(json, described(json) + " is not an HTTP method");
       }
     } else if (name == "headers") {
@@ -52,12 +55,13 @@ class LineReader {
     }
   }
 
-  // Reads the members that say how to handle the request. The server does not see them.
+  // Reads the members that say how to handle the request, which the server does not see. Ignores
+  // "last", which dead letters have, and reports an unknown member.
   void read_handling(const JsonNode& json) {
     const auto name = json.key;
-    if (name == "policy" || name == "set") to_.policy_position = json.position;
+    if (name == "policy" || name == "set") line_.policy_position = json.position;
     if (name == "policy") {
-      text(json, to_.policy);
+      text(json, line_.policy);
     } else if (name == "set") {
       read_settings(json, "");
     } else if (name == "key") {
@@ -65,42 +69,47 @@ class LineReader {
     } else if (name == "output") {
       read_output(json);
     } else if (name == "not_before") {
-      read_date(json, to_.not_before);
+      read_date(json, line_.not_before);
     } else if (name == "deadline") {
-      read_date(json, to_.deadline);
+      read_date(json, line_.deadline);
     } else if (name == "priority") {
       read_priority(json);
     } else if (name == "tag") {
-      to_.tag = compact(json);
+      line_.tag = compact(json);
     } else if (name != "last") {
       problems_.error_at_key(json, "unknown key" + problems_.suggestion(name, kNames));
     }
   }
 
-  bool expect(const JsonNode& json, bool found, const std::string& what) {
-    if (!found) problems_.error(json, "expected " + what + ", but this is " + described(json));
-    return found;
+  // Returns `is_valid`, and reports what was expected if it is false.
+  bool expect(const JsonNode& json, bool is_valid, const std::string& expected) {
+    if (!is_valid)
+      problems_.error(json, "expected " + expected + ", but this is " + described(json));
+    return is_valid;
   }
 
-  bool text(const JsonNode& json, std::string& to) {
+  // Reads a string that must not be empty. Returns false if it is not one, and leaves `output` as
+  // it is.
+  bool text(const JsonNode& json, std::string& output) {
     if (!expect(json, json.is(Type::String), "a string")) return false;
     if (json.text.empty()) {
       problems_.error(json, "must not be empty");
       return false;
     }
-    to = json.text;
+    output = json.text;
     return true;
   }
 
   void read_id(const JsonNode& json) {
-    to_.id_position = json.position;
+    line_.id_position = json.position;
     if (json.is(Type::Number) && to_number<std::int64_t>(json.text)) {
-      to_.id = json.text;
-    } else if (text(json, to_.id) && to_.id.size() > kLongestId) {
+      line_.id = json.text;
+    } else if (text(json, line_.id) && line_.id.size() > kLongestId) {
       problems_.error(json, "an id has at most " + std::to_string(kLongestId) + " bytes");
     }
   }
 
+  // Reads an object whose values are strings, or arrays of strings for repeated headers.
   void read_headers(const JsonNode& json) {
     if (!expect(json, json.is(Type::Object), "an object")) return;
     for (const auto* field : json.children) {
@@ -114,36 +123,38 @@ class LineReader {
 
   void add_header(const JsonNode& value, std::string_view name) {
     if (!expect(value, value.is(Type::String), "a string or an array of strings")) return;
-    if (to_.headers.try_add(name, value.text)) return;
+    if (line_.headers.try_add(name, value.text)) return;
     problems_.error(value, "\"" + printable(name) +
                                "\" is not a header: a name has letters, digits and "
                                "-, a value no line break and no control character");
   }
 
+  // Reads "json" or a member that begins with "body": "body", "body_base64" or "body_file". Reports
+  // another such name, and a second body.
   void read_body(const JsonNode& json) {
     const auto name = json.key;
-    const auto is_one = std::ranges::find(kNames, name) != kNames.end();
-    if (!is_one) {
+    const bool is_known = std::ranges::find(kNames, name) != kNames.end();
+    if (!is_known) {
       return problems_.error_at_key(json, "unknown key" + problems_.suggestion(name, kNames));
     }
-    if (to_.content != Content::None) {
+    if (line_.content != Content::None) {
       return problems_.error_at_key(json,
                                     "a request has one of json, body, body_base64 and body_file");
     }
-    to_.content = name == "json"        ? Content::Json
-                  : name == "body_file" ? Content::File
-                                        : Content::Bytes;
+    line_.content = name == "json"        ? Content::Json
+                    : name == "body_file" ? Content::File
+                                          : Content::Bytes;
     if (name == "json") {
-      to_.body = compact(json);
+      line_.body = compact(json);
     } else if (name == "body_file") {
-      to_.file_position = json.position;
-      text(json, to_.body);
+      line_.file_position = json.position;
+      text(json, line_.body);
     } else if (!expect(json, json.is(Type::String), "a string")) {
       return;
     } else if (name == "body") {
-      to_.body = json.text;
+      line_.body = json.text;
     } else if (auto bytes = decode_base64(json.text)) {
-      to_.body = *std::move(bytes);
+      line_.body = *std::move(bytes);
     } else {
       problems_.error(json, "is not base64");
     }
@@ -157,19 +168,20 @@ class LineReader {
       if (member->is(Type::Object)) {
         read_settings(*member, key + ".");
       } else {
-        to_.settings.emplace_back(key, compact(*member));
+        line_.settings.emplace_back(key, compact(*member));
       }
     }
   }
 
+  // Reads the idempotency key: a text, or true for a key that is made from the number of the line.
   void read_key(const JsonNode& json) {
-    to_.key_position = json.position;
-    to_.wants_key = true;
+    line_.key_position = json.position;
+    line_.wants_key = true;
     if (json.is(Type::Boolean) && json.boolean) return;
-    const bool given = json.is(Type::String) && !json.text.empty();
-    if (!expect(json, given, "a string, or true for a key that is made")) return;
-    to_.key = json.text;
-    if (to_.key.size() > kLongestKey || !valid_header_value(to_.key)) {
+    const bool has_text = json.is(Type::String) && !json.text.empty();
+    if (!expect(json, has_text, "a string, or true for a key that is made")) return;
+    line_.key = json.text;
+    if (line_.key.size() > kLongestKey || !valid_header_value(line_.key)) {
       problems_.error(json, "a key has at most " + std::to_string(kLongestKey) +
                                 " bytes, and no control character");
     }
@@ -177,26 +189,26 @@ class LineReader {
 
   // The path must not lead out of the directory that the user has named.
   void read_output(const JsonNode& json) {
-    to_.output_position = json.position;
-    if (!text(json, to_.output) || is_plain_relative(to_.output)) return;
+    line_.output_position = json.position;
+    if (!text(json, line_.output) || is_plain_relative(line_.output)) return;
     problems_.error(json, "must be a relative path without . and ..");
   }
 
-  void read_date(const JsonNode& json, std::optional<WallTime>& to) {
-    if (json.is(Type::String)) to = parse_rfc3339(json.text);
-    expect(json, to.has_value(), "a date such as \"2026-11-24T08:00:00Z\"");
+  void read_date(const JsonNode& json, std::optional<WallTime>& date) {
+    if (json.is(Type::String)) date = parse_rfc3339(json.text);
+    expect(json, date.has_value(), "a date such as \"2026-11-24T08:00:00Z\"");
   }
 
   void read_priority(const JsonNode& json) {
-    constexpr std::array<std::string_view, 3> words{"high", "normal", "low"};
+    constexpr std::array<std::string_view, 3> words{"high", "normal", "low"};  // as in Priority
     const auto found = json.is(Type::String) ? std::ranges::find(words, json.text) : words.end();
     if (!expect(json, found != words.end(), "\"high\", \"normal\" or \"low\"")) return;
-    to_.priority = static_cast<Priority>(found - words.begin());
+    line_.priority = static_cast<Priority>(found - words.begin());
   }
 
-  RequestLine& to_;
+  RequestLine& line_;
   Problems& problems_;
-  bool method_ = false;
+  bool has_method_ = false;
 };
 
 void read_url(RequestLine& line, Problems& problems) {
@@ -208,31 +220,34 @@ void read_url(RequestLine& line, Problems& problems) {
   }
 }
 
-// Returns the object without its member "last" and without the comma before or behind it.
+// Returns the text of the object without its member "last", which it must have, and without the
+// comma behind that member. If "last" is the last member, removes the comma before it instead.
 std::string without_last(std::string_view text, const JsonNode& object) {
+  // Columns count from 1, and the text is a single line.
+  const auto offset_of = [](const JsonNode& member) {
+    return static_cast<std::size_t>(member.key_position.column - 1);
+  };
   const auto* const last = object.member("last");
-  const auto begin = static_cast<std::size_t>(last->key_position.column - 1);
   const auto& members = object.children;
-  const auto at = std::ranges::find(members, last) - members.begin();
-  if (at + 1 < std::ssize(members)) {
-    const auto next = members[static_cast<std::size_t>(at + 1)]->key_position.column - 1;
-    return std::string(text.substr(0, begin)) +
-           std::string(text.substr(static_cast<std::size_t>(next)));
+  auto before = text.substr(0, offset_of(*last));
+  const auto next = std::next(std::ranges::find(members, last));
+  if (next != members.end()) {
+    return std::string(before) + std::string(text.substr(offset_of(**next)));
   }
-  auto before = text.substr(0, begin);
   before = before.substr(0, before.find_last_not_of(" \t,") + 1);
   return std::string(before) + "}";
 }
 
 }  // namespace
 
-bool read_request_line(std::string_view text, InputFormat format, RequestLine& to,
+// With InputFormat::Auto, a text that begins with a brace is a JSON object, and any other is a URL.
+bool read_request_line(std::string_view text, InputFormat format, RequestLine& line,
                        Problems& problems) {
-  const auto first = text.find_first_not_of(" \t");
-  const bool object = first != std::string_view::npos && text[first] == '{';
-  if (format == InputFormat::Urls || (format == InputFormat::Auto && !object)) {
-    to.url = trimmed(text);
-    to.url_position = {1, static_cast<int>(std::min(first, text.size())) + 1};
+  const auto begin = std::min(text.find_first_not_of(" \t"), text.size());
+  const bool is_object = text.substr(begin).starts_with('{');
+  if (format == InputFormat::Urls || (format == InputFormat::Auto && !is_object)) {
+    line.url = trimmed(text);
+    line.url_position = {.line = 1, .column = static_cast<int>(begin) + 1};
   } else {
     JsonTree tree;
     read_json(text, tree, problems);
@@ -241,10 +256,13 @@ bool read_request_line(std::string_view text, InputFormat format, RequestLine& t
       problems.error(*tree.root, "expected an object, but this is " + described(*tree.root));
       return false;
     }
-    LineReader(to, problems).read(*tree.root);
-    if (tree.root->member("last") != nullptr) to.text_without_last = without_last(text, *tree.root);
+    LineReader(line, problems).read(*tree.root);
+    if (tree.root->member("last") != nullptr) {
+      line.text_without_last = without_last(text, *tree.root);
+    }
   }
-  if (!to.url.empty() || !problems.failed()) read_url(to, problems);
+  // An object without a URL has been reported already.
+  if (!line.url.empty() || !problems.failed()) read_url(line, problems);
   return !problems.failed();
 }
 
@@ -255,35 +273,35 @@ RequestLine stored_line(std::string_view text, InputFormat format) {
   return line;
 }
 
+// The text is a JSON object or a bare URL. Copies the members of an object as they are, and adds
+// those that are missing before them.
 std::string line_with(std::string_view text, const RequestLine& line, std::string_view id,
                       std::string_view key, std::string_view last) {
-  std::string made = "{";
+  std::string output = "{";
   const auto add = [&](std::string_view name, std::string_view value) {
-    append_json_string(made.append("\"").append(name).append("\":"), value);
-    made += ',';
+    append_json_string(output.append("\"").append(name).append("\":"), value);
+    output += ',';
   };
+  const auto brace = text.find('{');
+  const bool is_object = brace != std::string_view::npos && text.find_first_not_of(" \t") == brace;
+  // The line has "key": true. A name must not occur twice, so that value is replaced.
+  const bool replaces_key = is_object && line.wants_key && line.key.empty();
   if (line.id.empty()) add("id", id);
-  if (line.key.empty() && !key.empty()) add("key", key);
-  const auto open = text.find('{');
-  const bool object = text.find_first_not_of(" \t") == open && open != std::string_view::npos;
-  if (object && line.wants_key && line.key.empty()) {
-    // The line has "key": true. A name must not occur twice, so the value is replaced.
-    made.clear();
-    made += '{';
-    if (line.id.empty()) add("id", id);
-    const auto at = static_cast<std::size_t>(line.key_position.column - 1);
-    made += text.substr(open + 1, at - open - 1);
-    append_json_string(made, key);
-    text.remove_prefix(at + std::string_view("true").size());
-    made += text.substr(0, text.rfind('}'));
-  } else if (object) {
-    made += text.substr(open + 1, text.rfind('}') - open - 1);
+  if (line.key.empty() && !key.empty() && !replaces_key) add("key", key);
+  if (replaces_key) {
+    const auto value_begin = static_cast<std::size_t>(line.key_position.column - 1);
+    output += text.substr(brace + 1, value_begin - brace - 1);
+    append_json_string(output, key);
+    text.remove_prefix(value_begin + std::string_view("true").size());
+    output += text.substr(0, text.rfind('}'));
+  } else if (is_object) {
+    output += text.substr(brace + 1, text.rfind('}') - brace - 1);
   } else {
     add("url", trimmed(text));
-    made.pop_back();
+    output.pop_back();  // the comma behind it
   }
-  if (!last.empty()) made.append(",\"last\":").append(last);
-  return made + "}";
+  if (!last.empty()) output.append(",\"last\":").append(last);
+  return output + "}";
 }
 
 }  // namespace httpretry::batch

@@ -43,9 +43,9 @@ struct RequestLine {
   std::optional<Url> parsed_url;
 };
 
-// Reads a line. If it is wrong, adds problems in line 1 to `problems` and returns false. Does not
-// open any file that the line names.
-HTTPRETRY_API bool read_request_line(std::string_view text, InputFormat format, RequestLine& to,
+// Reads a text into `line`. If the text is wrong, adds problems in line 1 to `problems` and returns
+// false. Does not open any file that the text names.
+HTTPRETRY_API bool read_request_line(std::string_view text, InputFormat format, RequestLine& line,
                                      Problems& problems);
 // Reads a line that was valid when it was added.
 [[nodiscard]] HTTPRETRY_API RequestLine stored_line(std::string_view text, InputFormat format);

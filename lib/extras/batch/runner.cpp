@@ -9,33 +9,38 @@ namespace {
 constexpr Duration kCommitEvery = std::chrono::milliseconds(50);
 // The longest time without a look at the store, because its wall clock may have been set.
 constexpr Duration kLongestSleep = std::chrono::seconds(1);
+constexpr Time kAtOnce{};  // a time in the past
 
 }  // namespace
 
 Jobs::~Jobs() = default;
 
-// Adds the middlewares and the observer of a run.
+// Returns the options of the client with the middlewares and the observer of a run. The client may
+// have no more requests in flight than the run.
 ClientOptions Runner::Work::with_middlewares(ClientOptions options) {
-  // They come before guards(), so that a send that waits for them does not occupy a place there.
   auto& chain = options.middlewares;
-  const auto add = [&chain](MiddlewarePtr one) {
+  // A send that waits in a middleware before guards() does not occupy a place there.
+  const auto add_before_guards = [&chain](MiddlewarePtr added) {
     const auto guards =
         std::ranges::find_if(chain, [](const auto& other) { return other->name() == "guards"; });
-    chain.insert(guards, std::move(one));
+    chain.insert(guards, std::move(added));
   };
-  if (options_.down_hosts) add(few_retries(watch_));
-  if (limit_) add(limited_sends(limit_));
+  if (options_.down_hosts) add_before_guards(few_retries(watch_));
+  if (limit_) add_before_guards(limited_sends(limit_));
   options.middlewares.push_back(watched_sends());
   options.observers.push_back(watch_);
   const auto most = static_cast<int>(std::min<std::size_t>(options_.parallel, 1'000'000));
+  // 0: no limit.
   if (options.max_in_flight == 0 || options.max_in_flight > most) options.max_in_flight = most;
   return options;
 }
 
+// Runs the jobs and returns why the run ended. After an exception of the store, starts no more
+// jobs, waits for the calls in flight, and throws the exception.
 RunEnd Runner::Work::run() {
   for (const auto& held : store_.holds()) lanes_.hold(held.host, later(now(), held.time));
   for (;;) {
-    handle_news(watch_->take(next_turn()));
+    handle_news(watch_->take(wake_at()));
     if (!failed_) with_store([this] { refill(); });
     if (!failed_) with_store([this] { start_jobs(); });
     send_ready();  // after a failure, this sends none, and handle_news() gives them back
@@ -50,8 +55,10 @@ RunEnd Runner::Work::run() {
   }
 }
 
+// Applies what the client's threads have reported since the last time, and the requests to end the
+// run: `finish_up` begins the grace period, and `stop` or its end stops the calls in flight.
 void Runner::Work::handle_news(CallWatch::News news) {
-  for (const auto& asked : news.holds) hold(asked.host, asked.until);
+  for (const auto& pause : news.holds) hold(pause.host, pause.until);
   in_wait_ = news.in_wait;
   if (options_.down_hosts) lanes_.set_left_alone(news.left_alone);
   for (auto& [flight, outcome] : news.ended) call_ended(*flight, std::move(outcome));
@@ -62,13 +69,15 @@ void Runner::Work::handle_news(CallWatch::News news) {
   }
   if (ending_) give_back_all_unsent();
   if (news.stop || now() >= ends_at_) stop_.request_stop();
-  if (news.look_again) take_again_at_ = Time{};
-  report_progress(news.progress_asked);
+  if (news.look_again) take_again_at_ = kAtOnce;
+  report_progress(news.progress_asked ? Report::Now : Report::IfDue);
 }
 
-// Passes a verdict on to the store.
+// Passes a verdict on to the store, and counts it if the job is dead: max_failures of them end the
+// run.
 void Runner::Work::apply(const Job& job, Verdict verdict) {
-  if (!commit_at_) commit_at_ = later(now(), kCommitEvery);
+  schedule_commit();
+  // The store may have jobs again once the change is committed.
   take_again_at_ = std::min(take_again_at_, later(now(), kCommitEvery));
   switch (verdict.what) {
     case Verdict::What::Wait: return store_.wait(job, verdict.wait, verdict.attempts, verdict.why);
@@ -82,15 +91,19 @@ void Runner::Work::apply(const Job& job, Verdict verdict) {
   store_.finish(job, std::move(verdict.end));
 }
 
+// Starts no job of the host until then, even in the next run. Gives its jobs that were not sent
+// back to the store.
 void Runner::Work::hold(const std::string& host, Time until) {
   for (const auto& job : lanes_.hold(host, until)) store_.give_back(job);
   give_back_unsent(
       watch_->withdraw([&host](const Flight& flight) { return flight.job.host == host; }));
   store_.hold(host, until - now());
-  if (!commit_at_) commit_at_ = later(now(), kCommitEvery);
-  take_again_at_ = Time{};
+  schedule_commit();
+  take_again_at_ = kAtOnce;  // jobs of other hosts can take their places
 }
 
+// Takes jobs from the store if fewer than `parallel` are ready to start. If the store has none,
+// sets when to ask it again.
 void Runner::Work::refill() {
   const auto turn = now();
   if (ending_ || turn < take_again_at_) return;
@@ -98,8 +111,8 @@ void Runner::Work::refill() {
   if (ready >= options_.parallel) return;
   std::vector<Job> taken;
   const auto most = options_.parallel * 4 - ready;
-  store_.take(
-      most, [&](std::string_view host) { return lanes_.wants(host, turn); }, taken);
+  const auto wants_host = [&](std::string_view host) { return lanes_.wants(host, turn); };
+  store_.take(most, wants_host, taken);
   // The store has no job until a wait ends, or until a host is wanted again.
   if (taken.empty()) {
     const auto due = store_.next_due().value_or(kLongestSleep);
@@ -109,6 +122,11 @@ void Runner::Work::refill() {
       take_again_at_ = std::min(take_again_at_, *end);
   }
   for (auto& job : taken) lanes_.add(std::move(job));
+}
+
+// Notes that there are changes to commit.
+void Runner::Work::schedule_commit() {
+  if (!commit_at_) commit_at_ = later(now(), kCommitEvery);
 }
 
 void Runner::Work::commit_if_due() {
@@ -125,7 +143,9 @@ std::optional<RunEnd> Runner::Work::find_end() {
   return find_end_when_idle();
 }
 
-// Does the same if no call is in flight and the store had no job that may be sent now.
+// Returns why the run has ended, or nullopt if it goes on. Called if no call is in flight and the
+// store had no job that may be sent now: the run has finished, or it is idle if each job that is
+// left has to wait longer than max_idle.
 std::optional<RunEnd> Runner::Work::find_end_when_idle() {
   if (options_.until_stopped) return std::nullopt;
   const auto counts = store_.counts();
@@ -136,30 +156,33 @@ std::optional<RunEnd> Runner::Work::find_end_when_idle() {
   const auto turn = now();
   // A wait or the hold of a host may have ended during the commit.
   if (turn >= take_again_at_) return std::nullopt;
-  auto next = store_.next_due().value_or(kForever);
-  if (const auto hold = lanes_.next_end_of_hold(turn)) {
-    next = std::min(next, *hold - turn);
+  auto time_to_next = store_.next_due().value_or(kForever);
+  if (const auto hold_end = lanes_.next_end_of_hold(turn)) {
+    time_to_next = std::min(time_to_next, *hold_end - turn);
   } else if (counts.queued > 0) {
-    next = Duration::zero();  // the next look at the store finds a job
+    time_to_next = Duration::zero();  // the next take() finds a job
   }
-  if (next <= options_.max_idle) return std::nullopt;
+  if (time_to_next <= options_.max_idle) return std::nullopt;
   return RunEnd::Idle;
 }
 
-Time Runner::Work::next_turn() const {
+// Returns until when run() may wait for news: the first time at which there is something to do.
+Time Runner::Work::wake_at() const {
   const auto turn = now();
   auto next = std::min(later(turn, kLongestSleep), progress_at_);
   if (commit_at_) next = std::min(next, *commit_at_);
   if (const auto again = parallel_.again_at(); turn < again) next = std::min(next, again);
-  if ((lanes_.queued() > 0 || watch_->ready() > 0) && !flights_.empty())
-    next = std::min(next, look_again_at_);
+  const bool has_unsent_jobs = lanes_.queued() > 0 || watch_->ready() > 0;
+  if (has_unsent_jobs && !flights_.empty()) next = std::min(next, count_kept_at_);
   if (rate_allows_at_) next = std::min(next, *rate_allows_at_);
   if (const auto end = lanes_.next_end_of_hold(turn)) next = std::min(next, *end);
   if (ending_) return std::min(next, ends_at_);
-  const bool room = lanes_.ready(turn) < options_.parallel;
-  return room ? std::min(next, take_again_at_) : next;
+  const bool wants_jobs = lanes_.ready(turn) < options_.parallel;
+  return wants_jobs ? std::min(next, take_again_at_) : next;
 }
 
+// Returns a snapshot of the run. Estimates the time that is left from the rate at which jobs end
+// now.
 RunProgress Runner::Work::progress() const {
   const auto turn = now();
   RunProgress progress;
@@ -169,24 +192,26 @@ RunProgress Runner::Work::progress() const {
   progress.in_wait = in_wait_;
   progress.per_second = pace_.per_second(turn);
   progress.median = pace_.median();
-  const auto left = progress.counts.queued + progress.counts.sending;
+  const auto jobs_left = progress.counts.queued + progress.counts.sending;
   if (progress.per_second > 0) {
-    const std::chrono::duration<double> time(static_cast<double>(left) / progress.per_second);
-    progress.time_left = std::chrono::duration_cast<Duration>(time);
+    const std::chrono::duration<double> seconds(static_cast<double>(jobs_left) /
+                                                progress.per_second);
+    progress.time_left = std::chrono::duration_cast<Duration>(seconds);
   }
   for (const auto* lane : lanes_.held(turn)) {
-    progress.paused.push_back({lane->host, lane->held_until - turn});
+    progress.paused.push_back({.name = lane->host, .paused = lane->held_until - turn});
   }
   return progress;
 }
 
-void Runner::Work::report_progress(bool asked) {
+// Calls on_progress if it is set, and if a report is due or was requested.
+void Runner::Work::report_progress(Report when) {
   const auto turn = now();
   if (!options_.on_progress) {
     progress_at_ = kNever;
     return;
   }
-  if (!asked && turn < progress_at_) return;
+  if (when == Report::IfDue && turn < progress_at_) return;
   progress_at_ = later(turn, options_.progress_every);
   options_.on_progress(progress());
 }

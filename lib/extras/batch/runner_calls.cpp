@@ -10,7 +10,7 @@
 namespace httpretry::batch {
 namespace {
 
-// How many jobs at most the store records in one step, before sends that must not be repeated.
+// The most jobs that the store records in one step, before sends that must not be repeated.
 constexpr std::size_t kIntentsAtOnce = 64;
 // A send that is not on the wire this long after its attempt began counts as kept from it.
 constexpr Duration kKeptAfter = std::chrono::milliseconds(50);
@@ -32,10 +32,12 @@ std::size_t most_calls(const RunnerOptions& options) {
 
 }  // namespace
 
+// Gives all jobs that were not sent back to the store, because the run ends.
 void Runner::Work::give_back_all_unsent() {
   store_.stop_taking();
   for (const auto& job : lanes_.take_all()) store_.give_back(job);
-  give_back_unsent(watch_->withdraw([](const Flight&) { return true; }));
+  const auto every_call = [](const Flight&) { return true; };
+  give_back_unsent(watch_->withdraw(every_call));
   give_back_unsent(std::exchange(intended_, {}));
 }
 
@@ -48,24 +50,25 @@ void Runner::Work::give_back_unsent(const std::vector<Flight*>& flights) {
   }
 }
 
+// Judges the outcome of a call, and passes the verdict on to the store. If the other jobs of the
+// host would meet the same refusal, holds the host for as long as this job waits. Destroys the
+// flight.
 void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
   const bool hold_host = must_hold_host(flight, outcome);
   note_shortage(flight, outcome);
   lanes_.ended(flight.job.host);
   const auto turn = now();
   pace_.ended(turn, turn - flight.started.load());
-  std::optional<Verdict> judged;
-  with_store([&] { judged = jobs_.judge(flight.job, flight.prepared, std::move(outcome)); });
-  if (!judged) {
-    // `judge` threw, so the run ends. The store has recorded whether the job may have been sent.
-    flights_.erase(&flight);
-    return;
+  std::optional<Verdict> verdict;
+  with_store([&] { verdict = jobs_.judge(flight.job, flight.prepared, std::move(outcome)); });
+  // Without a verdict, `judge` threw, so the run ends. The store has recorded whether the job may
+  // have been sent.
+  if (verdict) {
+    if (hold_host && verdict->what == Verdict::What::Wait) {
+      hold(flight.job.host, later(now(), verdict->wait));
+    }
+    apply(flight.job, *std::move(verdict));
   }
-  auto& verdict = *judged;
-  if (hold_host && verdict.what == Verdict::What::Wait) {
-    hold(flight.job.host, later(now(), verdict.wait));
-  }
-  apply(flight.job, std::move(verdict));
   flights_.erase(&flight);
 }
 
@@ -80,24 +83,29 @@ bool Runner::Work::must_hold_host(const Flight& flight, const Outcome& outcome) 
   return refuses_all || outcome.error().code != Errc::Paused;
 }
 
+// Notes whether the call lacked a resource of this machine. Reports the first shortage of a run.
 void Runner::Work::note_shortage(const Flight& flight, const Outcome& outcome) {
   if (outcome || outcome.error().code != Errc::LocalShortage) return parallel_.ended(now());
   parallel_.lacked(flight.started.load());
   if (options_.on_shortage) std::exchange(options_.on_shortage, nullptr)(outcome.error().message);
 }
 
+// Lowers the limit on calls to the number of calls that have what they need. Ends the run if a
+// shortage has lasted too long.
 void Runner::Work::send_fewer() {
   const auto turn = now();
-  const auto has_place = [turn](const auto& entry) {
+  const auto has_resources = [turn](const auto& entry) {
     const auto& flight = *entry.second;
     return flight.started.load() != Time{} && !flight.in_wait && !is_kept(flight, turn);
   };
-  const auto others = static_cast<std::size_t>(std::ranges::count_if(flights_, has_place));
+  const auto others = static_cast<std::size_t>(std::ranges::count_if(flights_, has_resources));
   if (parallel_.send_fewer(others, turn)) return;
   ending_ = ending_.value_or(RunEnd::Shortage);
   watch_->ask(&CallWatch::News::finish_up);
 }
 
+// Returns whether another job may be prepared. Calls between two attempts, and calls that a limit
+// keeps from the wire, do not count toward `parallel`.
 bool Runner::Work::may_start() {
   if (ending_ || flights_.size() >= most_calls(options_)) return false;
   const auto ahead = limit_ ? 0 : options_.ahead;
@@ -106,10 +114,10 @@ bool Runner::Work::may_start() {
 
 // Counts the calls that a rate or a limit of their host has kept from the wire for some time. They
 // do not count toward `parallel`, so that other hosts can use their places.
-void Runner::Work::count_kept() {
+void Runner::Work::count_kept_calls() {
   const auto turn = now();
-  if (turn < look_again_at_) return;
-  look_again_at_ = later(turn, kKeptAfter);
+  if (turn < count_kept_at_) return;
+  count_kept_at_ = later(turn, kKeptAfter);
   std::map<std::string, std::size_t> counts;
   kept_ = 0;
   for (const auto& [flight, owned] : flights_) {
@@ -120,8 +128,10 @@ void Runner::Work::count_kept() {
   lanes_.set_kept(counts);
 }
 
+// Prepares jobs while the limits allow more calls. If the rate of the run does not allow one yet,
+// notes when it does.
 void Runner::Work::start_jobs() {
-  count_kept();
+  count_kept_calls();
   rate_allows_at_.reset();
   // A call that has just ended may have reached max_failures.
   if (watch_->is_finishing()) return;
@@ -137,6 +147,8 @@ void Runner::Work::start_jobs() {
   }
 }
 
+// Prepares the call of a job, which send_ready() then sends. Records the end of the job instead if
+// it must not be sent. If `prepare` throws, gives the job back and throws the same exception.
 void Runner::Work::start(Job job) {
   auto prepared = [&] {
     try {
@@ -166,9 +178,9 @@ void Runner::Work::start(Job job) {
 // send_intended(). The rest stays with CallWatch: the client's threads send one when another ends.
 void Runner::Work::send_ready() {
   if (prepared_.empty() && watch_->ready() == 0) return;
-  const auto now_sent = watch_->send_ready(std::exchange(prepared_, {}), flights_.size(),
-                                           parallel_.at(now()) + kept_);
-  for (auto* const flight : now_sent) {
+  const auto to_send = watch_->send_ready(std::exchange(prepared_, {}), flights_.size(),
+                                          parallel_.at(now()) + kept_);
+  for (auto* const flight : to_send) {
     if (flight->prepared.unsafe) {
       intended_.push_back(flight);
     } else {
@@ -177,16 +189,18 @@ void Runner::Work::send_ready() {
   }
 }
 
-// Records the calls that must not be repeated in the store, and sends those that it accepts.
+// Records the calls that must not be repeated in the store, a limited number at once, and sends
+// them. Drops the calls that the store refuses, because it has taken their jobs back.
 void Runner::Work::send_intended() {
   while (!intended_.empty()) {
     const auto count = std::min(intended_.size(), kIntentsAtOnce);
     std::vector<const Job*> jobs;
     for (std::size_t i = 0; i < count; ++i) jobs.push_back(&intended_[i]->job);
     const auto refused = store_.intend(jobs);
-    const std::vector<Flight*> noted(intended_.begin(), intended_.begin() + std::ssize(jobs));
-    intended_.erase(intended_.begin(), intended_.begin() + std::ssize(jobs));
-    for (auto* const flight : noted) {
+    const auto recorded_end = intended_.begin() + std::ssize(jobs);
+    const std::vector<Flight*> recorded(intended_.begin(), recorded_end);
+    intended_.erase(intended_.begin(), recorded_end);
+    for (auto* const flight : recorded) {
       if (std::ranges::find(refused, &flight->job) == refused.end()) {
         send(*flight);
       } else {
@@ -197,7 +211,8 @@ void Runner::Work::send_intended() {
   }
 }
 
-// Runs on the thread of `run`, or on that of a call that has ended.
+// Gives the call to the client. When it has ended, sends the ready call that takes its place. Runs
+// on the thread of `run`, or on that of a call that has ended.
 void Runner::Work::send(Flight& flight) {
   flight.started = now();
   watch_->begins(flight);

@@ -44,7 +44,7 @@ class Runner::Work {
   void send_fewer();
   void hold(const std::string& host, Time until);
   void refill();
-  void count_kept();
+  void count_kept_calls();
   void start_jobs();
   bool may_start();
   void start(Job job);
@@ -52,14 +52,16 @@ class Runner::Work {
   void send_intended();
   void send(Flight& flight);
   void apply(const Job& job, Verdict verdict);
+  void schedule_commit();
   void commit_if_due();
   void give_back_all_unsent();
   void give_back_unsent(const std::vector<Flight*>& flights);
   [[nodiscard]] std::optional<RunEnd> find_end();
   [[nodiscard]] std::optional<RunEnd> find_end_when_idle();
-  [[nodiscard]] Time next_turn() const;
+  [[nodiscard]] Time wake_at() const;
   [[nodiscard]] RunProgress progress() const;
-  void report_progress(bool asked);
+  enum class Report : std::uint8_t { IfDue, Now };
+  void report_progress(Report when);
   template <class Action>
   void with_store(Action action);
 
@@ -77,7 +79,7 @@ class Runner::Work {
   std::vector<Flight*> intended_;  // to be sent once the store has recorded them
   std::size_t in_wait_ = 0;        // calls between two attempts
   std::size_t kept_ = 0;           // calls that our own limits keep from the wire
-  Time look_again_at_{};           // when `kept_` is counted again
+  Time count_kept_at_{};           // when `kept_` is counted again
   std::uint64_t failures_ = 0;
   std::optional<RunEnd> ending_;   // why no more jobs are started
   std::exception_ptr failed_;      // the first exception of the store

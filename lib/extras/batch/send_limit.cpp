@@ -5,7 +5,8 @@
 
 namespace httpretry::batch {
 
-// Evenly spaced sends, with bursts: the generic cell rate algorithm.
+// Returns the earliest time for the next send, by the generic cell rate algorithm: sends are evenly
+// spaced, but up to `burst` of them may go out at once after a quiet time.
 Time SendLimit::next() const {
   return full_at_ - (policy_.burst - 1) * (policy_.per / policy_.requests);
 }
@@ -22,15 +23,18 @@ Time SendLimit::reserve(Time now) {
   return when;
 }
 
+// A call's first send uses the time that the Runner has reserved, unless that was used already.
+// Every other send reserves one now.
 MiddlewarePtr limited_sends(std::shared_ptr<SendLimit> limit) {
   return middleware(
       "rate of the run",
       [limit = std::move(limit)](Request request, Call& call, Next next) -> Task<Outcome> {
         auto* const first = call.get<FirstSendTaken>();
-        const bool taken = first != nullptr && !std::exchange(first->used, true);
-        const auto when = taken ? first->when : limit->reserve(call.scheduler().now());
+        const bool was_reserved = first != nullptr && !first->used;
+        if (first != nullptr) first->used = true;
+        const auto send_at = was_reserved ? first->when : limit->reserve(call.scheduler().now());
         // If the call is canceled during the wait, the transport returns that as an error.
-        const auto sleep = call.scheduler().sleep_until(when, call.stop());
+        const auto sleep = call.scheduler().sleep_until(send_at, call.stop());
         co_await sleep;
         const auto task = next(std::move(request), call);
         Outcome outcome = co_await task;

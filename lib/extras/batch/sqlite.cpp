@@ -58,12 +58,14 @@ std::int64_t Statement::number(int column) const {
   return ::sqlite3_column_int64(as_statement(statement_.get()), column);
 }
 
+// Throws StoreError if SQLite has no memory for the text.
 std::string_view Statement::text(int column) const {
   auto* const statement = as_statement(statement_.get());
   const auto* const bytes = ::sqlite3_column_text(statement, column);
   if (bytes == nullptr) {
-    const bool none = ::sqlite3_column_type(statement, column) == SQLITE_NULL;
-    if (!none) throw database_->error(SQLITE_NOMEM);
+    // NULL is an empty text. For any other value, SQLite had no memory for its text.
+    const bool is_sql_null = ::sqlite3_column_type(statement, column) == SQLITE_NULL;
+    if (!is_sql_null) throw database_->error(SQLITE_NOMEM);
     return {};
   }
   return {reinterpret_cast<const char*>(bytes),
@@ -87,6 +89,7 @@ void Statement::bind(int index, std::nullptr_t /*null*/) {
   check(::sqlite3_bind_null(as_statement(statement_.get()), index));
 }
 
+// Opens the database with extended result codes, because error() reports the cause of an I/O error.
 Database::Database(const std::string& path, Mode mode) : path_(path) {
   int flags = mode == Mode::Read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   if (mode == Mode::Create) flags |= SQLITE_OPEN_CREATE;
@@ -99,7 +102,7 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
     ::sqlite3_close(opened);
     throw failed;
   }
-  ::sqlite3_extended_result_codes(opened, 1);
+  ::sqlite3_extended_result_codes(opened, /*onoff=*/1);
   ::sqlite3_busy_timeout(opened, kBusyTimeout);
 }
 
@@ -110,6 +113,7 @@ void Database::execute(const std::string& sql) {
   if (code != SQLITE_OK) throw error(code);
 }
 
+// Tells SQLite that the statement will be used many times.
 Statement Database::prepare(std::string_view sql) const {
   ::sqlite3_stmt* prepared = nullptr;
   const int code =

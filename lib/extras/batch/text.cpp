@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kBase64 =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+// The six bits that each character of base64 stands for, or -1 for all other characters.
 constexpr auto kSextets = [] {
   std::array<std::int8_t, 256> sextets{};
   sextets.fill(-1);
@@ -32,8 +33,10 @@ bool has_shape(std::string_view text, std::string_view shape) {
   });
 }
 
-int number_at(std::string_view text, std::size_t at, std::size_t digits) {
-  return to_number<int>(text.substr(at, digits)).value_or(0);
+// Returns the number of `digit_count` digits at an offset. The caller has checked that they are
+// digits.
+int number_at(std::string_view text, std::size_t offset, std::size_t digit_count) {
+  return to_number<int>(text.substr(offset, digit_count)).value_or(0);
 }
 
 // Mixes the bits. Different values have different results.
@@ -51,72 +54,78 @@ void append_hex64(std::string& out, std::uint64_t value) {
 
 }  // namespace
 
+// The text has three parts: date and time to the second, an optional fraction of the second, and
+// the zone, which is "Z" or an offset such as "+02:00". Returns nullopt for other texts and other
+// years.
 std::optional<WallTime> parse_rfc3339(std::string_view text) {
   using namespace std::chrono;
   constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd";
-  const auto begin = text.substr(0, kShape.size());
-  if (!has_shape(begin, kShape)) return std::nullopt;
-  text.remove_prefix(begin.size());
+  const auto date_time = text.substr(0, kShape.size());
+  if (!has_shape(date_time, kShape)) return std::nullopt;
+  text.remove_prefix(date_time.size());
   Duration fraction{};
   if (text.starts_with('.')) {
-    Duration digit_is = milliseconds(100);
+    Duration unit = milliseconds(100);  // of the first digit
     const auto end = std::min(text.find_first_not_of("0123456789", 1), text.size());
-    if (end == 1) return std::nullopt;
-    for (std::size_t i = 1; i < end; ++i, digit_is /= 10) fraction += (text[i] - '0') * digit_is;
+    if (end == 1) return std::nullopt;  // no digit follows the point
+    for (std::size_t i = 1; i < end; ++i, unit /= 10) fraction += (text[i] - '0') * unit;
     text.remove_prefix(end);
   }
   const bool utc = text == "Z" || text == "z";
   if (!utc && !has_shape(text, "sdd:dd")) return std::nullopt;
   const auto offset_hours = utc ? 0 : number_at(text, 1, 2);
   const auto offset_minutes = utc ? 0 : number_at(text, 4, 2);
-  const auto year_number = number_at(begin, 0, 4);
-  const auto day_number = static_cast<unsigned>(number_at(begin, 8, 2));
-  const auto month_number = static_cast<unsigned>(number_at(begin, 5, 2));
+  const auto year_number = number_at(date_time, 0, 4);
+  const auto month_number = static_cast<unsigned>(number_at(date_time, 5, 2));
+  const auto day_number = static_cast<unsigned>(number_at(date_time, 8, 2));
   const auto date = year(year_number) / month(month_number) / day(day_number);
-  const auto hour = number_at(begin, 11, 2);
-  const auto minute = number_at(begin, 14, 2);
-  const auto second = number_at(begin, 17, 2);
-  const bool good = date.ok() && year_number >= 1970 && year_number < 2200 && hour < 24 &&
-                    minute < 60 && second <= 60 && offset_hours < 24 && offset_minutes < 60;
-  if (!good) return std::nullopt;
+  const auto hour = number_at(date_time, 11, 2);
+  const auto minute = number_at(date_time, 14, 2);
+  const auto second = number_at(date_time, 17, 2);
+  // A leap second has the number 60.
+  const bool is_valid = date.ok() && year_number >= 1970 && year_number < 2200 && hour < 24 &&
+                        minute < 60 && second <= 60 && offset_hours < 24 && offset_minutes < 60;
+  if (!is_valid) return std::nullopt;
   const Duration offset = hours(offset_hours) + minutes(offset_minutes);
   return WallTime(sys_days(date)) + hours(hour) + minutes(minute) + seconds(second) + fraction -
          (text.front() == '-' ? -offset : offset);
 }
 
+// Returns the bytes, or nullopt if the text is not base64 with its padding. Ignores bits behind the
+// last whole byte.
 std::optional<std::string> decode_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
-  const auto end = text.find('=');
-  const auto padding = end == std::string_view::npos ? 0 : text.size() - end;
-  if (padding > 2 ||
-      text.substr(text.size() - padding) != std::string_view("==").substr(0, padding)) {
-    return std::nullopt;
-  }
-  text.remove_suffix(padding);
+  const auto padding_begin = std::min(text.find('='), text.size());
+  const auto padding = text.substr(padding_begin);
+  if (!padding.empty() && padding != "=" && padding != "==") return std::nullopt;
+  text = text.substr(0, padding_begin);
   std::string bytes;
   bytes.reserve(text.size() * 3 / 4);
-  unsigned held = 0;
-  unsigned bits = 0;
+  unsigned pending = 0;  // the last `pending_bits` bits of this are not in `bytes` yet
+  unsigned pending_bits = 0;
   for (const char c : text) {
     const auto sextet = kSextets[static_cast<unsigned char>(c)];
     if (sextet < 0) return std::nullopt;
-    held = (held << 6U) | static_cast<unsigned>(sextet);
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes += static_cast<char>((held >> bits) & 0xFFU);
+    pending = (pending << 6U) | static_cast<unsigned>(sextet);
+    pending_bits += 6;
+    if (pending_bits < 8) continue;
+    pending_bits -= 8;
+    bytes += static_cast<char>((pending >> pending_bits) & 0xFFU);
   }
   return bytes;
 }
 
+// Turns each three bytes into four characters. If the last group has only one or two bytes, fills
+// its end with "=".
 std::string encode_base64(std::string_view bytes) {
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const auto byte = [&](std::size_t at) {
-      return at < bytes.size() ? static_cast<unsigned char>(bytes[at]) : 0U;
+    const auto byte_or_zero = [&](std::size_t index) {
+      return index < bytes.size() ? static_cast<unsigned char>(bytes[index]) : 0U;
     };
-    const unsigned triple = (byte(i) << 16U) | (byte(i + 1) << 8U) | byte(i + 2);
+    const unsigned triple =
+        (byte_or_zero(i) << 16U) | (byte_or_zero(i + 1) << 8U) | byte_or_zero(i + 2);
     text += kBase64[triple >> 18U];
     text += kBase64[(triple >> 12U) & 63U];
     text += i + 1 < bytes.size() ? kBase64[(triple >> 6U) & 63U] : '=';
@@ -125,22 +134,26 @@ std::string encode_base64(std::string_view bytes) {
   return text;
 }
 
+// Skips runs of ASCII characters, which most texts consist of, without decoding them.
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
-    std::size_t plain = 0;
-    while (plain < text.size() && static_cast<unsigned char>(text[plain]) < 0x80) ++plain;
-    text.remove_prefix(plain);
+    std::size_t ascii = 0;  // the number of ASCII characters at the front
+    while (ascii < text.size() && static_cast<unsigned char>(text[ascii]) < 0x80) ++ascii;
+    text.remove_prefix(ascii);
     if (text.empty()) return true;
     const auto length = character_length(text);
-    if (length == 0) return false;
+    if (length == 0) return false;  // not a character
     text.remove_prefix(length);
   }
   return true;
 }
 
+// Mixes the line's number with each half of the secret. Within a half, different lines have
+// different results, because mix() is reversible.
 std::string made_key(std::string_view secret, std::uint64_t line) {
-  const auto half = [&](std::size_t at) {
-    return to_number<std::uint64_t>(secret.substr(at, 16), 16).value_or(0);
+  const auto half = [&](std::size_t offset) {
+    constexpr std::size_t kDigits = 16;
+    return to_number<std::uint64_t>(secret.substr(offset, kDigits), /*base=*/16).value_or(0);
   };
   std::string key;
   append_hex64(key, mix(half(0) ^ line));
@@ -148,6 +161,8 @@ std::string made_key(std::string_view secret, std::uint64_t line) {
   return key;
 }
 
+// Hashes eight bytes at a time, and then the rest. The length of the line is part of the hash, so
+// the boundaries between lines matter.
 std::uint64_t hash_line(std::uint64_t before, std::string_view line) {
   constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15U;
   std::uint64_t hash = mix(before ^ line.size()) * kFactor;

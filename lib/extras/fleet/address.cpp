@@ -11,15 +11,17 @@ namespace {
 constexpr std::string_view kForm =
     "expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?job=NAME&workers=N&timeout=MS]";
 
-// Reads a URL from front to back, and keeps the first problem that it finds.
+// Reads a URL from front to back, and keeps the first problem that it finds. After a problem the
+// other functions go on, and only the message matters.
 class Reader {
  public:
   explicit Reader(std::string_view url) : url_(url), rest_(url) {}
 
+  // Returns the address, or the first problem with its position in the URL.
   Result<Address> read() {
     read_scheme();
     auto authority = take(rest_.find_first_of("/?#"));
-    auto credentials_end = authority.rfind('@');
+    const auto credentials_end = authority.rfind('@');
     if (credentials_end != std::string_view::npos) {
       read_credentials(authority.substr(0, credentials_end));
       authority.remove_prefix(credentials_end + 1);
@@ -34,6 +36,7 @@ class Reader {
   }
 
  private:
+  // Reads "redis://", and explains why "rediss://" is not supported.
   void read_scheme() {
     const auto end = rest_.find("://");
     const auto scheme = end == std::string_view::npos ? "" : to_lower(rest_.substr(0, end));
@@ -53,6 +56,8 @@ class Reader {
     address_.password = percent_decode(text.substr(colon + 1), "password");
   }
 
+  // Reads HOST or HOST:PORT. An IPv6 address is in brackets, because it contains colons itself.
+  // `host_end` is the position of the colon before the port, or npos if there is no port.
   void read_host(std::string_view text) {
     set_position(text);
     auto host_end = text.rfind(':');
@@ -78,6 +83,7 @@ class Reader {
     if (!text.empty()) address_.database = read_number(text, 0, 1'000'000, "the database");
   }
 
+  // Reads the parameters behind '?', of the form NAME=VALUE and separated by '&'.
   void read_query() {
     rest_.remove_prefix(1);
     auto query = take(rest_.find('#'));
@@ -115,7 +121,8 @@ class Reader {
     position_ = static_cast<std::size_t>(part.data() - url_.data()) + 1;
   }
 
-  // Returns `least` if the text is not a number in the range.
+  // Returns the number. If the text is not a number from `least` to `most`, returns `least` after a
+  // problem that names the number as `what`.
   int read_number(std::string_view text, int least, int most, const std::string& what) {
     set_position(text);
     const auto value = to_number<int>(text);
@@ -125,6 +132,8 @@ class Reader {
     return least;
   }
 
+  // Replaces each "%XX" by the byte that its hexadecimal digits stand for. After a malformed one,
+  // returns the text before it. The problem names the text as `what`.
   std::string percent_decode(std::string_view text, const std::string& what) {
     set_position(text);
     std::string out;
@@ -133,18 +142,20 @@ class Reader {
         out.push_back(text[index]);
         continue;
       }
-      const auto digits = text.substr(index + 1, 2);
-      const auto byte = to_number<unsigned char>(digits, 16);
-      if (!byte || digits.size() != 2) {
+      const auto hex_digits = text.substr(index + 1, 2);
+      const auto byte = to_number<unsigned char>(hex_digits, /*base=*/16);
+      if (!byte || hex_digits.size() != 2) {
         fail("the " + what + " has a '%' that two hexadecimal digits do not follow: write %25");
         return out;
       }
       out.push_back(static_cast<char>(*byte));
-      index += 2;
+      index += hex_digits.size();
     }
     return out;
   }
 
+  // Removes up to `count` characters from the rest of the URL, or all of them for npos, and returns
+  // them.
   std::string_view take(std::size_t count) {
     const auto text = rest_.substr(0, count);
     rest_.remove_prefix(text.size());

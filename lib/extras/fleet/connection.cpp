@@ -8,6 +8,8 @@
 namespace httpretry::fleet {
 namespace {
 
+// Converts a reply of hiredis, with the elements of a list. A type that no command of ours has, and
+// REDIS_REPLY_NIL, become Kind::Nil.
 Reply to_reply(const redisReply& from) {
   Reply reply;
   switch (from.type) {
@@ -37,6 +39,8 @@ Reply to_reply(const redisReply& from) {
 
 }  // namespace
 
+// Sets the callbacks by which hiredis reports what events it wants to wait for, and when the
+// connection has been established or has ended.
 bool Connection::open(const std::string& host, int port) {
   close("the connection was closed");
   error_.clear();
@@ -67,6 +71,8 @@ void Connection::close(const std::string& why) {
   redisAsyncFree(context_);
 }
 
+// Passes the command to hiredis, which calls on_reply() with its reply, or without one when the
+// connection ends. If there is no connection, calls `done` at once with a lost reply.
 void Connection::send(const std::vector<std::string>& words, Done done) {
   if (context_ == nullptr) return done(Reply::lost_because(error_));
   std::vector<const char*> texts;
@@ -107,6 +113,8 @@ void Connection::on_status(const redisAsyncContext* context, int status) {
   if (!self.connected_) self.error_ = context->errstr;
 }
 
+// hiredis calls this once for each command. `reply` is nullptr if the connection ends before the
+// reply arrives. `done` is the Done of send().
 void Connection::on_reply(redisAsyncContext* context, void* reply, void* done) {
   const std::unique_ptr<Done> owned(static_cast<Done*>(done));
   auto& self = *static_cast<Connection*>(context->data);

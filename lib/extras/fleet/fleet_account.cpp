@@ -9,24 +9,26 @@ FleetState::Account::Account(FleetState& state, std::string key, const BudgetPol
                              Time now)
     : state_(state), key_(std::move(key)), policy_(policy), own_(policy, now), last_used_(now) {}
 
+// Makes a change to the budget of this process, and returns what `change` returns. While the budget
+// is shared, records by how much the balance has changed, and sends what was taken at once.
 template <class Change>
 auto FleetState::Account::step(Time now, const Change& change) {
   const std::lock_guard lock(mutex_);
   follow_remote(now);
-  const auto before = own_.budget.balance(now);
+  const auto balance_before = own_.budget.balance(now);
   const auto result = change();
-  const auto more = own_.budget.balance(now) - before;
+  const auto gain = own_.budget.balance(now) - balance_before;
   last_used_ = now;
   used_since_sync_ = true;
   if (!shared_) return result;
-  change_.taken -= std::min<std::int64_t>(more, 0);
-  change_.given += std::max<std::int64_t>(more, 0);
-  if (more < 0) sync_budget(now);
+  change_.taken += std::max<std::int64_t>(-gain, 0);
+  change_.given += std::max<std::int64_t>(gain, 0);
+  if (gain < 0) sync_budget(now);
   return result;
 }
 
 void FleetState::Account::begin_call(Time now) {
-  step(now, [&] { return own_.begin_call(now), true; });
+  step(now, [&] { return own_.begin_call(now), true; });  // step() needs some result
   const std::lock_guard lock(mutex_);
   // The first query is early, so that the balance is known when the first attempt ends.
   if (synced_at_ == Time()) sync_budget(now);
@@ -69,6 +71,8 @@ bool FleetState::Account::is_budget_shared() const {
   return policy_.kind != BudgetPolicy::Kind::None && policy_.kind != BudgetPolicy::Kind::Concurrent;
 }
 
+// If the remote state has gone away or come back, replaces the budget: by this process's share of
+// it, or by the whole. The balance is divided or multiplied accordingly.
 void FleetState::Account::follow_remote(Time now) {
   const bool shared = query_.can_use(state_.remote_, now);
   if (shared == std::exchange(shared_, shared) || !is_budget_shared()) return;
@@ -79,13 +83,15 @@ void FleetState::Account::follow_remote(Time now) {
   change_ = {};
 }
 
+// Sends the changes since the last query, and requests the balance. Does nothing while a query has
+// no reply yet; its reply handler sends what was taken since.
 void FleetState::Account::sync_budget(Time now) {
   if (!is_budget_shared() || query_.is_pending()) return;
-  const auto sent = std::exchange(change_, {});
+  const auto unsent_change = std::exchange(change_, {});
   const auto done = [self = shared_from_this()](const RedisState::BudgetView& view, Time at) {
     self->on_reply(view, at);
   };
-  if (!state_.remote_.change_budget(key_, policy_, sent, done)) return;
+  if (!state_.remote_.change_budget(key_, policy_, unsent_change, done)) return;
   query_.start(now);
   synced_at_ = now;
   used_since_sync_ = false;
@@ -94,6 +100,7 @@ void FleetState::Account::sync_budget(Time now) {
 void FleetState::Account::on_reply(const RedisState::BudgetView& view, Time now) {
   const std::lock_guard lock(mutex_);
   if (!query_.on_reply(view.away, now) || !shared_) return;
+  // The reply does not include the changes since the query.
   own_.budget.set_balance(view.balance - change_.taken + change_.given, now);
   if (change_.taken > 0) sync_budget(now);
 }
@@ -120,15 +127,17 @@ void FleetState::Account::on_reply(const RedisState::SendsView& view, Time now) 
   if (adaptive_.should_query(now)) sync_sends(now);
 }
 
+// Sends what is unsent. Also refreshes the balance of a budget that was used, because other
+// processes change it too: with each tick, or more rarely while it is full.
 void FleetState::Account::on_tick(Time now) {
   const std::lock_guard lock(mutex_);
   follow_remote(now);
   if (adaptive_.has_unsent_counts()) sync_sends(now);
   if (!shared_) return;
   const bool changed = change_.taken > 0 || change_.given > 0;
-  const bool due =
+  const bool refresh_due =
       used_since_sync_ && (!own_.budget.full(now) || now - synced_at_ >= kSyncFullBudget);
-  if (changed || due) sync_budget(now);
+  if (changed || refresh_due) sync_budget(now);
 }
 
 void FleetState::Account::flush(Time now) {

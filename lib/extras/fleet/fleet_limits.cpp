@@ -59,8 +59,11 @@ guard::Hold FleetState::Limits::held_by_rate(Time now) const {
                            : guard::Hold{QueuedBy::SharedState, now + kRecheckAfter};
 }
 
+// Returns no hold if this process has a free slot. Otherwise the send waits for the end of another
+// send (kNever), or until this process may query for more slots, or for the reply to that query.
 guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
   if (!slots_scope_->held.query.can_use(fleet_.remote_, ask.now)) return Own::held_by_slots(ask);
+  // While several sends wait, one of low priority leaves a fifth of the slots to the others.
   const bool low = ask.priority == Priority::Low && slots_->waiting > 1;
   const auto& policy = *keys_.policy->concurrency;
   const auto& held = slots_scope_->held;
@@ -76,7 +79,8 @@ guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
   return {QueuedBy::SharedState, ask.now + kRecheckAfter};
 }
 
-// Sends queries for what this send waits for, or what the next sends will need.
+// Sends queries for what this send waits for, or what the next sends will need. `held` is the limit
+// that has held the send back: QueuedBy::Nothing if it goes out now.
 void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held) {
   if (slots_ && held == QueuedBy::Nothing) {
     slots_scope_->most_used = std::max(slots_scope_->most_used, slots_->machine.used());
@@ -85,14 +89,14 @@ void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held) {
   if (uses_breaker(ask) && fleet_.is_circuit_shared(*breaker_scope_, ask.now)) {
     const auto& votes = breaker_scope_->circuit->votes;
     if (votes.hold(ask.now).by == QueuedBy::SharedState && !votes.query.is_pending()) {
-      fleet_.send_votes(breaker_scope_, true, ask.now);
+      fleet_.send_votes(breaker_scope_, FleetState::Probe::Wanted, ask.now);
     }
   }
   if (held == QueuedBy::Circuit) return;
   if (rate_) {
     // `waiting` may still count a send that goes out now.
-    const bool goes = held == QueuedBy::Nothing;
-    const int waiting = goes ? std::max(rate_->waiting - 1, 0) : std::max(rate_->waiting, 1);
+    const bool goes_out = held == QueuedBy::Nothing;
+    const int waiting = goes_out ? std::max(rate_->waiting - 1, 0) : std::max(rate_->waiting, 1);
     fleet_.request_tokens(rate_scope_, waiting, ask.now);
   }
   if (!slots_ || (held != QueuedBy::Concurrency && held != QueuedBy::SharedState)) return;
@@ -105,6 +109,9 @@ void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held) {
 
 // --- a send ---
 
+// Notes in the grant whether the breaker counts the result of the send (`votes`), and whether the
+// send is a probe of an open circuit. Returns true, because held_by_circuit() has let the send
+// pass.
 bool FleetState::Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& changes) {
   if (!fleet_.is_circuit_shared(*breaker_scope_, ask.now)) {
     return Own::ask_breaker(ask, grant, changes);
@@ -137,11 +144,13 @@ void FleetState::Limits::release_breaker(const SendGrant& grant) {
   breaker_scope_->circuit->votes.give_back(grant);
 }
 
+// Counts the result of a send for the breaker. Sends the counts to the other processes at once if
+// they may open or close the circuit.
 void FleetState::Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
                               StateChanges& changes) {
   if (!CircuitVotes::is_shared(grant)) return Own::vote(grant, end, now, random, changes);
   if (breaker_scope_->circuit->votes.vote(*keys_.policy->breaker, grant, end)) {
-    fleet_.send_votes(breaker_scope_, false, now);
+    fleet_.send_votes(breaker_scope_, FleetState::Probe::NotWanted, now);
   }
 }
 
@@ -166,6 +175,8 @@ void FleetState::Limits::tell(Circuit from, Time now, StateChanges& changes) {
   Own::tell(from, now, changes);
 }
 
+// Reports a change of the shared circuit, which another process may have caused, to the observers
+// of the next send.
 void FleetState::Limits::tell_news(Time now, StateChanges& changes) {
   if (!breaker_) return;
   auto& circuit = *breaker_scope_->circuit;

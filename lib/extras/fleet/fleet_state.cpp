@@ -12,6 +12,8 @@
 namespace httpretry::fleet {
 namespace {
 
+// Returns why the votes have opened a circuit, as a message: too many failures in a row, or too
+// many failed or slow sends in the window.
 std::string why_opened(const BreakerPolicy& policy, const RedisState::CircuitView& view) {
   if (policy.failures > 0 && view.failed_in_a_row >= policy.failures) {
     return std::to_string(view.failed_in_a_row) + " failures in a row, of all processes";
@@ -37,14 +39,16 @@ FleetState::FleetState(Link::Options options)
       remote_(std::move(options),
               [this](const RedisState::News& news, Time now) { on_news(news, now); }) {}
 
+// The remote state learns at once what this process no longer uses, and not only when leases end.
 FleetState::~FleetState() {
   const auto now = std::chrono::steady_clock::now();
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [key, scope] : scopes_) {
       give_back_tokens(*scope, scope->tokens.take_all());
-      if (scope->held.granted > 0) request_slots(scope, 0, now);
-      if (scope->circuit && scope->circuit->votes.has_votes()) send_votes(scope, false, now);
+      if (scope->held.granted > 0) request_slots(scope, /*wanted=*/0, now);
+      if (scope->circuit && scope->circuit->votes.has_votes())
+        send_votes(scope, Probe::NotWanted, now);
     }
   }
   {
@@ -59,6 +63,8 @@ std::shared_ptr<SendLimits> FleetState::limits(LimitKeys keys, Time now) {
   return std::make_shared<Limits>(shared_from_this(), std::move(keys), now);
 }
 
+// Returns the account of a budget. The same key with another policy is another account. A budget
+// that only this process can know is kept by the local state.
 std::shared_ptr<RetryAccount> FleetState::account(const std::string& key,
                                                   const BudgetPolicy& policy, Time now) {
   if (is_of_this_process(key)) return own_->account(key, policy, now);
@@ -77,10 +83,10 @@ std::shared_ptr<RetryAccount> FleetState::account(const std::string& key,
     found = accounts_.emplace(key, std::make_shared<Account>(*this, key, policy, now));
   }
   // The returned pointer also owns this state, because the account refers to it.
-  const auto held =
+  const auto owners =
       std::make_shared<std::pair<std::shared_ptr<FleetState>, std::shared_ptr<Account>>>(
           shared_from_this(), found->second);
-  return {held, held->second.get()};
+  return {owners, owners->second.get()};
 }
 
 std::shared_ptr<HedgeAccount> FleetState::hedges(const std::string& key, Time now) {
@@ -99,6 +105,8 @@ FleetState::ScopePtr FleetState::scope_of(const std::string& key, Time now) {
 
 // --- queries ---
 
+// The handler notifies the waiting sends only after it has released the mutex, because they will
+// lock it.
 template <class Apply>
 auto FleetState::reply_handler(Apply apply) {
   return [this, apply = std::move(apply)](const auto& reply, Time now) {
@@ -111,11 +119,13 @@ auto FleetState::reply_handler(Apply apply) {
   };
 }
 
+// Requests tokens if `waiting` sends, and those that are likely to follow, need more than there
+// are.
 void FleetState::request_tokens(const ScopePtr& scope, int waiting, Time now) {
   const auto& policy = *scope->policy->rate;
   const auto wanted = scope->tokens.wanted(policy, waiting, now);
   if (wanted > 0 &&
-      remote_.take_tokens(scope->key, policy, wanted, 0,
+      remote_.take_tokens(scope->key, policy, wanted, /*given_back=*/0,
                           reply_handler([scope](const RedisState::Tokens& tokens, Time at) {
                             scope->tokens.on_reply(tokens, at);
                           }))) {
@@ -125,7 +135,7 @@ void FleetState::request_tokens(const ScopePtr& scope, int waiting, Time now) {
 
 void FleetState::give_back_tokens(const Scope& scope, std::int64_t unused) {
   if (unused == 0) return;
-  remote_.take_tokens(scope.key, *scope.policy->rate, 0, unused,
+  remote_.take_tokens(scope.key, *scope.policy->rate, /*wanted=*/0, unused,
                       [](const RedisState::Tokens&, Time) {});
 }
 
@@ -138,7 +148,9 @@ void FleetState::request_slots(const ScopePtr& scope, int wanted, Time now) {
   }
 }
 
-void FleetState::send_votes(const ScopePtr& scope, bool wants_probe, Time now) {
+// Sends the results of this process's sends to the other processes, and requests the state of the
+// circuit. With Probe::Wanted, also requests that this process may probe an open circuit.
+void FleetState::send_votes(const ScopePtr& scope, Probe probe, Time now) {
   const auto& policy = *scope->policy->breaker;
   auto& votes = scope->circuit->votes;
   const auto update = [this, scope](const RedisState::CircuitView& view, Time at) {
@@ -146,14 +158,14 @@ void FleetState::send_votes(const ScopePtr& scope, bool wants_probe, Time now) {
     if (scope->circuit->votes.on_reply(view, at)) on_circuit_changed(scope, before, at);
   };
   if (!remote_.vote(scope->key, policy,
-                    votes.start_query(policy, wants_probe, random_number(), now),
+                    votes.start_query(policy, probe == Probe::Wanted, random_number(), now),
                     reply_handler(update))) {
     votes.cancel_query();
   }
 }
 
-// Brings this process's own breaker to the same state. It decides from there on when the remote
-// state goes away.
+// Brings this process's own breaker to the state of the shared circuit, which was `from` before.
+// When the remote state goes away, the own breaker decides from there on.
 void FleetState::on_circuit_changed(const ScopePtr& scope, Circuit from, Time now) {
   auto& circuit = *scope->circuit;
   auto& own = circuit.own.machine;
@@ -175,6 +187,8 @@ void FleetState::on_circuit_changed(const ScopePtr& scope, Circuit from, Time no
 
 // --- news ---
 
+// Applies the news, lets each account refresh its balance, drops accounts that nothing uses, and
+// wakes waiting sends.
 void FleetState::on_news(const RedisState::News& news, Time now) {
   apply_news(news, now);
   {
@@ -187,6 +201,8 @@ void FleetState::on_news(const RedisState::News& news, Time now) {
   tell_changed(now);
 }
 
+// Applies what all processes have to know, or forgets tokens and slots if the remote state is away,
+// because they count only there.
 void FleetState::apply_news(const RedisState::News& news, Time now) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(last_remote_change_, news.change.number) != news.change.number) {
@@ -206,6 +222,7 @@ void FleetState::apply_news(const RedisState::News& news, Time now) {
   drop_unused(now);
 }
 
+// Begins the pauses that other processes have begun or extended.
 void FleetState::apply_pauses(const RedisState::News& news, Time now) {
   for (const auto& [key, until] : news.pauses) {
     const auto scope = scope_of(key, now);
@@ -217,18 +234,20 @@ void FleetState::apply_pauses(const RedisState::News& news, Time now) {
   }
 }
 
+// Applies the state of each circuit that is not closed. A circuit that this process saw open, and
+// that is missing in the news, has closed: a query without votes then gets its state.
 void FleetState::apply_circuits(const RedisState::News& news, Time now) {
   for (const auto& [key, scope] : scopes_) {
     if (!scope->circuit) continue;
     auto& votes = scope->circuit->votes;
     const auto found = std::find_if(news.circuits.begin(), news.circuits.end(),
                                     [&name = key](const auto& one) { return one.first == name; });
-    const bool closed = found == news.circuits.end();
-    const auto before = votes.view().state;
-    if (!closed && votes.update(found->second)) on_circuit_changed(scope, before, now);
+    const bool is_closed = found == news.circuits.end();
+    const auto state_before = votes.view().state;
+    if (!is_closed && votes.update(found->second)) on_circuit_changed(scope, state_before, now);
     if (votes.query.is_pending()) continue;
-    const bool closed_since = closed && votes.view().state != Circuit::Closed;
-    if (closed_since || votes.has_votes()) send_votes(scope, false, now);
+    const bool closed_since = is_closed && votes.view().state != Circuit::Closed;
+    if (closed_since || votes.has_votes()) send_votes(scope, Probe::NotWanted, now);
   }
 }
 
@@ -261,6 +280,8 @@ bool FleetState::is_circuit_shared(const Scope& scope, Time now) const {
          scope.circuit->votes.query.can_use(remote_, now);
 }
 
+// Returns the state of the shared circuit, or that of this process's own breaker while that
+// decides.
 ScopeState FleetState::circuit_now(const Scope& scope, Time now) const {
   if (!is_circuit_shared(scope, now)) return guard::circuit_of(scope.circuit->own.machine, now);
   const auto& votes = scope.circuit->votes;
@@ -275,6 +296,7 @@ ScopeState FleetState::circuit_now(const Scope& scope, Time now) const {
 
 // --- for programs ---
 
+// Returns the states of all scopes whose keys begin with `prefix`, sorted by key.
 std::vector<ScopeState> FleetState::states(std::string_view prefix, Time now) const {
   const std::lock_guard lock(mutex_);
   std::vector<ScopeState> states;
@@ -282,11 +304,13 @@ std::vector<ScopeState> FleetState::states(std::string_view prefix, Time now) co
     if (!key.starts_with(prefix)) continue;
     auto& state = states.emplace_back(scope->circuit ? circuit_now(*scope, now) : ScopeState());
     state.key = key;
-    const int for_circuit = scope->circuit ? scope->circuit->own.waiting : 0;
-    state.waiting =
-        std::max({scope->pause.waiting, scope->rate.waiting, scope->slots.waiting, for_circuit});
+    const int circuit_waiting = scope->circuit ? scope->circuit->own.waiting : 0;
+    // A send waits for one limit of the scope, and the key says which.
+    state.waiting = std::max(
+        {scope->pause.waiting, scope->rate.waiting, scope->slots.waiting, circuit_waiting});
     state.in_flight = scope->slots.machine.used();
     const auto& pause = scope->pause.machine;
+    // An open circuit has set `until` already.
     if (state.until == kNever && !pause.idle(now)) state.until = pause.until();
   }
   std::sort(states.begin(), states.end(),
@@ -302,6 +326,7 @@ bool FleetState::change_scope(std::string_view key, Time now,
   });
 }
 
+// Resets all limits of a key, here and on the server. Returns false if there is no such key.
 bool FleetState::reset(std::string_view key, Time now) {
   if (key.starts_with("hedge ")) return own_->reset(key, now);
   return change_scope(key, now, [&](Scope& scope) {
@@ -316,6 +341,8 @@ bool FleetState::reset(std::string_view key, Time now) {
   });
 }
 
+// Opens the circuit here and in all processes until a time. Returns false if the key has no
+// circuit.
 bool FleetState::open_circuit(std::string_view key, Time until, Time now) {
   return change_scope(key, now, [&](Scope& scope) {
     if (!scope.circuit) return false;

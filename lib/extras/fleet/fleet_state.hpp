@@ -75,7 +75,8 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
   void request_tokens(const ScopePtr& scope, int waiting, Time now);
   void give_back_tokens(const Scope& scope, std::int64_t unused);
   void request_slots(const ScopePtr& scope, int wanted, Time now);
-  void send_votes(const ScopePtr& scope, bool wants_probe, Time now);
+  enum class Probe : std::uint8_t { Wanted, NotWanted };
+  void send_votes(const ScopePtr& scope, Probe probe, Time now);
   void on_circuit_changed(const ScopePtr& scope, Circuit from, Time now);
 
   void apply_news(const RedisState::News& news, Time now);

@@ -2,12 +2,16 @@
 
 namespace httpretry::fleet {
 
+// Defines `now`, the server's time in microseconds since 2023-11-14, and keep(us), which makes
+// KEYS[1] expire a second after that time.
 #define HTTPRETRY_NOW                                                            \
   "local time = redis.call('TIME')\n"                                            \
   "local now = (tonumber(time[1]) - 1700000000) * 1000000 + tonumber(time[2])\n" \
   "local function keep(us) redis.call('PEXPIRE', KEYS[1], math.ceil(us / 1000) + 1000) end\n"
 
-// The key stores `full`, the time at which all tokens will be available again.
+// The key stores `full`, the time at which all tokens will be available again. A token becomes
+// available every `each` microseconds, so taking one moves `full` by that time. `first` is the time
+// until the next token is available, negative if it is already.
 const Script kTakeTokens = {HTTPRETRY_NOW R"lua(
 local requests, per, burst = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local wanted, back, ahead = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -31,7 +35,9 @@ end
 return {count, math.ceil(first), math.ceil(math.max(first - ahead, 0))}
 )lua"};
 
-// The key has one field for each process: "used wanted until".
+// The key has one field for each process: "used wanted until". A process is forgotten at `until`.
+// If the processes together want more than `max`, each gets its fair part as soon as the others no
+// longer use it. `reserved` is what the others use, or want up to that part.
 const Script kHoldSlots = {HTTPRETRY_NOW R"lua(
 local max, process = tonumber(ARGV[1]), ARGV[2]
 local used, wanted, lease = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -72,6 +78,13 @@ return {granted, count, wants > max and 1 or 0}
 // time it opened.
 // KEYS[2] has a field for each circuit that is not closed: "state until generation openings tripped
 // expiry".
+//
+// The table `h` has the fields of KEYS[1], and each change is made in both. The steps: (1) a closed
+// circuit adds the votes to the window, and opens if too many failed; a half-open one counts the
+// probe, and opens or closes. (2) If the caller wants a probe and the open time is over, the
+// circuit becomes half-open, and the caller may probe unless enough probes are in flight. (3)
+// Stores when the key expires, and the field in KEYS[2]. (4) The reply has the sums of the window,
+// or those of `tripped`.
 const Script kVote = {HTTPRETRY_NOW R"lua(
 local kind, failure_ratio, min_requests = ARGV[1], tonumber(ARGV[2]) / 1000000, tonumber(ARGV[3])
 local window, failures, slow_ratio = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]) / 1000000
@@ -213,6 +226,7 @@ keep(tonumber(last[2]) - now)
 return math.max(tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1])) - now, 0)
 )lua"};
 
+// A missing key means that the budget is full.
 const Script kBudget = {R"lua(
 local capacity, taken, given = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local left = tonumber(redis.call('GET', KEYS[1]) or ARGV[1])
@@ -225,6 +239,8 @@ end
 return left
 )lua"};
 
+// The key has a field for each tenth of the window, named by its number, with the sum of its
+// changes. Fields outside the window are deleted.
 const Script kBudgetWindow = {HTTPRETRY_NOW R"lua(
 local window, change = tonumber(ARGV[1]), tonumber(ARGV[2])
 local tenth = math.floor(now / math.max(math.floor(window / 10), 1))
@@ -245,8 +261,11 @@ end
 return sum
 )lua"};
 
-// The same calculation as in SendRate::update and SendRate::acquire
-// (lib/core/retry/budget.cpp), in seconds.
+// The same calculation as in SendRate::update and SendRate::acquire (lib/core/retry/budget.cpp), in
+// seconds: the cubic algorithm of congestion control. `measured` is the rate at which attempts end,
+// taken every half second. A throttle lowers the rate to 0.7 of it, and the rate then grows along a
+// cubic curve. `capacity` is the number of sends that may go out at once, and `fill` is how many a
+// second adds.
 const Script kSendRate = {HTTPRETRY_NOW R"lua(
 local ended, throttled, wanted = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local seconds = now / 1000000
@@ -290,6 +309,7 @@ keep(600000000)
 return {enabled, granted, math.ceil(wait * 1000000)}
 )lua"};
 
+// Stores the fields of kVote for an open circuit, with no votes as the cause.
 const Script kOpenCircuit = {HTTPRETRY_NOW R"lua(
 local duration = tonumber(ARGV[1])
 local till = now + duration
@@ -311,6 +331,9 @@ redis.call('ZREM', KEYS[5], ARGV[1])
 return 1
 )lua"};
 
+// KEYS[1] is a sorted set of the processes, with the ends of their leases as scores. KEYS[3] has
+// the fields that kVote states for its KEYS[2]: nine numbers, of which the last is the time at
+// which the field expires. Deletes what has expired.
 const Script kNews = {HTTPRETRY_NOW R"lua(
 redis.call('ZADD', KEYS[1], string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))

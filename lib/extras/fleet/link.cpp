@@ -51,6 +51,7 @@ Link::~Link() {
   thread_.join();
 }
 
+// Hands the command to the link's thread, and wakes that if it waits in poll().
 void Link::post(Command command, Done done) {
   auto posted = std::make_shared<Posted>();
   posted->command = std::move(command);
@@ -79,6 +80,8 @@ void Link::flush(Duration limit) {
 
 // --- the thread ---
 
+// The loop of the link's thread: sends posted commands, calls on_tick, waits for the server, and
+// checks what is overdue. At the end, reports each command without a reply as lost.
 void Link::run() {
   Queue outbox;
   auto next_tick = now_is() + options_.tick;
@@ -106,10 +109,13 @@ bool Link::take_posted(Queue& outbox) {
   return !stop_;
 }
 
+// Does what the state allows: connects, sends a PING, or sends all commands. While there is no
+// connection, and none is awaited, reports the commands as lost.
 void Link::serve(Queue& outbox, Time now) {
   if (state_ == State::Down && now >= next_try_) connect(now);
   if (state_ == State::Late && now >= next_try_ && sent_.empty()) ping(now);
   if (state_ == State::Up) {
+    // Resends go before the commands that were posted later, in their own order.
     std::move(resend_.rbegin(), resend_.rend(), std::front_inserter(outbox));
     resend_.clear();
     for (const auto& posted : std::exchange(outbox, {})) send(posted, now);
@@ -125,35 +131,40 @@ void Link::connect(Time now) {
   if (!connection_.open(host_, port_)) go_down(connection_.error(), now_is());
 }
 
+// Sends the first commands of a connection all at once. Their replies arrive in the same order, so
+// the reply to the last one, a PING, ends the greeting. Notes the first problem.
 void Link::greet() {
   state_ = State::Greeting;
   hashes_.clear();
   greeting_problem_.clear();
   const auto& address = options_.address;
-  const auto check = [this](const Reply& reply) {
+  const auto note_problem = [this](const Reply& reply) {
     if (reply.failed() && greeting_problem_.empty()) greeting_problem_ = reply.text;
   };
   if (!address.password.empty()) {
     std::vector<std::string> words = {"AUTH"};
     if (!address.user.empty()) words.push_back(address.user);
     words.push_back(address.password);
-    connection_.send(words, check);
+    connection_.send(words, note_problem);
   }
   if (address.database != 0) {
-    connection_.send({"SELECT", std::to_string(address.database)}, check);
+    connection_.send({"SELECT", std::to_string(address.database)}, note_problem);
   }
   for (const auto* script : options_.scripts) {
-    connection_.send({"SCRIPT", "LOAD", script->text}, [this, script, check](const Reply& reply) {
-      check(reply);
-      if (!reply.failed()) hashes_[script] = reply.text;
-    });
+    connection_.send({"SCRIPT", "LOAD", script->text},
+                     [this, script, note_problem](const Reply& reply) {
+                       note_problem(reply);
+                       if (!reply.failed()) hashes_[script] = reply.text;
+                     });
   }
-  connection_.send({"PING"}, [this, check](const Reply& reply) {
-    check(reply);
+  connection_.send({"PING"}, [this, note_problem](const Reply& reply) {
+    note_problem(reply);
     if (!reply.lost()) on_greeted(now_is());
   });
 }
 
+// Decides after a greeting without problems whether the link is up, or must first show with a PING
+// that it replies in time.
 void Link::on_greeted(Time now) {
   if (!greeting_problem_.empty()) return;  // check_deadlines handles it
   last_reply_ = now;
@@ -167,29 +178,31 @@ void Link::on_greeted(Time now) {
   }
 }
 
+// Sends a command, and a script by its hash. A resend has the text of its script, because the
+// server may not have it.
 void Link::send(const std::shared_ptr<Posted>& posted, Time now) {
   const auto hash = hashes_.find(posted->command.script);
-  const bool known = hash != hashes_.end() && !posted->is_resend;
+  const bool use_hash = hash != hashes_.end() && !posted->is_resend;
   posted->sent = now;
   sent_.push_back(posted);
-  connection_.send(words_of(posted->command, known ? &hash->second : nullptr),
+  connection_.send(words_of(posted->command, use_hash ? &hash->second : nullptr),
                    [this, posted](Reply reply) { on_reply(posted, std::move(reply)); });
 }
 
+// Passes the reply on, unless the command must be sent once more: with the script's text if the
+// server does not have the script, or to the node of a cluster that has the keys.
 void Link::on_reply(const std::shared_ptr<Posted>& posted, Reply reply) {
   if (!sent_.empty() && sent_.front() == posted) sent_.pop_front();
   last_reply_ = now_is();
   auto done = std::exchange(posted->done, nullptr);
   if (!done) return;  // a loss has been reported already
-  const bool forgotten = reply.kind == Reply::Kind::Error && reply.begins_with("NOSCRIPT");
+  const bool lacks_script = reply.kind == Reply::Kind::Error && reply.begins_with("NOSCRIPT");
   const bool moved = reply.kind == Reply::Kind::Error && reply.begins_with("MOVED ");
-  if ((forgotten || moved) && !posted->is_resend) {
-    if (forgotten || follow_moved(reply)) {
-      posted->is_resend = true;
-      posted->done = std::move(done);
-      resend_.push_back(posted);
-      return;
-    }
+  if (!posted->is_resend && (lacks_script || (moved && follow_moved(reply)))) {
+    posted->is_resend = true;
+    posted->done = std::move(done);
+    resend_.push_back(posted);
+    return;
   }
   done(std::move(reply));
 }
@@ -202,13 +215,14 @@ bool Link::follow_moved(const Reply& reply) {
   if (colon == std::string_view::npos || colon < space) return false;
   const auto port = to_number<int>(text.substr(colon + 1));
   if (!port) return false;
-  // An empty host stands for the one that replied.
-  if (colon > space + 1) host_ = text.substr(space + 1, colon - space - 1);
+  const bool has_host = colon > space + 1;  // otherwise the host is the one that replied
+  if (has_host) host_ = text.substr(space + 1, colon - space - 1);
   port_ = *port;
   moving_ = true;
   return true;
 }
 
+// Measures how long the server takes to reply while it is Late. A reply in time ends that state.
 void Link::ping(Time now) {
   const auto posted = std::make_shared<Posted>();
   posted->command.words = {"PING"};
@@ -221,11 +235,16 @@ void Link::ping(Time now) {
   send(posted, now);
 }
 
+// Notes that the server replies in time, or that it does not because of `why`. Notifies on_change
+// of a change, and wait_for_first() of the first result.
 void Link::set_up(bool up, const std::string& why) {
   moving_ = false;
-  if (up) state_ = State::Up;
-  if (up) wait_ = options_.first_wait;
-  if (!up) down_why_ = why;
+  if (up) {
+    state_ = State::Up;
+    wait_ = options_.first_wait;
+  } else {
+    down_why_ = why;
+  }
   const bool changed = up_.exchange(up, std::memory_order_relaxed) != up;
   const bool first = std::exchange(awaits_first_, false);
   if ((changed || (first && !up)) && options_.on_change) options_.on_change(up, why);
@@ -236,11 +255,13 @@ void Link::set_up(bool up, const std::string& why) {
 }
 
 void Link::report_lost(const Queue& posted, const std::string& why) {
-  for (const auto& one : Queue(posted)) {
-    if (auto done = std::exchange(one->done, nullptr)) done(Reply::lost_because(why));
+  for (const auto& command : Queue(posted)) {  // a copy, because `done` may post commands
+    if (auto done = std::exchange(command->done, nullptr)) done(Reply::lost_because(why));
   }
 }
 
+// Closes the connection, reports its commands as lost, and sets when to connect again: after half
+// of the current wait, or up to the whole, so that many processes do not reconnect at once.
 void Link::go_down(const std::string& why, Time now) {
   connection_.close(why);
   report_lost(sent_, why);
@@ -254,6 +275,8 @@ void Link::go_down(const std::string& why, Time now) {
   set_up(false, why);
 }
 
+// Handles what has happened or is overdue: a connection that was established, has ended or takes
+// too long, a greeting that failed, a reply that does not arrive in time.
 void Link::check_deadlines(Time now) {
   if (state_ == State::Down) return;
   if (!connection_.is_open()) return go_down(connection_.error(), now);
@@ -269,8 +292,8 @@ void Link::check_deadlines(Time now) {
     return go_down("no connection within " + milliseconds_text(options_.connect_timeout), now);
   }
   if (sent_.empty()) return;
-  const auto since = sent_.front()->sent;
-  if (state_ == State::Up && now - since >= options_.reply_timeout) {
+  const auto oldest_sent = sent_.front()->sent;
+  if (state_ == State::Up && now - oldest_sent >= options_.reply_timeout) {
     const auto why = "no response within " + milliseconds_text(options_.reply_timeout);
     state_ = State::Late;
     next_try_ = now;
@@ -278,12 +301,14 @@ void Link::check_deadlines(Time now) {
     report_lost(sent_, why);
   }
   // The connection may be dead without an error. Only a new one can show that.
-  const auto given_up = std::max<Duration>(20 * options_.reply_timeout, std::chrono::seconds(1));
-  if (state_ == State::Late && now - std::max(since, last_reply_) >= given_up) {
-    go_down("no response within " + milliseconds_text(given_up), now);
+  const auto patience = std::max<Duration>(20 * options_.reply_timeout, std::chrono::seconds(1));
+  if (state_ == State::Late && now - std::max(oldest_sent, last_reply_) >= patience) {
+    go_down("no response within " + milliseconds_text(patience), now);
   }
 }
 
+// Returns when check_deadlines() or serve() has something to do without an event: kNever if never,
+// and a time in the past if at once.
 Time Link::next_deadline() const {
   switch (state_) {
     case State::Down: return next_try_;
@@ -297,15 +322,17 @@ Time Link::next_deadline() const {
   return kNever;
 }
 
+// Waits for events of the connection, for a posted command, or until `when`. Passes the events on
+// to the connection.
 void Link::poll_until(Time when) {
   {
     const std::lock_guard lock(mutex_);
-    if (!posted_.empty() || stop_) when = {};
-    sleeping_ = true;
+    if (!posted_.empty() || stop_) when = {};  // the past: only looks for events
+    sleeping_ = true;                          // post() wakes this thread
   }
   std::array<pollfd, 2> polled{};
-  polled[0] = {wake_.fd(), POLLIN, 0};
-  polled[1] = {connection_.descriptor(), connection_.wanted_events(), 0};
+  polled[0] = {.fd = wake_.fd(), .events = POLLIN, .revents = 0};
+  polled[1] = {.fd = connection_.descriptor(), .events = connection_.wanted_events(), .revents = 0};
   const auto left = std::clamp<Duration>(when - now_is(), {}, std::chrono::hours(1));
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   ::poll(polled.data(), polled.size(), static_cast<int>(ms));

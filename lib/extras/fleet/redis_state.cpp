@@ -43,7 +43,8 @@ std::vector<std::string> words(const Word&... all) {
 
 std::string millionths(double number) { return text(std::llround(number * 1e6)); }
 
-// Reads the eight integers of a reply that begin at `start`.
+// Reads the eight integers of a reply of kVote or kNews that begin at `start`: state, time until it
+// is no longer open, generation, openings in a row, counts (all, good, slow), failures in a row.
 RedisState::CircuitView to_view(const Reply& reply, std::size_t start, Time now) {
   RedisState::CircuitView view;
   view.state = static_cast<Circuit>(std::clamp<std::int64_t>(reply.at(start), 0, 2));
@@ -89,6 +90,8 @@ Link::Options RedisState::link_options() {
   return link;
 }
 
+// Posts a call of the script. The first `keys` of `words` are its keys, the others its arguments.
+// Returns false and does not call `done` if the server is away.
 bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::string> words,
                       Done<Reply> done) {
   if (!link_.expects_reply()) return false;
@@ -105,6 +108,8 @@ bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::s
   return true;
 }
 
+// Replies to `done` with the tokens that kTakeTokens grants. After an error there are none, and
+// `away` is set; the same in the functions below.
 bool RedisState::take_tokens(const std::string& key, const RatePolicy& policy, std::int64_t wanted,
                              std::int64_t given_back, Done<Tokens> done) {
   const auto each = std::max(policy.per / policy.requests, Duration(1));
@@ -134,6 +139,8 @@ bool RedisState::hold_slots(const std::string& key, int max, int used, int wante
               });
 }
 
+// The first two words are the keys of kVote, and the others its arguments, in the order that
+// limit_scripts.hpp states. The last part of the reply is 1 if this process may send a probe.
 bool RedisState::vote(const std::string& key, const BreakerPolicy& policy, const Votes& votes,
                       Done<CircuitView> done) {
   const bool ratio = policy.kind == BreakerPolicy::Kind::Ratio;
@@ -161,7 +168,7 @@ bool RedisState::pause(const std::string& key, Duration duration) {
 bool RedisState::change_budget(const std::string& key, const BudgetPolicy& policy,
                                const BudgetChange& change, Done<BudgetView> done) {
   const auto finish = [done = std::move(done)](const Reply& reply, Time now) {
-    done({reply.failed(), reply.integer}, now);
+    done({.away = reply.failed(), .balance = reply.integer}, now);
   };
   const auto name = budget_key(key, policy);
   if (policy.kind == BudgetPolicy::Kind::Ratio) {
@@ -174,6 +181,8 @@ bool RedisState::change_budget(const std::string& key, const BudgetPolicy& polic
       finish);
 }
 
+// Sends the counts to kSendRate, which replies with: 1 if a rate is in force, the granted sends,
+// and the time until the next query.
 bool RedisState::send_rate(const std::string& key, const Sends& sends, Done<SendsView> done) {
   return post(kSendRate, 1, words(key_of("sends", key), sends.ended, sends.throttled, sends.wanted),
               [done = std::move(done)](const Reply& reply, Time now) {
@@ -201,6 +210,7 @@ bool RedisState::open_circuit(const std::string& key, Duration duration) {
 
 // --- on the link's thread ---
 
+// Called when the server begins or ceases to reply in time.
 void RedisState::on_change(bool up, const std::string& why) {
   if (up) {
     error_logged_ = false;
@@ -212,6 +222,8 @@ void RedisState::on_change(bool up, const std::string& why) {
   }
 }
 
+// Logs the change, and records it for the observers of calls. Degraded means that limits are not
+// shared now, because of `why`.
 void RedisState::set_degraded(bool degraded, const std::string& why) {
   if (change_.degraded == degraded) return;
   const auto place = options_.address.text();
@@ -226,6 +238,7 @@ void RedisState::set_degraded(bool degraded, const std::string& why) {
   change_.why = why;
 }
 
+// Logs the problems that the server's settings cause for limits, unless they were logged before.
 // Called for each connection, because a new one may lead to another server.
 void RedisState::check_server() {
   link_.post({.words = {"INFO"}}, [this](const Reply& reply) {
@@ -239,30 +252,34 @@ void RedisState::check_server() {
   });
 }
 
+// Requests what all processes have to know, and passes it on to `on_news`. kNews replies with
+// [number of processes, [name, time left, …], [name, eight integers, …], salt]: the lists are those
+// of the pauses and of the circuits.
 void RedisState::request_news() {
-  const bool posted = post(
-      kNews, 4,
-      words(key_of("processes", "all"), key_of("pauses", "all"), key_of("circuits", "all"),
-            key_of("salt", "all"), process_, kLease, salt_),
-      [this](const Reply& reply, Time now) {
-        if (reply.kind == Reply::Kind::Error) set_degraded(true, reply.text);
-        if (reply.kind != Reply::Kind::List || reply.list.size() != 4)
-          return notify({.away = true});
-        set_degraded(false, {});
-        const auto seen = std::max<std::int64_t>(reply.at(0), options_.address.workers);
-        workers_.store(static_cast<int>(seen), std::memory_order_relaxed);
-        News news;
-        const auto& pauses = reply.list[1].list;
-        for (std::size_t at = 0; at + 1 < pauses.size(); at += 2) {
-          news.pauses.emplace_back(pauses[at].text, later(now, from_us(pauses[at + 1].integer)));
-        }
-        const auto& circuits = reply.list[2];
-        for (std::size_t at = 0; at + 8 < circuits.list.size(); at += 9) {
-          news.circuits.emplace_back(circuits.list[at].text, to_view(circuits, at + 1, now));
-        }
-        news.salt = to_number<std::uint64_t>(reply.list[3].text).value_or(0);
-        notify(std::move(news));
-      });
+  constexpr std::size_t kCircuitSize = 9;  // a name and eight integers
+  const bool posted =
+      post(kNews, 4,
+           words(key_of("processes", "all"), key_of("pauses", "all"), key_of("circuits", "all"),
+                 key_of("salt", "all"), process_, kLease, salt_),
+           [this](const Reply& reply, Time now) {
+             if (reply.kind == Reply::Kind::Error) set_degraded(true, reply.text);
+             if (reply.kind != Reply::Kind::List || reply.list.size() != 4)
+               return notify({.away = true});
+             set_degraded(false, {});
+             const auto processes = std::max<std::int64_t>(reply.at(0), options_.address.workers);
+             workers_.store(static_cast<int>(processes), std::memory_order_relaxed);
+             News news;
+             const auto& pauses = reply.list[1].list;
+             for (std::size_t i = 0; i + 1 < pauses.size(); i += 2) {
+               news.pauses.emplace_back(pauses[i].text, later(now, from_us(pauses[i + 1].integer)));
+             }
+             const auto& circuits = reply.list[2];
+             for (std::size_t i = 0; i + kCircuitSize <= circuits.list.size(); i += kCircuitSize) {
+               news.circuits.emplace_back(circuits.list[i].text, to_view(circuits, i + 1, now));
+             }
+             news.salt = to_number<std::uint64_t>(reply.list[3].text).value_or(0);
+             notify(std::move(news));
+           });
   if (!posted) notify({.away = true});
 }
 

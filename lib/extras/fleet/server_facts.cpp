@@ -19,6 +19,7 @@ std::string_view value_of(std::string_view info, std::string_view name) {
 
 }  // namespace
 
+// A number that is missing or malformed reads as 0.
 ServerFacts read_info(std::string_view info) {
   ServerFacts facts;
   auto version = value_of(info, "redis_version");

@@ -12,6 +12,8 @@ ConcurrencyPolicy with_max(ConcurrencyPolicy policy, int max) {
   return policy;
 }
 
+// The share is 1/`workers` of the rate, its burst, the slots, and the requests that a breaker of
+// kind Ratio needs. Each is at least 1, so that every process can go on.
 GuardPolicy share_of(GuardPolicy policy, int workers) {
   if (auto& rate = policy.rate) {
     rate->per = rate->per * workers;
@@ -39,12 +41,13 @@ Time TokensAhead::ready_at() const {
   return batches_.empty() ? ask_again_ : batches_.front().first;
 }
 
+// Begins a new slot of 100 ms (kAhead) if the current one has ended.
 void TokensAhead::advance(Time now) {
-  const auto slot = now.time_since_epoch() / RedisState::kAhead;
-  if (slot <= slot_) return;
-  used_before_ = slot == slot_ + 1 ? used_ : 0;
+  const auto current_slot = now.time_since_epoch() / RedisState::kAhead;
+  if (current_slot <= slot_) return;
+  used_before_ = current_slot == slot_ + 1 ? used_ : 0;
   used_ = 0;
-  slot_ = slot;
+  slot_ = current_slot;
 }
 
 void TokensAhead::take(Time now) {
@@ -61,18 +64,19 @@ std::int64_t TokensAhead::count() const {
   return sum;
 }
 
+// The target is what sends wait for, plus as many tokens as were used in the last 100 ms.
 std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now) {
   advance(now);
   if (!query.can_start(now) || now < ask_again_) return 0;
   // A process keeps at most the tokens that the rate gives in kAhead. For a slow rate this is none,
   // so it takes only the tokens that sends wait for.
-  const auto times = std::chrono::duration<double>(RedisState::kAhead) / policy.per;
-  const auto most = static_cast<std::int64_t>(times * static_cast<double>(policy.requests));
+  const auto periods = std::chrono::duration<double>(RedisState::kAhead) / policy.per;
+  const auto most = static_cast<std::int64_t>(periods * static_cast<double>(policy.requests));
   const auto ahead = std::min(std::max(used_, used_before_), most);
   const auto target = std::min<std::int64_t>(ahead + waiting, std::max<std::int64_t>(most, 1));
   // Refills when half is used, so that not every send makes a query.
-  const auto have = count();
-  return 2 * have > target ? 0 : target - have;
+  const auto token_count = count();
+  return 2 * token_count > target ? 0 : target - token_count;
 }
 
 void TokensAhead::on_reply(const RedisState::Tokens& tokens, Time now) {
@@ -118,6 +122,8 @@ void SlotsHeld::on_reply(const RedisState::Slots& slots, Time now) {
 
 // --- AdaptiveSends ---
 
+// While a rate is in force, uses a send that the last reply has granted, or counts the send as
+// waiting.
 Duration AdaptiveSends::take(Time now) {
   if (!limited_) return {};
   if (granted_ > 0) {
@@ -174,21 +180,25 @@ void CircuitVotes::give_back(const SendGrant& grant) {
   if (grant.probe != 0 && grant.probe == probe_number_) has_probe_ = true;
 }
 
+// Does not count a send of an earlier generation, a send that began before the circuit opened, or a
+// probe that another one has replaced.
 bool CircuitVotes::vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end) {
   if (grant.generation != generation()) return false;
   const bool slow = end.took > policy.slow_after;
   // A probe that took longer than probe_timeout has been replaced by another one.
+  const bool is_probe = grant.probe != 0;
   const bool replaced = grant.probe != probe_number_ || has_probe_;
-  if (grant.probe != 0 ? replaced : view_.state != Circuit::Closed) return false;
+  if (is_probe ? replaced : view_.state != Circuit::Closed) return false;
   server_delay_ = end.failed ? end.server_delay : Duration{};
-  if (grant.probe != 0) {
+  if (is_probe) {
     ++(end.failed || slow ? votes_.failed_probes : votes_.good_probes);
     return true;
   }
-  votes_.counts += {1, end.failed ? 0U : 1U, slow ? 1U : 0U};
+  votes_.counts += {.all = 1, .good = end.failed ? 0U : 1U, .slow = slow ? 1U : 0U};
   votes_.trailing = end.failed ? votes_.trailing + 1 : 0;
   const bool none_good = votes_.counts.good == 0;
   if (end.failed && none_good) ++votes_.leading;
+  // The failures before these votes count only if no success has ended them.
   const int in_a_row = votes_.trailing + (none_good ? view_.failed_in_a_row : 0);
   return guard::too_many_failed(policy, sum(), in_a_row);
 }
@@ -215,15 +225,19 @@ RedisState::Votes CircuitVotes::start_query(const BreakerPolicy& policy, bool wa
   auto votes = std::exchange(votes_, {});
   votes.generation = view_.generation;
   votes.wants_probe = wants_probe;
+  // If these votes open the circuit, it stays open for the delay of the next opening in a row.
   const int opening = view_.openings + 1;
-  const auto before = opening == 1 ? Duration() : open_for_;
-  open_for_ = delay(policy.open_for, opening, before, unit_random);
+  const auto previous_delay = opening == 1 ? Duration() : open_for_;
+  open_for_ = delay(policy.open_for, opening, previous_delay, unit_random);
+  // A server may have asked for a longer pause.
   votes.open_for = std::max(open_for_, server_delay_);
   query.start(now);
   probe_requested_ = wants_probe;
   return votes;
 }
 
+// Applies the view of a reply. If another process has the probe that was requested, waits a moment
+// before the next request.
 bool CircuitVotes::on_reply(const RedisState::CircuitView& view, Time now) {
   const bool requested_probe = std::exchange(probe_requested_, false);
   if (!query.on_reply(view.away, now)) return false;

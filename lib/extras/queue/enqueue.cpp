@@ -10,9 +10,12 @@
 namespace httpretry::queue {
 namespace {
 
-// The most that one script adds, because the server does nothing else while it runs.
+// The most that one script adds, because the server does nothing else while a script runs.
 constexpr std::size_t kMostJobs = 200;
 constexpr std::size_t kMostBytes = 1024 * 1024;
+// A reply to kEnqueue: jobs added, jobs already present, and the indexes of jobs whose ids are
+// taken.
+constexpr std::size_t kEnqueueReplySize = 3;
 
 std::string ms_text(const std::optional<WallTime>& time) {
   return time ? std::to_string(batch::ms_of(*time)) : "0";
@@ -43,18 +46,19 @@ void Enqueue::each_job(const std::function<void(InputJob job)>& use) const {
   }
 }
 
-// Calls `use` with the jobs in batches, until it returns false. The batches are the same each time.
+// Calls `use` with the jobs in batches of up to kMostJobs, until it returns false. The batches are
+// the same each time.
 void Enqueue::each_batch(const std::function<bool(const Jobs& jobs)>& use) const {
   Jobs jobs;
   std::size_t bytes = 0;
-  bool goes_on = true;
+  bool wants_more = true;  // what `use` returned last
   const auto end_batch = [&] {
-    goes_on = goes_on && use(jobs);
+    wants_more = wants_more && use(jobs);
     jobs.clear();
     bytes = 0;
   };
   each_job([&](InputJob job) {
-    if (!goes_on) return;
+    if (!wants_more) return;
     bytes += job.text.size();
     jobs.push_back(std::move(job));
     if (jobs.size() >= kMostJobs || bytes >= kMostBytes) end_batch();
@@ -62,8 +66,8 @@ void Enqueue::each_batch(const std::function<bool(const Jobs& jobs)>& use) const
   if (!jobs.empty()) end_batch();
 }
 
-fleet::Command Enqueue::enqueue_command(const Jobs& jobs, bool add) const {
-  std::vector<std::string> arguments{"", add ? "1" : "0"};
+fleet::Command Enqueue::enqueue_command(const Jobs& jobs, Action action) const {
+  std::vector<std::string> arguments{kNoConsumer, action == Action::Add ? "1" : "0"};
   for (const auto& job : jobs) {
     arguments.insert(arguments.end(), {job.id, std::to_string(job.line), job.key,
                                        ms_text(job.not_before), job.text});
@@ -72,49 +76,51 @@ fleet::Command Enqueue::enqueue_command(const Jobs& jobs, bool add) const {
 }
 
 // Returns whether the paths of all body files stay below a directory, because workers read them
-// below their own directory. Reports those that do not.
+// below their own directory. Reports those that do not. If all do, tells the user how to start
+// workers for them.
 bool Enqueue::check_files() const {
-  bool good = true;
-  std::uint64_t with_files = 0;
+  bool all_plain = true;
+  std::uint64_t jobs_with_files = 0;
   each_job([&](const InputJob& job) {
     // Skips the slow parser for a line that cannot have a "body_file", even with an escape in it.
     if (job.text.find("body_file") == std::string::npos && job.text.find('\\') == std::string::npos)
       return;
     const auto line = batch::stored_line(job.text, batch_.format);
     if (line.content != batch::RequestLine::Content::File) return;
-    ++with_files;
+    ++jobs_with_files;
     if (batch::is_plain_relative(line.body)) return;
-    good = false;
+    all_plain = false;
     report(job, line.file_position,
            "must be a relative path without . and ..: workers read it below their --files DIR");
   });
-  if (good && with_files > 0) {
-    options_.tell(std::to_string(with_files) + (with_files == 1 ? " job has" : " jobs have") +
+  if (all_plain && jobs_with_files > 0) {
+    options_.tell(std::to_string(jobs_with_files) +
+                  (jobs_with_files == 1 ? " job has" : " jobs have") +
                   " a body_file: only workers with --files DIR send that, and they read the file "
                   "below DIR");
   }
-  return good;
+  return all_plain;
 }
 
 // Compares all jobs with the queue. Returns whether no id belongs to another request there. Reports
-// those that do.
+// those that do. Notes how many jobs of each batch the queue has already.
 bool Enqueue::compare() {
-  bool good = true;
+  bool ids_are_free = true;
   each_batch([&](const auto& jobs) {
-    const auto reply = remote_.must(enqueue_command(jobs, false));
-    if (reply.list.size() != 3) throw remote_.error(unexpected_reply());
-    good = report_taken_ids(jobs, reply) && good;
+    const auto reply = remote_.must(enqueue_command(jobs, Action::Compare));
+    if (reply.list.size() != kEnqueueReplySize) throw remote_.error(unexpected_reply());
+    ids_are_free = report_taken_ids(jobs, reply) && ids_are_free;
     present_.push_back(static_cast<std::uint64_t>(reply.at(1)));
     without_id_ = without_id_ || std::ranges::any_of(jobs, [&](const auto& job) {
                     return job.id.starts_with(prefix_);
                   });
-    return true;
+    return true;  // the next batch
   });
-  return good;
+  return ids_are_free;
 }
 
-// Reports the jobs whose ids belong to other requests, by a reply to kEnqueue. Returns whether
-// there are no such jobs.
+// Reports the jobs whose ids belong to other requests in the queue. Returns whether there are no
+// such jobs. The third part of a reply to kEnqueue is the list of their indexes in `jobs`.
 bool Enqueue::report_taken_ids(const Jobs& jobs, const fleet::Reply& reply) const {
   for (const auto& other : reply.list[2].list) {
     const auto& job = jobs.at(static_cast<std::size_t>(other.integer));
@@ -129,35 +135,39 @@ void Enqueue::report(const InputJob& job, Position at, std::string message) cons
   batch::report_problem(batch_, batch_.input, job.line, at.column, std::move(message));
 }
 
+// Checks the whole input, and compares it with the queue, before the first job is added. Returns
+// nullptr after problems in the input. Throws StoreError if the server fails.
 std::unique_ptr<Enqueue> Enqueue::open(const QueueOptions& options,
                                        const batch::BatchOptions& batch) {
   auto input = batch::import_to_temporary(batch);
   if (!input) return nullptr;
-  std::unique_ptr<Enqueue> its(new Enqueue(options, batch, std::move(input)));
-  if (!its->check_files()) return nullptr;
-  const auto warning = its->remote_.connect();
+  std::unique_ptr<Enqueue> enqueue(new Enqueue(options, batch, std::move(input)));
+  if (!enqueue->check_files()) return nullptr;
+  const auto warning = enqueue->remote_.connect();
   if (!warning.empty()) options.tell(warning);
-  its->remote_.open_or_make(policy_hash(batch.policies));
+  enqueue->remote_.open_or_make(policy_hash(batch.policies));
   try {
-    if (!its->compare()) return nullptr;
+    if (!enqueue->compare()) return nullptr;
   } catch (const batch::StoreError& error) {
     throw batch::StoreError(std::string(error.what()) + "; nothing was added");
   }
-  return its;
+  return enqueue;
 }
 
+// Adds the jobs batch by batch until one fails. After a lost reply, it is not known whether the
+// last batch was added: `maybe_line` of the report is its last line then.
 EnqueueReport Enqueue::add(const std::function<bool()>& stopped) {
   EnqueueReport report;
   report.without_id = without_id_;
-  std::size_t number = 0;
+  std::size_t batch_index = 0;
   each_batch([&](const auto& jobs) {
     report.maybe_line = report.line;
     if (stopped()) report.problem = "it was stopped";
     if (!report.problem.empty()) return false;
-    const auto command = enqueue_command(jobs, true);
-    bool again = false;
-    auto reply = remote_.ask_repeatedly(command, options_.patience, stopped, again);
-    if (!reply.failed() && reply.list.size() != 3) reply = unexpected_reply();
+    const auto command = enqueue_command(jobs, Action::Add);
+    bool was_repeated = false;
+    auto reply = remote_.ask_repeatedly(command, options_.patience, stopped, was_repeated);
+    if (!reply.failed() && reply.list.size() != kEnqueueReplySize) reply = unexpected_reply();
     if (reply.failed()) {
       report.problem = remote_.error(reply).what();
       if (reply.lost()) report.maybe_line = jobs.back().line;
@@ -169,10 +179,11 @@ EnqueueReport Enqueue::add(const std::function<bool()>& stopped) {
     }
     // If the command was repeated, the first one may have been carried out, so this reply may count
     // jobs as present that this program has added.
-    const auto there = again ? present_[number] : static_cast<std::uint64_t>(reply.at(1));
-    ++number;
-    report.present += there;
-    report.added += jobs.size() - there;
+    const auto already_present =
+        was_repeated ? present_[batch_index] : static_cast<std::uint64_t>(reply.at(1));
+    ++batch_index;
+    report.present += already_present;
+    report.added += jobs.size() - already_present;
     report.maybe_line = report.line = jobs.back().line;
     return true;
   });

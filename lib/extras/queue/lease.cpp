@@ -4,6 +4,8 @@
 
 namespace httpretry::queue {
 
+// Checks the lease before each send. Marks the job as idle after it, because the call may wait for
+// a retry then.
 MiddlewarePtr leased_sends() {
   return middleware("lease of the job",
                     [](Request request, Call& call, Next next) -> Task<Outcome> {

@@ -15,10 +15,12 @@ using batch::StoreError;
 constexpr const char* kLinesAtOnce = "500";
 constexpr std::int64_t kRetriedAtOnce = 100;
 
+// Connects to a queue that exists. Does so even if the server may delete keys, because the
+// functions of this file add no jobs that it could delete.
 std::unique_ptr<RemoteQueue> open_queue(const QueueOptions& options) {
-  auto its = remote_options(options);
-  its.force = true;  // adds no jobs that a server could delete
-  auto remote = std::make_unique<RemoteQueue>(std::move(its));
+  auto connection = remote_options(options);
+  connection.force = true;
+  auto remote = std::make_unique<RemoteQueue>(std::move(connection));
   const auto warning = remote->connect();
   if (!warning.empty()) options.tell(warning);
   remote->open_existing();
@@ -29,12 +31,12 @@ std::unique_ptr<RemoteQueue> open_queue(const QueueOptions& options) {
 // written the line.
 std::string id_of(const std::string& line, Lines which, const std::string& token) {
   const bool dead = which == Lines::Dead;
-  const auto found = batch::read_result_line(dead ? batch::result_in_dead_letter(line) : line);
-  return found && found->token == token ? found->id : std::string();
+  const auto result = batch::read_result_line(dead ? batch::result_in_dead_letter(line) : line);
+  return result && result->token == token ? result->id : std::string();
 }
 
-// Returns the ids of the lines in the file, and accepts these lines. The next write replaces a
-// partial line at the end.
+// Returns the ids of the lines in the file. Adds these lines to the file's length, so that the next
+// write continues behind them and replaces a partial line at the end.
 std::unordered_set<std::string> ids_in(batch::LineFile& file, Lines which,
                                        const std::string& token) {
   std::unordered_set<std::string> ids;
@@ -50,12 +52,12 @@ std::unordered_set<std::string> ids_in(batch::LineFile& file, Lines which,
   return ids;
 }
 
-// Calls `use` with the entries of a stream that have ids and lines, many at once. The last call has
-// no entries.
+// Calls `use` with the entries of a stream, many at once. The last call has no entries. An entry is
+// [entry id, ["i", job id, "l", line]].
 void each_page(RemoteQueue& remote, Lines which,
                const std::function<void(const std::vector<fleet::Reply>& entries)>& use) {
-  const auto& stream = remote.key(which == Lines::Results ? 3 : 4);
-  for (std::string from = "-";;) {
+  const auto& stream = remote.key(which == Lines::Results ? Key::Results : Key::DeadLetters);
+  for (std::string from = "-";;) {  // "-" and "+" are the beginning and the end of the stream
     const auto page =
         remote.must(plain_command({"XRANGE", stream, from, "+", "COUNT", kLinesAtOnce}));
     for (const auto& entry : page.list) {
@@ -65,7 +67,7 @@ void each_page(RemoteQueue& remote, Lines which,
     }
     use(page.list);
     if (page.list.empty()) return;
-    from = "(" + page.list.back().list[0].text;  // "(" excludes the entry itself
+    from = "(" + page.list.back().list[0].text;  // "(": behind this entry
   }
 }
 
@@ -93,15 +95,18 @@ std::string policy_hash(const PolicySet& policies) {
   return std::to_string(batch::hash_line(0, policies.print()));
 }
 
+// Reads the counts of the queue and its workers. XINFO CONSUMERS replies with a list for each
+// worker that alternates names and values: ["name", NAME, "pending", JOBS, "idle", MS, …].
 QueueStatus read_status(const QueueOptions& options) {
   const auto remote = open_queue(options);
   QueueStatus status{remote->news(), remote->name(), {}};
-  const auto workers = remote->must(plain_command({"XINFO", "CONSUMERS", remote->key(0), "w"}));
-  for (const auto& one : workers.list) {
+  const auto workers =
+      remote->must(plain_command({"XINFO", "CONSUMERS", remote->key(Key::Entries), "w"}));
+  for (const auto& properties : workers.list) {
     QueueStatus::Worker worker;
-    for (std::size_t i = 0; i + 1 < one.list.size(); i += 2) {
-      const auto& name = one.list[i].text;
-      const auto& value = one.list[i + 1];
+    for (std::size_t i = 0; i + 1 < properties.list.size(); i += 2) {
+      const auto& name = properties.list[i].text;
+      const auto& value = properties.list[i + 1];
       if (name == "name") worker.name = value.text;
       if (name == "pending") worker.jobs = static_cast<std::uint64_t>(value.integer);
       if (name == "idle") worker.silent = std::chrono::milliseconds(value.integer);
@@ -111,20 +116,23 @@ QueueStatus read_status(const QueueOptions& options) {
   return status;
 }
 
+// Leaves out a job that has a line in the file, or that has occurred in the stream before. Returns
+// how many lines were appended. Throws StoreError if the file has a line of something else.
 std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::string& path) {
   const auto remote = open_queue(options);
-  batch::LineFile file(path, 0);
-  auto known = ids_in(file, which, remote->token());
+  batch::LineFile file(path, /*length=*/0);
+  auto written_ids = ids_in(file, which, remote->token());
   std::uint64_t written = 0;
   each_page(*remote, which, [&](const auto& entries) {
     std::string lines;
     for (const auto& entry : entries) {
-      if (!known.insert(id_in(entry)).second) continue;
+      if (!written_ids.insert(id_in(entry)).second) continue;
       lines += line_in(entry) + "\n";
       ++written;
     }
-    // Even without lines, this removes a partial line.
-    file.write(lines, entries.empty());
+    // Even without lines, this removes a partial line. The last write, which has no entries, makes
+    // the whole file durable.
+    file.write(lines, /*sync=*/entries.empty());
     file.accept(lines.size());
   });
   return written;
@@ -143,40 +151,45 @@ std::uint64_t print_lines(const QueueOptions& options, Lines which,
   return printed;
 }
 
+// Reads the unknown jobs page by page with kUnknown, whose reply is [cursor, [[id, line number,
+// key, request], …]]. A job may be on two pages.
 std::vector<std::string> read_unknown(const QueueOptions& options) {
   const auto remote = open_queue(options);
   std::unordered_set<std::string> ids;
-  std::vector<std::pair<std::int64_t, std::string>> found;
+  std::vector<std::pair<std::int64_t, std::string>> numbered_lines;
   std::string cursor = "0";
   do {
-    const auto page = remote->must(kUnknown, {"", cursor, kLinesAtOnce});
+    const auto page = remote->must(kUnknown, {kNoConsumer, cursor, kLinesAtOnce});
     if (page.list.size() != 2) throw remote->error(unexpected_reply());
     cursor = page.list[0].text;
     for (const auto& job : page.list[1].list) {
       if (job.list.size() != 4) throw remote->error(unexpected_reply());
       const auto& id = job.list[0].text;
       if (!ids.insert(id).second) continue;
+      const auto& key = job.list[2].text;
       const auto& text = job.list[3].text;
       const auto line = batch::stored_line(text, batch::InputFormat::Auto);
-      found.emplace_back(job.at(1), batch::line_with(text, line, id, job.list[2].text, ""));
+      numbered_lines.emplace_back(job.at(1), batch::line_with(text, line, id, key, /*last=*/""));
     }
   } while (cursor != "0");
-  std::ranges::sort(found);
+  std::ranges::sort(numbered_lines);
   std::vector<std::string> lines;
-  for (auto& [number, line] : found) lines.push_back(std::move(line));
+  for (auto& [number, line] : numbered_lines) lines.push_back(std::move(line));
   return lines;
 }
 
+// Queues the jobs in small steps until there are as many as were unknown at the beginning, or no
+// more are unknown. Throws StoreError with the number so far if a step fails.
 std::uint64_t retry_unknown(const QueueOptions& options) {
   const auto remote = open_queue(options);
+  // Without this limit, a job that crashes its workers, and so becomes unknown again while this
+  // function runs, would be queued again and again.
   const auto unknown = remote->news().counts.unknown;
   std::uint64_t count = 0;
-  // Leaves out jobs that become unknown from now on. Otherwise a job that crashes its workers would
-  // be queued again and again.
   while (count < unknown) {
     const auto left = static_cast<std::int64_t>(unknown - count);
     const auto most = std::min(left, kRetriedAtOnce);
-    const auto reply = remote->ask(kRetry, {"", std::to_string(most)});
+    const auto reply = remote->ask(kRetry, {kNoConsumer, std::to_string(most)});
     if (reply.failed()) {
       throw StoreError(
           std::string(remote->error(reply).what()) + "; " + std::to_string(count) + " of " +
@@ -186,7 +199,7 @@ std::uint64_t retry_unknown(const QueueOptions& options) {
     }
     if (reply.kind != fleet::Reply::Kind::Integer) throw remote->error(unexpected_reply());
     count += static_cast<std::uint64_t>(reply.integer);
-    if (reply.integer < most) break;
+    if (reply.integer < most) break;  // no more are unknown
   }
   return count;
 }

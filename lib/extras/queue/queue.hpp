@@ -77,7 +77,8 @@ class Enqueue {
   Enqueue(QueueOptions options, batch::BatchOptions batch, std::unique_ptr<batch::Database> input);
   void each_job(const std::function<void(InputJob job)>& use) const;
   void each_batch(const std::function<bool(const Jobs& jobs)>& use) const;
-  [[nodiscard]] fleet::Command enqueue_command(const Jobs& jobs, bool add) const;
+  enum class Action : std::uint8_t { Compare, Add };
+  [[nodiscard]] fleet::Command enqueue_command(const Jobs& jobs, Action action) const;
   [[nodiscard]] bool check_files() const;
   bool compare();
   [[nodiscard]] bool report_taken_ids(const Jobs& jobs, const fleet::Reply& reply) const;
@@ -89,7 +90,7 @@ class Enqueue {
   const std::string prefix_;
   RemoteQueue remote_;
   std::unique_ptr<batch::Database> input_;
-  std::vector<std::uint64_t> present_;  // by batch: how many jobs the queue had before
+  std::vector<std::uint64_t> present_;  // by batch: how many of its jobs the queue had before
   bool without_id_ = false;
 };
 

@@ -35,6 +35,7 @@ std::string consumer_name() {
   return name + ":" + std::to_string(::getpid()) + ":" + random_hex(4);
 }
 
+// Returns the letter of a final state in the scripts.
 std::string_view letter_of(State state) {
   if (state == State::Unknown) return "u";
   return state == State::Dead ? "x" : "d";
@@ -47,6 +48,8 @@ std::string without_line_end(std::string line) {
 
 }  // namespace
 
+// Connects and opens the queue, and only then the second connection, which takes jobs. A worker
+// that drains needs an existing queue. Throws StoreError.
 QueueStore::QueueStore(StoreOptions options)
     : options_(std::move(options)),
       consumer_(consumer_name()),
@@ -68,7 +71,7 @@ QueueStore::QueueStore(StoreOptions options)
     options_.tell(remote_.name() +
                   " was begun with other policies: requests to one host may be sent in two ways");
   }
-  const auto news = remote_.must(kNews, {""});
+  const auto news = remote_.must(kNews, {kNoConsumer});
   if (!read_news(news)) throw remote_.error(unexpected_reply());
   handle_news(news, now_is());
   auto taker = std::make_unique<fleet::Link>(taker_options());
@@ -116,27 +119,31 @@ std::uint64_t QueueStore::late() const {
 
 // --- called by the Runner ---
 
-void QueueStore::check() const {
+// Throws StoreError if the queue cannot be used any more.
+void QueueStore::throw_if_gone() const {
   const std::lock_guard lock(mutex_);
   if (!gone_.empty()) throw StoreError(gone_);
 }
 
+// Appends jobs that have arrived from the server, or whose short wait has ended. Jobs of hosts that
+// ask for a pause go back to the server, so that this worker can take jobs of other hosts. Requests
+// more jobs in the background. Throws StoreError if the queue cannot be used any more.
 void QueueStore::take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
-  check();
+  throw_if_gone();
   const auto turn = now_is();
-  const auto all = jobs.size() + most;
-  const auto before = jobs.size();
-  std::vector<std::pair<Job, Duration>> parked;
-  bool idle = false;
+  const auto jobs_before = jobs.size();
+  const auto most_jobs = jobs_before + most;
+  std::vector<std::pair<Job, Duration>> held_back;  // each with the rest of its host's pause
+  bool is_idle = false;
   {
     const std::lock_guard lock(mutex_);
     while (!later_.empty() && later_.begin()->first <= turn) {
       ready_.push_back(std::move(later_.extract(later_.begin()).mapped()));
     }
-    for (auto next = ready_.begin(); next != ready_.end() && jobs.size() < all;) {
+    for (auto next = ready_.begin(); next != ready_.end() && jobs.size() < most_jobs;) {
       const auto hold = holds_.find(next->host);
       if (hold != holds_.end() && hold->second > turn) {
-        parked.emplace_back(std::move(*next), hold->second - turn);
+        held_back.emplace_back(std::move(*next), hold->second - turn);
       } else if (wants(next->host)) {
         jobs.push_back(std::move(*next));
       } else {
@@ -146,23 +153,25 @@ void QueueStore::take(std::size_t most, const WantsHost& wants, std::vector<Job>
       next = ready_.erase(next);
     }
   }
-  // They wait on the server, so that this worker can take jobs of other hosts.
-  for (const auto& [job, time] : parked) wait_remotely(job, time, job.attempts);
+  for (const auto& [job, time] : held_back) wait_remotely(job, time, job.attempts);
   {
     const std::lock_guard lock(mutex_);
     unfiled_ = filings_.size();
-    idle = held_.empty() && unfiled_ == 0;
+    is_idle = held_.empty() && unfiled_ == 0;
     ask_for_jobs();
   }
   // Nothing is left here. The counts must be current, because they decide whether the run ends.
-  if (idle && jobs.size() == before && remote_.up()) {
-    const auto news = remote_.ask(kNews, {""});
+  if (is_idle && jobs.size() == jobs_before && remote_.up()) {
+    const auto news = remote_.ask(kNews, {kNoConsumer});
     const std::lock_guard lock(mutex_);
     news.failed() ? on_error(news) : handle_news(news, now_is());
   }
-  check();
+  throw_if_gone();
 }
 
+// Blocks until the server has recorded that the jobs are about to be sent. Returns those that must
+// not be sent, because another worker has them or the record failed, and gives them back. kIntend
+// replies with 1 for each job that may be sent.
 std::vector<const Job*> QueueStore::intend(std::span<const Job* const> jobs) {
   std::vector<std::string> arguments{consumer_};
   {
@@ -176,7 +185,7 @@ std::vector<const Job*> QueueStore::intend(std::span<const Job* const> jobs) {
   const auto reply = remote_.ask(kIntend, std::move(arguments));
   std::vector<const Job*> refused;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (!reply.failed() && reply.at(i) == 1) continue;
+    if (!reply.failed() && reply.at(i) == 1) continue;  // it may be sent
     refused.push_back(jobs[i]);
     give_back(*jobs[i]);
   }
@@ -188,7 +197,7 @@ std::vector<const Job*> QueueStore::intend(std::span<const Job* const> jobs) {
 }
 
 // Returns the first arguments of kFinish and kWait. `expected` is the state that the job should
-// have.
+// have on the server: "q" (queued), "s" (being sent), or "*" for either of them.
 std::vector<std::string> QueueStore::owner_arguments(const Held& held,
                                                      std::string_view expected) const {
   return {consumer_, held.entry, std::to_string(held.deliveries), held.id, std::string(expected)};
@@ -199,15 +208,17 @@ QueueStore::Held QueueStore::release(const Job& job) {
   return std::move(held_.extract(job.number).mapped());
 }
 
+// Keeps a job that has to wait only for a moment, without a command to the server. Any other waits
+// on the server, where another worker may take it.
 void QueueStore::wait(const Job& job, Duration time, int attempts, std::string_view /*why*/) {
   if (time < kLongestWaitHere) {
     const std::lock_guard lock(mutex_);
     const auto& held = held_.at(job.number);
     if (!held.intended && !closing_) {
       held.lease->set_idle(true);
-      auto again = job;
-      again.attempts = attempts;
-      later_.emplace(later(now_is(), time), std::move(again));
+      auto waiting_job = job;
+      waiting_job.attempts = attempts;
+      later_.emplace(later(now_is(), time), std::move(waiting_job));
       return;
     }
   }
@@ -222,6 +233,7 @@ void QueueStore::wait_remotely(const Job& job, Duration time, int attempts) {
   file(held.id, kWait, std::move(arguments), nullptr);
 }
 
+// Files the result of a job in the background. Counts it as late if another worker has the job.
 void QueueStore::finish(const Job& job, JobEnd end) {
   const auto held = release(job);
   auto arguments = owner_arguments(held, held.intended ? "s" : "q");
@@ -231,7 +243,7 @@ void QueueStore::finish(const Job& job, JobEnd end) {
                     without_line_end(std::move(end.dead_letter)), end.reason});
   file(held.id, kFinish, std::move(arguments), [this](const Reply& reply, Time /*posted*/) {
     const std::lock_guard lock(mutex_);
-    if (reply.integer == 0) ++late_;
+    if (reply.integer == 0) ++late_;  // 0: another worker has the job
   });
 }
 
@@ -246,13 +258,13 @@ void QueueStore::give_back(const Job& job) {
 
 void QueueStore::hold(std::string_view host, Duration time) {
   const auto until = later(now_is(), time);
-  auto& known = holds_[std::string(host)];
-  known = std::max(known, until);
+  auto& hold_end = holds_[std::string(host)];
+  hold_end = std::max(hold_end, until);
   if (holds_.size() < kMostHolds) return;
   std::erase_if(holds_, [](const auto& entry) { return entry.second <= now_is(); });
 }
 
-void QueueStore::commit() { check(); }
+void QueueStore::commit() { throw_if_gone(); }
 
 batch::Counts QueueStore::counts() const {
   const std::lock_guard lock(mutex_);
@@ -262,6 +274,8 @@ batch::Counts QueueStore::counts() const {
   return counts;
 }
 
+// Considers the short waits here, the waits on the server, and jobs that other workers may give
+// back.
 std::optional<Duration> QueueStore::next_due() {
   const std::lock_guard lock(mutex_);
   const auto turn = now_is();
@@ -286,34 +300,36 @@ void QueueStore::stop_taking() {
   for (const auto& job : rest) give_back(job);
 }
 
+// Waits for the replies to all filings, for up to `limit`, or only for a moment after hurry(). If
+// the server has carried out all of them, also gives back jobs that have arrived in the meantime.
 std::vector<std::string> QueueStore::close(Duration limit) {
   stop_taking();
   for (const auto& [due, job] : later_) {
     wait_remotely(job, std::max(due - now_is(), Duration::zero()), job.attempts);
   }
   later_.clear();
-  std::vector<std::string> left;
+  std::vector<std::string> unfiled_ids;
   {
     std::unique_lock lock(mutex_);
-    const auto over = [this] { return filings_.empty() || !gone_.empty(); };
-    filed_.wait_for(lock, limit, [&] { return over() || hurry_; });
-    // A server that is up carries out the last commands in a moment.
+    const auto is_over = [this] { return filings_.empty() || !gone_.empty(); };
+    filed_.wait_for(lock, limit, [&] { return is_over() || hurry_; });
+    // After hurry(), a server that is up carries out the last commands in a moment.
     filed_.wait_for(lock, kHurriedWait,
-                    [&] { return over() || !hurry_ || !remote_.up() || failing_ > 0; });
+                    [&] { return is_over() || !hurry_ || !remote_.up() || failing_ > 0; });
     for (const auto& [number, filing] : filings_) {
-      if (!filing.id.empty()) left.push_back(filing.id);
+      if (!filing.id.empty()) unfiled_ids.push_back(filing.id);
     }
-    if (!filings_.empty() || !remote_.up()) return left;
-    end_errors(kNever);
+    if (!filings_.empty() || !remote_.up()) return unfiled_ids;
+    report_ended_errors(kNever);
   }
   // Gives back jobs that arrived while closing. They may be delivered to this worker once more
   // until the server notices that the taker is closed, so this is repeated. If the command is lost,
   // other workers take the jobs over.
   while (remote_.ask(kLeave, {consumer_}).integer > 0) continue;
-  const auto news = remote_.ask(kNews, {""});
+  const auto news = remote_.ask(kNews, {kNoConsumer});
   const std::lock_guard lock(mutex_);
   if (!news.failed()) handle_news(news, now_is());
-  return left;
+  return unfiled_ids;
 }
 
 void QueueStore::hurry() {
@@ -324,6 +340,8 @@ void QueueStore::hurry() {
 
 // --- filing ---
 
+// Posts a command about the job `id`, and again until it has a reply that is not an error. Then
+// calls `done` with the reply, on the link's thread.
 void QueueStore::file(const std::string& id, const Script& script,
                       std::vector<std::string> arguments,
                       std::function<void(const Reply&, Time posted)> done) {
@@ -337,23 +355,26 @@ void QueueStore::file(const std::string& id, const Script& script,
 
 void QueueStore::post_filing(std::uint64_t number, Time now) {
   auto& filing = filings_.at(number);
-  filing.on_its_way = true;
+  filing.awaits_reply = true;
   remote_.post(filing.command,
                [this, number, now](const Reply& reply) { on_filed(number, reply, now); });
 }
 
+// Handles the reply to a filing. After a failure, on_tick() posts the command again: at once if the
+// reply was lost, or after kTryAgain if the server returned an error.
 void QueueStore::on_filed(std::uint64_t number, const Reply& reply, Time posted) {
   Filing filing;
   {
     const std::lock_guard lock(mutex_);
-    auto& its = filings_.at(number);
+    auto& pending = filings_.at(number);
+    const bool has_failed_before = pending.retry_at != Time{};
     if (reply.failed()) {
-      if (its.again_at == Time{}) ++failing_;
-      its.on_its_way = false;
-      its.again_at = reply.lost() ? posted : later(now_is(), kTryAgain);
+      if (!has_failed_before) ++failing_;
+      pending.awaits_reply = false;
+      pending.retry_at = reply.lost() ? posted : later(now_is(), kTryAgain);
       return on_error(reply);
     }
-    if (its.again_at != Time{}) --failing_;
+    if (has_failed_before) --failing_;
     filing = std::move(filings_.extract(number).mapped());
   }
   if (filing.done) filing.done(reply, posted);
@@ -362,16 +383,17 @@ void QueueStore::on_filed(std::uint64_t number, const Reply& reply, Time posted)
   ask_for_jobs();
 }
 
-// Reports an error, but not again until it is over. Does not report a lost reply, because on_change
-// reports that the server is away. The caller must hold the mutex.
+// Reports an error, but not again until it is over. An error is identified by its first word. Does
+// not report a lost reply, because on_change reports that the server is away. The caller must hold
+// the mutex.
 void QueueStore::on_error(const Reply& reply) {
   filed_.notify_all();
   if (says_gone(reply)) return give_up("was deleted: what its jobs came to is not known any more");
   if (reply.lost()) return;
   if (options_.drain && says_damaged(reply)) return on_damage(printable(reply.text));
-  const auto [known, first] = errors_.try_emplace(reply.text.substr(0, reply.text.find(' ')));
-  known->second = now_is();
-  if (!first) return;
+  const auto [entry, is_new] = errors_.try_emplace(reply.text.substr(0, reply.text.find(' ')));
+  entry->second = now_is();
+  if (!is_new) return;
   options_.tell(std::string(remote_.error(reply).what()) + "; results are kept, and filed later");
 }
 
@@ -390,7 +412,7 @@ void QueueStore::on_damage(const std::string& why) {
 }
 
 // Reports that errors are over which have not occurred since `before`.
-void QueueStore::end_errors(Time before) {
+void QueueStore::report_ended_errors(Time before) {
   for (auto error = errors_.begin(); error != errors_.end();) {
     if (error->second >= before) {
       ++error;
@@ -401,6 +423,7 @@ void QueueStore::end_errors(Time before) {
   }
 }
 
+// Reports that the server is away or back, unless it was so before.
 void QueueStore::on_change(bool up, const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (!open_ || up == std::exchange(was_up_, up)) return;

@@ -42,7 +42,8 @@ class QueueStore final : public batch::Store {
     std::string entry;            // of the stream of jobs
     std::int64_t deliveries = 0;  // how often the entry was given to a worker
     std::uint64_t line = 0;
-    bool intended = false;  // the server may have recorded that the job is being sent
+    // The server may have recorded that the job is being sent, because `intend` requested that.
+    bool intended = false;
     std::shared_ptr<Lease> lease;
   };
 
@@ -80,13 +81,14 @@ class QueueStore final : public batch::Store {
   [[nodiscard]] std::uint64_t late() const;
 
  private:
-  // A command that must be carried out. It is posted again until it has a good reply.
+  // A command that must be carried out, for example to record the result of a job. It is posted
+  // again until the server has carried it out.
   struct Filing {
     std::string id;  // of the job; empty: the command is not about one job
     fleet::Command command;
     std::function<void(const fleet::Reply&, Time posted)> done;
-    bool on_its_way = false;
-    Time again_at{};  // after a failure: when to post it again
+    bool awaits_reply = false;
+    Time retry_at{};  // after a failure: when to post it again; the epoch: it has not failed
   };
 
   void file(const std::string& id, const Script& script, std::vector<std::string> arguments,
@@ -95,20 +97,22 @@ class QueueStore final : public batch::Store {
   void on_filed(std::uint64_t number, const fleet::Reply& reply, Time posted);
   void on_change(bool up, const std::string& why);
   void on_tick();
-  void beat(Time now);
-  void reap(Time now);
+  void renew_leases(Time now);
+  void on_leases_renewed(const fleet::Reply& reply, std::vector<std::shared_ptr<Lease>> leases,
+                         Time posted);
+  void take_over_jobs(Time now);
   void move_due(Time now);
   void ask_for_news(Time now);
   void ask_for_jobs();
-  [[nodiscard]] std::size_t room() const;
+  [[nodiscard]] std::size_t free_places() const;
   void on_delivered(const fleet::Reply& reply);
   void on_error(const fleet::Reply& reply);
   void on_damage(const std::string& why);
   void give_up(const std::string& why);
-  void end_errors(Time before);
-  void add_jobs(const std::vector<fleet::Reply>& found, Time posted);
+  void report_ended_errors(Time before);
+  void add_jobs(const std::vector<fleet::Reply>& jobs, Time posted);
   void handle_news(const fleet::Reply& reply, Time now);
-  void check() const;
+  void throw_if_gone() const;
   void wait_remotely(const batch::Job& job, Duration time, int attempts);
   [[nodiscard]] std::vector<std::string> owner_arguments(const Held& held,
                                                          std::string_view expected) const;
@@ -151,13 +155,13 @@ class QueueStore final : public batch::Store {
   batch::Counts counts_;
   std::optional<Time> due_at_;  // when the next waiting job is due
   Duration server_offset_{};    // the server's clock minus our steady clock
-  Time beat_at_{};
-  Time reap_at_{};
-  Time move_at_{};
+  Time renew_at_{};             // the next time for renew_leases, and so on
+  Time take_over_at_{};
+  Time move_due_at_{};
   Time news_at_{};
-  std::string reap_from_ = "0-0";
-  bool reaping_ = false;
-  bool open_ = false;  // the constructor has finished
+  std::string take_over_from_ = "0-0";  // the cursor in the entries; "0-0": their beginning
+  bool taking_over_ = false;            // the request has no reply yet
+  bool open_ = false;                   // the constructor has finished
   bool was_up_ = true;
 
   RemoteQueue remote_;

@@ -23,7 +23,7 @@ constexpr int kMostScans = 20;
 constexpr const char* kKeysAtOnce = "500";
 constexpr std::size_t kMostNames = 5;
 
-constexpr Duration kLookEvery = std::chrono::milliseconds(50);
+constexpr Duration kCheckEvery = std::chrono::milliseconds(50);
 // How long `ask` waits after it was stopped, because the reply usually arrives in a moment.
 constexpr Duration kLastWait = std::chrono::seconds(1);
 
@@ -66,12 +66,14 @@ bool says_gone(const Reply& reply) {
           reply.text.find("NOGROUP") != std::string::npos);
 }
 
+// Matches unexpected_reply() and two errors of Redis itself.
 bool says_damaged(const Reply& reply) {
   return reply.kind == Reply::Kind::Error &&
          (reply.begins_with("ODD") || reply.text.find("WRONGTYPE") != std::string::npos ||
           reply.text.find("hash value is not an integer") != std::string::npos);
 }
 
+// The reply is eleven integers, in the order that kNews states (scripts.hpp).
 std::optional<News> read_news(const Reply& reply) {
   if (reply.list.size() != 11) return std::nullopt;
   // A counter may be negative if it was changed by hand.
@@ -87,6 +89,7 @@ std::optional<News> read_news(const Reply& reply) {
   news.counts.unknown = count(5);
   news.late = count(6);
   news.poison = count(7);
+  // -1: no job waits.
   if (reply.at(8) >= 0) news.next_due = std::chrono::milliseconds(reply.at(8));
   news.time = std::chrono::milliseconds(reply.at(9));
   news.damaged = reply.at(10) == 1;
@@ -111,22 +114,29 @@ std::string RemoteQueue::name() const {
   return options_.address.text() + ", queue " + options_.address.job;
 }
 
+// Throws StoreError if the server cannot be reached or cannot hold a queue. A warning that is
+// returned means that the server may lose the queue when it restarts.
 std::string RemoteQueue::connect() {
   const auto name = options_.address.text();
   if (const auto why = link_.wait_for_first(); !why.empty()) {
     throw StoreError("cannot use " + name + ": " + printable(why));
   }
   const auto info = must(plain_command({"INFO"}));
-  // Some servers do not allow this command. Then it is not known whether they save their data.
+  // The reply is ["save", VALUE]. Some servers do not allow this command, and then it is not known
+  // whether they save their data.
   const auto save = ask(plain_command({"CONFIG", "GET", "save"}));
   const bool known = save.list.size() == 2;
   return check_server(name, info.text, known ? save.list[1].text : "unknown", options_.force);
 }
 
-void RemoteQueue::open(bool make, const std::string& policy) {
-  auto asked = command(kOpen, {"", policy, make ? "1" : "0"});
-  asked.words[keys_.size()] = random_hex(16);
-  const auto reply = must(std::move(asked));
+// Opens the queue with kOpen, and notes its token and policy. A missing queue is created with a new
+// random token, or is an error.
+void RemoteQueue::open(IfMissing if_missing, const std::string& policy) {
+  const bool create = if_missing == IfMissing::Create;
+  auto open_command = command(kOpen, {kNoConsumer, policy, create ? "1" : "0"});
+  const auto token_index = keys_.size();  // the first argument follows the keys
+  open_command.words[token_index] = random_hex(16);
+  const auto reply = must(std::move(open_command));
   if (reply.kind == Reply::Kind::Nil) {
     throw StoreError("there is no queue " + options_.address.job + " on " +
                      options_.address.text() + names_of_some());
@@ -136,11 +146,13 @@ void RemoteQueue::open(bool make, const std::string& policy) {
   policy_ = reply.list[1].text;
 }
 
-// Returns the names of some queues on the server, as the end of a message. Does not search all keys
-// of a large server, nor other nodes of a cluster.
+// Returns the names of some queues on the server, as the end of a message; an empty string if it
+// finds none. Does not search all keys of a large server, nor other nodes of a cluster. Each queue
+// has a key
+// "{hr:NAME}:m". SCAN replies with [cursor, [key, …]], and the cursor is "0" after the last page.
 std::string RemoteQueue::names_of_some() {
-  constexpr std::string_view before = "{hr:";
-  constexpr std::string_view after = "}:m";
+  constexpr std::string_view prefix = "{hr:";
+  constexpr std::string_view suffix = "}:m";
   std::set<std::string> names;
   std::string cursor = "0";
   for (int i = 0; i < kMostScans && names.size() < kMostNames; ++i) {
@@ -148,9 +160,9 @@ std::string RemoteQueue::names_of_some() {
         ask(plain_command({"SCAN", cursor, "MATCH", "{hr:*}:m", "COUNT", kKeysAtOnce}));
     if (page.list.size() != 2) break;
     for (const auto& key : page.list[1].list) {
-      if (key.text.size() <= before.size() + after.size()) continue;
+      if (key.text.size() <= prefix.size() + suffix.size()) continue;
       names.insert(printable(
-          key.text.substr(before.size(), key.text.size() - before.size() - after.size())));
+          key.text.substr(prefix.size(), key.text.size() - prefix.size() - suffix.size())));
     }
     cursor = page.list[0].text;
     if (cursor == "0") break;
@@ -174,39 +186,41 @@ Command RemoteQueue::command(const Script& script, std::vector<std::string> argu
   return command;
 }
 
+// Posts the command and waits for its reply. If `stopped` returns true, waits a moment longer, and
+// then returns a lost reply.
 Reply RemoteQueue::ask(Command command, const Stopped& stopped) {
   // Shared with the callback, because the reply may arrive after this function has returned.
   const auto promise = std::make_shared<std::promise<Reply>>();
   auto reply = promise->get_future();
   link_.post(std::move(command), [promise](Reply got) { promise->set_value(std::move(got)); });
   if (!stopped) return reply.get();
-  const auto comes_in = [&](Duration time) {
+  const auto arrives_within = [&](Duration time) {
     return reply.wait_for(time) == std::future_status::ready;
   };
-  while (!comes_in(kLookEvery)) {
+  while (!arrives_within(kCheckEvery)) {
     if (!stopped()) continue;
-    if (comes_in(kLastWait)) break;
+    if (arrives_within(kLastWait)) break;
     return no_reply_yet();
   }
   return reply.get();
 }
 
 Reply RemoteQueue::ask_repeatedly(const Command& command, Duration limit, const Stopped& stopped,
-                                  bool& again) {
-  again = false;
+                                  bool& was_repeated) {
+  was_repeated = false;
   const auto until = later(std::chrono::steady_clock::now(), limit);
   for (;;) {
     auto reply = ask(command, stopped);
-    const bool late = std::chrono::steady_clock::now() >= until;
-    if (!reply.lost() || stopped() || late) return reply;
-    again = true;
+    const bool is_over = std::chrono::steady_clock::now() >= until;
+    if (!reply.lost() || stopped() || is_over) return reply;
+    was_repeated = true;
     // While the server is away, `ask` returns at once.
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kCheckEvery);
   }
 }
 
 News RemoteQueue::news() {
-  auto news = read_news(must(kNews, {""}));
+  auto news = read_news(must(kNews, {kNoConsumer}));
   if (!news) throw error(unexpected_reply());
   return *news;
 }

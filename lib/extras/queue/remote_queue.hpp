@@ -53,12 +53,14 @@ class RemoteQueue {
   // Waits for the connection and checks the server. Returns a warning, or an empty string.
   [[nodiscard]] std::string connect();
   // Opens the queue, and creates it if it does not exist.
-  void open_or_make(const std::string& policy) { open(true, policy); }
+  void open_or_make(const std::string& policy) { open(IfMissing::Create, policy); }
   // Opens the queue. The error for a missing queue names some queues that exist.
-  void open_existing() { open(false, {}); }
+  void open_existing() { open(IfMissing::Fail, {}); }
   [[nodiscard]] const std::string& token() const { return token_; }
   [[nodiscard]] const std::string& policy() const { return policy_; }
-  [[nodiscard]] const std::string& key(std::size_t index) const { return keys_[index]; }
+  [[nodiscard]] const std::string& key(Key key) const {
+    return keys_[static_cast<std::size_t>(key)];
+  }
   // Returns "redis://host:6379/0, queue NAME".
   [[nodiscard]] std::string name() const;
 
@@ -81,17 +83,18 @@ class RemoteQueue {
     return must(command(script, std::move(arguments)));
   }
   // Calls `ask`, and repeats that while the reply is lost, for up to `limit` or until it is
-  // stopped. The command must allow repetition. Sets `again` if the command was sent more than
-  // once. Does not throw.
+  // stopped. The command must allow repetition. Sets `was_repeated` to whether the command was sent
+  // more than once. Does not throw.
   [[nodiscard]] fleet::Reply ask_repeatedly(const fleet::Command& command, Duration limit,
-                                            const Stopped& stopped, bool& again);
+                                            const Stopped& stopped, bool& was_repeated);
   // Requests the news.
   [[nodiscard]] News news();
   [[nodiscard]] batch::StoreError error(const fleet::Reply& reply) const;
   [[nodiscard]] bool up() const { return link_.up(); }
 
  private:
-  void open(bool make, const std::string& policy);
+  enum class IfMissing : std::uint8_t { Create, Fail };
+  void open(IfMissing if_missing, const std::string& policy);
   [[nodiscard]] std::string names_of_some();
 
   const RemoteOptions options_;

@@ -98,7 +98,7 @@ local function deliver(entry, id, consumer, found)
 end
 )lua";
 
-// Returns the script that has kCommon before `text`.
+// Returns the script that has kCommon before `text`. Its text lives as long as the program.
 Script with_common(const char* text) {
   static std::deque<std::string> texts;  // a deque does not move its elements
   return {texts.emplace_back(std::string(kCommon) + text).c_str()};
@@ -106,6 +106,8 @@ Script with_common(const char* text) {
 
 }  // namespace
 
+// Creates the group "w" of the stream even if the queue exists, because the stream may have been
+// lost. The value false becomes the reply nil.
 const Script kOpen = {R"lua(
 local S, M = KEYS[1], KEYS[6]
 local token = redis.call('HGET', M, 'token')
@@ -120,6 +122,10 @@ end
 return {token, redis.call('HGET', M, 'policy')}
 )lua"};
 
+// First compares each job with the queue: `fresh` has the arguments of jobs that are not in it,
+// `here` counts those that are in it with the same request, and `other` has the indexes of those
+// whose ids belong to other requests. Then adds the fresh ones, unless there is any of the last
+// kind.
 const Script kEnqueue = with_common(R"lua(
 local fresh, here, other = {}, 0, {}
 for at = 4, #ARGV, 5 do
@@ -158,6 +164,8 @@ for at = 3, #ARGV, 2 do deliver(ARGV[at], ARGV[at + 1], ARGV[2], found) end
 return found
 )lua");
 
+// XAUTOCLAIM gives this consumer the entries that were idle for the length of a lease, and replies
+// with a cursor and these entries.
 const Script kReap = with_common(R"lua(
 -- A full server refuses this, and so fails before anything is claimed.
 redis.call('HINCRBY', M, 'reaps', 1)
@@ -177,7 +185,9 @@ end
 return {claimed[1], found}
 )lua");
 
-// XCLAIM alone would also take back jobs that another worker has taken over.
+// `mine` has the entries that this consumer still has, with the number of their deliveries. Only
+// these are renewed, by XCLAIM, which sets their idle time to 0. XCLAIM alone would also take back
+// jobs that another worker has taken over.
 const Script kBeat = with_common(R"lua(
 local mine = {}
 for _, one in ipairs(redis.call('XPENDING', S, 'w', ARGV[3], ARGV[#ARGV - 1], 100000, ARGV[2])) do
@@ -197,6 +207,8 @@ end
 return renewed
 )lua");
 
+// A job may be sent if it still belongs to this delivery, and was queued or recorded by the same
+// delivery before, in a command whose reply was lost.
 const Script kIntend = with_common(R"lua(
 local may = {}
 for at = 3, #ARGV, 3 do
@@ -213,7 +225,8 @@ end
 return may
 )lua");
 
-// Deletes the request of a job that has ended, and keeps its digest, which recognizes the request.
+// Decides by owned() whether the result counts. Deletes the request of a job that has ended, and
+// keeps its digest, which recognizes the request.
 const Script kFinish = with_common(R"lua(
 local job, how = owned()
 local unknown = ARGV[7] == 'u'
@@ -238,6 +251,7 @@ drop(ARGV[3])
 return 1
 )lua");
 
+// Without a time, the job is queued at once, and is offered to all workers again.
 const Script kWait = with_common(R"lua(
 local job, how = owned()
 if how == 'again' then return 1 end
@@ -256,6 +270,8 @@ if how == 'mine' then drop(ARGV[3]) end
 return 1
 )lua");
 
+// A job that this worker may have sent becomes unknown. One that it has not sent is offered to all
+// workers again.
 const Script kLeave = with_common(R"lua(
 local count = 0
 while true do
@@ -278,6 +294,7 @@ redis.call('XGROUP', 'DELCONSUMER', S, 'w', ARGV[2])
 return count
 )lua");
 
+// Leaves out an id whose job is not waiting any more, for example after it was changed by hand.
 const Script kTick = with_common(R"lua(
 local due = redis.call('ZRANGEBYSCORE', Z, '-inf', string.format('%.0f', now()), 'LIMIT', 0, ARGV[3])
 for _, id in ipairs(due) do
@@ -324,6 +341,8 @@ end
 return count
 )lua");
 
+// Each state has a counter in the properties. The queue is damaged if a counter is not a number, or
+// if the counters and the jobs differ although no worker has anything left to do.
 const Script kNews = with_common(R"lua(
 local names = {'n:q', 'n:s', 'n:w', 'n:d', 'n:x', 'n:u', 'late', 'poison'}
 local news, total, damaged = {}, 0, false

@@ -25,12 +25,19 @@
 
 #include "lib/extras/fleet/link.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace httpretry::queue {
 
 using fleet::Script;
+
+// The second argument of a script if it does not matter which consumer calls.
+inline constexpr const char* kNoConsumer = "";
+
+// The keys of a queue, in the order of keys_of(): s, z, j, r, d, m, u.
+enum class Key : std::uint8_t { Entries, Waiting, Jobs, Results, DeadLetters, Properties, Unknown };
 
 // Opens the queue, and creates it if it does not exist and `make` is 1.
 //   token (for a new queue), "", policy, make (0 or 1)

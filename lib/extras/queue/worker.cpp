@@ -16,7 +16,7 @@
 namespace httpretry::queue {
 namespace {
 
-constexpr std::size_t kMostNamed = 10;
+constexpr std::size_t kMostIdsInMessage = 10;
 // A job is dead after it was given to workers this many times and none has filed its result.
 constexpr std::int64_t kMostDeliveries = 5;
 
@@ -27,8 +27,8 @@ void check_files(const std::string& directory) {
                           std::generic_category().message(errno));
 }
 
-// Throws StoreError if the worker could not write response bodies. Otherwise each job would fail at
-// its end.
+// Creates the directory for response bodies. Throws StoreError if it cannot be written to, because
+// each job would fail at its end.
 void check_directory(const batch::BatchOptions& batch) {
   const auto& directory = batch.directory;
   if (directory.empty()) return;
@@ -48,13 +48,13 @@ void check_directory(const batch::BatchOptions& batch) {
 // Returns "what became of 2 jobs (a, b) could not be told to the queue: …".
 std::string describe_unfiled(const std::vector<std::string>& ids) {
   std::string names;
-  for (std::size_t i = 0; i < std::min(ids.size(), kMostNamed); ++i) {
+  for (std::size_t i = 0; i < std::min(ids.size(), kMostIdsInMessage); ++i) {
     names += (i > 0 ? ", " : "") + printable(ids[i]);
   }
-  if (ids.size() > kMostNamed) names += ", …";
-  const bool one = ids.size() == 1;
-  return "what became of " + std::to_string(ids.size()) + (one ? " job (" : " jobs (") + names +
-         ") could not be told to the queue: other workers take " + (one ? "it" : "them") +
+  if (ids.size() > kMostIdsInMessage) names += ", …";
+  const bool single = ids.size() == 1;
+  return "what became of " + std::to_string(ids.size()) + (single ? " job (" : " jobs (") + names +
+         ") could not be told to the queue: other workers take " + (single ? "it" : "them") +
          " over when the leases end";
 }
 
@@ -72,10 +72,13 @@ StoreOptions store_options(const QueueOptions& options, const batch::BatchOption
   return store;
 }
 
+// Ends this worker because it was started without something that the job needs.
 [[noreturn]] void refuse(const batch::Job& job, const std::string& why) {
   throw UnfitWorker("this worker cannot send the job \"" + printable(job.id) + "\": " + why);
 }
 
+// Returns what LineJobs needs to know of the queue: its token and clock, the line numbers of jobs,
+// what to do about a missing policy, and where the files of bodies are.
 batch::LineJobsStore lines_store(const QueueStore& store, const std::string& files) {
   batch::LineJobsStore lines;
   lines.token = store.token();
@@ -104,6 +107,8 @@ ClientOptions client_options(batch::BatchOptions& batch) {
 
 }  // namespace
 
+// Returns the request of a job with its lease, or the end of a job that must not be sent. A job
+// that has ended too many workers is dead.
 std::variant<batch::Prepared, batch::JobEnd> QueueJobs::prepare(const batch::Job& job) {
   const auto held = store_.held(job);
   if (held.deliveries > kMostDeliveries) {
@@ -127,18 +132,19 @@ Worker::Worker(const QueueOptions& options, batch::BatchOptions batch, Duration 
   store_.on_jobs([this] { runner_.look_again(); });
 }
 
+// Closes the store in any case, so that results are filed. Throws StoreError if some could not be,
+// unless the run itself threw an exception, which takes precedence.
 batch::RunEnd Worker::run() {
   const auto end = [this] {
     try {
       return runner_.run();
     } catch (...) {
-      // The exception takes precedence over results that could not be filed.
       static_cast<void>(store_.close(grace_));
       throw;
     }
   }();
-  const auto left = store_.close(grace_);
-  if (!left.empty()) throw batch::StoreError(describe_unfiled(left));
+  const auto unfiled_ids = store_.close(grace_);
+  if (!unfiled_ids.empty()) throw batch::StoreError(describe_unfiled(unfiled_ids));
   return end;
 }
 
