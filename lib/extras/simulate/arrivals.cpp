@@ -7,29 +7,27 @@
 namespace httpretry::simulation {
 namespace {
 
-double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
-
 // Returns an upper bound for the calls per second at any time.
-double most_rate(const SimulationOptions& options) {
-  double most = options.load.rate;
+double peak_rate(const SimulationOptions& options) {
+  double highest = options.load.rate;
   if (!options.load.curve.empty()) {
-    most = 0;
-    for (const auto& point : options.load.curve) most = std::max(most, point.rate);
+    highest = 0;
+    for (const auto& point : options.load.curve) highest = std::max(highest, point.rate);
   }
   for (const auto& trigger : options.model.triggers) {
-    if (trigger.load) most *= std::max(1.0, *trigger.load);
+    if (trigger.load) highest *= std::max(1.0, *trigger.load);
   }
-  return most;
+  return highest;
 }
 
 // Draws times at the highest rate for each client, and skips a random part of them, so that the
 // rest have the current rate (thinning).
 class PoissonArrivals final : public Arrivals {
  public:
-  explicit PoissonArrivals(World& world) : Arrivals(world), most_(most_rate(world.options)) {}
+  explicit PoissonArrivals(World& world) : Arrivals(world), peak_rate_(peak_rate(world.options)) {}
   void start() override {
-    if (most_ <= 0) return;
-    mean_ = static_cast<double>(clients_.size()) / most_;
+    if (peak_rate_ <= 0) return;
+    mean_ = static_cast<double>(clients_.size()) / peak_rate_;
     for (auto& client : clients_) schedule_next(client);
   }
 
@@ -39,11 +37,11 @@ class PoissonArrivals final : public Arrivals {
   }
   void on_due(Client& client) override {
     const double rate = rate_now();
-    if (rate >= most_ || client.random.uniform() * most_ < rate) client.begin_call();
+    if (rate >= peak_rate_ || client.random.uniform() * peak_rate_ < rate) client.begin_call();
     schedule_next(client);
   }
 
-  double most_;
+  double peak_rate_;
   double mean_ = 0;  // mean seconds between two times of one client
 };
 
@@ -113,16 +111,18 @@ double Arrivals::rate_now() const {
   return rate_at(world_.options.load, world_.now().time_since_epoch()) * world_.conditions.load;
 }
 
+// Returns the rate of the load at a time: a constant, or a curve that is linear between its points
+// and constant before the first and after the last one.
 double rate_at(const Load& load, Duration time) {
   const auto& curve = load.curve;
   if (curve.empty()) return load.rate;
-  const auto after = std::find_if(curve.begin(), curve.end(),
-                                  [time](const Load::Point& point) { return point.at > time; });
-  if (after == curve.begin()) return curve.front().rate;
-  const auto& before = *std::prev(after);
-  if (after == curve.end() || after->at == before.at) return before.rate;
-  const double part = seconds(time - before.at) / seconds(after->at - before.at);
-  return before.rate + (after->rate - before.rate) * part;
+  const auto next = std::find_if(curve.begin(), curve.end(),
+                                 [time](const Load::Point& point) { return point.at > time; });
+  if (next == curve.begin()) return curve.front().rate;
+  const auto& previous = *std::prev(next);
+  if (next == curve.end() || next->at == previous.at) return previous.rate;
+  const double fraction = seconds(time - previous.at) / seconds(next->at - previous.at);
+  return previous.rate + (next->rate - previous.rate) * fraction;
 }
 
 std::unique_ptr<Arrivals> make_arrivals(World& world) {

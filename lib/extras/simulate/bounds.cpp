@@ -16,44 +16,48 @@ int retried_status(const RetryPolicy& policy) {
     return policy.retry_on.statuses.contains(status) ||
            policy.retry_on.throttle_statuses.contains(status);
   };
-  for (int status = 100; !retried(503) && status <= 599; ++status) {
+  if (retried(503)) return 503;
+  for (int status = 100; status <= 599; ++status) {
     if (retried(status)) return status;
   }
-  return 503;
+  return 503;  // the policy retries no status
 }
 
-// Adds the retries per call that a spent budget still allows, and those that a full one allows.
+// Applies a budget to the bounds: limits `w_l` to one send and the retries per call that a spent
+// budget still allows, and sets the retries that a full budget allows (`burst`) or that are always
+// allowed. The ratios, rates and gRPC's tokens of a BudgetPolicy are in thousandths.
 void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
   using Kind = BudgetPolicy::Kind;
-  const auto share = [](std::int64_t part, std::int64_t of) {
-    return static_cast<double>(part) / static_cast<double>(of);
+  const auto quotient = [](std::int64_t dividend, std::int64_t divisor) {
+    return static_cast<double>(dividend) / static_cast<double>(divisor);
   };
-  std::optional<double> more;
+  std::optional<double> retries_per_call;
   switch (budget.kind) {
     case Kind::None: return;
     case Kind::Tokens:
       if (budget.retry_cost <= 0) return;
-      more = share(budget.refill, budget.retry_cost);
-      bounds.burst = share(budget.capacity, budget.retry_cost);
+      retries_per_call = quotient(budget.refill, budget.retry_cost);
+      bounds.burst = quotient(budget.capacity, budget.retry_cost);
       break;
     case Kind::Ratio:
-      more = share(budget.ratio, 1000);
-      bounds.burst =
-          share(budget.min_per_second, 1000) * std::chrono::duration<double>(budget.window).count();
+      retries_per_call = quotient(budget.ratio, 1000);
+      bounds.burst = quotient(budget.min_per_second, 1000) *
+                     std::chrono::duration<double>(budget.window).count();
       break;
     case Kind::Grpc:
-      more = share(budget.refill, 1000);
-      bounds.burst = share(budget.capacity, 2000);
+      retries_per_call = quotient(budget.refill, 1000);
+      bounds.burst = quotient(budget.capacity, 2 * 1000);  // gRPC stops at half of the tokens
       break;
     case Kind::Concurrent:
       // At most this share of the calls in flight are retries. The same share of the sends are
       // retries if all attempts take equally long. Waits lower it.
       bounds.always = budget.min;
       if (budget.ratio >= 1000) return;
-      more = share(budget.ratio, 1000 - budget.ratio);
+      retries_per_call = quotient(budget.ratio, 1000 - budget.ratio);
       break;
   }
-  bounds.w_l = std::min(bounds.w_l.value_or(1 + *more), 1 + *more);
+  const double sends_per_call = 1 + *retries_per_call;
+  if (!bounds.w_l || *bounds.w_l > sends_per_call) bounds.w_l = sends_per_call;
 }
 
 // Returns the sends of one call if every attempt fails at once. Empty if they exceed kMostSends.
@@ -74,19 +78,22 @@ std::optional<double> sends_of_one_call(const PolicySet& policies, const Request
 
 }  // namespace
 
+// Returns the bounds for the policy that a set has for the request. Counts the sends of a call that
+// fails until the end twice, as the policy is and without its budget and guards, and then applies
+// the budget. Returns empty bounds if the URL of the request is not valid.
 PolicyBounds bounds_of(const PolicySet& policies, const Request& request) {
   PolicyBounds bounds;
   const auto& url = request.parsed_url();
   if (!url) return bounds;
-  auto found = policies.find(request.method(), *url, request.headers());
-  const auto policy = found.policy;
+  auto resolved = policies.find(request.method(), *url, request.headers());
+  const auto policy = resolved.policy;
   const auto status = retried_status(*policy);
-  bounds.sends_at_first = sends_of_one_call(policies, request, status);
+  bounds.sends_at_first = sends_of_one_call(policies, request, status);  // with a full budget
   auto unlimited = *policy;
   unlimited.budget.kind = BudgetPolicy::Kind::None;
   unlimited.guards = GuardPolicy();  // guards limit the sends to a host, not those of one call
-  found.policy = std::make_shared<const RetryPolicy>(std::move(unlimited));
-  bounds.w_l = sends_of_one_call(PolicySet(std::move(found)), request, status);
+  resolved.policy = std::make_shared<const RetryPolicy>(std::move(unlimited));
+  bounds.w_l = sends_of_one_call(PolicySet(std::move(resolved)), request, status);
   add_budget(bounds, policy->budget);
   bounds.stable_below = bounds.w_l ? 1 / *bounds.w_l : 0;
   return bounds;

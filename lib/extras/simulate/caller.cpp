@@ -32,6 +32,7 @@ Caller::Caller(Network& network, CallList& calls, const PolicySet& policies, std
   in_common_.observers = &observers_;
 }
 
+// Runs one call through the chain, and then `on_ended`.
 CallCoroutine Caller::run(Request request, Job* job) {
   Call::State state;
   state.scheduler = &world().clock;

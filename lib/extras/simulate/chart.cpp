@@ -8,12 +8,15 @@
 namespace httpretry::simulation {
 namespace {
 
-// Returns the smallest step that is at least `least`: 1, 2, 2.5 or 5 times a power of ten.
+constexpr double kRounding = 1e-9;  // a difference that only rounding causes
+
+// For the lines of a grid: returns the smallest step that is at least `least`: 1, 2, 2.5 or 5 times
+// a power of ten.
 double round_step(double least) {
   if (!(least > 0)) return 1;
   const double power = std::pow(10, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 2.5, 5.0}) {
-    if (factor * power >= least * (1 - 1e-9)) return factor * power;
+    if (factor * power >= least * (1 - kRounding)) return factor * power;
   }
   return 10 * power;
 }
@@ -27,6 +30,7 @@ double time_step(double least) {
   return round_step(least / 3600) * 3600;
 }
 
+// Returns "1234.5", "12k" or "1.5M", for example.
 std::string amount(double value) {
   if (value >= 1e6) return number(value / 1e6, std::fmod(value, 1e6) == 0 ? 0 : 1) + "M";
   if (value >= 10'000) return number(value / 1000, std::fmod(value, 1000) == 0 ? 0 : 1) + "k";
@@ -45,6 +49,8 @@ constexpr double kSampleSeconds =
 
 }  // namespace
 
+// Returns the CSS for drawings and pages. The classes are those that the functions of this module
+// put into elements.
 std::string_view style() {
   return R"(:root { --paper: #ffffff; --ink: #1c2330; --faint: #5c6675; --grid: #dfe3e8; --band: #f3dfc4;
   --sent: #c2570c; --good: #2b6cb0; --good-area: #a9cdec; --offered: #1c2330; --failed: #b3261e;
@@ -103,38 +109,43 @@ Pieces::Pieces(const SimulationReport& report) {
     last = std::min(last, 1.25 * std::chrono::duration<double>(report.duration).count());
   }
   length = std::max(time_step(last / kMostPieces), kSampleSeconds);
-  end = std::ceil(last / length - 1e-9) * length;
+  end = std::ceil(last / length - kRounding) * length;
 }
 
 std::size_t Pieces::samples() const {
   return static_cast<std::size_t>(length / kSampleSeconds + 0.5);
 }
 
-Curve Pieces::rate(const SimulationRun& run, std::uint32_t SimulationSample::*count) const {
-  Curve curve(this->count());
-  for (std::size_t i = 0; i < run.samples.size() && i / samples() < curve.size(); ++i) {
-    curve[i / samples()] += run.samples[i].*count / length;
-  }
-  return curve;
-}
-
-template <class Take>
-Curve Pieces::at_ends(const SimulationRun& run, Take take) const {
+// Returns how many of the events that `field` counts happened in each piece, per second.
+Curve Pieces::rate(const SimulationRun& run, std::uint32_t SimulationSample::*field) const {
   Curve curve(count());
-  double last = 0;
-  for (std::size_t piece = 0; piece < curve.size(); ++piece) {
-    const auto sample = (piece + 1) * samples() - 1;
-    if (sample < run.samples.size()) last = take(run.samples[sample]);
-    curve[piece] = last;
+  for (std::size_t i = 0; i < run.samples.size() && i / samples() < curve.size(); ++i) {
+    curve[i / samples()] += run.samples[i].*field / length;
   }
   return curve;
 }
 
+// Returns `value_of` the last sample of each piece. Pieces after the end of the run repeat the
+// latest value.
+template <class ValueOf>
+Curve Pieces::at_ends(const SimulationRun& run, ValueOf value_of) const {
+  Curve curve(count());
+  double latest = 0;
+  for (std::size_t piece = 0; piece < curve.size(); ++piece) {
+    const auto last_sample = (piece + 1) * samples() - 1;
+    if (last_sample < run.samples.size()) latest = value_of(run.samples[last_sample]);
+    curve[piece] = latest;
+  }
+  return curve;
+}
+
+// Returns the calls in flight at the end of each piece. After the run, only the calls that never
+// end are in flight.
 Curve Pieces::in_flight(const SimulationRun& run) const {
   auto curve = at_ends(run, [](const SimulationSample& sample) { return sample.in_flight; });
-  const auto over = (run.samples.size() + samples() - 1) / samples();
-  const auto from = std::min(over, curve.size());
-  std::fill(curve.begin() + static_cast<std::ptrdiff_t>(from), curve.end(),
+  const auto pieces_of_run = (run.samples.size() + samples() - 1) / samples();  // rounded up
+  const auto first_after = std::min(pieces_of_run, curve.size());
+  std::fill(curve.begin() + static_cast<std::ptrdiff_t>(first_after), curve.end(),
             static_cast<double>(run.unfinished));
   return curve;
 }
@@ -159,15 +170,17 @@ Chart::Chart(double x, double y, double width, double height, const Pieces& piec
 double Chart::right_of(double seconds) const { return x_ + width_ * seconds / pieces_.end; }
 double Chart::up_to(double value) const { return y_ + height_ * (1 - std::min(value / top_, 1.0)); }
 
-std::string Chart::axes(bool times) const {
+// Draws a horizontal line with its value for each step, and the times below the chart on request.
+std::string Chart::axes(Times times) const {
   std::string text;
   for (double value = 0; value <= top_; value += step_) {
     text += line_between(x_, up_to(value), x_ + width_, up_to(value), value == 0 ? "axis" : "grid");
     text += text_at(x_ - 6, up_to(value) + 4, amount(value), "small", Anchor::End);
   }
-  if (!times) return text;
-  const double step = time_step(pieces_.end / (width_ / 90));
-  for (double time = 0; time <= pieces_.end * (1 + 1e-9); time += step) {
+  if (times == Times::Hide) return text;
+  constexpr double kTimeWidth = 90;  // at least, for one time and the space around it
+  const double step = time_step(pieces_.end / (width_ / kTimeWidth));
+  for (double time = 0; time <= pieces_.end * (1 + kRounding); time += step) {
     text +=
         text_at(right_of(time), y_ + height_ + 15,
                 number(time, step < 1 ? 1 : 0) + (time == 0 ? "" : " s"), "small", Anchor::Middle);
@@ -175,6 +188,7 @@ std::string Chart::axes(bool times) const {
   return text;
 }
 
+// Draws a rectangle behind the time of each trigger, as far as the chart shows that time.
 std::string Chart::bands(const std::vector<Trigger>& triggers) const {
   std::string text;
   for (const auto& trigger : triggers) {

@@ -30,14 +30,14 @@ struct Pieces {
   double end = 60;    // of the last piece, in seconds
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(end / length + 0.5); }
   // Returns one of the counts of the samples, per second.
-  [[nodiscard]] Curve rate(const SimulationRun& run, std::uint32_t SimulationSample::*count) const;
+  [[nodiscard]] Curve rate(const SimulationRun& run, std::uint32_t SimulationSample::*field) const;
   // These return the values of the last sample in each piece.
   [[nodiscard]] Curve in_flight(const SimulationRun& run) const;
   [[nodiscard]] Curve budget(const SimulationRun& run) const;
 
  private:
-  template <class Take>
-  [[nodiscard]] Curve at_ends(const SimulationRun& run, Take take) const;
+  template <class ValueOf>
+  [[nodiscard]] Curve at_ends(const SimulationRun& run, ValueOf value_of) const;
   [[nodiscard]] std::size_t samples() const;  // per piece
 };
 
@@ -49,8 +49,9 @@ class Chart {
  public:
   Chart(double x, double y, double width, double height, const Pieces& pieces, double top);
 
-  // Returns the grid with numbers on the left and, if `times`, with times below it.
-  [[nodiscard]] std::string axes(bool times) const;
+  enum class Times : std::uint8_t { Show, Hide };
+  // Returns the grid with numbers on the left and, with Times::Show, with times below it.
+  [[nodiscard]] std::string axes(Times times = Times::Show) const;
   // Returns a colored band for the time of each trigger.
   [[nodiscard]] std::string bands(const std::vector<Trigger>& triggers) const;
   [[nodiscard]] std::string line(const Curve& curve, std::string_view cls) const;

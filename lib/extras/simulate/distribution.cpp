@@ -8,15 +8,14 @@ namespace {
 
 constexpr Duration kMost = std::chrono::hours(24 * 365);
 
-double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
-
+// Chooses a part at random, by weight, and draws from it.
 Duration draw_part(const Distribution& distribution, RandomStream& random) {
   double total = 0;
   for (const auto& part : distribution.parts) total += part.weight;
-  double left = random.uniform() * total;
+  double remaining = random.uniform() * total;
   for (const auto& part : distribution.parts) {
-    left -= part.weight;
-    if (left < 0) return draw(part.of, random);
+    remaining -= part.weight;
+    if (remaining < 0) return draw(part.of, random);
   }
   return draw(distribution.parts.back().of, random);  // reached only by rounding
 }
@@ -36,6 +35,7 @@ Duration time_of(double value) {
   return std::chrono::round<Duration>(std::chrono::duration<double>(value));
 }
 
+// Returns a random duration from the distribution. A negative one counts as positive.
 Duration draw(const Distribution& distribution, RandomStream& random) {
   using Kind = Distribution::Kind;
   const double mean = seconds(distribution.mean);

@@ -11,7 +11,8 @@ namespace httpretry::simulation {
 // overflowing.
 [[nodiscard]] Duration draw(const Distribution& distribution, RandomStream& random);
 
-// Converts `seconds` to a duration within the same limits.
+// Converts seconds to a duration within the same limits, and a duration to seconds.
 [[nodiscard]] Duration time_of(double seconds);
+inline double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace httpretry::simulation

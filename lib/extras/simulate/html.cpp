@@ -43,14 +43,16 @@ std::string prose(std::string_view text) {
   return out;
 }
 
-// Returns whether run `a` is better than run `b`. The criteria come in order of weight, and tiny
-// differences do not count.
+// Returns whether run `a` is better than run `b`: by the server's state at the end, the calls that
+// succeed, the time until the recovery and the sends per call, in this order. Tiny differences do
+// not count.
 bool is_better(const SimulationRun& a, const SimulationRun& b) {
+  constexpr double kNever = 1e9;  // in seconds
   if (is_down(a) != is_down(b)) return is_down(b);
   const double gain = a.success_ratio() - b.success_ratio();
   if (std::abs(gain) > 0.001) return gain > 0;
   if (a.recovered_after != b.recovered_after) {
-    return a.recovered_after.value_or(1e9) < b.recovered_after.value_or(1e9);
+    return a.recovered_after.value_or(kNever) < b.recovered_after.value_or(kNever);
   }
   return a.sends_per_call() < 0.98 * b.sends_per_call();
 }
@@ -70,16 +72,17 @@ std::string brief(const SimulationRun& run) {
          number(run.sends_per_call(), 2) + " sends each";
 }
 
+// Returns the row of the table for a run. Without a call that succeeded, there are no percentiles.
 std::string table_row(const SimulationRun& run) {
   const auto cell = [](const std::string& text) { return "<td>" + escaped(text) + "</td>"; };
   const auto count = [](std::uint64_t value) { return grouped(static_cast<double>(value)); };
-  const bool any = run.succeeded > 0;
+  const bool has_times = run.succeeded > 0;
   return "<tr>" + cell(run.policy) + cell(count(run.calls)) + cell(percent(run.success_ratio())) +
          cell(number(run.sends_per_call(), 2)) + cell(grouped(run.peak_sends_per_second)) +
-         cell(any ? milliseconds(run.p50_ms) : "-") + cell(any ? milliseconds(run.p99_ms) : "-") +
-         cell(count(run.wasted)) + cell(count(run.budget_refusals)) + cell(count(run.not_sent)) +
-         "<td class=\"" + (is_down(run) ? "no" : "yes") + "\">" + escaped(verdict_text(run)) +
-         "</td></tr>\n";
+         cell(has_times ? milliseconds(run.p50_ms) : "-") +
+         cell(has_times ? milliseconds(run.p99_ms) : "-") + cell(count(run.wasted)) +
+         cell(count(run.budget_refusals)) + cell(count(run.not_sent)) + "<td class=\"" +
+         (is_down(run) ? "no" : "yes") + "\">" + escaped(verdict_text(run)) + "</td></tr>\n";
 }
 
 std::string table(const SimulationReport& report) {
@@ -107,8 +110,10 @@ struct Tops {
   double budget = 1;
 };
 
+// Returns the section on one policy: the verdict, the bounds, and three charts side by side.
 std::string details(const SimulationRun& run, const SimulationReport& report, const Pieces& pieces,
                     const Tops& tops) {
+  // Each chart has 250 x 80 pixels, with its title above it.
   const Chart failed(50, 22, 250, 80, pieces, tops.failed);
   const Chart in_flight(370, 22, 250, 80, pieces, tops.in_flight);
   const Chart budget(690, 22, 250, 80, pieces, tops.budget);
@@ -118,13 +123,13 @@ std::string details(const SimulationRun& run, const SimulationReport& report, co
       ".</p>\n<p class=\"faint\">" + prose(describe(run.bounds)) + ".</p>\n<div class=\"wide\">" +
       "<svg viewBox=\"0 0 960 124\" role=\"img\" aria-label=\"failed, in flight and budget of " +
       escaped(run.policy) + "\">\n" + text_at(50, 14, "calls that failed, a second", "small") +
-      failed.bands(triggers) + failed.axes(true) +
+      failed.bands(triggers) + failed.axes() +
       failed.line(pieces.rate(run, &Sample::failed), "failed") +
-      text_at(370, 14, "calls in flight", "small") + in_flight.bands(triggers) +
-      in_flight.axes(true) + in_flight.line(pieces.in_flight(run), "plain");
+      text_at(370, 14, "calls in flight", "small") + in_flight.bands(triggers) + in_flight.axes() +
+      in_flight.line(pieces.in_flight(run), "plain");
   if (run.has_budget) {
     text += text_at(690, 14, "budget: tokens left, mean of the clients", "small") +
-            budget.bands(triggers) + budget.axes(true) + budget.line(pieces.budget(run), "good");
+            budget.bands(triggers) + budget.axes() + budget.line(pieces.budget(run), "good");
   } else {
     text += text_at(690, 14, "no budget", "small");
   }
@@ -144,23 +149,26 @@ std::string what_was_simulated(const SimulationReport& report) {
 
 }  // namespace
 
+// Returns which policies do best, and which does worst; the verdict if there is only one policy.
 std::string headline(const SimulationReport& report) {
   const auto& runs = report.runs;
   if (runs.empty()) return "no policy";
   if (runs.size() == 1) return runs.front().policy + ": " + brief(runs.front());
   const auto [worst, best] = std::minmax_element(
       runs.begin(), runs.end(), [](const auto& a, const auto& b) { return is_better(b, a); });
-  std::vector<std::string> as_good;
+  std::vector<std::string> winners;  // the best run, and those that are as good
   for (const auto& run : runs) {
-    if (!is_better(*best, run)) as_good.push_back(run.policy);
+    if (!is_better(*best, run)) winners.push_back(run.policy);
   }
-  if (as_good.size() == runs.size()) return "all do the same: " + brief(*best) + ".";
-  return join_names(as_good) + (as_good.size() == 1 ? " does" : " do") + " best: " + brief(*best) +
+  if (winners.size() == runs.size()) return "all do the same: " + brief(*best) + ".";
+  return join_names(winners) + (winners.size() == 1 ? " does" : " do") + " best: " + brief(*best) +
          ". " + worst->policy + " does worst: " + brief(*worst) + ".";
 }
 
 }  // namespace simulation
 
+// Returns the whole page: the headline, the comparison, the table, a section for each policy, and
+// the command that repeats the simulation.
 std::string html_of(const SimulationReport& report, std::string_view command) {
   using namespace simulation;
   const Pieces pieces(report);
@@ -174,8 +182,8 @@ std::string html_of(const SimulationReport& report, std::string_view command) {
       "</h1>\n<p class=\"faint\">" + prose(describe(report.model)) + "; " +
       prose(describe(report.load)) + "; " + prose(grouped(report.clients)) +
       (report.clients == 1 ? " client" : " clients") +
-      ". All charts have the same scale.</p>\n<div class=\"wide\">" + comparison(report, false) +
-      "</div>\n";
+      ". All charts have the same scale.</p>\n<div class=\"wide\">" +
+      comparison(report, Drawing::Element) + "</div>\n";
   text += "<h2>Numbers</h2>\n" + table(report);
   text += "<h2>Each policy</h2>\n";
   for (const auto& run : report.runs) text += details(run, report, pieces, tops);

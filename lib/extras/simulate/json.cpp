@@ -23,16 +23,17 @@ Json percentile(const SimulationRun& run, double ms) {
   return run.succeeded > 0 ? Json(rounded(ms, 1e3)) : Json();
 }
 
-// Returns arrays with one value for each second.
+// Returns an object of arrays with one value for each second: the sums of the counts, and the calls
+// in flight and the budget at the end of the second. Without a budget, its array is null.
 Json series_of(const SimulationRun& run) {
-  constexpr std::size_t kPieces = std::chrono::seconds(1) / kSamplePeriod;
+  constexpr std::size_t kSamplesPerSecond = std::chrono::seconds(1) / kSamplePeriod;
   Json series;
   for (const auto* name : {"offered", "sent", "succeeded", "failed", "in_flight", "budget"}) {
     series[name] = Json::array();
   }
-  for (std::size_t first = 0; first < run.samples.size(); first += kPieces) {
+  for (std::size_t first = 0; first < run.samples.size(); first += kSamplesPerSecond) {
     SimulationSample sum;
-    const auto end = std::min(first + kPieces, run.samples.size());
+    const auto end = std::min(first + kSamplesPerSecond, run.samples.size());
     for (auto i = first; i < end; ++i) {
       const auto& sample = run.samples[i];
       sum.offered += sample.offered;
@@ -51,6 +52,7 @@ Json series_of(const SimulationRun& run) {
   return series;
 }
 
+// Returns the result of one policy. The ending of a key, such as "_ms", is the unit of its value.
 Json json_of(const SimulationRun& run) {
   Json json;
   json["policy"] = run.policy;

@@ -23,6 +23,8 @@ class PendingExchange final : public Wait {
     job_ = &network_.begin(*this);
     Wait::await_suspend(awaiter);
   }
+  // Returns the reply or the reason why there is none, with the facts that a transport records. If
+  // the exchange was canceled before it began, nothing was sent.
   Outcome await_resume() {
     Wait::await_resume();
     Outcome outcome = end_ == End::Early ? reply_outcome() : failure();
@@ -43,14 +45,16 @@ class PendingExchange final : public Wait {
   void on_dropped() { job_ = nullptr; }
 
  private:
+  // Returns the response, or the error if the reply has no status. A Retry-After with a fraction of
+  // a second becomes a Retry-After-Ms.
   [[nodiscard]] Outcome reply_outcome() const {
     if (reply_.status == 0) return Error(reply_.error, "the connection broke");
     Response response(reply_.status);
     if (reply_.retry_after > Duration::zero()) {
       using std::chrono::ceil;
-      const auto whole = ceil<std::chrono::seconds>(reply_.retry_after);
-      if (whole == reply_.retry_after) {
-        response.headers.add("Retry-After", std::to_string(whole.count()));
+      const auto in_seconds = ceil<std::chrono::seconds>(reply_.retry_after);
+      if (in_seconds == reply_.retry_after) {
+        response.headers.add("Retry-After", std::to_string(in_seconds.count()));
       } else {
         const auto ms = ceil<std::chrono::milliseconds>(reply_.retry_after);
         response.headers.add("Retry-After-Ms", std::to_string(ms.count()));
@@ -128,6 +132,8 @@ void Network::drop(Job& job) {
   release(job);
 }
 
+// Gives the reply to the exchange that waits for it. If its client has given up, the response is
+// wasted.
 void Network::on_reply(Job& job) {
   auto* exchange = std::exchange(job.exchange_, nullptr);
   const auto reply = job.reply_;

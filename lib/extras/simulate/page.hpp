@@ -14,8 +14,9 @@ namespace httpretry::simulation {
 // Returns a sentence with the best and the worst policies.
 [[nodiscard]] std::string headline(const SimulationReport& report);
 
-// Returns the drawing: a complete SVG file if `alone`, otherwise an element for a page.
-[[nodiscard]] std::string comparison(const SimulationReport& report, bool alone);
+// A complete SVG file, or an element for a page.
+enum class Drawing : std::uint8_t { File, Element };
+[[nodiscard]] std::string comparison(const SimulationReport& report, Drawing drawing);
 
 // Cuts a text that is too long, and ends it with an ellipsis.
 [[nodiscard]] std::string shortened(const std::string& text, std::size_t most_bytes);

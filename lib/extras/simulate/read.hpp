@@ -16,10 +16,12 @@ inline constexpr policy_file::Number<double> kShare(0, 1);
 
 bool read_trigger(const JsonNode& json, Trigger& trigger, Problems& problems);
 
-// Parses JSON or the short form of the command line into a tree. "NAME:key=value,…" gives the
-// object {"kind": NAME, key: value, …}. If `named` is false, the short form is "key=value,…" and
-// the object has no kind.
-void read_text(std::string_view text, bool named, JsonTree& tree, Problems& problems);
+// The short form of the command line: "NAME:key=value,…", which gives the object {"kind": NAME,
+// key: value, …}, or "key=value,…", which gives {key: value, …}.
+enum class ShortFormat : std::uint8_t { WithKind, WithoutKind };
+
+// Parses JSON or the short form of the command line into a tree.
+void read_text(std::string_view text, ShortFormat format, JsonTree& tree, Problems& problems);
 
 // Reads the recorded attempts from a file of reports: a JSON value, or one JSON object per line.
 // Problems are reported at `at`.

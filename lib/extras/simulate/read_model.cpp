@@ -26,9 +26,9 @@ constexpr Text kFile("the path of a file");
 
 // Accepts 503 and "503", because the short form of the command line has no quotes.
 bool read_reject(const JsonNode& json, ServerModel::Reject& reject, Problems& problems) {
-  const auto found = Words(kRejects).find(json.text);
-  reject = static_cast<ServerModel::Reject>(found);
-  return found < Words(kRejects).size() ||
+  const auto index = Words(kRejects).find(json.text);
+  reject = static_cast<ServerModel::Reject>(index);
+  return index < Words(kRejects).size() ||
          refuse(
              json, problems,
              described(json) + R"( is not what a server rejects with: write 503, 429 or "drop")");
@@ -47,6 +47,7 @@ Result<PolicySet> policies_in(const JsonNode& json) {
   return PolicySet(*std::move(preset));
 }
 
+// Appends a layer with its policy. Returns false after a problem.
 bool read_layer(const JsonNode& json, Layers& layers, Problems& problems) {
   if (!json.is(JsonType::Object) &&
       !expect(json, JsonType::String, "a preset, a policy file or a policy", problems)) {
@@ -58,6 +59,8 @@ bool read_layer(const JsonNode& json, Layers& layers, Problems& problems) {
   return true;
 }
 
+// Reads an array with a policy for each layer, or a number of layers, which use the policy that is
+// simulated. Returns false after a problem.
 bool read_layers(const JsonNode& json, Layers& layers, Problems& problems) {
   constexpr NumberLimits kLimits{0, 8, 1, "a number or an array"};
   layers.clear();
@@ -104,17 +107,18 @@ constexpr Key kPointKeys[] = {
 constexpr Shape kPoint{.name = "point", .keys = kPointKeys};
 
 using Curve = std::vector<Load::Point>;
+// Reads at least one point; the points must be in order of time. Returns false after a problem.
 bool read_curve(const JsonNode& json, Curve& curve, Problems& problems) {
   curve.clear();
-  const bool good = read_items(json, "an array of points", problems, [&](const JsonNode& item) {
+  const bool valid = read_items(json, "an array of points", problems, [&](const JsonNode& item) {
     auto& point = curve.emplace_back();
     if (!read_object(item, kPoint, &point, "an object", problems)) return false;
-    if (curve.size() == 1 || curve[curve.size() - 2].at <= point.at) return true;
-    return refuse(item, problems,
-                  "a point stands before the one that precedes it: put them in order");
+    const bool in_order = curve.size() == 1 || curve[curve.size() - 2].at <= point.at;
+    return in_order || refuse(item, problems,
+                              "a point stands before the one that precedes it: put them in order");
   });
-  if (!good || !curve.empty()) return good;
-  return refuse(json, problems, "there must be at least one point");
+  if (valid && curve.empty()) return refuse(json, problems, "there must be at least one point");
+  return valid;
 }
 constexpr Custom<Curve> kCurve(read_curve);
 
@@ -137,15 +141,16 @@ Load read_load(const JsonNode& root, Problems& problems) {
   return load;
 }
 
-// Reads "kind" first, because the defaults of the other keys depend on it.
+// Returns the model that the object describes; after a problem, the result has no meaning. Reads
+// "kind" first, because the defaults of the other keys depend on it.
 ServerModel read_model(const JsonNode& root, Problems& problems) {
   ServerModel model;
   if (!expect(root, JsonType::Object, "an object", problems)) return model;
   const auto* const kind = root.find("kind");
   if (kind != nullptr && kind->is(JsonType::String)) {
-    const auto number = Words::up_to(Kind::Trace).find(kind->text);
-    if (number <= static_cast<std::size_t>(Kind::Trace)) {
-      model = ServerModel(static_cast<Kind>(number));
+    const auto index = Words::up_to(Kind::Trace).find(kind->text);
+    if (index <= static_cast<std::size_t>(Kind::Trace)) {
+      model = ServerModel(static_cast<Kind>(index));
     }
   }
   if (!read_object(root, kModel, &model, "an object", problems)) return model;
@@ -158,36 +163,41 @@ ServerModel read_model(const JsonNode& root, Problems& problems) {
   return model;
 }
 
-// Parses a text, and converts the tree with `read`. `named` has the meaning that it has for
-// read_text.
+// Parses JSON or a short form, and returns what `read(root, problems)` makes of it, or an error
+// with a line for each problem.
 template <class T, class Read>
-Result<T> parse(std::string_view text, bool named, const std::string& file_name, const Read& read) {
+Result<T> parse(std::string_view text, ShortFormat format, const std::string& file_name,
+                const Read& read) {
   Problems problems(file_name);
   JsonTree tree;
-  read_text(text, named, tree, problems);
-  T made;
-  if (tree.root != nullptr) made = read(*tree.root, problems);
-  if (!problems.failed()) return made;
-  return Error(Errc::InvalidRequest, error_lines(problems.take()));
+  read_text(text, format, tree, problems);
+  T result;
+  if (tree.root != nullptr) result = read(*tree.root, problems);
+  if (problems.failed()) return Error(Errc::InvalidRequest, error_lines(problems.take()));
+  return result;
 }
 
 }  // namespace
 }  // namespace simulation
 
+using simulation::ShortFormat;
+
 Result<ServerModel> parse_model(std::string_view text, const std::string& file_name) {
-  return simulation::parse<ServerModel>(text, true, file_name, simulation::read_model);
+  return simulation::parse<ServerModel>(text, ShortFormat::WithKind, file_name,
+                                        simulation::read_model);
 }
 
 Result<Load> parse_load(std::string_view text, const std::string& file_name) {
-  return simulation::parse<Load>(text, true, file_name, simulation::read_load);
+  return simulation::parse<Load>(text, ShortFormat::WithKind, file_name, simulation::read_load);
 }
 
 Result<Trigger> parse_trigger(std::string_view text, const std::string& file_name) {
-  return simulation::parse<Trigger>(text, false, file_name, [](const auto& root, auto& problems) {
+  const auto read = [](const JsonNode& root, Problems& problems) {
     Trigger trigger;
     simulation::read_trigger(root, trigger, problems);
     return trigger;
-  });
+  };
+  return simulation::parse<Trigger>(text, ShortFormat::WithoutKind, file_name, read);
 }
 
 }  // namespace httpretry

@@ -46,49 +46,59 @@ std::string_view needed_key(Kind kind) {
   return kNeeded[static_cast<std::size_t>(kind)];
 }
 
-std::optional<double> plain_number_in(std::string_view text) {
+// Returns the sigma in a text, a number from 0 to 100, or nullopt.
+std::optional<double> sigma_in(std::string_view text) {
   double value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
-  return value >= 0 && value <= 100 ? std::optional(value) : std::nullopt;
+  const auto* const end = text.data() + text.size();
+  const auto [parsed_end, error] = std::from_chars(text.data(), end, value);
+  const bool is_number = error == std::errc() && parsed_end == end;
+  if (!is_number || value < 0 || value > 100) return std::nullopt;
+  return value;
 }
 
-// Parses "exponential(10ms)", "normal(10ms,2ms)", "lognormal(10ms,0.5)" or "10ms".
+// Parses "exponential(10ms)", "normal(10ms,2ms)", "lognormal(10ms,0.5)" or "10ms". Returns nullopt
+// for any other text.
 std::optional<Distribution> from_text(std::string_view text) {
   const auto open = text.find('(');
   if (open == std::string_view::npos) {
-    const auto [value, wrong] = duration_in(text);
-    return wrong.empty() ? std::optional(Distribution(value)) : std::nullopt;
+    const auto [value, problem] = duration_in(text);
+    if (!problem.empty()) return std::nullopt;
+    return Distribution(value);
   }
   if (text.back() != ')') return std::nullopt;
-  const auto number = Words::up_to(Kind::Empirical).find(text.substr(0, open));
-  if (number > static_cast<std::size_t>(Kind::Lognormal)) return std::nullopt;
-  Distribution made;
-  made.kind = static_cast<Kind>(number);
-  const auto inside = text.substr(open + 1, text.size() - open - 2);
-  const auto comma = inside.find(',');
-  const bool two = comma != std::string_view::npos;
-  if (two != (made.kind >= Kind::Normal)) return std::nullopt;
-  const auto [mean, wrong] = duration_in(trimmed(inside.substr(0, comma)));
-  if (!wrong.empty()) return std::nullopt;
-  made.mean = mean;
-  if (!two) return made;
-  const auto second = trimmed(inside.substr(comma + 1));
-  if (made.kind == Kind::Lognormal) {
-    const auto sigma = plain_number_in(second);
-    made.sigma = sigma.value_or(0);
-    return sigma ? std::optional(made) : std::nullopt;
+  const auto kind_index = Words::up_to(Kind::Empirical).find(text.substr(0, open));
+  if (kind_index > static_cast<std::size_t>(Kind::Lognormal)) return std::nullopt;
+  Distribution result;
+  result.kind = static_cast<Kind>(kind_index);
+  const auto arguments = text.substr(open + 1, text.size() - open - 2);
+  const auto comma = arguments.find(',');
+  const bool has_second = comma != std::string_view::npos;
+  const bool needs_second = result.kind == Kind::Normal || result.kind == Kind::Lognormal;
+  if (has_second != needs_second) return std::nullopt;
+  const auto [mean, problem] = duration_in(trimmed(arguments.substr(0, comma)));
+  if (!problem.empty()) return std::nullopt;
+  result.mean = mean;
+  if (!needs_second) return result;
+  const auto second = trimmed(arguments.substr(comma + 1));
+  if (result.kind == Kind::Lognormal) {
+    const auto sigma = sigma_in(second);
+    if (!sigma) return std::nullopt;
+    result.sigma = *sigma;
+    return result;
   }
-  const auto [deviation, bad] = duration_in(second);
-  made.deviation = deviation;
-  return bad.empty() ? std::optional(made) : std::nullopt;
+  const auto [deviation, deviation_problem] = duration_in(second);
+  if (!deviation_problem.empty()) return std::nullopt;
+  result.deviation = deviation;
+  return result;
 }
 
-bool read_distribution(const JsonNode& json, Distribution& made, Problems& problems) {
-  made = {};
+// Reads a distribution from its short form or an object, which must have the key that its kind
+// needs. Returns false after a problem.
+bool read_distribution(const JsonNode& json, Distribution& result, Problems& problems) {
+  result = {};
   if (json.is(JsonType::String)) {
-    if (auto read = from_text(json.text)) {
-      made = *std::move(read);
+    if (auto parsed = from_text(json.text)) {
+      result = *std::move(parsed);
       return true;
     }
     return refuse(json, problems,
@@ -97,10 +107,10 @@ bool read_distribution(const JsonNode& json, Distribution& made, Problems& probl
                       "\"exponential(10ms)\", \"normal(10ms,2ms)\" or "
                       "\"lognormal(10ms,0.5)\"");
   }
-  if (!read_object(json, kShape, &made, "a time such as \"10ms\" or an object", problems)) {
+  if (!read_object(json, kShape, &result, "a time such as \"10ms\" or an object", problems)) {
     return false;
   }
-  const auto needed = std::string(needed_key(made.kind));
+  const auto needed = std::string(needed_key(result.kind));
   return json.find(needed) != nullptr || refuse(json, problems, "missing key \"" + needed + "\"");
 }
 
@@ -110,16 +120,18 @@ constexpr Key kPartKeys[] = {
 };
 constexpr Shape kPart{.name = "part", .keys = kPartKeys};
 
+// Reads the parts of a mix, of which at least one must have a weight. Returns false after a
+// problem.
 bool read_mix(const JsonNode& json, std::vector<Distribution::Part>& parts, Problems& problems) {
   parts.clear();
-  double total = 0;
-  const bool good = read_items(json, "an array of parts", problems, [&](const JsonNode& item) {
+  double total_weight = 0;
+  const bool valid = read_items(json, "an array of parts", problems, [&](const JsonNode& item) {
     auto& part = parts.emplace_back();
-    const bool whole = read_object(item, kPart, &part, "an object", problems);
-    total += part.weight;
-    return whole;
+    const bool valid_part = read_object(item, kPart, &part, "an object", problems);
+    total_weight += part.weight;
+    return valid_part;
   });
-  if (!good || total > 0) return good;
+  if (!valid || total_weight > 0) return valid;
   return refuse(json, problems, "there must be at least one part with a weight above 0");
 }
 
@@ -157,29 +169,35 @@ std::optional<Errc> error_in(const JsonNode* error) {
   return std::nullopt;
 }
 
-void read_attempt(const JsonNode& json, std::vector<RecordedAttempt>& to, Problems& problems) {
+// Appends an attempt of a report: its duration, the status or the error, and the server's delay.
+// Reports a problem if it lacks one of the first two.
+void read_attempt(const JsonNode& json, std::vector<RecordedAttempt>& output, Problems& problems) {
   RecordedAttempt attempt;
-  const auto* const took = json.find("duration_ms");
+  const auto* const duration = json.find("duration_ms");
   const auto* const status = json.find("status");
   const auto error = error_in(json.find("error"));
-  if (took == nullptr || (status == nullptr && !error)) {
+  if (duration == nullptr || (status == nullptr && !error)) {
     problems.error(json, "an attempt needs \"duration_ms\", and a \"status\" or an \"error\"");
     return;
   }
-  attempt.duration = milliseconds(took, problems).value_or(Duration());
-  if (error) attempt.error = *error;
+  // After a problem, the attempt is not used, so any value does.
+  attempt.duration = milliseconds(duration, problems).value_or(Duration());
   constexpr NumberLimits kLimits{100, 599};
-  if (!error)
+  if (error) {
+    attempt.error = *error;
+  } else {
     attempt.status = static_cast<int>(number_within(*status, kLimits, problems).value_or(200));
+  }
   if (const auto* const delay = json.find("server_delay_ms")) {
     attempt.retry_after = milliseconds(delay, problems).value_or(Duration());
   }
-  to.push_back(attempt);
+  output.push_back(attempt);
 }
 
-void read_report(const JsonNode& json, std::vector<RecordedAttempt>& to, Problems& problems) {
+// Appends the attempts of a report, or of an array of reports.
+void read_report(const JsonNode& json, std::vector<RecordedAttempt>& output, Problems& problems) {
   if (json.is(JsonType::Array)) {
-    for (const auto* const each : json.children) read_report(*each, to, problems);
+    for (const auto* const report : json.children) read_report(*report, output, problems);
     return;
   }
   const auto* const attempts = json.is(JsonType::Object) ? json.find("attempts") : nullptr;
@@ -187,7 +205,7 @@ void read_report(const JsonNode& json, std::vector<RecordedAttempt>& to, Problem
     problems.error(json, "this is no report: it has no \"attempts\"");
     return;
   }
-  for (const auto* const each : attempts->children) read_attempt(*each, to, problems);
+  for (const auto* const attempt : attempts->children) read_attempt(*attempt, output, problems);
 }
 
 // Splits a file of reports into JSON texts. If the first line is a complete value, each line is
@@ -209,6 +227,7 @@ constinit const Custom<Distribution> kDistribution(read_distribution);
 constexpr Custom<Trigger> kOneTrigger(read_trigger);
 constinit const List<Custom<Trigger>> kTriggers(kOneTrigger, "an array of triggers");
 
+// Reads a trigger, which must change something. Returns false after a problem.
 bool read_trigger(const JsonNode& json, Trigger& trigger, Problems& problems) {
   if (!read_object(json, kTrigger, &trigger, "an object", problems)) return false;
   if (!trigger.capacity && !trigger.fail && !trigger.load) {
@@ -224,6 +243,8 @@ bool read_trigger(const JsonNode& json, Trigger& trigger, Problems& problems) {
   return true;
 }
 
+// Returns the attempts of all reports in a file, or an empty list after a problem, which is
+// reported at the node `at`.
 std::vector<RecordedAttempt> read_trace(const std::string& path, const JsonNode& at,
                                         Problems& problems) {
   std::ifstream file(path, std::ios::binary);
@@ -233,18 +254,18 @@ std::vector<RecordedAttempt> read_trace(const std::string& path, const JsonNode&
     return {};
   }
   std::vector<RecordedAttempt> attempts;
-  int number = 0;
+  int line = 0;
   const auto pieces = pieces_of(text);
   for (const auto piece : pieces) {
-    ++number;
+    ++line;
     if (piece.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     // Positions count within a piece, so the name includes the line.
-    Problems of_file(pieces.size() > 1 ? path + ", line " + std::to_string(number) : path);
+    Problems in_piece(pieces.size() > 1 ? path + ", line " + std::to_string(line) : path);
     JsonTree tree;
-    read_json(piece, tree, of_file);
-    if (tree.root != nullptr) read_report(*tree.root, attempts, of_file);
-    if (!of_file.failed()) continue;
-    problems.error(at, error_lines(of_file.take()));
+    read_json(piece, tree, in_piece);
+    if (tree.root != nullptr) read_report(*tree.root, attempts, in_piece);
+    if (!in_piece.failed()) continue;
+    problems.error(at, error_lines(in_piece.take()));
     return {};
   }
   if (attempts.empty()) problems.error(at, "\"" + path + "\" has no attempts");

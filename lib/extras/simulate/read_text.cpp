@@ -1,6 +1,8 @@
 // The short form of the command line, for example "queue:servers=10,service=exponential(50ms)".
 #include "read.hpp"
 
+#include "lib/core/base/text.hpp"
+
 #include <charconv>
 
 namespace httpretry::simulation {
@@ -8,14 +10,14 @@ namespace {
 
 using Type = JsonNode::Type;
 
+// Whether the whole text is a number in JSON.
 bool is_number(std::string_view text) {
   double value = 0;
   const auto* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const auto [parsed_end, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || parsed_end != end) return false;
   // from_chars also accepts "inf" and ".5", which are not numbers in JSON.
-  const bool digit = !text.empty() && (text.back() >= '0' && text.back() <= '9') &&
-                     (text.front() == '-' || (text.front() >= '0' && text.front() <= '9'));
-  return digit && error == std::errc() && rest == end;
+  return is_digit(text.back()) && (text.front() == '-' || is_digit(text.front()));
 }
 
 // Returns the index of the next comma outside of parentheses, or the size of the text.
@@ -37,52 +39,58 @@ class ShortForm {
         tree_(tree),
         problems_(problems),
         object_(tree.add(Type::Object, nullptr)) {
-    object_.position = place(0);
+    object_.position = position_at(0);
     tree.root = &object_;
   }
 
-  void read(bool named) {
-    std::size_t from = 0;
-    if (named) {
-      from = std::min(text_.find(':'), text_.size());
-      add("kind", 0, text_.substr(0, from), 0);
-      if (from == text_.size()) return;
-      ++from;
+  // Adds the kind, if the format has one, and then the parts "key=value".
+  void read(ShortFormat format) {
+    std::size_t begin = 0;
+    if (format == ShortFormat::WithKind) {
+      const auto kind_end = std::min(text_.find(':'), text_.size());
+      add("kind", 0, text_.substr(0, kind_end), 0);
+      if (kind_end == text_.size()) return;
+      begin = kind_end + 1;
     }
-    while (from <= text_.size()) {
-      const auto end = end_of_part(text_, from);
-      read_part(from, end);
-      from = end + 1;
+    while (begin <= text_.size()) {
+      const auto end = end_of_part(text_, begin);
+      read_part(begin, end);
+      begin = end + 1;
     }
   }
 
  private:
-  static Position place(std::size_t column) { return {1, static_cast<int>(column) + 1}; }
+  // The whole text is line 1.
+  static Position position_at(std::size_t index) { return {1, static_cast<int>(index) + 1}; }
 
-  void read_part(std::size_t from, std::size_t end) {
-    const auto part = text_.substr(from, end - from);
+  // Adds the member for "key=value", or reports that the text in [begin, end) is not usable.
+  void read_part(std::size_t begin, std::size_t end) {
+    const auto part = text_.substr(begin, end - begin);
     const auto equals = part.find('=');
     if (equals == std::string_view::npos || equals == 0) {
-      problems_.error(place(from), "", "\"" + std::string(part) + "\" is not KEY=VALUE");
+      problems_.error(position_at(begin), "", "\"" + std::string(part) + "\" is not KEY=VALUE");
       return;
     }
     const auto key = part.substr(0, equals);
     if (object_.member(key) != nullptr) {
-      problems_.error(place(from), "/" + std::string(key), "the key stands there twice");
+      problems_.error(position_at(begin), "/" + std::string(key), "the key stands there twice");
       return;
     }
-    add(key, from, part.substr(equals + 1), from + equals + 1);
+    add(key, begin, part.substr(equals + 1), begin + equals + 1);
   }
 
-  void add(std::string_view key, std::size_t key_at, std::string_view value, std::size_t at) {
+  // Adds a member to the object. The indexes are the positions of the key and the value in the
+  // text.
+  void add(std::string_view key, std::size_t key_index, std::string_view value,
+           std::size_t value_index) {
     const bool boolean = value == "true" || value == "false";
     const auto type = boolean ? Type::Boolean : is_number(value) ? Type::Number : Type::String;
     auto& node = tree_.add(type, &object_);
     node.boolean = value == "true";
     node.text = value;
     node.key = key;
-    node.key_position = place(key_at);
-    node.position = place(at);
+    node.key_position = position_at(key_index);
+    node.position = position_at(value_index);
     object_.children.push_back(&node);
   }
 
@@ -94,11 +102,11 @@ class ShortForm {
 
 }  // namespace
 
-void read_text(std::string_view text, bool named, JsonTree& tree, Problems& problems) {
+void read_text(std::string_view text, ShortFormat format, JsonTree& tree, Problems& problems) {
   const auto first = text.find_first_not_of(" \t\r\n");
   const bool json = first != std::string_view::npos && text[first] == '{';
   if (json) return read_json(text, tree, problems);
-  ShortForm(text, tree, problems).read(named);
+  ShortForm(text, tree, problems).read(format);
 }
 
 }  // namespace httpretry::simulation

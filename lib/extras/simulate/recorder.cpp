@@ -6,6 +6,8 @@
 namespace httpretry::simulation {
 namespace {
 
+// Returns the value that a share of the values does not exceed (the nearest rank), or 0 if there
+// are no values. Changes their order.
 double quantile(std::vector<float>& values, double share) {
   if (values.empty()) return 0;
   const auto rank = std::ceil(share * static_cast<double>(values.size()));
@@ -14,31 +16,30 @@ double quantile(std::vector<float>& values, double share) {
   return static_cast<double>(values[static_cast<std::size_t>(index)]);
 }
 
-constexpr std::size_t kPiecesPerSecond = std::chrono::seconds(1) / kSamplePeriod;
-
+// Returns the number of sends in the second with the most.
 double busiest_second(const std::vector<SimulationSample>& samples) {
   std::uint64_t most = 0;
-  for (std::size_t first = 0; first < samples.size(); first += kPiecesPerSecond) {
+  for (std::size_t first = 0; first < samples.size(); first += kSamplesPerSecond) {
     std::uint64_t sent = 0;
-    const auto end = std::min(first + kPiecesPerSecond, samples.size());
+    const auto end = std::min(first + kSamplesPerSecond, samples.size());
     for (auto i = first; i < end; ++i) sent += samples[i].sent;
     most = std::max(most, sent);
   }
   return static_cast<double>(most);
 }
 
-// Returns the sends in the busiest sample, relative to the mean of the first `pieces` samples, in
-// which calls began.
-double herd_of(const std::vector<SimulationSample>& samples, std::size_t pieces) {
+// Measures how much the sends come together: returns the sends in the busiest sample, relative to
+// the mean of the first samples, in which calls began. Returns 0 if nothing was sent in these.
+double herd_of(const std::vector<SimulationSample>& samples, std::size_t samples_with_calls) {
+  const auto mean_end = std::min(samples_with_calls, samples.size());
   std::uint64_t sent = 0;
   std::uint32_t most = 0;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (i < pieces) sent += samples[i].sent;
+    if (i < mean_end) sent += samples[i].sent;
     most = std::max(most, samples[i].sent);
   }
-  const auto counted = std::min(pieces, samples.size());
-  if (sent == 0 || counted == 0) return 0;
-  return most / (static_cast<double>(sent) / static_cast<double>(counted));
+  if (sent == 0) return 0;
+  return most / (static_cast<double>(sent) / static_cast<double>(mean_end));
 }
 
 }  // namespace
@@ -53,7 +54,8 @@ void Recorder::add_samples(Time now) {
   } while (now >= sample_end_);
 }
 
-void Recorder::on_call_ended(Ending ending, bool sent, Duration took, Time now) {
+// Counts a call that has ended. Only the durations of calls that succeeded are kept.
+void Recorder::on_call_ended(Ending ending, bool sent, Duration duration, Time now) {
   advance_to(now);
   last_end_ = now;
   current().in_flight = --in_flight_;
@@ -65,7 +67,7 @@ void Recorder::on_call_ended(Ending ending, bool sent, Duration took, Time now) 
   }
   ++run_.succeeded;
   ++current().succeeded;
-  milliseconds_.push_back(std::chrono::duration<float, std::milli>(took).count());
+  milliseconds_.push_back(std::chrono::duration<float, std::milli>(duration).count());
 }
 
 void Recorder::on_budget_changed(std::optional<double> before, double after, Time now) {
@@ -75,6 +77,8 @@ void Recorder::on_budget_changed(std::optional<double> before, double after, Tim
   current().budget = static_cast<float>(budget_ / with_budget_);
 }
 
+// Returns the result of the run, without verdict and bounds. `most_time` is the time in which calls
+// could begin.
 SimulationRun Recorder::take(Duration most_time) {
   run_.unfinished = in_flight_;
   run_.has_budget = with_budget_ > 0;
@@ -83,8 +87,8 @@ SimulationRun Recorder::take(Duration most_time) {
   run_.p95_ms = quantile(milliseconds_, 0.95);
   run_.p99_ms = quantile(milliseconds_, 0.99);
   run_.peak_sends_per_second = busiest_second(run_.samples);
-  const auto pieces = (most_time + kSamplePeriod - Duration(1)) / kSamplePeriod;
-  run_.herd = herd_of(run_.samples, static_cast<std::size_t>(pieces));
+  const auto rounded_up = (most_time + kSamplePeriod - Duration(1)) / kSamplePeriod;
+  run_.herd = herd_of(run_.samples, static_cast<std::size_t>(rounded_up));
   return std::move(run_);
 }
 

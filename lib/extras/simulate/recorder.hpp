@@ -8,6 +8,8 @@
 
 namespace httpretry::simulation {
 
+inline constexpr std::size_t kSamplesPerSecond = std::chrono::seconds(1) / kSamplePeriod;
+
 class Recorder {
  public:
   enum class Ending : std::uint8_t { Succeeded, Failed, BudgetSpent };
@@ -18,7 +20,8 @@ class Recorder {
     ++current().offered;
     current().in_flight = ++in_flight_;
   }
-  void on_call_ended(Ending ending, bool sent, Duration took, Time now);
+  // `sent` is false if the call ended without a send.
+  void on_call_ended(Ending ending, bool sent, Duration duration, Time now);
   void on_request_sent(Time now) {
     advance_to(now);
     ++run_.sends;

@@ -28,15 +28,15 @@ class RunClient final : private Caller {
 
  private:
   void on_send(const Call& call) override { note_budget(call); }
+  // Records the end of a call, and lets Arrivals begin the next one.
   void on_ended(const Outcome& outcome, const Call& call, Job* /*job*/) override {
     using Ending = Recorder::Ending;
     note_budget(call);
     const auto& history = call.history();
     auto ending = is_success(outcome, call) ? Ending::Succeeded : Ending::Failed;
     if (history.stop_reason == Reason::BudgetExhausted) ending = Ending::BudgetSpent;
-    const bool sent = !history.attempts.empty() && has_sends(history);
     const auto now = world().now();
-    world().recorder.on_call_ended(ending, sent, now - call.started(), now);
+    world().recorder.on_call_ended(ending, has_sends(history), now - call.started(), now);
     arrivals_.on_call_ended(number_);
   }
   static bool has_sends(const History& history) {
@@ -70,6 +70,7 @@ class Run {
     }
   }
 
+  // Returns the result, or an error if the run is canceled or has too many sends.
   Result<SimulationRun> run() {
     arrivals_->start();
     for (std::uint64_t steps = 0; world_.clock.step(); ++steps) {
@@ -103,17 +104,20 @@ class Run {
     }
   }
 
+  // Combines the triggers that are active now: factors multiply, and of those that make requests
+  // fail, the worst counts.
   void update_conditions() {
-    Conditions now;
+    Conditions conditions;
     const auto time = world_.now().time_since_epoch();
     for (const auto& trigger : world_.options.model.triggers) {
       if (time < trigger.at || time >= trigger.end()) continue;
-      now.capacity *= trigger.capacity.value_or(1);
-      now.load *= trigger.load.value_or(1);
-      const bool worst = now.failing == nullptr || trigger.fail > now.failing->fail;
-      if (trigger.fail && worst) now.failing = &trigger;
+      conditions.capacity *= trigger.capacity.value_or(1);
+      conditions.load *= trigger.load.value_or(1);
+      const auto* failing = conditions.failing;
+      const bool is_worst = failing == nullptr || trigger.fail > failing->fail;
+      if (trigger.fail && is_worst) conditions.failing = &trigger;
     }
-    world_.conditions = now;
+    world_.conditions = conditions;
     servers_.back()->on_conditions_changed();
   }
 
@@ -122,7 +126,8 @@ class Run {
   void connect() {
     const auto& model = world_.options.model;
     for (std::size_t i = 0; i <= model.layers.size(); ++i) {
-      networks_.emplace_back(world_, model.network, i == model.layers.size());
+      const bool leads_to_server = i == model.layers.size();  // its requests are counted
+      networks_.emplace_back(world_, model.network, leads_to_server);
     }
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
       const auto& policies = model.layers[i] ? *model.layers[i] : policy_.policies;

@@ -54,12 +54,13 @@ class CapacityServer final : public ModelServer {
   // Returns how many requests the window may serve. Fractions of a request carry over to later
   // windows.
   [[nodiscard]] std::int64_t allowed(std::int64_t window) const {
-    const double each =
-        model().rate * capacity() * std::chrono::duration<double>(model().window).count();
-    const auto until = [each](std::int64_t windows) {
-      return static_cast<std::int64_t>(std::floor(each * static_cast<double>(windows) + 1e-9));
+    const double per_window = model().rate * capacity() * seconds(model().window);
+    constexpr double kRounding = 1e-9;  // keeps a product such as 2.9999 from losing a request
+    const auto total_of = [per_window](std::int64_t windows) {
+      const double total = per_window * static_cast<double>(windows);
+      return static_cast<std::int64_t>(std::floor(total + kRounding));
     };
-    return until(window + 1) - until(window);
+    return total_of(window + 1) - total_of(window);
   }
 
   std::int64_t window_ = -1;
@@ -86,9 +87,8 @@ class QueueServer final : public ModelServer {
   [[nodiscard]] bool can_begin() const { return busy_ < model().servers && capacity() > 0; }
   void begin(Job& job) {
     ++busy_;
-    const auto time = draw(model().service, random());
-    const double seconds = std::chrono::duration<double>(time).count() / capacity();
-    network_.work_until(job, later(world().now(), time_of(seconds)));
+    const double service_time = seconds(draw(model().service, random())) / capacity();
+    network_.work_until(job, later(world().now(), time_of(service_time)));
   }
   void begin_next() {
     while (can_begin() && !waiting_.empty()) {
@@ -123,9 +123,8 @@ class SlopeServer final : public ModelServer {
   void begin(Job& job) {
     const double others = std::max(0, in_flight_ - model().above);
     ++in_flight_;
-    const double seconds = std::chrono::duration<double>(model().base).count() +
-                           std::chrono::duration<double>(model().per_request).count() * others;
-    network_.work_until(job, later(world().now(), time_of(seconds / capacity())));
+    const double service_time = seconds(model().base) + seconds(model().per_request) * others;
+    network_.work_until(job, later(world().now(), time_of(service_time / capacity())));
   }
 
   int in_flight_ = 0;
@@ -153,7 +152,8 @@ class OccServer final : public ModelServer {
   std::uint64_t version_ = 0;
 };
 
-// Replays the recorded attempts in their order, over and over.
+// Replays the recorded attempts in their order, over and over. The version of a job is the index of
+// its attempt.
 class TraceServer final : public ModelServer {
  public:
   using ModelServer::ModelServer;

@@ -6,7 +6,7 @@
 namespace httpretry {
 namespace {
 
-// Returns what is wrong with the options, or an empty string.
+// Returns what is wrong with the options, or an empty string if they can be simulated.
 std::string problem_of(const SimulationOptions& options) {
   const auto& model = options.model;
   if (options.policies.empty()) return "there is no policy to simulate";
@@ -27,6 +27,7 @@ std::string problem_of(const SimulationOptions& options) {
     if (trigger.load && options.load.kind != Load::Kind::Open) {
       return "a trigger changes the load, which must be open for that";
     }
+    // If all calls begin at once, the run has no set duration.
     if (options.load.kind == Load::Kind::Once) break;
     if (trigger.end() > options.duration - std::chrono::seconds(10)) {
       return "a trigger ends at " + to_text(trigger.end()) + ", but the simulation at " +
@@ -39,8 +40,10 @@ std::string problem_of(const SimulationOptions& options) {
 
 }  // namespace
 
-Result<SimulationReport> simulate(const SimulationOptions& asked) {
-  auto options = asked;
+// Runs each policy against the model, and judges the runs. The model "occ" always has the load
+// "once". Returns an error if the options are inconsistent, or if a run ends early.
+Result<SimulationReport> simulate(const SimulationOptions& original) {
+  auto options = original;
   if (options.model.kind == ServerModel::Kind::Occ) options.load.kind = Load::Kind::Once;
   auto problem = problem_of(options);
   if (!problem.empty()) return Error(Errc::InvalidRequest, std::move(problem));

@@ -29,6 +29,8 @@ std::size_t width_of(const std::string& text) {
   }));
 }
 
+// Returns the rows as lines with aligned columns: the first and the last one to the left, and the
+// numbers between them to the right.
 std::string aligned(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const auto& row : rows) {
@@ -38,16 +40,18 @@ std::string aligned(const std::vector<Row>& rows) {
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool left = i == 0 || i + 1 == row.size();
-      const std::string space(widths[i] - width_of(row[i]), ' ');
-      line += (i == 0 ? "" : "  ") + (left ? row[i] + space : space + row[i]);
+      const bool to_the_left = i == 0 || i + 1 == row.size();
+      const std::string padding(widths[i] - width_of(row[i]), ' ');
+      line += (i == 0 ? "" : "  ") + (to_the_left ? row[i] + padding : padding + row[i]);
     }
-    line.erase(line.find_last_not_of(' ') + 1);
+    line.erase(line.find_last_not_of(' ') + 1);  // the padding of the last column
     text += line + '\n';
   }
   return text;
 }
 
+// Returns indented lines below the name of the policy: the verdict, the bounds, and the counts that
+// are not zero.
 std::string notes_on(const SimulationRun& run) {
   const auto line = [](const std::string& text) { return "  " + text + '\n'; };
   auto text = run.policy + '\n' + line(verdict_sentence(run)) + line(describe(run.bounds));
@@ -70,6 +74,7 @@ std::string notes_on(const SimulationRun& run) {
 
 }  // namespace
 
+// Returns the whole report as text: what was simulated, the table, and notes on each policy.
 std::string table_of(const SimulationReport& report) {
   auto text = describe(report.model) + '\n' + describe(report.load) + "; " +
               grouped(report.clients) + (report.clients == 1 ? " client" : " clients") + ", " +

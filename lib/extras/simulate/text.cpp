@@ -13,8 +13,9 @@ std::string number(double value, int digits) {
 
 std::string grouped(double value) {
   auto text = number(value, 0);
-  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > (value < 0 ? 1 : 0); at -= 3) {
-    text.insert(static_cast<std::size_t>(at), " ");
+  const std::ptrdiff_t first_digit = value < 0 ? 1 : 0;
+  for (auto i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > first_digit; i -= 3) {
+    text.insert(static_cast<std::size_t>(i), " ");
   }
   return text;
 }
@@ -46,6 +47,7 @@ std::string describe(const Distribution& distribution) {
 
 namespace {
 
+// Describes what the server does, without its network, layers and triggers.
 std::string describe_kind(const ServerModel& model) {
   using Kind = ServerModel::Kind;
   switch (model.kind) {
@@ -67,6 +69,7 @@ std::string describe_kind(const ServerModel& model) {
 
 }  // namespace
 
+// Describes the server with its network, layers and triggers.
 std::string describe(const ServerModel& model) {
   auto text = std::string(to_string(model.kind)) + ": " + describe_kind(model);
   if (model.kind != ServerModel::Kind::Trace) {
@@ -90,19 +93,21 @@ std::string describe(const Load& load) {
   return "open: " + grouped(load.rate) + " calls a second";
 }
 
+// Returns "from 20s for 10s 50 % of the capacity, 2.00 times the calls", for example.
 std::string describe(const Trigger& trigger) {
   auto text = "from " + to_text(trigger.at) + " for " + to_text(trigger.lasts);
-  std::string what;
-  const auto add = [&what](const std::string& part) { what += (what.empty() ? " " : ", ") + part; };
+  std::string list;
+  const auto add = [&list](const std::string& item) { list += (list.empty() ? " " : ", ") + item; };
   if (trigger.capacity) add(percent(*trigger.capacity) + " of the capacity");
   if (trigger.fail) add(percent(*trigger.fail) + " get a " + std::to_string(trigger.status));
   if (trigger.fail && trigger.retry_after > Duration()) {
     add("Retry-After " + to_text(trigger.retry_after));
   }
   if (trigger.load) add(number(*trigger.load, 2) + " times the calls");
-  return text + what;
+  return text + list;
 }
 
+// Returns the sends per call at worst, the load that is safe, and what a budget allows beyond that.
 std::string describe(const PolicyBounds& bounds) {
   if (!bounds.w_l) return "no limit of sends: no load is safe";
   auto text = number(*bounds.w_l, 2) + " sends a call at worst: stable below " +

@@ -1,6 +1,8 @@
 // Reads the environment variables of OpenTelemetry.
 #include "words.hpp"
 
+#include "lib/core/base/text.hpp"
+
 #include <httpretry/telemetry/otlp.hpp>
 
 #include <unistd.h>
@@ -25,42 +27,33 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
-
-int digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
+// Returns the text with each "%XX" replaced by the byte that it encodes. A "%" without two
+// hexadecimal digits after it stays as it is.
 std::string percent_decoded(std::string_view text) {
   std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool escape =
-        text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0;
-    if (!escape) {
-      decoded += text[i];
-      continue;
+  while (!text.empty()) {
+    if (text.size() > 2 && text[0] == '%') {
+      const auto high = hex_value(text[1]);
+      const auto low = hex_value(text[2]);
+      if (high && low) {
+        decoded += static_cast<char>(*high * 16 + *low);
+        text.remove_prefix(3);
+        continue;
+      }
     }
-    decoded += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
-    i += 2;
+    decoded += text.front();
+    text.remove_prefix(1);
   }
   return decoded;
 }
 
-// Parses a variable such as "a=b,c=d%20e".
-std::vector<std::pair<std::string, std::string>> pairs_of(const char* name, Problems* problems) {
+// Parses an environment variable such as "a=b,c=d%20e" into pairs of a name and a value, both
+// percent-decoded. Reports items that are not NAME=VALUE, and leaves them out.
+std::vector<std::pair<std::string, std::string>> pairs_in(const char* name, Problems* problems) {
   std::vector<std::pair<std::string, std::string>> pairs;
   const auto value = variable(name);
   for (std::string_view rest = value; !rest.empty();) {
-    const auto end = std::min(rest.find(','), rest.size());
-    const auto item = trimmed(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const auto item = trimmed(take_until(rest, ','));
     if (item.empty()) continue;
     const auto equals = item.find('=');
     if (equals == std::string_view::npos || equals == 0) {
@@ -74,45 +67,47 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const char* name, Prob
   return pairs;
 }
 
-// Returns nullopt if the variable is not set, or not a number from `least` to `most`.
+// Returns the number in an environment variable. Returns nullopt if the variable is not set, and
+// also, after reporting it, if the value is not a number from `least` to `most`.
 template <class Number>
-std::optional<Number> number_of(const char* name, Number least, Number most, Problems* problems) {
+std::optional<Number> number_in(const char* name, Number least, Number most, Problems* problems) {
   const auto text = variable(name);
   if (text.empty()) return std::nullopt;
   Number number{};
   const auto* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, number);
-  const bool is_number = error == std::errc() && at == end;
+  const auto [parsed_end, error] = std::from_chars(text.data(), end, number);
+  const bool is_number = error == std::errc() && parsed_end == end;
   if (is_number && number >= least && number <= most) return number;
-  const auto wanted = is_number ? "between " + number_text(static_cast<double>(least)) + " and " +
-                                      number_text(static_cast<double>(most))
-                                : std::string("a number");
+  const auto expected = is_number ? "between " + number_text(static_cast<double>(least)) + " and " +
+                                        number_text(static_cast<double>(most))
+                                  : std::string("a number");
   add_problem(problems,
-              std::string(name) + ": \"" + text + "\" is not " + wanted + "; it is ignored");
+              std::string(name) + ": \"" + text + "\" is not " + expected + "; it is ignored");
   return std::nullopt;
 }
 
-constexpr std::array<std::string_view, 12> kUsed{"OTEL_EXPORTER_OTLP_ENDPOINT",
-                                                 "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-                                                 "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-                                                 "OTEL_EXPORTER_OTLP_HEADERS",
-                                                 "OTEL_EXPORTER_OTLP_TIMEOUT",
-                                                 "OTEL_SERVICE_NAME",
-                                                 "OTEL_RESOURCE_ATTRIBUTES",
-                                                 "OTEL_TRACES_SAMPLER",
-                                                 "OTEL_TRACES_SAMPLER_ARG",
-                                                 "OTEL_SDK_DISABLED",
-                                                 "OTEL_TRACES_EXPORTER",
-                                                 "OTEL_EXPORTER_OTLP_PROTOCOL"};
+constexpr std::array<std::string_view, 12> kUsedVariables{"OTEL_EXPORTER_OTLP_ENDPOINT",
+                                                          "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+                                                          "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+                                                          "OTEL_EXPORTER_OTLP_HEADERS",
+                                                          "OTEL_EXPORTER_OTLP_TIMEOUT",
+                                                          "OTEL_SERVICE_NAME",
+                                                          "OTEL_RESOURCE_ATTRIBUTES",
+                                                          "OTEL_TRACES_SAMPLER",
+                                                          "OTEL_TRACES_SAMPLER_ARG",
+                                                          "OTEL_SDK_DISABLED",
+                                                          "OTEL_TRACES_EXPORTER",
+                                                          "OTEL_EXPORTER_OTLP_PROTOCOL"};
 
-// Reports variables that are set but have no effect, although users would expect one.
+// Reports the variables of OpenTelemetry that are set but have no effect here, and a protocol other
+// than http/json.
 void report_unused(Problems* problems) {
   std::string unused;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const auto name = text.substr(0, text.find('='));
-    if (!name.starts_with("OTEL_") || name.size() + 1 >= text.size()) continue;
-    if (std::ranges::find(kUsed, name) != kUsed.end()) continue;
+    std::string_view value = *entry;  // "NAME=VALUE" at first
+    const auto name = take_until(value, '=');
+    if (!name.starts_with("OTEL_") || value.empty()) continue;
+    if (std::ranges::find(kUsedVariables, name) != kUsedVariables.end()) continue;
     unused.append(unused.empty() ? "" : ", ").append(name);
   }
   if (!unused.empty()) add_problem(problems, unused + ": no effect here");
@@ -125,53 +120,61 @@ void report_unused(Problems* problems) {
 
 }  // namespace
 
+// Returns the default options, changed by the environment variables that are set. Appends a line to
+// `problems` for each variable or item that it cannot use; nullptr discards these lines.
 OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
   OtlpOptions options;
-  const auto take = [](const char* name, std::string& to) {
-    if (auto value = variable(name); !value.empty()) to = std::move(value);
+  const auto override_if_set = [](std::string& option, const char* name) {
+    if (auto value = variable(name); !value.empty()) option = std::move(value);
   };
-  take("OTEL_EXPORTER_OTLP_ENDPOINT", options.endpoint);
-  take("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", options.traces_endpoint);
-  take("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", options.metrics_endpoint);
-  for (const auto& [name, value] : pairs_of("OTEL_EXPORTER_OTLP_HEADERS", problems)) {
+  override_if_set(options.endpoint, "OTEL_EXPORTER_OTLP_ENDPOINT");
+  override_if_set(options.traces_endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+  override_if_set(options.metrics_endpoint, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
+  for (const auto& [name, value] : pairs_in("OTEL_EXPORTER_OTLP_HEADERS", problems)) {
     if (!options.headers.try_add(name, value)) {
       add_problem(problems, "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is left out");
     }
   }
-  constexpr std::int64_t kDay = 86'399'999;  // milliseconds; just below 24 hours
-  const auto ms = number_of<std::int64_t>("OTEL_EXPORTER_OTLP_TIMEOUT", 1, kDay, problems);
-  if (ms) options.timeout = std::chrono::milliseconds(*ms);
-  for (auto& [name, value] : pairs_of("OTEL_RESOURCE_ATTRIBUTES", problems)) {
+  constexpr std::int64_t kMaxTimeout = 86'399'999;  // in milliseconds: just below 24 hours
+  const auto timeout_ms =
+      number_in<std::int64_t>("OTEL_EXPORTER_OTLP_TIMEOUT", 1, kMaxTimeout, problems);
+  if (timeout_ms) options.timeout = std::chrono::milliseconds(*timeout_ms);
+  for (auto& [name, value] : pairs_in("OTEL_RESOURCE_ATTRIBUTES", problems)) {
     if (name == "service.name") {
       options.service_name = value;
     } else {
       options.resource.emplace_back(std::move(name), std::move(value));
     }
   }
-  take("OTEL_SERVICE_NAME", options.service_name);
+  // Takes precedence over "service.name" in OTEL_RESOURCE_ATTRIBUTES.
+  override_if_set(options.service_name, "OTEL_SERVICE_NAME");
   report_unused(problems);
   return options;
 }
 
+// Sets `sample_ratio` and `parent_based` as the environment variables require, or to
+// OpenTelemetry's default, which samples all calls. Appends a line to `problems` for each value
+// that it cannot use.
 void sample_as_environment(TracesOptions& options, std::vector<std::string>* problems) {
-  std::string_view name = "parentbased_always_on";
-  const auto given = variable("OTEL_TRACES_SAMPLER");
+  std::string_view sampler = "parentbased_always_on";
+  const auto requested = variable("OTEL_TRACES_SAMPLER");
   constexpr std::array<std::string_view, 6> kKnown{"always_on",
                                                    "always_off",
                                                    "traceidratio",
                                                    "parentbased_always_on",
                                                    "parentbased_always_off",
                                                    "parentbased_traceidratio"};
-  if (std::ranges::find(kKnown, given) != kKnown.end()) {
-    name = given;
-  } else if (!given.empty()) {
-    add_problem(problems, "OTEL_TRACES_SAMPLER: \"" + given + "\" is not known; " +
-                              std::string(name) + " is used");
+  if (std::ranges::find(kKnown, requested) != kKnown.end()) {
+    sampler = requested;
+  } else if (!requested.empty()) {
+    add_problem(problems, "OTEL_TRACES_SAMPLER: \"" + requested + "\" is not known; " +
+                              std::string(sampler) + " is used");
   }
-  options.parent_based = name.starts_with("parentbased_");
-  options.sample_ratio = name.ends_with("always_off") ? 0 : 1;
-  if (name.ends_with("traceidratio")) {
-    options.sample_ratio = number_of<double>("OTEL_TRACES_SAMPLER_ARG", 0, 1, problems).value_or(1);
+  options.parent_based = sampler.starts_with("parentbased_");
+  options.sample_ratio = sampler.ends_with("always_off") ? 0 : 1;
+  if (sampler.ends_with("traceidratio")) {
+    // The default is to sample all calls.
+    options.sample_ratio = number_in<double>("OTEL_TRACES_SAMPLER_ARG", 0, 1, problems).value_or(1);
   }
   if (variable("OTEL_SDK_DISABLED") == "true") {
     options.parent_based = false;

@@ -42,18 +42,19 @@ int new_eventfd() {
   return descriptor;
 }
 
-// Returns the number of items that a successful response rejects.
+// Returns how many of the sent items a successful response reports as rejected; 0 if it reports
+// none.
 std::uint64_t rejected_items(const Response& response, Signal signal) {
   const auto* key = signal == Signal::Traces ? "/partialSuccess/rejectedSpans"
                                              : "/partialSuccess/rejectedDataPoints";
-  const auto found = response.json_at(key);
-  if (!found) return 0;
+  const auto count = response.json_at(key);
+  if (!count) return 0;
   // In OTLP's JSON, a 64-bit number is a string; some servers send a number.
-  if (const auto* text = std::get_if<std::string>(&*found)) {
-    return std::strtoull(text->c_str(), nullptr, 10);
+  if (const auto* text = std::get_if<std::string>(&*count)) {
+    return std::strtoull(text->c_str(), nullptr, /*base=*/10);
   }
-  if (const auto* number = std::get_if<std::uint64_t>(&*found)) return *number;
-  if (const auto* number = std::get_if<std::int64_t>(&*found)) {
+  if (const auto* number = std::get_if<std::uint64_t>(&*count)) return *number;
+  if (const auto* number = std::get_if<std::int64_t>(&*count)) {
     return *number > 0 ? static_cast<std::uint64_t>(*number) : 0;
   }
   return 0;
@@ -66,36 +67,38 @@ std::string message_of(const Response& response) {
   return text == nullptr ? std::string() : ": " + *text;
 }
 
-// Starts the thread with all signals blocked, so that the program's own threads handle them.
+// Starts a thread that blocks all signals, so that the program's own threads handle them. A thread
+// inherits the mask of the thread that starts it; this function restores the caller's mask.
 std::thread start_without_signals(std::function<void()> run) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigset_t all_signals;
+  sigset_t callers_mask;
+  sigfillset(&all_signals);
+  ::pthread_sigmask(SIG_SETMASK, &all_signals, &callers_mask);
   try {
     std::thread thread(std::move(run));
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &callers_mask, nullptr);
     return thread;
   } catch (...) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &callers_mask, nullptr);
     throw;
   }
 }
 
 }  // namespace
 
+// Returns the URL to which spans or metrics are sent: the signal's own endpoint unchanged, or the
+// common endpoint with "v1/traces" or "v1/metrics" appended. Throws if it is not a URL.
 std::string telemetry::endpoint_url(const OtlpOptions& options, Signal signal) {
   const bool traces = signal == Signal::Traces;
-  const auto& own = traces ? options.traces_endpoint : options.metrics_endpoint;
-  const auto& given = own.empty() ? options.endpoint : own;
-  const auto url = Url::parse(given);
-  if (!url) {
+  const auto& signal_endpoint = traces ? options.traces_endpoint : options.metrics_endpoint;
+  const auto& endpoint = signal_endpoint.empty() ? options.endpoint : signal_endpoint;
+  if (!Url::parse(endpoint)) {
     throw std::invalid_argument(
         "the OTLP endpoint is not a usable URL: expected something like "
         "http://localhost:4318");
   }
-  if (!own.empty()) return own;
-  auto base = given.substr(0, given.find_first_of("?#"));
+  if (!signal_endpoint.empty()) return signal_endpoint;
+  auto base = endpoint.substr(0, endpoint.find_first_of("?#"));
   if (!base.ends_with('/')) base += '/';
   return base + (traces ? "v1/traces" : "v1/metrics");
 }
@@ -146,6 +149,8 @@ bool Otlp::State::flush(Duration timeout) {
   return flushed.wait_for(lock, most, [&] { return flushes_done >= mine; });
 }
 
+// Sends what is waiting, for at most `options.shutdown`, and ends the thread. Counts and reports
+// the spans and data points for which no time was left.
 void Otlp::State::stop() {
   closed.store(true, std::memory_order_relaxed);
   if (::getpid() != process_) return thread_.detach();  // a forked child does not have the thread
@@ -158,33 +163,38 @@ void Otlp::State::stop() {
   wake();
   thread_.join();
   while (queue.take()) drop(Signal::Traces, Why::Shutdown, 1);
-  const auto lost = [&](Signal signal) { return std::to_string(dropped(signal, Why::Shutdown)); };
-  if (lost(Signal::Traces) == "0" && lost(Signal::Metrics) == "0") return;
-  report("OTLP: " + lost(Signal::Traces) + " spans and " + lost(Signal::Metrics) +
+  const auto spans = dropped(Signal::Traces, Why::Shutdown);
+  const auto points = dropped(Signal::Metrics, Why::Shutdown);
+  if (spans == 0 && points == 0) return;
+  report("OTLP: " + std::to_string(spans) + " spans and " + std::to_string(points) +
          " data points were dropped, there was no time left");
 }
 
+// Waits until `until` or `wake()`, but at most a minute. Returns false if the thread must end.
 bool Otlp::State::wait(Time until) {
   const auto left = std::max<Duration>(until - std::chrono::steady_clock::now(), Duration::zero());
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-  pollfd woken{wake_, POLLIN, 0};
-  ::poll(&woken, 1, static_cast<int>(std::min<std::int64_t>(ms, 60'000)));
-  std::uint64_t count = 0;
-  [[maybe_unused]] const auto got = ::read(wake_, &count, sizeof count);
+  constexpr std::int64_t kMinute = 60'000;  // in milliseconds
+  pollfd wake_event{wake_, POLLIN, 0};
+  ::poll(&wake_event, 1, static_cast<int>(std::min(ms, kMinute)));
+  std::uint64_t count = 0;  // reading resets the eventfd
+  [[maybe_unused]] const auto bytes = ::read(wake_, &count, sizeof count);
   const std::lock_guard lock(mutex);
   return !ending;
 }
 
+// Runs in the exporter's thread until `stop()`. Each time that it wakes up, it sends all waiting
+// spans. It also sends the metrics if their interval has passed or a `flush()` waits.
 void Otlp::State::run() {
   auto next_metrics = later(std::chrono::steady_clock::now(), options.metrics_interval);
   auto next_spans = later(std::chrono::steady_clock::now(), options.interval);
   while (wait(std::min(next_spans, next_metrics))) {
-    std::uint64_t wanted = 0;
+    std::uint64_t flushes_before = 0;  // the flush() calls that this iteration completes
     bool flushing = false;
     {
       const std::lock_guard lock(mutex);
-      wanted = flushes_wanted;
-      flushing = flushes_done < wanted;
+      flushes_before = flushes_wanted;
+      flushing = flushes_done < flushes_before;
     }
     while (send_spans()) {
     }
@@ -194,11 +204,12 @@ void Otlp::State::run() {
       next_metrics = later(std::chrono::steady_clock::now(), options.metrics_interval);
     }
     const std::lock_guard lock(mutex);
-    flushes_done = wanted;
+    flushes_done = flushes_before;
     flushed.notify_all();
   }
 }
 
+// Sends one batch of spans. Returns false if no span was waiting.
 bool Otlp::State::send_spans() {
   std::vector<SpanPtr> spans;
   while (spans.size() < options.batch) {
@@ -207,19 +218,21 @@ bool Otlp::State::send_spans() {
     spans.push_back(std::move(span));
   }
   if (spans.empty()) return false;
-  return send(Signal::Traces, otlp_json(spans, options), spans.size());
+  send(Signal::Traces, otlp_json(spans, options), spans.size());
+  return true;
 }
 
+// Sends a snapshot of each Metrics that still exists and has data points.
 void Otlp::State::send_metrics() {
-  std::vector<std::shared_ptr<const Metrics>> all;
+  std::vector<std::shared_ptr<const Metrics>> existing;
   {
     const std::lock_guard lock(mutex);
-    std::erase_if(metrics, [](const auto& each) { return each.expired(); });
-    for (const auto& each : metrics) {
-      if (auto alive = each.lock()) all.push_back(std::move(alive));
+    std::erase_if(metrics, [](const auto& weak) { return weak.expired(); });
+    for (const auto& weak : metrics) {
+      if (auto shared = weak.lock()) existing.push_back(std::move(shared));
     }
   }
-  for (const auto& each : all) {
+  for (const auto& each : existing) {
     const auto snapshot = each->snapshot();
     std::uint64_t points = 0;
     for (const auto& family : snapshot.families) points += family.series.size();
@@ -227,28 +240,29 @@ void Otlp::State::send_metrics() {
   }
 }
 
-bool Otlp::State::send(Signal signal, std::string body, std::uint64_t items) {
+void Otlp::State::send(Signal signal, std::string body, std::uint64_t items) {
   auto request = Request::post(urls_.at(static_cast<std::size_t>(signal)), Body(std::move(body)));
   request.set_header("Content-Type", "application/json");
   for (const auto field : options.headers) request.set_header(field.name, field.value);
   CallOptions call;
   call.stop = stop_.get_token();
   record_result(signal, client_.send(request, call), items);
-  return true;
 }
 
+// Counts the items of a request that the collector did not accept, by reason, and reports why:
+// there was no response, the status was an error, or the response rejects some of the items.
 void Otlp::State::record_result(Signal signal, const Outcome& outcome, std::uint64_t items) {
   const std::string name(kSignals.at(static_cast<std::size_t>(signal)));
   if (!outcome) {
-    const bool ended = outcome.error().code == Errc::Canceled;
-    drop(signal, ended ? Why::Shutdown : Why::Unreachable, items);
-    if (!ended) report("OTLP " + name + " were dropped: " + outcome.error().message);
+    const bool stopped = outcome.error().code == Errc::Canceled;  // by stop()
+    drop(signal, stopped ? Why::Shutdown : Why::Unreachable, items);
+    if (!stopped) report("OTLP " + name + " were dropped: " + outcome.error().message);
     return;
   }
   if (!outcome->is_2xx()) {
-    const auto* last = outcome->history.last();
-    const bool final = last == nullptr || last->cls == Class::Permanent;
-    drop(signal, final ? Why::Refused : Why::Unreachable, items);
+    const auto* last_attempt = outcome->history.last();
+    const bool final_status = last_attempt == nullptr || last_attempt->cls == Class::Permanent;
+    drop(signal, final_status ? Why::Refused : Why::Unreachable, items);
     return report("OTLP " + name + " were dropped: the collector answered " +
                   std::to_string(outcome->status));
   }
@@ -284,6 +298,7 @@ bool Otlp::flush(Duration timeout) {
   return state_->flush(timeout);
 }
 
+// Returns an entry for each signal and reason for which something was dropped.
 std::vector<DroppedTelemetry> Otlp::dropped() const {
   std::vector<DroppedTelemetry> all;
   for (std::size_t signal = 0; signal < kSignals.size(); ++signal) {

@@ -59,7 +59,8 @@ struct Otlp::State {
   // Sends one batch. Returns false if the queue is empty.
   bool send_spans();
   void send_metrics();
-  bool send(telemetry::Signal signal, std::string body, std::uint64_t items);
+  // Sends a request with a number of spans or data points, and records its result.
+  void send(telemetry::Signal signal, std::string body, std::uint64_t items);
   // Counts and reports what the collector did not accept.
   void record_result(telemetry::Signal signal, const Outcome& outcome, std::uint64_t items);
   void report(const std::string& message);

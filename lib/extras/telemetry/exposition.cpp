@@ -11,24 +11,31 @@ namespace {
 
 using telemetry::number_text;
 
-std::string escaped(std::string_view text, bool quotes) {
+enum class TextFormat : std::uint8_t { Prometheus, OpenMetrics };
+enum class Quotes : std::uint8_t { Keep, Escape };
+
+// Returns the text with a newline as "\n" and a backslash as two. Quotes::Escape also puts a
+// backslash before each quote.
+std::string escaped(std::string_view text, Quotes quotes) {
   std::string safe;
   for (const char c : text) {
     if (c == '\n') {
       safe += "\\n";
     } else {
-      if (c == '\\' || (quotes && c == '"')) safe += '\\';
+      if (c == '\\' || (quotes == Quotes::Escape && c == '"')) safe += '\\';
       safe += c;
     }
   }
   return safe;
 }
 
+// Returns "{name="value",…}", or an empty text without labels. A bucket of a histogram has its
+// upper bound as the label "le".
 std::string labels_text(const MetricSeries& series, std::string_view bound = {}) {
   std::string text;
   const auto put = [&](std::string_view name, std::string_view value) {
-    text.append(text.empty() ? "{" : ",").append(name).append("=\"").append(escaped(value, true));
-    text += '"';
+    text.append(text.empty() ? "{" : ",").append(name).append("=\"");
+    text.append(escaped(value, Quotes::Escape)).append("\"");
   };
   for (const auto& [name, value] : series.labels) put(name, value);
   if (!bound.empty()) put("le", bound);
@@ -37,8 +44,9 @@ std::string labels_text(const MetricSeries& series, std::string_view bound = {})
 
 class TextWriter {
  public:
-  explicit TextWriter(bool openmetrics) : openmetrics_(openmetrics) {}
+  explicit TextWriter(TextFormat format) : openmetrics_(format == TextFormat::OpenMetrics) {}
 
+  // Returns the text of all families that have at least one series.
   std::string write(const MetricsSnapshot& snapshot) {
     for (const auto& family : snapshot.families) {
       if (family.series.empty()) continue;
@@ -56,6 +64,8 @@ class TextWriter {
   }
 
  private:
+  // Writes the comment lines with the help, type and unit of a family. OpenMetrics omits "_total"
+  // from the name there.
   void head(const MetricFamily& family) {
     std::string_view name = family.name;
     std::string_view kind = "counter";
@@ -63,20 +73,22 @@ class TextWriter {
     if (family.kind == MetricFamily::Kind::Histogram) kind = "histogram";
     constexpr std::string_view kTotal = "_total";
     if (openmetrics_ && name.ends_with(kTotal)) name.remove_suffix(kTotal.size());
-    text_.append("# HELP ").append(name).append(" ").append(escaped(family.help, openmetrics_));
+    const auto help = escaped(family.help, openmetrics_ ? Quotes::Escape : Quotes::Keep);
+    text_.append("# HELP ").append(name).append(" ").append(help);
     text_.append("\n# TYPE ").append(name).append(" ").append(kind).append("\n");
     if (openmetrics_ && name.ends_with("_seconds")) {
       text_.append("# UNIT ").append(name).append(" seconds\n");
     }
   }
 
+  // Writes one sample, with its exemplar if the format has them.
   void line(const std::string& name, const std::string& labels, const std::string& value,
             const std::optional<Exemplar>& exemplar = {}) {
     text_.append(name).append(labels).append(" ").append(value);
     if (openmetrics_ && exemplar) {
-      const std::chrono::duration<double> at = exemplar->at.time_since_epoch();
+      const std::chrono::duration<double> seconds = exemplar->at.time_since_epoch();
       std::array<char, 32> time{};
-      std::snprintf(time.data(), time.size(), "%.3f", at.count());
+      std::snprintf(time.data(), time.size(), "%.3f", seconds.count());
       text_.append(" # {trace_id=\"").append(exemplar->trace_id).append("\",span_id=\"");
       text_.append(exemplar->span_id).append("\"} ").append(number_text(exemplar->value));
       text_.append(" ").append(time.data());
@@ -91,16 +103,18 @@ class TextWriter {
     return text;
   }
 
+  // Writes a line for each bucket, the sum and the count. Each bucket includes the smaller ones.
+  // The last bucket, which has no entry in `bounds`, contains all values.
   void histogram(const MetricFamily& family, const MetricSeries& series) {
-    std::uint64_t below = 0;
+    std::uint64_t cumulative_count = 0;
     for (std::size_t i = 0; i < series.counts.size(); ++i) {
-      below += series.counts[i];
+      cumulative_count += series.counts[i];
       const auto bound = i < family.bounds.size() ? bound_text(family.bounds[i]) : "+Inf";
-      line(family.name + "_bucket", labels_text(series, bound), std::to_string(below),
+      line(family.name + "_bucket", labels_text(series, bound), std::to_string(cumulative_count),
            i < series.exemplars.size() ? series.exemplars[i] : std::nullopt);
     }
     line(family.name + "_sum", labels_text(series), number_text(series.value));
-    line(family.name + "_count", labels_text(series), std::to_string(below));
+    line(family.name + "_count", labels_text(series), std::to_string(cumulative_count));
   }
 
   bool openmetrics_;
@@ -110,10 +124,10 @@ class TextWriter {
 }  // namespace
 
 std::string prometheus_text(const MetricsSnapshot& snapshot) {
-  return TextWriter(false).write(snapshot);
+  return TextWriter(TextFormat::Prometheus).write(snapshot);
 }
 std::string openmetrics_text(const MetricsSnapshot& snapshot) {
-  return TextWriter(true).write(snapshot);
+  return TextWriter(TextFormat::OpenMetrics).write(snapshot);
 }
 
 std::string Metrics::prometheus() const { return prometheus_text(snapshot()); }

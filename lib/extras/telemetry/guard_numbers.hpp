@@ -29,18 +29,18 @@ class GuardNumbers {
   // If there are more than `most` scopes, the others are counted as `_other`, which has no state.
   explicit GuardNumbers(std::size_t most) : most_(most) {}
 
-  // The functions below may throw std::bad_alloc.
-  void changed(const CircuitChange& change);
-  void changed(const LimitChange& change);
-  void paused(std::string_view key, WallTime until);
-  void resumed(std::string_view key);
+  // If memory runs out, the four functions below do nothing.
+  void changed(const CircuitChange& change) noexcept;
+  void changed(const LimitChange& change) noexcept;
+  void paused(std::string_view key, WallTime until) noexcept;
+  void resumed(std::string_view key) noexcept;
 
   [[nodiscard]] Scopes scopes() const;
 
  private:
   // Calls `change(scope)` with the scope, or with `_other` if there are too many scopes.
   template <class Change>
-  void edit(std::string_view key, const Change& change);
+  void edit(std::string_view key, const Change& change) noexcept;
 
   const std::size_t most_;
   mutable std::mutex mutex_;

@@ -40,18 +40,22 @@ void put_headers(JsonObject& object, const Headers& headers) {
   }
 }
 
+// Writes the names of the query's items, with all values REDACTED.
 void put_query(JsonObject& object, std::string_view query) {
   JsonList list(object.key("queryString"));
   while (!query.empty()) {
-    const auto part = take_until(query, '&');
-    const auto name = part.substr(0, part.find('='));
-    JsonObject item(list.item());
-    // An item without a name may itself be a secret.
-    const bool named = name.size() < part.size();
-    item.text("name", named ? name : std::string_view("REDACTED"));
-    item.text("value", named ? "REDACTED" : "");
+    const auto item = take_until(query, '&');
+    const auto name = item.substr(0, item.find('='));
+    JsonObject entry(list.item());
+    // An item that is not NAME=VALUE may itself be a secret.
+    const bool has_name = name.size() < item.size();
+    entry.text("name", has_name ? name : std::string_view("REDACTED"));
+    entry.text("value", has_name ? "REDACTED" : "");
   }
 }
+
+// In HAR, a size of -1 means unknown.
+constexpr int kUnknownSize = -1;
 
 void put_request(JsonObject& entry, const SendRecord& send) {
   JsonObject request(entry.key("request"));
@@ -62,10 +66,11 @@ void put_request(JsonObject& entry, const SendRecord& send) {
   request.key("cookies") += "[]";
   put_headers(request, send.request.headers());
   put_query(request, url ? url->query() : std::string_view());
-  request.number("headersSize", -1);
+  request.number("headersSize", kUnknownSize);
   request.number("bodySize", send.exchange.body_sent);
 }
 
+// Writes the response of a send. If there was none, the status is 0 and "_error" has the reason.
 void put_response(JsonObject& entry, const SendRecord& send) {
   JsonObject response(entry.key("response"));
   response.number("status", send.status);
@@ -79,37 +84,40 @@ void put_response(JsonObject& entry, const SendRecord& send) {
     content.text("mimeType", send.headers.get("Content-Type").value_or("x-unknown"));
   }
   response.text("redirectURL", shown_value("Location", send.headers["Location"]));
-  response.number("headersSize", -1);
+  response.number("headersSize", kUnknownSize);
   response.number("bodySize", send.exchange.body_received);
   // The key that Chromium's developer tools use.
   if (send.error) response.text("_error", to_string(*send.error));
 }
 
-// Writes -1 for a step that did not happen. The other steps add up to the time of the entry, except
-// `ssl`, which is part of `connect`.
+// Writes the duration of each phase, or -1 for a phase that did not happen. The library's timings
+// are points in time since the exchange began, or 0 for what did not happen. The durations add up
+// to the time of the entry, except `ssl`, which is a part of `connect`.
 void put_timings(JsonObject& entry, const Timings& timings) {
+  // Phases may overlap; a duration below 0 would be invalid.
   const auto ms = [](Duration from, Duration to) { return std::max(milliseconds(to - from), 0.0); };
   const auto zero = Duration::zero();
   const auto connected = std::max(timings.connected, timings.secured);
-  const auto ready = std::max(connected, timings.resolved);
+  const auto ready = std::max(connected, timings.resolved);  // the connection can be used
   const bool has_sent = timings.sent != zero;
-  const auto sent = std::max(timings.sent, ready);
-  const bool answered = timings.first_byte != zero;
-  const auto first_byte = answered ? std::max(timings.first_byte, sent) : sent;
+  const auto sent = has_sent ? std::max(timings.sent, ready) : ready;
+  const bool has_response = timings.first_byte != zero;
+  const auto first_byte = has_response ? std::max(timings.first_byte, sent) : timings.total;
   JsonObject phases(entry.key("timings"));
   phases.number("blocked", milliseconds(timings.queued));
-  const auto step = [&](std::string_view name, bool happened, double took) {
-    happened ? phases.number(name, took) : phases.number(name, -1);
+  const auto put_optional_phase = [&](std::string_view name, bool happened, double duration) {
+    happened ? phases.number(name, duration) : phases.number(name, -1);
   };
-  step("dns", timings.resolved != zero, milliseconds(timings.resolved));
-  step("connect", connected != zero, ms(timings.resolved, connected));
-  step("ssl", timings.secured != zero, ms(timings.connected, timings.secured));
-  phases.number("send", has_sent ? ms(ready, sent) : 0.0);
-  const auto wait_from = has_sent ? sent : ready;
-  phases.number("wait", answered ? ms(wait_from, first_byte) : ms(wait_from, timings.total));
-  phases.number("receive", answered ? ms(first_byte, timings.total) : 0.0);
+  put_optional_phase("dns", timings.resolved != zero, milliseconds(timings.resolved));
+  put_optional_phase("connect", connected != zero, ms(timings.resolved, connected));
+  put_optional_phase("ssl", timings.secured != zero, ms(timings.connected, timings.secured));
+  phases.number("send", ms(ready, sent));
+  phases.number("wait", ms(sent, first_byte));
+  phases.number("receive", ms(first_byte, timings.total));
 }
 
+// Returns one line for readers: the attempt, its error, what the attempt was a hedge of, the
+// decision and the wait. `attempt` is nullptr if the send was not judged.
 std::string comment_of(const SendRecord& send, const Attempt* attempt) {
   std::string text;
   if (send.attempt != 0) text = "attempt " + std::to_string(send.attempt) + ": ";
@@ -134,6 +142,7 @@ class HarWriter final : public telemetry::SendWriter {
   explicit HarWriter(Har::State& state) : state_(state) {}
 
  private:
+  // Appends an entry to the archive. `attempt` is nullptr if the send was not judged.
   void on_send_ended(const Call& call, const SendRecord& send, const Attempt* attempt) override {
     std::string json;
     {

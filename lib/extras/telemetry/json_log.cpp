@@ -35,6 +35,7 @@ void put_request(JsonObject& line, const Request& request) {
   put_or_null(line, "url", url ? url->without_secrets() : "");
 }
 
+// Writes null for a status of 0, which means that there was no response, and for no error.
 void put_outcome(JsonObject& line, int status, const std::optional<Errc>& error,
                  std::string_view message) {
   status == 0 ? line.null("status") : line.number("status", status);
@@ -53,6 +54,7 @@ void put_timings(JsonObject& line, const Timings& timings) {
   times.number("total", milliseconds(timings.total));
 }
 
+// Writes how the attempt was judged, and what followed. Without an attempt, there was no decision.
 void put_decision(JsonObject& line, const Attempt* attempt) {
   if (attempt == nullptr) return line.null("decision");
   line.text("class", to_string(attempt->cls));
@@ -65,6 +67,10 @@ void put_decision(JsonObject& line, const Attempt* attempt) {
                        : line.null("budget_left");
   if (attempt->hedge) line.number("hedge_of", attempt->hedge->of);
   if (attempt->race != Race::None) line.boolean("lost", attempt->race == Race::Lost);
+}
+
+std::string_view name_or_preset(const ResolvedPolicy& policy) {
+  return policy.name.empty() ? policy.preset : policy.name;
 }
 
 void put_trace(JsonObject& line, const Call& call) {
@@ -173,6 +179,7 @@ class JsonLog final : public telemetry::SendWriter {
     }
   }
 
+  // Writes a line "send". `attempt` is nullptr if the send was not judged.
   void on_send_ended(const Call& call, const SendRecord& send, const Attempt* attempt) override {
     write([&](JsonObject& line) {
       begin_line(line, call, "send", call.scheduler().wall_now());
@@ -193,6 +200,7 @@ class JsonLog final : public telemetry::SendWriter {
     });
   }
 
+  // Writes a line "attempt" for an attempt that ended before anything was sent.
   void on_not_sent(const Call& call, const Request& request, const Attempt& attempt) override {
     write([&](JsonObject& line) {
       begin_line(line, call, "attempt", call.scheduler().wall_now());
@@ -205,6 +213,7 @@ class JsonLog final : public telemetry::SendWriter {
     });
   }
 
+  // Writes a line "call". The policy is that of the first attempt, if there was one.
   void on_call_ended(const Call& call, const Outcome& outcome) override {
     const auto& history = history_of(outcome);
     write([&](JsonObject& line) {
@@ -213,13 +222,12 @@ class JsonLog final : public telemetry::SendWriter {
       const auto& attempts = history.attempts;
       const auto policy = attempts.empty() ? nullptr : attempts.front().policy;
       put_or_null(line, "endpoint", policy ? policy->endpoint : "");
-      put_or_null(line, "policy",
-                  !policy                ? ""
-                  : policy->name.empty() ? policy->preset
-                                         : policy->name);
-      const auto error = outcome ? std::nullopt : std::optional(outcome.error().code);
-      put_outcome(line, outcome ? outcome->status : 0, error,
-                  outcome ? std::string_view() : outcome.error().message);
+      put_or_null(line, "policy", policy ? name_or_preset(*policy) : "");
+      if (outcome) {
+        put_outcome(line, outcome->status, std::nullopt, "");
+      } else {
+        put_outcome(line, 0, outcome.error().code, outcome.error().message);
+      }
       line.number("attempts", attempts.size());
       line.text("stop_reason", to_string(history.stop_reason));
       line.number("elapsed_ms", milliseconds(history.elapsed));

@@ -19,26 +19,31 @@ namespace {
 constexpr std::size_t kMaxSeries = 4096;  // of each kind in a shard
 const EndpointCache::Policy kNoPolicy;
 
-// Returns the index of `text` in kKnown, or the last index, which stands for all other texts. With
-// kPrefix, `text` only has to begin with the known text. The comparisons are unrolled at compile
-// time, with known sizes, because that is faster than a loop.
-template <const auto& kKnown, bool kPrefix = false>
-std::uint8_t number_of(std::string_view text) {
-  std::uint8_t number = kKnown.size() - 1;
+enum class Match : std::uint8_t { Whole, Prefix };
+
+// Returns the index of `text` in kWords, or the last index, which stands for all other texts. With
+// Match::Prefix, `text` only has to begin with the word. The fold expression unrolls the
+// comparisons at compile time, with known sizes, because that is faster than a loop; it stops at
+// the first match.
+template <const auto& kWords, Match kMatch = Match::Whole>
+std::uint8_t word_index(std::string_view text) {
+  constexpr std::size_t kOther = kWords.size() - 1;
+  std::uint8_t index = kOther;
   [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
     const auto matches = [&]<std::size_t kAt>(std::integral_constant<std::size_t, kAt>) {
-      constexpr auto kSize = kKnown[kAt].size();
-      const bool fits = kPrefix ? text.size() >= kSize : text.size() == kSize;
-      if (!fits || std::memcmp(text.data(), kKnown[kAt].data(), kSize) != 0) return false;
-      number = kAt;
+      constexpr auto kSize = kWords[kAt].size();
+      const bool size_fits = kMatch == Match::Prefix ? text.size() >= kSize : text.size() == kSize;
+      if (!size_fits || std::memcmp(text.data(), kWords[kAt].data(), kSize) != 0) return false;
+      index = kAt;
       return true;
     };
     static_cast<void>((matches(std::integral_constant<std::size_t, kIndex>()) || ...));
   }
-  (std::make_index_sequence<kKnown.size() - 1>());
-  return number;
+  (std::make_index_sequence<kOther>());
+  return index;
 }
 
+// Finds or adds the counts of a host, and remembers them as the last ones that were used.
 HostCells& look_up_cells(Names& names, Shard& shard, std::string_view origin) {
   const auto number = shard.host_cache.number(names, origin);
   auto& cells = shard.host_cells[number];
@@ -47,7 +52,7 @@ HostCells& look_up_cells(Names& names, Shard& shard, std::string_view origin) {
     cells = &shard.hosts.emplace_back();
     cells->index = number;
   }
-  shard.last_host = nullptr;
+  shard.last_host = nullptr;  // in case the assignment of the text throws
   shard.last_origin = origin;
   shard.last_host = cells;
   return *cells;
@@ -55,10 +60,11 @@ HostCells& look_up_cells(Names& names, Shard& shard, std::string_view origin) {
 
 inline HostCells& cells_of(Names& names, Shard& shard, const Url& url) {
   const auto origin = url.origin();
-  const bool again = shard.last_host != nullptr && origin == shard.last_origin;
-  return again ? *shard.last_host : look_up_cells(names, shard, origin);
+  const bool is_last_host = shard.last_host != nullptr && origin == shard.last_origin;
+  return is_last_host ? *shard.last_host : look_up_cells(names, shard, origin);
 }
 
+// Finds or adds the series with these packed labels.
 template <class Series>
 Series& series_of(Shard& shard, Table<Series>& table, std::uint64_t key) {
   if (auto* found = table.find(key)) return *found;
@@ -77,8 +83,8 @@ SendSeries& send_series(Shard& shard, SendKey key, std::uint32_t other_host) {
   return series_of(shard, shard.sends, key.pack());
 }
 
-// Stores the trace of a sampled call, at most once a second for each bucket. If a reader has locked
-// the shard, it does nothing rather than wait.
+// Stores the trace of a sampled call as the exemplar of a bucket, at most once a second for each
+// bucket. If a reader has locked the shard, it does nothing rather than wait.
 void record_exemplar(Shard& shard, SendSeries& series, std::size_t bucket, Duration took,
                      const Call& call) {
   const auto* trace = call.get<CallTrace>();
@@ -89,10 +95,10 @@ void record_exemplar(Shard& shard, SendSeries& series, std::size_t bucket, Durat
   if (!lock.owns_lock()) return;
   if (!series.exemplars) series.exemplars = std::make_unique<Exemplars>();
   auto& exemplar = (*series.exemplars)[bucket];
-  const bool fresh = exemplar.at + std::chrono::seconds(1) > now;
-  if (fresh && exemplar.trace_low != 0) return;
-  exemplar = {trace->context.trace.high, trace->context.trace.low, trace->last_send, took.count(),
-              now};
+  const bool is_set = exemplar.trace_low != 0;
+  if (is_set && exemplar.at + std::chrono::seconds(1) > now) return;
+  const auto& id = trace->context.trace;
+  exemplar = {id.high, id.low, trace->last_send, took.count(), now};
 }
 
 // Must match RetryPolicies in lib/core/middleware: a request that no endpoint matches shares the
@@ -107,6 +113,7 @@ void record_wait(Shard& shard, QueuedBy by, Duration waited) {
   shard.queued.at(static_cast<std::size_t>(by)).record(waited.count());
 }
 
+// Records what is left of the budget that an attempt used: that of its endpoint, or of its host.
 void record_budget(Metrics::State& state, Shard& shard, const Call& call, const Request& request,
                    const Attempt& attempt, std::uint32_t endpoint) {
   const auto left = *attempt.budget_left;
@@ -114,10 +121,11 @@ void record_budget(Metrics::State& state, Shard& shard, const Call& call, const 
     state.budget_of_endpoint[endpoint].store(left, std::memory_order_relaxed);
     return;
   }
-  const bool known = shard.ended_call == call.id() && shard.ended_headers == &request.headers();
-  if (!known && !request.parsed_url()) return;
+  // The attempt of the exchange that ended last needs no look-up of its host.
+  const bool is_cached = shard.ended_call == call.id() && shard.ended_headers == &request.headers();
+  if (!is_cached && !request.parsed_url()) return;
   const auto& host =
-      known ? *shard.ended_host : cells_of(state.hosts, shard, *request.parsed_url());
+      is_cached ? *shard.ended_host : cells_of(state.hosts, shard, *request.parsed_url());
   state.budget_of_host[host.index].store(left, std::memory_order_relaxed);
 }
 
@@ -153,29 +161,33 @@ void Metrics::exchange_started(const Call& call, const Request& request, int num
   }
 }
 
+// Counts the end of an exchange, and records its duration and wait by host, method, version, status
+// and error.
 void Metrics::exchange_ended(const Call& call, const Request& request, int number,
                              const Outcome& outcome) noexcept {
   auto* shard = state_->shard();
   if (shard == nullptr) return;
   const auto id = call.id();
   const auto& open = shard->open_exchange(id, number);
-  const bool found = open.call == id && open.number == number;
-  if (!found && !request.parsed_url()) return;
+  // Its slot in the cache may have been reused, or another thread may have begun it.
+  const bool is_cached = open.call == id && open.number == number;
+  if (!is_cached && !request.parsed_url()) return;
   try {
-    auto& host = found ? *open.host : cells_of(state_->hosts, *shard, *request.parsed_url());
+    auto& host = is_cached ? *open.host : cells_of(state_->hosts, *shard, *request.parsed_url());
     add(host.ended);
+    // For attempt_ended(), which usually follows.
     shard->ended_call = id;
     shard->ended_headers = &request.headers();
     shard->ended_host = &host;
     const auto& exchange = exchange_of(outcome);
-    SendKey key;
+    SendKey key;  // a label stays 0 if there is no value for it
     key.host = host.index;
-    key.method = number_of<kMethods>(request.method());
+    key.method = word_index<kMethods>(request.method());
     if (outcome) {
-      key.version = number_of<kVersions>(outcome->http_version);
+      key.version = word_index<kVersions>(outcome->http_version);
       key.status = static_cast<std::uint16_t>(outcome->status);
     } else {
-      key.error = static_cast<std::uint8_t>(static_cast<int>(outcome.error().code) + 1);
+      key.error = SendKey::packed_error(outcome.error().code);
       key.status = static_cast<std::uint16_t>(outcome.error().status);
     }
     auto& series = send_series(*shard, key, state_->hosts.other());
@@ -190,15 +202,18 @@ void Metrics::exchange_ended(const Call& call, const Request& request, int numbe
   }
 }
 
+// Records the wait for guards, the hedge, the budget and the retry of an attempt. Most attempts
+// have none of these, so it checks that first.
 void Metrics::attempt_ended(const Call& call, const Request& request,
                             const Attempt& attempt) noexcept {
   const bool has_budget = attempt.budget_left && attempt.policy;
   const bool was_held = telemetry::was_held_by_guards(attempt);
-  if (!attempt.retried && !has_budget && !was_held && !attempt.hedge) return;
+  const bool counts_for_endpoint = attempt.retried || has_budget || attempt.hedge;
+  if (!was_held && !counts_for_endpoint) return;
   auto* shard = state_->shard();
   if (shard == nullptr) return;
   if (was_held) record_wait(*shard, attempt.queued_by, attempt.exchange().timings.queued);
-  if (!attempt.retried && !has_budget && !attempt.hedge) return;
+  if (!counts_for_endpoint) return;
   try {
     const auto endpoint = shard->endpoint_cache.number(state_->endpoints, attempt.policy);
     if (attempt.hedge) {
@@ -207,7 +222,7 @@ void Metrics::attempt_ended(const Call& call, const Request& request,
     }
     if (has_budget) record_budget(*state_, *shard, call, request, attempt, endpoint);
     if (!attempt.retried) return;
-    const auto kind = number_of<kRuleKinds, true>(attempt.rule);
+    const auto kind = word_index<kRuleKinds, Match::Prefix>(attempt.rule);
     const auto key = endpoint_key(endpoint, static_cast<std::uint8_t>(attempt.cls), kind);
     add(series_of(*shard, shard->retries, key).count);
     add(shard->wait, static_cast<std::uint64_t>(attempt.wait.value_or(Duration::zero()).count()));
@@ -215,6 +230,8 @@ void Metrics::attempt_ended(const Call& call, const Request& request,
   }
 }
 
+// Records the duration and the attempts of a call by endpoint and stop reason, whether a retry was
+// refused, and why its last hedge was.
 void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept {
   auto* shard = state_->shard();
   if (shard == nullptr) return;
@@ -231,9 +248,9 @@ void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept 
       add(series_of(*shard, shard->refused_retries, key).count);
     }
     if (history.hedge_refused) {
-      const auto why = kFirstRefused + static_cast<std::uint8_t>(*history.hedge_refused);
-      const auto refused = endpoint_key(endpoint, static_cast<std::uint8_t>(why));
-      add(series_of(*shard, shard->hedges, refused).count);
+      const auto result = kFirstRefused + static_cast<std::uint8_t>(*history.hedge_refused);
+      const auto hedge_key = endpoint_key(endpoint, static_cast<std::uint8_t>(result));
+      add(series_of(*shard, shard->hedges, hedge_key).count);
     }
   } catch (const std::bad_alloc&) {
   }
@@ -247,34 +264,22 @@ void Metrics::shed(const Call& /*call*/, const Error& reason) noexcept {
 }
 
 void Metrics::circuit_changed(const Call& /*call*/, const CircuitChange& change) noexcept {
-  try {
-    state_->guards.changed(change);
-  } catch (const std::bad_alloc&) {
-  }
+  state_->guards.changed(change);
 }
 
 void Metrics::limit_changed(const Call& /*call*/, const LimitChange& change) noexcept {
-  try {
-    state_->guards.changed(change);
-  } catch (const std::bad_alloc&) {
-  }
+  state_->guards.changed(change);
 }
 
 void Metrics::paused(const Call& call, const PauseBegun& pause) noexcept {
-  try {
-    constexpr Duration kYear = std::chrono::hours(24 * 366);  // a pause may have no end
-    const auto left = std::min<Duration>(pause.until - call.scheduler().now(), kYear);
-    state_->guards.paused(pause.key, call.scheduler().wall_now() +
-                                         std::chrono::duration_cast<WallTime::duration>(left));
-  } catch (const std::bad_alloc&) {
-  }
+  constexpr Duration kYear = std::chrono::hours(24 * 366);  // a pause may have no end
+  const auto left = std::min<Duration>(pause.until - call.scheduler().now(), kYear);
+  state_->guards.paused(pause.key, call.scheduler().wall_now() +
+                                       std::chrono::duration_cast<WallTime::duration>(left));
 }
 
 void Metrics::resumed(const Call& /*call*/, std::string_view key) noexcept {
-  try {
-    state_->guards.resumed(key);
-  } catch (const std::bad_alloc&) {
-  }
+  state_->guards.resumed(key);
 }
 
 }  // namespace httpretry

@@ -63,34 +63,36 @@ Shard* Metrics::State::shard() {
   return thread_is_ending ? nullptr : find_or_make_shard();
 }
 
-// Returns the shard that this thread already has, a free one, or a new one. nullptr without memory.
+// Returns the shard that this thread already has, one that an ended thread left, or a new one, and
+// remembers it in `last`. Returns nullptr if memory runs out.
 Shard* Metrics::State::find_or_make_shard() {
   auto& all = leases.all;
-  auto found = std::ranges::find(all, id_, &Lease::id);
-  if (found == all.end()) {
+  auto lease = std::ranges::find(all, id_, &Lease::id);
+  if (lease == all.end()) {
     // Drops the leases of Metrics that were destroyed.
-    std::erase_if(all, [](const Lease& lease) { return lease.shard.use_count() == 1; });
+    std::erase_if(all, [](const Lease& each) { return each.shard.use_count() == 1; });
     try {
-      all.push_back({id_, nullptr});
-      found = std::prev(all.end());
+      all.push_back({.id = id_, .shard = nullptr});
+      lease = std::prev(all.end());
       const std::lock_guard lock(mutex);
-      const auto is_free = [](const auto& shard) {
+      // Another thread may try to take the same shard at the same time.
+      const auto take_if_free = [](const auto& shard) {
         bool owned = false;
         return shard->owned.compare_exchange_strong(owned, true, std::memory_order_acquire);
       };
-      const auto free = std::ranges::find_if(shards, is_free);
-      if (free != shards.end()) {
-        found->shard = *free;
+      const auto taken = std::ranges::find_if(shards, take_if_free);
+      if (taken != shards.end()) {
+        lease->shard = *taken;
       } else {
         shards.push_back(std::make_shared<Shard>());
-        found->shard = shards.back();
+        lease->shard = shards.back();
       }
     } catch (const std::bad_alloc&) {
-      if (found != all.end()) all.erase(found);
+      if (lease != all.end()) all.erase(lease);
       return nullptr;
     }
   }
-  last = {id_, found->shard.get()};
+  last = {id_, lease->shard.get()};
   return last.shard;
 }
 

@@ -47,7 +47,7 @@ struct SendKey {
   std::uint32_t host = 0;  // 24 bits
   std::uint8_t method = 0;
   std::uint8_t version = 0;  // 4 bits
-  std::uint8_t error = 0;    // an Errc plus one; 0: none
+  std::uint8_t error = 0;    // from packed_error; 0: none
   std::uint16_t status = 0;
 
   [[nodiscard]] std::uint64_t pack() const {
@@ -55,14 +55,18 @@ struct SendKey {
            std::uint64_t{error} << 36U | std::uint64_t{status} << 44U;
   }
   static SendKey unpack(std::uint64_t key) {
-    SendKey made;
-    made.host = static_cast<std::uint32_t>(key & 0xFFFFFFU);
-    made.method = static_cast<std::uint8_t>(key >> 24U);
-    made.version = static_cast<std::uint8_t>(key >> 32U & 0xFU);
-    made.error = static_cast<std::uint8_t>(key >> 36U);
-    made.status = static_cast<std::uint16_t>(key >> 44U);
-    return made;
+    return {.host = static_cast<std::uint32_t>(key & 0xFFFFFFU),
+            .method = static_cast<std::uint8_t>(key >> 24U),
+            .version = static_cast<std::uint8_t>(key >> 32U & 0xFU),
+            .error = static_cast<std::uint8_t>(key >> 36U),
+            .status = static_cast<std::uint16_t>(key >> 44U)};
   }
+  // Adds one, because the first Errc has the value 0.
+  static std::uint8_t packed_error(Errc code) {
+    return static_cast<std::uint8_t>(static_cast<int>(code) + 1);
+  }
+  // The error must not be 0.
+  [[nodiscard]] Errc error_code() const { return static_cast<Errc>(error - 1); }
 };
 inline constexpr std::uint16_t kOtherStatus = 1;  // if there are too many series
 
@@ -78,10 +82,14 @@ inline constexpr std::array<std::string_view, 10> kRuleKinds{
 // The result of a hedge. A refused hedge has the value kFirstRefused plus its HedgeRefused.
 enum HedgeResult : std::uint8_t { kHedgeWon, kHedgeLost, kFirstRefused };
 
-// Packs two small numbers into the bits above the number of an endpoint.
-inline std::uint64_t endpoint_key(std::uint32_t endpoint, std::uint8_t one, std::uint8_t two = 0) {
-  return endpoint | std::uint64_t{one} << 32U | std::uint64_t{two} << 40U;
+// The key of a series of an endpoint: the number of the endpoint in the lower 32 bits, and above it
+// one or two labels of 8 bits, such as a Class and a kind of rule.
+inline std::uint64_t endpoint_key(std::uint32_t endpoint, std::uint8_t first_label,
+                                  std::uint8_t second_label = 0) {
+  return endpoint | std::uint64_t{first_label} << 32U | std::uint64_t{second_label} << 40U;
 }
+inline std::uint8_t first_label(std::uint64_t key) { return key >> 32U & 0xFFU; }
+inline std::uint8_t second_label(std::uint64_t key) { return key >> 40U & 0xFFU; }
 
 }  // namespace telemetry
 }  // namespace httpretry

@@ -2,6 +2,7 @@
 
 namespace httpretry::telemetry {
 
+// Returns the number of a name. A new name gets the next number, or other() if no number is left.
 std::uint32_t Names::number(std::string_view name) {
   const std::lock_guard lock(mutex_);
   if (const auto found = numbers_.find(name); found != numbers_.end()) return found->second;
@@ -27,6 +28,8 @@ std::vector<std::string> Names::texts() const {
   return texts;
 }
 
+// Asks the shared Names for a name that is not in this copy. Once Names is full, it copies all
+// names, so that each name that is not in the copy is `_other`.
 std::uint32_t NameCache::look_up(Names& names, std::string_view name) {
   if (has_all_) return names.other();
   if (names.is_full()) {
@@ -39,15 +42,17 @@ std::uint32_t NameCache::look_up(Names& names, std::string_view name) {
   return number;
 }
 
+// Returns the number for a policy that is not the last one, and makes it the last one. nullptr
+// stands for no policy, with the name "\n".
 std::uint32_t EndpointCache::look_up(Names& names, const Policy& policy) {
-  constexpr std::size_t kMost = 1024;  // reloads of policy files add entries
+  constexpr std::size_t kMaxEntries = 1024;  // reloads of policy files add entries
   const auto found = entries_.find(policy.get());
   if (found != entries_.end() && found->second.matches(policy)) {
     last_ = &found->second;
     return last_->number;
   }
-  last_ = nullptr;
-  if (entries_.size() >= kMost) entries_.clear();
+  last_ = nullptr;  // `clear` may destroy it
+  if (entries_.size() >= kMaxEntries) entries_.clear();
   std::string name = "\n";
   if (policy)
     name = policy->endpoint + "\n" + (policy->name.empty() ? policy->preset : policy->name);

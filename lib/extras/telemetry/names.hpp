@@ -2,6 +2,8 @@
 // each name gets its own number. All later names share one more number, which is for `_other`.
 #pragma once
 
+#include "lib/core/base/text.hpp"
+
 #include <httpretry/policy/policy_set.hpp>
 
 #include <atomic>
@@ -15,12 +17,6 @@
 
 namespace httpretry::telemetry {
 
-struct TextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const {
-    return std::hash<std::string_view>()(text);
-  }
-};
 using Numbers = std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>>;
 
 // The numbers of names. All threads share them.

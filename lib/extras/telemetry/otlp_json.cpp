@@ -21,6 +21,7 @@ std::string nanoseconds(WallTime at) {
   return std::to_string(time.count());
 }
 
+// Appends {"key":KEY,"value":{"stringValue":VALUE}}, for example: the key names the type.
 void put_attribute(JsonList& list, std::string_view key, const SpanAttribute::Value& value) {
   JsonObject attribute(list.item());
   attribute.text("key", key);
@@ -54,26 +55,29 @@ void put_scope(JsonObject& object) {
   scope.text("version", HTTPRETRY_VERSION);
 }
 
-// Returns {"resourceSpans":[{"resource":…,"scopeSpans":[{"scope":…,"spans":[…]}]}]}, for example.
-// `put` writes the innermost list.
-template <class Put>
-std::string envelope(std::string_view resources, std::string_view scopes, std::string_view items,
-                     const OtlpOptions& options, const Put& put) {
+// Returns {"resourceSpans":[{"resource":…,"scopeSpans":[{"scope":…,"spans":[…]}]}]}, for example:
+// the keys are those of the three lists, and `put_items(list)` writes the innermost one.
+template <class PutItems>
+std::string envelope(std::string_view resources_key, std::string_view scopes_key,
+                     std::string_view items_key, const OtlpOptions& options,
+                     const PutItems& put_items) {
   std::string json;
-  {
-    JsonObject all(json);
-    JsonList of_resources(all.key(resources));
-    JsonObject resource(of_resources.item());
+  {  // closes all objects and lists before the return
+    JsonObject root(json);
+    JsonList resources(root.key(resources_key));
+    JsonObject resource(resources.item());
     put_resource(resource, options);
-    JsonList of_scopes(resource.key(scopes));
-    JsonObject scoped(of_scopes.item());
-    put_scope(scoped);
-    JsonList list(scoped.key(items));
-    put(list);
+    JsonList scopes(resource.key(scopes_key));
+    JsonObject scope(scopes.item());
+    put_scope(scope);
+    JsonList items(scope.key(items_key));
+    put_items(items);
   }
   return json;
 }
 
+// Appends a span, with its attributes and events. Members that OTLP may omit are written only if
+// they are set.
 void put_span(JsonList& list, const Span& span) {
   JsonObject object(list.item());
   object.text("traceId", span.trace.hex());
@@ -89,10 +93,10 @@ void put_span(JsonList& list, const Span& span) {
   if (!span.events.empty()) {
     JsonList events(object.key("events"));
     for (const auto& event : span.events) {
-      JsonObject each(events.item());
-      each.text("timeUnixNano", nanoseconds(event.at));
-      each.text("name", event.name);
-      put_attributes(each, event.attributes);
+      JsonObject entry(events.item());
+      entry.text("timeUnixNano", nanoseconds(event.at));
+      entry.text("name", event.name);
+      put_attributes(entry, event.attributes);
     }
   }
   JsonObject status(object.key("status"));
@@ -138,6 +142,7 @@ void put_exemplars(JsonObject& point, const MetricSeries& series) {
   }
 }
 
+// Appends a data point: the labels, the times, and one value or a whole histogram.
 void put_point(JsonList& list, const MetricsSnapshot& snapshot, const MetricFamily& family,
                const MetricSeries& series) {
   JsonObject point(list.item());
@@ -167,20 +172,21 @@ void put_point(JsonList& list, const MetricsSnapshot& snapshot, const MetricFami
   if (has_exemplar) put_exemplars(point, series);
 }
 
+// Appends a metric with the data points of its series, as a sum (of a counter), gauge or histogram.
 void put_family(JsonList& list, const MetricsSnapshot& snapshot, const MetricFamily& family) {
   JsonObject metric(list.item());
   metric.text("name", metric_name(family.name));
   metric.text("description", family.help);
   metric.text("unit", family.unit);
-  const bool counter = family.kind == MetricFamily::Kind::Counter;
-  const bool gauge = family.kind == MetricFamily::Kind::Gauge;
-  JsonObject data(metric.key(counter ? "sum" : gauge ? "gauge" : "histogram"));
+  const bool is_counter = family.kind == MetricFamily::Kind::Counter;
+  const bool is_gauge = family.kind == MetricFamily::Kind::Gauge;
+  JsonObject data(metric.key(is_counter ? "sum" : is_gauge ? "gauge" : "histogram"));
   {
     JsonList points(data.key("dataPoints"));
     for (const auto& series : family.series) put_point(points, snapshot, family, series);
   }
-  if (!gauge) data.number("aggregationTemporality", kCumulative);
-  if (counter) data.boolean("isMonotonic", true);
+  if (!is_gauge) data.number("aggregationTemporality", kCumulative);
+  if (is_counter) data.boolean("isMonotonic", true);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ void SendWriter::exchange_started(const Call& call, const Request& request, int 
   }
 }
 
+// Adds a record for a send that begins now to the records of the call.
 void SendWriter::begin(const Call& call, const Request& request, int number) {
   auto record = std::make_unique<SendRecord>(request);
   record->owner = this;
@@ -32,6 +33,8 @@ void SendWriter::add_wait(SendRecord& record, const Attempt& attempt) {
   record.at -= std::chrono::duration_cast<WallTime::duration>(exchange.timings.queued);
 }
 
+// Completes the record of the exchange. If no retry middleware will judge the send (its attempt is
+// 0), writes the record at once; otherwise attempt_ended() does.
 void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, int number,
                                 const Outcome& outcome) noexcept {
   auto* records = call.get<SendRecords>();
@@ -56,7 +59,7 @@ void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, in
       record.headers = outcome.error().headers;
     }
     if (record.attempt != 0) return;
-    finish(call, static_cast<std::size_t>(found - records->open.begin()), nullptr);
+    finish(call, static_cast<std::size_t>(found - records->open.begin()), /*attempt=*/nullptr);
   } catch (const std::bad_alloc&) {
   }
 }
@@ -68,6 +71,7 @@ void SendWriter::finish(const Call& call, std::size_t index, const Attempt* atte
   on_send_ended(call, *record, attempt);
 }
 
+// Writes the records of all sends of the attempt, or calls on_not_sent() if it has none.
 void SendWriter::attempt_ended(const Call& call, const Request& request,
                                const Attempt& attempt) noexcept {
   try {
@@ -75,22 +79,24 @@ void SendWriter::attempt_ended(const Call& call, const Request& request,
     const auto is_of_attempt = [&](const auto& record) {
       return record->owner == this && record->ended && record->attempt == attempt.number;
     };
-    bool any = false;
+    bool was_sent = false;
     while (records != nullptr) {
       const auto found = std::ranges::find_if(records->open, is_of_attempt);
       if (found == records->open.end()) break;
-      any = true;
+      was_sent = true;
       // If the attempt has several sends, only the last one was judged.
-      const bool last = std::none_of(found + 1, records->open.end(), is_of_attempt);
-      if (last && was_held_by_guards(attempt)) add_wait(**found, attempt);
+      const bool is_last = std::none_of(found + 1, records->open.end(), is_of_attempt);
+      if (is_last && was_held_by_guards(attempt)) add_wait(**found, attempt);
       finish(call, static_cast<std::size_t>(found - records->open.begin()),
-             last ? &attempt : nullptr);
+             is_last ? &attempt : nullptr);
     }
-    if (!any) on_not_sent(call, request, attempt);
+    if (!was_sent) on_not_sent(call, request, attempt);
   } catch (const std::bad_alloc&) {
   }
 }
 
+// Writes the records of this writer that are left: sends that were not judged. Those that have not
+// ended were abandoned by a middleware, and count as canceled.
 void SendWriter::call_ended(const Call& call, const Outcome& outcome) noexcept {
   try {
     if (auto* records = call.get<SendRecords>(); records != nullptr) {
@@ -100,8 +106,8 @@ void SendWriter::call_ended(const Call& call, const Outcome& outcome) noexcept {
           continue;
         }
         auto& record = *records->open[i];
-        if (!record.ended) record.error = Errc::Canceled;  // a middleware abandoned it
-        finish(call, i, nullptr);
+        if (!record.ended) record.error = Errc::Canceled;
+        finish(call, i, /*attempt=*/nullptr);  // removes the record at `i`
       }
     }
     on_call_ended(call, outcome);

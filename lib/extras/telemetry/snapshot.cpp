@@ -16,10 +16,12 @@ namespace {
 using Kind = MetricFamily::Kind;
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
+constexpr double kNsPerSecond = 1e9;
+
 template <const auto& kBounds>
 std::vector<double> bounds_in_seconds() {
   std::vector<double> bounds;
-  for (const auto bound : kBounds) bounds.push_back(static_cast<double>(bound) / 1e9);
+  for (const auto bound : kBounds) bounds.push_back(static_cast<double>(bound) / kNsPerSecond);
   return bounds;
 }
 
@@ -29,12 +31,12 @@ void put(Labels& labels, std::string name, std::string_view value) {
 
 MetricFamily make_family(std::string_view name, Kind kind, std::string_view unit,
                          std::string_view help) {
-  MetricFamily made;
-  made.name = name;
-  made.kind = kind;
-  made.unit = unit;
-  made.help = help;
-  return made;
+  MetricFamily family;
+  family.name = name;
+  family.kind = kind;
+  family.unit = unit;
+  family.help = help;
+  return family;
 }
 
 MetricSeries value_series(Labels labels, double value) {
@@ -44,9 +46,10 @@ MetricSeries value_series(Labels labels, double value) {
   return series;
 }
 
-// `scale` converts the unit of the sum, from nanoseconds to seconds for example.
-MetricSeries histogram_series(Labels labels, const Total& total, double scale) {
-  auto series = value_series(std::move(labels), static_cast<double>(total.sum) / scale);
+// Returns a series with the sum and the counts of a histogram. `units_per_shown` converts the sum
+// to the unit of the family.
+MetricSeries histogram_series(Labels labels, const Total& total, double units_per_shown) {
+  auto series = value_series(std::move(labels), static_cast<double>(total.sum) / units_per_shown);
   series.counts = total.counts;
   return series;
 }
@@ -60,19 +63,20 @@ class Snapshot {
         hosts_(state.hosts.texts()),
         endpoints_(state.endpoints.texts()) {}
 
+  // Returns all families, even those without series.
   MetricsSnapshot take() {
-    MetricsSnapshot taken;
-    taken.since = state_.since;
-    taken.at = std::chrono::system_clock::now();
+    MetricsSnapshot snapshot;
+    snapshot.since = state_.since;
+    snapshot.at = std::chrono::system_clock::now();
     for (auto make :
          {&Snapshot::request_duration, &Snapshot::sends, &Snapshot::in_flight,
           &Snapshot::call_duration, &Snapshot::call_attempts, &Snapshot::retries,
           &Snapshot::refused_retries, &Snapshot::hedges, &Snapshot::wait, &Snapshot::shed,
           &Snapshot::budget, &Snapshot::queue, &Snapshot::circuit_state, &Snapshot::circuit_changes,
           &Snapshot::paused, &Snapshot::limit, &Snapshot::dropped}) {
-      taken.families.push_back((this->*make)());
+      snapshot.families.push_back((this->*make)());
     }
-    return taken;
+    return snapshot;
   }
 
  private:
@@ -80,17 +84,23 @@ class Snapshot {
     return number < hosts_.size() ? hosts_[number] : "_other";
   }
 
-  [[nodiscard]] Labels endpoint_labels(std::uint64_t key, bool with_policy = true) const {
+  enum class PolicyLabel : std::uint8_t { With, Without };
+
+  // Returns the labels of the endpoint whose number is in the lower 32 bits of the key.
+  [[nodiscard]] Labels endpoint_labels(std::uint64_t key,
+                                       PolicyLabel policy = PolicyLabel::With) const {
     const auto number = static_cast<std::uint32_t>(key);
-    std::string_view both = "_other\n_other";
-    if (number < endpoints_.size()) both = endpoints_[number];
-    const auto line = both.find('\n');
+    std::string_view names = "_other\n_other";  // "ENDPOINT\nPOLICY"
+    if (number < endpoints_.size()) names = endpoints_[number];
+    const auto line_end = names.find('\n');
     Labels labels;
-    put(labels, "endpoint", both.substr(0, line));
-    if (with_policy) put(labels, "policy", both.substr(line + 1));
+    put(labels, "endpoint", names.substr(0, line_end));
+    if (policy == PolicyLabel::With) put(labels, "policy", names.substr(line_end + 1));
     return labels;
   }
 
+  // Returns the labels of a series of sends. The error type is the error, or a status of at least
+  // 400.
   [[nodiscard]] Labels send_labels(const SendKey& key) const {
     Labels labels;
     put(labels, "http_request_method", kMethods[key.method]);
@@ -106,7 +116,7 @@ class Snapshot {
         key.status == kOtherStatus ? "_other" : std::to_string(static_cast<int>(key.status));
     if (key.status != 0) put(labels, "http_response_status_code", status);
     if (key.error != 0) {
-      put(labels, "error_type", to_string(static_cast<Errc>(key.error - 1)));
+      put(labels, "error_type", to_string(key.error_code()));
     } else if (key.status >= 400) {
       put(labels, "error_type", status);
     }
@@ -114,145 +124,151 @@ class Snapshot {
     return labels;
   }
 
-  static std::vector<std::optional<Exemplar>> exemplars_of(const Exemplars& exemplars) {
-    std::vector<std::optional<Exemplar>> all(exemplars.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto& from = exemplars[i];
-      const TraceId trace{from.trace_high, from.trace_low};
+  // Returns the exemplar of each bucket, if it has one.
+  static std::vector<std::optional<Exemplar>> exemplars_of(const Exemplars& stored) {
+    std::vector<std::optional<Exemplar>> exemplars(stored.size());
+    for (std::size_t i = 0; i < exemplars.size(); ++i) {
+      const auto& source = stored[i];
+      const TraceId trace{source.trace_high, source.trace_low};
       if (!trace.valid()) continue;
-      auto& to = all[i].emplace();
-      to.trace_id = trace.hex();
-      to.span_id = span_id_hex(from.span);
-      to.value = static_cast<double>(from.nanoseconds) / 1e9;
-      to.at = from.at;
+      auto& exemplar = exemplars[i].emplace();
+      exemplar.trace_id = trace.hex();
+      exemplar.span_id = span_id_hex(source.span);
+      exemplar.value = static_cast<double>(source.nanoseconds) / kNsPerSecond;
+      exemplar.at = source.at;
     }
-    return all;
+    return exemplars;
   }
 
   MetricFamily request_duration() {
-    auto made = make_family("http_client_request_duration_seconds", Kind::Histogram, "s",
-                            "Duration of HTTP client requests, one for each send.");
-    made.bounds = bounds_in_seconds<kDurationBounds>();
+    auto family = make_family("http_client_request_duration_seconds", Kind::Histogram, "s",
+                              "Duration of HTTP client requests, one for each send.");
+    family.bounds = bounds_in_seconds<kDurationBounds>();
     for (const auto& [key, total] : totals_.sends) {
-      auto series = histogram_series(send_labels(SendKey::unpack(key)), total.duration, 1e9);
+      auto series =
+          histogram_series(send_labels(SendKey::unpack(key)), total.duration, kNsPerSecond);
       series.exemplars = exemplars_of(total.exemplars);
-      made.series.push_back(std::move(series));
+      family.series.push_back(std::move(series));
     }
-    return made;
+    return family;
   }
 
   MetricFamily sends() {
-    auto made = make_family("httpretry_sends_total", Kind::Counter, "{send}",
-                            "Requests on the wire, with those of authentication.");
-    made.series.push_back(value_series({}, static_cast<double>(totals_.wire_sends)));
-    return made;
+    auto family = make_family("httpretry_sends_total", Kind::Counter, "{send}",
+                              "Requests on the wire, with those of authentication.");
+    family.series.push_back(value_series({}, static_cast<double>(totals_.wire_sends)));
+    return family;
   }
 
   MetricFamily in_flight() {
-    auto made = make_family("httpretry_in_flight", Kind::Gauge, "{request}",
-                            "Requests that have begun and not ended, by server.");
+    auto family = make_family("httpretry_in_flight", Kind::Gauge, "{request}",
+                              "Requests that have begun and not ended, by server.");
     for (const auto& [number, count] : totals_.in_flight) {
-      made.series.push_back(
+      family.series.push_back(
           value_series({{"scope", host_name(number)}}, static_cast<double>(count)));
     }
-    return made;
+    return family;
   }
 
   [[nodiscard]] Labels call_labels(std::uint64_t key) const {
     auto labels = endpoint_labels(key);
-    put(labels, "stop_reason", to_string(static_cast<Reason>(key >> 32U & 0xFFU)));
+    put(labels, "stop_reason", to_string(static_cast<Reason>(first_label(key))));
     return labels;
   }
 
   MetricFamily call_duration() {
-    auto made = make_family("httpretry_call_duration_seconds", Kind::Histogram, "s",
-                            "Duration of calls, with all their attempts and waits.");
-    made.bounds = bounds_in_seconds<kDurationBounds>();
+    auto family = make_family("httpretry_call_duration_seconds", Kind::Histogram, "s",
+                              "Duration of calls, with all their attempts and waits.");
+    family.bounds = bounds_in_seconds<kDurationBounds>();
     for (const auto& [key, total] : totals_.calls) {
-      made.series.push_back(histogram_series(call_labels(key), total.duration, 1e9));
+      family.series.push_back(histogram_series(call_labels(key), total.duration, kNsPerSecond));
     }
-    return made;
+    return family;
   }
 
   MetricFamily call_attempts() {
-    auto made =
+    auto family =
         make_family("httpretry_call_attempts", Kind::Histogram, "{attempt}", "Attempts of a call.");
-    for (const auto bound : kAttemptBounds) made.bounds.push_back(static_cast<double>(bound));
+    for (const auto bound : kAttemptBounds) family.bounds.push_back(static_cast<double>(bound));
     for (const auto& [key, total] : totals_.calls) {
-      made.series.push_back(histogram_series(call_labels(key), total.attempts, 1));
+      family.series.push_back(
+          histogram_series(call_labels(key), total.attempts, /*units_per_shown=*/1));
     }
-    return made;
+    return family;
   }
 
   MetricFamily retries() {
-    auto made = make_family("httpretry_retries_total", Kind::Counter, "{retry}",
-                            "Retries that were decided on, by the result of the previous attempt.");
+    auto family =
+        make_family("httpretry_retries_total", Kind::Counter, "{retry}",
+                    "Retries that were decided on, by the result of the previous attempt.");
     for (const auto& [key, count] : totals_.retries) {
-      auto labels = endpoint_labels(key, false);
-      put(labels, "class", to_string(static_cast<Class>(key >> 32U & 0xFFU)));
-      put(labels, "rule_kind", kRuleKinds[key >> 40U & 0xFFU]);
-      made.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
+      auto labels = endpoint_labels(key, PolicyLabel::Without);
+      put(labels, "class", to_string(static_cast<Class>(first_label(key))));
+      put(labels, "rule_kind", kRuleKinds[second_label(key)]);
+      family.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
     }
-    return made;
+    return family;
   }
 
   MetricFamily refused_retries() {
-    auto made =
+    auto family =
         make_family("httpretry_retries_refused_total", Kind::Counter, "{call}",
                     "Calls that ended because a limit or the danger of harm forbade a retry.");
     for (const auto& [key, count] : totals_.refused_retries) {
-      auto labels = endpoint_labels(key, false);
-      put(labels, "reason", to_string(static_cast<Reason>(key >> 32U & 0xFFU)));
-      made.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
+      auto labels = endpoint_labels(key, PolicyLabel::Without);
+      put(labels, "reason", to_string(static_cast<Reason>(first_label(key))));
+      family.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
     }
-    return made;
+    return family;
   }
 
+  // The label "result" is "won", "lost" or "refused_REASON".
   MetricFamily hedges() {
-    auto made =
+    auto family =
         make_family("httpretry_hedges_total", Kind::Counter, "{hedge}",
                     "Second sends of a slow request, and calls in which the last was refused.");
     for (const auto& [key, count] : totals_.hedges) {
-      auto labels = endpoint_labels(key, false);
-      const auto result = key >> 32U & 0xFFU;
+      auto labels = endpoint_labels(key, PolicyLabel::Without);
+      const auto result = first_label(key);
       std::string word = result == kHedgeWon ? "won" : "lost";
       if (result >= kFirstRefused) {
         word = "refused_";
         word += to_string(static_cast<HedgeRefused>(result - kFirstRefused));
       }
       put(labels, "result", word);
-      made.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
+      family.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
     }
-    return made;
+    return family;
   }
 
   MetricFamily wait() {
-    auto made = make_family("httpretry_retry_wait_seconds_total", Kind::Counter, "s",
-                            "Waits before retries.");
-    made.series.push_back(value_series({}, static_cast<double>(totals_.wait) / 1e9));
-    return made;
+    auto family = make_family("httpretry_retry_wait_seconds_total", Kind::Counter, "s",
+                              "Waits before retries.");
+    family.series.push_back(value_series({}, static_cast<double>(totals_.wait) / kNsPerSecond));
+    return family;
   }
 
   MetricFamily shed() {
-    auto made = make_family("httpretry_refused_total", Kind::Counter, "{send}",
-                            "Sends that our own guards refused: nothing was sent.");
+    auto family = make_family("httpretry_refused_total", Kind::Counter, "{send}",
+                              "Sends that our own guards refused: nothing was sent.");
     for (std::size_t i = 0; i < kShedReasons.size(); ++i) {
       if (totals_.shed[i] == 0) continue;
-      made.series.push_back(value_series({{"reason", std::string(to_string(kShedReasons[i]))}},
-                                         static_cast<double>(totals_.shed[i])));
+      family.series.push_back(value_series({{"reason", std::string(to_string(kShedReasons[i]))}},
+                                           static_cast<double>(totals_.shed[i])));
     }
-    return made;
+    return family;
   }
 
+  // The scope of a budget is an origin, or "endpoint NAME policy NAME".
   MetricFamily budget() {
-    auto made = make_family("httpretry_budget_left", Kind::Gauge, "{token}",
-                            "What was left in a retry budget when it was last used.");
+    auto family = make_family("httpretry_budget_left", Kind::Gauge, "{token}",
+                              "What was left in a retry budget when it was last used.");
     const auto put_all = [&](const std::vector<Metrics::State::Gauge>& gauges, const auto& name) {
       for (std::size_t i = 0; i < gauges.size(); ++i) {
         const auto left = gauges[i].load(std::memory_order_relaxed);
         if (left == Metrics::State::kNone) continue;
-        made.series.push_back(value_series({{"scope", name(static_cast<std::uint32_t>(i))}},
-                                           static_cast<double>(left)));
+        family.series.push_back(value_series({{"scope", name(static_cast<std::uint32_t>(i))}},
+                                             static_cast<double>(left)));
       }
     };
     put_all(state_.budget_of_host, [&](std::uint32_t number) { return host_name(number); });
@@ -263,30 +279,30 @@ class Snapshot {
       }
       return scope;
     });
-    return made;
+    return family;
   }
 
   MetricFamily queue() {
-    auto made = make_family("httpretry_queue_seconds", Kind::Histogram, "s",
-                            "Waits of sends before they began, by what held them back.");
-    made.bounds = bounds_in_seconds<kDurationBounds>();
+    auto family = make_family("httpretry_queue_seconds", Kind::Histogram, "s",
+                              "Waits of sends before they began, by what held them back.");
+    family.bounds = bounds_in_seconds<kDurationBounds>();
     for (std::size_t i = 0; i < totals_.queued.size(); ++i) {
       const auto& total = totals_.queued[i];
       if (std::ranges::all_of(total.counts, [](auto count) { return count == 0; })) continue;
       const std::string by(to_string(static_cast<QueuedBy>(i)));
-      made.series.push_back(histogram_series({{"by", by}}, total, 1e9));
+      family.series.push_back(histogram_series({{"by", by}}, total, kNsPerSecond));
     }
-    return made;
+    return family;
   }
 
-  // Adds a series for each scope for which `value(scope)` returns a number.
-  template <class Value>
-  MetricFamily by_scope(MetricFamily made, const Value& value) const {
+  // Adds a series for each scope for which `value_of(scope)` returns a number.
+  template <class ValueOf>
+  MetricFamily by_scope(MetricFamily family, const ValueOf& value_of) const {
     for (const auto& [key, scope] : scopes_) {
-      const std::optional<double> found = value(scope);
-      if (found) made.series.push_back(value_series({{"scope", key}}, *found));
+      const std::optional<double> value = value_of(scope);
+      if (value) family.series.push_back(value_series({{"scope", key}}, *value));
     }
-    return made;
+    return family;
   }
 
   MetricFamily circuit_state() {
@@ -301,17 +317,17 @@ class Snapshot {
   }
 
   MetricFamily circuit_changes() {
-    auto made = make_family("httpretry_circuit_changes_total", Kind::Counter, "{change}",
-                            "Changes of circuits, by the state that they changed to.");
+    auto family = make_family("httpretry_circuit_changes_total", Kind::Counter, "{change}",
+                              "Changes of circuits, by the state that they changed to.");
     for (const auto& [key, scope] : scopes_) {
       for (std::size_t i = 0; i < scope.changes.size(); ++i) {
         if (scope.changes[i] == 0) continue;
         const std::string to(to_string(static_cast<Circuit>(i)));
-        made.series.push_back(
+        family.series.push_back(
             value_series({{"scope", key}, {"to", to}}, static_cast<double>(scope.changes[i])));
       }
     }
-    return made;
+    return family;
   }
 
   MetricFamily paused() {
@@ -337,15 +353,15 @@ class Snapshot {
   }
 
   MetricFamily dropped() {
-    auto made = make_family("httpretry_telemetry_dropped_total", Kind::Counter, "{item}",
-                            "Spans and metrics that were not exported.");
-    if (!state_.options.exporter) return made;
+    auto family = make_family("httpretry_telemetry_dropped_total", Kind::Counter, "{item}",
+                              "Spans and metrics that were not exported.");
+    if (!state_.options.exporter) return family;
     for (const auto& drop : state_.options.exporter->dropped()) {
-      made.series.push_back(
+      family.series.push_back(
           value_series({{"signal", std::string(drop.signal)}, {"why", std::string(drop.why)}},
                        static_cast<double>(drop.count)));
     }
-    return made;
+    return family;
   }
 
   const Metrics::State& state_;
@@ -375,16 +391,18 @@ const MetricFamily* MetricsSnapshot::find(std::string_view name) const {
   return found == families.end() ? nullptr : &*found;
 }
 
+// Returns the sum of the values of all series of a family that have these labels, or of their
+// counts if the family is a histogram. Returns 0 if there is no such family.
 double MetricsSnapshot::sum(std::string_view name, const Labels& labels) const {
-  const auto* found = find(name);
-  if (found == nullptr) return 0;
+  const auto* family = find(name);
+  if (family == nullptr) return 0;
   double sum = 0;
-  for (const auto& series : found->series) {
+  for (const auto& series : family->series) {
     const bool has_all = std::ranges::all_of(
         labels, [&](const auto& label) { return series.label(label.first) == label.second; });
     if (!has_all) continue;
-    sum += found->kind == MetricFamily::Kind::Histogram ? static_cast<double>(series.count())
-                                                        : series.value;
+    sum += family->kind == MetricFamily::Kind::Histogram ? static_cast<double>(series.count())
+                                                         : series.value;
   }
   return sum;
 }

@@ -29,6 +29,7 @@ class Attributes {
  public:
   explicit Attributes(const Span& span) : span_(span) { all_.reserve(24); }
 
+  // Returns the attributes of a span for a whole call.
   std::vector<SpanAttribute> of_call() {
     if (span_.policy) {
       const auto& policy = *span_.policy;
@@ -42,6 +43,8 @@ class Attributes {
     return std::move(all_);
   }
 
+  // Returns the attributes of a span for one send, which follow the semantic conventions. Texts
+  // that are empty are left out.
   std::vector<SpanAttribute> of_send() {
     method();
     if (span_.url) {
@@ -82,6 +85,8 @@ class Attributes {
     if (!span_.known_method) text("http.request.method_original", span_.method);
   }
 
+  // Adds the library's own attributes. The decision is known only if the retry middleware judged
+  // the send.
   void decision() {
     if (span_.attempt != 0) number("httpretry.attempt", span_.attempt);
     text("httpretry.sent", std::string(to_string(span_.exchange.sent)));

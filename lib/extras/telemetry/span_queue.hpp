@@ -1,6 +1,6 @@
 // A bounded lock-free queue of spans, with many producers and one consumer. It is Dmitry Vyukov's
-// bounded queue: a cell at position N accepts a put while its `turn` is N, and a take while its
-// `turn` is N + 1.
+// bounded queue: a cell at position N accepts a put while its `turn` (a sequence number) is N, and
+// a take while it is N + 1.
 #pragma once
 
 #include <httpretry/telemetry/traces.hpp>
@@ -31,20 +31,21 @@ class SpanQueue {
   // queue is full, returns kFull and leaves the span alone.
   static constexpr std::size_t kFull = SIZE_MAX;
   std::size_t put(SpanPtr& span) noexcept {
-    auto at = last_.load(std::memory_order_relaxed);
+    auto position = last_.load(std::memory_order_relaxed);
     for (;;) {
-      auto& cell = cells_[at & mask_];
+      auto& cell = cells_[position & mask_];
       const auto turn = cell.turn.load(std::memory_order_acquire);
-      if (turn == at) {
-        if (last_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) {
+      if (turn == position) {
+        // A failed exchange loads the new value of `last_` into `position`.
+        if (last_.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) {
           cell.span = std::move(span);
-          cell.turn.store(at + 1, std::memory_order_release);
-          return at;
+          cell.turn.store(position + 1, std::memory_order_release);
+          return position;
         }
-      } else if (turn < at) {
-        return kFull;
+      } else if (turn < position) {
+        return kFull;  // the cell still holds the span that was put one round earlier
       } else {
-        at = last_.load(std::memory_order_relaxed);
+        position = last_.load(std::memory_order_relaxed);  // another producer has used the cell
       }
     }
   }

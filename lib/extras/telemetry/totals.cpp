@@ -5,12 +5,13 @@
 namespace httpretry::telemetry {
 namespace {
 
+// Adds the counts of a series to the total, and keeps the newer exemplar of each bucket.
 void add_send(SendTotal& total, const SendSeries& series) {
   total.duration.add(series.duration);
   if (!series.exemplars) return;
   for (std::size_t i = 0; i < total.exemplars.size(); ++i) {
-    const auto& found = (*series.exemplars)[i];
-    if (found.at > total.exemplars[i].at) total.exemplars[i] = found;
+    const auto& exemplar = (*series.exemplars)[i];
+    if (exemplar.at > total.exemplars[i].at) total.exemplars[i] = exemplar;
   }
 }
 
@@ -21,6 +22,7 @@ Totals::Totals(const Metrics::State& state) {
   for (const auto& shard : state.shards) add(*shard);
 }
 
+// Adds all counts of a shard. Its owner continues to count in the meantime.
 void Totals::add(Shard& shard) {
   const std::lock_guard lock(shard.mutex);
   for (const auto& series : shard.sends.all()) add_send(sends[series.key], series);

@@ -1,5 +1,7 @@
 #include "call_trace.hpp"
 
+#include "lib/core/base/text.hpp"
+
 #include <httpretry/chain/call.hpp>
 #include <httpretry/http/headers.hpp>
 #include <httpretry/telemetry/trace_context.hpp>
@@ -31,36 +33,24 @@ void append_hex(std::string& text, std::uint64_t number) {
   text.append(digits.data(), digits.size());
 }
 
-// Accepts only lowercase digits, as the standard requires.
+// Parses at most 16 hexadecimal digits. Returns nullopt for any other character, and for uppercase
+// digits, which the standard forbids.
 std::optional<std::uint64_t> hex_number(std::string_view text) {
   std::uint64_t number = 0;
   for (const char c : text) {
-    unsigned digit = 0;
-    if (c >= '0' && c <= '9') {
-      digit = static_cast<unsigned>(c - '0');
-    } else if (c >= 'a' && c <= 'f') {
-      digit = static_cast<unsigned>(c - 'a') + 10;
-    } else {
-      return std::nullopt;
-    }
-    number = number << 4U | digit;
+    const auto digit = hex_value(c);
+    if (!digit || c != to_lower(c)) return std::nullopt;
+    number = number << 4U | *digit;
   }
   return number;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
-
+// Splits a comma-separated list, and leaves out empty members.
 std::vector<std::string_view> members_of(std::string_view list) {
   std::vector<std::string_view> members;
   while (!list.empty()) {
-    const auto comma = list.find(',');
-    const auto member = trimmed(list.substr(0, comma));
+    const auto member = trimmed(take_until(list, ','));
     if (!member.empty()) members.push_back(member);
-    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
   }
   return members;
 }
@@ -79,8 +69,8 @@ bool is_value(std::string_view value) {
   return true;
 }
 
-// Returns an empty text if a member is not KEY=VALUE: the standard then requires dropping the whole
-// list.
+// Returns the first 32 members of a tracestate. Returns an empty text if a member is not KEY=VALUE:
+// the standard then requires dropping the whole list.
 std::string checked_state(std::string_view list) {
   std::string state;
   std::size_t count = 0;
@@ -96,17 +86,20 @@ std::string checked_state(std::string_view list) {
   return state;
 }
 
+// Returns the members of a baggage header that are NAME=VALUE, as far as they fit into the size
+// that the standard allows.
 std::string checked_baggage(std::string_view list) {
   std::string baggage;
   for (const auto member : members_of(list)) {
-    const auto needs = member.size() + (baggage.empty() ? 0 : 1);
     if (member.find('=') == std::string_view::npos) continue;
-    if (baggage.size() + needs > kMaxBaggage) continue;
-    baggage.append(baggage.empty() ? "" : ",").append(member);
+    const std::string_view comma = baggage.empty() ? "" : ",";
+    if (baggage.size() + comma.size() + member.size() > kMaxBaggage) continue;
+    baggage.append(comma).append(member);
   }
   return baggage;
 }
 
+// Returns the values of all headers with that name, separated by commas.
 std::string joined(const Headers& headers, std::string_view name) {
   std::string all;
   for (const auto field : headers) {
@@ -137,11 +130,13 @@ std::string TraceId::hex() const {
 }
 
 std::string span_id_hex(std::uint64_t id) {
-  std::string text;
-  append_hex(text, id);
-  return text;
+  const auto digits = telemetry::hex_id(id);
+  return {digits.begin(), digits.end()};
 }
 
+// Parses "VERSION-TRACE-SPAN-FLAGS" in hexadecimal digits, with the lengths 2, 32, 16 and 2. A
+// version above 00 may add "-" and more. Returns nullopt if `traceparent` is malformed; the other
+// two headers are only filtered.
 std::optional<TraceContext> TraceContext::parse(std::string_view traceparent,
                                                 std::string_view tracestate,
                                                 std::string_view baggage) {
@@ -150,12 +145,13 @@ std::optional<TraceContext> TraceContext::parse(std::string_view traceparent,
     return std::nullopt;
   }
   const auto version = hex_number(text.substr(0, 2));
-  if (!version || *version == 0xFF) return std::nullopt;
-  const bool tail = text.size() > kTraceparentLength;
-  if (tail && (*version == 0 || text[kTraceparentLength] != '-')) return std::nullopt;
+  constexpr std::uint64_t kInvalidVersion = 0xFF;
+  if (!version || *version == kInvalidVersion) return std::nullopt;
+  const bool has_more = text.size() > kTraceparentLength;
+  if (has_more && (*version == 0 || text[kTraceparentLength] != '-')) return std::nullopt;
   const auto high = hex_number(text.substr(3, 16));
   const auto low = hex_number(text.substr(19, 16));
-  const auto span = hex_number(text.substr(36, 16));
+  const auto span = hex_number(text.substr(kSpanOffset, 16));
   const auto flags = hex_number(text.substr(53, 2));
   if (!high || !low || !span || !flags) return std::nullopt;
   TraceContext context;

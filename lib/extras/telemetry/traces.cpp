@@ -28,8 +28,8 @@ TraceContext new_trace() {
   return context;
 }
 
-// Adds the time since the call began, on the loop's monotonic clock, to its wall time: spans stay
-// in order even if the wall clock is set.
+// Returns the current time for spans of the call: the wall time at which the call began plus the
+// time that has passed on the loop's monotonic clock. Spans stay in order if the wall clock is set.
 WallTime time_of(const CallTrace& trace, const Call& call) {
   return trace.started +
          std::chrono::duration_cast<WallTime::duration>(call.scheduler().now() - call.started());
@@ -42,6 +42,7 @@ void add_wait(Span& span, Duration queued, QueuedBy by) {
   span.events.push_back(std::move(event));
 }
 
+// Sets the members that describe the exchange and its response or error.
 void add_outcome(Span& span, const Outcome& outcome) {
   span.exchange = exchange_of(outcome);
   span.status = outcome ? outcome->status : outcome.error().status;
@@ -56,6 +57,7 @@ void add_outcome(Span& span, const Outcome& outcome) {
   }
 }
 
+// Sets the members that describe how the retry middleware judged the send, and what followed.
 void add_decision(Span& span, const Attempt& attempt) {
   span.judged = true;
   span.policy = attempt.policy;
@@ -94,26 +96,29 @@ class Traces final : public Observer {
     }
   }
 
+  // Completes the span of an exchange. Without a retry middleware (the attempt is 0), no decision
+  // follows, and the span is exported at once.
   void exchange_ended(const Call& call, const Request& /*request*/, int number,
                       const Outcome& outcome) noexcept override {
     auto* trace = trace_for(call);
     if (trace == nullptr) return;
-    TracedSend* found = nullptr;
+    TracedSend* ended = nullptr;
     trace->for_each_open([&](TracedSend& send) {
-      if (send.number == number) found = &send;
+      if (send.number == number) ended = &send;
     });
-    if (found == nullptr) return;
+    if (ended == nullptr) return;
     trace->sends += exchange_of(outcome).wire_sends;
-    found->ended = true;
-    found->span.end = time_of(*trace, call);
+    ended->ended = true;
+    ended->span.end = time_of(*trace, call);
     try {
-      add_outcome(found->span, outcome);
+      add_outcome(ended->span, outcome);
     } catch (const std::bad_alloc&) {
-      found->span.events.clear();
+      ended->span.events.clear();
     }
-    if (found->span.attempt == 0) export_ended(*trace, 0);
+    if (ended->span.attempt == 0) export_ended(*trace, ended->span.attempt);
   }
 
+  // Adds the decision to the span of the attempt's last send, and exports the spans of the attempt.
   void attempt_ended(const Call& call, const Request& /*request*/,
                      const Attempt& attempt) noexcept override {
     auto* trace = trace_for(call);
@@ -143,6 +148,7 @@ class Traces final : public Observer {
     }
   }
 
+  // Exports the spans of the sends that are left, and then the span of the call.
   void call_ended(const Call& call, const Outcome& outcome) noexcept override {
     auto* trace = trace_for(call);
     if (trace == nullptr) return;
@@ -165,19 +171,23 @@ class Traces final : public Observer {
     return trace != nullptr && trace->owner == this && trace->call ? trace : nullptr;
   }
 
-  [[nodiscard]] bool sampled(const std::optional<TraceContext>& parent,
-                             const TraceContext& context) const {
+  // Returns whether to trace a call: as its parent decided, or for a share of all trace ids.
+  [[nodiscard]] bool is_sampled(const std::optional<TraceContext>& parent,
+                                const TraceContext& context) const {
     if (parent && options_.parent_based) return parent->sampled();
     const auto random = static_cast<double>(context.trace.low & ((std::uint64_t{1} << 56U) - 1));
     return random < options_.sample_ratio * kIdRange;
   }
 
-  [[nodiscard]] bool known(std::string_view method) const {
-    const auto& known = options_.known_methods;
-    if (known.empty()) return telemetry::is_known_method(method);
-    return std::ranges::find(known, method) != known.end();
+  [[nodiscard]] bool is_known(std::string_view method) const {
+    const auto& methods = options_.known_methods;
+    if (methods.empty()) return telemetry::is_known_method(method);
+    return std::ranges::find(methods, method) != methods.end();
   }
 
+  // Stores the trace of a call among its values, even if the call is not sampled, so that
+  // propagate() sends this decision to the server. The span of the call exists only if it is
+  // sampled.
   void begin_call(const Call& call, const Request& request) {
     if (call.get<CallTrace>() != nullptr) return;
     const auto parent = parent_of(call, request);
@@ -188,7 +198,7 @@ class Traces final : public Observer {
     trace.context.span = random_id();
     auto& flags = trace.context.flags;
     flags &= static_cast<std::uint8_t>(~TraceContext::kSampled);
-    if (!sampled(parent, trace.context)) return;
+    if (!is_sampled(parent, trace.context)) return;
     flags |= TraceContext::kSampled;
     auto& span = trace.call.emplace();
     begin_span(span, trace, call, request);
@@ -205,11 +215,12 @@ class Traces final : public Observer {
     span.state = trace.context.state;
     span.start = time_of(trace, call);
     span.method = request.method();
-    span.known_method = known(span.method);
+    span.known_method = is_known(span.method);
     if (const auto& url = request.parsed_url()) span.url = *url;
     span.hide_query = options_.hide_query;
   }
 
+  // Adds a span for a send. Sends in flight count as earlier sends of the call.
   void begin_send(CallTrace& trace, const Call& call, const Request& request, int number) const {
     int in_flight = 0;
     trace.for_each_open([&](const TracedSend& send) { in_flight += send.ended ? 0 : 1; });
@@ -257,6 +268,9 @@ std::shared_ptr<Observer> traces(std::function<void(SpanPtr)> sink) {
   return traces(std::move(options));
 }
 
+// Returns a middleware that sets the headers of the trace context on each send. The span id in
+// "traceparent" is new for each send if traces() observes the call; otherwise the context is passed
+// on unchanged. A header whose value is empty is removed.
 MiddlewarePtr propagate() {
   return on_request("propagate", [](Request& request, Call& call) {
     auto* trace = call.get<CallTrace>();

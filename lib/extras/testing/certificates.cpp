@@ -28,20 +28,25 @@ Key make_key() {
   return key;
 }
 
-void add_extension(X509& certificate, X509& issuer, int kind, const char* value) {
+// Appends an extension, such as NID_key_usage, with a value in the syntax of OpenSSL's files.
+void add_extension(X509& certificate, X509& issuer, int nid, const char* value) {
   X509V3_CTX context;
-  X509V3_set_ctx(&context, &issuer, &certificate, nullptr, nullptr, 0);
+  X509V3_set_ctx(&context, &issuer, &certificate, /*req=*/nullptr, /*crl=*/nullptr, /*flags=*/0);
   const Owned<X509_EXTENSION, X509_EXTENSION_free> extension(
-      X509V3_EXT_conf_nid(nullptr, &context, kind, value));
-  require(extension && X509_add_ext(&certificate, extension.get(), -1) == 1, value);
+      X509V3_EXT_conf_nid(nullptr, &context, nid, value));
+  require(extension && X509_add_ext(&certificate, extension.get(), /*loc=*/-1) == 1, value);
 }
 
+// In seconds from now.
 struct Validity {
-  long from;  // seconds from now
+  long from;
   long until;
 };
+constexpr Validity kValidNow{.from = -kDay, .until = 30 * kDay};
+constexpr Validity kExpired{.from = -2 * kDay, .until = -kDay};
 
-// Returns a certificate without extensions and signature.
+// Returns a certificate without extensions and signature. If `issuer` is nullptr, it is its own
+// issuer.
 Certificate make_certificate(EVP_PKEY& key, const char* name, const X509* issuer, Validity valid) {
   Certificate certificate(X509_new());
   require(certificate != nullptr, "out of memory");
@@ -54,15 +59,17 @@ Certificate make_certificate(EVP_PKEY& key, const char* name, const X509* issuer
   X509_gmtime_adj(X509_getm_notAfter(certificate.get()), valid.until);
   X509_set_pubkey(certificate.get(), &key);
   auto* subject = X509_get_subject_name(certificate.get());
+  // A length of -1 means that the name ends with NUL, and a location of -1 appends the entry.
   X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
-                             reinterpret_cast<const unsigned char*>(name), -1, -1, 0);
+                             reinterpret_cast<const unsigned char*>(name), /*len=*/-1, /*loc=*/-1,
+                             /*set=*/0);
   X509_set_issuer_name(certificate.get(), issuer ? X509_get_subject_name(issuer) : subject);
   return certificate;
 }
 
 Certificate make_authority(EVP_PKEY& key) {
   auto authority =
-      make_certificate(key, "httpretry fault server authority", nullptr, {-kDay, 30 * kDay});
+      make_certificate(key, "httpretry fault server authority", /*issuer=*/nullptr, kValidNow);
   add_extension(*authority, *authority, NID_basic_constraints, "critical,CA:TRUE");
   add_extension(*authority, *authority, NID_key_usage, "critical,keyCertSign,cRLSign");
   add_extension(*authority, *authority, NID_subject_key_identifier, "hash");
@@ -70,22 +77,27 @@ Certificate make_authority(EVP_PKEY& key) {
   return authority;
 }
 
+// Returns the server's certificate, signed by the authority, with the defect that `kind` asks for:
+// signed with its own key, for another host, or expired.
 Certificate make_leaf(Tls kind, EVP_PKEY& key, X509& authority, EVP_PKEY& authority_key) {
-  const bool own = kind == Tls::SelfSigned;
-  const bool elsewhere = kind == Tls::WrongHost;
-  const Validity valid =
-      kind == Tls::Expired ? Validity{-2 * kDay, -kDay} : Validity{-kDay, 30 * kDay};
-  auto leaf = make_certificate(key, elsewhere ? "elsewhere.invalid" : "localhost",
-                               own ? nullptr : &authority, valid);
-  add_extension(*leaf, own ? *leaf : authority, NID_subject_alt_name,
-                elsewhere ? "DNS:elsewhere.invalid" : "DNS:localhost,IP:127.0.0.1,IP:::1");
-  add_extension(*leaf, own ? *leaf : authority, NID_ext_key_usage, "serverAuth");
-  require(X509_sign(leaf.get(), own ? &key : &authority_key, EVP_sha256()) > 0, "signing failed");
+  const bool self_signed = kind == Tls::SelfSigned;
+  const bool wrong_host = kind == Tls::WrongHost;
+  auto leaf = make_certificate(key, wrong_host ? "elsewhere.invalid" : "localhost",
+                               self_signed ? nullptr : &authority,
+                               kind == Tls::Expired ? kExpired : kValidNow);
+  auto& issuer = self_signed ? *leaf : authority;
+  auto& issuer_key = self_signed ? key : authority_key;
+  add_extension(*leaf, issuer, NID_subject_alt_name,
+                wrong_host ? "DNS:elsewhere.invalid" : "DNS:localhost,IP:127.0.0.1,IP:::1");
+  add_extension(*leaf, issuer, NID_ext_key_usage, "serverAuth");
+  require(X509_sign(leaf.get(), &issuer_key, EVP_sha256()) > 0, "signing failed");
   return leaf;
 }
 
 }  // namespace
 
+// Makes a TLS context with a new certificate, and writes the authority's certificate to `ca_file_`
+// in a new directory. Throws std::runtime_error for the step that fails.
 Certificates::Certificates(Tls kind) : context_(SSL_CTX_new(TLS_server_method())) {
   require(context_ != nullptr, "creating the TLS context failed");
   // Allows partial writes, resumed from another buffer, as on a plain socket.

@@ -38,6 +38,8 @@ Channel::Channel(Descriptor socket, int stop_fd) : socket_(std::move(socket)), s
 
 Channel::~Channel() { finish(); }
 
+// Repeats `attempt` until its result is not WouldBlock, and returns that result, or Broken if the
+// deadline passes or the server stops.
 template <class Attempt>
 IoResult Channel::complete(Attempt attempt, Time deadline) {
   for (;;) {
@@ -54,6 +56,8 @@ bool Channel::handshake(SSL_CTX& context) {
   return complete([this] { return tls_result(SSL_accept(tls_.get()), 0); }).io == Io::Done;
 }
 
+// Interprets the result of an OpenSSL function, which is 1 on success. If it would block, stores
+// the event to wait for: TLS may need to read before it can write, and the reverse.
 IoResult Channel::tls_result(int result, std::size_t bytes) {
   if (result == 1) return {Io::Done, bytes};
   switch (SSL_get_error(tls_.get(), result)) {
@@ -72,15 +76,16 @@ IoResult Channel::plain_result(ssize_t bytes, short awaited) {
   return {Io::WouldBlock};
 }
 
-IoResult Channel::try_read(std::span<char> into, bool peek) {
+IoResult Channel::try_read(std::span<char> buffer, Peek peek) {
+  const bool peeks = peek == Peek::Yes;
   if (!tls_) {
-    const int flags = peek ? MSG_PEEK : 0;
-    return plain_result(::recv(socket_.get(), into.data(), into.size(), flags), POLLIN);
+    const int flags = peeks ? MSG_PEEK : 0;
+    return plain_result(::recv(socket_.get(), buffer.data(), buffer.size(), flags), POLLIN);
   }
   ERR_clear_error();
   std::size_t bytes = 0;
-  const auto read = peek ? &SSL_peek_ex : &SSL_read_ex;
-  const int result = read(tls_.get(), into.data(), into.size(), &bytes);
+  const auto read_or_peek = peeks ? &SSL_peek_ex : &SSL_read_ex;
+  const int result = read_or_peek(tls_.get(), buffer.data(), buffer.size(), &bytes);
   return tls_result(result, bytes);
 }
 
@@ -95,8 +100,8 @@ IoResult Channel::try_write(std::string_view bytes) {
   return tls_result(result, written);
 }
 
-std::size_t Channel::read(std::span<char> into) {
-  return complete([&] { return try_read(into); }).bytes;
+std::size_t Channel::read(std::span<char> buffer) {
+  return complete([&] { return try_read(buffer); }).bytes;
 }
 
 bool Channel::write(std::string_view bytes) {
@@ -108,19 +113,22 @@ bool Channel::write(std::string_view bytes) {
   return true;
 }
 
+// Waits for poll events of the socket. Returns false if the deadline passes, the server stops, or
+// poll fails. The timeout of poll is limited, so a poll without events may end before the deadline.
 bool Channel::wait(short events, Time deadline) {
-  std::array<pollfd, 2> waited{{{socket_.get(), events, 0}, {stop_fd_, POLLIN, 0}}};
+  std::array<pollfd, 2> polled{{{socket_.get(), events, 0}, {stop_fd_, POLLIN, 0}}};
+  const auto& [socket_events, stop_events] = polled;
   for (;;) {
-    const int ready = ::poll(waited.data(), waited.size(), poll_timeout(deadline));
+    const int ready = ::poll(polled.data(), polled.size(), poll_timeout(deadline));
     if (ready < 0 && errno != EINTR) return false;
-    if (ready > 0) return waited[1].revents == 0;
+    if (ready > 0) return stop_events.revents == 0;
     if (ready == 0 && steady_clock::now() >= deadline) return false;
   }
 }
 
 bool Channel::wait_for_bytes(Time deadline) {
   char byte = 0;
-  return complete([&] { return try_read({&byte, 1}, true); }, deadline).io == Io::Done;
+  return complete([&] { return try_read({&byte, 1}, Peek::Yes); }, deadline).io == Io::Done;
 }
 
 void Channel::wait_for_disconnect() {
@@ -151,6 +159,8 @@ void Channel::finish() {
   socket_.close();
 }
 
+// Ends the writing, but reads and discards for up to a second: closing a socket with unread bytes
+// would send an RST, which could make the client lose the response.
 void Channel::linger() {
   end_writing();
   tls_.reset();  // the discarded bytes need not be decrypted

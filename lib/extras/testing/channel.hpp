@@ -25,6 +25,9 @@ enum class Io {
   Broken
 };
 
+// Whether the bytes that are read stay in the channel and can be read again.
+enum class Peek { No, Yes };
+
 struct IoResult {
   Io io;
   std::size_t bytes = 0;
@@ -42,11 +45,11 @@ class Channel {
   // Performs a TLS handshake as the server.
   [[nodiscard]] bool handshake(SSL_CTX& context);
 
-  // If `peek` is set, the bytes stay in the channel and can be read again.
-  [[nodiscard]] IoResult try_read(std::span<char> into, bool peek = false);
+  // Both transfer as many bytes as they can without waiting.
+  [[nodiscard]] IoResult try_read(std::span<char> buffer, Peek peek = Peek::No);
   [[nodiscard]] IoResult try_write(std::string_view bytes);
   // Waits for at least one byte. Returns 0 if the connection has ended or the server stops.
-  [[nodiscard]] std::size_t read(std::span<char> into);
+  [[nodiscard]] std::size_t read(std::span<char> buffer);
   [[nodiscard]] bool write(std::string_view bytes);
 
   // Waits until there is something to read, without reading it. Returns false if the connection has

@@ -30,9 +30,9 @@ std::string loopback_address(std::string_view host) {
 struct Direction {
   Channel& from;
   Channel& to;
-  std::string pending = {};
-  bool ended = false;
-  bool closed = false;
+  std::string pending = {};  // read, but not yet written
+  bool ended = false;        // `from` has finished sending
+  bool closed = false;       // `to` has been notified of that
 
   // Forwards as much as it can without blocking. Returns false if a connection is broken.
   [[nodiscard]] bool pump() {
@@ -70,23 +70,26 @@ int poll_descriptor(const Channel& channel, short awaited) {
 }
 
 // Connects to "host:port"; the host must be this machine's loopback. On failure, returns null and
-// sets `status` to the status of the proxy's response.
-std::unique_ptr<Channel> connect_loopback(std::string_view authority, int stop_fd, int& status) {
+// sets `error_status` to the status of the proxy's response: 403 for an address that is not
+// allowed, 502 if no server listens there.
+std::unique_ptr<Channel> connect_loopback(std::string_view authority, int stop_fd,
+                                          int& error_status) {
+  error_status = 403;
   const auto colon = authority.rfind(':');
   const auto host = loopback_address(authority.substr(0, colon));
-  status = 403;
   if (host.empty() || colon == std::string_view::npos) return nullptr;
   auto socket = connect_to(host, std::string(authority.substr(colon + 1)));
-  if (socket) status = 502;
-  if (!socket || !socket->open()) return nullptr;
+  if (!socket) return nullptr;  // the port is not a number
+  error_status = 502;
+  if (!socket->open()) return nullptr;
   return std::make_unique<Channel>(*std::move(socket), stop_fd);
 }
 
-// Forwards bytes until both sides have finished sending. An RST on one side becomes an RST on the
-// other. `first` holds the client's bytes that were already read.
-void relay(Channel& client, Channel& origin, std::string first) {
-  Direction outward{client, origin, std::move(first)};
-  Direction inward{origin, client};
+// Forwards bytes until both sides have finished sending, or the server stops. An RST on one side
+// becomes an RST on the other. `client_bytes` were already read from the client.
+void relay(Channel& client, Channel& origin, std::string client_bytes) {
+  Direction outward{.from = client, .to = origin, .pending = std::move(client_bytes)};
+  Direction inward{.from = origin, .to = client};
   for (;;) {
     if (!outward.pump() || !inward.pump()) {
       client.reset();
@@ -97,11 +100,12 @@ void relay(Channel& client, Channel& origin, std::string first) {
 
     const auto at_client = events(outward, inward);
     const auto at_origin = events(inward, outward);
-    std::array<pollfd, 3> waited{{{poll_descriptor(client, at_client), at_client, 0},
+    std::array<pollfd, 3> polled{{{poll_descriptor(client, at_client), at_client, 0},
                                   {poll_descriptor(origin, at_origin), at_origin, 0},
                                   {client.stop_fd(), POLLIN, 0}}};
-    if (::poll(waited.data(), waited.size(), -1) < 0 && errno != EINTR) return;
-    if (waited[2].revents != 0) return;
+    const auto& stop_events = polled[2];
+    if (::poll(polled.data(), polled.size(), /*timeout=*/-1) < 0 && errno != EINTR) return;
+    if (stop_events.revents != 0) return;
   }
 }
 
@@ -118,7 +122,8 @@ class Connection {
     return channel_.handshake(shared_.certificates->context());
   }
 
-  // Serves a request. Returns true if the connection can serve another one.
+  // Reads a request, takes a step of the scenario, and performs it. Returns true if the connection
+  // can serve another request.
   bool serve_one() {
     const auto idle = shared_.options.idle_timeout;
     const auto deadline = idle ? later(steady_clock::now(), *idle) : kNever;
@@ -130,14 +135,14 @@ class Connection {
 
     // A stale connection takes no more steps.
     if (!stale_ && fail_unread()) return false;
-    const auto status = reader_.read_head(request);
-    if (!status) return false;
+    const auto error_status = reader_.read_head(request);  // 0 if the head is valid
+    if (!error_status) return false;
     if (shared_.speaks_http2 && begins_http2(request)) {
       serve_http2(shared_, number_, channel_, reader_.take_rest());
       return false;
     }
-    if (*status != 0) return refuse(*status);
-    if (stale_) return read_and_record(request, nullptr) && false;
+    if (*error_status != 0) return refuse(*error_status);
+    if (stale_) return read_and_record(request, /*step=*/nullptr), false;
     if (request.method == "CONNECT" && !shared_.options.proxy) return refuse(405);
 
     const auto taken = shared_.steps.take(request.path);
@@ -162,21 +167,28 @@ class Connection {
     return true;
   }
 
-  // `step` is null on a stale connection, which sends no "100 Continue", so that such a body never
-  // arrives. Returns false if the body is incomplete and no response can be sent.
+  // Reads the body, unless the step responds before that, and records the request. Sends "100
+  // Continue" first if the client waits for it. On a stale connection (without a step) it does not,
+  // so such a body never arrives. Returns false if the connection ends because the body is not
+  // complete.
   bool read_and_record(SeenRequest& request, const Step* step) {
-    const bool expects = reader_.expects_continue();
-    const bool unread = step ? step->respond_early || (expects && step->status == 417) : expects;
-    std::optional<int> status = 0;
-    if (!unread) {
-      const bool invited =
-          !expects || step->ignore_expect || channel_.write(status_line(100) + "\r\n");
-      status = invited ? reader_.read_body(request) : std::nullopt;
+    const bool expects_continue = reader_.expects_continue();
+    const bool skips_body = step == nullptr
+                                ? expects_continue
+                                : step->respond_early || (expects_continue && step->status == 417);
+    std::optional<int> error_status = 0;  // 0: no error; nullopt: the connection has ended
+    if (!skips_body) {
+      const bool may_send =
+          !expects_continue || step->ignore_expect || channel_.write(status_line(100) + "\r\n");
+      error_status = may_send ? reader_.read_body(request) : std::nullopt;
     }
     shared_.record(request);
-    return status == 400 ? refuse(400) : status == 0;
+    if (error_status == 400) return refuse(400);
+    return error_status == 0;
   }
 
+  // Performs a step, or opens a tunnel if it accepts a CONNECT. Returns true if the connection can
+  // serve another request.
   bool respond(const SeenRequest& request, const Step& step) {
     const bool success = step.status >= 200 && step.status <= 299;
     if (request.method == "CONNECT" && success && step.fault == Fault::None) {
@@ -201,9 +213,9 @@ class Connection {
 
   bool tunnel(const SeenRequest& request, const Step& step) {
     if (!channel_.pause(step.delay)) return false;
-    int status = 0;
-    const auto origin = connect_loopback(request.target, channel_.stop_fd(), status);
-    if (!origin) return refuse(status);
+    int error_status = 0;
+    const auto origin = connect_loopback(request.target, channel_.stop_fd(), error_status);
+    if (!origin) return refuse(error_status);
     if (channel_.write(status_line(step.status) + header_lines(headers_now(step)) + "\r\n")) {
       relay(channel_, *origin, reader_.take_rest());
     }

@@ -46,16 +46,18 @@ class Acceptor {
 
   void run() {
     block_signals();  // threads that this thread starts inherit the mask
-    std::array<pollfd, 3> waited{
+    std::array<pollfd, 3> polled{
         {{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
-    while (waited[0].revents == 0) {
-      if (::poll(waited.data(), waited.size(), -1) < 0) continue;
-      if (waited[1].revents != 0) join_finished();
-      if (waited[2].revents != 0) accept_all();
+    const auto& [stop_events, finished_events, listener_events] = polled;
+    while (stop_events.revents == 0) {
+      if (::poll(polled.data(), polled.size(), /*timeout=*/-1) < 0) continue;
+      if (finished_events.revents != 0) join_finished();
+      if (listener_events.revents != 0) accept_all();
     }
     for (auto& served : connections_) served.thread.join();
   }
 
+  // Accepts connections until none is waiting.
   void accept_all() {
     for (;;) {
       Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -64,8 +66,8 @@ class Acceptor {
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         // Without descriptors or memory, the listener stays readable until a connection ends. Waits
         // up to 10 ms to avoid spinning.
-        std::array<pollfd, 2> ended{{{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}}};
-        ::poll(ended.data(), ended.size(), 10);
+        std::array<pollfd, 2> polled{{{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}}};
+        ::poll(polled.data(), polled.size(), /*timeout=*/10);
         return;
       } else if (errno != EINTR && errno != ECONNABORTED) {
         return;
@@ -73,6 +75,8 @@ class Acceptor {
     }
   }
 
+  // Starts a thread for the connection. Resets the connection if there are too many, and closes it
+  // if no thread can be started.
   void serve(Descriptor socket) {
     const auto limit = shared_.options.max_connections;
     if (connections_.size() >= limit) join_finished();
@@ -91,7 +95,7 @@ class Acceptor {
         finished_.signal();
       });
     } catch (const std::system_error&) {
-      connections_.pop_back();  // no thread is available, so the connection is closed
+      connections_.pop_back();
     }
   }
 

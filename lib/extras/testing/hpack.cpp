@@ -50,25 +50,28 @@ struct HuffmanCode {
   std::array<std::uint16_t, kCodeLengths.size()> symbols{};  // in the order of their codes
 };
 
+// Builds the tables for decoding from the lengths of the codes.
 constexpr HuffmanCode make_huffman_code() {
-  HuffmanCode code;
-  std::uint32_t next = 0;
-  std::size_t filled = 0;
+  HuffmanCode tables;
+  std::uint32_t next_code = 0;
+  std::size_t symbol_count = 0;
   for (unsigned length = 1; length <= kLongestCode; ++length) {
-    next *= 2;
-    code.first[length] = next;
-    code.start[length] = filled;
+    next_code *= 2;
+    tables.first[length] = next_code;
+    tables.start[length] = symbol_count;
     for (std::size_t symbol = 0; symbol < kCodeLengths.size(); ++symbol) {
       if (kCodeLengths[symbol] != length) continue;
-      code.symbols[filled++] = static_cast<std::uint16_t>(symbol);
-      ++next;
+      tables.symbols[symbol_count++] = static_cast<std::uint16_t>(symbol);
+      ++next_code;
     }
   }
-  code.start[kLongestCode + 1] = filled;
-  return code;
+  tables.start[kLongestCode + 1] = symbol_count;  // the end of the longest codes
+  return tables;
 }
 constexpr HuffmanCode kHuffmanCode = make_huffman_code();
 
+// Decodes a Huffman-coded string bit by bit: the bits so far are a code as soon as there is a
+// symbol for them among the codes of their length. Returns nullopt if the string is malformed.
 std::optional<std::string> huffman_decoded(std::string_view bytes) {
   std::string text;
   std::uint32_t code = 0;
@@ -77,10 +80,10 @@ std::optional<std::string> huffman_decoded(std::string_view bytes) {
     const auto byte = static_cast<unsigned char>(bytes[bit / 8]);
     code = code * 2 + (byte >> (7 - bit % 8) & 1U);
     if (++length > kLongestCode) return std::nullopt;
-    const auto at = kHuffmanCode.start[length] + (code - kHuffmanCode.first[length]);
-    if (at >= kHuffmanCode.start[length + 1]) continue;
-    if (kHuffmanCode.symbols[at] == kEndOfString) return std::nullopt;
-    text += static_cast<char>(kHuffmanCode.symbols[at]);
+    const auto index = kHuffmanCode.start[length] + (code - kHuffmanCode.first[length]);
+    if (index >= kHuffmanCode.start[length + 1]) continue;  // the beginning of a longer code
+    if (kHuffmanCode.symbols[index] == kEndOfString) return std::nullopt;
+    text += static_cast<char>(kHuffmanCode.symbols[index]);
     code = length = 0;
   }
   // The last byte is padded with up to seven one bits.
@@ -94,12 +97,15 @@ unsigned take_byte(std::string_view& block) {
   return byte;
 }
 
-// §5.1: reads a number from the last `bits` bits of the first byte. A large number has more bytes.
-std::optional<std::size_t> read_number(std::string_view& block, unsigned bits) {
+// §5.1: takes a number from the front of the block: the last `prefix_bits` bits of the first byte.
+// If these are all ones, more bytes follow, with 7 bits each, the lowest first, and the high bit
+// set in all but the last one. Returns nullopt if the block ends or the number has more than four
+// of them.
+std::optional<std::size_t> read_number(std::string_view& block, unsigned prefix_bits) {
   if (block.empty()) return std::nullopt;
-  const unsigned most = (1U << bits) - 1;
-  std::size_t number = take_byte(block) & most;
-  if (number < most) return number;
+  const unsigned all_ones = (1U << prefix_bits) - 1;
+  std::size_t number = take_byte(block) & all_ones;
+  if (number < all_ones) return number;
   for (unsigned shift = 0; shift <= 21 && !block.empty(); shift += 7) {
     const auto byte = take_byte(block);
     number += std::size_t{byte & 0x7fU} << shift;
@@ -111,21 +117,23 @@ std::optional<std::size_t> read_number(std::string_view& block, unsigned bits) {
 // §5.2: reads a string literal.
 std::optional<std::string> read_string(std::string_view& block) {
   const bool huffman = !block.empty() && (static_cast<unsigned char>(block.front()) & 0x80U) != 0;
-  const auto size = read_number(block, 7);
+  const auto size = read_number(block, /*prefix_bits=*/7);
   if (!size || *size > block.size()) return std::nullopt;
   const auto bytes = block.substr(0, *size);
   block.remove_prefix(*size);
   return huffman ? huffman_decoded(bytes) : std::string(bytes);
 }
 
+// §5.2: returns a string literal without Huffman coding: its size, with a prefix of 7 bits as in
+// read_number, and its bytes.
 std::string string_literal(std::string_view text) {
-  constexpr std::size_t kMost = 0x7f;
+  constexpr std::size_t kAllOnes = 0x7f;
   std::string bytes;
-  if (text.size() < kMost) {
+  if (text.size() < kAllOnes) {
     bytes += static_cast<char>(text.size());
   } else {
-    bytes += static_cast<char>(kMost);
-    auto rest = text.size() - kMost;
+    bytes += static_cast<char>(kAllOnes);
+    auto rest = text.size() - kAllOnes;
     for (; rest >= 0x80; rest /= 0x80) bytes += static_cast<char>(rest % 0x80 + 0x80);
     bytes += static_cast<char>(rest);
   }
@@ -134,24 +142,28 @@ std::string string_literal(std::string_view text) {
 
 }  // namespace
 
+// Decodes a header block into its fields. §6: the highest bit that is set in the first byte of an
+// entry tells its kind. Returns nullopt if the block is malformed or too large.
 std::optional<std::vector<HpackField>> HpackDecoder::decode(std::string_view block) {
   std::vector<HpackField> fields;
   std::size_t total = 0;
   while (!block.empty()) {
     const auto first = static_cast<unsigned char>(block.front());
     std::optional<HpackField> field;
-    if (first >= 0x80) {
-      field = field_at(read_number(block, 7).value_or(0));
-    } else if (first >= 0x40) {
-      field = read_literal(block, 6);
+    if (first >= 0x80) {  // the index of a field in the tables
+      const auto index = read_number(block, /*prefix_bits=*/7);
+      if (index) field = field_at(*index);
+    } else if (first >= 0x40) {  // a literal that is added to the table
+      field = read_literal(block, /*prefix_bits=*/6);
       if (field) add(*field);
-    } else if (first >= 0x20) {
-      limit_ = read_number(block, 5).value_or(kMaxTable + 1);
-      if (limit_ > kMaxTable) return std::nullopt;
+    } else if (first >= 0x20) {  // a new limit for the table
+      const auto limit = read_number(block, /*prefix_bits=*/5);
+      if (!limit || *limit > kMaxTable) return std::nullopt;
+      limit_ = *limit;
       shrink_to(limit_);
       continue;
-    } else {
-      field = read_literal(block, 4);
+    } else {  // a literal that is not added
+      field = read_literal(block, /*prefix_bits=*/4);
     }
     if (!field) return std::nullopt;
     total += field->name.size() + field->value.size() + kFieldOverhead;
@@ -161,6 +173,8 @@ std::optional<std::vector<HpackField>> HpackDecoder::decode(std::string_view blo
   return fields;
 }
 
+// Returns the field with an index, which counts from 1: first the static table, then the dynamic
+// one. Returns nullopt if there is no such field.
 std::optional<HpackField> HpackDecoder::field_at(std::size_t index) const {
   if (index == 0 || index > kStaticSize + table_.size()) return std::nullopt;
   if (index > kStaticSize) return table_[index - kStaticSize - 1];
@@ -172,8 +186,12 @@ std::optional<HpackField> HpackDecoder::field_at(std::size_t index) const {
   return HpackField{std::string(entry.substr(0, colon)), std::string(entry.substr(colon + 2))};
 }
 
-std::optional<HpackField> HpackDecoder::read_literal(std::string_view& block, unsigned bits) {
-  const auto index = read_number(block, bits);
+// §6.2: takes a field from the front of the block: the index of a field with the same name (a
+// number with a prefix of `prefix_bits`), or 0 and the name; then the value. Returns nullopt if it
+// is malformed.
+std::optional<HpackField> HpackDecoder::read_literal(std::string_view& block,
+                                                     unsigned prefix_bits) {
+  const auto index = read_number(block, prefix_bits);
   if (!index) return std::nullopt;
   HpackField field;
   if (*index == 0) {
@@ -181,9 +199,9 @@ std::optional<HpackField> HpackDecoder::read_literal(std::string_view& block, un
     if (!name) return std::nullopt;
     field.name = *std::move(name);
   } else {
-    const auto named = field_at(*index);
-    if (!named) return std::nullopt;
-    field.name = named->name;
+    const auto same_name = field_at(*index);
+    if (!same_name) return std::nullopt;
+    field.name = same_name->name;
   }
   auto value = read_string(block);
   if (!value) return std::nullopt;

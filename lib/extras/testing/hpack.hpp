@@ -24,7 +24,8 @@ class HpackDecoder {
 
  private:
   [[nodiscard]] std::optional<HpackField> field_at(std::size_t index) const;
-  [[nodiscard]] std::optional<HpackField> read_literal(std::string_view& block, unsigned bits);
+  [[nodiscard]] std::optional<HpackField> read_literal(std::string_view& block,
+                                                       unsigned prefix_bits);
   void add(const HpackField& field);
   void shrink_to(std::size_t size);
 

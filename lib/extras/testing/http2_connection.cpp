@@ -18,25 +18,29 @@ using std::chrono::system_clock;
 constexpr std::string_view kPrefaceRest = "SM\r\n\r\n";
 constexpr std::size_t kMaxBlock = 64 * 1024;  // of headers, as for HTTP/1
 constexpr std::size_t kFloodBlock = 64 * 1024;
+constexpr std::uint32_t kNoError = 0;
 constexpr std::uint32_t kProtocolError = 1;
 constexpr std::uint32_t kInitialWindow = 65'535;
 constexpr char kSettingsInitialWindow = 4;
 
+// OpenSSL calls this with the protocols that the client offers. Chooses HTTP/2 if it is among them,
+// and otherwise no protocol, so that the connection uses HTTP/1.1.
 int choose_http2(SSL* /*tls*/, const unsigned char** chosen, unsigned char* size,
                  const unsigned char* offered, unsigned offered_size, void* /*user*/) {
-  static constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+  static constexpr unsigned char kHttp2[] = {2, 'h', '2'};  // each name follows its length
   auto* name = const_cast<unsigned char*>(*chosen);
-  const int found =
+  const int result =
       SSL_select_next_proto(&name, size, kHttp2, sizeof kHttp2, offered, offered_size);
   *chosen = name;
-  return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
+  return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }
 
 bool is_http1_only(std::string_view header) {
   return header == "connection" || header == "keep-alive" || header == "transfer-encoding";
 }
 
-// Returns nullopt if the request is malformed.
+// Returns the request with these pseudo-headers and headers, or nullopt if it is malformed. The
+// authority becomes the target of a CONNECT, and the Host header if there is none.
 std::optional<SeenRequest> request_of(const std::vector<HpackField>& fields) {
   SeenRequest request;
   request.http_version = "2";
@@ -64,10 +68,10 @@ std::optional<SeenRequest> request_of(const std::vector<HpackField>& fields) {
 
 struct Stream {
   SeenRequest request;
-  std::int64_t window = kInitialWindow;
-  std::string unsent;              // rest of the response body
-  bool responds = false;           // the head was sent, and the body follows
-  bool closes_connection = false;  // after the response
+  std::int64_t window = kInitialWindow;  // bytes that the client allows us to send
+  std::string unsent;                    // rest of the response body
+  bool responds = false;                 // the head was sent, and the body follows
+  bool closes_connection = false;        // after the response
 };
 
 class Http2Connection {
@@ -75,10 +79,10 @@ class Http2Connection {
   Http2Connection(Shared& shared, std::uint64_t number, Channel& channel, std::string rest)
       : shared_(shared), number_(number), channel_(channel), reader_(channel, std::move(rest)) {}
 
+  // Handles frames until the connection ends.
   void serve() {
-    if (reader_.read(kPrefaceRest.size()) != kPrefaceRest ||
-        !channel_.write(frame(FrameType::Settings, 0, 0)))
-      return;
+    if (reader_.read(kPrefaceRest.size()) != kPrefaceRest) return;
+    if (!channel_.write(frame(FrameType::Settings, kNoFlags, kWholeConnection))) return;
     auto received = read_frame();
     while (received && handle(*received)) received = read_frame();
     // Unread bytes would turn the FIN into an RST.
@@ -93,6 +97,7 @@ class Http2Connection {
 
   // The functions below return false if the connection must end.
 
+  // Acts on a frame by its type. GOAWAY, and CONTINUATION without its HEADERS, are ignored.
   bool handle(Frame& received) {
     const bool acknowledges = (received.flags & kAck) != 0;
     switch (received.type) {
@@ -102,13 +107,16 @@ class Http2Connection {
       case FrameType::WindowUpdate: return update_window(received);
       case FrameType::Reset: streams_.erase(received.stream); return true;
       case FrameType::Ping:
-        return acknowledges || channel_.write(frame(FrameType::Ping, kAck, 0, received.payload));
+        return acknowledges ||
+               channel_.write(frame(FrameType::Ping, kAck, kWholeConnection, received.payload));
       case FrameType::Goaway:
       case FrameType::Continuation: break;
     }
     return true;
   }
 
+  // Reads the headers of a request, or its trailers, which are decoded but ignored. Responds if the
+  // request has no body.
   bool begin_request(Frame& head) {
     if (!remove_padding(head)) return false;
     auto block = std::move(head.payload);
@@ -135,14 +143,14 @@ class Http2Connection {
     return (head.flags & kEndStream) == 0 || answer(head.stream, stream);
   }
 
+  // Reads a part of a request's body, and responds after the last part.
   bool take_data(Frame& data) {
-    // The client's window counts padding as well.
+    // Lets the client send as much again. Its window counts padding as well.
     const auto size = static_cast<std::uint32_t>(data.payload.size());
-    if (size > 0 &&
-        !channel_.write(frame(FrameType::WindowUpdate, 0, 0, to_bytes(size)) +
-                        frame(FrameType::WindowUpdate, 0, data.stream, to_bytes(size)))) {
-      return false;
-    }
+    const auto update = [size](std::uint32_t stream) {
+      return frame(FrameType::WindowUpdate, kNoFlags, stream, to_bytes(size));
+    };
+    if (size > 0 && !channel_.write(update(kWholeConnection) + update(data.stream))) return false;
     const auto found = streams_.find(data.stream);
     if (found == streams_.end()) return true;  // the stream was refused or has ended
     if (!remove_padding(data)) return false;
@@ -150,6 +158,8 @@ class Http2Connection {
     return (data.flags & kEndStream) == 0 || answer(data.stream, found->second);
   }
 
+  // Applies the client's initial window, which changes the windows of open streams by the same
+  // amount. Ignores the other settings.
   bool take_settings(std::string_view settings) {
     constexpr std::size_t kEntry = 6;  // two bytes for the name, four for the value
     for (; settings.size() >= kEntry; settings.remove_prefix(kEntry)) {
@@ -158,12 +168,12 @@ class Http2Connection {
       for (auto& [id, stream] : streams_) stream.window += window - initial_window_;
       initial_window_ = window;
     }
-    return channel_.write(frame(FrameType::Settings, kAck, 0)) && send_bodies();
+    return channel_.write(frame(FrameType::Settings, kAck, kWholeConnection)) && send_bodies();
   }
 
   bool update_window(const Frame& update) {
     const auto found = streams_.find(update.stream);
-    if (update.stream == 0) {
+    if (update.stream == kWholeConnection) {
       window_ += number_at(update.payload);
     } else if (found != streams_.end()) {
       found->second.window += number_at(update.payload);
@@ -171,6 +181,7 @@ class Http2Connection {
     return send_bodies();
   }
 
+  // Takes the step for a complete request, and performs it.
   bool answer(std::uint32_t id, Stream& stream) {
     auto& request = stream.request;
     request.body_complete = true;
@@ -186,6 +197,7 @@ class Http2Connection {
     return channel_.pause(step.delay) && respond(id, stream, step);
   }
 
+  // Sends the response, or performs the fault. Returns false if the fault ends the connection.
   bool respond(std::uint32_t id, Stream& stream, const Step& step) {
     switch (step.fault) {
       case Fault::None:
@@ -221,20 +233,21 @@ class Http2Connection {
     return send_response(id, stream, Step(505, "this fault is one of HTTP/1.1 only\n"));
   }
 
-  // Returns the frames with the status and the headers of the response.
+  // Returns the frames with the status and the headers of the response. Without `length`, there is
+  // no Content-Length.
   std::string head(std::uint32_t id, const Step& step, std::optional<std::size_t> length,
-                   unsigned flags = 0) const {
+                   unsigned flags = kNoFlags) const {
     std::string block = hpack_literal(":status", std::to_string(step.status));
     const auto headers = headers_now(step);
     for (const auto field : headers) {
       const auto name = to_lower(field.name);
       if (!is_http1_only(name)) block += hpack_literal(name, field.value);
     }
-    const auto add = [&](bool wanted, const char* name, const std::string& value) {
-      if (wanted && !headers.contains(name)) block += hpack_literal(name, value);
+    const auto add_default = [&](const char* name, const std::string& value) {
+      if (!headers.contains(name)) block += hpack_literal(name, value);
     };
-    add(length.has_value(), "content-length", std::to_string(length.value_or(0)));
-    add(step.gzip || step.fault == Fault::GzipCutShort, "content-encoding", "gzip");
+    if (length) add_default("content-length", std::to_string(*length));
+    if (step.gzip || step.fault == Fault::GzipCutShort) add_default("content-encoding", "gzip");
     return header_frames(id, block, flags);
   }
 
@@ -244,36 +257,38 @@ class Http2Connection {
     });
   }
 
+  // Sends the interim responses and the head, and as much of the body as the windows allow.
   bool send_response(std::uint32_t id, Stream& stream, const Step& step) {
-    const bool unframed = step.status == 204 || step.status == 304;
+    const bool has_length = step.status != 204 && step.status != 304;
     auto body = step_body(step);
     std::optional<std::size_t> length;
-    if (!unframed) length = body.size();
-    if (unframed || stream.request.method == "HEAD") body.clear();
+    if (has_length) length = body.size();
+    if (!has_length || stream.request.method == "HEAD") body.clear();
     stream.closes_connection =
         !shared_.options.keep_alive ||
         equal_ignoring_case(step.headers.get("Connection").value_or(""), "close");
     stream.responds = !body.empty();
     if (!send_interims(id, step) ||
-        !channel_.write(head(id, step, length, body.empty() ? kEndStream : 0))) {
+        !channel_.write(head(id, step, length, body.empty() ? kEndStream : kNoFlags))) {
       return false;
     }
     stream.unsent = std::move(body);
     return stream.responds ? send_bodies() : finish(id, stream);
   }
 
-  // Sends as much of the response bodies as the client's windows allow.
+  // Sends as much of the response bodies as the client's windows allow, and ends the streams whose
+  // body is complete.
   bool send_bodies() {
     for (auto next = streams_.begin(); next != streams_.end();) {
       const auto id = next->first;
-      auto& stream = (next++)->second;
+      auto& stream = (next++)->second;  // goes on before `finish` erases the stream
       if (!stream.responds) continue;
       while (!stream.unsent.empty()) {
-        const auto room = std::min(window_, stream.window);
-        if (room <= 0) break;
+        const auto window = std::min(window_, stream.window);
+        if (window <= 0) break;
         const auto size =
-            std::min({kMaxPayload, stream.unsent.size(), static_cast<std::size_t>(room)});
-        const unsigned flags = size == stream.unsent.size() ? kEndStream : 0;
+            std::min({kMaxPayload, stream.unsent.size(), static_cast<std::size_t>(window)});
+        const unsigned flags = size == stream.unsent.size() ? kEndStream : kNoFlags;
         const auto piece = std::string_view(stream.unsent).substr(0, size);
         if (!channel_.write(frame(FrameType::Data, flags, id, piece))) return false;
         window_ -= static_cast<std::int64_t>(size);
@@ -285,37 +300,44 @@ class Http2Connection {
     return true;
   }
 
-  // Ends a stream whose response was sent.
+  // Ends a stream whose response was sent, and the connection if its response closes it.
   bool finish(std::uint32_t id, const Stream& stream) {
     const bool closes_connection = stream.closes_connection;
     streams_.erase(id);
     if (!closes_connection) return true;
-    return channel_.write(frame(FrameType::Goaway, 0, 0, to_bytes(id) + to_bytes(0))) && false;
+    static_cast<void>(channel_.write(goaway(id, kNoError)));  // an error makes no difference
+    return false;
   }
 
   // Sends the head and half of the body, but at most one frame, which fits into the initial window.
   bool send_half(std::uint32_t id, const Stream& stream, const Step& step) {
     const auto body = step_body(step);
-    const bool known = step.fault != Fault::Http2NoEndStream;
-    const bool bodiless = stream.request.method == "HEAD";
-    const auto half = std::min(bodiless ? 0 : body.size() / 2, kMaxPayload);
-    return send_interims(id, step) &&
-           channel_.write(head(id, step, known ? std::optional(body.size()) : std::nullopt)) &&
-           channel_.write(frame(FrameType::Data, 0, id, std::string_view(body).substr(0, half)));
+    std::optional<std::size_t> length;
+    if (step.fault != Fault::Http2NoEndStream) length = body.size();
+    const bool has_body = stream.request.method != "HEAD";
+    const auto size = std::min(has_body ? body.size() / 2 : 0, kMaxPayload);
+    const auto half = std::string_view(body).substr(0, size);
+    return send_interims(id, step) && channel_.write(head(id, step, length)) &&
+           channel_.write(frame(FrameType::Data, kNoFlags, id, half));
+  }
+
+  // Returns a GOAWAY frame: the last stream that was handled, and the error.
+  static std::string goaway(std::uint32_t id, std::uint32_t error) {
+    return frame(FrameType::Goaway, kNoFlags, kWholeConnection, to_bytes(id) + to_bytes(error));
   }
 
   // Sends `step.size` bytes of one kind of frame.
   void flood(std::uint32_t id, const Step& step) {
-    std::string one = frame(FrameType::Data, 0, id);
+    std::string repeated = frame(FrameType::Data, kNoFlags, id);
     if (step.fault == Fault::Http2GoawayFlood) {
-      one = frame(FrameType::Goaway, 0, 0, to_bytes(id) + to_bytes(kProtocolError));
+      repeated = goaway(id, kProtocolError);
     } else if (step.fault == Fault::Http2ResetFlood) {
-      one = frame(FrameType::Reset, 0, id, to_bytes(kProtocolError));
+      repeated = frame(FrameType::Reset, kNoFlags, id, to_bytes(kProtocolError));
     } else if (!channel_.write(head(id, step, std::nullopt))) {
       return;
     }
     std::string block;
-    while (block.size() < kFloodBlock) block += one;
+    while (block.size() < kFloodBlock) block += repeated;
     // `pause` notices that the server stops. `write` does so only while it waits, and it never
     // waits if the client reads fast.
     for (std::uint64_t sent = 0; sent < step.size; sent += block.size()) {

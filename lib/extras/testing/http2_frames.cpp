@@ -25,19 +25,23 @@ std::string frame(FrameType type, unsigned flags, std::uint32_t stream, std::str
   return bytes.append(to_bytes(stream)).append(payload);
 }
 
+// Splits a header block into frames. Only the first one has `flags`, and the last one ends the
+// block.
 std::string header_frames(std::uint32_t stream, std::string_view block, unsigned flags) {
   std::string frames;
   auto type = FrameType::Headers;
   do {
     const auto piece = block.substr(0, kMaxPayload);
     block.remove_prefix(piece.size());
-    frames += frame(type, flags | (block.empty() ? kEndHeaders : 0), stream, piece);
+    frames += frame(type, flags | (block.empty() ? kEndHeaders : kNoFlags), stream, piece);
     type = FrameType::Continuation;
-    flags = 0;
+    flags = kNoFlags;
   } while (!block.empty());
   return frames;
 }
 
+// Removes what surrounds the content of the payload: the length of the padding (one byte), the
+// priority (five bytes) and the padding. Returns false if they are longer than the payload.
 bool remove_padding(Frame& frame) {
   auto& payload = frame.payload;
   const bool padded = (frame.flags & kPadded) != 0;
@@ -61,6 +65,8 @@ std::string FrameReader::read(std::size_t size) {
   return text;
 }
 
+// Reads a frame: three bytes of size, the type, the flags, four bytes of stream, and the payload.
+// Returns nullopt if the connection ends, the frame is too large, or it does not begin in time.
 std::optional<Frame> FrameReader::read_frame(Time deadline) {
   constexpr std::size_t kHead = 9;
   if (buffer_.empty() && !channel_.wait_for_bytes(deadline)) return std::nullopt;
@@ -68,8 +74,10 @@ std::optional<Frame> FrameReader::read_frame(Time deadline) {
   if (head.empty()) return std::nullopt;
   const std::size_t size = number_at('\0' + head.substr(0, 3));
   if (size > kMaxPayload) return std::nullopt;
-  Frame frame{static_cast<FrameType>(head[3]), static_cast<unsigned char>(head[4]),
-              number_at(std::string_view(head).substr(5)), read(size)};
+  Frame frame{.type = static_cast<FrameType>(head[3]),
+              .flags = static_cast<unsigned char>(head[4]),
+              .stream = number_at(std::string_view(head).substr(5)),
+              .payload = read(size)};
   if (frame.payload.size() != size) return std::nullopt;
   return frame;
 }

@@ -21,6 +21,7 @@ enum class FrameType : std::uint8_t {
   Continuation = 9,
 };
 
+constexpr unsigned kNoFlags = 0;
 constexpr unsigned kEndStream = 0x1;
 constexpr unsigned kAck = 0x1;  // of SETTINGS and PING
 constexpr unsigned kEndHeaders = 0x4;
@@ -29,10 +30,12 @@ constexpr unsigned kPriority = 0x20;
 
 constexpr std::size_t kMaxPayload = 16'384;  // the limit on both sides unless SETTINGS raise it
 
+constexpr std::uint32_t kWholeConnection = 0;  // the stream of frames for the connection
+
 struct Frame {
   FrameType type{};
-  unsigned flags = 0;
-  std::uint32_t stream = 0;  // 0: the connection
+  unsigned flags = kNoFlags;
+  std::uint32_t stream = kWholeConnection;
   std::string payload;
 };
 
@@ -43,7 +46,7 @@ struct Frame {
 
 [[nodiscard]] std::string frame(FrameType type, unsigned flags, std::uint32_t stream,
                                 std::string_view payload = {});
-// Returns a HEADERS frame, and CONTINUATION frames if the block is large. `flags` is 0 or
+// Returns a HEADERS frame, and CONTINUATION frames if the block is large. `flags` is kNoFlags or
 // kEndStream.
 [[nodiscard]] std::string header_frames(std::uint32_t stream, std::string_view block,
                                         unsigned flags);

@@ -21,6 +21,8 @@ class ManualScheduler::Queue final : public RunQueue {
     run_ready();
   }
 
+  // Runs what is ready and moves the clock to the next timer, in turn, until `done`. Throws
+  // std::logic_error if no timer is left.
   void run_until(const std::atomic<bool>& done) override {
     const Driving driving(*this);
     for (;;) {
@@ -35,6 +37,7 @@ class ManualScheduler::Queue final : public RunQueue {
     }
   }
 
+  // Moves the clock from timer to timer, and then to the end of the duration.
   void advance(Duration by) {
     const Driving driving(*this);
     const auto end = later(now_, by);

@@ -53,6 +53,7 @@ void RecordingObserver::attempt_started(const Call& /*call*/, const Request& /*r
   record_->add("attempt " + std::to_string(number));
 }
 
+// Records "attempt 1: 503 transient, retry after 100ms", for example, and the attempt itself.
 void RecordingObserver::attempt_ended(const Call& /*call*/, const Request& /*request*/,
                                       const Attempt& attempt) noexcept {
   auto line = "attempt " + std::to_string(attempt.number) + ": " +

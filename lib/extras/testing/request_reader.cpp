@@ -12,6 +12,9 @@ namespace {
 constexpr std::size_t kMaxHead = 64 * 1024;
 constexpr std::size_t kMaxLine = 8 * 1024;         // for chunk sizes and trailers
 constexpr std::size_t kMaxKeptBody = 1024 * 1024;  // documented for SeenRequest::body
+constexpr std::string_view kLineEnd = "\r\n";
+constexpr std::string_view kHeadEnd = "\r\n\r\n";
+constexpr int kNoError = 0;
 
 // Whether a comma-separated list contains the token, ignoring case.
 bool list_contains(std::string_view list, std::string_view token) {
@@ -21,6 +24,7 @@ bool list_contains(std::string_view list, std::string_view token) {
   return false;
 }
 
+// Parses "METHOD TARGET HTTP/VERSION" into the request. Returns false if the line is malformed.
 bool parse_request_line(std::string_view line, SeenRequest& request) {
   constexpr std::string_view kProtocol = "HTTP/";
   const auto method_end = line.find(' ');
@@ -41,7 +45,7 @@ bool parse_request_line(std::string_view line, SeenRequest& request) {
 // Each line must end with CRLF. Returns false if a line is malformed.
 bool parse_headers(std::string_view lines, Headers& headers) {
   while (!lines.empty()) {
-    const auto size = lines.find("\r\n") + 2;
+    const auto size = lines.find(kLineEnd) + kLineEnd.size();
     if (!headers.try_add_line(lines.substr(0, size))) return false;
     lines.remove_prefix(size);
   }
@@ -72,25 +76,30 @@ bool RequestReader::fill() {
   return count > 0;
 }
 
+// Reads a request line and headers. Returns kNoError, the status of the error response if the head
+// is malformed or too large, or nullopt if the connection ends first.
 std::optional<int> RequestReader::read_head(SeenRequest& request) {
   std::size_t end = 0;
-  while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) {
+  while ((end = buffer_.find(kHeadEnd)) == std::string::npos) {
     if (buffer_.size() > kMaxHead) return 431;
     if (!fill()) return std::nullopt;
   }
   if (end > kMaxHead) return 431;
 
-  const auto head = buffer_.substr(0, end + 2);
-  buffer_.erase(0, end + 4);
-  const auto line_end = head.find("\r\n");
+  const auto head = buffer_.substr(0, end + kLineEnd.size());  // each line with its end
+  buffer_.erase(0, end + kHeadEnd.size());
+  const auto line_end = head.find(kLineEnd);
   const std::string_view lines = head;
   if (!parse_request_line(lines.substr(0, line_end), request)) return 400;
-  if (!parse_headers(lines.substr(line_end + 2), request.headers)) return 400;
+  if (!parse_headers(lines.substr(line_end + kLineEnd.size()), request.headers)) return 400;
   if (request.http_version != "1.1" && request.http_version != "1.0") return 505;
-  return read_framing(request) ? 0 : 400;
+  if (!read_framing(request)) return 400;
+  return kNoError;
 }
 
-// Follows RFC 9112 §6.3, but is stricter: returns false for ambiguous framing.
+// Reads from the headers how the body is framed, whether the connection may stay open, and whether
+// the client waits for "100 Continue". Follows RFC 9112 §6.3, but returns false for ambiguous
+// framing.
 bool RequestReader::read_framing(const SeenRequest& request) {
   const auto& headers = request.headers;
   const auto connection = headers.get("Connection").value_or("");
@@ -111,43 +120,45 @@ bool RequestReader::read_framing(const SeenRequest& request) {
 }
 
 std::optional<int> RequestReader::read_body(SeenRequest& request) {
-  std::optional<int> status;
+  std::optional<int> error_status;
   if (chunked_) {
-    status = read_chunks(request);
+    error_status = read_chunks(request);
   } else if (take_body(length_, request)) {
-    status = 0;
+    error_status = kNoError;
   }
-  request.body_complete = status == 0;
-  return status;
+  request.body_complete = error_status == kNoError;
+  return error_status;
 }
 
 bool RequestReader::take_body(std::uint64_t bytes, SeenRequest& request) {
   while (bytes > 0) {
     if (buffer_.empty() && !fill()) return false;
-    const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, buffer_.size()));
-    keep_body(request, std::string_view(buffer_).substr(0, here));
-    buffer_.erase(0, here);
-    bytes -= here;
+    const auto available = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, buffer_.size()));
+    keep_body(request, std::string_view(buffer_).substr(0, available));
+    buffer_.erase(0, available);
+    bytes -= available;
   }
   return true;
 }
 
 std::optional<std::string> RequestReader::take_line() {
   std::size_t end = 0;
-  while ((end = buffer_.find("\r\n")) == std::string::npos) {
+  while ((end = buffer_.find(kLineEnd)) == std::string::npos) {
     if (buffer_.size() > kMaxLine || !fill()) return std::nullopt;
   }
   auto line = buffer_.substr(0, end);
-  buffer_.erase(0, end + 2);
+  buffer_.erase(0, end + kLineEnd.size());
   return line;
 }
 
+// Reads a chunked body and its trailers, which are ignored. Returns kNoError, 400 if the body is
+// malformed, or nullopt if the connection ends first.
 std::optional<int> RequestReader::read_chunks(SeenRequest& request) {
   for (;;) {
     const auto line = take_line();
     if (!line) return std::nullopt;
     const auto digits = trimmed(std::string_view(*line).substr(0, line->find(';')));
-    const auto size = to_number<std::uint64_t>(digits, 16);
+    const auto size = to_number<std::uint64_t>(digits, /*base=*/16);
     if (!size) return 400;
     if (*size == 0) break;
     if (!take_body(*size, request)) return std::nullopt;
@@ -158,7 +169,7 @@ std::optional<int> RequestReader::read_chunks(SeenRequest& request) {
   for (;;) {
     const auto trailer = take_line();
     if (!trailer) return std::nullopt;
-    if (trailer->empty()) return 0;
+    if (trailer->empty()) return kNoError;
   }
 }
 

@@ -36,11 +36,12 @@ std::string_view reason(int status) {
   return phrase.substr(0, phrase.find('|'));
 }
 
+// Returns the text as a complete gzip file. Throws std::runtime_error if zlib fails.
 std::string gzip(std::string_view text) {
   constexpr int kGzipWindow = 15 + 16;  // adding 16 selects a gzip wrapper
   z_stream stream{};
   if (text.size() > std::numeric_limits<uInt>::max() ||
-      deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8,
+      deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, /*memLevel=*/8,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
     throw std::runtime_error("cannot compress the body");
   }
@@ -75,8 +76,8 @@ struct ResponseWriter {
   const SeenRequest& request;
   const bool persistent;
   const std::optional<std::chrono::seconds> idle_timeout;
-  const bool unframed = step.status == 204 || step.status == 304;
-  const bool bodiless = unframed || request.method == "HEAD";
+  const bool has_no_length = step.status == 204 || step.status == 304;
+  const bool has_no_body = has_no_length || request.method == "HEAD";
   const std::string body = step_body(step);
 
   bool send() const {
@@ -91,7 +92,8 @@ struct ResponseWriter {
     return request.http_version == "1.0" || channel.write(blocks);
   }
 
-  // Returns false if the connection has ended or the caller must close it.
+  // Sends the response, or performs the fault. Returns false if the connection has ended or the
+  // caller must close it.
   bool perform() const {
     switch (step.fault) {
       case Fault::None:
@@ -113,7 +115,8 @@ struct ResponseWriter {
       case Fault::Garbage:
         return end_with(step.body.empty() ? kGarbage : std::string_view(step.body));
       case Fault::BadChunk:
-        return end_with(head(true) + (bodiless ? "" : chunk(first_half(body)) + "no number\r\n"));
+        return end_with(head(Framing::Chunked) +
+                        (has_no_body ? "" : chunk(first_half(body)) + "no number\r\n"));
       case Fault::EndlessInterim: return send_size(status_line(103) + "X-Filler: x\r\n\r\n"), false;
       case Fault::Http2EmptyData:
       case Fault::Http2GoawayFlood:
@@ -148,50 +151,57 @@ struct ResponseWriter {
     return alive;
   }
 
-  // Sends `step.size` bytes of filler in chunks of `chunk_size`.
+  // Sends `step.size` bytes of filler in chunks of `chunk_size`. Returns false if the client has
+  // closed the connection.
   bool send_huge(std::size_t chunk_size) const {
-    const auto filler = [this](std::uint64_t size) {
-      const std::string text(static_cast<std::size_t>(size), 'x');
-      return size == 0 ? "" : chunk(step.fault == Fault::GzipBomb ? gzip(text) : text);
+    const auto filler_chunk = [this](std::uint64_t size) -> std::string {
+      if (size == 0) return "";
+      const std::string filler(static_cast<std::size_t>(size), 'x');
+      return chunk(step.fault == Fault::GzipBomb ? gzip(filler) : filler);
     };
-    if (!channel.write(head(true))) return false;
-    if (bodiless) return true;
-    const auto block = filler(chunk_size);
+    if (!channel.write(head(Framing::Chunked))) return false;
+    if (has_no_body) return true;
+    const auto full_chunk = filler_chunk(chunk_size);
     for (auto left = step.size; left >= chunk_size; left -= chunk_size) {
-      if (!channel.write(block)) return false;
+      if (!channel.write(full_chunk)) return false;
     }
-    return channel.write(filler(step.size % chunk_size) + kLastChunk);
+    return channel.write(filler_chunk(step.size % chunk_size) + kLastChunk);
   }
 
+  // Sends a head with `step.size` bytes of filler headers, in lines of 1 KiB, and then the body.
   bool send_huge_headers() const {
     std::string line = "X-Filler: ";
     line.append(1024 - line.size() - kLineEnd.size(), 'x').append(kLineEnd);
     auto bytes = head();
-    bytes.resize(bytes.size() - kLineEnd.size());
+    bytes.resize(bytes.size() - kLineEnd.size());  // without the empty line at the end
     return channel.write(bytes) && send_size(line) &&
            channel.write(std::string(kLineEnd) + framed_body());
   }
 
   std::string framed_body() const {
-    if (bodiless) return {};
+    if (has_no_body) return {};
     if (!step.headers.contains("Transfer-Encoding")) return body;
     return (body.empty() ? "" : chunk(body)) + kLastChunk;
   }
 
-  std::string head(bool chunked = false) const {
+  enum class Framing { OfStep, Chunked };
+
+  // Returns the status line and the headers: those of the step, and the usual ones that it lacks.
+  std::string head(Framing framing = Framing::OfStep) const {
     auto headers = headers_now(step);
-    if (chunked) headers.set("Transfer-Encoding", "chunked");
-    const auto add = [&](bool wanted, const char* name, const std::string& value) {
-      if (wanted && !headers.contains(name)) headers.add(name, value);
+    if (framing == Framing::Chunked) headers.set("Transfer-Encoding", "chunked");
+    const auto add_default = [&](const char* name, const std::string& value) {
+      if (!headers.contains(name)) headers.add(name, value);
     };
-    add(!unframed && !headers.contains("Transfer-Encoding"), "Content-Length",
-        std::to_string(body.size()));
-    const bool gzipped =
+    if (!has_no_length && !headers.contains("Transfer-Encoding")) {
+      add_default("Content-Length", std::to_string(body.size()));
+    }
+    const bool is_gzip =
         step.gzip || step.fault == Fault::GzipCutShort || step.fault == Fault::GzipBomb;
-    add(gzipped, "Content-Encoding", "gzip");
-    add(!persistent, "Connection", "close");
-    if (idle_timeout) {
-      add(persistent, "Keep-Alive", "timeout=" + std::to_string(idle_timeout->count()));
+    if (is_gzip) add_default("Content-Encoding", "gzip");
+    if (!persistent) add_default("Connection", "close");
+    if (persistent && idle_timeout) {
+      add_default("Keep-Alive", "timeout=" + std::to_string(idle_timeout->count()));
     }
     return status_line(step.status) + header_lines(headers) + "\r\n";
   }

@@ -64,6 +64,7 @@ constexpr Key kTimeKeys[] = {
 };
 constexpr Shape kTime{.name = "time", .keys = kTimeKeys};
 
+// Adds one header to the step: a text, or an object with a time. Returns false after a problem.
 bool read_header(const JsonNode& value, std::string_view name, Step& step, Problems& problems) {
   bool valid = false;
   if (value.is(JsonType::Object)) {
@@ -78,7 +79,8 @@ bool read_header(const JsonNode& value, std::string_view name, Step& step, Probl
   return valid;
 }
 
-// Reads "headers" into a whole Step, because a Step has separate members for texts and times.
+// Reads "headers" into a whole Step, because a Step has separate members for texts and times. The
+// value of a header may be an array, for several headers with that name.
 bool parse_headers(const JsonNode& json, Step& step, Problems& problems) {
   if (!expect(json, JsonType::Object, "an object", problems)) return false;
   bool good = true;
@@ -103,6 +105,8 @@ constexpr Key kStepKeys[] = {
 };
 constexpr Shape kStep{.name = "step", .keys = kStepKeys};
 
+// Reads an array of steps. Returns false only if it is not an array; problems of the steps are
+// reported at the steps.
 bool parse_steps(const JsonNode& json, std::vector<Step>& steps, Problems& problems) {
   if (!expect(json, JsonType::Array, "an array", problems)) return false;
   if (json.children.empty()) problems.error(json, "there must be at least one step");
@@ -162,6 +166,7 @@ std::optional<Fault> parse_fault(std::string_view word) {
   return static_cast<Fault>(found - kWords.begin());
 }
 
+// Returns the scenario, or an error with a line for each problem in the file.
 Result<Scenario> parse_scenario(std::string_view json, std::string file_name) {
   Problems problems(std::move(file_name));
   JsonTree tree;

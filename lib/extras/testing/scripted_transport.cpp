@@ -48,7 +48,8 @@ struct BodyRead {
   std::optional<Error> error;
 };
 
-// Reads until the end or an error. Returns false if the body has paused first.
+// Reads until the end or an error, which ends up in `read.error`. Returns false if the body pauses
+// before that: it has no bytes at the moment.
 bool continue_reading(CheckedReader& reader, BodyRead& read) {
   std::array<char, 16 * 1024> piece{};
   try {
@@ -69,16 +70,17 @@ bool continue_reading(CheckedReader& reader, BodyRead& read) {
 
 // The next two tasks race: the one that ends first stops the other. A result of true means that the
 // limit was reached.
-Task<bool> stop_at(Scheduler& clock, Time limit, std::stop_token done, std::stop_source over) {
-  const bool up = co_await clock.sleep_until(limit, std::move(done));
-  if (up) over.request_stop();
-  co_return up;
+Task<bool> stop_at(Scheduler& clock, Time limit, std::stop_token body_ready,
+                   std::stop_source limit_reached) {
+  const bool reached = co_await clock.sleep_until(limit, std::move(body_ready));
+  if (reached) limit_reached.request_stop();
+  co_return reached;
 }
-Task<bool> wait_until_readable(CheckedReader& reader, Call& branch, std::stop_source done,
-                               Result<void>& ready) {
+Task<bool> wait_until_readable(CheckedReader& reader, Call& branch, std::stop_source body_ready,
+                               Result<void>& result) {
   const auto waiting = wait_for_more(reader, branch);
-  ready = co_await waiting;
-  done.request_stop();
+  result = co_await waiting;
+  body_ready.request_stop();
   co_return false;
 }
 
@@ -88,31 +90,37 @@ Error mark_maybe_sent(Error error) {
   return error;
 }
 
-Error not_in_time(bool canceled) {
-  Error error(canceled ? Errc::Canceled : Errc::Timeout,
-              canceled ? "canceled" : "no response in time");
+// Returns the error of the real transport for an exchange that a limit or a stop request ends.
+// `code` is Timeout or Canceled.
+Error end_error(Errc code) {
+  const bool canceled = code == Errc::Canceled;
+  Error error(code, canceled ? "canceled" : "no response in time");
   error.curl_code = canceled ? 42 : 28;  // CURLE_ABORTED_BY_CALLBACK, CURLE_OPERATION_TIMEDOUT
   return error;
 }
 
-// Waits until a paused body has more bytes. Returns an error if the exchange ends with this wait.
+// Waits until a paused body has more bytes. Returns nullopt then, or an error if the exchange ends:
+// the limit is reached, the call is canceled, or the body fails.
 Task<std::optional<Error>> wait_for_body(CheckedReader& reader, Call& call, Time limit) {
   auto& clock = call.scheduler();
-  const std::stop_source done;
-  const std::stop_source late;
-  const EitherStop either(late.get_token(), call.stop());
+  const std::stop_source body_ready;
+  const std::stop_source limit_stop;
+  const EitherStop either(limit_stop.get_token(), call.stop());
   Call branch = call.with(limit, either.token());
-  Result<void> ready;
+  Result<void> result;
   std::vector<Task<bool>> tasks;
-  tasks.push_back(wait_until_readable(reader, branch, done, ready));
-  tasks.push_back(stop_at(clock, limit, done.get_token(), late));
+  tasks.push_back(wait_until_readable(reader, branch, body_ready, result));
+  tasks.push_back(stop_at(clock, limit, body_ready.get_token(), limit_stop));
   auto both = when_all(std::move(tasks));
   const std::vector<bool> ends = co_await both;
-  if (call.stop().stop_requested() || ends[1]) co_return not_in_time(!ends[1]);
-  if (!ready) co_return std::move(ready).error();
+  const bool limit_reached = ends[1];
+  if (limit_reached) co_return end_error(Errc::Timeout);
+  if (call.stop().stop_requested()) co_return end_error(Errc::Canceled);
+  if (!result) co_return std::move(result).error();
   co_return std::nullopt;
 }
 
+// Reads the whole body, and waits when it pauses. An error counts as one after the sending began.
 Task<BodyRead> read_body(CheckedReader& reader, Call& call, Time limit) {
   BodyRead read;
   while (!read.error && !continue_reading(reader, read)) {
@@ -131,6 +139,8 @@ class ProgressReporter {
     if (!request.body().present()) now_.to_send = 0;
     if (const auto* bytes = request.body().bytes()) now_.to_send = bytes->size();
   }
+  // Reports the beginning. `body` is nullptr unless the body is read piece by piece; then the
+  // reader knows its size.
   void begin(const CheckedReader* body) {
     if (body != nullptr) now_.to_send = body->bytes_left();
     report();
@@ -172,7 +182,8 @@ struct ScriptedTransport::Script {
     bool sends;  // false: fails before sending anything
   };
 
-  // Records the request and returns its step; nullptr if the script is empty.
+  // Records the request, sets `index` to its position, and returns its step; nullptr if the script
+  // is empty.
   const Step* take(const Request& request, Time now, std::size_t& index) {
     const std::lock_guard lock(mutex);
     index = seen.size();
@@ -215,7 +226,7 @@ ScriptedTransport& ScriptedTransport::say(Outcome outcome, std::vector<TimeHeade
 
 ScriptedTransport& ScriptedTransport::say(Respond respond, Duration after) {
   const std::lock_guard lock(script_->mutex);
-  script_->steps.push_back({std::move(respond), after, {}, true});
+  script_->steps.push_back({std::move(respond), after, /*times=*/{}, /*sends=*/true});
   return *this;
 }
 
@@ -224,6 +235,9 @@ std::vector<ScriptedTransport::Seen> ScriptedTransport::requests() const {
   return script_->seen;
 }
 
+// Carries out one exchange as the script says: reads the body, waits for the response in virtual
+// time or until a limit, and delivers the body of the response. Its errors are those of a real
+// transport.
 Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   if (const auto& url = request.parsed_url(); !url) co_return url.error();
   const Body body = request.body();
@@ -242,9 +256,9 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
     co_return Error(Errc::Internal,
                     "ScriptedTransport has no response to give: call say() before sending");
   const auto limits = call.limits(request);
-  const auto end = std::min(call.deadline(), limits.respond_by);
+  const auto exchange_end = std::min(call.deadline(), limits.respond_by);
   if (streamed && step->sends) {
-    const auto reading = read_body(reader, call, end);
+    const auto reading = read_body(reader, call, exchange_end);
     BodyRead read = co_await reading;
     script_->record_body(index, read.bytes);
     if (read.error) co_return *std::move(read.error);
@@ -254,11 +268,11 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
     progress.sent(bytes->size());
   }
 
-  const auto ready = later(clock.now(), step->after);
-  const auto limit = std::min(end, later(clock.now(), limits.response_timeout));
-  const bool waited = co_await clock.sleep_until(std::min(ready, limit), call.stop());
-  if (!waited || ready > limit) {
-    Error error = not_in_time(!waited);
+  const auto response_at = later(clock.now(), step->after);
+  const auto limit = std::min(exchange_end, later(clock.now(), limits.response_timeout));
+  const bool waited = co_await clock.sleep_until(std::min(response_at, limit), call.stop());
+  if (!waited || response_at > limit) {
+    Error error = end_error(waited ? Errc::Timeout : Errc::Canceled);
     co_return step->sends ? mark_maybe_sent(std::move(error)) : std::move(error);
   }
   Outcome outcome = script_->respond(*step, request, index);
@@ -266,8 +280,8 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   fill_in_exchange(outcome);
   fill_in_byte_counts(outcome, request);
   if (outcome) progress.received(outcome->body.size());
-  const bool sent = exchange_of(outcome).wire_sends > 0;
-  if (step->sends && !sent && !body.replayable()) co_return failed_before_the_send();
+  const bool claims_unsent = exchange_of(outcome).wire_sends == 0;
+  if (step->sends && claims_unsent && !body.replayable()) co_return failed_before_the_send();
   if (outcome && outcome->url.empty()) outcome->url = request.parsed_url()->to_string();
   if (!request.options().sink) co_return outcome;
   Outcome delivered = co_await Delivery::deliver(request, call, std::move(outcome));

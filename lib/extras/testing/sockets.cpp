@@ -33,6 +33,7 @@ void throw_errno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
+// Returns a TCP socket that is bound to the address but does not listen. Throws std::system_error.
 Descriptor bind_to(const std::string& address, std::uint16_t port) {
   const auto parsed = parse(address, std::to_string(port), AI_PASSIVE);
   if (!parsed) {
@@ -58,10 +59,12 @@ std::uint16_t port_of(const Descriptor& socket) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
+// Returns a connected socket; a closed one if no server listens there; nullopt if the address or
+// port is not numeric.
 std::optional<Descriptor> connect_to(const std::string& address, const std::string& port) {
   const auto parsed = parse(address, port);
   if (!parsed) return std::nullopt;
-  auto socket = open_socket(*parsed, 0);
+  auto socket = open_socket(*parsed, /*flags=*/0);
   if (socket.open() && ::connect(socket.get(), parsed->ai_addr, parsed->ai_addrlen) != 0) {
     socket.close();
   }

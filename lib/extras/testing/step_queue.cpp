@@ -8,22 +8,23 @@
 namespace httpretry::faults {
 namespace {
 
-void require(bool valid, const std::string& where, const char* what) {
-  if (!valid) throw std::invalid_argument(where + ": " + what);
+void require(bool valid, const std::string& location, const char* problem) {
+  if (!valid) throw std::invalid_argument(location + ": " + problem);
 }
 
-void check(const Step& step, const std::string& where) {
-  require(step.status >= 200 && step.status <= 999, where, "the status must be 200 to 999");
-  require(step.fault != Fault::Refused && step.fault != Fault::Resolve, where,
+// Throws std::invalid_argument if a server cannot perform the step. `location` begins the message.
+void check(const Step& step, const std::string& location) {
+  require(step.status >= 200 && step.status <= 999, location, "the status must be 200 to 999");
+  require(step.fault != Fault::Refused && step.fault != Fault::Resolve, location,
           "a server cannot play \"refused\" or \"resolve\": use them with `httpretry plan`");
-  require(step.times > 0, where, "times must be at least 1");
-  require(step.delay >= Duration(0), where, "the delay must not be negative");
-  require(step.interval >= Duration(0), where, "the interval must not be negative");
+  require(step.times > 0, location, "times must be at least 1");
+  require(step.delay >= Duration(0), location, "the delay must not be negative");
+  require(step.interval >= Duration(0), location, "the interval must not be negative");
   for (const auto& header : step.time_headers) {
-    require(valid_header_name(header.name), where, "a time header has a name that is not valid");
+    require(valid_header_name(header.name), location, "a time header has a name that is not valid");
   }
   for (const auto& interim : step.interims) {
-    require(interim.status >= 100 && interim.status <= 199, where,
+    require(interim.status >= 100 && interim.status <= 199, location,
             "an interim status must be 100 to 199");
   }
 }
@@ -48,9 +49,9 @@ bool needs_http2(const Script& script) {
 
 Step compute_step(const Step& step, const SeenRequest& request) {
   try {
-    auto made = step.respond(request);
-    check(made, "the step that it returned");
-    return made;
+    auto computed = step.respond(request);
+    check(computed, "the step that it returned");
+    return computed;
   } catch (...) {
     const auto why = text_of(std::current_exception());
     return Step(500, "the function of the fault server's step failed: " + why + "\n");
@@ -86,6 +87,8 @@ const Step* StepQueue::take_unread() {
   return nullptr;
 }
 
+// Returns the step at the cursor and counts its use; a step is used `times` times. After the last
+// step, `script.then` decides. The index is empty for a step that is not in the script.
 TakenStep StepQueue::advance(const Script& script, Cursor& cursor) {
   static const Step plain;
   static const Step closing(Fault::Close);
@@ -96,7 +99,7 @@ TakenStep StepQueue::advance(const Script& script, Cursor& cursor) {
     ++cursor.index;
     cursor.used = 0;
   }
-  if (cursor.index == steps.size()) {
+  if (cursor.index == steps.size()) {  // all steps are used up
     switch (script.then) {
       case Then::RepeatLast: return {&steps.back(), steps.size() - 1};
       case Then::Restart: cursor.index = 0; break;
