@@ -27,7 +27,7 @@ class Circuits final : public Observer {
 }  // namespace
 
 int main() {
-  // It responds with 500 five times, and works after that.
+  // The dependency responds with 500 five times, and works after that.
   Step down(500);
   down.times = 5;
   FaultServer dependency({down, {200, "ok"}});
@@ -56,11 +56,12 @@ int main() {
   std::printf("100 calls, %zu requests, %d refused\n", dependency.requests(), refused);
 
   const auto now = std::chrono::steady_clock::now();
-  for (const auto& one : state->states("breaker ", now)) {
-    std::printf("%s: %s\n", one.key.c_str(), std::string(to_string(*one.circuit)).c_str());
+  for (const auto& breaker_state : state->states("breaker ", now)) {
+    std::printf("%s: %s\n", breaker_state.key.c_str(),
+                std::string(to_string(*breaker_state.circuit)).c_str());
   }
 
   std::this_thread::sleep_for(300ms);
-  const bool back = client.get(dependency.url()).has_value();  // the probe
-  return refused > 0 && back ? 0 : 1;
+  const bool is_back = client.get(dependency.url()).has_value();  // the probe
+  return refused > 0 && is_back ? 0 : 1;
 }

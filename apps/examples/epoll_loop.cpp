@@ -27,7 +27,8 @@ void watch(int epoll, int descriptor) {
 // Returns a timer that is readable every millisecond. It stands for the program's other work.
 int make_ticks() {
   const int ticks = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-  const itimerspec every_millisecond{{0, 1'000'000}, {0, 1'000'000}};
+  const timespec millisecond{.tv_sec = 0, .tv_nsec = 1'000'000};
+  const itimerspec every_millisecond{.it_interval = millisecond, .it_value = millisecond};
   ::timerfd_settime(ticks, 0, &every_millisecond, nullptr);
   return ticks;
 }
@@ -66,10 +67,11 @@ int main() {
   watch(epoll, loop->descriptor());
   watch(epoll, ticks);
   std::uint64_t all_ticks = 0;
-  while (running > 0 || all_ticks == 0) {
-    const auto left = loop->time_left();
+  while (running > 0 || all_ticks == 0) {      // until both calls have ended
+    const auto time_left = loop->time_left();  // in milliseconds, until the loop has work to do
+    constexpr int kNoTimeout = -1;
     epoll_event event{};
-    ::epoll_wait(epoll, &event, 1, left ? static_cast<int>(left->count()) : -1);
+    ::epoll_wait(epoll, &event, 1, time_left ? static_cast<int>(time_left->count()) : kNoTimeout);
     std::uint64_t count = 0;
     if (event.data.fd == ticks && ::read(ticks, &count, sizeof count) > 0) all_ticks += count;
     loop->turn();

@@ -32,13 +32,13 @@ int main(int argc, char** argv) {
   }
 
   std::set<std::string> keys;
-  bool whole = true;
+  bool complete = true;
   for (const auto& seen : server.seen()) {
     keys.emplace(seen.headers.get("Idempotency-Key").value_or(""));
-    whole = whole && seen.body_size == std::filesystem::file_size(path);
+    complete = complete && seen.body_size == std::filesystem::file_size(path);
   }
   std::printf("%d \"%s\"; the server received %zu requests, all complete: %s, with %zu key\n",
-              outcome->status, outcome->body.c_str(), server.requests(), whole ? "yes" : "no",
+              outcome->status, outcome->body.c_str(), server.requests(), complete ? "yes" : "no",
               keys.size());
-  return outcome->status == 201 && whole && keys.size() == 1 && server.requests() == 3 ? 0 : 1;
+  return outcome->status == 201 && complete && keys.size() == 1 && server.requests() == 3 ? 0 : 1;
 }

@@ -21,10 +21,10 @@ int main(int argc, char** argv) {
   // A server that fails first, so that there is something to count.
   FaultServer upstream({503, {200, "ok"}});
   FaultServer collector;  // a real program uses OtlpOptions::from_environment()
-  OtlpOptions where;
-  where.endpoint = collector.url();
+  OtlpOptions otlp;
+  otlp.endpoint = collector.url();
 
-  const auto exporter = std::make_shared<Otlp>(where);
+  const auto exporter = std::make_shared<Otlp>(otlp);
   const auto numbers = metrics();
   exporter->export_metrics(numbers);
   ClientOptions options;

@@ -14,13 +14,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-Client watching(const std::string& path) {
+// Returns a client that reloads its policies when the file changes.
+Client client_with_file(const std::string& path) {
   ClientOptions options;
   options.policies = PolicySource::watch(path).value();
   return Client(options);
 }
 
-PolicySet built() {
+PolicySet policies_in_code() {
   EndpointPattern drive;
   drive.host = "www.googleapis.com";
   drive.path = "/drive/**";
@@ -55,9 +56,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    std::printf("built in code:\n%s\n", built().print().c_str());
+    std::printf("built in code:\n%s\n", policies_in_code().print().c_str());
     std::printf("from %s:\n%s\n", argv[2], converted(text_of(argv[2]), argv[2]).c_str());
-    auto client = watching(argv[1]);
+    auto client = client_with_file(argv[1]);
     const auto outcome = client.get(argv[3]);
     std::printf("%s\n", outcome ? std::to_string(outcome->status).c_str()
                                 : outcome.error().message.c_str());

@@ -31,18 +31,18 @@ int main() {
   constexpr int kCalls = 40;
   std::vector<OutcomeFuture> calls;
   for (int i = 0; i < kCalls; ++i) calls.push_back(client.send_async(Request::get(api.url())));
-  Duration longest{};
+  Duration longest_wait{};
   for (auto& call : calls) {
     const auto response = call.get().value();  // throws if there is none
     const auto& attempt = response.history.attempts.front();
-    longest = std::max(longest, attempt.exchange().timings.queued);
+    longest_wait = std::max(longest_wait, attempt.exchange().timings.queued);
   }
 
   const auto seen = api.seen();
-  const auto took = seen.back().arrived - seen.front().arrived;
+  const auto elapsed = seen.back().arrived - seen.front().arrived;
   std::printf("%zu requests in %.1f s; the last one waited %.1f s\n", seen.size(),
-              std::chrono::duration<double>(took).count(),
-              std::chrono::duration<double>(longest).count());
+              std::chrono::duration<double>(elapsed).count(),
+              std::chrono::duration<double>(longest_wait).count());
   // Ten are sent at once, and thirty at ten a second.
-  return seen.size() == kCalls && took >= 2900ms ? 0 : 1;
+  return seen.size() == kCalls && elapsed >= 2900ms ? 0 : 1;
 }

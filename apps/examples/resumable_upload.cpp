@@ -21,26 +21,27 @@ class Storage {
  public:
   explicit Storage(std::uint64_t size) : size_(size) {}
 
+  // A POST begins the upload. A PUT stores a part or, without a body, asks how much is stored.
   Step respond(const SeenRequest& request) {
     const std::lock_guard lock(mutex_);
     if (request.method == "POST") return {200, {{"Location", "/session"}}};
-    const bool asks = request.body.empty();
-    const bool busy = !asks && ++parts_ == 2;
-    had_ += busy ? request.body.size() / 2 : request.body.size();
+    const bool is_question = request.body.empty();
+    const bool busy = !is_question && ++parts_ == 2;
+    stored_ += busy ? request.body.size() / 2 : request.body.size();
     std::printf("%-35s %s\n", std::string(request.headers["Content-Range"]).c_str(),
-                busy   ? "503, and half of it is kept"
-                : asks ? "what do you have?"
-                       : "stored");
+                busy          ? "503, and half of it is stored"
+                : is_question ? "what do you have?"
+                              : "stored");
     if (busy) return {503};
-    if (had_ == size_) return {201, "complete"};
-    return {308, {{"Range", "bytes=0-" + std::to_string(had_ - 1)}}};
+    if (stored_ == size_) return {201, "complete"};
+    return {308, {{"Range", "bytes=0-" + std::to_string(stored_ - 1)}}};
   }
-  [[nodiscard]] bool complete() const { return had_ == size_; }
+  [[nodiscard]] bool complete() const { return stored_ == size_; }
 
  private:
   std::mutex mutex_;
   std::uint64_t size_;
-  std::uint64_t had_ = 0;
+  std::uint64_t stored_ = 0;  // bytes
   int parts_ = 0;
 };
 

@@ -28,10 +28,10 @@ Scenario interrupted() {
 
 int main(int argc, char** argv) {
   FaultServer server(interrupted());
-  const bool given = argc > 2;
-  const std::string path = given ? argv[2] : "example_download";
+  const bool has_arguments = argc > 2;
+  const std::string path = has_arguments ? argv[2] : "example_download";
 
-  auto request = Request::get(given ? argv[1] : server.url("/big.iso"));
+  auto request = Request::get(has_arguments ? argv[1] : server.url("/big.iso"));
   FileOptions file;
   file.keep_partial = true;  // if all attempts fail, the next run resumes
   request.edit_options().sink = save_to(path, file);
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   const auto size = std::filesystem::file_size(path);
   std::printf("%s: %zu bytes by %zu attempts\n", path.c_str(), static_cast<std::size_t>(size),
               outcome->history.attempts.size());
-  if (given) return 0;
+  if (has_arguments) return 0;
 
   for (const auto& seen : server.seen()) {
     std::printf("GET %s  Range: %s  If-Range: %s\n", seen.path.c_str(),

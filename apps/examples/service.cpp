@@ -29,10 +29,11 @@ MiddlewarePtr sign(std::string key) {
   });
 }
 
-// Stands above retry(), so that a call sends nothing if its response is here.
+// Keeps each successful response to a GET for some time. Stands above retry(), so that a call whose
+// response is in the cache sends nothing.
 class Cache final : public Middleware {
  public:
-  explicit Cache(Duration keep) : keep_(keep) {}
+  explicit Cache(Duration lifetime) : lifetime_(lifetime) {}
   [[nodiscard]] std::string_view name() const override { return "cache"; }
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
@@ -41,9 +42,9 @@ class Cache final : public Middleware {
       co_return passed;
     }
     const auto url = request.url();
-    if (auto kept = find(url, call.scheduler().now())) co_return *std::move(kept);
+    if (auto cached = find(url, call.scheduler().now())) co_return *std::move(cached);
     Outcome outcome = co_await next(std::move(request), call);
-    if (succeeded(outcome)) put(url, *outcome, call.scheduler().now() + keep_);
+    if (succeeded(outcome)) put(url, *outcome, call.scheduler().now() + lifetime_);
     co_return outcome;
   }
 
@@ -63,7 +64,7 @@ class Cache final : public Middleware {
     entries_[url] = {response, until};
   }
 
-  const Duration keep_;
+  const Duration lifetime_;
   std::mutex mutex_;
   std::map<std::string, Entry> entries_;
 };
@@ -110,17 +111,18 @@ int main() {
 
   const Outcome first = client.get(server.url("/"));  // one attempt
   write_policy(policy_file, 3);
-  for (int looks = 0; counters->reloads == 0 && looks < 100; ++looks) {
+  for (int tries = 0; counters->reloads == 0 && tries < 100; ++tries) {
     std::this_thread::sleep_for(100ms);  // calls check the file from time to time
     static_cast<void>(client.head(server.url("/ping")));
   }
   const Outcome second = client.get(server.url("/"));  // three attempts
-  const auto sent = server.seen().size();
-  const Outcome kept = client.get(server.url("/"));  // sends nothing
+  const auto sent_before = server.seen().size();
+  const Outcome cached = client.get(server.url("/"));  // sends nothing
 
   std::printf("%d, then %d with %d retries\n", first ? first->status : 0,
               second ? second->status : 0, counters->retries.load());
   const bool is_signed = server.seen().front().headers.contains("X-Signature");
+  const bool sent_nothing = server.seen().size() == sent_before;
   std::filesystem::remove_all(directory);
-  return succeeded(second) && succeeded(kept) && is_signed && server.seen().size() == sent ? 0 : 1;
+  return succeeded(second) && succeeded(cached) && is_signed && sent_nothing ? 0 : 1;
 }

@@ -23,7 +23,7 @@ std::string secret(const char* name) {
   return "-----BEGIN " + std::string(name) + "-----\n...\n-----END " + name + "-----\n";
 }
 
-void print(const ConnectionInfo& facts) { std::printf("%s\n", facts.remote_ip.c_str()); }
+void print(const ConnectionInfo& info) { std::printf("%s\n", info.remote_ip.c_str()); }
 
 // The options below are not used for sending: their files and proxies do not exist.
 void from_memory(TransportOptions& connection) {
@@ -38,7 +38,8 @@ void show(const Progress& now) {
   if (now.to_receive && now.received == *now.to_receive) std::puts("everything has arrived");
 }
 
-void all_of_them(TransportOptions& connection, Request& request) {
+// Sets every option of a connection and of a request. Like those above, they are not used.
+void set_all_options(TransportOptions& connection, Request& request) {
   connection.client_certificate.file = "ann.p12";
   connection.client_certificate.key_password = "secret";
   connection.ca_file = "company.pem";
@@ -82,6 +83,8 @@ Form pictures(const std::string& path) {
   return Form().add(part);
 }
 
+// Uploads a body of each kind: a file, a function that starts again for each attempt, a function
+// that can be read only once, a coroutine, and a form. Returns whether each upload got a response.
 bool upload(Client& client, const std::string& url, const std::string& path) {
   // `start` returns a new function that generates a thousand letters.
   const auto start = [] {
@@ -94,12 +97,12 @@ bool upload(Client& client, const std::string& url, const std::string& path) {
   };
   const auto generate = start();
   const Outcome file = client.put(url, Body::file(path));
-  const Outcome again_and_again = client.put(url, Body::generated(start));
+  const Outcome generated = client.put(url, Body::generated(start));
   const Outcome once = client.put(url, Body::once(generate));
   const auto next = [line = 0](Call& call) mutable { return next_line(call, line); };
   const Outcome awaited = client.put(url, awaited_body_once(next));
   const Outcome form = client.send(Request::post(url, Body()).set_form(pictures(path)));
-  return file && again_and_again && once && awaited && form;
+  return file && generated && once && awaited && form;
 }
 
 int download(Client& client, const std::string& url, const std::string& path) {
@@ -114,6 +117,7 @@ int download(Client& client, const std::string& url, const std::string& path) {
 
 }  // namespace
 
+// Sends a form, downloads into functions and into a file, and uploads bodies of all kinds.
 int main() {
   FaultServer server(Scenario{{200, "a response, or a token"}});
   const auto url = server.url("/v1/items");
@@ -136,9 +140,10 @@ int main() {
   const Outcome stored = client.send(request);
 
   TransportOptions connection;
-  all_of_them(connection, request);
+  set_all_options(connection, request);
   TransportOptions without_files;
   from_memory(without_files);
-  const int failed = download(client, url, "/dev/null");
-  return sent && printed && stored && upload(client, url, "/etc/hostname") ? failed : 1;
+  const int download_status = download(client, url, "/dev/null");
+  const bool all_sent = sent && printed && stored && upload(client, url, "/etc/hostname");
+  return all_sent ? download_status : 1;
 }

@@ -44,6 +44,7 @@ int print_story(const Args& operands) {
   return kOk;
 }
 
+// Implements --export: prints the input lines of the jobs in `state`, in pieces of about 64 KiB.
 int print_jobs(const Args& operands, batch::State state) {
   std::string text;
   batch::export_jobs(only_operand(operands, "the journal"), state, [&](std::string_view line) {
@@ -56,23 +57,29 @@ int print_jobs(const Args& operands, batch::State state) {
   return kOk;
 }
 
-int print_input(BatchCommand& command) {
+// Implements --check and --dry-run: reports the errors of the input; with --dry-run, also prints
+// the number of its requests by host and policy. Returns the exit status.
+int check_input(BatchCommand& command) {
   const auto report = batch::check_input(command.batch);
   if (!report.good) return kUsage;
   if (command.dry_run) write_stdout(input_text(report, command.batch.runner));
   return kOk;
 }
 
+// Prints the results of a run by host, the number of jobs in each state, and what the user can do
+// about jobs that are waiting or unknown.
 void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
-  const auto summary = summary_text(run.summary());
-  if (!summary.empty()) print_message(summary.substr(0, summary.size() - 1));
+  auto summary = summary_text(run.summary());
+  if (!summary.empty()) {
+    summary.pop_back();  // print_message adds the last newline
+    print_message(summary);
+  }
   const auto counts = run.counts();
-  print_message(end_line(counts, 0, end, command));
+  print_message(end_line(counts, end, command));
   if (counts.waiting > 0 && end == RunEnd::Idle) {
-    const auto wall = std::chrono::system_clock::now();
-    const auto due = run.next_due();
-    if (due) {
-      print_message("httpretry: start the same command again at " + rfc3339(wall + *due) +
+    const auto now = std::chrono::system_clock::now();
+    if (const auto time_until_due = run.next_due()) {
+      print_message("httpretry: start the same command again at " + rfc3339(now + *time_until_due) +
                     " or later");
     }
   }
@@ -85,12 +92,14 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
 
 // Lists the other files that this process writes, so that the run does not write to one of them.
 void name_other_files(BatchCommand& command) {
-  const auto place = [](const std::string& path) { return path == "-" ? "/dev/stdout" : path; };
-  command.batch.other_files = {{"metrics", place(command.telemetry.metrics_file)},
-                               {"HTTP archive", place(command.telemetry.har_file)},
+  const auto file_of = [](const std::string& path) { return path == "-" ? "/dev/stdout" : path; };
+  command.batch.other_files = {{"metrics", file_of(command.telemetry.metrics_file)},
+                               {"HTTP archive", file_of(command.telemetry.har_file)},
                                {"messages", "/dev/stderr"}};
 }
 
+// Sends the requests of the input and prints the results. Returns the exit status, which is kUsage
+// if the input or the journal has errors.
 int run_batch(BatchCommand& command) {
   name_other_files(command);
   const auto telemetry = begin_telemetry(command);
@@ -107,15 +116,17 @@ int run_batch(BatchCommand& command) {
   return finish_run(ended, run->counts(), telemetry.get());
 }
 
+// Sets the options of the run that do not follow from one flag alone: the input, which is the only
+// operand, the default name of the results, the policies, and the callbacks for messages.
 void prepare(BatchCommand& command, const Args& operands) {
   auto& options = command.batch;
   options.input = only_operand(operands, "the input (- is standard input)");
-  const bool no_journal = command.check || command.dry_run || command.enqueue;
-  if (options.input == "-" && options.journal.empty() && !no_journal) {
+  const bool uses_journal = !command.check && !command.dry_run && !command.enqueue;
+  if (options.input == "-" && options.journal.empty() && uses_journal) {
     throw UsageError("standard input needs --journal FILE: to start again is to resume");
   }
-  const auto base = options.input == "-" ? options.journal : options.input;
-  if (options.results.empty() && !command.no_results) options.results = base + ".results.jsonl";
+  const auto name = options.input == "-" ? options.journal : options.input;
+  if (options.results.empty() && !command.no_results) options.results = name + ".results.jsonl";
   prepare_requests(command);
   options.on_problem = [](const Problem& problem) { print_message(to_string(problem)); };
   if (command.progress != ProgressStyle::None) {
@@ -134,7 +145,7 @@ int run_command(BatchCommand& command, const Args& operands) {
 #ifdef HTTPRETRY_WITH_QUEUE
   if (command.enqueue || !command.queue.empty()) return enqueue_input(command);
 #endif
-  return command.check || command.dry_run ? print_input(command) : run_batch(command);
+  return command.check || command.dry_run ? check_input(command) : run_batch(command);
 }
 
 }  // namespace

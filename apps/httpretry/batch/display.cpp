@@ -83,6 +83,8 @@ std::string counts_text(const batch::Counts& counts) {
          row_text("sending", counts.sending) + row_text("queued", counts.queued);
 }
 
+// Returns the progress as a line for people: the jobs by state, the speed, the estimated time that
+// is left, and the first hosts that are paused. display.hpp has an example.
 std::string progress_line(const batch::RunProgress& progress) {
   const auto& counts = progress.counts;
   auto line = grouped(counts.done) + "/" + grouped(counts.total()) + " done";
@@ -103,16 +105,18 @@ std::string progress_line(const batch::RunProgress& progress) {
   return line;
 }
 
+// Returns the progress as one line of JSON. The speed, the median and the time that is left are
+// rounded to tenths; the last two are null if they are unknown.
 std::string progress_json(const batch::RunProgress& progress) {
   const auto& counts = progress.counts;
-  const auto number = [](const char* name, std::uint64_t value) {
+  const auto member = [](const char* name, std::uint64_t value) {
     return std::string("\"") + name + "\":" + std::to_string(value) + ",";
   };
-  auto json = "{" + number("total", counts.total()) + number("done", counts.done) +
-              number("dead", counts.dead) + number("waiting", counts.waiting) +
-              number("unknown", counts.unknown) + number("queued", counts.queued) +
-              number("sending", counts.sending) + number("in_flight", progress.in_flight) +
-              number("in_wait", progress.in_wait);
+  auto json = "{" + member("total", counts.total()) + member("done", counts.done) +
+              member("dead", counts.dead) + member("waiting", counts.waiting) +
+              member("unknown", counts.unknown) + member("queued", counts.queued) +
+              member("sending", counts.sending) + member("in_flight", progress.in_flight) +
+              member("in_wait", progress.in_wait);
   json += "\"per_second\":" + number_text(progress.per_second);
   json += ",\"p50_ms\":" + (progress.median ? number_text(ms(*progress.median)) : "null");
   json +=
@@ -126,16 +130,19 @@ std::string progress_json(const batch::RunProgress& progress) {
   return json + "]}";
 }
 
+// Returns a line for each combination of state, status, host and reason, with the number of its
+// jobs: "   12  dead    503  api.example.com (attempts_exhausted)". The most frequent are first.
 std::string summary_text(const std::vector<batch::SummaryRow>& rows) {
   auto sorted = rows;
   std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.count > b.count; });
   std::string text;
   for (std::size_t i = 0; i < std::min(sorted.size(), kRowsShown); ++i) {
     const auto& row = sorted[i];
-    auto how = padded(std::string(to_string(row.state)), 8);
-    how += padded(row.status != 0 ? std::to_string(row.status) : "-", 5) + without_scheme(row.host);
-    if (!row.reason.empty()) how += " (" + row.reason + ")";
-    text += row_text(how, row.count);
+    auto name = padded(std::string(to_string(row.state)), 8);
+    const auto status = row.status != 0 ? std::to_string(row.status) : "-";
+    name += padded(status, 5) + without_scheme(row.host);
+    if (!row.reason.empty()) name += " (" + row.reason + ")";
+    text += row_text(name, row.count);
   }
   if (sorted.size() > kRowsShown) {
     text += "  and " + std::to_string(sorted.size() - kRowsShown) + " rows more\n";
@@ -143,6 +150,9 @@ std::string summary_text(const std::vector<batch::SummaryRow>& rows) {
   return text;
 }
 
+// Returns what --status prints: the files of the batch, its last run, the number of jobs in each
+// state, and when the next waiting job may be sent. status.process is the process that runs the
+// batch now, and 0 if that is on another machine.
 std::string status_text(const std::string& journal, const batch::JournalStatus& status) {
   std::string text = "journal  " + journal + "\ninput    " + printable(status.input) + "\n";
   if (!status.results.empty()) text += "results  " + printable(status.results) + "\n";
@@ -159,6 +169,8 @@ std::string status_text(const std::string& journal, const batch::JournalStatus& 
   return text;
 }
 
+// Returns what --explain prints about a job: a line for each fact that is known, with the name of
+// the fact in the first nine columns.
 std::string story_text(const batch::JobStory& story) {
   std::string text = "job      " + printable(story.id) + ", line " + std::to_string(story.line) +
                      "\nrequest  " + printable(story.input) + "\n";
@@ -175,30 +187,34 @@ std::string story_text(const batch::JobStory& story) {
   return text;
 }
 
+// Returns what --dry-run prints: the number of requests, by host and by policy, and two estimates
+// of how long the run takes: the least time that --rate allows, and the time with --parallel.
 std::string input_text(const batch::InputReport& report, const batch::RunnerOptions& runner) {
   std::string text = row_text("requests", report.jobs);
-  const auto list = [&](const char* what, const auto& entries) {
-    for (std::size_t i = 0; i < std::min(entries.size(), kRowsShown); ++i) {
-      text += row_text(std::string(what) + " " + printable(entries[i].first), entries[i].second);
+  const auto add_rows = [&](const std::string& kind, const auto& counts) {
+    for (std::size_t i = 0; i < std::min(counts.size(), kRowsShown); ++i) {
+      const auto& [name, count] = counts[i];
+      text += row_text(kind + " " + printable(name), count);
     }
-    if (entries.size() > kRowsShown) {
-      text += row_text(std::string(what) + "s more", entries.size() - kRowsShown);
-    }
+    if (counts.size() > kRowsShown) text += row_text(kind + "s more", counts.size() - kRowsShown);
   };
-  list("host", report.hosts);
-  list("policy", report.policies);
+  add_rows("host", report.hosts);
+  add_rows("policy", report.policies);
   if (report.unsafe > 0) text += row_text("must not be sent twice, and have no key", report.unsafe);
   if (report.later > 0) text += row_text("have a not_before", report.later);
   const auto jobs = static_cast<double>(report.jobs);
+  const auto seconds_text = [](double seconds) {
+    return duration_text(Duration(static_cast<Duration::rep>(seconds * 1e9)));
+  };
   if (runner.rate) {
-    const auto time = std::chrono::duration<double>(runner.rate->per) * jobs /
-                      static_cast<double>(runner.rate->requests);
-    text += "at least " + duration_text(std::chrono::duration_cast<Duration>(time)) +
+    const auto period = std::chrono::duration<double>(runner.rate->per).count();
+    text += "at least " + seconds_text(period * jobs / static_cast<double>(runner.rate->requests)) +
             ", which is what --rate allows\n";
   }
-  const std::chrono::duration<double> time(0.1 * jobs / static_cast<double>(runner.parallel));
-  text += "about " + duration_text(std::chrono::duration_cast<Duration>(time)) + " with " +
-          std::to_string(runner.parallel) + " at once, if each takes 100 ms\n";
+  constexpr double kSecondsPerRequest = 0.1;
+  text += "about " +
+          seconds_text(kSecondsPerRequest * jobs / static_cast<double>(runner.parallel)) +
+          " with " + std::to_string(runner.parallel) + " at once, if each takes 100 ms\n";
   return text;
 }
 

@@ -14,8 +14,8 @@ std::size_t parse_positive(Text text, std::string_view flag) {
   return static_cast<std::size_t>(count);
 }
 
-// Parses "100/s", "6000/m" or "10/500ms". After an idle time, a tenth of that number may be sent at
-// once.
+// Parses "100/s", "6000/m" or "10/500ms". After an idle time, a tenth of the number may be sent at
+// once. Throws UsageError.
 RatePolicy parse_rate(Text text) {
   const auto slash = text.find('/');
   if (slash == std::string::npos || slash == 0) {
@@ -23,52 +23,52 @@ RatePolicy parse_rate(Text text) {
   }
   RatePolicy rate;
   rate.requests = static_cast<std::int64_t>(parse_positive(text.substr(0, slash), "--rate"));
-  auto per = text.substr(slash + 1);
-  const bool unit_alone = !per.empty() && per.find_first_of("0123456789") == std::string::npos;
-  if (unit_alone) per.insert(0, "1");
-  rate.per = parse_seconds(per, "--rate");
+  auto period = text.substr(slash + 1);
+  const bool has_digit = period.find_first_of("0123456789") != std::string::npos;
+  if (!period.empty() && !has_digit) period.insert(0, "1");  // "s" is "1s"
+  rate.per = parse_seconds(period, "--rate");
   if (rate.per <= Duration::zero()) throw UsageError("option --rate: the time must be above zero");
   rate.burst = std::max<std::int64_t>(rate.requests / 10, 1);
   return rate;
 }
 
+// Applies --bodies: "inline", "none", or a directory.
 void set_bodies(Text value, batch::BatchOptions& to) {
-  to.directory.clear();
-  if (value == "inline" || value == "none") {
-    to.bodies = value == "none" ? batch::Bodies::None : batch::Bodies::Inline;
-    return;
-  }
-  to.bodies = batch::Bodies::Files;
-  to.directory = value;
+  to.bodies = value == "none"     ? batch::Bodies::None
+              : value == "inline" ? batch::Bodies::Inline
+                                  : batch::Bodies::Files;
+  to.directory = to.bodies == batch::Bodies::Files ? value : "";
 }
 
 std::vector<Flag> input_flags(BatchCommand& to) {
   auto& batch = to.batch;
   return {
       {'\0', "input-format", "auto|jsonl|urls",
-       "what the lines are: requests as JSON, URLs, or both (auto)",
+       "the format of the lines: requests as JSON, URLs, or both (auto)",
        choose(batch.format, "auto|jsonl|urls")},
-      {'\0', "check", "", "only read the input, and name every mistake in it", enable(to.check)},
+      {'\0', "check", "", "only read the input, and report every mistake in it", enable(to.check)},
       {'\0', "dry-run", "",
-       "the same, and count the requests by host and policy, and estimate the time",
+       "like --check; also count the requests by host and policy, and estimate the time",
        enable(to.dry_run)},
   };
 }
 
+// Returns the flags for the journal. An entry has the letter of a flag ('\0': none), its name, the
+// name of its value, its help text, and what it does.
 std::vector<Flag> journal_flags(BatchCommand& to) {
   auto& batch = to.batch;
   return {
       {'\0', "journal", "FILE",
-       "where the state of each job is kept (default: INPUT.httpretry.db; needed for -)",
+       "the file for the state of each job (default: INPUT.httpretry.db; required if INPUT is -)",
        store(batch.journal)},
       {'\0', "fresh", "",
-       "begin anew; journal, results and dead letters of before get the end .old",
+       "start over; the old journal, results and dead letters are renamed with the suffix .old",
        enable(batch.fresh)},
       {'\0', "durability", "power|process",
-       "what a commit survives: the end of the power (default), or only that of the process",
+       "what a commit survives: a power failure (default), or only the end of the process",
        choose(batch.durability, "power|process")},
       key_lifetime_flag(to),
-      {'\0', "retry-unknown", "", "send again what may have been executed and is unknown",
+      {'\0', "retry-unknown", "", "send the unknown jobs again, which may execute them twice",
        enable(batch.retry_unknown)},
   };
 }
@@ -77,10 +77,11 @@ std::vector<Flag> output_flags(BatchCommand& to) {
   auto& batch = to.batch;
   return {
       {'\0', "results", "FILE",
-       "a JSON line for each job that ended (default: INPUT.results.jsonl)", store(batch.results)},
-      {'\0', "no-results", "", "write no results; the journal knows the states",
+       "write a JSON line for each job that ended to FILE (default: INPUT.results.jsonl)",
+       store(batch.results)},
+      {'\0', "no-results", "", "write no results; the journal still has the state of each job",
        enable(to.no_results)},
-      {'\0', "dead", "FILE", "the jobs that failed, as an input for another run",
+      {'\0', "dead", "FILE", "write the jobs that failed to FILE, as input for another run",
        store(batch.dead)},
   };
 }
@@ -91,25 +92,28 @@ std::vector<Flag> queue_flags(BatchCommand& to) {
       {'\0', "enqueue", "", "add the requests to a queue, which `httpretry work` sends",
        enable(to.enqueue)},
       queue_flag(to),
-      {'\0', "force", "", "also on a server that may delete keys when its memory is full",
+      {'\0', "force", "", "allow a server that may delete keys when its memory is full",
        enable(to.force)},
   };
 }
 #endif
 
+// Returns the flags that print something about a journal instead of sending requests. An entry has
+// the letter of a flag ('\0': none), its name, the name of its value, its help text, and what it
+// does.
 std::vector<Flag> question_flags(BatchCommand& to) {
   return {
-      {'\0', "status", "", "print what a journal says of its jobs (operand: JOURNAL)",
+      {'\0', "status", "", "print how many jobs of a journal are in which state (operand: JOURNAL)",
        enable(to.status)},
-      {'\0', "explain", "", "print what is known of a job (operands: JOURNAL ID)",
+      {'\0', "explain", "", "print what is known about a job (operands: JOURNAL ID)",
        enable(to.explain)},
       {'\0', "export", "dead|unknown|waiting|queued",
-       "print the input lines of these jobs (operand: JOURNAL)",
-       [&](Text v) {
-         to.print_jobs = v == "dead"      ? batch::State::Dead
-                         : v == "unknown" ? batch::State::Unknown
-                         : v == "waiting" ? batch::State::Waiting
-                                          : batch::State::Queued;
+       "print the input lines of the jobs in this state (operand: JOURNAL)",
+       [&](Text state) {
+         to.print_jobs = state == "dead"      ? batch::State::Dead
+                         : state == "unknown" ? batch::State::Unknown
+                         : state == "waiting" ? batch::State::Waiting
+                                              : batch::State::Queued;
        }},
       help_flag(),
   };
@@ -131,17 +135,20 @@ Flag key_lifetime_flag(BatchCommand& to) {
           [&](Text v) { to.batch.key_lifetime = parse_seconds(v, "--key-lifetime"); }};
 }
 
+// Returns the flags for the results, the progress and the telemetry. An entry has the letter of a
+// flag ('\0': none), its name, the name of its value, its help text, and what it does.
 std::vector<Flag> response_flags(BatchCommand& to) {
   auto& batch = to.batch;
   const std::vector<Flag> flags{
       {'\0', "bodies", "WHERE",
-       "where the bodies of responses go: inline (into the results, up to 64 KiB; default), none, "
-       "or a directory, into a file for each",
+       "where to write response bodies: inline (in the results, up to 64 KiB; default), none, or a "
+       "directory, with a file for each",
        [&](Text v) { set_bodies(v, batch); }},
-      {'\0', "response-headers", "", "have the headers of the responses in the results, too",
+      {'\0', "response-headers", "", "include the response headers in the results",
        enable(batch.headers)},
       {'\0', "progress", "auto|line|lines|json|none",
-       "a line that changes, a line every 10 s, or JSON every 10 s (auto: what standard error is)",
+       "a status line, a new line every 10 s, or JSON every 10 s (auto: line on a terminal, "
+       "otherwise lines)",
        choose(to.progress, "auto|line|lines|json|none")},
   };
   return joined(
@@ -153,12 +160,14 @@ std::vector<Flag> response_flags(BatchCommand& to) {
           "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces"));
 }
 
+// Returns the flags that limit how fast and how long requests are sent. An entry has the letter of
+// a flag ('\0': none), its name, the name of its value, its help text, and what it does.
 std::vector<Flag> flow_flags(BatchCommand& to) {
   auto& runner = to.batch.runner;
   const std::vector<Flag> flags{
-      {'\0', "parallel", "N", "how many requests are on their way at once (default: 64)",
+      {'\0', "parallel", "N", "how many requests may be in flight at once (default: 64)",
        [&](Text v) { runner.parallel = parse_positive(v, "--parallel"); }},
-      {'\0', "rate", "N/TIME", "send at most N requests, retries included, in that time: 100/s",
+      {'\0', "rate", "N/TIME", "send at most N requests in each TIME, including retries: 100/s",
        [&](Text v) { runner.rate = parse_rate(v); }},
       {'\0', "max-idle", "TIME", "end if nothing can be sent for longer than this (default: 1m)",
        [&](Text v) { runner.max_idle = runner.max_shortage = parse_seconds(v, "--max-idle"); }},
@@ -166,7 +175,8 @@ std::vector<Flag> flow_flags(BatchCommand& to) {
        [&](Text v) {
          runner.max_failures = static_cast<std::uint64_t>(parse_count(v, "--max-failures"));
        }},
-      {'\0', "grace", "TIME", "how long requests may go on after the first signal (default: 10s)",
+      {'\0', "grace", "TIME",
+       "how long requests in flight may continue after the first signal (default: 10s)",
        [&](Text v) { runner.grace = parse_seconds(v, "--grace"); }},
   };
   return joined(flags, shared_flags(to.shared));
@@ -179,7 +189,7 @@ std::vector<Flag> connection_flags(BatchCommand& to) {
        set(connection.verify_tls, false)},
       {'\0', "cacert", "FILE", "trust the certificates in FILE", store(connection.ca_file)},
       {'x', "proxy", "URL", "use a proxy; \"\": none", store(connection.proxy.url), kMayBeEmpty},
-      {'\0', "connect-timeout", "TIME", "a limit for making a connection",
+      {'\0', "connect-timeout", "TIME", "time limit for connecting",
        [&](Text v) { to.policy.set("connect_timeout", v); }},
   };
 }
@@ -190,6 +200,8 @@ Flag queue_flag(BatchCommand& to) {
           store(to.queue)};
 }
 
+// Returns all flags of `httpretry batch` in groups, with the title of each group in --help. They
+// set the members of `to`.
 FlagTable batch_flags(BatchCommand& to) {
   return {
       {"Input", joined(input_flags(to), request_flags(to))},

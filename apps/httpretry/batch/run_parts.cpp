@@ -96,34 +96,37 @@ std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command) {
   return telemetry;
 }
 
+// Calls `run` and handles signals until it returns: SIGUSR1 shows the progress, the first SIGINT or
+// SIGTERM lets the requests in flight end, and the second one calls `stop`. Returns how the run
+// ended, and that first signal (0: none).
 RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run,
                     const std::function<void()>& stop) {
-  std::atomic<int> received = 0;
+  std::atomic<int> first_signal = 0;
   const SignalThread signals(our_signals(), [&](const auto& info) {
     const auto signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGUSR1) return runner.ask_progress();
-    if (received != 0) return stop();
-    received = signal;
+    if (first_signal != 0) return stop();
+    first_signal = signal;
     runner.finish_up();
     print_message("httpretry: requests on their way may end; a second signal stops them, too");
   });
-  RunEnded ended;
-  ended.end = run();
-  ended.signal = received;
-  return ended;
+  const auto end = run();
+  return {.end = end, .signal = first_signal};
 }
 
-std::string end_line(const batch::Counts& counts, std::uint64_t late, batch::RunEnd end,
-                     const BatchCommand& command) {
+// Returns the line that ends a run: the number of jobs in each state and, if the run ended early,
+// the reason.
+std::string end_line(const batch::Counts& counts, batch::RunEnd end, const BatchCommand& command,
+                     std::uint64_t late_results) {
   auto line = "httpretry: " + grouped(counts.done) + " of " + grouped(counts.total()) + " done";
-  const auto add = [&](std::uint64_t count, const char* what) {
-    if (count > 0) line += ", " + grouped(count) + what;
+  const auto add = [&](std::uint64_t count, const char* state) {
+    if (count > 0) line += ", " + grouped(count) + state;
   };
   add(counts.dead, " dead");
   add(counts.waiting, " waiting");
   add(counts.queued + counts.sending, " not sent");
   add(counts.unknown, " unknown");
-  add(late, " of this worker too late");
+  add(late_results, " of this worker too late");
   if (end == batch::RunEnd::Failures) {
     line += "; ended because " + grouped(command.batch.runner.max_failures) + " failed";
   }

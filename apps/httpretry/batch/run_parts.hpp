@@ -58,9 +58,10 @@ struct RunEnded {
 // in flight end, the second one calls `stop`. SIGUSR1 shows the progress.
 RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run,
                     const std::function<void()>& stop);
-// Returns "httpretry: 3 of 5 done, 1 dead, 1 waiting". `late` is the number of late results.
-std::string end_line(const batch::Counts& counts, std::uint64_t late, batch::RunEnd end,
-                     const BatchCommand& command);
+// Returns "httpretry: 3 of 5 done, 1 dead, 1 waiting". `late_results` is the number of results that
+// a worker of a queue filed after its lease.
+std::string end_line(const batch::Counts& counts, batch::RunEnd end, const BatchCommand& command,
+                     std::uint64_t late_results = 0);
 // Writes the telemetry, if there is any, and returns the exit status.
 int finish_run(const RunEnded& ended, const batch::Counts& counts, const RunTelemetry* telemetry);
 

@@ -1,12 +1,14 @@
 #include "cli/args.hpp"
 
+#include "cli/text.hpp"
+#include "lib/core/base/text.hpp"
+
 #include <httpretry/json/problem.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 namespace httpretry::cli {
 namespace {
@@ -20,6 +22,7 @@ class Parser {
          AboutUnknown about_unknown)
       : args_(args), table_(table), operand_(operand), about_unknown_(about_unknown) {}
 
+  // Passes each argument to its flag, or to the operand function. After "--", all are operands.
   void run() {
     bool flags_end = false;
     while (next_ < args_.size()) {
@@ -47,13 +50,12 @@ class Parser {
     return nullptr;
   }
 
+  // Applies "--name", "--name=value", or "--name" with the next argument as its value.
   void long_flag(const std::string& arg) {
     const auto equals = arg.find('=');
     const auto name = arg.substr(2, equals == std::string::npos ? equals : equals - 2);
     const auto* flag = find([&](const Flag& known) { return known.name == name; });
-    if (flag == nullptr) {
-      throw unknown("--" + name, "", did_you_mean_flag(name));
-    }
+    if (flag == nullptr) throw unknown("--" + name, "", did_you_mean_flag(name));
     const auto shown = "--" + name;
     if (flag->takes_value()) {
       apply(*flag, equals == std::string::npos ? value_after(shown) : arg.substr(equals + 1));
@@ -68,7 +70,7 @@ class Parser {
     }
   }
 
-  // "-sSL" is three flags; "-XPOST" is one with its value.
+  // Applies the flags of one argument: "-sSL" is three flags; "-XPOST" is one with its value.
   void short_flags(const std::string& arg) {
     for (std::size_t i = 1; i < arg.size(); ++i) {
       const auto* flag = find([&](const Flag& known) { return known.letter == arg[i]; });
@@ -85,6 +87,8 @@ class Parser {
     }
   }
 
+  // Returns the error for a flag that is not in the table. `within` is the argument that contains
+  // it, for a message, and `hint` suggests another flag; both may be "".
   [[nodiscard]] UsageError unknown(const std::string& shown, const std::string& within,
                                    const std::string& hint) const {
     const auto about = about_unknown_ != nullptr ? about_unknown_(shown) : std::string();
@@ -97,16 +101,15 @@ class Parser {
     return args_[next_++];
   }
 
+  // Applies a flag to its value. Throws UsageError if the flag does not allow the value.
   static void apply(const Flag& flag, const std::string& value) {
     if (value.empty() && !flag.may_be_empty) {
       throw UsageError("option --" + std::string(flag.name) + " needs a value that is not empty");
     }
     const auto choices = flag.choices();
     if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
-      std::string all;
-      for (const auto& choice : choices) all += (all.empty() ? "" : ", ") + choice;
       throw UsageError("option --" + std::string(flag.name) + ": \"" + value + "\" is not one of " +
-                       all);
+                       join(choices, ", "));
     }
     flag.apply(value);
   }
@@ -129,16 +132,6 @@ class Parser {
 
 UsageError invalid(std::string_view flag, const std::string& text, const std::string& expected) {
   return UsageError("option " + std::string(flag) + ": \"" + text + "\" is not " + expected);
-}
-
-// Returns the number at the start of `text`. `rest` receives the text after it.
-template <class Number>
-std::optional<Number> number_in(const std::string& text, std::string_view& rest) {
-  Number number{};
-  const auto* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, number);
-  rest = {stop, static_cast<std::size_t>(end - stop)};
-  return code == std::errc() ? std::optional(number) : std::nullopt;
 }
 
 // Returns the decimal number at the start of `text`, or NaN. `rest` receives the text after it.
@@ -175,11 +168,7 @@ double seconds_of(std::string_view unit) {
 std::vector<std::string> Flag::choices() const {
   std::vector<std::string> words;
   if (value.find('|') == std::string_view::npos) return words;
-  for (std::size_t at = 0; at <= value.size();) {
-    const auto end = std::min(value.find('|', at), value.size());
-    words.emplace_back(value.substr(at, end - at));
-    at = end + 1;
-  }
+  for (auto rest = value; !rest.empty();) words.emplace_back(take_until(rest, '|'));
   return words;
 }
 
@@ -226,18 +215,18 @@ double parse_per_second(const std::string& text, std::string_view flag) {
 }
 
 long parse_count(const std::string& text, std::string_view flag) {
-  std::string_view rest;
-  const auto number = number_in<int>(text, rest);
-  if (!number || !rest.empty() || *number < 0) throw invalid(flag, text, "a whole number");
+  const auto number = to_number<int>(text);
+  if (!number || *number < 0) throw invalid(flag, text, "a whole number");
   return *number;
 }
 
 std::uint64_t parse_bytes(const std::string& text, std::string_view flag) {
-  constexpr std::string_view kUnits = "BKMGT";  // powers of 1024, as for curl
-  std::string_view rest;
-  const auto number = number_in<std::uint64_t>(text, rest);
-  const auto unit = kUnits.find(rest.empty() ? 'B' : static_cast<char>(rest.front() & ~0x20));
-  const bool valid = number && rest.size() <= 1 && unit != std::string_view::npos;
+  constexpr std::string_view kUnits = "bkmgt";  // powers of 1024, as for curl
+  const auto digits = text.substr(0, text.find_first_not_of("0123456789"));
+  const auto suffix = text.substr(digits.size());
+  const auto number = to_number<std::uint64_t>(digits);
+  const auto unit = kUnits.find(suffix.empty() ? 'b' : to_lower(suffix.front()));
+  const bool valid = number && suffix.size() <= 1 && unit != std::string_view::npos;
   const auto shift = valid ? 10 * unit : 0;
   // The result must fit into 63 bits, because it may be converted to a signed size.
   if (!valid || *number > (std::numeric_limits<std::uint64_t>::max() >> shift >> 1U)) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -65,6 +66,12 @@ auto choose(Enum& target, std::string_view words) {
     const auto found = all.find("|" + value + "|");
     target = static_cast<Enum>(std::count(all.data(), all.data() + found, '|'));
   };
+}
+
+// Returns nullopt for zero, with which a flag turns its limit off.
+template <class Value>
+std::optional<Value> unless_zero(Value value) {
+  return value == Value{} ? std::nullopt : std::optional(value);
 }
 
 struct FlagGroup {

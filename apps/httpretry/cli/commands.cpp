@@ -61,6 +61,8 @@ constexpr auto kWorking = std::to_array<Example>({
 
 constexpr std::span<const Example> kNoExamples;
 
+// An entry has the name of a command, its operands, its summary, its description, its examples, the
+// function that returns its flags, and the function that runs it.
 constexpr auto kCommands = std::to_array<Command>({
     {"", "URL...", "send requests",
      "Sends requests as curl does, and retries them according to a policy. The response goes to "

@@ -2,17 +2,12 @@
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
+#include "cli/text.hpp"
 
 namespace httpretry::cli {
 namespace {
 
 constexpr const char* kPresetNames = "httpretry policy presets 2>/dev/null | cut -d' ' -f1";
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
 
 std::vector<Flag> flags_of(const Command& command) {
   std::vector<Flag> all;
@@ -62,7 +57,7 @@ std::vector<std::pair<std::string, std::string>> families() {
   std::vector<std::pair<std::string, std::string>> found;
   for (const auto& first : first_words()) {
     const auto words = second_words(first);
-    if (!words.empty()) found.emplace_back(first, joined(words));
+    if (!words.empty()) found.emplace_back(first, join(words, " "));
   }
   return found;
 }
@@ -76,10 +71,12 @@ std::string pattern_of(const Command& command) {
 
 std::string bash_values(const Flag& flag) {
   if (names_preset(flag)) return "-W \"$(" + std::string(kPresetNames) + ")\"";
-  if (const auto choices = flag.choices(); !choices.empty()) return "-W '" + joined(choices) + "'";
+  if (const auto choices = flag.choices(); !choices.empty())
+    return "-W '" + join(choices, " ") + "'";
   return names_file(flag) ? "-f" : "";
 }
 
+// Returns the branch of a command in a `case`: the values of the previous flag, or all flags.
 std::string bash_command(const Command& command) {
   std::vector<std::string> names;
   std::string cases;
@@ -91,9 +88,11 @@ std::string bash_command(const Command& command) {
     cases += "        " + spelled(flag, " | ") + ") _httpretry_words " + values + "; return ;;\n";
   }
   return "    " + pattern_of(command) + ")\n      case $previous in\n" + cases +
-         "      esac\n      flags='" + joined(names) + "' ;;\n";
+         "      esac\n      flags='" + join(names, " ") + "' ;;\n";
 }
 
+// Returns the completion script for bash. Its function _httpretry reads the words of the command
+// line and sets COMPREPLY to the possible next words.
 std::string bash() {
   std::string text =
       "# bash completion for httpretry\n"
@@ -106,7 +105,7 @@ std::string bash() {
       "COMPREPLY=()\n";
   text +=
       "  if [ \"$COMP_CWORD\" -eq 1 ] && [[ $current != -* ]]; then\n    _httpretry_words -W '" +
-      joined(first_words()) + "'\n    return\n  fi\n";
+      join(first_words(), " ") + "'\n    return\n  fi\n";
   for (const auto& [first, words] : families()) {
     text += "  if [ \"$command\" = " + first + " ] && [ \"$COMP_CWORD\" -eq 2 ]; then\n" +
             "    _httpretry_words -W '" + words + "'\n    return\n  fi\n";
@@ -139,10 +138,12 @@ std::string zsh_values(const Flag& flag) {
   if (flag.value.empty()) return "";
   const auto label = ":" + zsh_quoted(flag.choices().empty() ? flag.value : "value") + ":";
   if (names_preset(flag)) return label + "($(" + zsh_quoted(kPresetNames) + "))";
-  if (!flag.choices().empty()) return label + "(" + joined(flag.choices()) + ")";
+  if (!flag.choices().empty()) return label + "(" + join(flag.choices(), " ") + ")";
   return names_file(flag) ? label + "_files" : label;
 }
 
+// Returns one or two arguments of _arguments: for the long name, and for the letter if there is
+// one. "=" says that a value must follow, and "=-" that one may follow.
 std::string zsh_flag(const Flag& flag) {
   const std::string help = "[" + zsh_quoted(flag.help) + "]";
   const auto* after_long = flag.takes_value() ? "=" : flag.value.empty() ? "" : "=-";
@@ -162,12 +163,13 @@ std::string zsh_command(const Command& command) {
   return text + "    '*:operand:_files' ;;\n";
 }
 
+// Returns the completion script for zsh. Each command has a call of _arguments with its flags.
 std::string zsh() {
   std::string text =
       "#compdef httpretry\n"
       "local command=${words[2]}\n";
   text += "if (( CURRENT == 2 )) && [[ ${words[2]} != -* ]]; then\n  compadd -- " +
-          joined(first_words()) + "\n  _urls\n  return\nfi\n";
+          join(first_words(), " ") + "\n  _urls\n  return\nfi\n";
   for (const auto& [first, words] : families()) {
     text += "if [[ $command == " + first + " ]] && (( CURRENT == 3 )); then\n  compadd -- " +
             words + "\n  return\nfi\n";
@@ -196,22 +198,24 @@ std::string fish_flag(const Flag& flag, const std::string& condition) {
   line += " -l " + std::string(flag.name);
   if (flag.takes_value()) line += names_file(flag) ? " -r -F" : " -x";
   if (names_preset(flag)) line += " -a " + fish_quoted("(" + std::string(kPresetNames) + ")");
-  if (!flag.choices().empty()) line += " -a " + fish_quoted(joined(flag.choices()));
+  if (!flag.choices().empty()) line += " -a " + fish_quoted(join(flag.choices(), " "));
   return line + " -d " + fish_quoted(flag.help) + '\n';
 }
 
 std::string fish_condition(const Command& command) {
-  if (command.name.empty()) return "not __fish_seen_subcommand_from " + joined(first_words());
+  if (command.name.empty()) return "not __fish_seen_subcommand_from " + join(first_words(), " ");
   const auto space = command.name.find(' ');
   auto text = "__fish_seen_subcommand_from " + std::string(command.name.substr(0, space));
   if (space == std::string_view::npos) return text;
   return text + "; and __fish_seen_subcommand_from " + std::string(command.name.substr(space + 1));
 }
 
+// Returns the completion script for fish: a line `complete` for each command and each flag, with
+// the condition under which fish offers it.
 std::string fish() {
   std::string text = "# fish completion for httpretry\n";
-  text += "complete -c httpretry -n __fish_is_first_arg -a " + fish_quoted(joined(first_words())) +
-          '\n';
+  text += "complete -c httpretry -n __fish_is_first_arg -a " +
+          fish_quoted(join(first_words(), " ")) + '\n';
   for (const auto& [first, words] : families()) {
     text += "complete -c httpretry -f -n " +
             fish_quoted("__fish_seen_subcommand_from " + first +
@@ -227,6 +231,7 @@ std::string fish() {
 
 }  // namespace
 
+// Implements `httpretry completion SHELL`: prints the script for the shell.
 int completion(const Args& args) {
   const auto shells = parse(args, help_only());
   if (shells.size() != 1) throw UsageError("completion needs one of bash, zsh, fish");

@@ -29,6 +29,8 @@ Error permanent_error(Errc code, std::string message, int curl_code) {
   return error;
 }
 
+// Returns curl's number if libcurl reported an error. Otherwise returns the status for the code of
+// the error; numbers without a name are curl's.
 int exit_status(const Error& error) {
   if (error.code == Errc::LocalShortage) return status_of_held_back(error);
   constexpr int kMalformedUrl = 3;  // curl's number; ours is kUsage

@@ -10,25 +10,27 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kColumn = 30;  // the column at which the help of a flag begins
 
-// Breaks lines between words. The first line begins at column `at`, the others at `indent`.
-std::string wrapped(std::string_view text, std::size_t at, std::size_t indent) {
+// Breaks lines between words, so that they fit into kWidth columns. The first line begins at
+// `column`, the others at `indent`. A newline in the text starts a paragraph.
+std::string wrapped(std::string_view text, std::size_t column, std::size_t indent) {
   std::string lines;
   while (!text.empty()) {
-    const auto end = std::min(text.find_first_of(" \n"), text.size());
-    const bool fresh = lines.empty() || lines.back() == '\n' || lines.back() == ' ';
-    if (!fresh && at + 1 + end > kWidth) {
+    const auto word_end = std::min(text.find_first_of(" \n"), text.size());
+    const bool line_is_empty = lines.empty() || lines.back() == '\n' || lines.back() == ' ';
+    if (!line_is_empty && column + 1 + word_end > kWidth) {
       lines += '\n' + std::string(indent, ' ');
-      at = indent;
-    } else if (!fresh) {
+      column = indent;
+    } else if (!line_is_empty) {
       lines += ' ';
-      ++at;
+      ++column;
     }
-    lines += text.substr(0, end);
-    at += end;
-    const bool paragraph = end < text.size() && text[end] == '\n';
-    if (paragraph) lines += "\n\n" + std::string(indent, ' ');
-    if (paragraph) at = indent;
-    text.remove_prefix(std::min(end + 1, text.size()));
+    lines += text.substr(0, word_end);
+    column += word_end;
+    if (word_end < text.size() && text[word_end] == '\n') {
+      lines += "\n\n" + std::string(indent, ' ');
+      column = indent;
+    }
+    text.remove_prefix(std::min(word_end + 1, text.size()));
   }
   return lines + '\n';
 }

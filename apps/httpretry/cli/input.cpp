@@ -18,10 +18,13 @@ namespace {
 
 [[noreturn]] void fail(int cause) { throw ReadError(std::generic_category().message(cause)); }
 
+// Waits for bytes and reads them into `into`. Returns their number, which is 0 at the end. Throws
+// WaitEnded when `cancel` becomes readable; poll ignores a descriptor of -1.
 std::size_t read_some(int descriptor, char* into, std::size_t size, int cancel) {
+  constexpr int kNoTimeout = -1;
   for (;;) {
-    std::array<::pollfd, 2> wait{{{descriptor, POLLIN, 0}, {cancel, POLLIN, 0}}};
-    if (::poll(wait.data(), wait.size(), -1) > 0 && wait[1].revents != 0) {
+    std::array<::pollfd, 2> waits{{{descriptor, POLLIN, 0}, {cancel, POLLIN, 0}}};
+    if (::poll(waits.data(), waits.size(), kNoTimeout) > 0 && waits[1].revents != 0) {
       throw WaitEnded(std::generic_category().message(EINTR));
     }
     const auto count = ::read(descriptor, into, size);
@@ -62,13 +65,13 @@ std::optional<std::string> standard_input;
 // Returns a body that consists of `begun` and the rest of a pipe, which is read while the request
 // is sent.
 Body streamed_body(std::string begun, Descriptor pipe, int cancel) {
-  auto given = std::make_shared<std::size_t>(0);
+  auto position = std::make_shared<std::size_t>(0);  // in `bytes`
   auto bytes = std::make_shared<std::string>(std::move(begun));
   auto rest = std::make_shared<Descriptor>(std::move(pipe));
-  return Body::once([given, bytes, rest, cancel](std::span<char> into) {
-    if (*given == bytes->size()) return read_some(rest->get(), into.data(), into.size(), cancel);
-    const auto count = bytes->copy(into.data(), into.size(), *given);
-    *given += count;
+  return Body::once([position, bytes, rest, cancel](std::span<char> into) {
+    if (*position == bytes->size()) return read_some(rest->get(), into.data(), into.size(), cancel);
+    const auto count = bytes->copy(into.data(), into.size(), *position);
+    *position += count;
     return count;
   });
 }
@@ -79,8 +82,11 @@ void check_offset(std::uint64_t offset, std::uint64_t size) {
                   std::to_string(offset));
 }
 
+// Returns the body of an upload from a pipe or from standard input, without its first `offset`
+// bytes. Reads it here, up to kMaxPipeBuffer. A longer body is sent while it is read, so only once.
+// Standard input may be the body of several requests if it was read to its end.
 Body piped_body(const std::string& path, int cancel, std::uint64_t offset) {
-  static bool consumed = false;
+  static bool consumed = false;  // whether standard input was read, even if it was too long to keep
   const auto skip_offset = [offset](const std::string& bytes) {
     check_offset(offset, bytes.size());
     return Body(bytes.substr(offset));
@@ -119,18 +125,17 @@ std::uint64_t size_of(const Body& body) {
   return reader ? (*reader)->size().value_or(0) : 0;
 }
 
+// Returns the body of an upload without its first `offset` bytes. A regular file is read for each
+// attempt; a pipe or a device is read here. Throws ReadError, which names the file.
 Body upload_body(const std::string& path, int cancel, std::uint64_t offset) {
   try {
-    struct ::stat about {};
-    if (path != "-") {
-      if (::access(path.c_str(), R_OK) != 0 || ::stat(path.c_str(), &about) != 0) fail(errno);
-      if (S_ISDIR(about.st_mode)) fail(EISDIR);
-      if (S_ISREG(about.st_mode)) {
-        check_offset(offset, static_cast<std::uint64_t>(about.st_size));
-        return Body::file(path, offset);
-      }
-    }
-    return piped_body(path, cancel, offset);
+    if (path == "-") return piped_body(path, cancel, offset);
+    struct ::stat info {};
+    if (::access(path.c_str(), R_OK) != 0 || ::stat(path.c_str(), &info) != 0) fail(errno);
+    if (S_ISDIR(info.st_mode)) fail(EISDIR);
+    if (!S_ISREG(info.st_mode)) return piped_body(path, cancel, offset);
+    check_offset(offset, static_cast<std::uint64_t>(info.st_size));
+    return Body::file(path, offset);
   } catch (const ReadError& error) {
     throw ReadError("cannot read " + path + ": " + error.what());
   }

@@ -43,7 +43,8 @@ std::vector<const Command*> members(const std::string& family) {
   return found;
 }
 
-// Handles `args` that begin with the name of a family but do not name one of its commands.
+// Handles arguments that begin with the first word of two-word commands, such as "policy", but name
+// none of these commands: prints their help for -h and --help, and throws UsageError otherwise.
 int run_family(const Args& args) {
   const auto& family = args.front();
   std::vector<std::string_view> names;
@@ -89,6 +90,8 @@ void check_first_url(const std::string& url) {
   if (const auto near = nearest(url, first_words); !near.empty()) throw no_url(url, near);
 }
 
+// Runs the command that the first one or two words name, or sends if they name none. Returns the
+// exit status.
 int run(const Args& args) {
   std::string name;
   for (std::size_t words = 1; words <= 2 && words <= args.size(); ++words) {
@@ -122,6 +125,7 @@ void reserve_standard_streams() {
 }  // namespace
 }  // namespace httpretry::cli
 
+// Runs the command line, prints an error if it fails, and returns the exit status.
 int main(int argc, char** argv) {
   using namespace httpretry::cli;
   reserve_standard_streams();
@@ -130,7 +134,8 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return run(Args(argv + (argc > 0 ? 1 : 0), argv + argc));
+    const int first_argument = argc > 0 ? 1 : 0;  // after the name of the program
+    return run(Args(argv + first_argument, argv + argc));
   } catch (const UsageError& error) {
     print_error(error, kUsage);
     std::fputs("httpretry: run httpretry --help for a list of options\n", stderr);

@@ -18,21 +18,19 @@
 namespace httpretry::cli {
 namespace {
 
-[[noreturn]] void fail(const std::string& name, int cause) {
-  throw WriteError("cannot write to " + name + ": " + std::generic_category().message(cause));
-}
-
 // Opens `path`. Without a reader, a non-blocking open() of a pipe fails with ENXIO; it is repeated
-// until there is one, because a blocking open() could not be canceled.
+// every 50 ms until there is one, because a blocking open() could not be canceled. `limit` or, if
+// it is null, `cancel` ends that.
 int open_device(const std::string& path, int cancel, const WaitLimit* limit) {
   if (limit != nullptr) cancel = limit->descriptor();
+  constexpr int kMilliseconds = 50;
   for (;;) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor >= 0) return descriptor;
-    if (errno != ENXIO || !is_stream(path)) fail(path, errno);
+    if (errno != ENXIO || !is_stream(path)) throw_write_error(path, errno);
     ::pollfd wait{cancel, POLLIN, 0};
-    if (::poll(&wait, 1, 50) <= 0) continue;
-    if (limit == nullptr || !limit->has_expired()) fail(path, EINTR);
+    if (::poll(&wait, 1, kMilliseconds) <= 0) continue;
+    if (limit == nullptr || !limit->has_expired()) throw_write_error(path, EINTR);
     throw WriteError("cannot write to " + path + ": nobody reads it within the time of -m");
   }
 }
@@ -73,6 +71,10 @@ int open_again(int descriptor) {
 
 }  // namespace
 
+void throw_write_error(const std::string& name, int cause) {
+  throw WriteError("cannot write to " + name + ": " + std::generic_category().message(cause));
+}
+
 void write_all(int descriptor, std::string_view bytes, int cancel, const std::string& name) {
   Stream(descriptor, cancel, name).write(bytes);
 }
@@ -112,7 +114,7 @@ void Stream::write(std::string_view bytes) const {
     const auto piece = waits_ == Waits::InPieces ? bytes.substr(0, PIPE_BUF) : bytes;
     const auto count = ::write(descriptor_, piece.data(), piece.size());
     if (count < 0 && errno == EAGAIN) waits = true;  // the pipe is full
-    if (count < 0 && errno != EINTR && errno != EAGAIN) fail(name_, errno);
+    if (count < 0 && errno != EINTR && errno != EAGAIN) throw_write_error(name_, errno);
     if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
   }
 }
@@ -121,7 +123,7 @@ void Stream::wait_for_reader(std::size_t left) const {
   constexpr std::size_t kShort = 256U << 10U;  // still written after a signal if a reader is ready
   std::array<::pollfd, 2> wait{{{descriptor_, POLLOUT, 0}, {cancel_, POLLIN, 0}}};
   if (::poll(wait.data(), wait.size(), -1) <= 0 || (wait[1].revents & POLLIN) == 0) return;
-  if (wait[0].revents == 0 || left > kShort) fail(name_, EINTR);
+  if (wait[0].revents == 0 || left > kShort) throw_write_error(name_, EINTR);
 }
 
 bool is_stream(const std::string& path) {
@@ -149,9 +151,7 @@ void redirect_messages(const std::string& file) {
     return;
   }
   const Descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!opened.open()) {
-    throw WriteError("cannot write to " + file + ": " + std::generic_category().message(errno));
-  }
+  if (!opened.open()) throw_write_error(file, errno);
   ::dup2(opened.get(), STDERR_FILENO);
 }
 

@@ -15,6 +15,9 @@ struct WriteError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Throws WriteError for the file or stream `name`. `cause` is a value of errno.
+[[noreturn]] void throw_write_error(const std::string& name, int cause);
+
 // Writes all bytes, or throws WriteError with `name` in its message. The wait for a slow reader
 // ends with WriteError when `cancel` becomes readable (-1: never).
 void write_all(int descriptor, std::string_view bytes, int cancel, const std::string& name);

@@ -60,6 +60,8 @@ PolicySet from_preset(const std::string& name) {
   return PolicySet(*std::move(resolved));
 }
 
+// Returns the policies that the flags name or, without such a flag, those of the file in
+// $HTTPRETRY_POLICY or the preset `standard`. Does not apply the settings.
 PolicySet base_policies(const PolicyChoice& choice, int cancel) {
   if (choice.file && choice.preset) {
     throw UsageError(

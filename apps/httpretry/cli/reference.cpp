@@ -5,6 +5,7 @@
 namespace httpretry::cli {
 namespace {
 
+// What differs from curl, by topic.
 constexpr auto kDifferences = std::to_array<Entry>({
     {"retries", "are on by default: up to four, within 60 s, with random waits"},
     {"-X POST",
@@ -43,6 +44,7 @@ constexpr auto kDifferences = std::to_array<Entry>({
      "each such option says why"},
 });
 
+// The exit statuses of the program and their meanings.
 constexpr auto kExitStatuses = std::to_array<Entry>({
     {"0", "success: a response below 400, unless the policy calls it a failure"},
     {"22", "a response that is a failure: 400 or more, or by the policy"},
@@ -64,6 +66,7 @@ constexpr auto kExitStatuses = std::to_array<Entry>({
     {"1", "policy check found an error, or a test failed; serve cannot listen"},
 });
 
+// The words for the reason why a call ended.
 constexpr auto kStopReasons = std::to_array<Entry>({
     {"success", "the policy does not retry this response, or the condition of --until was met"},
     {"not_retryable", "a retry would give the same result"},
@@ -91,6 +94,7 @@ constexpr auto kSentWords = std::to_array<Entry>({
     {"answered", "a response arrived"},
 });
 
+// The words of --outcomes: statuses and faults.
 constexpr auto kOutcomes = std::to_array<Entry>({
     {"503", "a response; 503:retry-after=2 with a header"},
     {"reset", "RST after the request was read"},

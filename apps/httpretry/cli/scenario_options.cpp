@@ -1,10 +1,10 @@
 #include "cli/scenario_options.hpp"
 
 #include "cli/input.hpp"
+#include "lib/core/base/text.hpp"
 
 #include <httpretry/json/problem.hpp>
 
-#include <algorithm>
 #include <sstream>
 #include <stdexcept>
 
@@ -24,9 +24,8 @@ std::invalid_argument bad(const std::string& item, const std::string& why) {
 
 Step step_named(const std::string& name, const std::string& item) {
   if (const auto fault = parse_fault(name)) return {*fault};
-  const bool digits = name.size() == 3 && std::all_of(name.begin(), name.end(),
-                                                      [](char c) { return c >= '0' && c <= '9'; });
-  if (digits && name >= "200") return {std::stoi(name)};
+  const auto status = name.size() == 3 ? to_number<int>(name) : std::nullopt;
+  if (status && *status >= 200) return {*status};
   std::vector<std::string_view> words;
   for (int i = 0; i <= static_cast<int>(Fault::Resolve); ++i) {
     words.push_back(to_string(static_cast<Fault>(i)));
@@ -54,7 +53,7 @@ void add_header(Step& step, const std::string& name, const std::string& value,
 Step parse_item(const std::string& item) {
   const auto parts = split(item, ':');
   if (parts.empty()) throw bad(item, "is an empty item");
-  std::vector<std::string> headers;
+  std::vector<std::string> headers;  // each "NAME=VALUE"
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (parts[i].find('=') != std::string::npos) {
       headers.push_back(parts[i]);
@@ -101,6 +100,8 @@ Scenario parse_outcomes(const std::string& list) {
   }
 }
 
+// Returns the scenario of --scenario or --outcomes, or nullopt if neither is given. Throws
+// UsageError if both are given, or if the scenario cannot be read or is invalid.
 std::optional<Scenario> chosen_scenario(const ScenarioChoice& choice) {
   if (choice.file && choice.outcomes) {
     throw UsageError("--scenario and --outcomes cannot be combined");

@@ -11,6 +11,17 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
+std::string join(const std::vector<std::string>& texts, std::string_view separator) {
+  std::string all;
+  for (const auto& text : texts) all.append(all.empty() ? "" : separator).append(text);
+  return all;
+}
+
+std::string counted(std::size_t count, const std::string& noun, const std::string& plural) {
+  const auto text = std::to_string(count) + ' ';
+  return count == 1 ? text + noun : text + (plural.empty() ? noun + 's' : plural);
+}
+
 std::string with_scheme(const std::string& url) {
   const auto scheme = url.find("://");
   const bool has_one = scheme != std::string::npos && url.find_first_of("/?#") > scheme;

@@ -1,15 +1,23 @@
-// Environment variables, and URLs for requests and messages.
+// Environment variables, lists and counts in texts, and URLs for requests and messages.
 #pragma once
 
 #include <httpretry/client/report.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace httpretry::cli {
 
 // Returns the value of an environment variable, or "" if it is not set.
 std::string variable(const char* name);
+
+// Returns the texts with `separator` between them.
+std::string join(const std::vector<std::string>& texts, std::string_view separator);
+
+// Returns "1 call" or "3 calls". `plural` is for nouns whose plural is not made with "s".
+std::string counted(std::size_t count, const std::string& noun, const std::string& plural = "");
 
 // Returns the URL, with "http://" in front if it has no scheme, as curl does.
 std::string with_scheme(const std::string& url);

@@ -20,6 +20,7 @@ namespace httpretry::cli {
 namespace {
 
 constexpr int kMostCalls = 1000;
+constexpr bool kVirtualTime = true;
 
 struct PlanOptions {
   PolicyChoice policy;
@@ -33,32 +34,34 @@ struct PlanOptions {
   std::string format = "table";
 };
 
+// Returns the flags of `plan` in groups. An entry has the letter of a flag ('\0': none), its name,
+// the name of its value, its help text, and what it does.
 FlagTable table_of(PlanOptions& to) {
-  FlagTable table{{"Policy", policy_flags(to.policy)}, {"Scenario", scenario_flags(to.scenario)}};
-  table.push_back(
-      {"Output",
-       {{'\0', "random", "U",
-         "use U for every random draw: 0 gives the shortest waits, 1 the longest",
-         [&](Text v) { to.random = parse_unit(v, "--random"); }},
-        {'\0', "seed", "N", "draw random numbers; the same N gives the same numbers",
-         [&](Text v) { to.seed = static_cast<std::uint64_t>(parse_count(v, "--seed")); }},
-        {'\0', "repeat", "N", "make N calls with one client, so that they share its budgets",
-         [&](Text v) { to.repeat = static_cast<int>(parse_count(v, "--repeat")); }},
-        {'\0', "parallel", "N",
-         "make N calls at once with one client, which share the steps of the scenario",
-         [&](Text v) { to.parallel = static_cast<int>(parse_count(v, "--parallel")); }},
-        {'\0', "rate", "R",
-         "with --repeat: begin R calls a second, which share the steps of the scenario",
-         [&](Text v) { to.rate = parse_per_second(v, "--rate"); }},
-        {'\0', "now", "DATE",
-         "begin at DATE, such as 2026-01-02T03:04:05Z (default: the real date)",
-         [&](Text v) { to.now = parse_date(v, "--now"); }},
-        {'\0', "format", "table|json|svg", "the output: a table, a JSON report, or a drawing",
-         store(to.format)},
-        help_flag()}});
-  return table;
+  return {{"Policy", policy_flags(to.policy)},
+          {"Scenario", scenario_flags(to.scenario)},
+          {"Output",
+           {{'\0', "random", "U",
+             "use U for every random draw: 0 gives the shortest waits, 1 the longest",
+             [&](Text v) { to.random = parse_unit(v, "--random"); }},
+            {'\0', "seed", "N", "draw random numbers; the same N gives the same numbers",
+             [&](Text v) { to.seed = static_cast<std::uint64_t>(parse_count(v, "--seed")); }},
+            {'\0', "repeat", "N", "make N calls with one client, so that they share its budgets",
+             [&](Text v) { to.repeat = static_cast<int>(parse_count(v, "--repeat")); }},
+            {'\0', "parallel", "N",
+             "make N calls at once with one client, which share the steps of the scenario",
+             [&](Text v) { to.parallel = static_cast<int>(parse_count(v, "--parallel")); }},
+            {'\0', "rate", "R",
+             "with --repeat: begin R calls a second, which share the steps of the scenario",
+             [&](Text v) { to.rate = parse_per_second(v, "--rate"); }},
+            {'\0', "now", "DATE",
+             "begin at DATE, such as 2026-01-02T03:04:05Z (default: the real date)",
+             [&](Text v) { to.now = parse_date(v, "--now"); }},
+            {'\0', "format", "table|json|svg", "the output: a table, a JSON report, or a drawing",
+             store(to.format)},
+            help_flag()}}};
 }
 
+// Throws UsageError if the options contradict each other, or a number is out of range.
 void check(const PlanOptions& options) {
   if (options.format == "svg" && options.repeat) {
     throw UsageError("--format svg draws one call; it cannot be combined with --repeat");
@@ -123,7 +126,8 @@ std::string json_of(const PlanOptions& options, const Simulation& simulation,
                     const SimulatedCalls& simulated) {
   std::string text;
   for (const auto& outcome : simulated.outcomes) {
-    text += (text.empty() ? "" : ",\n") + report_json(simulation.request, outcome, true);
+    text += text.empty() ? "" : ",\n";
+    text += report_json(simulation.request, outcome, kVirtualTime);
   }
   return (options.repeat || options.parallel ? "[" + text + "]" : text) + '\n';
 }
@@ -160,6 +164,8 @@ std::string ranges_text(const PlanOptions& options, const RetryPolicy& policy,
              end_lines(calls));
 }
 
+// Returns a table, a drawing or a report of exact calls. If a call was stopped before its end, sets
+// `stopped` to the reason.
 std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
                        const Simulation& simulation, std::string& stopped) {
   const auto simulated = simulate(simulation);
@@ -180,6 +186,8 @@ std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
 
 FlagTable plan_table() { return unused_table<PlanOptions>(table_of); }
 
+// Simulates the request and prints what happens: the range of each wait if only the policy is
+// known, or exact calls if a scenario or random numbers are given. Returns the exit status.
 int plan(const Args& args) {
   PlanOptions options;
   const auto operands = parse(args, table_of(options));
@@ -189,22 +197,22 @@ int plan(const Args& args) {
   const auto policies = chosen_policies(options.policy);
   const auto& policy = *policy_for(policies, request).policy;
   const auto script = scenario ? script_for(*scenario, request) : failing_script(policy);
-  const Simulation simulation{policies,
-                              request,
-                              script,
-                              draws(options),
-                              options.now.value_or(real_date()),
-                              options.parallel.value_or(options.repeat.value_or(1)),
-                              begin_every(options)};
+  const Simulation simulation{.policies = policies,
+                              .request = request,
+                              .script = script,
+                              .random = draws(options),
+                              .start = options.now.value_or(real_date()),
+                              .calls = options.parallel.value_or(options.repeat.value_or(1)),
+                              .begin_every = begin_every(options)};
 
   const bool exact =
       scenario || options.random || options.seed || options.repeat || options.parallel;
-  std::string stopped;
+  std::string why_stopped;  // empty unless a call was stopped before its end
   const auto text = exact || options.format == "json"
-                        ? calls_text(options, policy, simulation, stopped)
-                        : ranges_text(options, policy, simulation, stopped);
+                        ? calls_text(options, policy, simulation, why_stopped)
+                        : ranges_text(options, policy, simulation, why_stopped);
   write_stdout(text);
-  if (!stopped.empty()) print_message("httpretry: stopped " + stopped);
+  if (!why_stopped.empty()) print_message("httpretry: stopped " + why_stopped);
   return kOk;
 }
 

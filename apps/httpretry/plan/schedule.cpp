@@ -21,26 +21,29 @@ Duration end_of(const Attempt& attempt) {
 
 }  // namespace
 
+// Returns the attempts of the call with the most attempts, each with the range of its wait and the
+// time at which the mean wait ends.
 Schedule schedule_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
   const Outcome* most_attempts = &calls.mean;
   for (const auto* other : {&calls.shortest, &calls.longest}) {
     const auto count = history_of(*most_attempts).attempts.size();
     if (history_of(*other).attempts.size() > count) most_attempts = other;
   }
-  const auto& usual = history_of(calls.mean).attempts;
+  const auto& mean_attempts = history_of(calls.mean).attempts;
   Schedule schedule;
-  DelayRange range;
+  DelayRange range;  // of the previous wait, on which the next one may depend
   Duration total{};
   for (const auto& attempt : history_of(*most_attempts).attempts) {
     if (attempt.retried) {
       range = delay_range(backoff_for(policy, attempt.cls), attempt.number, range);
       total = plus(total, range.mean);
     }
-    // The total is that of the call with the mean waits. With decorrelated jitter, each wait
-    // depends on the previous one, so the sum of the mean waits would differ.
-    const auto i = schedule.size();
-    if (i < usual.size()) total = end_of(usual[i]);
-    schedule.push_back({&attempt, attempt.retried ? range : DelayRange(), total});
+    // The total is that of the call with the mean waits, as far as it goes. With decorrelated
+    // jitter, each wait depends on the previous one, so the sum of the mean waits would differ.
+    const auto index = schedule.size();
+    if (index < mean_attempts.size()) total = end_of(mean_attempts[index]);
+    const auto wait = attempt.retried ? range : DelayRange();
+    schedule.push_back({.attempt = &attempt, .wait = wait, .total = total});
   }
   return schedule;
 }

@@ -53,6 +53,8 @@ Outcome response(const Step& step) {
   return result;
 }
 
+// Returns what a client would get for a step of a scenario. The numbers are curl's error codes. A
+// fault that a client notices only in the body or the speed of a response is a response here.
 Outcome outcome_of(const Step& step) {
   switch (step.fault) {
     case Fault::None:
@@ -90,6 +92,8 @@ Outcome outcome_of(const Step& step) {
   return failure(Errc::Internal, 0, "unknown fault");
 }
 
+// Returns how long an attempt with this outcome takes. A timeout takes the limit of the policy; a
+// slow response (Drip) takes `interval` for each byte.
 Duration time_of(const Step& step, const RetryPolicy& policy) {
   switch (step.fault) {
     case Fault::Hang: {
@@ -198,12 +202,13 @@ class Watch final : public Observer {
   int attempts_ = 0;
 };
 
+// Begins each call at its time, also while earlier ones run, and runs the clock until all have
+// ended.
 SimulatedCalls send_in_time(const Simulation& simulation, Client& client, ManualScheduler& clock,
                             Watch& watch) {
   SimulatedCalls simulated;
-  const auto calls = static_cast<std::size_t>(simulation.calls);
-  std::vector<std::optional<Outcome>> outcomes(calls);
-  std::size_t left = calls;
+  std::vector<std::optional<Outcome>> outcomes(static_cast<std::size_t>(simulation.calls));
+  std::size_t running = outcomes.size();
   std::atomic<bool> done = false;
   const auto began = clock.now();
   for (auto& outcome : outcomes) {
@@ -216,7 +221,7 @@ SimulatedCalls send_in_time(const Simulation& simulation, Client& client, Manual
         simulation.request,
         [&](Outcome ended) {
           outcome = std::move(ended);
-          done = --left == 0;
+          done = --running == 0;
         },
         call);
   }
@@ -247,14 +252,16 @@ Request plain_request(const std::string& method, const std::string& url) {
   }
 }
 
+// Runs the calls through one client, whose clock and transport are virtual. Calls that share the
+// script begin at fixed times; others begin when the previous one has ended.
 SimulatedCalls simulate(const Simulation& simulation) {
   const auto& policy = *policy_for(simulation.policies, simulation.request).policy;
   auto network = std::make_shared<Replay>();
   const auto state = local_state();
   ClientOptions options;
   options.middlewares = {retry(simulation.policies), hedge(), guards()};
-  const auto watch =
-      std::make_shared<Watch>(state, policy, simulation.shares_script() ? simulation.calls : 1);
+  const int calls_at_once = simulation.shares_script() ? simulation.calls : 1;
+  const auto watch = std::make_shared<Watch>(state, policy, calls_at_once);
   options.shared_state = state;
   options.observers = {watch};
   const auto clock = std::make_shared<ManualScheduler>(simulation.start);
@@ -281,13 +288,13 @@ SimulatedCalls simulate(const Simulation& simulation) {
 }
 
 Extremes simulate_extremes(Simulation simulation, std::string& stopped) {
-  const auto with = [&](double draw) {
+  const auto call_with = [&](double draw) {
     simulation.random = fixed_random(draw);
     auto simulated = simulate(simulation);
     if (!simulated.stopped.empty()) stopped = simulated.stopped;
     return std::move(simulated.outcomes.front());
   };
-  return {with(0), with(0.5), with(1)};
+  return {.shortest = call_with(0), .mean = call_with(0.5), .longest = call_with(1)};
 }
 
 }  // namespace httpretry::cli

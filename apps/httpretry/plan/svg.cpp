@@ -1,8 +1,7 @@
 #include "plan/svg.hpp"
 
+#include "cli/text.hpp"
 #include "plan/svg_parts.hpp"
-
-#include <httpretry/client/report.hpp>
 
 #include <algorithm>
 #include <set>
@@ -14,6 +13,7 @@ constexpr int kRow = 22;     // height of a row
 constexpr int kRunRow = 36;  // height of a call, which has two lines of text
 constexpr int kTitleLine = 20;
 constexpr int kSmallLine = 15;
+constexpr int kBaseline = 4;   // from the middle of a row down to the baseline of its text
 constexpr int kWaitEnd = 640;  // right edge of the numbers of the waits
 constexpr int kTotalEnd = kWidth - kMargin;
 constexpr std::size_t kMostRows = 40;
@@ -37,26 +37,26 @@ std::string small_lines(const std::vector<std::string>& lines, int& y) {
   return text;
 }
 
-std::string count_text(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " attempt" : " attempts");
-}
-
-std::string row(const Planned& planned, const Axis& axis, int y) {
+// Draws an attempt and the wait after it as one row, whose middle is at `y`: number, mark, outcome
+// and duration of the attempt, a bar for the wait, and the wait and the total as numbers. The bar
+// covers the range of the wait, or begins at 0 if the wait is exact.
+std::string attempt_row(const Planned& planned, const Axis& axis, int y) {
   const auto& [attempt, wait, total] = planned;
-  auto text = text_at(kMargin, y + 4, std::to_string(attempt->number)) + mark(attempt->cls, 50, y) +
-              text_at(62, y + 4, attempt_text(*attempt)) +
-              text_at(kLeft - 12, y + 4, duration_text(attempt->duration), "", Anchor::End);
+  const int base = y + kBaseline;
+  auto text = text_at(kMargin, base, std::to_string(attempt->number)) + mark(attempt->cls, 50, y) +
+              text_at(62, base, attempt_text(*attempt)) +
+              text_at(kLeft - 12, base, duration_text(attempt->duration), "", Anchor::End);
   if (attempt->retried) {
-    const auto left = wait.least < wait.most ? axis.x(wait.least) : axis.x(Duration{});
+    const bool is_exact = wait.least == wait.most;
+    const auto left = axis.x(is_exact ? Duration{} : wait.least);
     const auto mean = axis.x(wait.mean);
-    const auto range = wait.least == wait.most
-                           ? duration_text(wait.mean)
-                           : duration_text(wait.least) + " to " + duration_text(wait.most);
+    const auto range = is_exact ? duration_text(wait.mean)
+                                : duration_text(wait.least) + " to " + duration_text(wait.most);
     text += rectangle(left, y - 6, axis.x(wait.most) - left, 12, "bar") +
             line(mean, y - 8, mean, y + 8, "mean") +
-            text_at(kWaitEnd, y + 4, range, "", Anchor::End);
+            text_at(kWaitEnd, base, range, "", Anchor::End);
   }
-  return text + text_at(kTotalEnd, y + 4, duration_text(total), "", Anchor::End);
+  return text + text_at(kTotalEnd, base, duration_text(total), "", Anchor::End);
 }
 
 std::string column_titles(bool ranges, int y) {
@@ -67,8 +67,9 @@ std::string column_titles(bool ranges, int y) {
          text_at(kTotalEnd, y, ranges ? "total (mean)" : "total", "small", Anchor::End);
 }
 
-// Draws the upper part: a row for each attempt, with the wait after it.
-std::string waits(const Schedule& schedule, bool ranges, int& y) {
+// Draws the upper part: a row for each attempt, with the wait after it. Begins at `y`, and moves it
+// below what was drawn. `ranges` says whether the waits are ranges, for the titles.
+std::string attempt_rows(const Schedule& schedule, bool ranges, int& y) {
   const auto shown = std::min(schedule.size(), kMostRows);
   Duration longest{};
   for (std::size_t i = 0; i < shown; ++i) longest = std::max(longest, schedule[i].wait.most);
@@ -78,12 +79,12 @@ std::string waits(const Schedule& schedule, bool ranges, int& y) {
   const int bottom = top + kRow * static_cast<int>(shown);
   text += axis.grid(top, bottom);
   y = top + kRow / 2;
-  for (std::size_t i = 0; i < shown; ++i, y += kRow) text += row(schedule[i], axis, y);
+  for (std::size_t i = 0; i < shown; ++i, y += kRow) text += attempt_row(schedule[i], axis, y);
   y = bottom + 30;
   if (shown == schedule.size()) return text;
   text += text_at(kMargin, y,
                   "and " + std::to_string(schedule.size() - shown) +
-                      " more: " + count_text(schedule.size()) + " in all",
+                      " more: " + counted(schedule.size(), "attempt") + " in all",
                   "small");
   y += kSmallLine;
   return text;
@@ -94,46 +95,46 @@ std::vector<int> tracks_of(const std::vector<Attempt>& attempts) {
   std::vector<Duration> ends;  // of the last bar in each track
   std::vector<int> tracks;
   for (const auto& attempt : attempts) {
-    const auto free =
+    const auto free_track =
         std::find_if(ends.begin(), ends.end(), [&](Duration end) { return end <= attempt.start; });
-    tracks.push_back(static_cast<int>(free - ends.begin()));
+    tracks.push_back(static_cast<int>(free_track - ends.begin()));
     const auto end = attempt.start + attempt.duration;
-    if (free == ends.end()) {
+    if (free_track == ends.end()) {
       ends.push_back(end);
     } else {
-      *free = end;
+      *free_track = end;
     }
   }
   return tracks;
 }
 
 // Draws a call in time: a line with a bar for each attempt, and a mark at the end of each attempt.
+// The middle of the line is at `y`. Bars that overlap in time are thinner, one below the other.
 std::string run_line(const Run& run, const Axis& axis, int y) {
   const auto& history = history_of(*run.outcome);
-  auto text =
-      text_at(kMargin, y + 4, run.name) + line(kLeft, y, axis.x(history.elapsed), y, "call");
-  std::string last;
+  auto text = text_at(kMargin, y + kBaseline, run.name) +
+              line(kLeft, y, axis.x(history.elapsed), y, "call");
+  std::string last_mark;
   const auto tracks = tracks_of(history.attempts);
-  const auto count = tracks.empty() ? 1 : 1 + *std::max_element(tracks.begin(), tracks.end());
-  const auto height = count == 1 ? 10.0 : std::max(kRunRow * 0.6 / count, 2.0);
+  const auto track_count = tracks.empty() ? 1 : 1 + *std::ranges::max_element(tracks);
+  const auto height = track_count == 1 ? 10.0 : std::max(kRunRow * 0.6 / track_count, 2.0);
   for (std::size_t i = 0; i < tracks.size(); ++i) {
     const auto& attempt = history.attempts[i];
     const auto begin = axis.x(attempt.start + attempt.exchange().timings.queued);
     const auto end = axis.x(attempt.start + attempt.duration);
     const auto cls = std::string(to_string(attempt.cls));
-    const auto middle = y + (tracks[i] - (count - 1) / 2.0) * height;
-    auto drawn = mark(attempt.cls, end, middle);
+    const auto middle = y + (tracks[i] - (track_count - 1) / 2.0) * height;
     if (end - begin >= 0.1) {
       text += rectangle(begin, middle - height / 2, end - begin, height, "time " + cls);
     }
-    if (drawn == last) continue;  // it would cover the previous mark exactly
-    last = std::move(drawn);
-    text += last;
+    auto end_mark = mark(attempt.cls, end, middle);
+    if (end_mark == last_mark) continue;  // it would cover the previous mark exactly
+    text += end_mark;
+    last_mark = std::move(end_mark);
   }
   const auto x = kRight + kMargin;
   return text +
-         text_at(x, y,
-                 count_text(history.attempts.size()) + ", " + duration_text(history.elapsed)) +
+         text_at(x, y, counted(tracks.size(), "attempt") + ", " + duration_text(history.elapsed)) +
          text_at(x, y + 14, stop_reason_text(history), "small");
 }
 
@@ -160,13 +161,14 @@ std::string legend(const std::vector<Run>& runs, const Schedule& schedule, int y
   return text;
 }
 
-// Draws the lower part: the calls in time.
+// Draws the lower part: the calls in time, and max_elapsed_time, which is `limit`. Begins at `y`,
+// and moves it below what was drawn.
 std::string timeline(Duration limit, const std::vector<Run>& runs, int& y) {
   Duration longest{};
   for (const auto& run : runs) longest = std::max(longest, history_of(*run.outcome).elapsed);
   // A distant limit would draw the attempts too close together, so it is left out.
-  const bool near = limit != kForever && limit / 2 <= longest;
-  const Axis axis(near ? std::max(limit, longest) : longest);
+  const bool shows_limit = limit != kForever && limit / 2 <= longest;
+  const Axis axis(shows_limit ? std::max(limit, longest) : longest);
   auto text = text_at(kMargin, y, "attempts in time", "small");
   const int top = y + 8;
   const auto bottom = top + kRunRow * static_cast<int>(runs.size());
@@ -177,7 +179,7 @@ std::string timeline(Duration limit, const std::vector<Run>& runs, int& y) {
     y += kRunRow;
   }
   y = bottom + 36;
-  return near ? text + limit_line(limit, axis, top, bottom) : text;
+  return shows_limit ? text + limit_line(limit, axis, top, bottom) : text;
 }
 
 std::string head(const std::string& title, const RetryPolicy& policy, int& y) {
@@ -204,7 +206,8 @@ std::string svg_of_calls(const std::string& title, const RetryPolicy& policy,
   if (shown < outcomes.size()) {
     ends.push_back("and " + std::to_string(outcomes.size() - shown) + " more calls");
   }
-  return svg(title, policy, nullptr, runs, ends);
+  constexpr const Schedule* kNoSchedule = nullptr;
+  return svg(title, policy, kNoSchedule, runs, ends);
 }
 
 std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule* schedule,
@@ -212,7 +215,8 @@ std::string svg(const std::string& title, const RetryPolicy& policy, const Sched
   int y = 28;
   auto text = head(title, policy, y);
   if (schedule != nullptr) {
-    text += waits(*schedule, runs.size() > 1, y);
+    const bool ranges = runs.size() > 1;  // the calls with the shortest, mean and longest waits
+    text += attempt_rows(*schedule, ranges, y);
     y += kRow;
   }
   text += timeline(policy.max_elapsed_time, runs, y);

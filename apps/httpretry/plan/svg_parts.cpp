@@ -66,13 +66,13 @@ double width_of(char c) {
 // or a separator in a URL, in this order of preference, if there is one in the second half of the
 // line.
 std::size_t line_length(std::string_view text, double width) {
-  std::array<std::size_t, 3> breaks{};
+  std::array<std::size_t, 3> breaks{};  // the last possible end of each kind; 0: none
   double used = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     used += width_of(text[i]);
     if (used > width) {
-      const auto* place = std::ranges::find_if(breaks, [i](auto end) { return end > i / 2; });
-      return std::max<std::size_t>(place == breaks.end() ? i : *place, 1);
+      const auto* best = std::ranges::find_if(breaks, [i](auto end) { return end > i / 2; });
+      return std::max<std::size_t>(best == breaks.end() ? i : *best, 1);
     }
     const bool after_comma = i > 0 && text[i - 1] == ',';
     if (text[i] == ' ') breaks.at(after_comma ? 0 : 1) = i + 1;
@@ -156,8 +156,9 @@ std::string rectangle(double x, double y, double width, double height, std::stri
          "\" height=\"" + number(height) + "\" class=\"" + std::string(names) + "\"/>\n";
 }
 
-std::vector<std::string> wrapped(std::string_view text, double letter) {
-  const auto width = (kWidth - 2 * kMargin) / letter;
+// Returns the lines of a text between the margins. `letter_width` is that of an average letter.
+std::vector<std::string> wrapped(std::string_view text, double letter_width) {
+  const auto width = (kWidth - 2 * kMargin) / letter_width;  // in letters
   std::vector<std::string> lines;
   const auto safe = printable(text);
   for (std::string_view rest = safe; !rest.empty();) {

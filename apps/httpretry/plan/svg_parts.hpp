@@ -34,7 +34,7 @@ std::string rectangle(double x, double y, double width, double height, std::stri
 // wide as in the widest common font, DejaVu Sans.
 inline constexpr double kTitleLetter = 10.8;
 inline constexpr double kSmallLetter = 7;
-std::vector<std::string> wrapped(std::string_view text, double letter);
+std::vector<std::string> wrapped(std::string_view text, double letter_width);
 
 // Returns the mark of a class. Each class has its own color and shape.
 std::string mark(Class cls, double x, double y);

@@ -66,21 +66,26 @@ struct CallEvent {
   Duration at;  // since the first call began
   Duration ends;
   const History* history;
-  const Attempt* attempt;  // nullptr: refused
+  const Attempt* attempt = nullptr;  // null: refused
 };
 
+// Returns the attempts of all calls in the order of their sends, and an event for each call that
+// was refused before its first send.
 std::vector<CallEvent> events_of(const SimulatedCalls& simulated) {
   std::vector<CallEvent> events;
   for (std::size_t i = 0; i < simulated.outcomes.size(); ++i) {
     const auto& history = history_of(simulated.outcomes[i]);
     const auto begun = simulated.begun[i];
     for (const auto& attempt : history.attempts) {
-      const auto sent = begun + attempt.start + attempt.exchange().timings.queued;
-      events.push_back({i + 1, sent, begun + attempt.start + attempt.duration, &history, &attempt});
+      events.push_back({.call = i + 1,
+                        .at = begun + attempt.start + attempt.exchange().timings.queued,
+                        .ends = begun + attempt.start + attempt.duration,
+                        .history = &history,
+                        .attempt = &attempt});
     }
     if (history.attempts.empty()) {
-      const auto refused = begun + history.elapsed;
-      events.push_back({i + 1, refused, refused, &history, nullptr});
+      const auto refused_at = begun + history.elapsed;
+      events.push_back({.call = i + 1, .at = refused_at, .ends = refused_at, .history = &history});
     }
   }
   std::stable_sort(events.begin(), events.end(),
@@ -94,6 +99,7 @@ std::string held_back(const Attempt& attempt) {
          std::string(to_string(attempt.queued_by));
 }
 
+// Returns the row of table_of_calls for an event. For a refused call, most columns are "-".
 Row row_of(const CallEvent& event) {
   const auto call = std::to_string(event.call);
   if (event.attempt == nullptr) {
@@ -130,21 +136,23 @@ std::string not_sent(const std::vector<Outcome>& outcomes) {
   return text;
 }
 
+// Returns "sends in each second: 5 0 3", for at most 20 seconds, with "…" if there are more. The
+// events must be in the order of time.
 std::string sends_by_second(const std::vector<CallEvent>& events) {
-  constexpr std::int64_t kMostSeconds = 20;
+  constexpr std::size_t kMostSeconds = 20;
   std::vector<int> counts;
-  bool more = false;
+  bool has_more = false;
   for (const auto& event : events) {
     if (event.attempt == nullptr) continue;
-    const auto second = std::chrono::floor<std::chrono::seconds>(event.at).count();
-    more = second >= kMostSeconds;
-    if (more) break;
-    counts.resize(std::max(counts.size(), static_cast<std::size_t>(second) + 1));
-    ++counts[static_cast<std::size_t>(second)];
+    const auto second = static_cast<std::size_t>(event.at / std::chrono::seconds(1));
+    has_more = second >= kMostSeconds;
+    if (has_more) break;
+    counts.resize(std::max(counts.size(), second + 1));
+    ++counts[second];
   }
   std::string text = "sends in each second:";
   for (const auto count : counts) text += " " + std::to_string(count);
-  return text + (more ? " …\n" : "\n");
+  return text + (has_more ? " …\n" : "\n");
 }
 
 }  // namespace
@@ -153,10 +161,11 @@ std::string hedge_budget_text(const SimulatedCalls& simulated) {
   const auto& use = simulated.hedge_budget;
   if (!use) return {};
   return "hedge budget: " + std::to_string(use->hedges) + " of " + std::to_string(use->most) +
-         " used by " + std::to_string(use->calls) + (use->calls == 1 ? " call" : " calls") +
-         " in 10 s\n";
+         " used by " + counted(static_cast<std::size_t>(use->calls), "call") + " in 10 s\n";
 }
 
+// Returns a row for each attempt and each refused call in the order of time, a line for each reason
+// of a refusal, and the totals.
 std::string table_of_calls(const SimulatedCalls& simulated) {
   std::vector<Row> rows{
       {"call", "attempt", "at", "ends", "outcome", "class", "held back", "wait", "rule"}};
@@ -166,15 +175,17 @@ std::string table_of_calls(const SimulatedCalls& simulated) {
     rows.push_back(row_of(event));
     attempts += event.attempt == nullptr ? 0 : 1;
   }
-  Duration last{};
+  Duration last_end{};
   for (std::size_t i = 0; i < simulated.outcomes.size(); ++i) {
-    last = std::max(last, simulated.begun[i] + history_of(simulated.outcomes[i]).elapsed);
+    last_end = std::max(last_end, simulated.begun[i] + history_of(simulated.outcomes[i]).elapsed);
   }
   return aligned(rows) + not_sent(simulated.outcomes) + hedge_budget_text(simulated) +
          sends_by_second(events) + std::to_string(simulated.outcomes.size()) + " calls, " +
-         std::to_string(attempts) + " attempts, the last ends at " + duration_text(last) + '\n';
+         std::to_string(attempts) + " attempts, the last ends at " + duration_text(last_end) + '\n';
 }
 
+// Returns a row for each attempt, with the least, mean and most of the wait after it, and lines
+// that say why the calls end. A row without a wait ends after the outcome.
 std::string table_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
   std::vector<Row> rows{{"attempt", "outcome", "least", "mean", "most", "total (mean)", ""}};
   for (const auto& [attempt, wait, total] : schedule_of_ranges(policy, calls)) {
@@ -190,6 +201,8 @@ std::string table_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
   return text;
 }
 
+// Returns a row for each attempt with its outcome and the decision after it, and a line that says
+// why the call ends. If an attempt was hedged, each row has two more columns.
 std::string table_of_decisions(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   if (history.attempts.empty()) return "ends " + end_text(outcome) + '\n';

@@ -5,9 +5,9 @@
 #include "cli/output.hpp"
 #include "cli/policy_options.hpp"
 #include "cli/scenario_options.hpp"
+#include "cli/text.hpp"
 #include "plan/simulated_call.hpp"
 
-#include <httpretry/client/report.hpp>
 #include <httpretry/policy/policy_set.hpp>
 #include <httpretry/policy/policy_test.hpp>
 
@@ -47,9 +47,11 @@ Step step_of(const PolicyTest::Outcomes& outcomes) {
   throw BadOutcomes(line_at(place, rest.substr(colon + 2, rest.find('\n') - colon - 2)));
 }
 
-Script script_of(const std::vector<PolicyTest::Outcomes>& all) {
+// Returns the steps of a test. Each entry of its `outcomes` is one step as in a scenario, or a text
+// such as "503,timeout,200" with several steps. Throws BadOutcomes.
+Script script_of(const std::vector<PolicyTest::Outcomes>& entries) {
   Script script;
-  for (const auto& outcomes : all) {
+  for (const auto& outcomes : entries) {
     if (outcomes.is_step) {
       script.steps.push_back(step_of(outcomes));
       continue;
@@ -78,9 +80,9 @@ Waits waits_of(const Outcome& outcome) {
 }
 
 std::string text_of(const Waits& waits) {
-  std::string text;
-  for (const auto wait : waits) text += (text.empty() ? "" : ", ") + duration_text(wait);
-  return text.empty() ? "none" : text;
+  std::vector<std::string> texts;
+  for (const auto wait : waits) texts.push_back(duration_text(wait));
+  return texts.empty() ? "none" : join(texts, ", ");
 }
 
 // Run performs one test and collects its failures.
@@ -116,13 +118,19 @@ class Run {
              request_.parsed_url()->without_secrets() + " says why");
   }
 
+  // Simulates the call. `draw` replaces each random number: 0 gives the shortest waits, 1 the
+  // longest.
   [[nodiscard]] Outcome call(const Script& script, double draw) const {
-    return simulate({policies_, request_, script, fixed_random(draw)}).outcomes.front();
+    const Simulation simulation{
+        .policies = policies_, .request = request_, .script = script, .random = fixed_random(draw)};
+    return simulate(simulation).outcomes.front();
   }
 
+  // Simulates the call, and compares its end with each expectation that the test has.
   void check_call() {
+    constexpr double kMeanWaits = 0.5;
     const auto script = script_of(test_.outcomes);
-    const auto outcome = call(script, 0.5);
+    const auto outcome = call(script, kMeanWaits);
     const auto& expected = test_.expected;
     const auto& history = history_of(outcome);
     const auto end = "the call " + describe(outcome);
@@ -146,28 +154,33 @@ class Run {
     if (expected.waits) check_waits(script, waits_of(outcome), end);
   }
 
+  // Compares the mean waits with the expected values. An expected range is compared with the
+  // shortest and the longest wait. `end` describes the end of the call, for messages.
   void check_waits(const Script& script, const Waits& waits, const std::string& end) {
     const auto& expected = *test_.expected.waits;
-    const auto all = "the waits are " + text_of(waits) + ", and " + end;
+    const auto details = "the waits are " + text_of(waits) + ", and " + end;
     if (expected.size() != waits.size()) {
       fail("waits", std::to_string(expected.size()) + " of them", std::to_string(waits.size()),
-           all);
+           details);
       return;
     }
-    const bool ranges = std::ranges::any_of(expected, &PolicyTest::Wait::range);
-    const auto shortest = ranges ? waits_of(call(script, 0.0)) : waits;
-    const auto longest = ranges ? waits_of(call(script, 1.0)) : waits;
+    const bool has_ranges = std::ranges::any_of(expected, &PolicyTest::Wait::range);
+    const auto shortest = has_ranges ? waits_of(call(script, 0.0)) : waits;
+    const auto longest = has_ranges ? waits_of(call(script, 1.0)) : waits;
     for (std::size_t i = 0; i < waits.size(); ++i) {
       // With longer waits, max_elapsed_time may end the call after fewer attempts.
       const auto least = i < shortest.size() ? std::min(shortest[i], waits[i]) : waits[i];
       const auto most = i < longest.size() ? std::max(longest[i], waits[i]) : waits[i];
       check_wait(i, expected[i],
-                 expected[i].range ? std::pair(least, most) : std::pair(waits[i], waits[i]), all);
+                 expected[i].range ? std::pair(least, most) : std::pair(waits[i], waits[i]),
+                 details);
     }
   }
 
+  // Compares one wait. `found` is its least and most value; both are the same unless a range is
+  // expected.
   void check_wait(std::size_t index, const PolicyTest::Wait& expected,
-                  const std::pair<Duration, Duration>& found, const std::string& all) {
+                  const std::pair<Duration, Duration>& found, const std::string& details) {
     // A single value is compared with three digits, as `plan` shows it.
     const auto holds = expected.range
                            ? expected.least <= found.first && found.second <= expected.most
@@ -177,7 +190,7 @@ class Run {
       return duration_text(least) + (expected.range ? " to " + duration_text(most) : "");
     };
     fail("waits", text(expected.least, expected.most) + " for wait " + std::to_string(index + 1),
-         text(found.first, found.second), all);
+         text(found.first, found.second), details);
   }
 
   const PolicySet& policies_;
@@ -202,20 +215,16 @@ std::string run_tests(const PolicySet& policies, const std::vector<PolicyTest>& 
   return lines;
 }
 
-std::string counted(std::size_t count, const char* one, const char* several) {
-  return std::to_string(count) + ' ' + (count == 1 ? one : several);
-}
-
 std::string ok_line(const PolicySet& set, std::size_t tests) {
   return "ok: " + counted(set.policy_count(), "policy", "policies") + ", " +
-         counted(set.endpoint_count(), "endpoint", "endpoints") +
-         (tests == 0 ? "" : ", " + counted(tests, "test", "tests")) + '\n';
+         counted(set.endpoint_count(), "endpoint") +
+         (tests == 0 ? "" : ", " + counted(tests, "test")) + '\n';
 }
 
 // Checks a file. Returns a line for each problem and for each expectation of its tests that does
-// not hold. If there is no error, returns a line that says so on a terminal, and nothing in
-// scripts.
-std::string check_file(const std::string& file, bool name_it, int& status) {
+// not hold; if there are any but warnings, sets `status` to kFailed. Otherwise adds a line that
+// says so on a terminal, with the name of the file if `with_name` is set, and nothing in scripts.
+std::string check_file(const std::string& file, bool with_name, int& status) {
   const auto checked = check_policies(read_policy_file(file), file);
   std::string lines;
   for (const auto& problem : checked.problems) lines += to_string(problem) + '\n';
@@ -223,21 +232,24 @@ std::string check_file(const std::string& file, bool name_it, int& status) {
   if (!checked.set || !failures.empty()) {
     status = kFailed;
   } else if (::isatty(STDOUT_FILENO) == 1) {
-    lines += (name_it ? printable(file) + ": " : "") + ok_line(*checked.set, checked.tests.size());
+    lines += with_name ? printable(file) + ": " : "";
+    lines += ok_line(*checked.set, checked.tests.size());
   }
   return lines + failures;
 }
 
 }  // namespace
 
+// Checks each file, and goes on after a file with errors. Returns kFailed if any has errors.
 int policy_check(const Args& args) {
   const auto files = parse(args, help_only());
   if (files.empty()) throw UsageError("policy check needs at least one FILE");
+  const bool with_names = files.size() > 1;
   std::string lines;
   int status = kOk;
   for (const auto& file : files) {
     try {
-      lines += check_file(file, files.size() > 1, status);
+      lines += check_file(file, with_names, status);
     } catch (const BadPolicyFile& error) {
       lines += error.what();
       status = kFailed;

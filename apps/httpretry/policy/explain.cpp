@@ -80,57 +80,64 @@ std::string near_text(const std::vector<PolicySet::Candidate>& misses, std::size
   return text;
 }
 
-std::string values_text(const std::vector<PolicyValue>& shown) {
-  std::size_t keys = 0;
-  std::size_t values = 0;
-  for (const auto& value : shown) {
-    keys = std::max(keys, value.key.size());
-    if (value.json.size() <= 40) values = std::max(values, value.json.size());
+// Returns the values as a table with the columns key, value and source. A value of more than 40
+// characters does not widen its column; it moves only its own source to the right.
+std::string values_text(const std::vector<PolicyValue>& values) {
+  constexpr std::size_t kMostWidth = 40;
+  std::size_t key_width = 0;
+  std::size_t value_width = 0;
+  for (const auto& value : values) {
+    key_width = std::max(key_width, value.key.size());
+    const auto width = value.json.size();
+    if (width <= kMostWidth) value_width = std::max(value_width, width);
   }
   std::string text;
-  for (const auto& value : shown) {
-    const auto gap = std::max(values, value.json.size()) - value.json.size();
-    text += "  " + value.key + std::string(keys - value.key.size() + 2, ' ') + value.json +
-            std::string(gap + 2, ' ') + value.source + '\n';
+  for (const auto& value : values) {
+    const auto padding = std::max(value_width, value.json.size()) - value.json.size();
+    text += "  " + value.key + std::string(key_width - value.key.size() + 2, ' ') + value.json +
+            std::string(padding + 2, ' ') + value.source + '\n';
   }
   return text;
 }
 
 // Returns the values that differ from those of the preset.
-std::vector<PolicyValue> own_values(const ResolvedPolicy& resolved) {
+std::vector<PolicyValue> changed_values(const ResolvedPolicy& resolved) {
   const auto preset = resolve_preset(resolved.preset).value();
-  std::vector<PolicyValue> own;
+  std::vector<PolicyValue> changed;
   for (const auto& value : resolved.values) {
-    const auto* const given = preset.values.find(value.key);
-    if (given == nullptr || given->json != value.json) own.push_back(value);
+    const auto* const preset_value = preset.values.find(value.key);
+    if (preset_value == nullptr || preset_value->json != value.json) changed.push_back(value);
   }
-  return own;
+  return changed;
 }
 
 std::string plan_for_503(const PolicySet& set, const Request& request) {
   std::string stopped;
-  const auto calls = simulate_extremes({set, request, Script({Step(503)}), {}}, stopped);
+  const auto calls = simulate_extremes(
+      {.policies = set, .request = request, .script = Script({Step(503)}), .random = {}}, stopped);
   const auto& policy = *policy_for(set, request).policy;
   auto text = "if every response is 503:\n" + table_of_ranges(policy, calls);
   return stopped.empty() ? text : text + "stopped " + stopped + '\n';
 }
 
-std::string words_text(const PolicySet& set, const Request& request, bool all) {
+// Explains which entry of the policy file the request gets, why others lose, and what the policy
+// does. With `show_all` (--all), shows every value and near miss, and the retries after a 503.
+std::string words_text(const PolicySet& set, const Request& request, bool show_all) {
   const auto& url = *request.parsed_url();
   const auto& resolved = policy_for(set, request);
   const auto candidates = set.candidates(request.method(), url, request.headers());
   const auto misses = set.near_misses(request.method(), url, request.headers());
   auto text = entry_text(resolved, candidates) + losers_text(candidates) +
-              near_text(misses, all ? misses.size() : kMostNearMisses);
-  if (all) {
+              near_text(misses, show_all ? misses.size() : kMostNearMisses);
+  if (show_all) {
     text += values_text({resolved.values.begin(), resolved.values.end()});
   } else {
-    const auto own = own_values(resolved);
-    text += values_text(own) + (own.empty() ? "  all values" : "  all other values") +
+    const auto changed = changed_values(resolved);
+    text += values_text(changed) + (changed.empty() ? "  all values" : "  all other values") +
             " are those of the preset " + resolved.preset + "; --all shows them\n";
   }
   text += repeat_text(request, *resolved.policy) + held_back_text(resolved, request);
-  return all ? text + plan_for_503(set, request) : text;
+  return show_all ? text + plan_for_503(set, request) : text;
 }
 
 struct ExplainOptions {

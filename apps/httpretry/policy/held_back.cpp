@@ -56,6 +56,8 @@ std::string percent(double part) {
   return text + " %";
 }
 
+// Returns the failures that open the breaker: "at 5 failures in a row", or "at 10 failures of 20 in
+// 10 s" with the number of slow responses that also opens it.
 std::string opens_text(const BreakerPolicy& breaker) {
   const auto in_a_row = "at " + std::to_string(breaker.failures) +
                         (breaker.failures == 1 ? " failure" : " failures in a row");
@@ -72,6 +74,7 @@ std::string opens_text(const BreakerPolicy& breaker) {
   return breaker.failures > 0 ? text + ", or " + in_a_row : text;
 }
 
+// Describes what opens and closes a breaker, for how long, and which sends it refuses.
 std::string breaker_text(const BreakerPolicy& breaker) {
   if (breaker.kind == BreakerPolicy::Kind::Share) {
     return "refuses a share of the sends while fewer than " + percent(1 / breaker.k) +
@@ -84,12 +87,6 @@ std::string breaker_text(const BreakerPolicy& breaker) {
   if (breaker.applies_to == BreakerPolicy::AppliesTo::Retries) text += "; only retries ask";
   if (breaker.when_open == BreakerPolicy::WhenOpen::Wait) text += "; while it is open calls wait";
   return breaker.dry_run ? text + "; a dry run: nothing is refused" : text;
-}
-
-std::string names(const std::vector<std::string>& methods) {
-  std::string text;
-  for (const auto& method : methods) text += (text.empty() ? "" : ", ") + method;
-  return text;
 }
 
 GuardScope scope_of(const BudgetPolicy& budget) {
@@ -121,7 +118,7 @@ std::string never_hedged(const HedgePolicy& hedge, const RetryPolicy& policy,
   const auto& methods = hedge.methods;
   if (!methods.empty() &&
       std::find(methods.begin(), methods.end(), request.method()) == methods.end()) {
-    return "none for " + request.method() + ": hedge.methods are " + names(methods);
+    return "none for " + request.method() + ": hedge.methods are " + join(methods, ", ");
   }
   const bool keyed = !policy.idempotency_key.empty();
   if (policy.repeat == Repeat::Always ||
@@ -140,16 +137,17 @@ std::string hedge_delay_text(const HedgePolicy& hedge) {
   return text + (hedge.initial ? "after " + duration_text(*hedge.initial) : std::string("none"));
 }
 
+// Describes when an attempt is sent a second time, and what limits that.
 std::string hedge_text(const HedgePolicy& hedge, const RetryPolicy& policy,
                        const Request& request) {
   if (auto never = never_hedged(hedge, policy, request); !never.empty()) return never;
   auto text = "sends again where no response has begun after " + hedge_delay_text(hedge) + "; " +
               std::to_string(hedge.max_hedges) + " for an attempt";
   if (hedge.budget) {
-    const auto each = static_cast<int>(std::ceil(1 / *hedge.budget - 1e-9));
+    constexpr double kRounding = 1e-9;  // 1 / 0.1 may be a little more than 10
+    const auto calls = static_cast<std::size_t>(std::ceil(1 / *hedge.budget - kRounding));
     text += "; the budget is " + percent(*hedge.budget) +
-            " of the calls of the last 10 s, so the first one needs " + std::to_string(each) +
-            (each == 1 ? " call" : " calls");
+            " of the calls of the last 10 s, so the first one needs " + counted(calls, "call");
   } else {
     text += "; no budget of its own";
   }
@@ -161,11 +159,13 @@ std::string hedge_text(const HedgePolicy& hedge, const RetryPolicy& policy,
 
 }  // namespace
 
+// Returns a line for each part of the policy that can hold a request back or send it twice. It ends
+// with the scope: the requests that share the state of this part.
 std::string held_back_text(const ResolvedPolicy& resolved, const Request& request) {
   const auto& guards = resolved.policy->guards;
   std::string text;
-  const auto add = [&](std::string_view what, const std::string& how, GuardScope scope) {
-    text += std::string(what) + ": " + how + " (shared by " +
+  const auto add = [&](std::string_view part, const std::string& description, GuardScope scope) {
+    text += std::string(part) + ": " + description + " (shared by " +
             printable(shared_by(scope, resolved, request)) + ")\n";
   };
   if (guards.breaker) add("breaker", breaker_text(*guards.breaker), guards.breaker->scope);

@@ -18,42 +18,45 @@ constexpr const char* kVariable = "HTTPRETRY_QUEUE";
 
 enum class Phase : std::uint8_t { Reading, Adding, Ending };
 
+// Returns "line 7", or "the lines 7 to 12".
 std::string lines_text(std::uint64_t first, std::uint64_t last) {
   if (first == last) return "line " + grouped(last);
   return "the lines " + grouped(first) + " to " + grouped(last);
 }
 
-void print_break(const queue::EnqueueReport& report) {
-  const auto line = report.line;
-  const bool maybe = report.maybe_line > line;
+// Explains why not all lines were added, and how to continue. The lines up to report.line were
+// added; those after it, up to report.maybe_line, may have been added or not.
+void print_problem(const queue::EnqueueReport& report) {
+  const auto last_added = report.line;
+  const bool some_uncertain = report.maybe_line > last_added;
   auto text = "httpretry: " + report.problem + ": " + number_of(report.added, "job") + " added";
-  if (line > 0) text += ", up to line " + grouped(line) + " of the input";
-  if (maybe) {
-    text += "; those of " + lines_text(line + 1, report.maybe_line) + " may have been added, too";
+  if (last_added > 0) text += ", up to line " + grouped(last_added) + " of the input";
+  if (some_uncertain) {
+    text +=
+        "; those of " + lines_text(last_added + 1, report.maybe_line) + " may have been added, too";
   }
   print_message(text);
   print_message("httpretry: run the same command again: a line that has an id is added once");
   if (!report.without_id || report.maybe_line == 0) return;
   text = "httpretry: lines without an id would be added a second time: ";
-  if (line > 0) text += "remove " + lines_text(1, line) + " before";
-  if (line > 0 && maybe) text += "; and ";
-  if (maybe) text += "--status shows whether there are more jobs than that";
+  if (last_added > 0) text += "remove " + lines_text(1, last_added) + " before";
+  if (last_added > 0 && some_uncertain) text += "; and ";
+  if (some_uncertain) text += "--status shows whether there are more jobs than that";
   print_message(text);
 }
 
 }  // namespace
 
+// Returns the options for the queue that --queue or, without it, $HTTPRETRY_QUEUE names. Throws
+// UsageError if neither names a valid one.
 queue::QueueOptions queue_options(const BatchCommand& command) {
-  auto url = command.queue;
-  std::string source = "option --queue";
-  if (url.empty()) {
-    url = variable(kVariable);
-    source = kVariable;
-  }
+  const bool has_flag = !command.queue.empty();
+  const auto url = has_flag ? command.queue : variable(kVariable);
   if (url.empty()) {
     throw UsageError("--queue URL is missing, and $HTTPRETRY_QUEUE, too: it names the queue");
   }
   const auto address = queue::parse_queue(url);
+  const std::string source = has_flag ? "option --queue" : kVariable;
   if (!address) throw UsageError(source + ": " + address.error().message);
   queue::QueueOptions options;
   options.address = *address;
@@ -62,32 +65,35 @@ queue::QueueOptions queue_options(const BatchCommand& command) {
   return options;
 }
 
+// Adds the requests of the input to the queue, prints how many were added, and returns the exit
+// status. Before the first job is added, a signal ends the process at once. After that it ends
+// only the adding, so that the report is still printed.
 int enqueue_input(const BatchCommand& command) {
   if (!command.enqueue) throw UsageError("--queue needs --enqueue; `httpretry work` sends a queue");
   const auto options = queue_options(command);
-  // Before the first job is added, a signal ends the process at once. After that it ends the
-  // adding, so that the report is still printed.
   std::atomic<Phase> phase = Phase::Reading;
-  std::atomic<int> received = 0;
+  std::atomic<int> signal = 0;  // the last one that arrived
+  const auto leave_reading_for = [&phase](Phase next) {
+    auto expected = Phase::Reading;
+    return phase.compare_exchange_strong(expected, next);
+  };
   const SignalThread signals(signal_set({SIGINT, SIGTERM}), [&](const auto& info) {
-    auto reading = Phase::Reading;
-    received = static_cast<int>(info.ssi_signo);
-    if (!phase.compare_exchange_strong(reading, Phase::Ending)) return;
+    signal = static_cast<int>(info.ssi_signo);
+    if (!leave_reading_for(Phase::Ending)) return;
     show_status("");
     print_message("httpretry: stopped; nothing was added");
-    ::_exit(128 + received);
+    ::_exit(128 + signal);
   });
   const auto input = queue::Enqueue::open(options, command.batch);
   if (!input) return kUsage;
-  auto reading = Phase::Reading;
-  if (!phase.compare_exchange_strong(reading, Phase::Adding)) {
-    for (;;) ::pause();  // the process is ending
+  if (!leave_reading_for(Phase::Adding)) {
+    for (;;) ::pause();  // the other thread is ending the process
   }
   show_status("");
-  const auto report = input->add([&] { return received != 0; });
+  const auto report = input->add([&] { return signal != 0; });
   if (!report.problem.empty()) {
-    print_break(report);
-    return received != 0 ? 128 + received : kWriteError;
+    print_problem(report);
+    return signal != 0 ? 128 + signal : kWriteError;
   }
   if (command.progress == ProgressStyle::None) return kOk;
   auto line = "httpretry: " + number_of(report.added, "job") + " added";

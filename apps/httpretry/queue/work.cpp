@@ -33,39 +33,44 @@ struct WorkCommand {
   }
 };
 
+// Returns the flags for the queue. An entry has the letter of a flag ('\0': none), its name, the
+// name of its value, its help text, and what it does.
 std::vector<Flag> queue_flags(WorkCommand& to) {
   return {
       queue_flag(to.batch),
       {'\0', "drain", "", "end when no job is left, as batch does", enable(to.drain)},
       {'\0', "lease", "TIME",
-       "after which a worker that says nothing loses its jobs to others (default: 30s)",
+       "how long a worker may be silent before other workers get its jobs (default: 30s)",
        [&](Text v) {
          to.lease = parse_seconds(v, "--lease");
          if (to.lease < kShortestLease) throw UsageError("option --lease must be 500ms or more");
        }},
       key_lifetime_flag(to.batch),
       {'\0', "files", "DIR",
-       "send jobs whose body is in a file, and read these files below DIR only", store(to.files)},
-      {'\0', "force", "", "also on a server that may delete keys when its memory is full",
+       "send even jobs whose body is in a file; only files below DIR are read", store(to.files)},
+      {'\0', "force", "", "allow a server that may delete keys when its memory is full",
        enable(to.batch.force)},
   };
 }
 
+// Returns the flags that read or change the queue instead of sending its jobs. An entry has the
+// letter of a flag ('\0': none), its name, the name of its value, its help text, and what it does.
 std::vector<Flag> question_flags(WorkCommand& to) {
   return {
-      {'\0', "status", "", "print how many jobs are in which state, and which workers there are",
+      {'\0', "status", "", "print how many jobs are in which state, and the workers",
        enable(to.status)},
       {'\0', "results", "FILE",
-       "write the results that are there, and end; an existing file is continued, - is standard "
+       "write the results so far, and end; they are appended to an existing file; - is standard "
        "output",
        store(to.results)},
-      {'\0', "dead", "FILE", "the same for the jobs that failed, as an input for `httpretry batch`",
-       store(to.dead)},
+      {'\0', "dead", "FILE",
+       "like --results, for the jobs that failed, as input for `httpretry batch`", store(to.dead)},
       {'\0', "unknown", "FILE",
-       "write what may have been executed and is unknown now, as an input, and end; an existing "
-       "file is replaced, - is standard output",
+       "write the unknown jobs, which the server may have executed, as input, and end; an existing "
+       "file is replaced; - is standard output",
        store(to.unknown)},
-      {'\0', "retry-unknown", "", "queue it again, which may execute it twice, and end",
+      {'\0', "retry-unknown", "",
+       "queue the unknown jobs again, which may execute them twice, and end",
        enable(to.retry_unknown)},
       help_flag(),
   };
@@ -95,52 +100,68 @@ std::string status_text(const queue::QueueStatus& status) {
   return text;
 }
 
-int run_query(const WorkCommand& command) {
+void show_info(const WorkCommand& command, const std::string& text) {
+  if (command.batch.progress != ProgressStyle::None) print_message("httpretry: " + text);
+}
+
+// Writes lines of the queue, "result" or "dead letter", to `path`, which is "" (write nothing), "-"
+// or a file, to which they are appended.
+void write_lines(const WorkCommand& command, queue::Lines lines, const std::string& path,
+                 const char* line_name) {
+  if (path.empty()) return;
   const auto options = queue_options(command.batch);
-  const auto tell = [&](const std::string& text) {
-    if (command.batch.progress != ProgressStyle::None) print_message("httpretry: " + text);
-  };
-  const auto write = [&](queue::Lines which, const std::string& path, const char* what) {
-    if (path.empty()) return;
-    const auto print = [](const std::string& lines) { write_stdout(lines); };
-    const bool prints = path == "-";
-    const auto count = prints ? queue::print_lines(options, which, print)
-                              : queue::write_lines(options, which, path);
-    if (!prints) tell(number_of(count, what) + " written to " + path);
-  };
-  write(queue::Lines::Results, command.results, "result");
-  write(queue::Lines::Dead, command.dead, "dead letter");
-  if (!command.unknown.empty()) {
-    const auto lines = queue::read_unknown(options);
-    std::string text;
-    for (const auto& line : lines) text.append(line).append("\n");
-    write_to(command.unknown, text, nullptr, Readers::Owner);
-    if (command.unknown != "-") {
-      tell(number_of(lines.size(), "unknown job") + " written to " + command.unknown);
-    }
+  if (path == "-") {
+    queue::print_lines(options, lines, [](const std::string& text) { write_stdout(text); });
+    return;
   }
+  const auto count = queue::write_lines(options, lines, path);
+  show_info(command, number_of(count, line_name) + " written to " + path);
+}
+
+// Implements --unknown: writes the input lines of the unknown jobs.
+void write_unknown(const WorkCommand& command) {
+  const auto lines = queue::read_unknown(queue_options(command.batch));
+  std::string text;
+  for (const auto& line : lines) text.append(line).append("\n");
+  constexpr const WaitLimit* kNoLimit = nullptr;
+  write_to(command.unknown, text, kNoLimit, Readers::Owner);
+  if (command.unknown == "-") return;
+  show_info(command, number_of(lines.size(), "unknown job") + " written to " + command.unknown);
+}
+
+// Reads or changes the queue, as the flags of question_flags request. Returns the exit status.
+int run_query(const WorkCommand& command) {
+  write_lines(command, queue::Lines::Results, command.results, "result");
+  write_lines(command, queue::Lines::Dead, command.dead, "dead letter");
+  if (!command.unknown.empty()) write_unknown(command);
+  const auto options = queue_options(command.batch);
   if (command.retry_unknown) {
-    tell(number_of(queue::retry_unknown(options), "unknown job") + " queued again");
+    const auto count = queue::retry_unknown(options);
+    show_info(command, number_of(count, "unknown job") + " queued again");
   }
   if (command.status) write_stdout(status_text(queue::read_status(options)));
   return kOk;
 }
 
+// Prints the number of jobs in each state, and what the user can do about jobs that are unknown or
+// waiting.
 void print_end(queue::Worker& worker, RunEnd end, const batch::Counts& counts,
                const BatchCommand& command) {
-  print_message(end_line(counts, worker.store().late(), end, command));
+  print_message(end_line(counts, end, command, worker.store().late()));
   if (counts.unknown > 0) {
     print_message(
         "httpretry: --unknown FILE writes what may have been executed; "
         "--retry-unknown queues it again");
   }
-  const auto due = worker.store().next_due();
-  if (end == RunEnd::Idle && due) {
-    print_message("httpretry: start the same command again in " + duration_text(*due) +
+  const auto time_until_due = worker.store().next_due();
+  if (end == RunEnd::Idle && time_until_due) {
+    print_message("httpretry: start the same command again in " + duration_text(*time_until_due) +
                   " or later");
   }
 }
 
+// Sends jobs of the queue until it is stopped or, with --drain, until no job is left. Prints the
+// results and returns the exit status.
 int run_worker(WorkCommand& work) {
   auto& command = work.batch;
   auto options = queue_options(command);
@@ -153,7 +174,7 @@ int run_worker(WorkCommand& work) {
   display.set_up(command.batch.runner);
   std::unique_ptr<queue::Worker> worker;
   {
-    const WithoutSignals blocked;
+    const WithoutSignals blocked;  // for the threads that the worker starts
     worker = std::make_unique<queue::Worker>(options, command.batch, work.lease);
   }
   const auto ended = run_to_end(

@@ -21,19 +21,19 @@ std::string longer_wait(const SendOptions& options, const EndedCall& ended) {
   const auto& history = history_of(ended.outcome);
   const auto* last = history.last();
   if (last == nullptr || !last->server_delay) return {};
-  const auto asked = *last->server_delay;
-  const auto until_then = history.elapsed + asked;
-  if (options.max_time && until_then >= *options.max_time) return {};
+  const auto delay = *last->server_delay;
+  const auto delay_end = history.elapsed + delay;
+  if (options.max_time && delay_end >= *options.max_time) return {};
   std::string flags;
-  if (asked > ended.policy.server_delay.max) {
-    flags = " --set server_delay.max=" + whole_seconds(asked) + "s";
+  if (delay > ended.policy.server_delay.max) {
+    flags = " --set server_delay.max=" + whole_seconds(delay) + "s";
   }
-  if (until_then >= ended.policy.max_elapsed_time) {
+  if (delay_end >= ended.policy.max_elapsed_time) {
     constexpr auto kForRetries = std::chrono::minutes(1);
-    flags += " --retry-max-time " + whole_seconds(until_then + kForRetries);
+    flags += " --retry-max-time " + whole_seconds(delay_end + kForRetries);
   }
   if (flags.empty()) return {};
-  return "the server asks for a wait of " + duration_text(asked) + ";" + flags + " allows it";
+  return "the server asks for a wait of " + duration_text(delay) + ";" + flags + " allows it";
 }
 
 std::string pipe_too_long(const Request& request) {
@@ -44,6 +44,8 @@ std::string pipe_too_long(const Request& request) {
 
 }  // namespace
 
+// Returns a hint at an option that would help the user after a call that failed or was not
+// retried, or "" if there is none.
 std::string advice(const SendOptions& options, const EndedCall& ended) {
   const auto& outcome = ended.outcome;
   if (!outcome && outcome.error().code == Errc::TooLarge && !options.max_file_size) {

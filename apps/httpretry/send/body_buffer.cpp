@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <system_error>
 
 namespace httpretry::cli {

@@ -31,10 +31,8 @@ void BodyOutput::write(std::string_view bytes) {
   written_ += bytes.size();
 }
 
-void BodyOutput::finish() {
-  const auto& out = stream();  // even for an empty body: the reader of a pipe waits for a writer
-  if (!head_.empty()) out.write(std::exchange(head_, {}));
-}
+// Opens the stream even for an empty body, because the reader of a pipe waits for a writer.
+void BodyOutput::finish() { write({}); }
 
 const Stream& BodyOutput::stream() {
   if (!stream_) stream_.emplace(target_, cancel_, &limit_);

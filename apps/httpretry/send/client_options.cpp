@@ -39,13 +39,7 @@ MiddlewarePtr keep_headers() {
   return on_outcome("headers", [](const Request&, Outcome& outcome, Call& call) {
     const auto* url = call.get<UrlOfRun>();
     if (url == nullptr || !url->headers) return;
-    if (outcome) {
-      *url->headers += head_of(*outcome);
-    } else if (outcome.error().status != 0) {
-      Response begun(outcome.error().status);
-      begun.headers = outcome.error().headers;
-      *url->headers += head_of(begun);
-    }
+    *url->headers += head_of(outcome);
   });
 }
 
@@ -64,6 +58,8 @@ std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel,
   return jar;
 }
 
+// Returns the options of a client that sends as the flags request. The first middleware in the list
+// is the outermost one. `budget` replaces the budgets of the policies, unless it is null.
 ClientOptions client_options(const SendOptions& options, const PolicySet& policies,
                              std::shared_ptr<CookieJar> cookies,
                              std::shared_ptr<RetryBudget> budget) {
@@ -77,13 +73,13 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   if (!options.protocols.all() || !options.redirect_protocols.all()) {
     client.middlewares.push_back(only_protocols(options.protocols, options.redirect_protocols));
   }
-  RetryOptions retrying;
-  retrying.policies = policies;
-  retrying.budget = std::move(budget);
+  RetryOptions retry_options;
+  retry_options.policies = policies;
+  retry_options.budget = std::move(budget);
   if (!options.until.empty()) {
-    poll_until(retrying, poll_conditions(options), options.retry_delay);
+    poll_until(retry_options, poll_conditions(options), options.retry_delay);
   }
-  client.middlewares.push_back(retry(std::move(retrying)));
+  client.middlewares.push_back(retry(std::move(retry_options)));
   client.middlewares.push_back(hedge());
   client.middlewares.push_back(guards());
   if (!options.headers_file.empty()) client.middlewares.push_back(keep_headers());
@@ -98,7 +94,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
 
   client.shared_state = options.shared_state;
   client.connection = options.connection;
-  client.connection.user_agent.clear();  // each request has one, unless -A is ''
+  client.connection.user_agent.clear();  // set in each request, unless -A is ""
   client.connection.cookies = std::move(cookies);
   return client;
 }

@@ -11,27 +11,30 @@ namespace {
 constexpr const char* kBlanks = " \t\r\f\v";
 constexpr int kMaxDepth = 16;  // stops a file that includes itself
 
-// Returns the text in quotes. `at` is the position after the first quote.
+// Returns the text in quotes, with its escapes replaced. `at` is the position after the first
+// quote. Throws UsageError if the second quote is missing, or if more than a comment follows it.
 std::string quoted(const std::string& line, std::size_t at) {
+  constexpr std::string_view kLetters = "tnrv";
+  constexpr std::string_view kMeanings = "\t\n\r\v";
   std::string text;
   for (; at < line.size() && line[at] != '"'; ++at) {
     if (line[at] != '\\' || at + 1 == line.size()) {
       text += line[at];
       continue;
     }
-    constexpr std::string_view kLetters = "tnrv";
-    const auto which = kLetters.find(line[++at]);
-    text += which == std::string_view::npos ? line[at] : "\t\n\r\v"[which];
+    const auto letter = kLetters.find(line[++at]);
+    text += letter == std::string_view::npos ? line[at] : kMeanings[letter];
   }
   if (at >= line.size()) throw UsageError("the closing quote is missing");
-  if (line.find_first_not_of(kBlanks, at + 1) != std::string::npos &&
-      line[line.find_first_not_of(kBlanks, at + 1)] != '#') {
+  const auto rest = line.find_first_not_of(kBlanks, at + 1);
+  if (rest != std::string::npos && line[rest] != '#') {
     throw UsageError("unexpected text after the closing quote");
   }
   return text;
 }
 
-// Returns a line as command-line arguments. A comment has none.
+// Returns a line as command-line arguments: "--name", "--name=value" or "-n" and a value. A comment
+// has none. A name without dashes may also end with "=" or ":".
 Args arguments(const std::string& line) {
   const auto begin = line.find_first_not_of(kBlanks);
   if (begin == std::string::npos || line[begin] == '#') return {};
@@ -39,16 +42,19 @@ Args arguments(const std::string& line) {
   const auto separators = std::string(kBlanks) + (dashed ? "" : "=:");
   const auto name_end = std::min(line.find_first_of(separators, begin), line.size());
   auto name = (dashed ? "" : "--") + line.substr(begin, name_end - begin);
-  const auto at = line.find_first_not_of(separators, name_end);
-  if (at == std::string::npos || line[at] == '#') return {std::move(name)};
-  const auto value_end = std::min(line.find_first_of(kBlanks, at), line.size());
-  auto value = line[at] == '"' ? quoted(line, at + 1) : line.substr(at, value_end - at);
+  const auto value_begin = line.find_first_not_of(separators, name_end);
+  if (value_begin == std::string::npos || line[value_begin] == '#') return {std::move(name)};
+  const auto value_end = std::min(line.find_first_of(kBlanks, value_begin), line.size());
+  auto value = line[value_begin] == '"' ? quoted(line, value_begin + 1)
+                                        : line.substr(value_begin, value_end - value_begin);
   if (name.starts_with("--")) return {name + '=' + value};
   return {std::move(name), std::move(value)};
 }
 
 }  // namespace
 
+// Implements -K: applies the options in a file, one per line, to `to`. A file may include others.
+// Throws ReadError, and UsageError with the file and the number of the line.
 void read_config(const std::string& path, SendOptions& to) {
   if (!to.read_config) return;
   if (++to.config_depth > kMaxDepth) {
@@ -56,13 +62,13 @@ void read_config(const std::string& path, SendOptions& to) {
                      std::to_string(kMaxDepth) + " levels deep");
   }
   std::istringstream text(read_named(path, kMaxTextFile, to.end_of_waits));
-  int number = 0;
+  int line_number = 0;
   for (std::string line; std::getline(text, line);) {
-    ++number;
+    ++line_number;
     try {
       parse_send(arguments(line), to);
     } catch (const UsageError& error) {
-      throw UsageError(path + ":" + std::to_string(number) + ": " + error.what());
+      throw UsageError(path + ":" + std::to_string(line_number) + ": " + error.what());
     }
   }
   --to.config_depth;

@@ -52,23 +52,25 @@ class EchoOff {
   ::termios before_{};
 };
 
-// Prompts for a password on the terminal of this process, without echo. Returns false if there is
-// no terminal. The wait ends with WaitEnded when `cancel` becomes readable (-1: never).
+// Prompts for a password on the terminal of this process, without echo, and stores it in `answer`.
+// Returns false if there is no terminal. The wait ends with WaitEnded when `cancel` becomes
+// readable (-1: never).
 bool ask_password(const std::string& question, std::string& answer, int cancel) {
   const Descriptor opened(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!opened.open()) return false;
   const int terminal = opened.get();
   const EchoOff hidden(terminal);
   write_all(terminal, question, cancel, "the terminal");
-  for (char typed = '\0';;) {
-    std::array<::pollfd, 2> wait{{{terminal, POLLIN, 0}, {cancel, POLLIN, 0}}};
-    if (::poll(wait.data(), wait.size(), -1) > 0 && wait[1].revents != 0) {
+  for (char letter = '\0';;) {
+    std::array<::pollfd, 2> waits{{{terminal, POLLIN, 0}, {cancel, POLLIN, 0}}};
+    constexpr int kNoTimeout = -1;
+    if (::poll(waits.data(), waits.size(), kNoTimeout) > 0 && waits[1].revents != 0) {
       throw WaitEnded("no password was given: " + std::generic_category().message(EINTR));
     }
-    const auto count = ::read(terminal, &typed, 1);
+    const auto count = ::read(terminal, &letter, 1);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (count <= 0 || typed == '\n') break;
-    answer += typed;
+    if (count <= 0 || letter == '\n') break;
+    answer += letter;
   }
   write_all(terminal, "\n", cancel, "the terminal");
   return true;
@@ -106,6 +108,8 @@ void set_certificate(ClientCertificate& certificate, const std::string& text) {
   }
 }
 
+// Replaces the library's name of an option at the start of an error message by that of its flag:
+// "TransportOptions::ca_file …" becomes "option --cacert …". Other messages stay as they are.
 std::string with_flag_name(std::string message) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFlags{{
       {"TransportOptions::ca_file", "option --cacert"},

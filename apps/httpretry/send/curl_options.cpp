@@ -7,7 +7,7 @@ namespace {
 
 struct Missing {
   std::string_view options;  // with a blank before and after each
-  std::string_view why;
+  std::string_view why;      // or what to use instead
 };
 
 constexpr Missing kMissing[] = {

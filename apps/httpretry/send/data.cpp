@@ -4,7 +4,6 @@
 
 #include <httpretry/http/url.hpp>
 
-#include <algorithm>
 #include <string_view>
 
 namespace httpretry::cli {

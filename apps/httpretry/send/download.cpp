@@ -64,22 +64,24 @@ class Writer final : public BodyWriter {
   }
   // Bytes that were shown, or appended to a file with -C N, cannot be taken back.
   [[nodiscard]] bool restartable() const override {
-    if (options_.offset > 0 || download_.is_shown) return !begun_;
+    if (options_.offset > 0 || download_.is_shown) return !has_begun_;
     return !file_ || file_->restartable();
   }
 
+  // Called for each response. Its body begins at `offset` of the whole body: 0, unless a retry or
+  // -C continues an earlier one.
   Result<void> begin(const Response& head, std::uint64_t offset) override {
     if (offset < options_.offset) {
       return permanent_error(Errc::Protocol,
                              "the server sent the whole file instead of the part that -C asks for",
                              33);  // CURLE_RANGE_ERROR
     }
-    if (!begun_ || offset == 0) first_ = offset;
-    begun_ = true;
+    if (!has_begun_ || offset == 0) start_position_ = offset;
+    has_begun_ = true;
     position_ = offset;
     const auto length = length_of(head);
-    if (exceeds_limit(length ? offset + *length : 0)) return too_large(*options_.max_size);
-    began_ = Clock::now();
+    if (length && exceeds_limit(offset + *length)) return too_large(*options_.max_size);
+    response_began_ = Clock::now();
     new_bytes_ = 0;
     if (download_.is_shown) return {};
     if (options_.output) prepare_to_show(head, offset);
@@ -91,18 +93,22 @@ class Writer final : public BodyWriter {
 
   void forget() override {
     if (file_) file_->forget();
-    if (options_.offset > 0) begun_ = true;  // the whole body cannot be appended after the offset
+    if (options_.offset > 0)
+      has_begun_ = true;  // the whole body cannot be appended after the offset
   }
 
+  // Passes the bytes to the file, the output or the buffer. With --limit-rate, returns Pause, so
+  // that `drain` is called before the next bytes.
   Result<Wish> write(std::string_view bytes) override {
     position_ += bytes.size();
     new_bytes_ += bytes.size();
     if (exceeds_limit(position_)) return too_large(*options_.max_size);
     if (file_) {
-      if (auto written = file_->write(bytes); !written || *written != Wish::More) return written;
-    } else if (auto taken = decide_to_show(bytes) ? show(bytes) : download_.buffer.append(bytes);
-               !taken) {
-      return std::move(taken).error();
+      auto written = file_->write(bytes);
+      if (!written || *written != Wish::More) return written;
+    } else {
+      auto result = decide_to_show(bytes) ? show(bytes) : download_.buffer.append(bytes);
+      if (!result) return std::move(result).error();
     }
     return options_.bytes_per_second ? Wish::Pause : Wish::More;
   }
@@ -112,12 +118,13 @@ class Writer final : public BodyWriter {
     if (options_.bytes_per_second) {
       const auto due = Duration(static_cast<Duration::rep>(
           1e9 * static_cast<double>(new_bytes_) / static_cast<double>(*options_.bytes_per_second)));
-      const auto when = std::min(later(Time(began_), due), call.deadline());
+      const auto when = std::min(later(Time(response_began_), due), call.deadline());
       co_await call.scheduler().sleep_until(when, call.stop());
     }
     co_return Wish::More;
   }
 
+  // Called at the end of a whole body.
   Result<void> finish() override {
     if (download_.is_shown) {
       if (auto ended = to_output([&] { options_.output->finish(); }); !ended) return ended;
@@ -127,7 +134,7 @@ class Writer final : public BodyWriter {
     }
     if (options_.named) options_.named->keep();
     download_.complete = true;
-    download_.received = position_ - first_;
+    download_.received = position_ - start_position_;
     return {};
   }
 
@@ -175,7 +182,7 @@ class Writer final : public BodyWriter {
 
   // Opens the file that the server names (-J). The first response chooses it for all attempts.
   Result<void> choose_file(const Headers& head) {
-    if (!options_.named || std::exchange(chosen_, true)) return {};
+    if (!options_.named || std::exchange(file_is_chosen_, true)) return {};
     auto name = options_.named->choose(head);
     if (!name) return std::move(name).error();
     if (name->empty()) return {};
@@ -190,13 +197,13 @@ class Writer final : public BodyWriter {
   const DownloadOptions& options_;
   Request request_;
   std::unique_ptr<BodyWriter> file_;
-  bool begun_ = false;
-  bool chosen_ = false;
+  bool has_begun_ = false;
+  bool file_is_chosen_ = false;
   bool continuable_ = false;
-  std::uint64_t position_ = 0;   // in the whole body
-  std::uint64_t first_ = 0;      // the position at which this call started
-  std::uint64_t new_bytes_ = 0;  // of this response
-  Clock::time_point began_;
+  std::uint64_t position_ = 0;        // in the whole body
+  std::uint64_t start_position_ = 0;  // the position at which this call started
+  std::uint64_t new_bytes_ = 0;       // of this response
+  Clock::time_point response_began_;
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ std::string byte_range(Text value) {
   return value.find('-') == std::string::npos ? value + '-' : value;
 }
 
+// Returns the flags for method and headers: letter ('\0': none), name, value, help and action.
 std::vector<Flag> request_flags(SendOptions& to) {
   return {
       {'X', "request", "METHOD", "the request method", store(to.method)},
@@ -49,7 +50,7 @@ std::vector<Flag> request_flags(SendOptions& to) {
       {'e', "referer", "URL", "the Referer header; \"\": send none", store(to.referer),
        kMayBeEmpty},
       {'u', "user", "NAME[:PASSWORD]",
-       "name and password; without a password, the terminal is asked for it; \"\": an empty name",
+       "name and password; prompts for a missing password on the terminal; \"\": an empty name",
        store(to.user), kMayBeEmpty},
       {'\0', "basic", "", "with -u: basic authentication (the default)",
        set(to.auth, Credentials::Scheme::Basic)},
@@ -72,7 +73,8 @@ std::vector<Flag> request_flags(SendOptions& to) {
        "request these bytes only: 0-99, 500-, -100; a retry requests the same ones",
        [&](Text v) { to.range = byte_range(v); }},
       {'z', "time-cond", "DATE",
-       "request what is newer than DATE, or than the file of that name; -DATE: what is older",
+       "request only a response newer than DATE, or than the file of that name; -DATE: only an "
+       "older one",
        store(to.time_condition)},
       {'I', "head", "", "send HEAD, and show the headers only", enable(to.head)},
       {'\0', "compressed", "", "request gzip, and show the decoded body", enable(to.compressed)},
@@ -80,36 +82,36 @@ std::vector<Flag> request_flags(SendOptions& to) {
   };
 }
 
+// Returns the flags for the request body: letter ('\0': none), name, value, help and action.
 std::vector<Flag> body_flags(SendOptions& to) {
-  const auto add = [&to](auto read) {
-    return [&to, read](Text value) { to.data_items.push_back({value, read}); };
+  const auto add_field = [&to](FormField::Syntax syntax) {
+    return [&to, syntax](Text v) { to.form.push_back({.value = v, .syntax = syntax}); };
+  };
+  const auto add_data = [&to](auto read) {
+    return [&to, read](Text v) { to.data_items.push_back({.value = v, .read = read}); };
   };
   return {
       {'d', "data", "DATA",
        "send DATA with POST; @FILE reads a file, @- standard input; \"\": an empty body",
-       add(data_text), kMayBeEmpty},
-      {'\0', "data-raw", "DATA", "like --data, but \"@\" has no special meaning", add(data_raw),
-       kMayBeEmpty},
-      {'\0', "data-binary", "DATA", "like --data, but keep line ends", add(data_bytes),
+       add_data(data_text), kMayBeEmpty},
+      {'\0', "data-raw", "DATA", "like --data, but \"@\" has no special meaning",
+       add_data(data_raw), kMayBeEmpty},
+      {'\0', "data-binary", "DATA", "like --data, but keep line ends", add_data(data_bytes),
        kMayBeEmpty},
       {'\0', "data-urlencode", "DATA", "like --data, percent-encoded: TEXT, NAME=TEXT, NAME@FILE",
-       add(data_encoded), kMayBeEmpty},
+       add_data(data_encoded), kMayBeEmpty},
       {'\0', "json", "DATA", "like --data-binary, with the Content-Type and Accept headers of JSON",
        [&](Text v) {
          to.json = true;
-         to.data_items.push_back({v, data_bytes, false});
+         to.data_items.push_back({.value = v, .read = data_bytes, .separated = false});
        },
        kMayBeEmpty},
       {'F', "form", "NAME=CONTENT",
        "a field of a multipart/form-data form; CONTENT is text, <FILE or @FILE,FILE..., optionally "
        "followed by ;type=TYPE, ;filename=NAME or ;headers=LINE",
-       [&](Text v) {
-         to.form.push_back({v, false});
-       }},
+       add_field(FormField::Syntax::Curl)},
       {'\0', "form-string", "NAME=TEXT", "like --form, but no character of TEXT is special",
-       [&](Text v) {
-         to.form.push_back({v, true});
-       }},
+       add_field(FormField::Syntax::Literal)},
       {'G', "get", "", "put the data into the query of the URL, and send a GET",
        enable(to.data_in_url)},
       {'\0', "url-query", "DATA",
@@ -121,6 +123,7 @@ std::vector<Flag> body_flags(SendOptions& to) {
   };
 }
 
+// Returns the flags for redirects: letter ('\0': none), name, value, help and action.
 std::vector<Flag> redirect_flags(SendOptions& to) {
   return {
       {'L', "location", "", "follow redirects", enable(to.follow)},
@@ -139,6 +142,7 @@ std::vector<Flag> redirect_flags(SendOptions& to) {
   };
 }
 
+// Returns the flags for connections: letter ('\0': none), name, value, help and action.
 std::vector<Flag> connection_flags(SendOptions& to) {
   auto& connection = to.connection;
   return {
@@ -147,10 +151,7 @@ std::vector<Flag> connection_flags(SendOptions& to) {
        "attempt_timeout=5s",
        [&](Text v) { to.max_time = parse_seconds(v, "--max-time"); }},
       {'\0', "connect-timeout", "SECONDS", "time limit for connecting",
-       [&](Text v) {
-         to.connect_timeout = parse_seconds(v, "--connect-timeout");
-         if (*to.connect_timeout == Duration::zero()) to.connect_timeout.reset();
-       }},
+       [&](Text v) { to.connect_timeout = unless_zero(parse_seconds(v, "--connect-timeout")); }},
       {'x', "proxy", "URL",
        "use a proxy: http, https, socks4, socks4a, socks5 or socks5h; \"\": none",
        store(connection.proxy.url), kMayBeEmpty},
@@ -160,7 +161,7 @@ std::vector<Flag> connection_flags(SendOptions& to) {
        "hosts to reach without the proxy; * is all; \"\": none, whatever $no_proxy says",
        store(connection.proxy.no_proxy), kMayBeEmpty},
       {'\0', "resolve", "HOST:PORT:ADDRESS[,ADDRESS]",
-       "connect to one of these for this host and port",
+       "connect to one of these addresses for this host and port",
        // libcurl would drop an address with a "+" after a minute. A command keeps it.
        [&](Text v) { connection.resolve.push_back(v.substr(v.starts_with('+') ? 1 : 0)); }},
       {'\0', "connect-to", "HOST:PORT:TO:PORT",
@@ -178,18 +179,21 @@ std::vector<Flag> connection_flags(SendOptions& to) {
   };
 }
 
+// Returns the flags for TLS: letter ('\0': none), name, value, help and action.
 std::vector<Flag> tls_flags(SendOptions& to) {
   auto& tls = to.connection;
-  auto& own = tls.client_certificate;
+  auto& certificate = tls.client_certificate;
   return {
       {'k', "insecure", "", "accept any certificate", set(tls.verify_tls, false)},
       {'\0', "cacert", "FILE", "trust the certificates in FILE", store(tls.ca_file)},
       {'\0', "capath", "FOLDER", "trust the certificates in FOLDER, which c_rehash prepared",
        store(tls.ca_path)},
       {'E', "cert", "FILE[:PASSWORD]", "the client certificate, PEM or PKCS #12",
-       [&](Text v) { set_certificate(own, v); }},
-      {'\0', "key", "FILE", "its private key, if it is in another file", store(own.key_file)},
-      {'\0', "pass", "PASSWORD", "the password of the private key", store(own.key_password)},
+       [&](Text v) { set_certificate(certificate, v); }},
+      {'\0', "key", "FILE", "its private key, if it is in another file",
+       store(certificate.key_file)},
+      {'\0', "pass", "PASSWORD", "the password of the private key",
+       store(certificate.key_password)},
       {'\0', "pinnedpubkey", "HASHES",
        "accept only these public keys of the server: sha256//..., or a file",
        store(tls.pinned_keys)},
@@ -199,6 +203,8 @@ std::vector<Flag> tls_flags(SendOptions& to) {
   };
 }
 
+// Returns the flags for the policy, polling and shared limits; curl's flags set keys of the policy.
+// Each has a letter ('\0': none), name, value, help and action.
 std::vector<Flag> retry_flags(SendOptions& to) {
   const std::vector<Flag> flags{
       {'\0', "idempotency-key", "[=KEY]",
@@ -212,21 +218,21 @@ std::vector<Flag> retry_flags(SendOptions& to) {
        "json:/state!=RUNNING; every second or every --retry-delay, within -m or --retry-max-time; "
        "exit status 28 if it never is",
        [&](Text v) {
-         static_cast<void>(PollCondition::parse(v, "--until"));
+         static_cast<void>(PollCondition::parse(v, "--until"));  // throws if it is invalid
          to.until = v;
        }},
       {'\0', "until-fail", "EXPR", "with --until: end with exit status 22 when EXPR is true",
        [&](Text v) {
-         static_cast<void>(PollCondition::parse(v, "--until-fail"));
+         static_cast<void>(PollCondition::parse(v, "--until-fail"));  // throws if it is invalid
          to.until_fail = v;
        }},
       {'\0', "retry", "N",
-       "retry up to N times (4): sets max_attempts to N + 1; where nothing succeeds, a budget of "
-       "some 100 retries for each host may end them earlier, unless --set budget=none",
+       "retry up to N times (4): sets max_attempts to N + 1; if nothing succeeds, a budget of "
+       "about 100 retries per host may end them earlier, unless --set budget=none",
        [&](Text v) {
-         const auto most =
-             std::min<long>(parse_count(v, "--retry"), std::numeric_limits<int>::max() - 1);
-         to.policy.set("max_attempts", std::to_string(most + 1));
+         const std::int64_t retries = parse_count(v, "--retry");
+         constexpr std::int64_t kMost = std::numeric_limits<int>::max();  // of max_attempts
+         to.policy.set("max_attempts", std::to_string(std::min(retries + 1, kMost)));
        }},
       {'\0', "retry-delay", "SECONDS", "wait this long before each retry; 0: as the policy says",
        [&](Text v) {
@@ -253,6 +259,7 @@ std::vector<Flag> retry_flags(SendOptions& to) {
   return joined(joined(policy_flags(to.policy), flags), shared_flags(to.shared));
 }
 
+// Returns the flags for messages and reports: letter ('\0': none), name, value, help and action.
 std::vector<Flag> message_flags(SendOptions& to) {
   const auto telemetry = telemetry_flags(
       to,
@@ -283,6 +290,7 @@ std::vector<Flag> message_flags(SendOptions& to) {
   return joined(joined({report}, telemetry), flags);
 }
 
+// Returns the flags for several URLs and -K: letter ('\0': none), name, value, help and action.
 std::vector<Flag> other_flags(SendOptions& to) {
   return {
       {'Z', "parallel", "", "send all requests at the same time", enable(to.parallel)},
@@ -293,13 +301,14 @@ std::vector<Flag> other_flags(SendOptions& to) {
        }},
       {'\0', "fail-early", "", "stop at the first URL that fails", enable(to.fail_early)},
       {'\0', "next", "",
-       "what follows is for other URLs, sent after these, with options of their own; also as a "
+       "start a new group of URLs, which is sent after this one and has its own options; also as a "
        "line of a file of options",
        [&](Text) { begin_next_group(to); }},
       {'K', "config", "FILE", "read options from FILE, one per line; - is standard input",
        [&](Text v) { read_config(v, to); }},
-      {'q', "disable", "", "accepted, as there is no file of options to skip", [](Text) {}},
-      {'g', "globoff", "", "accepted, as [] and {} have no special meaning in a URL", [](Text) {}},
+      {'q', "disable", "", "accepted, because there is no file of options to skip", [](Text) {}},
+      {'g', "globoff", "", "accepted, because [] and {} have no special meaning in a URL",
+       [](Text) {}},
       {'V', "version", "", "show our version and libcurl's", enable(to.version)},
       help_flag(),
   };

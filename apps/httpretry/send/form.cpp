@@ -2,6 +2,7 @@
 
 #include "cli/args.hpp"
 #include "cli/input.hpp"
+#include "lib/core/base/text.hpp"
 #include "send/data.hpp"
 
 #include <string_view>
@@ -25,9 +26,7 @@ std::vector<std::string> header_lines(const std::string& file, int cancel) {
   std::vector<std::string> lines;
   auto text = read_named(file, kMaxTextFile, cancel);
   for (std::string_view rest = text; !rest.empty();) {
-    const auto end = std::min(rest.find('\n'), rest.size());
-    auto line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    auto line = take_until(rest, '\n');
     line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
     if (line.empty() || line.front() == '#') continue;
     if (!lines.empty() && kBlanks.find(line.front()) != std::string_view::npos) {
@@ -57,6 +56,8 @@ class FieldReader {
   }
 
  private:
+  // Reads "@FILE,FILE…" with the attributes of each file. One file is the part itself; several
+  // become the files of the part.
   void read_files(FormPart& part) {
     while (!rest_.empty()) {
       rest_.remove_prefix(1);  // the "@", or the comma before another file
@@ -81,6 +82,8 @@ class FieldReader {
     return std::string(trimmed(take_plain(end)));
   }
 
+  // Removes text in quotes and the blanks after it. `text` receives it without its escapes. Returns
+  // false, and removes nothing, if the second quote is missing.
   bool take_quoted(std::string& text) {
     for (std::size_t i = 1; i < rest_.size(); ++i) {
       if (rest_[i] == '"') {
@@ -110,8 +113,10 @@ class FieldReader {
     return true;
   }
 
+  // Applies the attributes after the content, each of which begins with ";". They end at `end`, or
+  // at the end of the text. Throws UsageError for an unknown attribute.
   void read_attributes(FormPart& part, char end) {
-    bool of_type = false;  // ";charset=utf-8" after a type belongs to it
+    bool has_type = false;  // ";charset=utf-8" after a type belongs to it
     while (!rest_.empty() && rest_.front() == ';') {
       rest_.remove_prefix(1);
       rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
@@ -119,10 +124,10 @@ class FieldReader {
         part.file_name = word(end);
       } else if (take_key("headers=")) {
         read_headers(part, end);
-      } else if (!of_type && take_key("type=")) {
+      } else if (!has_type && take_key("type=")) {
         part.content_type = checked_type(trimmed(take_plain(end)));
-        of_type = true;
-      } else if (of_type) {
+        has_type = true;
+      } else if (has_type) {
         part.content_type.append(";").append(trimmed(take_plain(end)));
       } else {
         throw not_an_attribute();
@@ -131,6 +136,7 @@ class FieldReader {
     if (!rest_.empty() && rest_.front() != end) throw not_an_attribute();
   }
 
+  // Adds the headers of ";headers=": one header, or those in a file after "@" or "<".
   void read_headers(FormPart& part, char end) {
     const bool from_file = rest_.starts_with('@') || rest_.starts_with('<');
     if (from_file) rest_.remove_prefix(1);
@@ -169,17 +175,20 @@ class FieldReader {
 
 }  // namespace
 
+// Returns the part of a multipart body for a field "NAME=CONTENT". Reads the files that CONTENT
+// names, unless the field is literal.
 FormPart form_part(const FormField& field, int cancel) {
   const auto& value = field.value;
   const auto equals = value.find('=');
+  const bool literal = field.syntax == FormField::Syntax::Literal;
   if (equals == std::string::npos || equals == 0) {
-    const auto* flag = field.literal ? "--form-string" : "-F";
+    const auto* flag = literal ? "--form-string" : "-F";
     throw UsageError(std::string("option ") + flag + ": expected NAME=CONTENT, found no name");
   }
   FormPart part;
   part.name = value.substr(0, equals);
   const auto content = std::string_view(value).substr(equals + 1);
-  if (field.literal) {
+  if (literal) {
     part.body = Body(std::string(content));
   } else {
     FieldReader(part.name, content, cancel).read_into(part);

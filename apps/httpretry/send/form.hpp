@@ -3,14 +3,16 @@
 
 #include <httpretry/http/body.hpp>
 
+#include <cstdint>
 #include <string>
 
 namespace httpretry::cli {
 
-// A value of -F or, if `literal` is set, of --form-string.
+// A field of a form, as it is on the command line.
 struct FormField {
+  enum class Syntax : std::uint8_t { Curl /* -F */, Literal /* --form-string */ };
   std::string value;
-  bool literal = false;
+  Syntax syntax = Syntax::Curl;
 };
 
 // Parses "name=text", "name=<file" or "name=@file,file…", each optionally followed by ";type=…",

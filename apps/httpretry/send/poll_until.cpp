@@ -15,6 +15,7 @@ UsageError bad(const std::string& option, const std::string& text) {
                     "json:/state=DONE or json:/state!=RUNNING");
 }
 
+// Returns a scalar of a JSON body as text: a string without quotes, a number in up to 15 digits.
 std::string as_text(const JsonValue& value) {
   struct Visitor {
     std::string operator()(std::nullptr_t) const { return "null"; }
@@ -57,22 +58,25 @@ bool is_number(const JsonValue& found, const std::string& wanted) {
 // Parses "200", "2xx" or "200,204". Returns an empty set for anything else.
 StatusSet statuses_in(std::string_view list) {
   StatusSet statuses;
-  for (bool more = true; more;) {
+  for (bool has_more = true; has_more;) {
     const auto comma = list.find(',');
-    const auto one = list.substr(0, comma);
-    const bool whole_class = one.size() == 3 && one.ends_with("xx");
-    const auto number = number_in<int>(std::string(whole_class ? one.substr(0, 1) : one));
-    const int first = number.value_or(0) * (whole_class ? 100 : 1);
+    const auto item = list.substr(0, comma);
+    const bool is_class = item.size() == 3 && item.ends_with("xx");
+    const auto number = number_in<int>(std::string(is_class ? item.substr(0, 1) : item));
+    if (!number) return {};
+    const int first = *number * (is_class ? 100 : 1);
     if (first < 100 || first > 599) return {};
-    statuses.add(first, whole_class ? first + 99 : first);
-    more = comma != std::string_view::npos;
-    list.remove_prefix(more ? comma + 1 : 0);
+    statuses.add(first, is_class ? first + 99 : first);
+    has_more = comma != std::string_view::npos;
+    list.remove_prefix(has_more ? comma + 1 : 0);
   }
   return statuses;
 }
 
 }  // namespace
 
+// Parses "status=200", "status!=2xx,304", "json:/state=DONE" or "json:=DONE", for example. The text
+// after "json:" is a JSON pointer, which is "" for the whole body. Throws UsageError.
 PollCondition PollCondition::parse(const std::string& text, const std::string& option,
                                    bool follow_redirects) {
   const auto equals = text.find('=');
@@ -80,14 +84,16 @@ PollCondition PollCondition::parse(const std::string& text, const std::string& o
   PollCondition condition;
   condition.follow_redirects = follow_redirects;
   condition.negated = text[equals - 1] == '!';
-  const auto what = text.substr(0, equals - (condition.negated ? 1 : 0));
+  constexpr std::string_view kJson = "json:";
+  const auto subject = text.substr(0, equals - (condition.negated ? 1 : 0));
   condition.value = text.substr(equals + 1);
-  if (what == "status") {
+  if (subject == "status") {
     condition.statuses = statuses_in(condition.value);
     if (condition.statuses.empty()) throw bad(option, text);
-  } else if (what.starts_with("json:/") || what == "json:") {
-    condition.pointer = what.substr(5);
-    if (what.find_last_of("<>~") == what.size() - 1) throw bad(option, text);
+  } else if (subject.starts_with("json:/") || subject == kJson) {
+    condition.pointer = subject.substr(kJson.size());
+    // "<=", ">=" and "~=" are not supported.
+    if (subject.find_last_of("<>~") == subject.size() - 1) throw bad(option, text);
   } else {
     throw bad(option, text);
   }
@@ -106,6 +112,9 @@ bool PollCondition::is_met_by(const Response& response) const {
   return found && (as_text(*found) == value || is_number(*found, value)) != negated;
 }
 
+// Sets the classification so that `retry` sends a request until its response meets a condition: a
+// response that meets none is pending, and one that meets `conditions.fail` is permanent. Waits for
+// `interval` before each attempt, or as the policy says if it is empty.
 void poll_until(RetryOptions& options, PollConditions conditions,
                 std::optional<Duration> interval) {
   if (interval) {
@@ -130,7 +139,7 @@ void poll_until(RetryOptions& options, PollConditions conditions,
           classified.cls == Class::Transient || classified.cls == Class::Transport;
       if (!transient) return classified;
       classified.cls = Class::Pending;
-      classified.once = false;
+      classified.once = false;  // may be retried more than once
       return classified;
     }
     const bool done = meets(conditions.until);

@@ -66,6 +66,8 @@ bool was_cut_off(const EndedCall& ended) {
   return ended.download != nullptr && !ended.download->complete && ended.download->shown() > 0;
 }
 
+// Writes the response, unless it was shown while it was received. After only the beginning of a
+// body was shown, writes nothing more. Throws WriteError.
 void write_body(Destination to, const EndedCall& ended) {
   const auto* download = ended.download;
   if (was_cut_off(ended)) return;
@@ -89,47 +91,44 @@ std::uint64_t received_of(const EndedCall& ended) {
   return ended.outcome ? ended.outcome->body.size() : 0;
 }
 
-// Explains a failure, or why the policy ended the call.
+// Explains a failure, or why the policy ended the call: prints a warning if the request may have
+// been executed twice, the error, a hint at a helpful option, and the call in one line. Prints
+// nothing for a success, and nothing but the warning if --no-fail accepts an error status.
 void print_explanation(const SendOptions& options, const EndedCall& ended, int status) {
   if (!shows_errors(options)) return;
   const auto& outcome = ended.outcome;
   const auto reason = history_of(outcome).stop_reason;
-  const bool final = reason == Reason::NotRetryable && outcome && outcome->status >= 400;
-  const bool plain = reason == Reason::Success || final;
-  const auto& which = ended.label;
-  if (const auto warning = repeat_warning(ended); !warning.empty()) {
-    print_message("httpretry: " + which + warning);
-  }
-  if (status == kOk && plain) return;
+  const bool is_final_error = reason == Reason::NotRetryable && outcome && outcome->status >= 400;
+  const auto print = [&ended](const std::string& text) {
+    print_message("httpretry: " + ended.label + text);
+  };
+  if (const auto warning = repeat_warning(ended); !warning.empty()) print(warning);
+  if (status == kOk && (reason == Reason::Success || is_final_error)) return;
   if (was_cut_off(ended) && status != kWriteError) {
-    print_message("httpretry: " + which + "the response broke off after " +
-                  std::to_string(ended.download->shown()) +
-                  " bytes, which were written; the rest is missing");
+    print("the response broke off after " + std::to_string(ended.download->shown()) +
+          " bytes, which were written; the rest is missing");
   }
   if (!ended.explained) return;
-  if (!outcome) {
-    print_message("httpretry: " + which + "(" + std::to_string(status) + ") " +
-                  printable(outcome.error().message));
-  }
-  if (const auto help = advice(options, ended); !help.empty()) {
-    print_message("httpretry: " + which + help);
-  }
-  print_message(which + describe(outcome));
+  if (!outcome) print("(" + std::to_string(status) + ") " + printable(outcome.error().message));
+  if (const auto hint = advice(options, ended); !hint.empty()) print(hint);
+  print_message(ended.label + describe(outcome));
 }
 
 }  // namespace
 
+// Writes the response and the text of -w, explains a failure, and returns the exit status. An error
+// in one write does not prevent the next, but makes the status kWriteError.
 int print_result(const SendOptions& options, const EndedCall& ended, const WaitLimit& limit) {
   show_status("");
   const int cancel = limit.signals().descriptor();
   const auto& outcome = ended.outcome;
   const auto target = target_for(options, ended.index, ended.request);
   auto status = status_of(options, outcome);
-  const bool late = status == kReadError && limit.has_expired();  // its body comes from a pipe
-  if (late) status = kTimeout;
+  // The request body comes from a pipe, which was not read to its end within the time of -m.
+  const bool pipe_timed_out = status == kReadError && limit.has_expired();
+  if (pipe_timed_out) status = kTimeout;
   if (status == kOk && was_cut_off(ended)) status = kPartial;
   bool write_failed = false;
-  // An error in one write does not prevent the next.
   const auto try_write = [&](const auto& write) {
     try {
       write();
@@ -142,16 +141,16 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
   try_write([&] { write_body({options, ended.index, target, limit}, ended); });
   if (!options.write_out.empty()) {
     std::string to_stderr;
-    const auto& chosen = ended.download != nullptr ? ended.download->chosen_file : std::string();
+    const auto chosen = ended.download != nullptr ? ended.download->chosen_file : std::string();
     const auto& name = chosen.empty() ? target : chosen;
     const auto file = outcome && name != "-" ? name : std::string();
-    const Transferred about{ended, file, status, received_of(ended)};
-    const auto text = write_out(options.write_out, about, to_stderr);
+    const Transferred transferred{ended, file, status, received_of(ended)};
+    const auto text = write_out(options.write_out, transferred, to_stderr);
     try_write([&] { write_all(STDERR_FILENO, to_stderr, cancel, "standard error"); });
     try_write([&] { write_stdout(text, cancel); });
   }
   if (!write_failed) print_explanation(options, ended, status);
-  if (late && shows_errors(options)) print_message("httpretry: the time of -m is over");
+  if (pipe_timed_out && shows_errors(options)) print_message("httpretry: the time of -m is over");
   return status;
 }
 

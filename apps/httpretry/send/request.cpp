@@ -9,6 +9,7 @@
 #include <httpretry/http/url.hpp>
 
 #include <algorithm>
+#include <sstream>
 
 namespace httpretry::cli {
 namespace {
@@ -54,15 +55,14 @@ void put_default(Request& request, std::string_view name, std::string_view value
   if (!value.empty()) request.set_header(name, value);
 }
 
+// Sets the headers that follow from other options than -H, which may replace them.
 void set_defaults(const SendOptions& options, Request& request) {
   put_default(request, "User-Agent", options.user_agent.value_or("httpretry/" HTTPRETRY_VERSION));
   request.set_header("Accept", options.json ? "application/json" : "*/*");
   put_default(request, "Referer", options.referer);
   if (!options.range.empty()) request.set_header("Range", "bytes=" + options.range);
   if (options.condition) request.set_header(options.condition->first, options.condition->second);
-  std::string cookies;
-  for (const auto& some : options.cookies) cookies += (cookies.empty() ? "" : "; ") + some;
-  put_default(request, "Cookie", cookies);
+  put_default(request, "Cookie", join(options.cookies, "; "));
   if (!options.bearer.empty()) request.set_header("Authorization", "Bearer " + options.bearer);
   if (options.data && !options.data_in_url) {
     request.set_header("Content-Type",
@@ -71,46 +71,47 @@ void set_defaults(const SendOptions& options, Request& request) {
 }
 
 // Applies -H: "Name: value" sets a header, "Name;" sets an empty one, "Name:" removes a default
-// one. The value may be secret, so messages do not contain it.
-void apply_header(Request& request, const std::string& line, std::vector<std::string>& given) {
-  const auto end = line.find_first_of(":;");
-  if (end == std::string::npos || end == 0) {
-    const auto word = line.find(' ');
-    const auto what =
-        word == std::string::npos ? std::string("the text") : "\"" + line.substr(0, word) + " …\"";
-    throw UsageError("option -H: " + what + " is not a header; expected \"Name: value\"");
+// one. `names_so_far` has the names of earlier -H, and receives this one. The value may be secret,
+// so the message of a UsageError does not contain it.
+void apply_header(Request& request, const std::string& line,
+                  std::vector<std::string>& names_so_far) {
+  const auto name_end = line.find_first_of(":;");
+  if (name_end == std::string::npos || name_end == 0) {
+    const auto space = line.find(' ');
+    const auto shown = space == std::string::npos ? std::string("the text")
+                                                  : "\"" + line.substr(0, space) + " …\"";
+    throw UsageError("option -H: " + shown + " is not a header; expected \"Name: value\"");
   }
-  const auto name = line.substr(0, end);
-  const auto value = line.substr(end + 1);
-  const bool blank = value.find_first_not_of(" \t") == std::string::npos;
+  const auto name = line.substr(0, name_end);
+  const auto value = line.substr(name_end + 1);
+  const bool is_blank = value.find_first_not_of(" \t") == std::string::npos;
   // The first header with a name replaces our default; further ones are added.
-  const bool first = std::none_of(given.begin(), given.end(), [&](const std::string& earlier) {
-    return equal_ignoring_case(earlier, name);
-  });
-  if (first) request.remove_header(name);
-  given.push_back(name);
-  if (blank && line[end] == ':') return;
-  if (!blank && line[end] == ';') {
+  const bool is_first = std::ranges::none_of(
+      names_so_far, [&](const std::string& earlier) { return equal_ignoring_case(earlier, name); });
+  if (is_first) request.remove_header(name);
+  names_so_far.push_back(name);
+  if (is_blank && line[name_end] == ':') return;
+  if (!is_blank && line[name_end] == ';') {
     throw UsageError("option -H: \"" + name +
                      ";\" means an empty header, but text follows the \";\"");
   }
-  request.add_header(name, blank ? std::string() : value);
+  request.add_header(name, is_blank ? std::string() : value);
 }
 
+// Applies all -H of a group: each is a header, or "@FILE" with a header on each line.
 void apply_headers(const SendOptions& options, int cancel, Request& request) {
-  std::vector<std::string> given;
+  std::vector<std::string> names_so_far;
   for (const auto& header : options.headers) {
     if (header.empty()) continue;
     if (!header.starts_with('@')) {
-      apply_header(request, header, given);
+      apply_header(request, header, names_so_far);
       continue;
     }
-    auto text = read_named(header.substr(1), kMaxTextFile, cancel);
-    std::erase(text, '\r');
-    for (std::size_t at = 0; at < text.size();) {
-      const auto end = std::min(text.find('\n', at), text.size());
-      if (end > at) apply_header(request, text.substr(at, end - at), given);
-      at = end + 1;
+    auto lines = read_named(header.substr(1), kMaxTextFile, cancel);
+    std::erase(lines, '\r');
+    std::istringstream stream(lines);
+    for (std::string line; std::getline(stream, line);) {
+      if (!line.empty()) apply_header(request, line, names_so_far);
     }
   }
 }
@@ -144,6 +145,8 @@ void apply_options(const SendOptions& options, Request& request) {
 
 }  // namespace
 
+// Returns the request for the URL at `index`, with the headers, the body and the options that the
+// flags request. Throws UsageError and ReadError. `cancel` ends the wait for a pipe.
 Request request_for(const SendOptions& options, std::size_t index, int cancel) {
   const bool uploads = index < options.uploads.size();
   try {

@@ -3,6 +3,8 @@
 
 namespace httpretry::cli {
 
+// Returns the flags for the files of the responses. An entry has the letter of a flag ('\0': none),
+// its name, the name of its value, its help text, and what it does.
 std::vector<Flag> file_flags(SendOptions& to) {
   return {
       {'o', "output", "FILE",
@@ -24,8 +26,8 @@ std::vector<Flag> file_flags(SendOptions& to) {
        "standard output",
        store(to.headers_file)},
       {'N', "no-buffer", "",
-       "write to standard output while the response comes, as soon as its status is good; what "
-       "breaks off is continued or an error; no effect with -Z, --until or -D -",
+       "write to standard output while the response is received, if its status is good; an "
+       "interrupted response is continued or is an error; no effect with -Z, --until or -D -",
        enable(to.stream)},
       {'C', "continue-at", "OFFSET",
        "skip this many bytes of the response, or of the -T file; -: resume an interrupted download "
@@ -38,6 +40,8 @@ std::vector<Flag> file_flags(SendOptions& to) {
   };
 }
 
+// Returns the flags for what is shown of a response. An entry has the letter of a flag ('\0':
+// none), its name, the name of its value, its help text, and what it does.
 std::vector<Flag> response_flags(SendOptions& to) {
   return {
       {'i', "include", "", "show the response headers too", enable(to.include)},
@@ -52,17 +56,11 @@ std::vector<Flag> response_flags(SendOptions& to) {
        "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads FORMAT from a file",
        store(to.write_out)},
       {'\0', "max-filesize", "BYTES", "fail if a response is larger than this: 500, 20K, 3M, 1G",
-       [&](Text v) {
-         to.max_file_size = parse_bytes(v, "--max-filesize");
-         if (*to.max_file_size == 0) to.max_file_size.reset();
-       }},
+       [&](Text v) { to.max_file_size = unless_zero(parse_bytes(v, "--max-filesize")); }},
       {'\0', "limit-rate", "SPEED",
        "transfer at most this many bytes a second, down and up: 20K, 3M; has no effect on a "
        "response that is held in memory, with --until or with -i into a file",
-       [&](Text v) {
-         to.bytes_per_second = parse_bytes(v, "--limit-rate");
-         if (*to.bytes_per_second == 0) to.bytes_per_second.reset();
-       }},
+       [&](Text v) { to.bytes_per_second = unless_zero(parse_bytes(v, "--limit-rate")); }},
   };
 }
 

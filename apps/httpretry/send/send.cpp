@@ -31,19 +31,8 @@ namespace {
 
 constexpr int kMany = 1000;  // attempts, if the policy has no lower limit
 
-void check(const SendOptions& options) {
-  if (options.urls.empty()) throw UsageError("no URL given; expected httpretry [options] URL...");
-  if (options.uploads.size() > options.urls.size())
-    throw UsageError("more -T than URLs; each file needs a URL");
-  if (options.outputs.size() > options.urls.size())
-    throw UsageError("more -o or -O than URLs; each file needs a URL");
-  if (!options.until_fail.empty() && options.until.empty()) {
-    throw UsageError("--until-fail needs --until, which says what to wait for");
-  }
-  if (options.name_from_header && (options.include || options.resume || options.offset > 0)) {
-    throw UsageError("-J cannot be combined with -i or -C");
-  }
-  if (!options.resume && options.offset == 0) return;
+// Throws UsageError if -C is combined with an option that it excludes.
+void check_continue_at(const SendOptions& options) {
   if (!options.range.empty()) throw UsageError("-C cannot be combined with -r");
   if (options.include || options.head || !options.until.empty()) {
     throw UsageError("-C cannot be combined with -i, -I or --until");
@@ -54,6 +43,25 @@ void check(const SendOptions& options) {
   }
 }
 
+// Throws UsageError if the options of a group contradict each other, or the group has no URL.
+void check(const SendOptions& options) {
+  const bool continues = options.resume || options.offset > 0;  // -C
+  if (options.urls.empty()) throw UsageError("no URL given; expected httpretry [options] URL...");
+  if (options.uploads.size() > options.urls.size())
+    throw UsageError("more -T than URLs; each file needs a URL");
+  if (options.outputs.size() > options.urls.size())
+    throw UsageError("more -o or -O than URLs; each file needs a URL");
+  if (!options.until_fail.empty() && options.until.empty()) {
+    throw UsageError("--until-fail needs --until, which says what to wait for");
+  }
+  if (options.name_from_header && (options.include || continues)) {
+    throw UsageError("-J cannot be combined with -i or -C");
+  }
+  if (continues) check_continue_at(options);
+}
+
+// Throws UsageError if the response of a URL goes to standard output, but -C - needs a file, or the
+// report also goes there.
 void check_target(const SendOptions& options, std::size_t index, const Request& request) {
   if (target_for(options, index, request) != "-") return;
   if (options.resume) {
@@ -85,6 +93,7 @@ void add_retry_all(SendOptions& options) {
   options.policy.set("repeat", R"("always")");
 }
 
+// Returns the requests for the URLs of a group, and creates the folders for their responses.
 std::vector<Request> requests_for(const SendOptions& options, int cancel) {
   std::vector<Request> requests;
   for (std::size_t i = 0; i < options.urls.size(); ++i) {
@@ -106,27 +115,27 @@ bool may_use_tls(const SendOptions& options, const std::vector<Request>& request
 // known number of transfers. The calls to a host that can retry at the same time may use all of
 // their retries, and each success refills the budget for one call. So the budget ends retries only
 // if nothing succeeds. With -Z, DownHosts does that, unless other processes share the budget.
+// Returns `policies` unchanged if the user chose a policy or a budget.
 PolicySet fit_budget(const SendOptions& options, PolicySet policies,
                      const std::vector<Request>& requests) {
   if (!uses_standard(options.policy) || options.policy.has_setting("budget")) return policies;
   if (options.parallel && !options.shared_state) return policies;
-  // The budget of a policy counts in thousandths, but its settings do not.
-  std::int64_t of_one = 1;  // the highest cost of one call
-  std::int64_t capacity = RetryPolicy().budget.capacity / 1000;
-  std::map<std::string_view, std::int64_t> of_hosts;
+  constexpr std::int64_t kUnit = 1000;  // a budget counts in thousandths, but its settings do not
+  std::int64_t highest_cost = 1;        // of the retries of one call
+  std::int64_t capacity = RetryPolicy().budget.capacity / kUnit;
+  std::map<std::string_view, std::int64_t> costs;  // of the calls to each host that can coincide
   for (const auto& request : requests) {
-    const auto& url = *request.parsed_url();
     const auto& policy = *policy_for(policies, request).policy;
     const std::int64_t retries = std::min(policy.max_attempts.value_or(kMany), kMany) - 1;
-    const auto cost = retries * policy.budget.timeout_cost / 1000;  // a timeout costs most
-    auto& of_host = of_hosts[url.origin()];
-    of_host = options.parallel ? of_host + cost : std::max(of_host, cost);
-    capacity = std::max(capacity, of_host);
-    of_one = std::max(of_one, cost);
+    const auto cost = retries * policy.budget.timeout_cost / kUnit;  // a timeout costs most
+    auto& host_cost = costs[request.parsed_url()->origin()];
+    host_cost = options.parallel ? host_cost + cost : std::max(host_cost, cost);
+    capacity = std::max(capacity, host_cost);
+    highest_cost = std::max(highest_cost, cost);
   }
   const std::pair<std::string, std::string> settings[] = {
       {"budget.capacity", std::to_string(capacity)},
-      {"budget.refill_on_success", std::to_string(of_one)}};
+      {"budget.refill_on_success", std::to_string(highest_cost)}};
   return with_settings(policies, settings, "the command line").value();
 }
 
@@ -186,52 +195,58 @@ int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadErr
   return kTimeout;
 }
 
-// Reads all files that the options name. All groups share `jar`, which the first one with cookies
-// creates.
-void prepare(Group& to, std::shared_ptr<CookieJar>& jar) {
-  auto& options = to.options;
-  const int cancel = to.limit.descriptor();
+// Creates the requests of a group and reads all files that its options name. Throws ReadError,
+// UsageError and BadPolicyFile. All groups share `jar`; the first group with cookies creates it.
+void prepare(Group& group, std::shared_ptr<CookieJar>& jar) {
+  auto& options = group.options;
+  const int cancel = group.limit.descriptor();
   auto policies = chosen_policies(options.policy, cancel);
   ask_passwords(options, cancel);
-  to.cookies = load_cookies(options, cancel, jar);
-  if (to.cookies) jar = to.cookies;
+  group.cookies = load_cookies(options, cancel, jar);
+  if (group.cookies) jar = group.cookies;
   read_data(options, cancel);
   read_time_condition(options);
-  to.requests = requests_for(options, cancel);
+  group.requests = requests_for(options, cancel);
   add_environment(options.connection);
-  to.piped.emplace(options.connection, may_use_tls(options, to.requests), cancel);
-  to.policies = fit_budget(options, std::move(policies), to.requests);
+  group.piped.emplace(options.connection, may_use_tls(options, group.requests), cancel);
+  group.policies = fit_budget(options, std::move(policies), group.requests);
 }
 
-int send_groups(std::deque<Group>& groups, const SendOptions& last, std::size_t urls) {
-  WholeRun run(last, urls);
+// Sends the requests of all groups, and writes the files at the end of the run: headers, report and
+// telemetry. A file that cannot be written does not prevent the next one. Returns the exit status.
+int send_groups(std::deque<Group>& groups, const SendOptions& run_options, std::size_t url_count) {
+  WholeRun run(run_options, url_count);
   const auto& limit = groups.back().limit;
-  for (auto& each : groups) send_group(each, run);
+  for (auto& group : groups) send_group(group, run);
   run.print_rest(limit.signals().received());
-  for (const auto write : {&WholeRun::write_headers, &WholeRun::write_report}) {
-    if (!try_write([&] { (run.*write)(limit); })) run.record_write_failure();
-  }
-  if (const auto& telemetry = last.telemetry) {
+  const auto write_file = [&run](const std::function<void()>& write) {
+    if (!try_write(write)) run.record_write_failure();
+  };
+  write_file([&] { run.write_headers(limit); });
+  write_file([&] { run.write_report(limit); });
+  if (const auto& telemetry = run_options.telemetry) {
     telemetry->finish(limit);
-    for (const auto write : {&RunTelemetry::write_metrics, &RunTelemetry::write_har}) {
-      if (!try_write([&] { ((*telemetry).*write)(limit); })) run.record_write_failure();
-    }
+    write_file([&] { telemetry->write_metrics(limit); });
+    write_file([&] { telemetry->write_har(limit); });
   }
   const int signal = limit.signals().received();
   return signal != 0 ? 128 + signal : run.exit_status();
 }
 
+// Prepares all groups of URLs, and sends them only if that succeeds for each of them. Returns the
+// exit status. The options of the whole run are those of the last group.
 int send_all(std::vector<SendOptions>& all, const Signals& signals) {
   std::deque<Group> groups;
-  std::size_t urls = 0;
-  const auto& last = all.back();
-  const auto telemetry = run_telemetry(last, !shows_errors(last));
-  const auto state = shared_state(last.shared, !shows_errors(last));
+  std::size_t url_count = 0;
+  const auto& run_options = all.back();
+  const bool quiet = !shows_errors(run_options);
+  const auto telemetry = run_telemetry(run_options, quiet);
+  const auto state = shared_state(run_options.shared, quiet);
   for (auto& options : all) {
     options.telemetry = telemetry;
     options.shared_state = state;
-    groups.emplace_back(options, signals, urls + 1);
-    urls += options.urls.size();
+    groups.emplace_back(options, signals, url_count + 1);  // numbers start at 1
+    url_count += options.urls.size();
   }
   std::shared_ptr<CookieJar> jar;
   try {
@@ -242,12 +257,14 @@ int send_all(std::vector<SendOptions>& all, const Signals& signals) {
         return wait_ended(group.options, group.limit, error);
       }
     }
-    return send_groups(groups, last, urls);
+    return send_groups(groups, run_options, url_count);
   } catch (const std::invalid_argument& error) {
     throw UsageError(with_flag_name(error.what()));
   }
 }
 
+// Parses the command line, checks the options of each group, and sends. Returns the exit status.
+// Throws UsageError, ReadError and BadPolicyFile.
 int parse_and_send(const Args& args, const Signals& signals) {
   SendOptions options;
   const WaitLimit limit(signals, max_time_of(args));
@@ -259,13 +276,13 @@ int parse_and_send(const Args& args, const Signals& signals) {
   }
   if (options.version) return print_version();
   if (!options.messages_file.empty()) redirect_messages(options.messages_file);
-  auto all = std::move(options.earlier);
-  all.push_back(std::move(options));
-  for (auto& group : all) {
+  auto groups = std::move(options.earlier);
+  groups.push_back(std::move(options));
+  for (auto& group : groups) {
     check(group);
     add_retry_all(group);
   }
-  return send_all(all, signals);
+  return send_all(groups, signals);
 }
 
 }  // namespace

@@ -55,7 +55,10 @@ std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t i
   download.bytes_per_second = options.bytes_per_second;
   download.max_size = options.max_file_size;
   if (to_file) {
-    download.file = save_to(target, {options.resume, options.resume || download.offset > 0});
+    FileOptions file;
+    file.keep_partial = options.resume;
+    file.continue_existing = options.resume || download.offset > 0;
+    download.file = save_to(target, file);
     if (may_be_named(options, index)) download.named = std::make_shared<NamedFile>(options);
   } else if (may_show(options) && (options.stream || !is_terminal(target))) {
     download.at_once = options.stream;
@@ -70,18 +73,18 @@ std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t i
 void add_idempotency_key(const SendOptions& options, const RetryPolicy& policy, Request& request) {
   if (!options.use_idempotency_key) return;
   const auto name = policy.idempotency_key.empty() ? "Idempotency-Key" : policy.idempotency_key;
-  const auto& given = options.idempotency_key;
-  const bool has_one = request.headers().contains(name) && given.empty();  // by -H
-  if (!has_one) request.set_header(name, given.empty() ? new_idempotency_key() : given);
+  const auto& key = options.idempotency_key;
+  const bool has_key = request.headers().contains(name) && key.empty();  // by -H
+  if (!has_key) request.set_header(name, key.empty() ? new_idempotency_key() : key);
   request.edit_options().repeatable = true;
 }
 
 // A URL of the command line.
 struct Job {
   Request request;
-  std::shared_ptr<Download> download;    // null: the body is held in memory
-  Connections connections;               // filled only if -w needs them
-  std::shared_ptr<std::string> headers;  // for -D
+  std::shared_ptr<Download> download = nullptr;    // null: the body is held in memory
+  Connections connections = {};                    // filled only if -w needs them
+  std::shared_ptr<std::string> headers = nullptr;  // for -D
   bool started = false;
 };
 
@@ -94,8 +97,9 @@ class UrlStore final : public batch::Store {
     counts_.queued = hosts.size();
   }
 
+  // Moves up to `most` jobs of hosts that `wants` accepts from the store to `jobs`. Takes one job
+  // of each host per pass, so that a host with many jobs does not delay the others.
   void take(std::size_t most, const WantsHost& wants, std::vector<batch::Job>& jobs) override {
-    // Round robin: takes one job of each host per pass.
     for (bool found = true; found && most > 0;) {
       found = false;
       for (auto& [host, queue] : queues_) {
@@ -146,7 +150,7 @@ class Sender : public batch::Jobs {
         run_(run),
         on_signal_(limit_.signals().stop(), [this] { stop_.request_stop(); }) {
     jobs_.reserve(group.requests.size());
-    for (auto& request : group.requests) jobs_.push_back({std::move(request), nullptr, {}, {}});
+    for (auto& request : group.requests) jobs_.push_back({.request = std::move(request)});
   }
 
   void send() {
@@ -173,6 +177,8 @@ class Sender : public batch::Jobs {
     }
   }
 
+  // Implements -Z: the runner sends up to --parallel-max requests at the same time, and takes the
+  // next one from a host in turn.
   void send_in_parallel() {
     const auto began = std::chrono::steady_clock::now();
     std::vector<std::string> hosts;
@@ -235,6 +241,8 @@ class Sender : public batch::Jobs {
     return verdict;
   }
 
+  // Prepares the request at `index` for its send: its key, the destination of its body, and what
+  // observes it. Returns the options of the call. Starts the time of -m again.
   CallOptions prepare(std::size_t index) {
     limit_.restart();
     auto& job = jobs_[index];
@@ -267,16 +275,17 @@ class Sender : public batch::Jobs {
     return call;
   }
 
+  // Prints the result of a call, adds it to the results of the run, and frees its memory.
   void finish(std::size_t index, const Outcome& outcome) {
     auto& job = jobs_[index];
-    const EndedCall ended{job.request,
-                          *policy_for(policies_, job.request).policy,
-                          outcome,
-                          index,
-                          job.download.get(),
-                          job.connections,
-                          run_.label(first_ + index, job.request),
-                          run_.count_failure(job.request, outcome)};
+    const EndedCall ended{.request = job.request,
+                          .policy = *policy_for(policies_, job.request).policy,
+                          .outcome = outcome,
+                          .index = index,
+                          .download = job.download.get(),
+                          .connections = job.connections,
+                          .label = run_.label(first_ + index, job.request),
+                          .explained = run_.count_failure(job.request, outcome)};
     if (job.headers) keep_headers(*job.headers);
     const int status = print_result(options_, ended, limit_);
     run_.add(first_ + index, job.request, outcome, status);

@@ -24,13 +24,13 @@ std::vector<Flag> shared_flags(std::optional<std::string>& url) {
 }
 
 std::shared_ptr<SharedState> shared_state(const std::optional<std::string>& url, bool quiet) {
-  const auto where = url ? *url : variable(kVariable);
-  if (where.empty()) return nullptr;
+  const auto server = url ? *url : variable(kVariable);
+  if (server.empty()) return nullptr;
   log_to([quiet](LogLevel, std::string_view line) {
     if (!quiet) print_message("httpretry: " + printable(line));
   });
   try {
-    return redis(where);
+    return redis(server);
   } catch (const std::invalid_argument& error) {
     const std::string source = url ? "option --shared" : kVariable;
     throw UsageError(source + ": " + error.what());

@@ -46,7 +46,8 @@ Error cannot_create(const std::string& path, int cause) {
                          23);  // CURLE_WRITE_ERROR
 }
 
-// Returns the value of `filename=` in a Content-Disposition, as curl reads it.
+// Returns the value of `filename=` in a Content-Disposition, as curl reads it, or "" if there is
+// none.
 std::string file_name_parameter(std::string_view text) {
   constexpr std::string_view kName = "filename=";
   constexpr std::string_view kBlanks = " \t";

@@ -22,20 +22,20 @@ using Problems = std::vector<std::string>;
 
 std::shared_ptr<Otlp> exporter_for(const TelemetryOptions& options, bool quiet,
                                    Problems& problems) {
-  auto where = OtlpOptions::from_environment(&problems);
+  auto otlp = OtlpOptions::from_environment(&problems);
   if (options.otlp && !options.otlp->empty()) {
-    where.endpoint = *options.otlp;
-    where.traces_endpoint.clear();
+    otlp.endpoint = *options.otlp;
+    otlp.traces_endpoint.clear();
   }
-  if (where.service_name == OtlpOptions().service_name) where.service_name = "httpretry";
-  where.shutdown = Duration::zero();  // `finish` waits instead
+  if (otlp.service_name == OtlpOptions().service_name) otlp.service_name = "httpretry";
+  otlp.shutdown = Duration::zero();  // RunTelemetry::finish waits instead
   if (!quiet) {
-    where.on_problem = [](const std::string& message) {
+    otlp.on_problem = [](const std::string& message) {
       print_message("httpretry: " + printable(message));
     };
   }
   try {
-    return std::make_shared<Otlp>(std::move(where));
+    return std::make_shared<Otlp>(std::move(otlp));
   } catch (const std::invalid_argument& error) {
     throw UsageError(std::string("option --otlp: ") + error.what());
   }
@@ -64,6 +64,7 @@ std::vector<Flag> telemetry_flags(TelemetryOptions& to, std::string_view about_h
   };
 }
 
+// Creates what the options request, and nothing else. With `quiet`, prints no problems.
 RunTelemetry::RunTelemetry(const TelemetryOptions& options, bool quiet)
     : metrics_file_(options.metrics_file), har_file_(options.har_file) {
   if (options.otlp || environment_wants_traces()) {
@@ -74,9 +75,9 @@ RunTelemetry::RunTelemetry(const TelemetryOptions& options, bool quiet)
     for (const auto& problem : problems) print_message("httpretry: " + printable(problem));
   }
   if (!metrics_file_.empty()) {
-    MetricsOptions with;
-    with.exporter = exporter_;
-    metrics_ = metrics(std::move(with));
+    MetricsOptions metrics_options;
+    metrics_options.exporter = exporter_;
+    metrics_ = metrics(std::move(metrics_options));
   }
   if (!har_file_.empty()) har_ = std::make_unique<Har>();
   if (options.log_json) {

@@ -7,6 +7,8 @@
 #include <httpretry/chain/call.hpp>
 #include <httpretry/http/shown_value.hpp>
 
+#include <algorithm>
+
 namespace httpretry::cli {
 namespace {
 
@@ -107,12 +109,12 @@ class Tracer final : public Observer {
 
   void call_ended(const Call& call, const Outcome& outcome) noexcept override {
     const auto& history = history_of(outcome);
-    const auto count = history.attempts.size();
-    print_message(
-        mark(call) + "done: " +
-        (outcome ? std::to_string(outcome->status) : std::string(to_string(outcome.error().code))) +
-        " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") + " in " +
-        duration_text(history.elapsed) + " (" + std::string(to_string(history.stop_reason)) + ")");
+    const auto result =
+        outcome ? std::to_string(outcome->status) : std::string(to_string(outcome.error().code));
+    print_message(mark(call) + "done: " + result + " after " +
+                  counted(history.attempts.size(), "attempt") + " in " +
+                  duration_text(history.elapsed) + " (" +
+                  std::string(to_string(history.stop_reason)) + ")");
   }
 
  private:
@@ -158,6 +160,8 @@ std::string address(const std::string& ip, int port) {
   return (v6 ? "[" + ip + "]:" : ip + ":") + std::to_string(port);
 }
 
+// Prints the addresses of the connection and, if it is new, how long connecting and TLS took.
+// Prints nothing if there was no connection.
 void print_connection(const Exchange& exchange, const ConnectionInfo& connection) {
   if (connection.remote_ip.empty()) return;
   const auto& timings = exchange.timings;
@@ -169,13 +173,14 @@ void print_connection(const Exchange& exchange, const ConnectionInfo& connection
     line += ", connected after " + duration_text(timings.connected);
   }
   print_message(line);
-  if (timings.secured == Duration::zero()) return;
-  const auto result = connection.verify_result;
+  if (timings.secured == Duration::zero()) return;  // without TLS
+  const auto verify_error = connection.verify_result;
   const auto negotiated = connection.tls.empty() ? "" : printable(connection.tls) + ", ";
   print_message("* TLS: " + negotiated + "set up after " + duration_text(timings.secured) +
                 ", certificate" + certificate_name(connection) +
-                (result == 0 ? " is valid"
-                             : " is not valid (OpenSSL's error " + std::to_string(result) + ")"));
+                (verify_error == 0
+                     ? " is valid"
+                     : " is not valid (OpenSSL's error " + std::to_string(verify_error) + ")"));
 }
 
 // Prints "GET /v1/items HTTP/1.1" and the headers. The version is that of the response; without a
@@ -183,14 +188,15 @@ void print_connection(const Exchange& exchange, const ConnectionInfo& connection
 void print_request(const Request& request, const Outcome& outcome) {
   const auto& url = request.parsed_url();
   if (!url) return;
-  const auto shown = url->without_secrets();
-  const auto target = shown.find('/', url->scheme().size() + 3);
-  auto line = "> " + request.method() + " " +
-              (target == std::string::npos ? "/" : printable(shown.substr(target)));
+  const auto text = url->without_secrets();
+  const auto host_begin = url->scheme().size() + 3;  // after "://"
+  const auto path_begin = std::min(text.find('/', host_begin), text.size());
+  const auto path = path_begin == text.size() ? "/" : printable(text.substr(path_begin));
+  auto line = "> " + request.method() + " " + path;
   if (outcome) line += " HTTP/" + outcome->http_version;
   print_message(line);
   if (!request.headers().contains("Host")) {
-    print_message("> Host: " + printable(shown.substr(0, target).substr(url->scheme().size() + 3)));
+    print_message("> Host: " + printable(text.substr(host_begin, path_begin - host_begin)));
   }
   print_headers("> ", request.headers());
 }

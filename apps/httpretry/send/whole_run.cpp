@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::size_t kExplained = 3;
 
-std::string count_of_urls(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " URL" : " URLs");
-}
-
 // Returns the cause of a failure of the host. Empty for a success and for a failure of the URL,
 // such as a 404.
 std::string cause_of(const Outcome& outcome) {
@@ -73,7 +69,7 @@ bool WholeRun::count_failure(const Request& request, const Outcome& outcome) {
   if (cause.empty() || !url) return true;
   const std::string origin(url->origin());
   auto& same = failures_[origin + " " + cause];
-  same.what = origin + ": " + cause;
+  same.description = origin + ": " + cause;
   return ++same.count <= kExplained;
 }
 
@@ -84,12 +80,14 @@ void WholeRun::print_totals(Duration time) const {
                 std::to_string(bytes_) + " bytes in " + duration_text(time));
 }
 
+// Prints how many failures of each kind were not explained, and how many URLs were not sent, and
+// why. `signal` is the one that ended the run, or 0.
 void WholeRun::print_rest(int signal) const {
   if (!shows_errors(options_)) return;
   for (const auto& [key, same] : failures_) {
     if (same.count <= kExplained) continue;
-    print_message("httpretry: " + count_of_urls(same.count - kExplained) +
-                  " more failed in the same way: " + same.what +
+    print_message("httpretry: " + counted(same.count - kExplained, "URL") +
+                  " more failed in the same way: " + same.description +
                   "; --report FILE lists each of them");
   }
   if (urls_ < 2 || never_started_ == 0) return;
@@ -97,13 +95,12 @@ void WholeRun::print_rest(int signal) const {
                           : shortage_ ? "ended because not even one more request could be sent"
                                       : "ended by --fail-early";
   print_message("httpretry: " + std::string(why) + ": " + std::to_string(never_started_) + " of " +
-                count_of_urls(urls_) + " were never started");
+                counted(urls_, "URL") + " were never started");
 }
 
 void WholeRun::write_report(const WaitLimit& limit) const {
   if (options_.report.empty()) return;
-  std::string text;
-  for (const auto& one : reports_) text += (text.empty() ? "" : ",\n") + one;
+  const auto text = join(reports_, ",\n");
   limit.restart();
   write_to(options_.report, urls_ > 1 ? "[" + text + "]\n" : text + "\n", &limit);
 }

@@ -66,7 +66,7 @@ class WholeRun {
  private:
   struct Failures {
     std::size_t count = 0;
-    std::string what;
+    std::string description;  // "https://host: 503"
   };
 
   const SendOptions& options_;

@@ -1,5 +1,7 @@
 #include "send/write_out.hpp"
 
+#include "cli/exit_status.hpp"
+
 namespace httpretry::cli {
 namespace {
 
@@ -9,9 +11,9 @@ class Writer {
   Writer(const Transferred& about, std::string& to_stderr) : about_(about), stderr_(to_stderr) {}
 
   std::string run(std::string_view format) {
-    while (!format.empty() && !over_) {
+    while (!format.empty() && !has_ended_) {
       if (!variable(format) && !escape(format)) {
-        *into_ += format.front();
+        *output_ += format.front();
         format.remove_prefix(1);
       }
     }
@@ -19,9 +21,11 @@ class Writer {
   }
 
  private:
+  // Expands "%%", "%{name}" or "%header{name}" at the start of `format`, and removes it. Returns
+  // false if `format` starts with none of these.
   bool variable(std::string_view& format) {
     if (format.starts_with("%%")) {
-      *into_ += '%';
+      *output_ += '%';
       format.remove_prefix(2);
       return true;
     }
@@ -33,36 +37,40 @@ class Writer {
     const auto name = format.substr(open + 1, close - open - 1);
     format.remove_prefix(close + 1);
     if (of_header) {
-      *into_ += header(headers_of(about_), name);
+      *output_ += header(headers_of(about_), name);
     } else {
       expand(name);
     }
     return true;
   }
 
+  // Appends the value of a variable. Three names are commands instead: "stderr" and "stdout" switch
+  // the output, and "onerror" ends it unless the transfer failed.
   void expand(std::string_view name) {
     if (name == "stderr") {
-      into_ = &stderr_;
+      output_ = &stderr_;
     } else if (name == "stdout") {
-      into_ = &stdout_;
+      output_ = &stdout_;
     } else if (name == "onerror") {
-      over_ = about_.exit_status == 0;
+      has_ended_ = about_.exit_status == kOk;
     } else if (const auto* variable = write_out_variable(name); variable != nullptr) {
-      *into_ += variable->text(about_);
+      *output_ += variable->text(about_);
     } else {
       stderr_ += "httpretry: unknown --write-out variable: '" + std::string(name) + "'\n";
     }
   }
 
+  // Expands a backslash and the letter after it, and removes both from `format`. Unknown escapes
+  // stay as they are. Returns false if `format` does not start with a backslash.
   bool escape(std::string_view& format) {
     if (format.size() < 2 || format.front() != '\\') return false;
     constexpr std::string_view kLetters = "nrt";
     constexpr std::string_view kMeanings = "\n\r\t";
-    const auto which = kLetters.find(format[1]);
-    if (which == std::string_view::npos) {
-      into_->append(format.substr(0, 2));
+    const auto letter = kLetters.find(format[1]);
+    if (letter == std::string_view::npos) {
+      output_->append(format.substr(0, 2));
     } else {
-      *into_ += kMeanings[which];
+      *output_ += kMeanings[letter];
     }
     format.remove_prefix(2);
     return true;
@@ -71,8 +79,8 @@ class Writer {
   const Transferred& about_;
   std::string stdout_;
   std::string& stderr_;
-  std::string* into_ = &stdout_;
-  bool over_ = false;
+  std::string* output_ = &stdout_;
+  bool has_ended_ = false;
 };
 
 }  // namespace
@@ -84,6 +92,15 @@ std::string head_of(const Response& response) {
     text.append(field.name).append(": ").append(field.value).append("\r\n");
   }
   return text + "\r\n";
+}
+
+std::string head_of(const Outcome& outcome) {
+  if (outcome) return head_of(*outcome);
+  const auto& error = outcome.error();
+  if (error.status == 0) return {};
+  Response begun(error.status);
+  begun.headers = error.headers;
+  return head_of(begun);
 }
 
 std::string write_out(std::string_view format, const Transferred& about, std::string& to_stderr) {

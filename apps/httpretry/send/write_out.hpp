@@ -64,5 +64,7 @@ std::string write_out(std::string_view format, const Transferred& about, std::st
 
 // Returns the status line and the headers, as -i shows them.
 std::string head_of(const Response& response);
+// Returns the same, also for a response that broke off. Returns "" if there was none.
+std::string head_of(const Outcome& outcome);
 
 }  // namespace httpretry::cli

@@ -44,7 +44,7 @@ std::string status_text(const Transferred& t) { return three_digits(status_of(t)
 
 std::string version_of(const Transferred& t) { return t.outcome ? t.outcome->http_version : "0"; }
 
-// Returns the size of the body. A body of unknown size counts as empty.
+// Returns the size of the request body, or 0 if it is unknown or nothing was sent.
 std::uint64_t uploaded(const Transferred& t) {
   if (!t.request.body().present() || exchange_of(t).sent == Sent::Never) return 0;
   return size_of(t.request.body());
@@ -54,14 +54,6 @@ std::string speed(const Transferred& t, std::uint64_t bytes) {
   const auto time = std::chrono::duration<double>(history_of(t.outcome).elapsed).count();
   return std::to_string(time > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes) / time)
                                  : 0);
-}
-
-std::size_t head_size(const Transferred& t) {
-  if (status_of(t) == 0) return 0;
-  if (t.outcome) return head_of(*t.outcome).size();
-  Response begun(status_of(t));
-  begun.headers = headers_of(t);
-  return head_of(begun).size();
 }
 
 std::string scheme(const Transferred& t) {
@@ -98,21 +90,23 @@ std::string wire_sends(const Transferred& t) {
   return std::to_string(sum);
 }
 
+// Returns the response headers as a JSON object, as curl does: each name in lowercase, with the
+// list of all its values, in the order in which the names first occur.
 std::string header_json(const Transferred& t) {
-  std::vector<std::string> names;
-  std::string text;
+  std::vector<std::string> names_so_far;
+  std::string members;
   for (const auto field : headers_of(t)) {
     const auto name = to_lower(field.name);
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    names.push_back(name);
+    if (std::ranges::find(names_so_far, name) != names_so_far.end()) continue;
+    names_so_far.push_back(name);
     std::string values;
     for (const auto other : headers_of(t)) {
       if (!equal_ignoring_case(other.name, name)) continue;
       values += (values.empty() ? "" : ",") + quote_json(other.value);
     }
-    text += (text.empty() ? "" : ",\n") + quote_json(name) + ":[" + values + "]";
+    members += (members.empty() ? "" : ",\n") + quote_json(name) + ":[" + values + "]";
   }
-  return "{" + text + "\n}";
+  return "{" + members + "\n}";
 }
 
 std::string certificates(const Transferred& t) {
@@ -138,6 +132,8 @@ std::string last(const Transferred& t) {
 }
 
 std::string all_as_json(const Transferred& t);
+
+constexpr bool kNeedsConnection = true;
 
 // curl's variables, and our own. The last one has no meaning here, but scripts that print all
 // variables keep working.
@@ -170,7 +166,7 @@ constexpr auto kVariables = std::to_array<WriteOutVariable>({
     {"size_download", Kind::Number,
      [](const Transferred& t) { return std::to_string(t.downloaded); }},
     {"size_header", Kind::Number,
-     [](const Transferred& t) { return std::to_string(head_size(t)); }},
+     [](const Transferred& t) { return std::to_string(head_of(t.outcome).size()); }},
     {"size_upload", Kind::Number, [](const Transferred& t) { return std::to_string(uploaded(t)); }},
     {"speed_download", Kind::Number, [](const Transferred& t) { return speed(t, t.downloaded); }},
     {"speed_upload", Kind::Number, [](const Transferred& t) { return speed(t, uploaded(t)); }},
@@ -195,22 +191,25 @@ constexpr auto kVariables = std::to_array<WriteOutVariable>({
      [](const Transferred& t) { return t.outcome ? t.outcome->url : t.request.url(); }},
     {"urlnum", Kind::Number, [](const Transferred& t) { return std::to_string(t.index); }},
     {"wire_sends", Kind::Number, wire_sends},
-    {"certs", Kind::Certificates, certificates, true},
+    {"certs", Kind::Certificates, certificates, kNeedsConnection},
     {"http_connect", Kind::Number,
-     [](const Transferred& t) { return three_digits(t.connections.last.proxy_status); }, true},
-    {"local_ip", Kind::Text, last<&ConnectionInfo::local_ip>, true},
-    {"local_port", Kind::Number, last<&ConnectionInfo::local_port>, true},
+     [](const Transferred& t) { return three_digits(t.connections.last.proxy_status); },
+     kNeedsConnection},
+    {"local_ip", Kind::Text, last<&ConnectionInfo::local_ip>, kNeedsConnection},
+    {"local_port", Kind::Number, last<&ConnectionInfo::local_port>, kNeedsConnection},
     {"num_certs", Kind::Number,
      [](const Transferred& t) { return std::to_string(t.connections.last.certificates.size()); },
-     true},
+     kNeedsConnection},
     {"num_connects", Kind::Number,
-     [](const Transferred& t) { return std::to_string(t.connections.made); }, true},
-    {"proxy_ssl_verify_result", Kind::Number, last<&ConnectionInfo::proxy_verify_result>, true},
-    {"remote_ip", Kind::Text, last<&ConnectionInfo::remote_ip>, true},
-    {"remote_port", Kind::Number, last<&ConnectionInfo::remote_port>, true},
+     [](const Transferred& t) { return std::to_string(t.connections.made); }, kNeedsConnection},
+    {"proxy_ssl_verify_result", Kind::Number, last<&ConnectionInfo::proxy_verify_result>,
+     kNeedsConnection},
+    {"remote_ip", Kind::Text, last<&ConnectionInfo::remote_ip>, kNeedsConnection},
+    {"remote_port", Kind::Number, last<&ConnectionInfo::remote_port>, kNeedsConnection},
     {"size_request", Kind::Number,
-     [](const Transferred& t) { return std::to_string(t.connections.request_bytes); }, true},
-    {"ssl_verify_result", Kind::Number, last<&ConnectionInfo::verify_result>, true},
+     [](const Transferred& t) { return std::to_string(t.connections.request_bytes); },
+     kNeedsConnection},
+    {"ssl_verify_result", Kind::Number, last<&ConnectionInfo::verify_result>, kNeedsConnection},
     {"ftp_entry_path", Kind::Text, [](const Transferred& /*t*/) { return std::string(); }},
 });
 
@@ -221,20 +220,22 @@ std::string json_number(std::string text) {
   return text.substr(text[digits] == '.' ? digits - 1 : digits);
 }
 
+// Returns all variables as a JSON object, except those that are JSON themselves. As in curl, an
+// empty text is null.
 std::string all_as_json(const Transferred& t) {
-  std::string text;
-  for (const auto& known : kVariables) {
-    if (known.kind == Kind::Json) continue;
-    const auto value = known.text(t);
-    text += (text.empty() ? "" : ",") + quote_json(known.name) + ":";
-    if (known.kind == Kind::Number) {
-      text += json_number(value);
+  std::string members;
+  for (const auto& variable : kVariables) {
+    if (variable.kind == Kind::Json) continue;
+    const auto value = variable.text(t);
+    members += (members.empty() ? "" : ",") + quote_json(variable.name) + ":";
+    if (variable.kind == Kind::Number) {
+      members += json_number(value);
     } else {
-      const bool none = value.empty() && known.kind == Kind::Text;
-      text += none ? "null" : quote_json(value);
+      const bool is_null = value.empty() && variable.kind == Kind::Text;
+      members += is_null ? "null" : quote_json(value);
     }
   }
-  return "{" + text + ",\"curl_version\":" + quote_json(transport_version()) + "}";
+  return "{" + members + ",\"curl_version\":" + quote_json(transport_version()) + "}";
 }
 
 }  // namespace

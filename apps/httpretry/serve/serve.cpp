@@ -29,8 +29,8 @@ struct ServeOptions {
 };
 
 FlagTable table_of(ServeOptions& to) {
-  FlagTable table{{"Scenario", scenario_flags(to.scenario)}};
-  table.push_back(
+  return {
+      {"Scenario", scenario_flags(to.scenario)},
       {"Server",
        {{'\0', "listen", "ADDRESS:PORT", "where to listen (127.0.0.1:0: any free port)",
          store(to.listen)},
@@ -38,10 +38,10 @@ FlagTable table_of(ServeOptions& to) {
          enable(to.tls)},
         {'\0', "log", "FILE",
          "append a JSON line for each request to FILE (default: standard output)", store(to.log)},
-        help_flag()}});
-  return table;
+        help_flag()}}};
 }
 
+// Sets the address and the port from "ADDRESS:PORT" or "[IPV6_ADDRESS]:PORT". Throws UsageError.
 void set_address(const std::string& listen, FaultServerOptions& options) {
   const auto colon = listen.rfind(':');
   if (colon == std::string::npos) {
@@ -86,9 +86,7 @@ class RequestLog {
   explicit RequestLog(const std::string& path) : name_(path == "-" ? "standard output" : path) {
     if (path == "-") return;
     descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) {
-      throw WriteError("cannot write to " + path + ": " + std::generic_category().message(errno));
-    }
+    if (descriptor_ < 0) throw_write_error(path, errno);
   }
   // Ends the wait for a slow reader when `descriptor` becomes readable.
   void cancel_at(int descriptor) { cancel_ = descriptor; }
@@ -114,6 +112,8 @@ class RequestLog {
 
 FlagTable serve_table() { return unused_table<ServeOptions>(table_of); }
 
+// Runs the server until a signal arrives. Prints its URL as the first line, and after it a line for
+// each request. Returns the exit status, which is kFailed if the server cannot listen.
 int serve(const Args& args) {
   ServeOptions options;
   if (!parse(args, table_of(options)).empty())
@@ -122,7 +122,7 @@ int serve(const Args& args) {
   FaultServerOptions server_options;
   set_address(options.listen, server_options);
   if (options.tls) server_options.tls = Tls::Good;
-  server_options.max_seen = 0;  // requests are logged; keeping them would use ever more memory
+  server_options.max_seen = 0;  // keeps no requests in memory, because they are logged
   RequestLog log(options.log);
   const Signals signals;
   log.cancel_at(signals.descriptor());
@@ -130,7 +130,7 @@ int serve(const Args& args) {
   try {
     std::optional<FaultServer> server;
     {
-      const auto address_first = log.hold();  // the address is the first line of output
+      const auto lock = log.hold();  // no request is logged before the line with the URL
       server.emplace(scenario, server_options);
       write_stdout(server->url("") + '\n', signals.descriptor());
     }

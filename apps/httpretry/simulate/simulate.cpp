@@ -28,11 +28,6 @@ struct SimulateOptions {
   SimulationOptions simulation;
 };
 
-void add_policy(SimulateOptions& to, const std::string& value, bool is_file) {
-  auto& added = to.policies.emplace_back();
-  (is_file ? added.choice.file : added.choice.preset) = value;
-}
-
 // Adds a --set. It applies to the policy before it, or to all policies if it comes first.
 void add_setting(SimulateOptions& to, const std::string& text) {
   PolicyChoice parsed;
@@ -60,19 +55,21 @@ int parse_clients(const std::string& text) {
   return static_cast<int>(count);
 }
 
+// Returns the flags of `simulate` in groups. An entry has the letter of a flag ('\0': none), its
+// name, the name of its value, its help text, and what it does.
 FlagTable table_of(SimulateOptions& to) {
   return {
       {"Policies",
        {{'\0', "policy", "FILE",
          "simulate the policies in FILE (default: $HTTPRETRY_POLICY, or standard)",
-         [&](Text v) { add_policy(to, v, true); }},
+         [&](Text v) { to.policies.emplace_back().choice.file = v; }},
         {'\0', "preset", "PRESET",
          "simulate a built-in policy; several policies are shown side by side",
-         [&](Text v) { add_policy(to, v, false); }},
+         [&](Text v) { to.policies.emplace_back().choice.preset = v; }},
         {'\0', "set", "KEY=VALUE",
-         "set one key of the policy named before, or of all if none is named before",
+         "set one key of the preceding policy, or of all policies if none precedes",
          [&](Text v) { add_setting(to, v); }},
-        {'\0', "name", "NAME", "what the policy named before is called in the output",
+        {'\0', "name", "NAME", "the name of the preceding policy in the output",
          [&](Text v) { add_name(to, v); }}}},
       {"Server",
        {{'\0', "model", "MODEL",
@@ -92,7 +89,7 @@ FlagTable table_of(SimulateOptions& to) {
          "file (default: open)",
          store(to.load)},
         {'\0', "duration", "TIME",
-         "after that time no call begins; those under way end (default: 60s)",
+         "after that time no call begins; those in flight end (default: 60s)",
          [&](Text v) { to.simulation.duration = parse_seconds(v, "--duration"); }},
         {'\0', "seed", "N", "draw other random numbers; the same N gives the same output",
          [&](Text v) {
@@ -176,6 +173,8 @@ std::string command_of(const Args& args) {
 
 FlagTable simulate_table() { return unused_table<SimulateOptions>(table_of); }
 
+// Parses the options, runs the simulation, and prints its report. Returns the exit status. Throws
+// UsageError and BadPolicyFile.
 int simulate(const Args& args) {
   SimulateOptions options;
   const auto operands = parse(args, table_of(options));
@@ -193,13 +192,9 @@ int simulate(const Args& args) {
   choose_load(options);
   const auto report = httpretry::simulate(simulation);
   if (!report) throw UsageError(report.error().message);
-  if (options.format == "json") {
-    write_stdout(json_of(*report));
-  } else if (options.format == "html") {
-    write_stdout(html_of(*report, command_of(args)));
-  } else {
-    write_stdout(httpretry::table_of(*report));
-  }
+  write_stdout(options.format == "json"   ? json_of(*report)
+               : options.format == "html" ? html_of(*report, command_of(args))
+                                          : httpretry::table_of(*report));
   return 0;
 }
 
