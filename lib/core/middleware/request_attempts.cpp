@@ -260,14 +260,15 @@ void RequestAttempts::hold_back_body_until_judged(CurrentAttempt& attempt) {
   const auto delivery = Delivery::of(request(), call_);
   if (!delivery) return;  // the transport will run into the same error, and return it
   const bool all_bodies = options_.classify != nullptr;
-  auto must_judge = [policy = chosen_.policy, all_bodies](int status, const Headers& headers) {
+  auto must_read = [policy = chosen_.policy, all_bodies](int status, const Headers& headers) {
     return all_bodies || policy::looks_into(policy->retry_on, status, headers);
   };
-  auto is_good = [&attempt](const Response& begun) {  // only called while the attempt runs
+  auto is_success = [&attempt](const Response& begun) {  // only called while the attempt runs
     attempt.judged = attempt.judge_anew(Outcome(begun));
     return attempt.judged->cls == Class::Success;
   };
-  (*delivery)->hold_back({.which = must_judge, .enough = kClassifiedBody, .is_good = is_good});
+  (*delivery)->hold_back(
+      {.must_read = must_read, .byte_count = kClassifiedBody, .is_success = is_success});
 }
 
 }  // namespace httpretry
