@@ -16,7 +16,8 @@ namespace httpretry {
 // Returns false if `on_event` wants no more, and an error if an event is too large. A line ends
 // with CR, LF or both; `after_cr_` means that a CR ended the last bytes, and its LF may follow.
 Result<bool> EventParser::parse(std::string_view bytes, const OnEvent& on_event) {
-  if (after_cr_ && bytes.starts_with('\n')) bytes.remove_prefix(1);
+  if (bytes.empty()) return true;
+  if (std::exchange(after_cr_, false) && bytes.starts_with('\n')) bytes.remove_prefix(1);
   while (!bytes.empty()) {
     const auto end = bytes.find_first_of("\r\n");
     const auto part = bytes.substr(0, end);
@@ -24,7 +25,6 @@ Result<bool> EventParser::parse(std::string_view bytes, const OnEvent& on_event)
       return Error(Errc::TooLarge, "an event of the stream is larger than max_event");
     }
     line_ += part;
-    after_cr_ = false;
     if (end == std::string_view::npos) break;
     after_cr_ = bytes[end] == '\r' && end + 1 == bytes.size();
     bytes.remove_prefix(end + (bytes.substr(end).starts_with("\r\n") ? 2 : 1));
