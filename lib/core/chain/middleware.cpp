@@ -54,7 +54,7 @@ Task<Outcome> handled_by(Middleware& middleware, Request&& request, Call& call, 
   auto& state = Call::State::of(call);
   const int number = ++state.exchanges;
   auto& transport = *state.transport;
-  if (auto* racing = Call::State::racing(call)) racing->begins();
+  if (auto* racing = Call::State::racing(call)) racing->on_start();
   if (state.common->observers->empty()) return send_by(transport, std::move(request), call);
   auto task = send_observed(transport, std::move(request), call, number);
   task.set_thrower(kTransport);

@@ -25,10 +25,10 @@ class RacingSend {
   // Returns whether this send is a hedge, which never waits and shares no connection.
   [[nodiscard]] virtual bool is_hedge() const = 0;
   // Reports that the send goes through `gate`, which may hold back later sends.
-  virtual void passes(SendGate& gate) = 0;
-  virtual void begins() = 0;    // the transport starts it
-  virtual void waits() = 0;     // a gate makes it wait
-  virtual void admitted() = 0;  // a gate has let it pass
+  virtual void on_gate_reached(SendGate& gate) = 0;
+  virtual void on_start() = 0;     // the transport starts it
+  virtual void on_wait() = 0;      // a gate makes it wait
+  virtual void on_admitted() = 0;  // a gate has let it pass
   // Reports the final headers.
   virtual Use headers_came(const Response& head) = 0;
   // Called after NotYet, when enough of the body has arrived to judge the response. Returns whether

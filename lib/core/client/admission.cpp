@@ -17,12 +17,12 @@ Admission::Permit::Permit(Admission& admission, std::string_view origin) : admis
   admission_.admit(origin_->second);
 }
 
-// Gives up an exchange that was granted, or the place in a queue. `happened()` means granted.
+// Gives up an exchange that was granted, or the place in a queue.
 Admission::Permit::~Permit() {
   const std::lock_guard lock(admission_.mutex_);
   auto& origin = origin_->second;
-  if (happened()) --admission_.in_flight_;
-  if (happened() || admission_.open_.erase(arrival_) > 0) {
+  if (is_granted()) --admission_.in_flight_;
+  if (is_granted() || admission_.open_.erase(arrival_) > 0) {
     --origin.taken;
   } else {
     origin.queue.erase(arrival_);
@@ -61,40 +61,49 @@ QueuedBy Admission::would_hold(const Request& request, const Call& /*call*/) {
   return origin_full || full ? QueuedBy::MaxInFlight : QueuedBy::Nothing;
 }
 
-// Waits for a permit, and passes the exchange to the transport. Returns an error if the wait ends
-// at the deadline or is canceled.
+// Carries out one exchange within the client's limits on requests in flight: waits for a permit,
+// holds it until the transport returns the outcome, and records the wait in the outcome. Returns an
+// error, and sends nothing, if the wait is canceled or ends at the deadline, or if a hedge (a
+// second send of a slow attempt) would have to wait.
 Task<Outcome> Admission::send(Request request, Call& call) {
   auto& scheduler = call.scheduler();
+  // Without a transport in the client's options, each call runs on a Loop, which is a Transport.
   auto& transport = transport_ != nullptr ? *transport_ : static_cast<Loop&>(scheduler);
   const auto& url = request.parsed_url();
-  if (!url) {  // the transport returns the error
-    Outcome refused = co_await transport.send(std::move(request), call);
-    co_return refused;
+  if (!url) {  // without an origin there is no limit to check; the transport reports the bad URL
+    Outcome error = co_await transport.send(std::move(request), call);
+    co_return error;
   }
   const auto arrived_at = scheduler.now();
+  // Joins the queue of the origin. The permit is granted now if the limits allow it.
   Permit permit(*this, url->origin());
-  auto* const racing = Call::State::racing(call);
-  if (racing != nullptr) racing->passes(*this);
-  if (!permit.happened()) {
-    if (racing != nullptr) {
-      racing->waits();
-      if (racing->is_hedge()) co_return Error(Errc::Canceled, "a hedge does not wait");
+  // Reports how far this send has come to the race with the other sends of its attempt, which
+  // decides when the next of them goes out. It is nullptr if the attempt may not be hedged.
+  auto* const racing_send = Call::State::racing(call);
+  if (racing_send != nullptr) racing_send->on_gate_reached(*this);
+  if (!permit.is_granted()) {
+    if (racing_send != nullptr) {
+      racing_send->on_wait();
+      if (racing_send->is_hedge()) co_return Error(Errc::Canceled, "a hedge does not wait");
     }
+    // The deadlines of the call and of the request limit the wait. The attempt's timeout does not.
     const auto deadline =
         std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
     const bool not_canceled = co_await permit.wait(scheduler, deadline, call.stop());
-    if (call.stop().stop_requested() || !permit.happened()) {
-      auto error = wait_ended(!not_canceled || call.stop().stop_requested(),
+    const bool stopped = call.stop().stop_requested();  // possibly at the moment of the grant
+    if (stopped || !permit.is_granted()) {
+      auto error = wait_ended(/*canceled=*/stopped || !not_canceled,
                               "admission to " + std::string(url->origin()));
       error.exchange.timings.queued = scheduler.now() - arrived_at;
       error.exchange.queued_by = QueuedBy::MaxInFlight;
       co_return error;
     }
   }
-  if (racing != nullptr) racing->admitted();
+  if (racing_send != nullptr) racing_send->on_admitted();
   const auto waited = scheduler.now() - arrived_at;
-  Call admitted = Call::State::admitted_after(call, waited);
-  Outcome outcome = co_await transport.send(std::move(request), admitted);
+  // The wait does not shorten the attempt: its deadline moves, at most to the call's deadline.
+  Call admitted_call = Call::State::admitted_after(call, waited);
+  Outcome outcome = co_await transport.send(std::move(request), admitted_call);
   auto& exchange = exchange_of(outcome);
   exchange.timings.queued = waited;
   if (waited > Duration::zero()) exchange.queued_by = QueuedBy::MaxInFlight;

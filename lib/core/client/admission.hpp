@@ -35,14 +35,15 @@ class Admission final : public Transport, private SendGate {
     Queue queue;    // permits that wait for this limit
   };
   using Origins = std::unordered_map<std::string, Origin, TextHash, std::equal_to<>>;
-  // A place in a queue, and once the event has happened, the right to run an exchange. The
-  // destructor gives up either.
+  // A place in a queue, and once it is granted, the right to run an exchange. The destructor gives
+  // up either.
   class Permit final : public Event {
    public:
     Permit(Admission& admission, std::string_view origin);
     ~Permit() override;
     Permit(const Permit&) = delete;
     Permit& operator=(const Permit&) = delete;
+    [[nodiscard]] bool is_granted() const { return happened(); }
 
    private:
     friend class Admission;

@@ -13,6 +13,13 @@ namespace {
 
 [[noreturn]] void refuse(const char* why) { throw std::invalid_argument(why); }
 
+// Returns the first middleware of that name, or nullptr.
+const Middleware* find(const std::vector<MiddlewarePtr>& chain, std::string_view name) {
+  const auto found = std::find_if(chain.begin(), chain.end(),
+                                  [name](const auto& each) { return each->name() == name; });
+  return found == chain.end() ? nullptr : found->get();
+}
+
 // A rule about the order of the chain: a middleware named `above` must, or must not, stand above
 // one named `name`.
 struct Order {
@@ -36,6 +43,7 @@ constexpr Order kOrders[] = {
      "held back"},
 };
 
+// Refuses a null middleware, and an order of the chain that breaks a rule of kOrders.
 void check_chain(const std::vector<MiddlewarePtr>& chain) {
   std::set<std::string_view> above;
   for (const auto& middleware : chain) {
@@ -46,13 +54,6 @@ void check_chain(const std::vector<MiddlewarePtr>& chain) {
     }
     above.insert(middleware->name());
   }
-}
-
-// Returns the first middleware of that name, or nullptr.
-const Middleware* find(const std::vector<MiddlewarePtr>& chain, std::string_view name) {
-  const auto found = std::find_if(chain.begin(), chain.end(),
-                                  [name](const auto& each) { return each->name() == name; });
-  return found == chain.end() ? nullptr : found->get();
 }
 
 // Refuses options whose policies have settings that need a middleware which the chain lacks.
@@ -83,10 +84,11 @@ bool has_retry(const ClientOptions& options) {
   return find(options.middlewares, "retry") != nullptr;
 }
 
-// Throws std::invalid_argument for the first mistake.
+// Checks the options with which a client is made, so that a mistake shows at once and not with the
+// first request that it breaks. Throws std::invalid_argument for the first mistake.
 void check(const ClientOptions& options) {
-  check(options.connection);
-  check_chain(options.middlewares);
+  check(options.connection);         // certificates, proxy, DNS and other settings of libcurl
+  check_chain(options.middlewares);  // their order
   const auto& observers = options.observers;
   if (std::find(observers.begin(), observers.end(), nullptr) != observers.end()) {
     refuse("an observer of the client is null");
@@ -98,15 +100,16 @@ void check(const ClientOptions& options) {
     refuse(("ClientOptions::base_url: " + problem).c_str());
   }
   if (options.threads < 1) refuse("ClientOptions::threads must be at least 1");
-  const bool event_loop = dynamic_cast<EventLoop*>(options.scheduler.get()) != nullptr;
-  if (options.scheduler && !options.transport && !event_loop) {
+  // A scheduler that is no EventLoop cannot drive libcurl, which is the default transport.
+  const bool is_event_loop = dynamic_cast<EventLoop*>(options.scheduler.get()) != nullptr;
+  if (options.scheduler && !options.transport && !is_event_loop) {
     refuse(
         "ClientOptions::scheduler is set: set ClientOptions::transport, too, or use an EventLoop");
   }
   if (options.policies && !has_retry(options)) {
     refuse("the client has policies but no retry middleware: add retry() to its middlewares");
   }
-  check_stages(options);
+  check_stages(options);  // refuses policies that need a middleware which the chain lacks
 }
 
 }  // namespace httpretry::detail

@@ -120,31 +120,36 @@ Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options,
   return placement;
 }
 
-// Runs a call and blocks until it ends. This thread drives a loop in the meantime: the program's,
-// or one that it leases from the pool.
+// Runs a call and blocks until it ends. In the meantime, this thread drives the loop on which the
+// call runs: the program's scheduler, if the client has one that is driven here, or a loop that it
+// leases from the pool. Returns an error if the call cannot begin.
 Outcome ClientCore::send(Request&& request, CallOptions&& options) {
-  if (RunQueue::current() != nullptr) {
+  if (RunQueue::current() != nullptr) {  // this thread already drives a loop
     return not_begun(
         Errc::Internal,
         "send() was called on a thread that drives a loop (in a callback, a middleware or after a "
         "co_send): it would wait for itself; use co_send or send_then there");
   }
-  const auto driver = scheduler_driven_here();
-  if (!driver && options_.blocking == Blocking::SharedLoop) {
+  const auto programs_loop = scheduler_driven_here();  // nullptr if there is none
+  // With Blocking::SharedLoop, the call runs on a background loop, and this thread only waits.
+  if (!programs_loop && options_.blocking == Blocking::SharedLoop) {
     return send_async(std::move(request), std::move(options)).get();
   }
   // The call may destroy the client. `self` keeps the scheduler and the pool alive until the end of
   // this function.
   const auto self = shared_from_this();
-  LoopPool::Lease leased_loop;
+  LoopPool::Lease leased_loop;  // set by `begin`; returns the loop to the pool at the end
+  // Counts the call as in flight. It is nullptr if the client drains (it ends, and accepts no more
+  // calls); `begin` then returns an error.
   auto registration = calls_in_flight_.register_one(CallsInFlight::Kind::Call);
-  auto placement = begin(request, options, registration, driver ? nullptr : &leased_loop);
+  auto placement = begin(request, options, registration, programs_loop ? nullptr : &leased_loop);
   if (!placement) return std::move(placement).error();
   BlockingCompletion completion;
   auto& scheduler = *placement->scheduler;
   run_call(for_calls(), *std::move(placement), std::move(request), std::move(options), completion)
       .post_to(scheduler);
-  (driver ? *driver : scheduler).run_until(completion.done);
+  // If the program has an EventLoop, `scheduler` is a loop of the client that the EventLoop drives.
+  (programs_loop ? *programs_loop : scheduler).run_until(completion.done);
   return *std::move(completion.outcome);
 }
 
@@ -165,8 +170,7 @@ void ClientCore::start(Request&& request, CallOptions&& options,
   auto registration = calls_in_flight_.register_one(CallsInFlight::Kind::Call);
   auto placement = begin(request, options, registration, /*leased_loop=*/nullptr);
   if (!placement) {
-    Outcome outcome = std::move(placement).error();
-    return completion.release()->complete(std::move(outcome));
+    return completion.release()->complete(Outcome(std::move(placement).error()));
   }
   auto& scheduler = *placement->scheduler;
   run_call(for_calls(), *std::move(placement), std::move(request), std::move(options), *completion)
@@ -212,65 +216,38 @@ void ClientCore::stop_with_client(RunsOn& placement, CallOptions& options) {
   options.stop = std::move(stop);
 }
 
-// Chooses where a call or spawned work runs: a loop leased to the calling thread, the scheduler in
-// the options, or a background loop. Returns the error if the client has ended or no loop can
-// start.
+// Chooses the loop and the transport for a call, or for spawned work (`request` is nullptr). If
+// `leased_loop` is not nullptr, leases a loop from the pool into it, for the calling thread to
+// drive. Otherwise chooses the scheduler in the client's options or a background loop. Returns an
+// error if the client has ended or a new loop cannot be made.
 Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* leased_loop) {
-  constexpr bool kWatchesEnd = true;  // closing the client's own loop ends its calls
+  // The client closes its own loops when it ends, which cancels the calls on them. So their stop
+  // token need not be requested as well; `Call::stop` also watches the client's end for user code.
+  constexpr bool kWatchesEnd = true;
   try {
     if (leased_loop != nullptr) {
-      *leased_loop = pool_.lend();
+      *leased_loop = pool_.lend();  // already closed if the client has ended: it cancels the call
       return RunsOn{leased_loop->get(), transport_of(leased_loop->get()), kWatchesEnd};
     }
-    const std::lock_guard lock(mutex_);  // so that the call is counted before the loop is closed
+    // Held until the call is counted, so that a client that ends cannot close the loop before that.
+    const std::lock_guard lock(mutex_);
     if (closed_ && calls_in_flight_.is_draining()) return drained_error();
     if (closed_) {
       return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
     }
+    // With a scheduler, the options have a transport as well, so no Loop is needed for it.
     if (auto* scheduler = options_.scheduler.get()) return RunsOn{scheduler, transport_of(nullptr)};
-    std::string_view origin;
+    std::string_view origin;  // needed only to choose among several background loops
     if (options_.threads > 1 && request != nullptr) {
       if (const auto& url = request->parsed_url()) origin = url->origin();
     }
-    auto& background = choose_loop(origin);
+    auto& background = choose_loop(origin);  // prefers one with an idle connection to the origin
     auto* const loop = &background.loop();
     return RunsOn{loop, transport_of(loop), kWatchesEnd, background.count_call(origin)};
   } catch (const std::system_error& cause) {  // a loop needs descriptors and a thread
     return not_begun(Errc::LocalShortage, "the call cannot begin: " + std::string(cause.what()) +
                                               hint_at_limit(cause.code().value()));
   }
-}
-
-// Returns the loop with the fewest calls in flight among those with an idle connection to the
-// origin. If no loop has one, adds a loop, or returns the one with the fewest calls if it is idle
-// or all loops exist. So a call that begins when another ends reuses its connection: 64 calls in
-// flight on two loops never need more than 64 connections.
-BackgroundLoop& ClientCore::choose_loop(std::string_view origin) {
-  BackgroundLoop* best = nullptr;
-  std::pair<bool, int> least_load;  // without an idle connection; calls in flight
-  for (const auto& loop : loops_) {
-    const bool has_connection = !origin.empty() && loop->has_idle(origin);
-    const std::pair load(!has_connection, loop->in_flight());
-    if (best != nullptr && load >= least_load) continue;
-    best = loop.get();
-    least_load = load;
-  }
-  const auto& [needs_connection, in_flight] = least_load;
-  const bool all_made = loops_.size() == static_cast<std::size_t>(options_.threads);
-  const bool use_best = best != nullptr && (!needs_connection || in_flight == 0 || all_made);
-  return use_best ? *best : add_loop();
-}
-
-BackgroundLoop& ClientCore::add_loop() {
-  loops_.reserve(loops_.size() + 1);  // so that push_back cannot throw after the start
-  auto fresh = std::make_shared<BackgroundLoop>(connection_, resolver_);
-  if (event_loop_) {
-    event_loop_->core_->carry(fresh);
-  } else {
-    fresh->start();
-  }
-  loops_.push_back(std::move(fresh));
-  return *loops_.back();
 }
 
 void ClientCore::cancel_all() {
@@ -308,42 +285,51 @@ DrainResult ClientCore::drain(Time deadline) {
   return calls_in_flight_.result();
 }
 
-// Awaits what `drain` blocks for, and then the end of the calls that the deadline cancels.
+// Ends the client, as `drain` does, but without blocking: lets no further call begin, waits until
+// nothing is in flight or the deadline has come, cancels the calls that are left, and waits for
+// their end. Returns how many calls succeeded, failed and were canceled. Throws Failure if the
+// client has no loop and none can be started. `self` keeps the client's state alive.
 Task<DrainResult> ClientCore::co_drain(std::shared_ptr<ClientCore> self, Time deadline) {
   self->calls_in_flight_.drain();
-  const auto placement = self->find_loop();
+  const auto placement = self->find_loop();  // the loop on which this coroutine waits
   if (!placement) {
+    // Canceled: an earlier drain has already ended the client.
     if (placement.error().code == Errc::Canceled) co_return self->calls_in_flight_.result();
     throw Failure(placement.error());
   }
   auto& scheduler = *placement->scheduler;
-  const ReturnTo there(scheduler);
-  co_await there;
-  const auto nothing_left = self->calls_in_flight_.nothing_left();
+  const ReturnTo to_scheduler(scheduler);  // the caller may run on another thread
+  co_await to_scheduler;
+  const auto nothing_left = self->calls_in_flight_.nothing_left();  // a stop token, ends the sleep
   static_cast<void>(co_await scheduler.sleep_until(deadline, nothing_left));
   self->cancel_all();
-  UntilNothingLeft end(self->calls_in_flight_, scheduler);
-  co_await end;
+  // Unlike `sleep_until`, this also waits on a loop that `cancel_all` has closed.
+  UntilNothingLeft all_ended(self->calls_in_flight_, scheduler);
+  co_await all_ended;
   co_return self->calls_in_flight_.result();
 }
 
-// Cancels all calls and waits for the threads. A forked child only gives up the parent's loops.
+// Ends the client: cancels all calls, waits until those of other threads have ended, and joins the
+// threads of the background loops. In a child process after a fork, only lets go of the loops:
+// their threads do not exist there, and their connections belong to the parent process.
 void ClientCore::shut_down() {
-  if (::getpid() != process_) {  // forked: a thread that holds a lock may not exist here
+  const bool is_forked_child = ::getpid() != process_;
+  if (is_forked_child) {  // locks nothing: the owner of a lock may not exist in this process
     for (const auto& background : loops_) background->detach();
     return pool_.abandon();
   }
-  std::shared_ptr<EventLoop> event_loop;
+  std::shared_ptr<EventLoop> event_loop;  // the program's; released when this function returns
   std::vector<std::shared_ptr<BackgroundLoop>> loops;
   {
     const std::lock_guard lock(mutex_);
-    closed_ = true;
+    closed_ = true;  // no further call begins
     loops.swap(loops_);
     event_loop.swap(event_loop_);
   }
-  end_.request_stop();
+  end_.request_stop();  // the stop token of calls on the program's scheduler
+  // Cancels the calls on all loops before it waits for any of them.
   for (const auto& background : loops) background->close();
-  pool_.close();
+  pool_.close();  // also waits for the blocking calls of other threads
   for (const auto& background : loops) background->join();
 }
 

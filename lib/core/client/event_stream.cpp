@@ -12,23 +12,24 @@
 
 namespace httpretry {
 
-// Reads the next bytes of the stream line by line, and calls `on_event` for each complete event.
-// Returns false if `on_event` wants no more, and an error if an event is too large. A line ends
-// with CR, LF or both; `after_cr_` means that a CR ended the last bytes, and its LF may follow.
+// Parses the next bytes of the stream, which may begin and end in the middle of a line, and calls
+// `on_event` for each event that they complete. Returns false if `on_event` wants no more events,
+// and an error if an event is larger than max_event. A line may end with CR, LF, or CR and LF.
 Result<bool> EventParser::parse(std::string_view bytes, const OnEvent& on_event) {
   if (bytes.empty()) return true;
+  // If the last bytes ended with CR, an LF that follows belongs to the same line end.
   if (std::exchange(after_cr_, false) && bytes.starts_with('\n')) bytes.remove_prefix(1);
   while (!bytes.empty()) {
-    const auto end = bytes.find_first_of("\r\n");
-    const auto part = bytes.substr(0, end);
-    if (line_.size() + event_.data.size() + part.size() > max_event_) {
+    const auto line_end = bytes.find_first_of("\r\n");
+    const auto part_of_line = bytes.substr(0, line_end);  // what precedes it is in `line_`
+    if (line_.size() + event_.data.size() + part_of_line.size() > max_event_) {
       return Error(Errc::TooLarge, "an event of the stream is larger than max_event");
     }
-    line_ += part;
-    if (end == std::string_view::npos) break;
-    after_cr_ = bytes[end] == '\r' && end + 1 == bytes.size();
-    bytes.remove_prefix(end + (bytes.substr(end).starts_with("\r\n") ? 2 : 1));
-    auto wants_more = take_line(on_event);
+    line_ += part_of_line;
+    if (line_end == std::string_view::npos) break;  // the next bytes continue the line
+    after_cr_ = bytes[line_end] == '\r' && line_end + 1 == bytes.size();
+    bytes.remove_prefix(line_end + (bytes.substr(line_end).starts_with("\r\n") ? 2 : 1));
+    auto wants_more = take_line(on_event);  // clears `line_`
     if (!wants_more || !*wants_more) return wants_more;
   }
   return true;
@@ -42,20 +43,22 @@ void EventParser::restart() {
   first_line_ = true;
 }
 
-// Reads the line in `line_`: a field, "name: value", or the empty line that ends an event. Returns
-// the result of `on_event`, or true if the line ends no event with data.
+// Handles the complete line in `line_`, and clears it. A line such as "data: text" is a field of
+// the current event; an empty line ends the event and passes it to `on_event`. Returns what
+// `on_event` returned, or true if it was not called.
 Result<bool> EventParser::take_line(const OnEvent& on_event) {
   const auto line_text = std::exchange(line_, std::string());
   std::string_view line = line_text;
   // The first line of a stream may begin with a byte order mark.
   if (std::exchange(first_line_, false) && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
-  if (!line.empty()) {
+  if (!line.empty()) {  // "name: value", "name:value", or only "name"
     const auto colon = line.find(':');
     auto value = colon == std::string_view::npos ? std::string_view() : line.substr(colon + 1);
     if (value.starts_with(' ')) value.remove_prefix(1);
     take_field(line.substr(0, colon), value);
     return true;
   }
+  // The event is complete. Its ID counts even if the event has no data; such an event is dropped.
   last_id_ = next_id_;
   auto event = std::exchange(event_, ServerEvent());
   if (!std::exchange(has_data_, false)) return true;

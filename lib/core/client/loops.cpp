@@ -1,4 +1,4 @@
-#include "loops.hpp"
+#include "core.hpp"
 
 #include "lib/core/base/signals.hpp"
 
@@ -73,23 +73,58 @@ void BackgroundLoop::detach() {
   if (thread_.joinable()) thread_.detach();
 }
 
+// Returns the loop with the fewest calls in flight among those with an idle connection to the
+// origin. If no loop has one, adds a loop, or returns the one with the fewest calls if it is idle
+// or all loops exist. So a call that begins when another ends reuses its connection: 64 calls in
+// flight on two loops never need more than 64 connections.
+BackgroundLoop& ClientCore::choose_loop(std::string_view origin) {
+  BackgroundLoop* best = nullptr;
+  std::pair<bool, int> least_load;  // without an idle connection; calls in flight
+  for (const auto& loop : loops_) {
+    const bool has_connection = !origin.empty() && loop->has_idle(origin);
+    const std::pair load(!has_connection, loop->in_flight());
+    if (best != nullptr && load >= least_load) continue;
+    best = loop.get();
+    least_load = load;
+  }
+  const auto& [needs_connection, in_flight] = least_load;
+  const bool all_made = loops_.size() == static_cast<std::size_t>(options_.threads);
+  const bool use_best = best != nullptr && (!needs_connection || in_flight == 0 || all_made);
+  return use_best ? *best : add_loop();
+}
+
+// Makes a background loop and starts its driver.
+BackgroundLoop& ClientCore::add_loop() {
+  loops_.reserve(loops_.size() + 1);  // so that push_back cannot throw after the start
+  auto fresh = std::make_shared<BackgroundLoop>(connection_, resolver_);
+  if (event_loop_) {
+    event_loop_->core_->carry(fresh);
+  } else {
+    fresh->start();
+  }
+  loops_.push_back(std::move(fresh));
+  return *loops_.back();
+}
+
 LoopPool::LoopPool(std::shared_ptr<const TransportOptions> options,
                    std::shared_ptr<Resolver> resolver)
     : options_(std::move(options)), resolver_(std::move(resolver)) {
   idle_.reserve(most_idle() + 1);  // so that take_back cannot throw
 }
 
-// Leases the idle loop that was used last, or a new one. Destroys the loops that have been idle for
-// too long.
+// Leases an event loop to a thread that is about to drive a blocking call: the idle loop that was
+// used last, because its connections are the most likely to be still open, or a new one. Also
+// destroys the loops that have been idle for too long. The end of the lease calls `take_back`.
 LoopPool::Lease LoopPool::lend() {
   std::unique_ptr<Loop> loop;
   std::vector<std::unique_ptr<Loop>> expired;  // destroyed after the mutex is released
   {
     const std::lock_guard lock(mutex_);
-    const auto oldest = std::chrono::steady_clock::now() - options_->max_idle;
-    // The clock of an idle loop stands still, so now() is the time of its last turn.
-    const auto first_kept = std::find_if(idle_.begin(), idle_.end(),
-                                         [&](const auto& idle) { return idle->now() >= oldest; });
+    const auto used_after = std::chrono::steady_clock::now() - options_->max_idle;
+    // `idle_` begins with the loop that was used the longest time ago. The clock of an idle loop
+    // stands still, so now() returns when it was last used.
+    const auto first_kept = std::find_if(
+        idle_.begin(), idle_.end(), [&](const auto& idle) { return idle->now() >= used_after; });
     std::move(idle_.begin(), first_kept, std::back_inserter(expired));
     idle_.erase(idle_.begin(), first_kept);
     if (!idle_.empty()) {
@@ -98,11 +133,11 @@ LoopPool::Lease LoopPool::lend() {
       lent_.push_back(loop.get());
     }
   }
-  if (!loop) {
+  if (!loop) {  // none is idle: makes one, without holding the mutex
     loop = std::make_unique<Loop>(options_, resolver_, Loop::Load::OneCall);
     const std::lock_guard lock(mutex_);
     lent_.push_back(loop.get());
-    if (stopped_) loop->close();
+    if (stopped_) loop->close();  // the client has ended: cancels the call that will run on it
   }
   return {loop.release(), TakeBack{this}};
 }

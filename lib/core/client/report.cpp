@@ -72,7 +72,10 @@ void write_hedge(JsonWriter& json, const Hedge* hedge) {
   json.end_object();
 }
 
-// Writes an element of "attempts". `polled` is the URL that the attempt polled, or nullptr.
+// Writes one attempt, an object in the array "attempts" of a call's report: what was sent, how it
+// ended, and what was decided about a retry. Members without a value are null; "polled_url" and
+// "ambiguous" are left out instead. `polled` is the URL that an earlier response had named for
+// polling, or nullptr if this attempt sent the request itself.
 void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* polled) {
   json.begin_object();
   json.member("number", attempt.number);
@@ -92,10 +95,12 @@ void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* po
   write(json, "backoff_ms", attempt.backoff);
   write(json, "wait_ms", attempt.wait);
   write(json, "budget_left", attempt.budget_left);
+  // Several sends of one attempt may race. The call ignores those that lost.
   const bool lost = attempt.race == Race::Lost;
   json.member("decision", lost ? "lost" : attempt.retried ? "retry" : "stop");
   write_hedge(json, attempt.hedge.get());
-  write(json, "outcome", lost ? "lost" : attempt.race == Race::Won ? "won" : "");
+  write(json, "outcome", lost ? "lost" : attempt.race == Race::Won ? "won" : "");  // "": null
+  // For example a 404 for a DELETE, after an earlier attempt that may have deleted the resource.
   if (attempt.ambiguous) json.member("ambiguous", true);
   json.end_object();
 }
@@ -193,32 +198,34 @@ std::string attempt_text(const Attempt& attempt) {
   return attempt.error ? std::string(to_string(*attempt.error)) : std::to_string(attempt.status);
 }
 
-// Returns a line for people, for example "gave up after 5 attempts in 3.10 s: 503 each time
-// (attempts_exhausted)".
+// Returns a line for people that says how a call ended, for example "gave up after 5 attempts in
+// 3.10 s: 503 each time (attempts_exhausted)" or "not sent: the circuit of https://a.example is
+// open; come back at 2024-05-01T12:00:00.250Z (circuit_open)".
 std::string describe(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   const auto count = history.attempts.size();
-  const bool local_shortage = history.stop_reason == Reason::LocalShortage;
-  if (count == 0 && !outcome && (outcome.error().held_back() || local_shortage)) {
-    auto line = "not sent: " + outcome.error().message;
-    if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
-    return line + " (" + std::string(to_string(history.stop_reason)) + ")";
-  }
+  const auto come_back = history.retry_at ? "; come back at " + rfc3339(*history.retry_at) : "";
+  const auto reason = " (" + std::string(to_string(history.stop_reason)) + ")";
+  // A breaker or another limit held the request back, or this process lacked memory or descriptors.
+  const bool not_sent =
+      count == 0 && !outcome &&
+      (outcome.error().held_back() || history.stop_reason == Reason::LocalShortage);
+  if (not_sent) return "not sent: " + outcome.error().message + come_back + reason;
   std::string line(verb(history.stop_reason));
   line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") +
           hedges_text(history.attempts) + " in " + duration_text(history.elapsed);
   if (count > 0) line += ": " + results_text(history.attempts);
-  // The number of attempts, which the line has already, is all that this reason's detail says.
+  // For this reason, the detail only repeats the number of attempts.
   const bool detail_is_known = history.stop_reason == Reason::AttemptsExhausted;
   if (!history.detail.empty() && !detail_is_known) line += "; " + history.detail;
   if (count > 0 && history.last()->ambiguous) line += "; an earlier attempt may have done it";
   if (!history.polled.empty()) line += "; polled " + history.polled.back().url;
-  if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
-  if (history.stop_reason == Reason::Success) return line;
-  return line + " (" + std::string(to_string(history.stop_reason)) + ")";
+  return line + come_back + (history.stop_reason == Reason::Success ? "" : reason);
 }
 
-// Writes the members of the report of a call into an object that has begun.
+// Writes the report of a call: its request, its outcome, the limits that it met, and its attempts.
+// Writes only the members: the caller begins the JSON object and ends it. Members without a value
+// are null.
 void write_report(JsonWriter& json, const Request& request, const Outcome& outcome) {
   const auto& history = history_of(outcome);
   const auto& url = request.parsed_url();
@@ -231,7 +238,7 @@ void write_report(JsonWriter& json, const Request& request, const Outcome& outco
   write_ms(json.key("elapsed_ms"), history.elapsed);
   write_circuit(json, history);
   write_limits(json, history);
-  // A body that went to a sink is no longer in the response.
+  // A body is in the response or, if the request had a sink, was delivered to it.
   json.member("bytes",
               outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0);
   json.key("http_version");

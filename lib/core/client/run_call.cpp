@@ -44,12 +44,14 @@ bool is_good(const Outcome& outcome, const History& history) {
   return last != nullptr && last->status == outcome->status && last->cls == Class::Success;
 }
 
-// Completes the history of a call and moves it into the outcome.
+// Completes the history of a call that has ended, and moves it into the outcome: why the call
+// ended, how long it took, and its only attempt if no middleware `retry` recorded any.
 void finish(Outcome& outcome, Call::State& state) {
   auto& history = state.history;
   if (!outcome && state.exchanges == 0) {  // the request was not sent
     auto& error = outcome.error();
     error.exchange.sent = Sent::Never;
+    // A middleware threw std::bad_alloc. LocalShortage says that nothing was sent.
     if (error.code == Errc::Internal && error.curl_code == kOutOfMemory) {
       error.code = Errc::LocalShortage;
       history.stop_reason = Reason::LocalShortage;
@@ -58,16 +60,17 @@ void finish(Outcome& outcome, Call::State& state) {
   try {
     if (history.attempts.empty() && state.exchanges > 0) add_only_attempt(outcome, state);
   } catch (const std::bad_alloc&) {
-    history.attempts.clear();  // the outcome contains the important facts
+    history.attempts.clear();  // drops an incomplete entry; the outcome has the important facts
   }
   if (!outcome && outcome.error().code == Errc::Canceled) {
     history.stop_reason = Reason::Canceled;
   } else if (history.stop_reason == Reason::Success && !is_good(outcome, history)) {
-    // Success is the initial value, and remains if no middleware `retry` was used, or if one above
-    // it failed.
+    // Success is only the initial value: there is no middleware `retry`, which sets the reason, or
+    // a middleware above it failed after it had succeeded.
     history.stop_reason = outcome ? Reason::NotRetryable : stop_reason(outcome.error().code);
   }
-  // `elapsed` includes the time that middlewares worked since the clock was last read.
+  // The loop reads its clock once per turn. Reads it again, so that `elapsed` includes the time
+  // that middlewares have used in this turn.
   if (auto* queue = RunQueue::current(); queue == state.scheduler) queue->read_clock();
   history.elapsed = state.scheduler->now() - state.started;
   (outcome ? outcome->history : outcome.error().history) = std::move(history);
@@ -88,8 +91,9 @@ void set_up(Call::State& state, const ForCalls& client, RunsOn& placement,
 
 }  // namespace
 
-// Runs a call: passes the request through the middlewares and the transport, completes the history,
-// and passes the outcome to `completion`.
+// Runs a call from its start to its outcome, on the loop of `placement`: passes the request through
+// the middlewares to the transport, completes the history, and passes the outcome to `completion`.
+// Nothing can throw out of it: every failure becomes the outcome.
 PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn placement, Request request,
                          CallOptions options, Completion& completion) {
   Call::State state;
@@ -102,30 +106,35 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn placemen
     if (const auto& url = request.parsed_url()) state.first_url = *url;
     state.context = request.options().context;
     call.emit(&Observer::call_started, request);
+    // With a sink, the request is copied, because deliver_rest needs it after it was sent.
     const bool to_sink = request.options().sink != nullptr;
     const auto sending = Next(client->options.middlewares, /*index=*/0)(
         to_sink ? Request(request) : std::move(request), call);
     result = co_await sending;
-    if (to_sink) {
+    if (to_sink) {  // gives the sink a body that a user's middleware or transport made in memory
       const auto delivering = Delivery::deliver_rest(std::move(request), call, *std::move(result));
       result = co_await delivering;
     }
   } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
     result.emplace(out_of_memory(state.exchanges > 0));
   }
-  // A user's middleware may have continued on another thread.
+  // A user's middleware may have continued on another thread. Returns to the one of the loop.
   if (RunQueue::is_not_driving(*state.scheduler)) {
-    const ResumeOn home(*state.scheduler);
-    co_await home;
+    const ResumeOn to_loop(*state.scheduler);
+    co_await to_loop;
   }
   finish(*result, state);
   call.emit(&Observer::call_ended, *result);
-  state.context = Context();  // before the caller is notified: this removes an unfinished file
+  // Destroys the call's objects before the caller is notified. A sink then removes its unfinished
+  // file, so the caller does not find it.
+  state.context = Context();
 
-  placement.count.in_flight.reset();  // so that a call that the user begins now can reuse this loop
+  // The caller may begin its next call in `complete`. That call can then reuse this loop.
+  placement.count.in_flight.reset();
   if (placement.registration) placement.registration->count_outcome(*result);
   completion.complete(*std::move(result));
-  placement.registration.reset();  // while `client` keeps the counter alive
+  // `complete` may have destroyed the Client. `client` still keeps the counter of calls alive.
+  placement.registration.reset();
 }
 
 // Runs work that the program spawned on the client. `client` keeps the counter of calls and work in

@@ -136,13 +136,15 @@ bool RunQueue::turn() {
   return true;
 }
 
-// Moves what other threads have posted: coroutines become ready, and canceled waits end. Does
-// nothing if memory is lacking, so that the next iteration tries again.
+// Takes over what other threads have posted to this loop: makes their coroutines ready to resume,
+// and cancels the waits for which they requested a stop, or all waits if they closed the loop. Does
+// nothing if memory is lacking; the posts remain, and the next iteration tries again.
 void RunQueue::take_posted() {
-  CancelableWait* canceled = nullptr;  // a list in the order of the posts
+  CancelableWait* canceled = nullptr;  // a linked list, the wait that was posted first at the front
   {
     const std::lock_guard lock(mutex_);
     try {
+      // Each wait adds at most one coroutine, when it is canceled. After this, nothing can throw.
       reserve_room(ready_, ready_.size() + posted_.size() + waits_.size());
     } catch (const std::bad_alloc&) {
       return;
@@ -150,14 +152,14 @@ void RunQueue::take_posted() {
     has_posted_.store(false, std::memory_order_relaxed);
     ready_.insert(ready_.end(), posted_.begin(), posted_.end());
     posted_.clear();
-    // The last posted wait is at the front, so this reverses the order.
+    // Moves the list `posted_cancels_` to `canceled`, and reverses it: its front was posted last.
     while (posted_cancels_ != nullptr) {
       auto* wait = std::exchange(posted_cancels_, posted_cancels_->next_posted_);
       wait->next_posted_ = std::exchange(canceled, wait);
     }
     closed_ = close_requested_;
   }
-  // No coroutine resumes here, so the list of waits does not change.
+  // `cancel` resumes no coroutine, so neither list changes in these loops.
   while (canceled != nullptr) cancel(*std::exchange(canceled, canceled->next_posted_));
   if (closed_) std::for_each(waits_.begin(), waits_.end(), [](auto* wait) { cancel(*wait); });
 }

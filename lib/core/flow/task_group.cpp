@@ -62,9 +62,6 @@ struct Member::promise_type {
 
 namespace {
 
-// Starts the task as a member of the group.
-Member run_as_member(GroupState& /*group*/, Task<> task) { co_await task; }
-
 // Awaited by the joining coroutine. Does not suspend it if all tasks have ended.
 class WaitForAll {
  public:
@@ -80,11 +77,15 @@ class WaitForAll {
   GroupState& group_;
 };
 
+// Waits until all tasks of the group have ended. Throws the exception that the first one threw.
 Task<> wait_for_all(GroupState& group) {
   const WaitForAll all(group);
   co_await all;
   if (const auto thrown = group.failure()) std::rethrow_exception(thrown);
 }
+
+// Starts the task as a member of the group.
+Member run_as_member(GroupState& /*group*/, Task<> task) { co_await task; }
 
 }  // namespace
 

@@ -40,26 +40,30 @@ Gate::SendQueue::~SendQueue() {
   }
 }
 
-// Returns the queue of a policy, credentials, host and endpoint, and makes it if necessary. A new
-// version of a policy file gets new queues with the same states.
+// Returns the queue in which the sends of this sender wait for their limits, and makes it if
+// necessary. Senders with the same policy object, credentials, host and endpoint have the same
+// limits, and share a queue.
 std::shared_ptr<Gate::SendQueue> Gate::queue_of(const Sender& sender, Time now) {
-  auto key = std::to_string(reinterpret_cast<std::uintptr_t>(sender.policy.get())) + " " +
-             std::to_string(sender.credentials) + " ";
-  key.append(sender.host).append(" ").append(sender.endpoint);
-  auto queue = queues_.at(key, now);
-  if (queue->limits) return queue;
-  const auto keys = limit_keys(sender);
+  // The policy's address stands for the policy. After a policy file was read again, its policies
+  // are new objects with new queues, but these use the same limits, which have their own keys.
+  auto queue_key = std::to_string(reinterpret_cast<std::uintptr_t>(sender.policy.get())) + " " +
+                   std::to_string(sender.credentials) + " ";
+  queue_key.append(sender.host).append(" ").append(sender.endpoint);
+  auto queue = queues_.at(queue_key, now);  // finds or makes it
+  if (queue->limits) return queue;          // only a new queue has none
+  const auto keys = limit_keys(sender);     // for example "rate https://api.example.com"
   queue->limits = state_->limits(keys, now);
   queue->all_scopes = &scopes_;
   queue->policy = sender.policy;
-  queue->two_pauses = !keys.pauses[1].empty();
-  // `pause` relies on this order.
+  queue->two_pauses = !keys.pauses[1].empty();  // one of the host, and one of the endpoint
+  // Adds the queue to the queues of each of its limits: when a limit changes, their sends may go
+  // out. The pauses come first, because `pause` looks for them there.
   for (const auto* const state_key :
        {&keys.pauses[0], &keys.pauses[1], &keys.breaker, &keys.rate, &keys.slots}) {
-    if (state_key->empty()) continue;
-    auto& scope = *scopes_.try_emplace(*state_key).first;
-    scope.second.queues.push_back(queue.get());
-    queue->scopes.push_back(&scope);
+    if (state_key->empty()) continue;  // the policy has no such limit
+    auto& key_and_scope = *scopes_.try_emplace(*state_key).first;
+    key_and_scope.second.queues.push_back(queue.get());
+    queue->scopes.push_back(&key_and_scope);
   }
   return queue;
 }

@@ -24,23 +24,26 @@ namespace {
 
 using Status = Gate::Turn::Status;
 
-// Returns the error for a send that the limit `hold` has refused.
-Error error_of(const Hold& hold, std::string_view host) {
-  const auto owner = " of " + std::string(host);
+// Returns the error for a send that was refused because of the limit in `hold`, for example "the
+// circuit of https://api.example.com is open (5 failures in a row)". Most limits let a send wait,
+// and refuse it only if the wait would end after its deadline ("too late"). A circuit may refuse it
+// at once, and the limit of concurrent sends (`default`) refuses it if its queue is full.
+Error error_of_refusal(const Hold& hold, std::string_view origin) {
+  const auto of_url = " of " + std::string(origin);
   switch (hold.by) {
     case QueuedBy::Pause:
-      return Error(Errc::Paused, "the pause" + owner + " that the server asked for ends too late");
-    case QueuedBy::Ramp:
-      return Error(Errc::Paused, "after a pause, the turn" + owner + " comes too late");
+      return Error(Errc::Paused, "the pause" + of_url + " that the server asked for ends too late");
+    case QueuedBy::Ramp:  // the slow start after a pause
+      return Error(Errc::Paused, "after a pause, the turn" + of_url + " comes too late");
     case QueuedBy::Circuit: {
-      const auto reason = hold.why.empty() ? "" : " (" + hold.why + ")";
-      return Error(Errc::CircuitOpen, "the circuit" + owner + " is open" + reason);
+      const auto why_open = hold.why.empty() ? "" : " (" + hold.why + ")";
+      return Error(Errc::CircuitOpen, "the circuit" + of_url + " is open" + why_open);
     }
     case QueuedBy::Rate:
-      return Error(Errc::RateLimited, "the rate" + owner + " allows it too late");
-    case QueuedBy::SharedState:
-      return Error(Errc::RateLimited, "the shared limits" + owner + " were not known in time");
-    default: return Error(Errc::QueueFull, "too many sends wait for the limit" + owner);
+      return Error(Errc::RateLimited, "the rate" + of_url + " allows it too late");
+    case QueuedBy::SharedState:  // limits in a store that other processes share
+      return Error(Errc::RateLimited, "the shared limits" + of_url + " were not known in time");
+    default: return Error(Errc::QueueFull, "too many sends wait for the limit" + of_url);
   }
 }
 
@@ -96,22 +99,28 @@ std::optional<ServerDelay> quota_delay(const Outcome& outcome, WallTime wall_now
   return retry_after ? retry_after : delay;
 }
 
-// Returns what the end of a send says about the server, for the breaker and the other limits.
-// `sent_at`: when the send left the gate.
-SendEnd end_of(const RetryPolicy& policy, const Classified& verdict, const Outcome& outcome,
-               const Call& call, Time sent_at) {
+// Returns what the end of a send says about the server, for the limits that adapt to it: the
+// breaker, the slow start after a pause, and the limit of concurrent sends. `verdict` is the
+// policy's classification of the outcome. `sent_at` is when the limits let the send out.
+SendEnd end_of_send(const RetryPolicy& policy, const Classified& verdict, const Outcome& outcome,
+                    const Call& call, Time sent_at) {
   const auto now = call.scheduler().now();
   const auto& breaker = policy.guards.breaker;
   const bool throttled = verdict.cls == Class::Throttle;
   SendEnd end;
+  // A failure on the client's side says nothing about the server.
   end.counts = is_about_server(outcome, sent_at, now, Call::State::admission_deadline(call));
+  // For the breaker: a 503 or a broken connection, and if the policy says so, a 429.
   end.failed = verdict.cls == Class::Transient || verdict.cls == Class::Transport ||
                (throttled && breaker && breaker->throttle_fails);
+  // For the limit of concurrent sends: signs of an overloaded server.
   end.dropped = throttled || verdict.cls == Class::Transport;
+  // For the slow start, which lets more sends out after each response.
   end.responded = outcome.has_value() && !throttled;
+  // For the breaker, which may count slow sends as well. There is no first byte without a response.
   const auto first_byte = exchange_of(outcome).timings.first_byte;
   end.took = first_byte > Duration::zero() ? first_byte : now - sent_at;
-  if (verdict.server_delay) {
+  if (verdict.server_delay) {  // a breaker that opens now stays open for at least this time
     end.server_delay = std::min(verdict.server_delay->delay, policy.server_delay.max);
   }
   return end;
@@ -133,7 +142,7 @@ void vote_early(Gate::Turn& turn, const Call& call, const CurrentAttempt& attemp
   if (!turn.probes() || attempt.reads_body(head.status, head.headers)) return;
   try {
     const Outcome outcome(head);
-    const auto end = end_of(*attempt.policy, attempt.judge(outcome), outcome, call, sent_at);
+    const auto end = end_of_send(*attempt.policy, attempt.judge(outcome), outcome, call, sent_at);
     turn.vote_early(end, call.scheduler().now(), call.random());
     notify_observers(turn, call);
   } catch (const std::bad_alloc&) {  // the result is reported when the probe ends
@@ -211,9 +220,9 @@ class Guards final : public Middleware, public PausingGate {
     bool canceled = false;
     auto* const racing = Call::State::racing(call);
     if (racing != nullptr) {
-      racing->passes(*this);
+      racing->on_gate_reached(*this);
       if (turn.status() == Status::Waiting) {
-        racing->waits();
+        racing->on_wait();
         if (racing->is_hedge()) co_return Error(Errc::Canceled, "a hedge does not wait");
       }
     }
@@ -233,7 +242,7 @@ class Guards final : public Middleware, public PausingGate {
       record_wait(turn, call, held_by, waited, error.exchange);
       co_return error;
     }
-    if (racing != nullptr) racing->admitted();
+    if (racing != nullptr) racing->on_admitted();
     Call admitted = Call::State::admitted_after(call, waited);
     std::function<void(const Response&)> on_headers;
     if (turn.probes()) {
@@ -244,7 +253,7 @@ class Guards final : public Middleware, public PausingGate {
     const auto verdict = attempt.judge(outcome);
     // Before turn.end(), which may let other sends out: they must observe the pause.
     begin_requested_pause(request, call, attempt, outcome, verdict);
-    turn.end(end_of(policy, verdict, outcome, call, sent_at), scheduler.now(), call.random());
+    turn.end(end_of_send(policy, verdict, outcome, call, sent_at), scheduler.now(), call.random());
     notify_observers(turn, call);
     record_wait(turn, call, held_by, waited, exchange_of(outcome));
     co_return outcome;
@@ -296,7 +305,7 @@ class Guards final : public Middleware, public PausingGate {
   // Returns the error for a send that the limit `hold` has refused, with the time at which that
   // limit may allow a send.
   static Error refused(const Hold& hold, std::string_view origin, const Call& call) {
-    auto error = error_of(hold, origin);
+    auto error = error_of_refusal(hold, origin);
     error.permanent = true;
     error.history.stop_reason = stop_reason(error.code);
     if (hold.until != kNever) {

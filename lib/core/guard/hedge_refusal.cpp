@@ -35,7 +35,8 @@ std::optional<HedgeRefused> HedgedAttempt::refusal() {
   return reason;
 }
 
-// Returns a reason against any hedge of this attempt, which time does not remove, or nullopt.
+// Returns why this attempt must not be hedged at all, now or later, or nullopt if it may be. A
+// hedge is a second send of the request, made while the first one has no response.
 std::optional<HedgeRefused> HedgedAttempt::lasting_refusal() const {
   const auto& methods = policy_.methods;
   if (!methods.empty() &&
@@ -45,14 +46,19 @@ std::optional<HedgeRefused> HedgedAttempt::lasting_refusal() const {
   if (!may_execute_twice(*attempt_.policy, request_.repeatable())) {
     return HedgeRefused::UnsafeToRepeat;
   }
+  // An earlier attempt may have written a part of its response to the sink (where a body goes that
+  // does not stay in memory). The response of a hedge cannot replace that part.
   const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
   const bool sink_has_bytes = delivery != nullptr && delivery->has_bytes();
+  // A shareable body can be read by two sends at once. `may_be_hedged` is false for a part of a
+  // resumable upload: a second send must first ask the server how much it has.
   if (sink_has_bytes || !request_.body().shareable() || !attempt_.may_be_hedged) {
     return HedgeRefused::NotReplayable;
   }
   const auto hedges_sent = static_cast<int>(sends_.size()) - 1;
-  const auto left = attempt_.loop.sends_left();
-  return left && hedges_sent >= *left ? std::optional(HedgeRefused::Attempts) : std::nullopt;
+  const auto most_hedges = attempt_.loop.sends_left();  // by max_attempts; nullopt: no limit
+  const bool too_many = most_hedges && hedges_sent >= *most_hedges;
+  return too_many ? std::optional(HedgeRefused::Attempts) : std::nullopt;
 }
 
 // Returns whether less time is left for a hedge than the median response takes, or none because

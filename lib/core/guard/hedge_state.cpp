@@ -73,24 +73,26 @@ std::optional<Duration> Sketch::quantile(double q, Time now) const {
   return middle_of(kBuckets - 1);
 }
 
-// Returns how long after a send its hedge goes out: a fixed time, or a quantile of the samples. The
-// result has a reason to refuse the hedge if there are too few samples, or if the quantile is over
-// the policy's maximum.
+// Returns how long a send may have no response before its hedge (a second send) goes out: the
+// policy's fixed time, or a quantile of the recent response times, for example the time within
+// which 95 % of the responses came. Sets `refused` in the result if no hedge may be sent, because
+// there are too few response times (samples) or the quantile is over the policy's maximum.
 HedgeDelay HedgeState::delay(const HedgePolicy& policy, Time now) {
   HedgeDelay delay;
   delay.after = policy.after;
-  if (policy.quantile == 0) return delay;
+  if (policy.quantile == 0) return delay;  // the time is fixed
   const std::lock_guard lock(mutex_);
   const auto sample_count = sketch_.count(now);
+  // Without samples there is no quantile, and the maximum stands in for it.
   const auto quantile = sketch_.quantile(policy.quantile, now).value_or(policy.max);
   const bool too_few_samples = sample_count < static_cast<std::uint32_t>(policy.min_samples);
   if (too_few_samples && policy.initial) {
-    delay.after = *policy.initial;
+    delay.after = *policy.initial;  // the policy's time for a scope with too few samples
     return delay;
   }
   if (quantile > policy.max) delay.refused = HedgeRefused::OverRange;
-  if (too_few_samples) delay.refused = HedgeRefused::Warming;
-  // A refusal is reported when the hedge would go out.
+  if (too_few_samples) delay.refused = HedgeRefused::Warming;  // takes precedence
+  // Needed even for a refused hedge: the refusal is reported when the hedge would go out.
   delay.after = std::max(std::min(quantile, policy.max), policy.min);
   delay.samples = sample_count;
   return delay;

@@ -20,18 +20,18 @@ class HedgedAttempt::Send final : public RacingSend {
         branch_(Call::State::racing(call, *this, number, deadline, over_.get_token())) {}
 
   [[nodiscard]] bool is_hedge() const override { return hedge_; }
-  void passes(SendGate& gate) override {
+  void on_gate_reached(SendGate& gate) override {
     auto& gates = race_.gates_;
     if (std::find(gates.begin(), gates.end(), &gate) == gates.end()) gates.push_back(&gate);
   }
-  void begins() override {
-    if (race_.gates_.empty()) admitted();
+  void on_start() override {
+    if (race_.gates_.empty()) on_admitted();
   }
-  void waits() override {
+  void on_wait() override {
     began_.reset();
     race_.last_began_ = kNever;
   }
-  void admitted() override {
+  void on_admitted() override {
     if (began_) return;  // a middleware below sends twice
     if (hedge_ && ++gates_passed_ < race_.gates_.size()) return;
     began_ = race_.now();
@@ -267,28 +267,32 @@ Outcome HedgedAttempt::finish() {
     sends.won = winner_ != nullptr;
     for (const auto& send : sends_) {
       if (send.get() == &decisive_send) continue;
-      sends.others.push_back(lost_attempt(*send, decisive_send.number_));
+      sends.others.push_back(make_lost_attempt(*send, decisive_send.number_));
     }
   }
   return *std::move(decisive_send.outcome_);
 }
 
-// Returns the entry in the history for a send that lost to attempt number `winner`.
-Attempt HedgedAttempt::lost_attempt(Send& send, int winner) const {
+// Makes the history's entry for a send that lost the race of several sends of one attempt. `winner`
+// is the number of the send whose outcome counts.
+Attempt HedgedAttempt::make_lost_attempt(const Send& send, int winner) const {
+  // The first send may have waited in queues, which counts as part of its duration.
   const auto began = send.hedge_ ? *send.began_ : started_;
   Attempt attempt;
   attempt.number = send.number_;
   attempt.start = began - call_.started();
   attempt.duration = send.ended_ - began;
-  set_outcome(attempt, *send.outcome_);
+  set_outcome(attempt, *send.outcome_);  // its status, error and timings
   attempt.cls = send.judged_.cls;
+  // A send that failed before it could be canceled keeps the rule that classified its outcome.
   attempt.rule =
       send.canceled_ ? "lost to attempt " + std::to_string(winner) : to_string(send.judged_.rule);
+  // With do_not_retry, the server has asked for no retry at all, and not for a delay.
   if (const auto& delay = send.judged_.server_delay; delay && !delay->do_not_retry) {
     attempt.server_delay = delay->delay;
     attempt.server_delay_source = to_string(delay->source);
   }
-  attempt.hedge = send.hedge_facts_;
+  attempt.hedge = send.hedge_facts_;  // nullptr for the first send
   attempt.race = Race::Lost;
   return attempt;
 }

@@ -122,50 +122,54 @@ SendGrant Limits::look(const SendAsk& ask) const {
 
 // --- a send ---
 
-// Takes a place in each limit for the send, or nothing: then `held` of the result is the limit that
-// holds the send back. Adds what changes in the limits to `changes`, for observers.
+// Decides in one step whether a send may go out. If all limits allow it, takes its place in each of
+// them, which `leave` gives back; `held` of the result is then Nothing. Otherwise takes nothing,
+// and `held` is the limit that holds the send back. Adds state changes to `changes`, for observers.
 SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
-  state_->end_pauses(ask.now, changes);
-  tell_news(ask.now, changes);
-  auto grant = find_hold(ask);
+  state_->end_pauses(ask.now, changes);  // those that are over
+  tell_news(ask.now, changes);           // what other processes have changed, if they share limits
+  auto grant = find_hold(ask);           // the first limit that does not allow the send
   if (grant.held == QueuedBy::Circuit) changes.why = why_open();
+  // The breaker is asked last: it counts the send, and may refuse it even while it is closed.
   if (grant.held == QueuedBy::Nothing && (!breaker_ || ask_breaker(ask, grant, changes))) {
-    for (std::size_t which = 0; which < pauses_.size(); ++which) {
-      auto* const scope = pauses_[which].get();
-      if (scope == nullptr) continue;
-      grant.ramps[which] = scope->machine.enter(pause_policy(which), ask.now);
-      ++scope->in_flight;
+    // After a pause comes a ramp, a slow start. `ramps` gets the send's number in each of them.
+    for (std::size_t index = 0; index < pauses_.size(); ++index) {
+      auto* const pause = pauses_[index].get();
+      if (pause == nullptr) continue;
+      grant.ramps[index] = pause->machine.enter(pause_policy(index), ask.now);
+      ++pause->in_flight;
     }
     if (rate_) take_token(ask.now);
     if (slots_) slots_->machine.take();
   }
-  on_asked(ask, grant.held);
+  on_asked(ask, grant.held);  // for limits that other processes share
   return grant;
 }
 
-void Limits::take_token(Time now) { rate_->machine.take(*own_policy().rate, now); }
-
-// Asks the breaker for permission to send. Returns false, and sets `grant.held`, if it refuses.
-// With `dry_run` it only observes, and refuses nothing.
+// Asks the breaker whether a send may go out, and notes its answer in `grant`. Returns false if the
+// breaker refuses the send; `grant.held` is then Circuit. With `dry_run`, a breaker only observes
+// what it would do, and refuses nothing.
 bool Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& changes) {
   auto& breaker = breaker_->machine;
-  if (!uses_breaker(ask)) {
-    breaker.pass(grant);
+  if (!uses_breaker(ask)) {  // the policy applies it only to retries
+    breaker.pass(grant);     // it still counts how the send ends
     return true;
   }
-  const auto before = breaker.state();
+  const auto state_before = breaker.state();
   breaker.ask(*own_policy().breaker, ask.now, ask.random, grant);
-  if (breaker.state() != before) {
+  if (breaker.state() != state_before) {
     changes.why = breaker.state() == Circuit::HalfOpen ? "the time that it was open for is over"
                                                        : "its kind has changed";
-    tell(before, ask.now, changes);
+    tell(state_before, ask.now, changes);  // adds the change to `changes`
   }
+  // `ask` sets `votes` if the send may go out.
   if (grant.votes || keys_.policy->breaker->dry_run) return true;
   grant.held = QueuedBy::Circuit;
   return false;
 }
 
+void Limits::take_token(Time now) { rate_->machine.take(*own_policy().rate, now); }
 void Limits::release_breaker(const SendGrant& grant) { breaker_->machine.give_back(grant); }
 
 // Reports the end of a send to the breaker before `leave`, which then does not report it again.
@@ -177,26 +181,29 @@ void Limits::vote_early(SendGrant& grant, const SendEnd& end, Time now, double r
   if (!end.counts) release_breaker(grant);
 }
 
-// Gives back what `enter` took, and lets the limits adapt to how the send ended. `end` is nullptr
-// if that is unknown, for example because the send did not go out.
+// Called once when a send that `enter` let out has ended: gives back what `enter` took, and lets
+// the limits adapt to how the send ended. `end` is nullptr if that is unknown, for example because
+// the send did not go out. `random`, in [0, 1), is for the time for which a breaker opens. Adds
+// state changes to `changes`, for observers.
 void Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
                    StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
-  const bool counts = end != nullptr && end->counts;
-  for (std::size_t which = 0; which < pauses_.size(); ++which) {
-    if (!pauses_[which]) continue;
-    pauses_[which]->machine.leave(grant.ramps[which], end);
-    --pauses_[which]->in_flight;
+  const bool counts = end != nullptr && end->counts;  // it says something about the server
+  for (std::size_t index = 0; index < pauses_.size(); ++index) {
+    if (!pauses_[index]) continue;
+    pauses_[index]->machine.leave(grant.ramps[index], end);
+    --pauses_[index]->in_flight;
   }
   if (slots_) {
     slots_->machine.give_back();
     if (counts) adjust_limit(*end, now, changes);
-    on_freed(now);
+    on_freed(now);  // for limits that other processes share
   }
+  // `votes`: the breaker needs the result of this send, and `vote_early` has not reported it.
   if (grant.votes && counts) vote(grant, *end, now, random, changes);
-  if (grant.votes && !counts) release_breaker(grant);
-  tell_news(now, changes);
-  state_->end_pauses(now, changes);
+  if (grant.votes && !counts) release_breaker(grant);  // the send may have been its probe
+  tell_news(now, changes);                             // what other processes have changed
+  state_->end_pauses(now, changes);                    // one that is over ends with its last send
 }
 
 // Adjusts the limit of concurrent sends to the end of a send.
@@ -267,29 +274,29 @@ void Limits::tell(Circuit from, Time now, StateChanges& changes) {
   change.dry_run = keys_.policy->breaker->dry_run;
 }
 
-// Returns the current state of the limits for the history of a call: the circuit if there is a
-// breaker, and the other limits if there are any.
+// Returns the current state of the limits, for the history of a call: in `circuit` the breaker's,
+// in `limits` that of the other limits. Each is nullopt if the policy has no such limit.
 GuardFacts Limits::facts(Time now, WallTime wall_now) const {
   const std::lock_guard lock(state_->mutex_);
   GuardFacts facts;
   if (breaker_) {
     const auto state = circuit_now(now);
     auto& circuit = facts.circuit.emplace();
-    circuit.key = without_kind(keys_.breaker);
+    circuit.key = without_kind(keys_.breaker);  // without its first word, "breaker"
     circuit.state = *state.circuit;
     circuit.failed = state.failed;
     circuit.total = state.total;
-    circuit.until = wall_time(state.until, now, wall_now);
+    circuit.until = wall_time(state.until, now, wall_now);  // nullopt if the circuit is not open
   }
-  if (!rate_ && !slots_ && !pauses_[0]) return facts;
+  if (!rate_ && !slots_ && !pauses_[0]) return facts;  // a policy with pauses has a first one
   auto& limits = facts.limits.emplace();
   if (slots_) {
     limits.limit = slots_->machine.limit(*keys_.policy->concurrency);
     limits.in_flight = slots_->machine.used();
   }
-  for (const auto& scope : pauses_) {
-    if (!scope || scope->machine.until() <= now) continue;
-    limits.paused_until = wall_time(scope->machine.until(), now, wall_now);
+  for (const auto& pause : pauses_) {  // the host's, then the endpoint's, which takes precedence
+    if (!pause || pause->machine.until() <= now) continue;
+    limits.paused_until = wall_time(pause->machine.until(), now, wall_now);
   }
   return facts;
 }

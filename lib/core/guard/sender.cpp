@@ -36,18 +36,23 @@ std::string state_key(std::string_view kind, GuardScope scope, std::string_view 
   return key;
 }
 
-// Returns the keys of the states for each limit that the policy has. A pause without a scope in the
-// policy has two: one of the host, and one of the endpoint.
+// Returns the keys of the limits that a sender shares with others, for example the key "rate
+// https://api.example.com /policies/careful". Senders with the same key share the limit. The key of
+// a limit that the policy does not have is empty.
 LimitKeys limit_keys(const Sender& sender) {
+  // `names` says where the policy file states each limit ("/policies/careful"): policies that take
+  // a limit from the same place share it. The names are empty without a policy file.
   static const GuardNames unnamed;
   const auto& policy = *sender.policy;
   const auto& names = sender.names == nullptr ? unnamed : *sender.names;
   LimitKeys keys;
   keys.policy = sender.policy;
   if (policy.pause.enabled) {
+    // Without a scope in the policy there are two pauses: a 503 pauses the whole host, and other
+    // responses pause only the endpoint. Both have the same key if the host is the endpoint.
     keys.pauses[0] = pause_key(policy.pause.scope.value_or(GuardScope::Host), sender, names);
     if (!policy.pause.scope) keys.pauses[1] = pause_key(GuardScope::Endpoint, sender, names);
-    if (keys.pauses[1] == keys.pauses[0]) keys.pauses[1].clear();  // the same pause
+    if (keys.pauses[1] == keys.pauses[0]) keys.pauses[1].clear();
   }
   if (policy.rate) keys.rate = state_key("rate", policy.rate->scope, names.rate, sender);
   if (policy.concurrency) {

@@ -80,27 +80,31 @@ bool Gate::Turn::enter(Time now) {
   return true;
 }
 
-// Lets the send out at once if no other send waits and no limit holds it back. Otherwise puts it
-// into the queue, or refuses it if its wait would end too late or the queue is full.
+// Decides about a send that has just arrived at the gate. Lets it out at once if no other send
+// waits and no limit holds it back. Otherwise puts it into the queue, or refuses it if it would
+// wait longer than it may or the queue is full. The decision is in `status_`.
 void Gate::Turn::arrive(Time now) {
   const auto& policy = *queue_->policy;
+  // How long the send may wait for a token of the rate, and for a slot of the limit of concurrent
+  // sends. `deadline_` applies to every wait.
   if (policy.rate) rate_deadline_ = later(now, policy.rate->max_wait);
   if (policy.concurrency) slot_deadline_ = later(now, policy.concurrency->queue.timeout);
   if (queue_->waiting.empty()) {
-    if (enter(now) || status_ == Status::Refused) return;
+    if (enter(now) || status_ == Status::Refused) return;  // `enter` sets `status_` and `why_`
   } else {
+    // The sends that already wait go first. This one may wait behind them, or is refused.
     why_ = find_hold(now);
     if (const auto reason = refusal(why_, now)) return refuse(*reason);
   }
-  const auto waiting = queue_->limits->waiting();
+  const auto waiting = queue_->limits->waiting();  // how many sends wait for the rate and for slots
   if (policy.rate && why_.by == QueuedBy::Rate) {
-    // Each send that waits in front of this one takes a token.
+    // The next token is available at `why_.until`, but the sends that already wait come first.
     const auto time_per_token = policy.rate->per / policy.rate->requests;
     const auto token_at = why_.until + waiting.for_rate * time_per_token;
     if (token_at > std::min(deadline_, rate_deadline_)) return refuse({QueuedBy::Rate, token_at});
   }
   if (policy.concurrency && waiting.for_slots >= policy.concurrency->queue.max) {
-    return refuse({.by = QueuedBy::Concurrency});
+    return refuse({.by = QueuedBy::Concurrency});  // the queue is full
   }
   enter_queue();
 }
@@ -196,10 +200,11 @@ void Gate::Turn::update_status(Time now) {
   }
 }
 
-// Waits for a wake-up by another send, or for the time at which a limit may let this send out.
+// Waits while the send is in the queue: until another send wakes it, a limit may let it out, or a
+// deadline comes. Then updates the status, which may still be Waiting, so the caller waits again.
 // Returns false if the wait was canceled.
 Task<bool> Gate::Turn::wait(Scheduler& scheduler, std::stop_token stop) {
-  std::shared_ptr<detail::Event> wake;
+  std::shared_ptr<detail::Event> wake;  // also in `wake_`, where other threads find it
   Time until;
   {
     const std::lock_guard lock(gate_.mutex_);
@@ -208,13 +213,11 @@ Task<bool> Gate::Turn::wait(Scheduler& scheduler, std::stop_token stop) {
       until = wakes_at_ = next_wake(scheduler.now());
     }
   }
-  if (!wake) co_return true;
+  if (!wake) co_return true;  // another thread has granted or refused the turn
   const bool not_canceled = co_await wake->wait(scheduler, until, std::move(stop));
-  {
-    const std::lock_guard lock(gate_.mutex_);
-    wake_.reset();
-    update_status(scheduler.now());
-  }
+  const std::lock_guard lock(gate_.mutex_);
+  wake_.reset();
+  update_status(scheduler.now());
   co_return not_canceled;
 }
 

@@ -103,7 +103,7 @@ class Budgets {
  private:
   struct Entry {
     std::shared_ptr<SharedBudget> shared;
-    std::unique_ptr<const BudgetPolicy> before;  // its policy before the last change
+    std::unique_ptr<const BudgetPolicy> replaced;  // its policy before the last change
   };
   // Several maps, so that loops rarely wait for each other's lock.
   struct Part {
