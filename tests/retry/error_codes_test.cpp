@@ -191,7 +191,7 @@ TEST_CASE("the bodies of good responses are read only where a rule needs them") 
     CAPTURE(std::string(to_string(row.family)));
     RetryOn retry_on;
     retry_on.error_codes = {ErrorRule(row.family)};
-    CHECK(policy::looks_into(retry_on, 200, row.headers) == row.reads);
+    CHECK(policy::must_read_body(retry_on, 200, row.headers) == row.reads);
   }
 }
 

@@ -5,24 +5,25 @@
 namespace httpretry {
 namespace {
 
-// Appends the items of a query or fragment, which follow "?" or "#". Replaces the value of an item
-// whose name `hides` picks. A text without "&" and "=" has no name, and is replaced as a whole.
-void append_items(std::string& output, std::string_view items, bool (*hides)(std::string_view)) {
-  const bool is_single_value = items.find_first_of("&=") == std::string_view::npos;
-  for (;;) {
+// Appends a query or fragment, the text after "?" or "#", and hides the secret values in it:
+// "page=2&token=abc" becomes "page=2&token=REDACTED" if `is_secret` returns true for "token". A
+// text without "&" and "=" has no name that could tell, and is hidden as a whole.
+void append_items(std::string& out, std::string_view items, bool (*is_secret)(std::string_view)) {
+  const bool is_nameless = items.find_first_of("&=") == std::string_view::npos;
+  for (;;) {  // each round appends one item, such as "page=2"
     const auto item_end = std::min(items.find('&'), items.size());
     const auto item = items.substr(0, item_end);
     const auto equals = item.find('=');
-    const bool hidden = is_single_value || hides(item.substr(0, equals));
+    const bool hidden = is_nameless || is_secret(item.substr(0, equals));
     if (!hidden || item.empty()) {
-      output += item;
+      out += item;
     } else if (equals == std::string_view::npos) {
-      output += kRedacted;
+      out += kRedacted;  // without "=", the text itself may be the secret
     } else {
-      output.append(item.substr(0, equals + 1)).append(kRedacted);
+      out.append(item.substr(0, equals + 1)).append(kRedacted);
     }
     if (item_end == items.size()) return;
-    output += '&';
+    out += '&';
     items.remove_prefix(item_end + 1);
   }
 }

@@ -39,7 +39,7 @@ class PieceReader final : public PausingReader {
   bool ended_ = false;
 };
 
-Error unreadable(std::string message) {
+Error permanent_error(std::string message) {
   Error error(Errc::InvalidRequest, std::move(message));
   error.permanent = true;
   return error;
@@ -57,14 +57,15 @@ Body awaited_body_once(NextPiece next, std::optional<std::uint64_t> size) {
   return Body::once(std::make_unique<PieceReader>(std::move(next), size));
 }
 
-// Awaits the user's coroutine for the next piece of the body, and returns to the call's loop.
-// Returns a permanent error if that coroutine fails or throws.
+// Waits until a request body that has paused can be read further: runs the user's coroutine
+// `PausingReader::wait`, and then continues on the call's event loop. Returns an error if that
+// coroutine fails or throws. The error is permanent, so that no retry follows.
 Task<Result<void>> wait_for_more(CheckedReader& reader, Call& call) {
   auto* pausing = reader.pausing();
   if (pausing == nullptr)
-    co_return unreadable("the body reader pauses, but is not a PausingReader");
+    co_return permanent_error("the body reader pauses, but is not a PausingReader");
   Result<void> ready;
-  std::string thrown;
+  std::string thrown;  // returned only after the `catch`, which must not contain a co_await
   try {
     const auto task = pausing->wait(call);
     ready = co_await task;
@@ -72,11 +73,30 @@ Task<Result<void>> wait_for_more(CheckedReader& reader, Call& call) {
     thrown = "reading the body threw: " + text_of(std::current_exception());
   }
   // The user's coroutine may have continued on another thread.
-  const ReturnTo loop(call.scheduler());
-  co_await loop;
-  if (!thrown.empty()) co_return unreadable(std::move(thrown));
-  if (!ready) co_return unreadable(ready.error().message);
+  const ReturnTo calls_loop(call.scheduler());
+  co_await calls_loop;
+  if (!thrown.empty()) co_return permanent_error(std::move(thrown));
+  if (!ready) co_return permanent_error(ready.error().message);
   co_return ready;
+}
+
+std::string about(const Request& request, const Url& url) {
+  return request.method() + " " + printable(url.without_secrets()) + ": ";
+}
+
+Error sink_failed(const Request& request, const Response& response, Error error) {
+  const auto& url = request.parsed_url();
+  if (url) error.message = about(request, *url) + error.message;
+  error.exchange = response.exchange;
+  error.status = response.status;
+  if (error.curl_code == 0) error.curl_code = 23;  // CURLE_WRITE_ERROR
+  return error;
+}
+
+Error reader_stopped() {
+  Error error(Errc::Canceled, "stopped by the reader of the body");
+  error.permanent = true;
+  return error;
 }
 
 }  // namespace httpretry

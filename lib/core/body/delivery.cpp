@@ -65,29 +65,10 @@ Error no_body_for_sink(const Request& request, const Response& response, const c
 
 }  // namespace
 
-std::string about(const Request& request, const Url& url) {
-  return request.method() + " " + printable(url.without_secrets()) + ": ";
-}
-
-Error sink_failed(const Request& request, const Response& response, Error error) {
-  const auto& url = request.parsed_url();
-  if (url) error.message = about(request, *url) + error.message;
-  error.exchange = response.exchange;
-  error.status = response.status;
-  if (error.curl_code == 0) error.curl_code = 23;  // CURLE_WRITE_ERROR
-  return error;
-}
-
 std::optional<Error> unasked_part(const Request& request, const Response& head) {
   if (!is_part(head) || request.headers().contains("Range")) return std::nullopt;
   return range_error("the server sent a part of the body (" + ContentRange(head.headers).text() +
                      "), although the whole body was asked for");
-}
-
-Error reader_stopped() {
-  Error error(Errc::Canceled, "stopped by the reader of the body");
-  error.permanent = true;
-  return error;
 }
 
 // Takes over what the writer has of the body from an earlier call.
@@ -97,7 +78,7 @@ Delivery::Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> write
   if (!start) return;
   position_ = start->size;
   version_ = BodyVersion(*start);
-  user_guarantees_ = start->validator.empty();
+  user_vouches_for_body_ = start->validator.empty();
 }
 
 // Returns the call's delivery to the request's sink, opened if necessary; nullptr without a sink.
@@ -115,7 +96,7 @@ Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   return call.set(std::move(delivery)).get();
 }
 
-Delivery* Delivery::begun(const Call& call) {
+Delivery* Delivery::if_open(const Call& call) {
   auto* const open = call.get<std::unique_ptr<Delivery>>();
   return open == nullptr ? nullptr : open->get();
 }
@@ -137,7 +118,7 @@ void Delivery::reset_exchange() {
 const Delivery::Rest& Delivery::request_rest(const Request& request) {
   reset_exchange();
   const bool same_url = url_.empty() || url_ == request.url();
-  const bool same_body_provable = !version_.validator.empty() || user_guarantees_;
+  const bool same_body_provable = !version_.validator.empty() || user_vouches_for_body_;
   if (position_ == 0 || !same_url || !same_body_provable) return rest_;
   if (!can_be_continued(request)) return rest_;
   rest_requested_ = true;
@@ -146,28 +127,38 @@ const Delivery::Rest& Delivery::request_rest(const Request& request) {
   return rest_;
 }
 
-// Decides where the body of the response goes, and checks that it fits what the writer has. Returns
-// true for the sink, false for the memory, or an error that ends the exchange.
+// Decides, when the head of a response has arrived, where its body goes: returns true for the sink,
+// and false for memory. Returns an error, which ends the exchange, if the body does not fit the N
+// bytes that the sink's writer has from earlier attempts. If `rest_requested_` is true, the request
+// asked only for the bytes after them, with "Range: bytes=N-".
 Result<bool> Delivery::begin(const Request& request, const Response& head) {
   held_back_ = false;
+  // 416: the server has no bytes after the first N, so these may be the whole body.
   if (rest_requested_ && head.status == 416) return end_at_416(head);
+  // Only a request with If-None-Match or If-Modified-Since may get a 304.
   if (rest_requested_ && head.status == 304 && !has_condition(request)) {
     return cannot_resume("the server sent the status 304, although nothing asked for it");
   }
+  // The sink gets only the bodies of successful responses.
   if (!head.is_2xx() || request.method() == "HEAD") return false;
+  // A rule of the policy must read the beginning of this body first, because it may describe an
+  // error. `release` decides again after that.
   if (hold_back_ && hold_back_->must_read(head.status, head.headers)) {
     held_back_ = true;
     return false;
   }
+  // A 206 although the whole body was requested. A retry may get the whole body.
   if (auto error = rest_requested_ ? std::nullopt : unasked_part(request, head)) {
     error->permanent = !can_restart();
     return *std::move(error);
   }
   auto begun = rest_requested_ && head.status == 206 ? continue_with(head) : restart_with(head);
   if (!begun) return begun;
-  offset_ = to_skip_ > 0 ? 0 : position_;
+  offset_ = to_skip_ > 0 ? 0 : position_;  // bytes to skip: the server sends all from byte 0 again
   url_ = request.url();
-  user_guarantees_ = false;
+  user_vouches_for_body_ = false;  // from here on, the response's headers identify the body
+  // Without a validator, later attempts do not request the rest of this body. They may do so only
+  // after a 200, or the rest of one, to a GET without a Range of the user's.
   const bool whole_or_rest = head.status == 200 || rest_requested_;
   if (!can_be_continued(request) || !whole_or_rest) version_.validator.clear();
   return true;
@@ -180,7 +171,7 @@ Result<bool> Delivery::end_at_416(const Response& head) {
   const ContentRange range(head.headers);
   const bool same_body = version_.difference(head.headers).empty();
   const bool total_fits = !version_.total || *version_.total == position_;
-  const bool proven = user_guarantees_ || version_.total || version_.proven_by(head.headers);
+  const bool proven = user_vouches_for_body_ || version_.total || version_.proven_by(head.headers);
   ended_by_416_ = range.total == position_ && total_fits && proven && same_body;
   if (ended_by_416_) return true;
   return cannot_resume("the server has no bytes after them" + total_text(range));
@@ -193,25 +184,30 @@ Result<bool> Delivery::release(const Request& request, const Response& begun) {
   return begin(request, begun);
 }
 
-// Handles a 206 with the rest of the body. Returns true if the writer can append it.
+// Handles a 206, the response to "Range: bytes=N-" when the writer has the first N (`position_`)
+// bytes of the body. Returns true if the writer accepts the rest. Returns an error if the server
+// sent other bytes, or bytes of a body that has changed.
 Result<bool> Delivery::continue_with(const Response& head) {
-  const ContentRange sent(head.headers);
+  const ContentRange sent(head.headers);  // "bytes N-LAST/TOTAL"; `end` is LAST + 1
   if (const auto change = version_.difference(head.headers); !change.empty()) {
     return cannot_resume("the body has changed: the server sent " + change);
   }
+  // The range of a compressed body counts compressed bytes, but `position_` decoded ones.
   if (sent.first != position_ || head.headers.contains("Content-Encoding")) {
     return cannot_resume("the server was asked for the bytes from " + std::to_string(position_) +
                          " on, and sent other bytes (" + sent.text() + ")");
   }
+  // The server may send "*" as the total; then the total in an earlier response counts.
   const auto total = sent.total ? sent.total : version_.total;
   if (!total || *sent.end > *total) {
     return cannot_resume("the server sent " + sent.text() + " and did not say where the body ends");
   }
   if (auto begun = writer_->begin(head, position_); !begun) return std::move(begun).error();
-  // The version from the first response stays in force. If there was no such response, this is it.
-  if (user_guarantees_) version_ = BodyVersion(head.headers);
+  // The headers of the first response still identify the body. If the bytes are from an earlier
+  // call, and the user vouches that they are of the same body, this is the first response.
+  if (user_vouches_for_body_) version_ = BodyVersion(head.headers);
   version_.total = total;
-  end_ = sent.end;
+  end_ = sent.end;  // `write` accepts no bytes after it
   return true;
 }
 
@@ -240,7 +236,7 @@ bool Delivery::can_restart() const { return position_ == 0 || writer_->restartab
 // request the whole body, and so does the next call.
 Error Delivery::cannot_resume(const std::string& why) {
   version_ = BodyVersion();
-  user_guarantees_ = false;
+  user_vouches_for_body_ = false;
   writer_->forget();
   const bool restartable = writer_->restartable();
   auto error = range_error("cannot continue after the first " + std::to_string(position_) +
@@ -303,25 +299,31 @@ Task<Outcome> Delivery::deliver_judged(Request request, Call& call, Outcome outc
   co_return delivered;
 }
 
-// Delivers the body of a successful response that has not gone to the sink. Returns the outcome, or
-// an error if the sink already has another body or the body is not in memory.
+// Passes the body of a call's final response to the sink, if it is still in memory because a
+// middleware made the response itself. Returns the outcome unchanged if there is nothing to pass
+// on. Returns an error if the sink fails, or if it cannot get the body of this response.
 Task<Outcome> Delivery::deliver_rest(Request request, Call& call, Outcome outcome) {
+  // The sink gets only the bodies of successful responses.
   if (!outcome || !outcome->is_2xx() || request.method() == "HEAD") co_return outcome;
+  // A rule of the policy called this 2xx a failure.
   if (is_failure(*outcome, call.history())) co_return outcome;
-  auto* delivery = begun(call);
+  auto* delivery = if_open(call);
   const bool finished = delivery != nullptr && delivery->finished_;
+  // The usual end of a call: the sink received the whole body from the transport.
   if (finished && outcome->body.empty()) co_return outcome;
   if (finished) {
     co_return no_body_for_sink(request, *outcome,
                                "a middleware responded with a body after the sink got the one of "
                                "another response");
   }
+  // The body has gone to a sink, but not to that of this call, which has no whole body yet.
   if (outcome->delivered > 0) {
     co_return no_body_for_sink(request, *outcome,
                                "the response of a middleware has no body: it went to the sink of "
                                "another call");
   }
-  if (delivery != nullptr) delivery->reset_exchange();  // this body was not requested by range
+  // Forgets that the last attempt may have requested only the rest: this body is a whole one.
+  if (delivery != nullptr) delivery->reset_exchange();
   Outcome delivered = co_await deliver_judged(std::move(request), call, std::move(outcome));
   co_return delivered;
 }

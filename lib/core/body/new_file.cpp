@@ -100,12 +100,14 @@ bool NewFile::set_mode(mode_t mode) const {
   return (about.st_mode & kMode) == (mode & kMode) || ::fchmod(fd_.get(), mode & kMode) == 0;
 }
 
-// Creates a temporary file in the folder of the target. It gets the mode of an existing target,
-// except with AlwaysOwner. Opens a device directly. Returns an error for what cannot be replaced.
+// Creates a temporary file in the folder of `target`; `commit` later renames it to `target`. The
+// file gets the permissions of an existing target, unless `access` is AlwaysOwner. A device such as
+// /dev/null is not replaced: it is opened itself. Returns an error for a target that can be neither
+// replaced nor opened.
 Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
   const auto path = follow_links(target);
   if (!path) return path.error();
-  struct ::stat old {};
+  struct ::stat old {};  // the existing target, if `exists`
   const bool exists = ::stat(path->c_str(), &old) == 0;
   if (exists && S_ISDIR(old.st_mode)) return cannot_open(target, EISDIR);
   if (exists && (S_ISFIFO(old.st_mode) || S_ISSOCK(old.st_mode))) {
@@ -114,7 +116,7 @@ Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
                            ": it is a pipe or a socket, and nothing would end a wait for its "
                            "reader; expected a file or a device");
   }
-  if (exists && !S_ISREG(old.st_mode)) {
+  if (exists && !S_ISREG(old.st_mode)) {  // a device
     NewFile file(is_null_device(old) ? Kind::Nowhere : Kind::Direct, *path, *path);
     if (!file.open()) return cannot_open(target, errno);
     return file;
@@ -128,24 +130,29 @@ Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
   return file;
 }
 
-// Opens or creates "TARGET.part" and locks it. Uses `beside` if the target is not a regular file.
+// Opens or creates "TARGET.part", in which a partial body stays for a later call, and locks it
+// against other processes. Returns an error if another process has locked it. A target that is not
+// a regular file, such as a device, is opened with `beside` and keeps no partial body.
 Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
   constexpr int kTries = 100;
   const auto path = follow_links(target);
   if (!path) return path.error();
-  struct ::stat old {};
+  struct ::stat old {};  // the existing target, if `exists`
   const bool exists = ::stat(path->c_str(), &old) == 0;
   if (exists && !S_ISREG(old.st_mode)) return beside(target, access);
-  // Another process may finish the file after we have opened it and before we lock it. Then our
-  // descriptor refers to the finished file, which must not be written to.
+  // Another process may finish the file, and rename it, after we have opened it and before we lock
+  // it. Then our descriptor refers to the finished file, which must not be written to. In this case
+  // `open_and_lock` returns false, and the next try creates a new "TARGET.part".
   for (int tries = 0; tries < kTries; ++tries) {
     NewFile file(Kind::Part, *path + ".part", *path);
     const auto locked = file.open_and_lock(exists ? old.st_mode & 0777U : mode_of(access));
     if (!locked) return locked.error();
     if (!*locked) continue;
+    // The umask may have removed some of the permissions that the target has.
     if (exists && !file.set_mode(old.st_mode)) return cannot_write(target, errno);
     return file;
   }
+  // At each try, another process has finished the file just before we locked it.
   return written_by_another(*path + ".part");
 }
 

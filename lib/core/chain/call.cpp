@@ -95,7 +95,7 @@ Classified CurrentAttempt::judge_anew(const Outcome& outcome) const {
 
 bool CurrentAttempt::reads_body(int status, const Headers& headers) const {
   // The library cannot know what a user's function reads.
-  return classify != nullptr || policy::looks_into(policy->retry_on, status, headers);
+  return classify != nullptr || policy::must_read_body(policy->retry_on, status, headers);
 }
 
 }  // namespace httpretry

@@ -48,7 +48,7 @@ std::optional<HedgeRefused> HedgedAttempt::lasting_refusal() const {
   }
   // An earlier attempt may have written a part of its response to the sink (where a body goes that
   // does not stay in memory). The response of a hedge cannot replace that part.
-  const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
+  const auto* delivery = request_.options().sink ? Delivery::if_open(call_) : nullptr;
   const bool sink_has_bytes = delivery != nullptr && delivery->has_bytes();
   // A shareable body can be read by two sends at once. `may_be_hedged` is false for a part of a
   // resumable upload: a second send must first ask the server how much it has.

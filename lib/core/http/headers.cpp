@@ -118,8 +118,10 @@ bool Headers::try_add_line(std::string_view line) {
   return true;
 }
 
-// Appends a continuation line to the value of the last header. If the line is not a valid value,
-// removes that header and returns false.
+// Appends a continuation line to the value of the last header: after "X-Text: first", the line
+// "  second" makes the value "first second". There must be a header. If the line has control bytes,
+// the value is not usable, so this removes the header and returns false. `text_` has all headers
+// one after the other, each as "NAME: VALUE" with a NUL byte at its end.
 bool Headers::try_continue(std::string_view line) {
   const auto continuation = trimmed(without_ending(line));
   if (!valid_header_value(continuation)) {
@@ -128,13 +130,13 @@ bool Headers::try_continue(std::string_view line) {
   }
   if (continuation.empty()) return true;
   auto& last = entries_.back();
-  if (last.value_size == 0) {  // stored as "Name;", so it is stored anew
+  if (last.value_size == 0) {  // stored as "NAME;", not "NAME: VALUE", so it is stored anew
     const std::string name((*this)[size() - 1].name);
     remove_last();
     append(name, continuation);
     return true;
   }
-  text_.back() = ' ';  // replaces the NUL of the last line
+  text_.back() = ' ';  // replaces the NUL byte of the last header
   text_.append(continuation).push_back('\0');
   last.value_size += static_cast<std::uint32_t>(1 + continuation.size());
   return true;
@@ -145,8 +147,9 @@ void Headers::remove_last() {
   entries_.pop_back();
 }
 
-// Stores a header as a C string for libcurl, "Name: value", at the end of `text_`. Throws
-// std::length_error if the text would exceed the range of 32-bit offsets.
+// Appends a header to `text_`, which has all headers one after the other as C strings for libcurl,
+// and adds an entry with its offset and sizes. The name and the value must be valid, and may be
+// parts of `text_`. Throws std::length_error if an offset would not fit into 32 bits.
 void Headers::append(std::string_view name, std::string_view value) {
   // libcurl sends a header without a value only if its line is "Name;".
   const auto separator = value.empty() ? std::string_view(";") : std::string_view(": ");
@@ -158,11 +161,12 @@ void Headers::append(std::string_view name, std::string_view value) {
   if (needed > std::numeric_limits<std::uint32_t>::max()) {
     throw std::length_error("the headers of one message take more than 4 GiB");
   }
+  // The first allocation, of kFirstHeaders and kFirstBytes, suffices for most messages.
   if (size() == entries_.capacity()) entries_.reserve(std::max(kFirstHeaders, 2 * size()));
   if (needed <= text_.capacity()) {
     append_line(text_);
   } else {
-    std::string grown;  // a copy, because the name and the value may be parts of `text_`
+    std::string grown;  // keeps `text_` in place until `name` and `value`, parts of it, are copied
     grown.reserve(std::max({kFirstBytes, needed, 2 * offset}));
     grown = text_;
     append_line(grown);
@@ -211,8 +215,7 @@ void Headers::reserve(std::size_t fields, std::size_t bytes) {
 }
 
 std::optional<std::string_view> Headers::get(std::string_view name) const {
-  for (std::size_t i = 0; i < size(); ++i) {
-    const auto field = (*this)[i];
+  for (const auto field : *this) {
     if (equal_ignoring_case(field.name, name)) return field.value;
   }
   return std::nullopt;

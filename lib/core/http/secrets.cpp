@@ -10,8 +10,6 @@
 namespace httpretry {
 namespace {
 
-constexpr std::string_view kBlanks = " \t";
-
 // Words that mark a secret anywhere in a name.
 constexpr std::array<std::string_view, 8> kAnywhere{"authorization", "cookie",     "secret",
                                                     "password",      "passphrase", "signature",
@@ -71,7 +69,7 @@ std::size_t end_of_url(std::string_view text, std::size_t begin) {
   const auto closing = before == '<'    ? std::string_view(">")
                        : before == '"'  ? std::string_view("\"")
                        : before == '\'' ? std::string_view("'")
-                                        : kBlanks;
+                                        : std::string_view(" \t");
   return std::min(text.find_first_of(closing, begin), text.size());
 }
 
@@ -88,20 +86,23 @@ bool tells_secret(std::string_view header_name) {
   return any_word(name, is_secret_word);
 }
 
-// Returns the value of a header as logs show it: "REDACTED" if the name tells that it is a secret,
-// otherwise without the secret parts of all URLs in it.
+// Returns the value of a header as logs show it. A header whose name suggests a secret, such as
+// "Authorization", becomes "REDACTED". In the URLs of other headers, the passwords and the values
+// in queries are hidden: "see https://host/a?key=1" becomes "see https://host/a?key=REDACTED".
 std::string shown_value(std::string_view header_name, std::string_view value) {
   if (tells_secret(header_name)) return std::string(kRedacted);
   const auto is_reference = [](auto word) { return is_one_of(kReferenceWords, word); };
+  // The whole value is one URL: "Location", "Referer" and the like.
   if (any_word(to_lower(header_name), is_reference)) return redacted(value, hide_all);
   std::string shown;
-  auto url = next_url(value, 0);
+  auto url_at = next_url(value, 0);  // npos if there is no URL
+  // Each round copies the text before the next URL, and then that URL with its secrets hidden.
   for (std::size_t copied = 0; copied < value.size();) {
-    if (url < copied) url = next_url(value, copied);
-    // `Link` also has relative references, between "<" and ">".
+    if (url_at < copied) url_at = next_url(value, copied);
+    // In `Link: </next?key=1>; rel=next` a URL without a scheme follows the "<".
     const auto bracket = value.find('<', copied);
-    const auto reference = bracket == std::string_view::npos ? value.size() : bracket + 1;
-    const auto begin = std::min(url, reference);
+    const auto reference_at = bracket == std::string_view::npos ? value.size() : bracket + 1;
+    const auto begin = std::min(url_at, reference_at);
     const auto end = end_of_url(value, begin);
     shown += value.substr(copied, begin - copied);
     shown += redacted(value.substr(begin, end - begin), hide_all);

@@ -48,9 +48,11 @@ std::string number_text(Duration duration, Duration unit) {
 
 }  // namespace
 
-// Returns a duration as a policy file has it: "1h30m", "1.5s", "250ms", or "none" for kForever.
+// Returns a duration as a policy file has it: "1h30m", "1m1.5s", "250ms", "0s", "-2s". Returns
+// "none" for kForever, which stands for no limit.
 std::string to_text(Duration duration) {
   if (duration == kForever) return "none";
+  // kLowest is the lowest duration whose negation does not overflow.
   if (duration < 0ns) return "-" + to_text(-std::max(duration, kLowest));
   std::string text;
   if (duration >= 1h) text += std::to_string(duration / 1h) + "h";
@@ -59,15 +61,16 @@ std::string to_text(Duration duration) {
   duration %= 1min;
   if (duration == 0ns) return text.empty() ? "0s" : text;
 
-  // The rest is one decimal fraction: "1.5s" after hours or minutes, otherwise in the largest unit
-  // in which it does not begin with 0.
+  // What is left, less than a minute, becomes one decimal number. Its unit is seconds after hours
+  // or minutes ("1h0.5s"), and otherwise the largest unit in which it is at least 1 ("500ms").
   const auto [unit, name] = !text.empty() || duration >= 1s ? std::pair(Duration(1s), "s")
                             : duration >= 1ms               ? std::pair(Duration(1ms), "ms")
                             : duration >= 1us               ? std::pair(Duration(1us), "us")
                                                             : std::pair(Duration(1ns), "ns");
   text += std::to_string(duration / unit);
   if (duration % unit != 0ns) {
-    // Adding one unit keeps the leading zeros of the decimals: 5 ms of 1 s is 1005 ms, so "005".
+    // Adding one unit, and then removing its "1", keeps the leading zeros of the decimals. For 5 ms
+    // in seconds, "1005000000" (ns) becomes "005000000", and "005" without the zeros at its end.
     auto decimals = std::to_string((unit + duration % unit).count()).substr(1);
     decimals.erase(decimals.find_last_not_of('0') + 1);
     text += "." + decimals;

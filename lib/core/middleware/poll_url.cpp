@@ -72,8 +72,11 @@ bool PollUrl::is_poll(const Request& request, const Call& call) {
   return poll != nullptr && poll->method() == request.method() && poll->url() == request.url();
 }
 
-// Returns the GET to the URL that `response`, a pending one, names in a header of `url_from`.
-// Returns an error if that URL must not be polled, or nullopt if no header names a URL.
+// Returns the GET that asks for the result of an operation that is still pending. Its URL is in
+// `response`, in the first header that the policy's `url_from` lists, for example "Location:
+// /jobs/7". Returns an error if that URL must not be polled. Returns nullopt if no header names a
+// URL; then the next attempt sends the same request again. `first_` is the request of the call, and
+// `request_` the one that was sent last.
 std::optional<Result<Request>> PollUrl::poll_after(const Response& response) const {
   const auto& rule = policy_.retry_on.pending;
   const auto& first_url = first_.parsed_url();
@@ -84,7 +87,7 @@ std::optional<Result<Request>> PollUrl::poll_after(const Response& response) con
     const auto refused = [&](CurlCode curl_code, const std::string& why) {
       return not_followed(response, curl_code, "the " + header + " to poll is " + why);
     };
-    // A middleware below may have sent the request to another URL.
+    // A relative URL refers to the requested one, which a middleware below may have changed.
     const auto response_url = Url::parse(response.url);
     const Url base = response_url ? *response_url : *request_.parsed_url();
     const auto target = base.resolve(*reference);
@@ -93,13 +96,14 @@ std::optional<Result<Request>> PollUrl::poll_after(const Response& response) con
       return refused(CurlCode::UnsupportedProtocol,
                      target->without_secrets() + ": https is not left for http");
     }
+    // Another origin, which could receive data of the request, must be listed in the policy.
     if (target->origin() != first_url->origin() && !is_listed(*rule, *target)) {
       const auto why = "at " + std::string(target->origin()) + ", and the request was to " +
                        std::string(first_url->origin()) +
                        "; if it may be polled, list it in retry_on.pending.origins";
       return refused(CurlCode::None, why);
     }
-    Request poll = request_;
+    Request poll = request_;  // keeps its options and most of its headers
     make_get(poll, policy_);
     move_to(poll, *target);
     return poll;
@@ -120,9 +124,9 @@ bool PollUrl::read_url(Outcome& outcome) {
   return true;
 }
 
-// Records that attempt `number` has ended: the history has one entry for consecutive attempts that
-// poll the same URL. Then selects the next request if `attempt_follows` and if the response of this
-// attempt has named a URL.
+// Called when attempt `number` has ended. If it polled a URL, records that in the history, which
+// has one entry for consecutive attempts with the same URL ("attempts 2 to 5 polled /jobs/7"). If
+// its response named a URL (`next_`) and another attempt follows, that attempt will poll this URL.
 void PollUrl::end_attempt(int number, bool attempt_follows) {
   if (is_polling_) {
     auto& polled = call_.history().polled;
@@ -135,6 +139,7 @@ void PollUrl::end_attempt(int number, bool attempt_follows) {
       entry.url = std::move(url);
     }
     polled.back().last_attempt = number;
+    // Lets middlewares above `retry`, which know only the first request, resend the poll.
     if (!attempt_follows) call_.set(LastPoll{request_});
   }
   if (!attempt_follows || !next_) return;

@@ -163,40 +163,54 @@ ExchangeLimits RequestAttempts::limits() const {
   return limits;
 }
 
-// Judges the attempt, records it, and sets `step_` to what follows: a wait or the end of the call.
-// `exchanged` says whether the transport began an exchange. The outcome becomes an error if it is a
-// pending response that names a URL that must not be polled.
-void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged) {
-  const auto& options = request().options();
-  const auto* delivery = options.sink ? Delivery::begun(call_) : nullptr;
+// Returns what the retry loop needs to know about an attempt that has just ended. The result refers
+// to `attempt` and `outcome`.
+EndedAttempt RequestAttempts::facts_of(CurrentAttempt& attempt, const Outcome& outcome) const {
   EndedAttempt ended{.now = now(),
                      .wall_now = call_.scheduler().wall_now(),
                      .outcome = &outcome,
-                     .begun = exchanged,
                      .replayable = request().body().replayable()};
   // The user already has a part of the response that another attempt could not continue.
+  const auto* delivery = request().options().sink ? Delivery::if_open(call_) : nullptr;
   const bool endless = call_.get<EndlessBody>() != nullptr;
   ended.streaming =
       delivery != nullptr && (endless ? delivery->has_begun() : !delivery->can_retry());
   if (attempt.hedged) ended.hedged = &*attempt.hedged;
-  const auto recorded_before = call_.history().attempts.size();
+  return ended;
+}
 
-  const bool may_resend = options.retry && !Call::State::own_stop(call_).stop_requested();
+// Ends an attempt: classifies its outcome, records it in the history, notifies the observers, and
+// sets `step_` to what follows, a wait or the end of the call. Replaces the outcome by an error if
+// it is a pending response whose URL to poll is not allowed. `exchanged` says whether the transport
+// began to send the attempt.
+void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged) {
+  auto ended = facts_of(attempt, outcome);
+  ended.begun = exchanged;
+  const auto recorded_before = call_.history().attempts.size();
+  // A request that was sent on a connection that the server had closed is resent at once, unless
+  // the request forbids retries or the call was canceled. That is not a retry, so the outcome is
+  // not classified. In all other cases `resend` returns nullopt.
+  const bool may_resend =
+      request().options().retry && !Call::State::own_stop(call_).stop_requested();
   auto step = may_resend ? loop_.resend(ended) : std::nullopt;
   if (!step) {
-    ended.random = call_.random();
+    ended.random = call_.random();  // for the jitter of the backoff
     auto verdict = attempt.judge(outcome);
+    // The guards let this send pass unchecked. The server may now ask them to pause.
     if (attempt.passed != nullptr) {
       attempt.passed->begin_requested_pause(request(), call_, attempt, outcome, verdict);
     }
+    // The response means "not yet", and names the URL at which to ask again.
     if (outcome && verdict.cls == Class::Pending && poll_url_ && poll_url_->read_url(outcome)) {
       // The next request is a GET without a body, which can always be sent again.
       ended.names_url = ended.replayable = true;
+      // If the URL must not be polled, `read_url` has made the outcome an error.
       if (!outcome) verdict = classify(*chosen_.policy, Observed(outcome, ended.wall_now));
     }
     step = loop_.end(ended, verdict, to_string(verdict.rule));
   }
   notify_attempt_ended(recorded_before);
+  // The next attempt polls the URL that the response has named.
   if (poll_url_) poll_url_->end_attempt(loop_.last_number(), step->kind != RetryStep::Kind::Stop);
   step_ = *step;
 }
@@ -261,7 +275,7 @@ void RequestAttempts::hold_back_body_until_judged(CurrentAttempt& attempt) {
   if (!delivery) return;  // the transport will run into the same error, and return it
   const bool all_bodies = options_.classify != nullptr;
   auto must_read = [policy = chosen_.policy, all_bodies](int status, const Headers& headers) {
-    return all_bodies || policy::looks_into(policy->retry_on, status, headers);
+    return all_bodies || policy::must_read_body(policy->retry_on, status, headers);
   };
   auto is_success = [&attempt](const Response& begun) {  // only called while the attempt runs
     attempt.judged = attempt.judge_anew(Outcome(begun));

@@ -29,34 +29,40 @@ std::shared_ptr<const RetryPolicy> without_retries(const RetryPolicy& policy) {
 }
 
 // Returns whether the call has sent this request with the key.
-bool is_for(const SentKey& key, const Request& request) {
+bool was_sent_with(const SentKey& key, const Request& request) {
   const auto& sent = key.request;
   if (sent.method() != request.method()) return false;
   return key.redirected || (sent.url() == request.url() && sent.body().is_same_as(request.body()));
 }
 
-// Adds the idempotency key that the policy asks for to a POST or PATCH without one: the key with
-// which the call has sent this request before, or a new one. Stores the key in the call. Marks any
-// request with a key as repeatable.
+// Adds an idempotency key, such as "Idempotency-Key: 6fa1...", to a POST or PATCH if the policy
+// asks for one. With the key, the server recognizes a repeated request and executes it only once.
+// So a request that was sent before, and now is resent by a middleware above or redirected, gets
+// the same key as before. The call stores the key for that. Does not replace a key that the user
+// has set.
 void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call) {
+  // The key with which the call has sent this same request before, or nullptr.
   auto* key = call.get<SentKey>();
-  if (key != nullptr && !is_for(*key, request)) key = nullptr;
+  if (key != nullptr && !was_sent_with(*key, request)) key = nullptr;
   if (key != nullptr) {
+    // A redirect may have changed the URL. From here on, the key belongs to this request.
     key->request = request;
     key->redirected = false;
   }
-  const auto& name = policy.idempotency_key;
+  const auto& name = policy.idempotency_key;  // the name of the header
   if (name.empty()) return;
   const auto users_key = request.headers().get(name);
   if (request.method() == "POST" || request.method() == "PATCH") {
+    // Stores the user's key, or generates one for a request that was not sent before. `header` is
+    // set only for the user's key, because only that one stays within its origin in a redirect.
     if (users_key || key == nullptr) {
       key = &call.set(SentKey{.request = request,
-                              .value = std::string(users_key.value_or("")),
+                              .value = users_key ? std::string(*users_key) : new_idempotency_key(),
                               .header = users_key ? name : std::string()});
-      if (!users_key) key->value = new_idempotency_key();
     }
     if (!users_key) request.set_header(name, key->value);
   }
+  // With a key, even a POST may be repeated, unless the user has said otherwise.
   if (request.headers().contains(name) && !request.options().repeatable) {
     request.edit_options().repeatable = true;
   }
@@ -243,7 +249,7 @@ class Retry final : public Middleware {
   Task<Outcome> retry_to_sink(Request request, Call& call, Next next) {
     Outcome outcome = co_await retry(request, call, next);
     const auto* last = call.history().last();
-    const auto* delivery = Delivery::begun(call);
+    const auto* delivery = Delivery::if_open(call);
     if (!outcome || last->cls != Class::Success || delivery == nullptr || !delivery->holds_back()) {
       co_return outcome;
     }

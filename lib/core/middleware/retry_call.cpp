@@ -116,28 +116,32 @@ History RetryCallLoop::finish(Time now) {
   return std::move(state_->history);
 }
 
-// Calls `attempt` until the policy ends the retries. Blocks during the waits. Returns the attempts
-// and why they ended; the caller has the result of the last one.
+// Retries a function, `attempt`, according to a policy: calls it until it succeeds, or until the
+// policy allows no further attempt. Blocks during the waits in between. Returns the history of the
+// attempts with the reason why they ended. The caller of this function keeps the result of the last
+// attempt, which may be of any type.
 History detail::retry_call(
     const RetryPolicy& policy, const RetryCallOptions& options,
     const std::function<const AttemptResultBase&(const AttemptInfo&)>& attempt) {
   static const BlockingClock system_clock;
   const auto& clock = options.clock ? *options.clock : system_clock;
   const auto make_attempt = [&](const AttemptInfo& info) -> const AttemptResultBase& {
-    const InsideRetry marks_this_thread;  // so that a retry inside the function causes a warning
+    // Marks this thread, so that a retry inside the function, which would multiply the attempts,
+    // causes a warning.
+    const InsideRetry marks_this_thread;
     return attempt(info);
   };
   RetryCallLoop loop(policy, options, clock.now());
   while (!loop.ended()) {
     if (const auto until = loop.wait_until()) {
-      const bool complete = clock.wait_until(*until, options.stop);
-      loop.end_wait(complete, clock.now());
+      const bool complete = clock.wait_until(*until, options.stop);  // false if stopped
+      loop.end_wait(complete, clock.now());  // begins the next attempt, or ends the loop if stopped
     } else {
       const auto& result = make_attempt(loop.attempt());
       loop.end_attempt(result, clock.now(), clock.wall_now());
     }
   }
-  return loop.finish(clock.now());
+  return loop.finish(clock.now());  // the history, with the elapsed time
 }
 
 }  // namespace httpretry

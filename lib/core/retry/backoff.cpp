@@ -10,6 +10,9 @@ namespace {
 // nanosecond up to 104 days, and to 4 ns up to a year, the longest wait in a policy file.
 constexpr double kTooLong = 0x1p63;
 
+// Returns a finite power, because 0 times infinity would be NaN.
+double power(double base, double exponent) { return std::min(std::pow(base, exponent), 0x1p200); }
+
 double nanoseconds(Duration wait) { return static_cast<double>(wait.count()); }
 
 Duration saturated(double ns) {
@@ -25,24 +28,24 @@ struct WaitRange {
   Duration cap = kForever;
 };
 
-// Returns a finite power, because 0 times infinity would be NaN.
-double power(double base, double exponent) { return std::min(std::pow(base, exponent), 0x1p200); }
-
-// Returns the waits before retry number `retry`: `initial` grows by `multiplier` with each retry,
-// and the jitter spreads it. The maximum applies before the jitter, or after it with
-// `cap_after_jitter`. The first three jitters never lengthen a wait, so `max` is right in both
-// cases.
+// Returns the range {low, high, cap} of the wait before retry number `retry` (1, 2, ...): a random
+// time between low and high, but at most cap. The wait is initial * multiplier^(retry - 1), spread
+// by the jitter: 100, 200, 400 ms with full jitter becomes 0-100, 0-200, 0-400 ms. `max_interval`
+// limits the wait before the jitter, or with `cap_after_jitter` the result.
 WaitRange exponential(const Backoff& backoff, double retry) {
   const auto max = backoff.max_interval;
+  // Waits of kTooLong (2^63 ns) and more become kForever in the end.
   auto wait =
       std::min(nanoseconds(backoff.initial) * power(backoff.multiplier, retry - 1), kTooLong);
   if (!backoff.cap_after_jitter) wait = std::min(wait, nanoseconds(max));
   const auto cap = backoff.cap_after_jitter ? max : kForever;
-  const auto part = backoff.randomization;
+  const auto part = backoff.randomization;  // 0.2 means up to 20 % shorter or longer
   switch (backoff.jitter) {
+    // These three never lengthen the wait, so `max` is the right cap before and after the jitter.
     case Backoff::Jitter::None: return {wait, wait, max};
     case Backoff::Jitter::Full: return {0, wait, max};
     case Backoff::Jitter::Equal: return {wait / 2, wait, max};
+    // These may lengthen the wait.
     case Backoff::Jitter::Proportional: return {wait * (1 - part), wait * (1 + part), cap};
     case Backoff::Jitter::Range: return {wait * backoff.low, wait * backoff.high, cap};
     case Backoff::Jitter::Additive: return {wait, wait + nanoseconds(backoff.add), cap};
@@ -66,8 +69,9 @@ WaitRange truncated_binary(const Backoff& backoff, double retry) {
   return {0, high, backoff.max_interval};
 }
 
-// Returns the range of the wait before retry number `retry_number`. `previous` is the wait before
-// the last retry, for the only kind that depends on it.
+// Returns the range {low, high, cap} of the wait before retry number `retry_number` (1, 2, ...): a
+// random time between low and high, but at most cap. `previous` is the wait before the last retry,
+// which matters only for Kind::Decorrelated. {} means no wait, and the cap kForever no limit.
 WaitRange wait_range(const Backoff& backoff, int retry_number, Duration previous) {
   const auto retry = static_cast<double>(std::max(retry_number, 1));
   const auto initial = nanoseconds(backoff.initial);
@@ -81,7 +85,7 @@ WaitRange wait_range(const Backoff& backoff, int retry_number, Duration previous
     case Backoff::Kind::Exponential: return exponential(backoff, retry);
     case Backoff::Kind::Decorrelated: return decorrelated(backoff, previous);
     case Backoff::Kind::TruncatedBinary: return truncated_binary(backoff, retry);
-    case Backoff::Kind::Slots: return {};  // not such a range: see `delay`
+    case Backoff::Kind::Slots: return {};  // not reached: `delay` chooses among whole slots instead
   }
   return {};
 }

@@ -126,8 +126,7 @@ std::optional<std::int64_t> Budget::left(Time now) const {
 
 bool Budget::full(Time now) const {
   return left_ == policy_.capacity && calls_ == 0 && extras_ == 0 &&
-         std::none_of(periods_.begin(), periods_.end(),
-                      [&](const Period& one) { return in_window(one, now); });
+         std::ranges::none_of(periods_, [&](const Period& one) { return in_window(one, now); });
 }
 
 std::int64_t Budget::cost(Class cls, bool timeout) const {
@@ -278,26 +277,32 @@ void SendRate::measure(double now) {
   last_bucket_ = bucket;
 }
 
-// Computes the new rate of sends after an attempt. A throttle reduces the rate at once. Otherwise
-// the rate follows CUBIC's curve (RFC 9438): it rises quickly to the rate at the last throttle,
-// stays near it for a time, and then rises ever faster.
+// Computes the rate at which sends may be made, after an attempt. A throttle reduces the rate at
+// once, to 70 %. Otherwise the rate follows the curve of TCP's CUBIC (RFC 9438): it rises quickly
+// to the rate at the last throttle, stays near it for a time (the plateau), and then rises ever
+// faster. Sends are not limited before the first throttle. `throttled` says whether the server
+// throttled this attempt. The algorithm and its numbers are botocore's.
 void SendRate::update(Time time, bool throttled) {
   const auto now = seconds(time);
-  measure(now);
+  measure(now);  // counts this attempt in `measured_rate_`, the rate at which sends were made
   double curve_rate = 0;
   if (throttled) {
+    // The rate that was too high: the measured one, or the allowed one if that is lower.
     last_max_rate_ = enabled_ ? std::min(measured_rate_, fill_rate_) : measured_rate_;
     throttled_at_ = now;
     curve_rate = kReduction * last_max_rate_;
     enabled_ = true;
   } else {
-    const auto after_plateau = now - throttled_at_ - plateau(last_max_rate_);  // negative before it
+    // Seconds since the middle of the plateau; negative before it.
+    const auto after_plateau = now - throttled_at_ - plateau(last_max_rate_);
     curve_rate = kScale * after_plateau * after_plateau * after_plateau + last_max_rate_;
   }
+  // The allowed rate is at most twice the one that the client really uses.
   const auto rate = std::min(curve_rate, 2 * measured_rate_);
-  refill(now);
+  // The token bucket: each send takes one of `capacity_` tokens, which return at `fill_rate_`.
+  refill(now);  // for the time until now, at the old rate
   fill_rate_ = std::max(rate, kMinFillRate);
-  max_capacity_ = std::max(rate, kMinCapacity);
+  max_capacity_ = std::max(rate, kMinCapacity);  // the sends that may be made in a burst
   capacity_ = std::min(capacity_, max_capacity_);
 }
 

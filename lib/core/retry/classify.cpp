@@ -1,7 +1,9 @@
 #include <httpretry/retry/classify.hpp>
 
 #include "error_codes.hpp"
+#include "lib/core/base/text.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace httpretry {
@@ -40,8 +42,17 @@ bool certainly_refused(int status, bool has_delay) {
   return status == 425 || status == 421 || ((status == 429 || status == 503) && has_delay);
 }
 
-// Classifies a response: by the rules for error codes in its body and headers, or if none matches,
-// by its status. Then adds the server delay, and whether the request may be repeated.
+// Returns whether a media type is XML. Not every type that contains "xml" is one, for example
+// "application/vnd.openxmlformats-officedocument.wordprocessingml.document".
+bool is_xml_type(std::string_view type) {
+  const auto name = trimmed(type.substr(0, type.find(';')));
+  return name == "application/xml" || name == "text/xml" || name.ends_with("+xml");
+}
+
+// Returns the class of a response and the rule that decided it, for example Throttle by "status
+// 429". The rules for error codes and pending responses come first. If none matches, the status
+// decides. For a failure, the result also has the wait that the server asks for, and says whether
+// the server refused the request, so that even a POST may be sent again.
 Classified classify_response(const RetryPolicy& policy, const Response& response,
                              const Observed& observed) {
   Classified result;
@@ -51,20 +62,25 @@ Classified classify_response(const RetryPolicy& policy, const Response& response
   if (!classify_by_codes(policy.retry_on, head, observed.body, result)) {
     result.cls = by_status(policy.retry_on, response.status);
   }
+  // No retry follows, so the rest does not matter.
   if (result.cls == Class::Success || result.cls == Class::Permanent) return result;
 
-  add_server_delay(policy, head, result);
+  add_server_delay(policy, head, result);  // makes the class Permanent if the server wants no retry
+  // A server that answers 503 and asks for a wait is overloaded.
   if (response.status == 503 && result.server_delay && result.cls == Class::Transient) {
     result.cls = Class::Throttle;
   }
-  // A throttle means that the request was refused, if the server says so in an error code or a 4xx.
-  // The server may have worked on a request that it answers with a 5xx, even if the policy lists
-  // that status as a throttle.
+  // A throttle by an error code or a 4xx means that the server refused the request without
+  // executing it. A 5xx does not mean that, even if the policy lists the status as a throttle: the
+  // server may have begun to work on the request. `refused_for_sure` means that the protocol itself
+  // guarantees the refusal.
   const bool by_error_code = result.rule.kind == Rule::Kind::ErrorCode;
   const bool is_4xx = response.status >= 400 && response.status < 500;
   result.refused_for_sure = certainly_refused(response.status, result.server_delay.has_value());
   result.refused = result.refused_for_sure || response.status == 429 ||
                    (result.cls == Class::Throttle && (by_error_code || is_4xx));
+  // 421: the connection leads to a server that does not serve this host. One retry on a new
+  // connection may help; a second would not.
   result.once = response.status == 421;
   result.fresh_connection = result.once;
   return result;
@@ -77,33 +93,40 @@ Class class_of_proxy_status(int status) {
   return status == 502 || status == 503 || status == 504 ? Class::Transport : Class::Permanent;
 }
 
-// Classifies an error by what failed (`kind`), or by the status of a proxy that refused to connect.
-// The class is Permanent if the policy retries no such error.
+// Returns the class of an error, and the rule that decided it: what failed (`kind`, such as "tls"
+// or "timeout"), or the status of a proxy that refused to connect. The class is Permanent if the
+// policy does not retry such errors. `kind` is empty for errors of the library itself, such as a
+// cancellation.
 Classified classify_error(const RetryPolicy& policy, const Error& error, WallTime wall_now) {
   Classified result;
   const auto kind = policy::transport_kind(error);
-  const auto by_proxy = error.from_proxy && error.status != 0;
+  const auto by_proxy = error.from_proxy && error.status != 0;  // the proxy refused with a status
+  // The server behind a proxy that failed was sent nothing, and has answered nothing.
   result.status = error.from_proxy ? 0 : error.status;
   result.sent = error.from_proxy ? Sent::Never : error.exchange.sent;
   result.rule.kind = by_proxy ? Rule::Kind::Proxy : Rule::Kind::Error;
   if (!by_proxy && kind) result.rule.kind = Rule::Kind::Transport;
-  result.rule.transport = kind.value_or(TransportKind::Connect);
+  result.rule.transport = kind.value_or(TransportKind::Connect);  // unused without a kind
   result.rule.error = error.code;
   result.rule.status = error.status;
   result.timeout = error.code == Errc::Timeout;
-  result.stop = stop_reason(error.code);
+  result.stop = stop_reason(error.code);  // why the call ends, if the class stays Permanent
   result.cls = Class::Permanent;
   if (!kind || error.permanent || !policy.retry_on.covers(*kind)) return result;
   result.cls = by_proxy ? class_of_proxy_status(error.status) : Class::Transport;
   if (result.cls == Class::Permanent) return result;
 
+  // The headers of a 429 or 503 may ask for a wait. If a proxy asks, it is overloaded.
   const bool may_have_delay = error.status == 429 || error.status == 503;
   if (may_have_delay) add_server_delay(policy, {error.status, error.headers, wall_now}, result);
   if (by_proxy && result.server_delay && result.cls == Class::Transport)
     result.cls = Class::Throttle;
+  // Refused: the server has not executed the request, so that even a POST may be sent again.
   result.refused_for_sure =
       error.exchange.refused || certainly_refused(result.status, result.server_delay.has_value());
   result.refused = result.refused_for_sure || result.status == 429;
+  // A response that is not HTTP is worth only one retry. That one, and a retry after a connection
+  // that broke, uses a new connection.
   result.once = error.code == Errc::Protocol;
   result.fresh_connection = result.once || error.code == Errc::Send || error.code == Errc::Receive;
   return result;
@@ -124,31 +147,62 @@ std::optional<TransportKind> policy::transport_kind(const Error& error) {
   }
 }
 
+// Returns whether the body of a response with this status and these headers must be read before the
+// response counts as a success. It must be if a rule of the policy may find an error in the body,
+// or that the operation is still pending.
+bool policy::must_read_body(const RetryOn& retry_on, int status, const Headers& headers) {
+  // The policy retries this status, which may even be a 2xx, so the response is not a success.
+  if (retry_on.statuses.contains(status) || retry_on.throttle_statuses.contains(status))
+    return true;
+  // A body without a type may be JSON, or XML for a custom rule.
+  const auto type = to_lower(headers.get("Content-Type").value_or(""));
+  const bool json = type.empty() || type.find("json") != std::string::npos;
+  const bool xml = is_xml_type(type);
+  // Either the status alone means pending, or a value in the JSON does.
+  const auto& pending = retry_on.pending;
+  if (pending && pending->statuses.contains(status) && (pending->json.empty() || json)) return true;
+  return std::ranges::any_of(retry_on.error_codes, [&](const ErrorRule& rule) {
+    // S3 reports some failures as a 200 with XML.
+    if (rule.family == ErrorRule::Family::Aws) return status == 200 && xml;
+    // GraphQL at GitHub reports a throttle as a 200, when the quota is used up.
+    if (rule.family == ErrorRule::Family::Github) {
+      return status == 200 && json && headers.get("x-ratelimit-remaining") == "0";
+    }
+    // The other families apply only to statuses from 400 on, which are no success anyway.
+    if (rule.family != ErrorRule::Family::Custom) return false;
+    // A custom rule reads a header, or a value in a JSON or XML body.
+    if (rule.status && !rule.status->contains(status)) return false;
+    if (rule.source == ErrorRule::Source::Header) return headers.contains(rule.selector);
+    return rule.source == ErrorRule::Source::Json ? json : xml || type.empty();
+  });
+}
+
+// Returns the text that histories and reports show for the rule that decided the class of an
+// outcome: "status 503", "error_codes: aws SlowDown" or "transport: connect".
+std::string to_string(const Rule& rule) {
+  switch (rule.kind) {
+    case Rule::Kind::Status: return "status " + std::to_string(rule.status);
+    case Rule::Kind::ErrorCode: {
+      // A custom rule has no family, but a selector: "error_codes: /error/reason quotaBurst".
+      const auto custom = rule.family == ErrorRule::Family::Custom;
+      const auto name = custom ? rule.selector : std::string(to_string(rule.family));
+      return "error_codes: " + name + (rule.code.empty() ? "" : " ") + rule.code;
+    }
+    case Rule::Kind::Pending: return "pending" + (rule.code.empty() ? "" : " " + rule.code);
+    case Rule::Kind::Transport: return "transport: " + std::string(to_string(rule.transport));
+    case Rule::Kind::Error: return "error: " + std::string(to_string(rule.error));
+    case Rule::Kind::Proxy: return "proxy: status " + std::to_string(rule.status);
+    // In this header the server asked the client not to retry.
+    case Rule::Kind::ServerSays: return "grpc-retry-pushback-ms";
+  }
+  return "?";  // not reached
+}
+
 Observed::Observed(const Outcome& result, WallTime now)
     : Observed(result, result.has_value() ? std::string_view(result->body) : std::string_view(),
                now) {}
 Observed::Observed(const Outcome& result, std::string_view body_start, WallTime now)
     : outcome(&result), body(body_start.substr(0, kClassifiedBody)), wall_now(now) {}
-
-// Returns the text that histories and reports show, for example "status 503" or "error_codes: aws
-// SlowDown".
-std::string to_string(const Rule& rule) {
-  const auto word = [](std::string_view text) { return std::string(text); };
-  switch (rule.kind) {
-    case Rule::Kind::Status: return "status " + std::to_string(rule.status);
-    case Rule::Kind::ErrorCode: {
-      const auto custom = rule.family == ErrorRule::Family::Custom;
-      const auto name = custom ? rule.selector : word(to_string(rule.family));
-      return "error_codes: " + name + (rule.code.empty() ? "" : " ") + rule.code;
-    }
-    case Rule::Kind::Pending: return "pending" + (rule.code.empty() ? "" : " " + rule.code);
-    case Rule::Kind::Transport: return "transport: " + word(to_string(rule.transport));
-    case Rule::Kind::Error: return "error: " + word(to_string(rule.error));
-    case Rule::Kind::Proxy: return "proxy: status " + std::to_string(rule.status);
-    case Rule::Kind::ServerSays: return word(to_string(ServerDelaySource::GrpcRetryPushback));
-  }
-  return "?";
-}
 
 Classified classify(const RetryPolicy& policy, const Observed& observed) {
   const auto& outcome = *observed.outcome;

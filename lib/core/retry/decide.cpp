@@ -82,12 +82,11 @@ Exceeded server_delay_limit(const ServerDelayPolicy& policy, std::optional<Durat
     return {
         .limit = Limit::ServerDelayMax, .time = policy.max, .excess = minus(*delay, policy.max)};
   }
-  const auto clamped_delay = std::min(*delay, policy.max);
+  const auto clamped = std::min(*delay, policy.max);
   const auto deadline_in = between(clocks.now, clocks.deadline);
   // An attempt that begins at the deadline has no time for its response.
-  if (clocks.deadline == kNever || clamped_delay < deadline_in) return {};
-  return {
-      .limit = Limit::Deadline, .time = deadline_in, .excess = minus(clamped_delay, deadline_in)};
+  if (clocks.deadline == kNever || clamped < deadline_in) return {};
+  return {.limit = Limit::Deadline, .time = deadline_in, .excess = minus(clamped, deadline_in)};
 }
 
 // Returns the wait that combines our own with `server_wait`, the counted part of `delay`, according
@@ -118,21 +117,27 @@ struct Waits {
   Duration wait{};                 // both combined
 };
 
-// Returns the waits before the next attempt. All are zero after an outcome that ends the call.
+// Returns the waits before the next attempt: our own, the one that the server asks for, and the one
+// that results from both. All are zero after a success or a permanent failure, because no attempt
+// follows. `unit_random` is a random number in [0, 1), for the jitter of the waits.
 Waits waits_for(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
                 const Clocks& clocks, double unit_random) {
   Waits waits;
   if (classified.cls == Class::Success || classified.cls == Class::Permanent) return waits;
+  // Pending responses and failures are counted separately, and each kind has its own backoff.
   const auto retry = classified.cls == Class::Pending ? state.polls : state.failures;
   const auto& backoff = backoff_for(policy, classified.cls);
+  // `state.own_wait` is the result of the user's backoff function, if the user has one.
   waits.own = state.own_wait ? *state.own_wait : delay(backoff, retry, state.previous, unit_random);
   waits.wait = waits.own;
+  // The part of the server delay that the policy counts, or nullopt.
   waits.server = counted_delay(policy.server_delay, classified, waits.own);
   if (waits.server) {
     waits.wait = combined(policy.server_delay, *classified.server_delay, *waits.server, waits.own,
                           state.throttles, unit_random);
   }
-  // ClipWait shortens our own wait to the time that is left, but never below the server delay.
+  // ElapsedRule::ClipWait shortens the wait to what is left of max_elapsed_time. It does so only if
+  // the server delay fits into that time, because we must not send earlier than the server asked.
   const auto left = time_left(policy, clocks);
   const auto clips = policy.elapsed_rule == ElapsedRule::ClipWait && left > 0ns;
   if (clips && waits.server.value_or(0ns) <= left) waits.wait = std::min(waits.wait, left);
@@ -179,16 +184,17 @@ std::string limit_reached(std::string_view name, int count) {
 
 }  // namespace
 
-// Decides whether a retry follows, after which wait, and if not, why not. The checks are in the
-// order that decide.hpp lists: the first one that holds ends the call.
+// Decides, after an attempt, whether a retry follows, and after which wait. If not, the decision
+// has the reason, and the limit that a retry would exceed. Each check below is a reason to end the
+// call, and the first that holds counts. Changes nothing: the caller carries the decision out.
 Decision decide(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
                 const Clocks& clocks, double unit_random) {
   const auto cls = classified.cls;
   const auto waits = waits_for(policy, classified, state, clocks, unit_random);
   Decision decision;
   decision.wait = waits.wait;
-  decision.backoff = waits.own;
-  decision.poll = cls == Class::Pending;
+  decision.backoff = waits.own;           // without the server delay
+  decision.poll = cls == Class::Pending;  // the next attempt asks again for the result
   decision.fresh_connection = classified.fresh_connection;
   if (classified.server_delay && !classified.server_delay->do_not_retry) {
     decision.server_delay = classified.server_delay->delay;
@@ -198,9 +204,11 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
     return end_call(decision, reason, exceeded, classified, state, clocks);
   };
   if (cls == Class::Success) return stop(Reason::Success);
-  // Another attempt would fail in the same way, or no caller waits for the response anymore.
+  // Another attempt would fail in the same way, or the call was canceled. `classified.stop` is the
+  // reason.
   if (cls == Class::Permanent) return stop(classified.stop);
-  // A second fresh connection would lead to the same wrong server.
+  // This failure, such as a 421 (wrong server), is worth only one retry on a new connection. That
+  // retry has been made, and a second one would fail in the same way.
   if (classified.once && state.once_used) return stop(Reason::NotRetryable, {.limit = Limit::Once});
   // The policy limits the attempts (or polls).
   if (const auto exceeded = attempts_limit(policy, cls, state)) {
@@ -210,12 +218,12 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
   if (!state.replayable || state.streaming) return stop(Reason::NotReplayable);
   // The server may have executed the request, and executing it twice may do harm.
   if (!may_repeat(policy, classified, state)) return stop(Reason::UnsafeToRepeat);
-  // The server would refuse an earlier attempt. So the call ends now, and `retry_at` says when to
-  // try again.
+  // The server asks for a longer wait than the policy or the deadline allows, and would refuse an
+  // earlier attempt. So the call ends now, and `decision.retry_at` says when to try again.
   if (const auto exceeded = server_delay_limit(policy.server_delay, waits.server, clocks)) {
     return stop(Reason::ServerDelayTooLong, exceeded);
   }
-  // The wait would leave no time for an attempt.
+  // After the wait, no time would be left for an attempt.
   if (const auto exceeded = time_limit(policy, waits.wait, clocks)) {
     return stop(Reason::ElapsedExhausted, exceeded);
   }
@@ -229,7 +237,9 @@ Decision over_budget(const Decision& decision, const Classified& classified,
                   clocks);
 }
 
-// Returns the sentence about the limit that ended the call, for people, or an empty string.
+// Returns the text about the limit that ended the call, for people: "max_attempts 5 reached", or
+// "retry-after asks for 2.00 min, 1.00 min more than server_delay.max 1.00 min". Returns "" if no
+// limit ended the call.
 std::string limit_text(const Decision& decision) {
   switch (decision.limit) {
     case Limit::None: return {};
@@ -241,6 +251,7 @@ std::string limit_text(const Decision& decision) {
              wait_text(decision.limit_time) + " by " + wait_text(decision.excess);
     case Limit::Deadline:
       if (decision.limit_time <= 0ns) return "the deadline has passed";
+      // If the server asked for a wait, the text names that one.
       return "a wait of " + wait_text(decision.server_delay.value_or(decision.wait)) +
              " would pass the deadline by " + wait_text(decision.excess);
     case Limit::ServerDelayMax:

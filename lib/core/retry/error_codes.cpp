@@ -19,9 +19,8 @@ constexpr std::size_t kMostOfCode = 64;  // enough for all known codes; keeps lo
 constexpr std::string_view kAwsThrottle =
     "Throttling ThrottlingException ThrottledException RequestThrottledException RequestThrottled "
     "TooManyRequestsException ProvisionedThroughputExceededException "
-    "TransactionInProgressException "
-    "RequestLimitExceeded BandwidthLimitExceeded LimitExceededException SlowDown "
-    "PriorRequestNotComplete EC2ThrottledException";
+    "TransactionInProgressException RequestLimitExceeded BandwidthLimitExceeded "
+    "LimitExceededException SlowDown PriorRequestNotComplete EC2ThrottledException";
 constexpr std::string_view kAwsTransient =
     "RequestTimeout RequestTimeoutException InternalError InternalFailure ServiceUnavailable "
     "IDPCommunicationError";
@@ -205,26 +204,30 @@ std::optional<Verdict> google(const ResponseHead& head, BodyValues& body) {
   return verdict;
 }
 
-// GitHub throttles with the status 403, or with an error in the body of a 200 (GraphQL). A 429 is a
-// throttle without a rule; these rules only find its reason.
+// Recognizes GitHub's throttles: a 403 with Retry-After, with a quota that is used up, or with a
+// message about the secondary limit; and with GraphQL, a 200 whose body has an error. A 429 is a
+// throttle in any case, and for it this finds only the reason that reports show (`code`). Returns
+// nullopt if nothing matches.
 std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
   if (head.status != 200 && head.status != 403 && head.status != 429) return std::nullopt;
-  const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";
+  const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";  // no requests left
+  // The request that uses the quota up may itself succeed, so a 200 must also have an error.
   if (head.status == 200) return used_up ? by_codes(Family::Github, body) : std::nullopt;
-  // Not for a 429, because any server may send one with this header.
+  // Retry-After makes a 403 a throttle. With a 429 it says nothing, because any server may send it.
   constexpr std::array kRetryAfter = {ServerDelaySource::RetryAfter};
-  constexpr bool kThrottled = false;  // no effect on Retry-After
+  constexpr bool kThrottled = false;  // has an effect only on other headers
   if (head.status == 403 && server_delay(head.headers, kRetryAfter, kThrottled, head.wall_now)) {
     return Verdict{.cls = Class::Throttle, .code = "retry-after"};
   }
   if (used_up) return Verdict{.cls = Class::Throttle, .code = "x-ratelimit-remaining 0"};
+  // The secondary limit has no header, only a message: "You have exceeded a secondary rate limit".
   const auto names_secondary_limit = [](const BodyValue& message) {
     return to_lower(message.text).find("secondary rate") != std::string::npos;
   };
   if (!body.find(Source::Json, kGithubMessage, names_secondary_limit)) return std::nullopt;
   // GitHub's documentation: "wait for at least one minute before retrying".
   ServerDelay delay(60s, ServerDelaySource::SecondaryLimit, "secondary rate");
-  delay.at_least = true;
+  delay.at_least = true;  // our own wait counts if it is longer
   return Verdict{.cls = Class::Throttle, .code = "secondary rate", .server_delay = delay};
 }
 
@@ -285,28 +288,23 @@ std::optional<std::string> pending_value(const PendingRule& rule, const Response
 // Makes a value from a server fit for a log line: printable ASCII of limited length.
 std::string ascii(std::string_view text) {
   std::string kept(text.substr(0, kMostOfCode));
-  std::replace_if(
-      kept.begin(), kept.end(), [](char c) { return c < 0x20 || c > 0x7E; }, '?');
+  for (char& c : kept) c = c < 0x20 || c > 0x7E ? '?' : c;
   return kept;
-}
-
-// Returns whether a media type is XML. Not every type that contains "xml" is one, for example
-// "application/vnd.openxmlformats-officedocument.wordprocessingml.document".
-bool is_xml_type(std::string_view type) {
-  const auto name = trimmed(type.substr(0, type.find(';')));
-  return name == "application/xml" || name == "text/xml" || name.ends_with("+xml");
 }
 
 }  // namespace
 
-// Applies the rules for error codes in their order, then the rule for pending responses. Sets the
-// class, the rule and the server delay of `result`, and returns true, if one matches.
+// Classifies a response by the rules of the policy that read its headers and its body (`text`):
+// first the rules for error codes, such as "SlowDown" of AWS, then the rule for pending responses.
+// If a rule matches, stores it in `result` with its class and the server delay from the body, and
+// returns true. Returns false if none matches; then the status decides.
 bool classify_by_codes(const RetryOn& retry_on, const ResponseHead& head, std::string_view text,
                        Classified& result) {
   BodyValues body(retry_on, text);
   for (const auto& rule : retry_on.error_codes) {
     auto verdict = apply(rule, head, body);
     if (!verdict) continue;
+    // Reports show these, for example as "error_codes: aws SlowDown".
     result.cls = verdict->cls;
     result.rule.kind = Rule::Kind::ErrorCode;
     result.rule.family = rule.family;
@@ -320,31 +318,8 @@ bool classify_by_codes(const RetryOn& retry_on, const ResponseHead& head, std::s
   if (!value) return false;
   result.cls = Class::Pending;
   result.rule.kind = Rule::Kind::Pending;
-  result.rule.code = ascii(*value);
+  result.rule.code = ascii(*value);  // such as "RUNNING"; empty if the status alone means pending
   return true;
-}
-
-// Returns whether the body of a response with this head must be read, because a rule may make the
-// response a failure or a pending one. The policy's own statuses always have to be classified.
-bool looks_into(const RetryOn& retry_on, int status, const Headers& headers) {
-  if (retry_on.statuses.contains(status) || retry_on.throttle_statuses.contains(status))
-    return true;
-  const auto type = to_lower(headers.get("Content-Type").value_or(""));
-  const bool json = type.empty() || type.find("json") != std::string::npos;
-  const bool xml = is_xml_type(type);
-  const auto& pending = retry_on.pending;
-  if (pending && pending->statuses.contains(status) && (pending->json.empty() || json)) return true;
-  const auto& rules = retry_on.error_codes;
-  return std::any_of(rules.begin(), rules.end(), [&](const ErrorRule& rule) {
-    if (rule.family == Family::Aws) return status == 200 && xml;
-    if (rule.family == Family::Github) {
-      return status == 200 && json && headers.get("x-ratelimit-remaining") == "0";
-    }
-    if (rule.family != Family::Custom) return false;
-    if (rule.status && !rule.status->contains(status)) return false;
-    if (rule.source == Source::Header) return headers.contains(rule.selector);
-    return rule.source == Source::Json ? json : xml || type.empty();
-  });
 }
 
 }  // namespace httpretry::policy

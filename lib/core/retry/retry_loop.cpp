@@ -114,18 +114,21 @@ RetryLoop::RetryLoop(const RetryPolicy& policy, std::shared_ptr<RetryAccount> ac
   state_.repeatable = options.repeatable;
 }
 
-// Begins an attempt if the send rate allows one. Otherwise returns Wait, or Stop if the wait would
-// pass a limit of the call.
+// Returns what to do next: Send, which begins an attempt; Wait, if the client's limit on the rate
+// of sends does not allow the attempt yet; or Stop, if that wait would end too late for the call.
+// Stop leaves the reason in the history.
 RetryStep RetryLoop::begin(Time now) {
   assert(!in_attempt_);
   const auto elapsed_limit = later(options_.started, policy_.max_elapsed_time);
+  // By IncludeWait, waits count toward max_elapsed_time. By the other rules, this one does not.
   const bool waits_count = policy_.elapsed_rule == ElapsedRule::IncludeWait;
+  // A wait of zero means that the send rate allows the attempt now.
   if (const auto wait = claim_.begin_attempt(now); wait > Duration::zero()) {
     const auto begin_at = later(now, wait);
     if (begin_at < std::min(options_.deadline, waits_count ? elapsed_limit : kNever)) {
       return wait_until(begin_at);
     }
-    claim_.cancel(now);
+    claim_.cancel(now);  // gives back what the budget was charged for this retry
     history_.stop_reason = Reason::ElapsedExhausted;
     history_.detail =
         "the send rate allows the next attempt in " + duration_text(wait) + ", too late";
@@ -133,9 +136,9 @@ RetryStep RetryLoop::begin(Time now) {
   }
   in_attempt_ = true;
   began_ = now;
-  // ElapsedRule::BeforeWait and ClipWait allow an attempt to begin after max_elapsed_time. That
-  // limit does not bound it.
+  // The response must arrive by max_elapsed_time, unless the attempt begins only after that.
   const bool bounded = waits_count || elapsed_limit > now;
+  // `until` is the deadline of the attempt, and `respond_by` that of the response headers.
   return {.kind = RetryStep::Kind::Send,
           .fresh_connection = fresh_connection_,
           .number = static_cast<int>(history_.attempts.size()) + 1,
@@ -143,28 +146,29 @@ RetryStep RetryLoop::begin(Time now) {
           .respond_by = bounded ? elapsed_limit : kNever};
 }
 
-// Decides what follows an attempt: counts it, asks `decide`, takes a retry from the budget, and
-// records the attempt in the history. Returns Wait; or Stop, and then the history has the reason.
+// Ends an attempt whose outcome was classified: decides whether a retry follows, charges the budget
+// for it, and adds the attempt to the history. Returns Wait if a retry follows. Otherwise returns
+// Stop, and leaves the reason in the history. `rule` is the text of the rule that decided the
+// class, such as "status 503".
 RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified,
                          std::string rule) {
-  if (ended.names_url) poll_url();
+  // First brings `state_`, which `decide` reads, up to date.
+  if (ended.names_url) begin_polling_url();
   if (ended.hedged != nullptr) count_hedges(*ended.hedged);
   count(ended, classified.cls);
-  if (options_.backoff != nullptr) ask_own_backoff(classified, ended.random);
-  const Clocks clocks{.now = ended.now,
-                      .started = options_.started,
-                      .deadline = options_.deadline,
-                      .wall_now = ended.wall_now};
+  if (options_.backoff != nullptr) ask_users_backoff(classified, ended.random);
+  const Clocks clocks{ended.now, options_.started, options_.deadline, ended.wall_now};
   auto decision = decide(policy_, classified, state_, clocks, ended.random);
-  // The budget comes last, so that nothing is taken for a retry that another limit forbids. It
-  // comes before the wait, so that a thousand calls that fail together do not all find it full.
+  // The budget is charged last, so that nothing is taken for a retry that another limit forbids. It
+  // is charged before the wait, so that a thousand calls that fail together do not all find it
+  // full.
   const auto next = !decision.retry ? AfterAttempt::Stop
                     : decision.poll ? AfterAttempt::Poll
                                     : AfterAttempt::Retry;
   const auto [allowed, budget_left] = claim_.end_attempt(classified, next, ended.now);
   if (!allowed) decision = over_budget(decision, classified, state_, clocks);
 
-  remember(classified, decision);
+  remember(classified, decision);  // for the decision after the next attempt
   auto& attempt = record(ended, classified.cls, std::move(rule), budget_left);
   attempt.ambiguous = decision.ambiguous;
   if (decision.server_delay) {
@@ -172,6 +176,11 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
     attempt.server_delay_source = to_string(decision.source);
   }
   if (decision.retry) return retry(attempt, decision.backoff, decision.wait, ended.now);
+  return stop(decision);
+}
+
+// Records in the history why the call ended. Returns Stop.
+RetryStep RetryLoop::stop(const Decision& decision) {
   history_.stop_reason = decision.reason;
   history_.retry_at = decision.retry_at;
   history_.detail = detail_of(decision, policy_.repeat);
@@ -240,7 +249,7 @@ std::optional<int> RetryLoop::sends_left() const {
   return std::max(*policy_.max_attempts - state_.failures - state_.hedges - 1, 0);
 }
 
-void RetryLoop::ask_own_backoff(const Classified& classified, double random) {
+void RetryLoop::ask_users_backoff(const Classified& classified, double random) {
   if (classified.cls == Class::Success || classified.cls == Class::Permanent) return;
   const auto own = (*options_.backoff)(policy_, classified, state_, random);
   state_.own_wait = std::max(own, Duration::zero());
@@ -253,35 +262,37 @@ void RetryLoop::remember(const Classified& classified, const Decision& decision)
   fresh_connection_ = decision.fresh_connection;
 }
 
+void RetryLoop::set_maybe_executed() { state_.maybe_executed = !options_.changes_nothing; }
+
 // From now on the loop sends only its own GETs. Their statuses say nothing about the request.
-void RetryLoop::poll_url() {
+void RetryLoop::begin_polling_url() {
   state_.polls_url = true;
   state_.maybe_executed = false;
   options_.changes_nothing = true;
 }
 
-void RetryLoop::set_maybe_executed() { state_.maybe_executed = !options_.changes_nothing; }
-
-// Adds the attempt that has just ended to the history, and returns its entry. If it was hedged, it
-// has several sends: each gets an entry, in the order of their numbers.
+// Adds the attempt that has just ended to the history, and returns its entry. A hedged attempt had
+// several sends at the same time, and each gets an entry, in the order of their numbers. The entry
+// that is returned is that of the send whose outcome was used.
 Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rule,
                            std::optional<std::int64_t> budget_left) {
   assert(in_attempt_);
   in_attempt_ = false;
   auto& attempts = history_.attempts;
-  recorded_ = static_cast<int>(attempts.size()) + 1;
+  recorded_ = static_cast<int>(attempts.size()) + 1;  // the number of this attempt
   if (ended.hedged != nullptr) {
+    // `number` and `began` describe the send whose outcome was used; the others are `Race::Lost`.
     auto& lost_sends = ended.hedged->others;
     recorded_ = ended.hedged->number;
     began_ = ended.hedged->began;
     std::move(lost_sends.begin(), lost_sends.end(), std::back_inserter(attempts));
   }
-  // The entry of attempt number N has index N - 1. The sends that lost may have lower and higher
-  // numbers, so the entry may belong between them.
+  // The entry with number N has index N - 1. The sends that lost may have lower and higher numbers,
+  // so the entry may belong between theirs.
   auto& attempt = *attempts.emplace(attempts.begin() + (recorded_ - 1));
   if (ended.hedged != nullptr) {
     attempt.hedge = ended.hedged->hedge;
-    attempt.race = ended.hedged->won ? Race::Won : Race::None;
+    attempt.race = ended.hedged->won ? Race::Won : Race::None;  // None: no send won
   }
   attempt.number = recorded_;
   attempt.start = began_ - options_.call_started;
@@ -289,7 +300,7 @@ Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rul
   attempt.cls = cls;
   attempt.rule = std::move(rule);
   attempt.budget_left = budget_left;
-  if (ended.outcome != nullptr) set_outcome(attempt, *ended.outcome);
+  if (ended.outcome != nullptr) set_outcome(attempt, *ended.outcome);  // nullptr for a function
   if (!ended.begun) attempt.sent = Sent::Never;
   return attempt;
 }

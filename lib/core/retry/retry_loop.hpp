@@ -155,12 +155,13 @@ class RetryLoop {
  private:
   void count(const EndedAttempt& ended, Class cls);
   void count_hedges(const HedgedSends& hedged);
-  void poll_url();
-  void ask_own_backoff(const Classified& classified, double random);
+  void begin_polling_url();
+  void ask_users_backoff(const Classified& classified, double random);
   void remember(const Classified& classified, const Decision& decision);
   void set_maybe_executed();
   Attempt& record(const EndedAttempt& ended, Class cls, std::string rule,
                   std::optional<std::int64_t> budget_left);
+  RetryStep stop(const Decision& decision);
   static RetryStep retry(Attempt& attempt, Duration backoff, Duration wait, Time now);
 
   const RetryPolicy& policy_;

@@ -230,17 +230,21 @@ std::optional<Duration> rate_limit(std::string_view text, const Headers& headers
   return longest_wait(items_of(text, take_name), headers);
 }
 
-// Returns the delay that the header `source` with the value `text` asks for. Returns nullopt if it
-// is malformed or does not count: the state of a quota counts only in a throttle.
+// Returns the wait that one header of a response asks for, for example 2 minutes for "Retry-After:
+// 120". `source` is the header, and `text` its value. Returns nullopt if the value is malformed, or
+// if the header only describes a quota and the response is not a throttle: then the client need not
+// wait for the quota. `headers` are all headers of the response; dates are compared with its Date.
 std::optional<ServerDelay> read_header(ServerDelaySource source, std::string_view text,
                                        const Headers& headers, bool throttled, WallTime wall_now) {
   std::optional<Duration> wait;
   bool do_not_retry = false;
   switch (source) {
+    // These count milliseconds.
     case ServerDelaySource::RetryAfterMs:
     case ServerDelaySource::XMsRetryAfterMs:
     case ServerDelaySource::XAmzRetryAfter: wait = whole_number(text, 1ms); break;
     case ServerDelaySource::RetryAfter: wait = seconds_or_date(text, headers, wall_now); break;
+    // These three say when a quota is full again.
     case ServerDelaySource::XRateLimitReset:
     case ServerDelaySource::RateLimitReset:
       if (throttled && is_used_up(source, headers)) wait = reset(text, headers, wall_now);
@@ -248,7 +252,7 @@ std::optional<ServerDelay> read_header(ServerDelaySource source, std::string_vie
     case ServerDelaySource::RateLimit:
       if (throttled) wait = rate_limit(text, headers);
       break;
-    case ServerDelaySource::GrpcRetryPushback: {  // a negative number means "do not retry"
+    case ServerDelaySource::GrpcRetryPushback: {  // milliseconds; negative means "do not retry"
       const bool has_minus = text.starts_with('-');
       wait = whole_number(text.substr(has_minus ? 1 : 0), 1ms);
       if (!has_minus || !wait) break;
@@ -256,7 +260,7 @@ std::optional<ServerDelay> read_header(ServerDelaySource source, std::string_vie
       wait = 0s;
       break;
     }
-    case ServerDelaySource::RetryInfo:  // these are not in headers
+    case ServerDelaySource::RetryInfo:  // not reached: these three are not headers
     case ServerDelaySource::SecondaryLimit:
     case ServerDelaySource::Function: break;
   }

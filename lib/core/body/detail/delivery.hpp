@@ -46,7 +46,7 @@ class HTTPRETRY_API Delivery {
   // has no sink.
   static Result<Delivery*> of(const Request& request, Call& call);
   // Returns the delivery if it is already open, otherwise nullptr.
-  static Delivery* begun(const Call& call);
+  static Delivery* if_open(const Call& call);
 
   void hold_back(HoldBack rules) { hold_back_ = std::move(rules); }
   // Returns whether a retry is possible: the writer can restart, or the next attempt can request
@@ -115,10 +115,10 @@ class HTTPRETRY_API Delivery {
   BodyVersion version_;               // of the first `position_` bytes
   std::string url_;  // of the first `position_` bytes; empty if they are from an earlier call
   Rest rest_;
-  bool user_guarantees_ = false;  // that the body is the same: the rest needs no validator
-  bool rest_requested_ = false;   // by this exchange
-  bool ended_by_416_ = false;     // the writer already has the whole body
-  bool finished_ = false;         // the writer received a whole body
+  bool user_vouches_for_body_ = false;  // the rest then needs no validator
+  bool rest_requested_ = false;         // by this exchange
+  bool ended_by_416_ = false;           // the writer already has the whole body
+  bool finished_ = false;               // the writer received a whole body
 };
 
 }  // namespace httpretry
