@@ -39,7 +39,8 @@ void append_escaped(std::string& out, std::string_view text, Escape escape) {
   }
 }
 
-// Appends a value as JSON on one line without blanks. Numbers stay as they were written.
+// Appends a value as JSON on one line without blanks: {"max_attempts":5,"statuses":[408,"5xx"]}.
+// Copies each number as the file spells it: 1e3 stays 1e3. Calls itself for nested values.
 void append_compact(std::string& out, const JsonNode& json) {
   switch (json.type) {
     case JsonNode::Type::Null: out += "null"; return;
@@ -47,7 +48,7 @@ void append_compact(std::string& out, const JsonNode& json) {
     case JsonNode::Type::Number: out += json.text; return;
     case JsonNode::Type::String: out += quoted_text(json.text); return;
     case JsonNode::Type::Array:
-    case JsonNode::Type::Object: break;  // the rest of this function
+    case JsonNode::Type::Object: break;  // handled below
   }
   const bool is_object = json.is(JsonNode::Type::Object);
   out += is_object ? '{' : '[';
@@ -88,27 +89,32 @@ std::string one_line_of(const OrderedJson& json) {
   return json.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
-// Appends a value. The outer `levels` have a line for each member, and so have deeper objects and
-// arrays that do not fit into a line. The line begins with `indent` blanks, and `column` is the
-// number of its bytes before the value.
+// Appends a value as JSON for people. An object or array in the outermost `levels` levels of
+// nesting gets a line for each member. A deeper one gets them only if it is too long for one line.
+// Every other value is on one line. `indent` is the number of blanks at the beginning of the line
+// where the value begins, and `column` the number of bytes in front of the value: the blanks and
+// its key.
 void append_lines(std::string& out, const OrderedJson& json, int levels, std::size_t indent,
                   std::size_t column) {
+  // Tries one line first. An empty object or array has no members that need lines of their own.
   if (levels <= 0 || !json.is_structured() || json.empty()) {
     const auto line = one_line_of(json);
+    // A string or a number cannot be split, so it may be longer than kLineWidth.
     if (!json.is_structured() || column + line.size() <= kLineWidth) {
       out += line;
       return;
     }
   }
-  const std::string member_indent(indent + 2, ' ');
+  const auto member_indent = indent + 2;
   out += json.is_object() ? "{" : "[";
-  auto separator = "\n";
+  auto separator = "\n";  // before the first member; ",\n" before each further one
   for (const auto& [key, value] : json.items()) {
     out += std::exchange(separator, ",\n");
-    const auto before_value = member_indent + member_prefix(json, key);
-    out += before_value;
-    append_lines(out, value, levels - 1, indent + 2, before_value.size());
+    const auto blanks_and_key = std::string(member_indent, ' ') + member_prefix(json, key);
+    out += blanks_and_key;
+    append_lines(out, value, levels - 1, member_indent, /*column=*/blanks_and_key.size());
   }
+  // The closing bracket stands below the beginning of the line with the opening one.
   out += "\n" + std::string(indent, ' ') + (json.is_object() ? "}" : "]");
 }
 
@@ -137,20 +143,24 @@ JsonNode& JsonTree::add(JsonNode::Type type, const JsonNode* parent) {
   return json;
 }
 
-// Adds a copy of a value with all that it contains, and returns the node of the value.
+// Adds nodes for a value and everything in it, and returns the node of the value. The node refers
+// to `parent` (nullptr for the root), but the caller adds it to the children of `parent`.
 JsonNode& JsonTree::add(const OrderedJson& json, const JsonNode* parent) {
   using Type = JsonNode::Type;
-  // In the order of nlohmann's enum value_t, which has three types of numbers.
+  // By the numbers of nlohmann's enum value_t: null, object, array, string, boolean, and then
+  // integer, unsigned integer and floating-point number.
   constexpr Type kTypes[] = {Type::Null,    Type::Object, Type::Array,  Type::String,
                              Type::Boolean, Type::Number, Type::Number, Type::Number};
-  auto& node = add(kTypes[static_cast<std::size_t>(json.type())], parent);
+  auto& node = add(kTypes[static_cast<std::size_t>(json.type())], parent);  // an empty node
+  // A node has only views of its text and its key. `keep` copies them into the tree.
   if (json.is_string()) node.text = keep(json.get<std::string>());
   if (json.is_number()) node.text = keep(json.dump());
   node.boolean = json.is_boolean() && json.get<bool>();
   if (!json.is_structured()) return node;
   for (const auto& [key, value] : json.items()) {
-    auto& child = add(value, &node);
-    // Without a text there is no column. The count of siblings gives them an order.
+    auto& child = add(value, &node);  // does not move `node`, because the tree has a deque
+    // The value was not read from a text, so it has no line and column. But siblings are sorted and
+    // searched by position. So the column is the number of earlier siblings.
     child.position.column = static_cast<int>(node.children.size());
     if (json.is_object()) child.key = keep(key);
     node.children.push_back(&child);
@@ -158,24 +168,23 @@ JsonNode& JsonTree::add(const OrderedJson& json, const JsonNode* parent) {
   return node;
 }
 
-// Returns the JSON pointer (RFC 6901) to a value: "/endpoints/0/name", or "" for the root. Omits
-// the end of a pointer that is longer than kMaxPointer.
+// Returns the JSON pointer (RFC 6901) to a value: "/endpoints/0/name", or "" for the root. Stops
+// when the pointer is longer than kMaxPointer, because the keys of a file may be very long.
 std::string pointer_to(const JsonNode& json) {
   std::vector<const JsonNode*> path;  // from the value up to a child of the root
   for (const auto* node = &json; node->parent != nullptr; node = node->parent) path.push_back(node);
   std::string pointer;
-  for (auto node = path.rbegin(); node != path.rend() && pointer.size() < kMaxPointer; ++node) {
+  // From the child of the root down to the value, so in the order of the pointer.
+  for (auto step = path.rbegin(); step != path.rend() && pointer.size() < kMaxPointer; ++step) {
+    const auto& node = **step;
     pointer += '/';
-    if ((*node)->parent->is(JsonNode::Type::Array)) {
-      pointer += std::to_string(index_in_array(**node));
+    if (node.parent->is(JsonNode::Type::Array)) {
+      pointer += std::to_string(index_in_array(node));
       continue;
     }
-    for (const auto c : shortened((*node)->key, kMaxPointer)) {
-      if (c == '~' || c == '/') {
-        pointer += c == '~' ? "~0" : "~1";
-      } else {
-        pointer += c;
-      }
+    for (const auto& c : shortened(node.key, kMaxPointer)) {
+      // In a key, "~" is written as "~0", and "/" as "~1".
+      pointer += c == '~' ? "~0" : c == '/' ? "~1" : std::string_view(&c, 1);
     }
   }
   return pointer;

@@ -31,14 +31,15 @@ Error no_value(std::string_view pointer, std::string_view why) {
                                    "\": " + std::string(why));
 }
 
-// Returns a null, Boolean, number or string as a standard type, or an error for an array or object.
-// A whole number becomes a std::int64_t if it fits, otherwise a std::uint64_t.
+// Returns the value that json_at found at `pointer` as a standard type: a null, Boolean, number or
+// string. A whole number becomes a std::int64_t if it fits, otherwise a std::uint64_t. Returns an
+// error for an array or object. `pointer` is only for the message of the error.
 Result<JsonValue> scalar(const json& value, std::string_view pointer) {
   switch (value.type()) {
     case json::value_t::null: return JsonValue(nullptr);
     case json::value_t::boolean: return JsonValue(value.get<bool>());
     case json::value_t::number_integer: return JsonValue(value.get<std::int64_t>());
-    case json::value_t::number_unsigned: {
+    case json::value_t::number_unsigned: {  // any whole number without a minus sign
       const auto number = value.get<std::uint64_t>();
       if (number <= INT64_MAX) return JsonValue(static_cast<std::int64_t>(number));
       return JsonValue(number);
@@ -47,6 +48,8 @@ Result<JsonValue> scalar(const json& value, std::string_view pointer) {
     case json::value_t::string: return JsonValue(value.get<std::string>());
     case json::value_t::array: return no_value(pointer, "it is an array");
     case json::value_t::object: return no_value(pointer, "it is an object");
+    // Only for the compiler: the parser creates no other types, and json_at has checked for
+    // failure.
     default: return no_value(pointer, "the body is not JSON");
   }
 }

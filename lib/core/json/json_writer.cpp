@@ -5,20 +5,27 @@
 #include <algorithm>
 
 namespace httpretry {
-// Appends the text in quotes. Escapes control characters, even those that JSON allows: DEL, and the
+
+// Appends the text as a JSON string, with its quotes. Bytes that are not UTF-8 become U+FFFD. Also
+// escapes the control characters that JSON allows, because terminals interpret them: DEL, and the
 // C1 characters U+0080 to U+009F, which are the bytes C2 80 to C2 9F in UTF-8.
 void append_json_string(std::string& out, std::string_view text) {
+  // Most texts need no escapes.
   const auto is_plain = [](char c) { return c >= ' ' && c < 0x7F && c != '"' && c != '\\'; };
   if (std::all_of(text.begin(), text.end(), is_plain)) {
     out.append("\"").append(text).append("\"");
     return;
   }
-  const auto dumped = OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  // nlohmann's library escapes everything except DEL and the C1 characters.
+  const auto dumped = OrderedJson(text).dump(/*indent=*/-1, ' ', /*ensure_ascii=*/false,
+                                             OrderedJson::error_handler_t::replace);
   for (std::size_t i = 0; i < dumped.size(); ++i) {
+    // The result of `dump` is valid UTF-8, so a second byte follows each C2.
     const bool is_c1 = dumped[i] == '\xC2' && static_cast<unsigned char>(dumped[i + 1]) < 0xA0;
-    if (is_c1) ++i;  // the second byte is the number of the character
+    if (is_c1) ++i;  // skips C2: the second byte is the number of the character
     if (is_c1 || dumped[i] == 0x7F) {
-      append_hex(out += "\\u00", static_cast<unsigned char>(dumped[i]));
+      out += "\\u00";
+      append_hex(out, static_cast<unsigned char>(dumped[i]));
     } else {
       out += dumped[i];
     }

@@ -14,26 +14,28 @@ constexpr std::size_t kMaxNames = 200;
 using Row = std::array<std::size_t, kMaxWord + 1>;
 
 // Returns the edit distance of two words (optimal string alignment): how many insertions,
-// deletions, substitutions and swaps of neighbors turn `a` into `b`. Row i of the usual table has
-// the distances of the first i letters of `a` to all beginnings of `b`; only three rows are needed
-// at a time.
+// deletions, substitutions and swaps of neighboring letters turn `a` into `b`. Each word has at
+// most kMaxWord letters. Works on the usual table: in row i, column j is the distance between the
+// first i letters of `a` and the first j letters of `b`. Only the latest three rows are stored.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   Row before_previous{};
   Row previous{};
   Row row{};
-  for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;  // row 0: j insertions
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
+    row[0] = i;  // i deletions
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const auto substitution = a[i - 1] == b[j - 1] ? 0U : 1U;
-      row[j] = std::min({previous[j] + 1, row[j - 1] + 1, previous[j - 1] + substitution});
+      const auto cost = a[i - 1] == b[j - 1] ? 0U : 1U;  // of keeping or substituting the letter
+      // The best of a deletion, an insertion, and a letter that is kept or substituted.
+      row[j] = std::min({previous[j] + 1, row[j - 1] + 1, previous[j - 1] + cost});
       const bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      // Both words end with the same two letters, but in the other order.
       if (is_swap) row[j] = std::min(row[j], before_previous[j - 2] + 1);
     }
     before_previous = previous;
     previous = row;
   }
-  return previous[b.size()];
+  return previous[b.size()];  // the last row, which the loop has moved here
 }
 
 }  // namespace
@@ -90,21 +92,22 @@ void Problems::add(Position position, std::string pointer, std::string message, 
   problem.warning = severity == Severity::Warning;
 }
 
-// Moves the problems out, in the order of the file and without repetitions. If some were dropped,
-// the last problem says so. Problems at one position stay in the order in which they were added.
+// Moves the problems out, in the order of their positions in the file and without repetitions. If
+// some were dropped because there were more than kMaxProblems, adds a problem that says so.
 std::vector<Problem> Problems::take() {
   const auto position = [](const Problem& p) { return std::tie(p.line, p.column); };
+  // Stable, so that problems at one position stay in the order in which they were added.
   std::ranges::stable_sort(problems_, {}, position);
   const auto is_repeated = [&](const Problem& a, const Problem& b) {
     return position(a) == position(b) && a.pointer == b.pointer && a.message == b.message;
   };
-  const auto last = std::unique(problems_.begin(), problems_.end(), is_repeated);
-  problems_.erase(last, problems_.end());
+  const auto repeated = std::unique(problems_.begin(), problems_.end(), is_repeated);
+  problems_.erase(repeated, problems_.end());
   if (dropped_) {
-    auto note = problems_.back();  // at the last position
+    auto note = problems_.back();  // copied for its file and position, so that the note is last
     note.message = "there are more problems than these";
     note.pointer.clear();
-    note.warning = !failed_;
+    note.warning = !failed_;  // `failed_`: some problem, dropped or not, is an error
     problems_.push_back(std::move(note));
   }
   return std::exchange(problems_, {});

@@ -20,28 +20,36 @@ std::string over(std::string_view key, Duration value, std::string_view limit_ke
          std::string(limit_key) + " (" + httpretry::to_text(limit) + ")";
 }
 
-constexpr int kMaxWaitsChecked = 10'000;
+constexpr int kMaxWaitsChecked = 10'000;  // limits the time of the check
 
-// Returns how many attempts fit into max_elapsed_time if the waits are the shortest possible, or
-// max_attempts if all fit. max_attempts must be limited.
+// Returns how many attempts can begin before max_elapsed_time ends the call, if each wait is as
+// short as the jitter allows and the attempts take no time. Fewer than max_attempts means that the
+// last attempts can never be reached. Returns max_attempts if all can begin, or if that is not
+// known. Looks at kMaxWaitsChecked waits at most. The policy must limit max_attempts.
 int attempts_reached(const RetryPolicy& retry) {
   const auto max_attempts = *retry.max_attempts;
   if (retry.max_elapsed_time == kForever) return max_attempts;
   // With `combine: server`, the server delay replaces the backoff and may be shorter.
   if (retry.server_delay.combine == ServerDelayPolicy::Combine::Server) return max_attempts;
-  DelayRange normal_delay;  // the range after the attempt before; 0 to 0 at first
+  // The shortest and the longest wait after an attempt that failed, and after one that was
+  // throttled. Each range depends on the range before it. They begin as 0 to 0.
+  DelayRange normal_delay;
   DelayRange throttle_delay;
   Duration elapsed{};
   for (auto attempt = 1; attempt < std::min(max_attempts, kMaxWaitsChecked); ++attempt) {
     normal_delay = delay_range(retry.backoff, attempt, normal_delay);
     throttle_delay = delay_range(retry.throttle_backoff ? *retry.throttle_backoff : retry.backoff,
                                  attempt, throttle_delay);
+    // Any attempt may be throttled or not, so the shorter wait counts.
     const auto wait = std::min(normal_delay.least, throttle_delay.least);
     const auto left = saturating::minus(retry.max_elapsed_time, elapsed);
+    // IncludeWait: the whole wait must fit. ClipWait: some time must be left, and a longer wait
+    // is clipped to it, which leaves no time for another one. BeforeWait: only the time before the
+    // wait counts, so the limit must not have passed.
     const bool is_over = retry.elapsed_rule == ElapsedRule::IncludeWait ? wait > left
                          : retry.elapsed_rule == ElapsedRule::ClipWait  ? left <= Duration::zero()
                                                                         : left < Duration::zero();
-    if (is_over) return attempt;
+    if (is_over) return attempt;  // the call ends instead of this wait
     elapsed = saturating::plus(elapsed, wait);
   }
   return max_attempts;

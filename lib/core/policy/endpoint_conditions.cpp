@@ -107,13 +107,14 @@ std::vector<Condition> conditions_of(const EndpointPattern& pattern) {
 
 }  // namespace policy
 
-// Returns what is wrong with each part of a pattern, in the order of the parts. Returns an empty
-// list if the pattern is valid.
+// Returns the problems of a pattern, for example the part "port" with the message "0 is not a port:
+// ...". The part is the pattern's key in a policy file, or "" if the pattern as a whole is wrong.
+// Returns an empty list if the pattern is valid. The functions called check_... append to the list.
 std::vector<PatternProblem> problems_of(const EndpointPattern& pattern) {
   using namespace policy;
   std::vector<PatternProblem> problems;
   const auto& [scheme, host, more_hosts, port, path, methods, headers, query] = pattern;
-  if (pattern == EndpointPattern()) {
+  if (pattern == EndpointPattern()) {  // all parts are left out
     problems.emplace_back("",
                           "at least one of scheme, host, port, path, methods, headers and query "
                           "is required");
@@ -123,6 +124,7 @@ std::vector<PatternProblem> problems_of(const EndpointPattern& pattern) {
   }
   if (host) check_host(*host, problems);
   check_more_hosts(pattern, problems);
+  // Does not apply to a pattern without a port: an empty optional is not equal to 0.
   if (port == 0) problems.emplace_back("port", "0 is not a port: they are 1 to 65535");
   if (path) {
     if (const auto problem = parse_path(*path).problem; !problem.empty()) {
@@ -130,6 +132,7 @@ std::vector<PatternProblem> problems_of(const EndpointPattern& pattern) {
     }
   }
   check_methods(methods, problems);
+  // check_header compares a name with all others, because "X-Tier" and "x-tier" are the same name.
   for (const auto& [name, value] : headers) check_header(name, headers, problems);
   for (const auto& [name, value] : query) {
     if (name.empty()) problems.emplace_back("query", "an empty name");

@@ -27,7 +27,7 @@ struct EndpointIndex::Data {
     HostPattern host;
   };
 
-  explicit Data(const std::vector<EndpointPattern>& all);
+  explicit Data(const std::vector<EndpointPattern>& valid_patterns);
 
   std::vector<Pattern> patterns;
   // Each list is sorted, the most specific entry first. Equal entries keep their order.
@@ -114,16 +114,18 @@ bool matches_path(const PathPattern& pattern, const Segments& segments, std::siz
   return segment == segments.count;
 }
 
-// Calls `visit` with each entry that matches a request, until `visit` returns true. The first entry
-// is the most specific one.
+// Calls `visit` with each entry that matches a request, the most specific first, until `visit`
+// returns true. An entry is a pattern with one of its hosts.
 template <class Visit>
 void visit_matches(const EndpointIndex::Data& data, std::string_view method, const Url& url,
                    const Headers& headers, const Visit& visit) {
   auto host = without_trailing_dots(url.host());
-  // Only a pattern for any host matches a name that is longer than DNS allows.
+  // An empty name matches only patterns for any host. No other pattern needs to be compared with a
+  // name that is longer than DNS allows.
   if (host.size() > kMaxHost) host = {};
   const auto path = split_path(url.path());
-  const auto matches = [&](const EndpointIndex::Data::Entry& entry) {
+  // Compares everything except the host. A part that the pattern leaves out matches any request.
+  const auto other_parts_match = [&](const EndpointIndex::Data::Entry& entry) {
     const auto& [parts, path_pattern, conditions] = data.patterns[entry.pattern];
     const auto& methods = parts.methods;
     return (!parts.port || *parts.port == url.port()) && matches_path(path_pattern, path) &&
@@ -133,13 +135,15 @@ void visit_matches(const EndpointIndex::Data& data, std::string_view method, con
              return condition.holds(headers, url.query());
            });
   };
+  // An exact host is more specific than any other, so its entries come first. Each of the two lists
+  // is sorted.
   if (const auto exact = data.exact_hosts.find(host); exact != data.exact_hosts.end()) {
     for (const auto& entry : exact->second) {
-      if (matches(entry) && visit(entry)) return;
+      if (other_parts_match(entry) && visit(entry)) return;
     }
   }
   for (const auto& entry : data.other_hosts) {
-    if (matches_host(entry.host, host) && matches(entry) && visit(entry)) return;
+    if (matches_host(entry.host, host) && other_parts_match(entry) && visit(entry)) return;
   }
 }
 
@@ -210,58 +214,66 @@ std::string why_path_less(std::uint64_t loser, std::uint64_t winner) {
 
 }  // namespace
 
-// Parses all patterns, adds an entry for each host of a pattern, and sorts the entries. The
-// patterns must be valid.
-EndpointIndex::Data::Data(const std::vector<EndpointPattern>& all) {
-  patterns.reserve(all.size());
-  for (const auto& parts : all) {
-    // A pattern without a path or a host matches every path or host.
+// Builds the index: parses the patterns, which must be valid, and makes an entry for each host of
+// each pattern. Entries with an exact host are stored by its name, and all others, such as
+// "*.example.com", in one list. In each list, the most specific entry is the first.
+EndpointIndex::Data::Data(const std::vector<EndpointPattern>& valid_patterns) {
+  patterns.reserve(valid_patterns.size());
+  for (const auto& parts : valid_patterns) {
+    // A pattern without a path matches every path.
     patterns.push_back({parts, parse_path(parts.path.value_or("/**")), conditions_of(parts)});
     const auto add_entry = [&](const std::string& host_text) {
       auto host = parse_host(host_text);
       const bool is_exact = host.kind == HostPattern::Kind::Exact;
       auto& entries = is_exact ? exact_hosts[host.name] : other_hosts;
-      const auto rank = rank_of(host, patterns.back());
-      entries.push_back({rank, patterns.size() - 1, std::move(host)});
+      const auto rank = rank_of(host, patterns.back());  // greater if it is more specific
+      entries.push_back({.rank = rank, .pattern = patterns.size() - 1, .host = std::move(host)});
     };
-    add_entry(parts.host.value_or("*"));
+    add_entry(parts.host.value_or("*"));  // without a host, the pattern matches every host
     for (const auto& host : parts.more_hosts) add_entry(host);
   }
-  const auto sort = [](std::vector<Entry>& entries) {
+  // Of entries with equal ranks, the one of the earlier pattern stays the first.
+  const auto sort_by_rank = [](std::vector<Entry>& entries) {
     std::ranges::stable_sort(entries, std::ranges::greater(), &Entry::rank);
   };
-  for (auto& one : exact_hosts) sort(one.second);
-  sort(other_hosts);
-  find_ties();
+  for (auto& [host, entries] : exact_hosts) sort_by_rank(entries);
+  sort_by_rank(other_hosts);
+  find_ties();  // the loader of a policy file reports them
 }
 
-// Fills `ties`: compares only entries with the same key, that is, with the same rank and with parts
-// that can match the same request.
+// Fills `ties` with pairs of patterns that are equally specific and can match the same request, so
+// that only their order would select the winner. Comparing each entry with each other one would be
+// slow. So this first groups the entries by a key, and then compares them only within a group.
 void EndpointIndex::Data::find_ties() {
-  std::map<std::string, std::vector<const Entry*>> entries_by_key;
-  const auto add = [&](const std::vector<Entry>& entries) {
+  std::map<std::string, std::vector<const Entry*>> groups;
+  const auto group = [&](const std::vector<Entry>& entries) {
     for (const auto& entry : entries) {
       const auto& pattern = patterns[entry.pattern];
-      const auto key = tie_key(pattern, entry);
-      if (pattern.parts.methods.empty()) entries_by_key[key].push_back(&entry);
-      for (const auto& method : pattern.parts.methods)
-        entries_by_key[key + ' ' + method].push_back(&entry);
+      const auto key = tie_key(pattern, entry);  // equal for entries that may tie
+      // An entry with methods is in a group for each. It cannot tie with one that has no methods,
+      // because that has a lower rank, and the rank is a part of the key.
+      if (pattern.parts.methods.empty()) groups[key].push_back(&entry);
+      for (const auto& method : pattern.parts.methods) groups[key + ' ' + method].push_back(&entry);
     }
   };
-  for (const auto& one : exact_hosts) add(one.second);
-  add(other_hosts);
+  for (const auto& [host, entries] : exact_hosts) group(entries);
+  group(other_hosts);
+  // Compares what the key leaves out: conditions on headers and the query, and hosts with a "*".
+  // Two hosts of one pattern are no tie.
   const auto can_match_same = [this](const Entry& a, const Entry& b) {
     return a.pattern != b.pattern && can_overlap(a.host, b.host) &&
            can_hold_together(patterns[a.pattern].conditions, patterns[b.pattern].conditions);
   };
-  for (const auto& [key, entries] : entries_by_key) {
+  // The entries of a group are in the order of their patterns.
+  for (const auto& [key, entries] : groups) {
     for (auto later = entries.begin(); later != entries.end(); ++later) {
+      // One tie is enough for each entry: that with the first entry of another pattern.
       const auto earlier = std::find_if(
           entries.begin(), later, [&](const Entry* one) { return can_match_same(*one, **later); });
       if (earlier != later) ties.push_back({(*later)->pattern, (*earlier)->pattern});
     }
   }
-  // Two patterns may share several hosts and methods.
+  // Two patterns that share several hosts or methods were found once for each.
   std::sort(ties.begin(), ties.end());
   ties.erase(std::unique(ties.begin(), ties.end()), ties.end());
 }

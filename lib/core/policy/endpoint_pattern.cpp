@@ -72,21 +72,23 @@ std::optional<std::string> ascii_host(std::string_view text) {
   return to_lower(ascii);
 }
 
-// Returns why a text is not the name of a host, or "" if it is one. Labels may be "*". The address
-// in brackets is not checked.
+// Returns why a text cannot be the host of a pattern, or "" if nothing is wrong. The host is a name
+// such as "api.example.com", in which a label may be "*", or an address. parse_host checks an
+// address in brackets further, with libcurl.
 std::string problem_of_name(std::string_view name) {
   if (name.empty()) return "it has no name";
-  if (name.front() == '[') {
+  if (name.front() == '[') {  // an IPv6 address: "[::1]", or with a zone "[fe80::1%eth0]"
     if (name.back() != ']') return "its bracket is not closed, or something follows it";
     return name.find('%') == name.npos ? "" : "a zone is not looked at";
   }
+  // The user has written more of a URL, such as "example.com/path".
   if (name.find_first_of("/?#@%\\") != name.npos) return "only a name belongs here";
   const auto colons = std::count(name.begin(), name.end(), ':');
-  if (colons == 1) return "the port has a key of its own";
+  if (colons == 1) return "the port has a key of its own";  // "example.com:8080"
   if (colons > 1) return "an IPv6 address stands in brackets, as in \"[::1]\"";
   if (name.size() > kMaxHost) return "a name has at most 253 bytes";
   for (const auto& label : labels_of(name)) {
-    if (label.empty()) return "it has an empty label";
+    if (label.empty()) return "it has an empty label";  // "a..b"
     if (label.size() > kMaxLabel) return "a label has at most 63 bytes";
   }
   return {};
@@ -166,24 +168,28 @@ Step step_of(std::string_view segment) {
   return segment == "*" || is_name(segment) ? Step::One : Step::Literal;
 }
 
-// Returns why a text is not a path pattern, or "" if it is one.
+// Returns why a text is not a path pattern, or "" if it is one. A segment of a pattern is a text,
+// "*" or "{name}" for any one segment, or "**" for any number of segments (Step::Rest). At most one
+// "**" may stand before the end, so that matching stays fast.
 std::string problem_of_path(std::string_view path) {
   if (path.empty() || path.front() != '/') return "it must start with \"/\"";
   if (path.find_first_of("?#") != std::string_view::npos) {
     return "query and fragment are not looked at";
   }
-  const auto control = [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; };
-  if (std::any_of(path.begin(), path.end(), control)) return "it holds a control byte";
-  auto inner_rests = 0;  // the number of "**" before the end
-  auto previous = Step::Literal;
-  for (std::size_t begin = 1; begin <= path.size();) {
+  // The bytes of characters that are not ASCII are allowed. They are negative as a char.
+  const auto is_control = [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; };
+  if (std::any_of(path.begin(), path.end(), is_control)) return "it holds a control byte";
+  auto inner_rests = 0;           // the number of "**" before the end
+  auto previous = Step::Literal;  // of the segment before; any step but Rest for the first one
+  for (std::size_t begin = 1; begin <= path.size();) {  // 1 is behind the "/" at the front
     const auto end = std::min(path.find('/', begin), path.size());
     const auto segment = path.substr(begin, end - begin);
     const auto step = step_of(segment);
-    if (step == Step::Rest && end != path.size() && ++inner_rests > 1) {
-      return "one \"**\" is allowed before the end";
-    }
+    const bool is_inner_rest = step == Step::Rest && end != path.size();
+    if (is_inner_rest && ++inner_rests > 1) return "one \"**\" is allowed before the end";
     if (step == Step::Rest && previous == step) return "one \"**\" follows the other";
+    // A ".." would remove the last segment that the "**" matches, which a pattern does not know.
+    // A "." is refused as well.
     const bool is_dots = dot_segment(segment) != DotSegment::None;
     if (inner_rests > 0 && is_dots) return in_quotes(segment) + " follows a \"**\"";
     if (step == Step::Literal) {
@@ -195,36 +201,45 @@ std::string problem_of_path(std::string_view path) {
   return {};
 }
 
+// Replaces a name by the form that libcurl gives to the host of a request: "[0:0::1]" becomes
+// "[::1]". A name with a "*" stays as it is. Returns why it cannot be a host, or "" if it can.
+std::string normalize(std::string& name) {
+  auto example = name;  // a host that the pattern matches
+  std::replace(example.begin(), example.end(), '*', 'x');
+  if (is_plain(example)) return {};
+  const auto url = Url::parse("http://" + example + "/");
+  if (!url) return name[0] == '[' ? "it is not an IPv6 address" : "no host can have that name";
+  if (example == name) name = url->host();
+  return {};
+}
+
 }  // namespace
 
-// Parses a pattern of hosts: "*", an exact host, or a name in which labels are "*". Brings names
-// and addresses into the form in which libcurl has those of requests. Sets `problem` if it fails.
+// Parses a pattern of hosts: "*" for any host, an exact host, a name in which labels are "*", or
+// one with "*." in front. Names get the form that libcurl gives to those of requests, so that both
+// can be compared. If the text is not valid, sets `problem` to the reason, and the pattern must not
+// be used.
 HostPattern parse_host(std::string_view text) {
   HostPattern host;
-  const auto ascii = ascii_host(text);
+  const auto ascii = ascii_host(text);  // in lower case, with punycode for other characters
   if (!ascii) host.problem = "it is not UTF-8";
-  if (!ascii || *ascii == "*") return host;
+  if (!ascii || *ascii == "*") return host;  // Kind::Any is the default
   auto& name = host.name;
   name = without_trailing_dots(*ascii);
+  // "*." in front stands for one or more labels, unlike a "*" between labels. Only the rest is the
+  // name.
   host.leading_star = name.starts_with("*.");
   if (host.leading_star) name.erase(0, 2);
   host.problem = problem_of_name(name);
   if (!host.problem.empty()) return host;
   const bool has_stars = name.find('*') != name.npos;
-  host.kind =
-      has_stars || host.leading_star ? HostPattern::Kind::Pattern : HostPattern::Kind::Exact;
+  const bool is_exact = !has_stars && !host.leading_star;
+  host.kind = is_exact ? HostPattern::Kind::Exact : HostPattern::Kind::Pattern;
   if (has_stars) host.problem = problem_of_stars(labels_of(name));
-  if (!host.problem.empty()) return host;
-  auto example = name;  // a host that the pattern matches, for libcurl to check
-  std::replace(example.begin(), example.end(), '*', 'x');
-  const bool is_ipv6 = name.front() == '[';
-  if (!is_plain(example)) {
-    const auto url = Url::parse("http://" + example + "/");
-    if (!url) host.problem = is_ipv6 ? "it is not an IPv6 address" : "no host can have that name";
-    if (url && !has_stars) name = url->host();
-  }
-  if (host.kind == HostPattern::Kind::Exact || !host.problem.empty()) return host;
-  if (is_ipv6 || is_ipv4(name)) host.problem = "an address has no suffix";
+  if (host.problem.empty()) host.problem = normalize(name);
+  if (is_exact || !host.problem.empty()) return host;  // an exact host needs no labels
+  const bool is_address = name.front() == '[' || is_ipv4(name);
+  if (is_address) host.problem = "an address has no suffix";  // "*.127.0.0.1"
   host.labels = labels_of(name);
   return host;
 }
@@ -260,18 +275,20 @@ bool Label::begins_with(std::string_view data, bool whole) const {
   return !whole || rest.empty();
 }
 
-// Returns the segments of a path, without its dot segments: "/a/./b/../c" has "a" and "c". Segments
-// stay encoded.
+// Splits a path at each "/", and resolves "." and ".." (RFC 3986 section 5.2.4): "/a/./b/../c" has
+// the segments "a" and "c". Segments are views into `path`, still percent-encoded.
 Segments split_path(std::string_view path) {
   Segments segments;
   if (path.starts_with('/')) path.remove_prefix(1);
+  // Tells each segment whether it may have to be decoded when it is compared.
   const bool encoded = path.find('%') != std::string_view::npos;
+  // Stores a segment in the array `first`, or in the vector `more` if the array is full.
   const auto push = [&](std::string_view segment) {
     auto& [first, more, count] = segments;
     if (count < first.size()) {
       first[count] = Label(segment, encoded);
     } else {
-      more.resize(count - first.size());  // ".." lowers only `count`
+      more.resize(count - first.size());  // drops what a ".." has removed: it lowers only `count`
       more.emplace_back(segment, encoded);
     }
     ++count;
@@ -282,20 +299,22 @@ Segments split_path(std::string_view path) {
     const auto segment = path.substr(0, end);
     const auto dots = dot_segment(segment);
     if (dots == DotSegment::None) push(segment);
+    // A ".." removes the segment before it. At the root there is none, and it has no effect.
     if (dots == DotSegment::Parent && segments.count > 0) --segments.count;
-    if (dots != DotSegment::None && is_last) push({});  // "/a/." is "/a/"
+    if (dots != DotSegment::None && is_last) push({});  // "/a/." is "/a/": the last one is empty
     if (is_last) return segments;
     path.remove_prefix(end + 1);
   }
 }
 
-// Parses a pattern of paths such as "/users/{id}/**". Sets `problem` if it fails.
+// Parses a pattern of paths such as "/users/{id}/**" into a step for each segment. If the text is
+// not valid, sets `problem` to the reason, and the pattern must not be used.
 PathPattern parse_path(std::string_view text) {
   PathPattern pattern;
   pattern.problem = problem_of_path(text);
   if (!pattern.problem.empty()) return pattern;
   const auto segments = split_path(text);
-  if (segments.count > kMaxSegments) {
+  if (segments.count > kMaxSegments) {  // the rank of a pattern has bits for no more
     pattern.problem = "it has " + std::to_string(segments.count) + " segments, at most " +
                       std::to_string(kMaxSegments) + " are allowed";
     return pattern;
@@ -304,6 +323,7 @@ PathPattern parse_path(std::string_view text) {
     const auto segment = segments[i].text;
     const auto step = step_of(segment);
     pattern.steps.push_back(step);
+    // Each step has an element here: the decoded text of a literal, or "" for a step that is none.
     pattern.literals.push_back(step == Step::Literal ? data_of(segment) : std::string());
   }
   return pattern;

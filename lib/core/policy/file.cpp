@@ -325,24 +325,24 @@ class Loader {
 };
 
 }  // namespace
-
 }  // namespace policy_file
 
-// Returns all problems of a policy file, and its policies and tests if none of them is an error.
+// Reads and checks the text of a policy file. Returns all its problems, both errors and warnings,
+// and its policies and tests if there is no error. `file_name` is used in the problems.
 CheckedPolicies check_policies(std::string_view json, std::string_view file_name) {
   CheckedPolicies checked;
   Problems problems{std::string(file_name)};
   JsonTree tree;
-  read_json(json, tree, problems);
+  read_json(json, tree, problems);  // a syntax error is a problem, and the tree has no root then
   std::shared_ptr<PolicySet::Data> data;
   if (tree.root != nullptr) data = policy_file::Loader(*tree.root, problems).load(checked.tests);
   const bool is_valid = data != nullptr && !problems.failed();
   checked.problems = problems.take();
   if (is_valid) {
-    data->warnings = checked.problems;
+    data->warnings = checked.problems;  // none of them is an error
     checked.set = PolicySet::Data::make_set(std::move(data));
   } else {
-    checked.tests.clear();
+    checked.tests.clear();  // `load` has read them in spite of the errors
   }
   return checked;
 }

@@ -151,25 +151,31 @@ void name_guards(ResolvedPolicy& resolved, const JsonNode& entry) {
   }
 }
 
-// Checks each kind of block that has a scope, for the default and all entries. `entries` is the
-// JSON of each of data.entries.
-void check_guards_of_hosts(const PolicySet::Data& data, std::span<const JsonNode* const> entries,
+// Reports guards (rate limits, breakers, ...) of scope "host" that a policy file states in several
+// places for the same host, because each place would count the requests to the host separately.
+// Compares the default policy and all entries, one kind of guard after the other. `entry_json` is
+// the JSON of each of data.entries, for the positions of the problems.
+void check_guards_of_hosts(const PolicySet::Data& data, std::span<const JsonNode* const> entry_json,
                            Problems& problems) {
-  const EndpointPattern any_request;  // the pattern of the default
-  const auto check = [&](std::string_view key, std::string GuardNames::*place, auto block_of) {
-    Checker<decltype(block_of)> checker{key, place, block_of, problems};
+  const EndpointPattern any_request;  // the pattern of the default policy, which has no entry
+  const auto check = [&](std::string_view key, std::string GuardNames::*place, auto guard_of) {
+    Checker<decltype(guard_of)> checker{key, place, guard_of, problems};
     checker.add({.resolved = &data.fallback, .pattern = &any_request, .json = nullptr});
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const auto& [pattern, resolved, named, source] = data.entries[i];
-      checker.add({.resolved = &resolved, .pattern = &pattern, .json = entries[i]});
+    for (std::size_t i = 0; i < data.entries.size(); ++i) {
+      const auto& entry = data.entries[i];
+      // Compares the exact hosts of the entry with those that were added before it.
+      checker.add({.resolved = &entry.resolved, .pattern = &entry.pattern, .json = entry_json[i]});
     }
-    checker.warn_of_wide();
+    checker.warn_of_wide();  // compares the hosts with a "*" with all others
   };
   using Policy = const RetryPolicy&;
-  check("rate", &GuardNames::rate, [](Policy of) { return of.guards.rate; });
-  check("concurrency", &GuardNames::concurrency, [](Policy of) { return of.guards.concurrency; });
-  check("breaker", &GuardNames::breaker, [](Policy of) { return of.guards.breaker; });
-  check("hedge", &GuardNames::hedge, [](Policy of) { return of.hedge; });
+  // For each kind of guard: its key in the file; the member of GuardNames that names the place
+  // where the guard is stated, because equal places share one state; and how to get it from a
+  // policy.
+  check("rate", &GuardNames::rate, [](Policy p) { return p.guards.rate; });
+  check("concurrency", &GuardNames::concurrency, [](Policy p) { return p.guards.concurrency; });
+  check("breaker", &GuardNames::breaker, [](Policy p) { return p.guards.breaker; });
+  check("hedge", &GuardNames::hedge, [](Policy p) { return p.hedge; });
 }
 
 }  // namespace httpretry::policy_file

@@ -60,20 +60,19 @@ constexpr Key kLimitKeys[] = {
 };
 constexpr Shape kLimitShape{.name = "limit", .keys = kLimitKeys};
 
-constexpr std::string_view kRateText =
-    R"(a rate such as "10/s", or {"requests": 600, "per": "1m"})";
+constexpr const char* kRateText = R"(a rate such as "10/s", or {"requests": 600, "per": "1m"})";
 
-// Reads a text such as "10/s": a number of requests and a unit. Returns false and reports a problem
-// if it is something else.
+// Reads a rate such as "10/s" or "600/m" into `policy`: a number of requests and the period for
+// which it holds. Returns false and reports a problem if the text is something else.
 bool parse_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
   const auto slash = json.text.find('/');
   const auto number = to_number<std::int64_t>(json.text.substr(0, slash));
+  // Without a slash, the unit is empty. No period has this name, so the text is refused.
   const auto unit = slash == std::string_view::npos ? "" : json.text.substr(slash + 1);
   const auto* const period = std::ranges::find(kPeriods, unit, &Period::name);
   if (!number || period == std::end(kPeriods)) {
-    return refuse(
-        json, problems,
-        described(json) + " is not " + std::string(kRateText) + "; the units are s, m, h, d");
+    return refuse(json, problems,
+                  described(json) + " is not " + kRateText + "; the units are s, m, h, d");
   }
   if (*number < 1 || static_cast<double>(*number) > policy::kRequests.most) {
     return refuse(json, problems, described(json) + " is out of range: 1 to 1000000000 requests");
@@ -169,7 +168,7 @@ constexpr Key kBreakerKeys[] = {
     key<&BreakerPolicy::dry_run>("dry_run", kFlag),
 };
 
-constexpr std::string_view kAfterText = R"(a time such as "200ms", or a quantile such as "p95")";
+constexpr const char* kAfterText = R"(a time such as "200ms", or a quantile such as "p95")";
 
 // Returns the percentage in a text such as "99.9", or nullopt if it is not a number with at most
 // three decimals.
@@ -193,9 +192,8 @@ bool read_after(const JsonNode& json, HedgePolicy& policy, Problems& problems) {
   }
   const auto percent = percent_in(std::string_view(json.text).substr(1));
   if (!percent || *percent < 50 || *percent > 99.9) {
-    return refuse(
-        json, problems,
-        described(json) + " is not " + std::string(kAfterText) + "; quantiles are p50 to p99.9");
+    return refuse(json, problems,
+                  described(json) + " is not " + kAfterText + "; quantiles are p50 to p99.9");
   }
   policy.quantile = *percent / 100;
   return true;

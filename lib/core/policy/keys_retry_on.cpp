@@ -38,12 +38,13 @@ std::optional<StatusRange> range_in(std::string_view text) {
   return StatusRange{.first = *first, .last = *last};
 }
 
-// Reads one item of a list of statuses. The number 408, "5xx" and "500-504" add statuses to the
-// set;
-// "!501" and "!500-504" remove some. Returns false and reports a problem if it is none of these.
+// Reads one item of a list such as [408, "5xx", "!501"]. A number, a class such as "5xx" and a
+// range such as "500-504" add statuses to the set. "!501" and "!500-504" remove statuses that
+// earlier items have added. Returns false and reports a problem if the item is none of these.
 bool read_status(const JsonNode& item, StatusSet& set, Problems& problems) {
   if (item.is(JsonType::Number)) {
     const auto number = number_in(item);
+    // In the range of statuses, and a whole number: 408 or 408.0, but not 408.5.
     if (number && *number >= 100 && *number <= 599 && *number == static_cast<int>(*number)) {
       set.add(static_cast<int>(*number));
       return true;
@@ -56,9 +57,10 @@ bool read_status(const JsonNode& item, StatusSet& set, Problems& problems) {
   const bool removes = item.text.starts_with('!');
   const auto range = range_in(item.text.substr(removes ? 1 : 0));
   const bool is_quoted_number = status_in(item.text).has_value();  // "408" instead of 408
-  if (range && removes) set.remove(range->first, range->last);
-  if (range && !removes && !is_quoted_number) set.add(range->first, range->last);
-  if (range && !is_quoted_number) return true;
+  if (range && !is_quoted_number) {
+    removes ? set.remove(range->first, range->last) : set.add(range->first, range->last);
+    return true;
+  }
   auto message = described(item) + " is not one of 408, \"5xx\", \"500-504\", \"!501\"";
   if (is_quoted_number) message += ": a status is a number, without quotes";
   return refuse(item, problems, std::move(message));

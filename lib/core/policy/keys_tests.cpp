@@ -156,22 +156,23 @@ constinit const Shape kTestStep{.name = "test_step", .keys = kStepKeys};
 constinit const Shape kTestWait{.name = "test_wait", .keys = kWaitKeys};
 constinit const Shape kTestExpect{.name = "test_expect", .keys = kExpectKeys};
 
-// Returns the tests of a file whose other parts are in `data`, without those that are wrong.
-// Reports problems. A test may expect an endpoint that does not exist only if `data` is incomplete,
-// because the file has errors.
+// Reads the tests of a policy file. `data` has the entries of its "endpoints". Reports problems,
+// and leaves out a test that cannot be read.
 std::vector<PolicyTest> read_tests(const JsonNode& tests, const PolicySet::Data& data,
                                    Problems& problems) {
-  const bool is_complete = !problems.failed();
+  // After an error, an entry that a test expects may be missing only because it was wrong itself.
+  const bool has_all_entries = !problems.failed();
   std::vector<std::string_view> names;
   for (const auto& entry : data.entries) names.push_back(entry.resolved.endpoint);
   std::vector<PolicyTest> all;
   for (const auto* const json : tests.children) {
     PolicyTest test;
     if (!read_test(*json, test, problems)) continue;
-    // "" if the test expects the default, or no endpoint.
+    // "" if the test expects that no entry matches, or does not say which one.
     const auto endpoint = test.expected.endpoint.value_or("");
     const bool exists = std::ranges::find(names, endpoint) != names.end();
-    if (is_complete && !endpoint.empty() && !exists) {
+    if (has_all_entries && !endpoint.empty() && !exists) {
+      // The test has this member, because `endpoint` is not empty. The error is reported at it.
       const auto& name = *json->member("expect")->member("endpoint");
       problems.error(name,
                      "there is no entry " + described(name) + problems.suggestion(endpoint, names));

@@ -45,7 +45,7 @@ void drop_of_other_kinds(Layered& object, const Shape& shape) {
 // Merges the object `member` of a layer into `value`. If the object states its kind or a preset, it
 // replaces the value below. Otherwise the keys that it leaves out keep their values.
 void merge_object(Layered& value, const JsonNode& member, const Shape& shape,
-                  const LayerOrigin& origin, Written written) {
+                  const LayerOrigin& origin, FileValues file_values) {
   const bool states_kind = shape.kinds.size() > 0 && member.find("kind") != nullptr;
   const auto* const preset = shape.preset == nullptr ? nullptr : member.find("preset");
   const bool replaces = !is_object(value) || states_kind || preset != nullptr;
@@ -56,7 +56,7 @@ void merge_object(Layered& value, const JsonNode& member, const Shape& shape,
     const auto& loaded = shape.preset(preset->text);
     merge_layer(value, *loaded.tree->root, shape, loaded.origin);
   }
-  merge_layer(value, member, shape, origin, written);
+  merge_layer(value, member, shape, origin, file_values);
   if (has_base) drop_of_other_kinds(value, shape);
   if (states_kind) value.doubtful = false;
 }
@@ -197,29 +197,34 @@ const Layered* Layered::find(std::string_view name) const {
   return found == members.end() ? nullptr : &*found;
 }
 
-// Merges a layer, an object that read_members has checked, into `below`: its members replace those
-// with the same key, and objects are merged in turn. Wrong members and null are left out.
+// Merges a layer of a policy, such as a preset or a policy of the file, into the layers below. Each
+// member of `object` replaces the value with the same key, and members that are objects are merged
+// in the same way. Each value remembers the `origin` of its layer. read_members has already checked
+// the members and reported all problems. With FileValues::Keep, values that a file states stay.
 void merge_layer(Layered& below, const JsonNode& object, const Shape& shape,
-                 const LayerOrigin& origin, Written written) {
+                 const LayerOrigin& origin, FileValues file_values) {
   below.json = &object;
   below.origin = &origin;
   for (const auto* const member : object.children) {
     const auto* const key = shape.find(member->key);
+    // Leaves out unknown keys, keys such as "preset" that are no value of a policy, and null, which
+    // selects the value of the layer below.
     if (key == nullptr || key->field == nullptr || member->is(JsonNode::Type::Null)) continue;
     auto& value = find_or_add(below, key->name);
     const bool is_new = value.json == nullptr;
     if (member->bad) {
-      value.doubtful = true;
-      if (is_new) below.members.pop_back();
+      value.doubtful = true;  // not checked further, because the file means another value
+      if (is_new) below.members.pop_back();  // find_or_add has added it
       continue;
     }
-    const bool keeps = written == Written::Keep && !is_new && !is_object(value);
-    if (keeps && value.origin->positions) continue;  // a file states the value
-    const auto* const inner = key->type->shape();
+    // An object of a file does not stay as a whole: it is merged, and its values stay one by one.
+    const bool may_stay = file_values == FileValues::Keep && !is_new && !is_object(value);
+    if (may_stay && value.origin->positions) continue;  // only values of files have positions
+    const auto* const inner = key->type->shape();       // nullptr if the value is never an object
     if (inner == nullptr || !member->is(JsonNode::Type::Object)) {
       value = Layered{.key = key->name, .json = member, .origin = &origin};
     } else {
-      merge_object(value, *member, *inner, origin, written);
+      merge_object(value, *member, *inner, origin, file_values);
     }
   }
 }
@@ -231,7 +236,7 @@ void merge_preset(Layered& below, const JsonNode& preset, const LayerOrigin& ori
     const auto* const key = kPolicy.find(member.key);
     return key != nullptr && key->block;
   });
-  merge_layer(below, preset, kPolicy, origin, Written::Keep);
+  merge_layer(below, preset, kPolicy, origin, FileValues::Keep);
 }
 
 const Layered& built_in() {

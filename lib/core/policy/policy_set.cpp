@@ -99,36 +99,39 @@ std::string why_less(const PolicySet::Data& data, const EndpointIndex::Match& lo
 // Returns whether a request matches a pattern that has a single part, or none.
 using Fits = std::function<bool(EndpointPattern part)>;
 
-// Returns the parts of a pattern, except its hosts, that do not match, as texts such as "port 8443
-// does not match 80". Each header and each item of the query is a part. Their values in the request
-// may be secret, so they are not in the texts.
+// Returns a text for each part of a pattern that does not match a request, for example "port 8443
+// does not match 80" and "methods POST PUT do not match GET". Each header and each item of the
+// query is a part. The host is not compared. `fits` tells whether the request matches a pattern.
 std::vector<std::string> mismatches(const EndpointPattern& pattern, std::string_view method,
                                     const Url& url, const Fits& fits) {
   std::vector<std::string> texts;
-  EndpointPattern part;  // has the part that is compared next; one that is left out always fits
-  const auto compare_part = [&](const std::string& begin, std::string_view actual) {
+  EndpointPattern part;  // a pattern that has only the part to compare next
+  // Compares `part`, and empties it for the next one. An empty pattern always fits, so a part that
+  // the entry leaves out adds no text. `part_does` is the subject and verb: "port 8443 does".
+  const auto compare = [&](const std::string& part_does, std::string_view actual) {
     if (fits(std::exchange(part, EndpointPattern()))) return;
-    texts.push_back(begin + " not match " + one_line(actual));
+    texts.push_back(part_does + " not match " + one_line(actual));
   };
   part.path = pattern.path;
-  compare_part("path " + one_line(pattern.path.value_or("")) + " does", url.path());
+  compare("path " + one_line(pattern.path.value_or("")) + " does", url.path());
   part.methods = pattern.methods;
   const bool is_one = pattern.methods.size() == 1;
   std::string methods = is_one ? "method" : "methods";
   for (const auto& one : pattern.methods) methods += " " + one;
-  compare_part(methods + (is_one ? " does" : " do"), method);
+  compare(methods + (is_one ? " does" : " do"), method);
   part.port = pattern.port;
-  const auto port = std::to_string(pattern.port.value_or(0));  // 0 is never shown
-  compare_part("port " + port + " does", std::to_string(url.port()));
+  const auto port = std::to_string(pattern.port.value_or(0));  // without a port, it is not shown
+  compare("port " + port + " does", std::to_string(url.port()));
   part.scheme = pattern.scheme;
-  compare_part("scheme " + one_line(pattern.scheme.value_or("")) + " does", url.scheme());
+  compare("scheme " + one_line(pattern.scheme.value_or("")) + " does", url.scheme());
+  // The request's values of headers and query items may be secret, so they are not shown.
   for (const auto& [name, value] : pattern.headers) {
     part.headers[name] = value;
-    compare_part("header " + one_line(name + "=" + value) + " does", "the request");
+    compare("header " + one_line(name + "=" + value) + " does", "the request");
   }
   for (const auto& [name, value] : pattern.query) {
     part.query[name] = value;
-    compare_part("query " + one_line(name + "=" + value) + " does", "the request");
+    compare("query " + one_line(name + "=" + value) + " does", "the request");
   }
   return texts;
 }
@@ -186,32 +189,39 @@ std::vector<PolicySet::Candidate> PolicySet::candidates(std::string_view method,
   return candidates;
 }
 
-// Returns the entries whose hosts match, and of whose other parts the fewest do not match: one or
-// more, or exactly one if another entry wins. Entries whose path matches come first.
+// Returns the entries that nearly match a request, each with the reason why it does not: "port 8443
+// does not match 80". Their hosts match, and no other entry has fewer parts that do not match. If
+// an entry matches, only those that fail by a single part are of interest. Entries whose path
+// matches come first.
 std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method, const Url& url,
                                                          const Headers& headers) const {
-  std::size_t fewest = data_->index.find(method, url, headers) ? 1 : SIZE_MAX;
+  const bool has_winner = data_->index.find(method, url, headers).has_value();
+  auto fewest_reasons = has_winner ? 1 : SIZE_MAX;
   std::vector<Candidate> misses;
-  std::size_t with_path = 0;  // how many misses have a path that matches
+  std::size_t with_path = 0;  // how many of the misses have a path that matches
+  // Returns whether the request matches the pattern, with an index of only this pattern.
   const auto fits = [&](EndpointPattern part) {
-    if (!part.host) part.host = "*";  // a pattern has at least one part
+    if (!part.host) part.host = "*";  // matches any host; an index refuses a pattern without parts
     return EndpointIndex({std::move(part)}).find(method, url, headers).has_value();
   };
   for (const auto& entry : data_->entries) {
-    EndpointPattern hosts;
+    EndpointPattern hosts;  // the entry's pattern without its other parts
     hosts.host = entry.pattern.host;
     hosts.more_hosts = entry.pattern.more_hosts;
     if (!fits(hosts)) continue;
     const auto reasons = mismatches(entry.pattern, method, url, fits);
-    if (reasons.empty() || reasons.size() > fewest) continue;
-    if (reasons.size() < fewest) {
-      fewest = reasons.size();
+    // Without a reason, the entry matches.
+    if (reasons.empty() || reasons.size() > fewest_reasons) continue;
+    if (reasons.size() < fewest_reasons) {  // nearer than all others so far
+      fewest_reasons = reasons.size();
       misses.clear();
       with_path = 0;
     }
     std::string why;
     for (const auto& reason : reasons) why += (why.empty() ? "" : "; ") + reason;
-    const bool path_fits = !reasons.front().starts_with("path ");  // the path is compared first
+    // `mismatches` compares the path first. Misses with a path that matches are inserted before
+    // those without, and both keep the order of the file.
+    const bool path_fits = !reasons.front().starts_with("path ");
     const auto index = static_cast<std::ptrdiff_t>(path_fits ? with_path++ : misses.size());
     misses.emplace(misses.begin() + index, &entry.resolved, entry.source, why);
   }
@@ -272,23 +282,27 @@ Result<PolicySet> policy_file::set_of(CheckedPolicies checked) {
   return Error(Errc::InvalidRequest, error_lines(checked.problems));
 }
 
-// Returns the set with these settings in all its policies, or an error with a line for each
-// problem. A setting is a key such as "backoff.initial" and a text. `origin` names them in
-// messages.
+// Returns a copy of `set` in which the settings replace the values of every policy, or an error
+// with a line for each problem. A setting is a key such as "backoff.initial" and a text such as
+// "2s". `origin` is how messages name the settings: "--set".
 Result<PolicySet> with_settings(const PolicySet& set,
                                 std::span<const std::pair<std::string, std::string>> settings,
                                 std::string_view origin) {
   Problems problems{std::string(origin)};
+  // Nested objects, as a policy file states them: {"backoff": {"initial": "2s"}}.
   auto json = OrderedJson::object();
   for (const auto& [key, text] : settings) set_dotted(json, key, text);
   JsonTree tree;
   const auto& layer = tree.add(json);
-  read_members(layer, kPolicy, kCheckOnly, problems);
+  read_members(layer, kPolicy, kCheckOnly, problems);  // reports unknown keys and wrong values
   if (const auto* const extends = layer.find("extends")) {
     problems.error(*extends, "a setting lies over every policy; it cannot extend one");
   }
   const LayerOrigin layer_origin{.text = std::string(origin)};
+  // A setting may name a preset, which is merged below the other settings.
   Overlay overlay{problems, tree, layer, layer_origin, preset_of(layer, problems)};
+  // Merges the settings into the default policy, the named policies, and the policies of the
+  // entries. Each merge reports values that contradict each other.
   auto data = std::make_shared<PolicySet::Data>(PolicySet::Data::of(set));
   overlay.apply(data->fallback);
   for (auto& policy : data->policies) overlay.apply(policy);

@@ -65,11 +65,11 @@ struct Layered {
 };
 
 // Whether a layer replaces values below that a file states.
-enum class Written : std::uint8_t { Replace, Keep };
+enum class FileValues : std::uint8_t { Replace, Keep };
 // Merges an object that read_members has checked into the layers below. Members that are wrong are
 // left out.
 void merge_layer(Layered& below, const JsonNode& object, const Shape& shape,
-                 const LayerOrigin& origin, Written written = Written::Replace);
+                 const LayerOrigin& origin, FileValues file_values = FileValues::Replace);
 // Merges a preset into the layers below. It replaces all blocks (Key::block) as a whole. Timeouts,
 // server delays and the idempotency key of a file stay, because they belong to the server and not
 // to the algorithm.
@@ -109,7 +109,7 @@ std::shared_ptr<const GuardNames> guard_names_of(const Layered& policy,
 // a JSON pointer, it does not change when entries move.
 void name_guards(ResolvedPolicy& resolved, const JsonNode& entry);
 // Reports blocks of scope "host" that several places state for the same host.
-void check_guards_of_hosts(const PolicySet::Data& data, std::span<const JsonNode* const> entries,
+void check_guards_of_hosts(const PolicySet::Data& data, std::span<const JsonNode* const> entry_json,
                            Problems& problems);
 
 // Reads a policy and all its values, in the order of the table. Reports keys that are missing or do

@@ -50,27 +50,31 @@ const Key* Shape::find(std::string_view wanted, Mask among) const {
   return found == keys.end() ? nullptr : &*found;
 }
 
-// Reads the members of an object into the struct at `target`, or only checks them. Returns false
-// and reports problems if a member is wrong, has no key in the table, or belongs to another kind.
+// Reads the members of an object of a policy file into the struct at `target`, or only checks them
+// if that is kCheckOnly (nullptr). `shape` is the table of the object's keys. Some objects have a
+// key "kind", and some of their keys belong only to certain kinds. Returns false and reports
+// problems if a member is wrong, has no key in the table, or belongs to another kind.
 bool read_members(const JsonNode& object, const Shape& shape, void* target, Problems& problems) {
   const bool has_kinds = shape.kinds.size() > 0;
   const auto* const kind = has_kinds ? object.find("kind") : nullptr;
+  // Without a kind, keys of all kinds are allowed: a layer below may state the kind.
   const auto kinds = kind == nullptr ? kAll : mask_of(shape.kinds, kind->text);
-  auto good = true;
+  auto all_valid = true;
   for (const auto* const member : object.children) {
-    if (member->bad) good = false;  // read_json has reported a duplicate
+    if (member->bad) all_valid = false;  // read_json has reported a duplicate
     if (shape.find(member->key) == nullptr) {
       problems.error_at_key(*member, unknown_key(member->key, shape, problems));
-      good = false;
+      all_valid = false;
     } else if (const auto* const key = shape.find(member->key, kinds)) {
-      good = read_member(*member, *key, target, problems) && good;
+      all_valid = read_member(*member, *key, target, problems) && all_valid;
     } else {
       problems.error_at_key(*member, not_of_kind(member->key, *kind));
-      good = false;
+      all_valid = false;
     }
   }
-  if (!good && shape.whole) object.bad = true;
-  return good;
+  // Some objects are used as a whole or not at all. merge_layer leaves out one that is `bad`.
+  if (!all_valid && shape.whole) object.bad = true;
+  return all_valid;
 }
 
 bool read_object(const JsonNode& json, const Shape& shape, void* target, std::string_view what,

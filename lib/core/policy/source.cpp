@@ -49,23 +49,27 @@ FileState state_of(const std::string& path) {
   return stat(path.c_str(), &status) == 0 ? state_from(status) : FileState();
 }
 
-// Reads a file. Stops soon after the maximum size of a policy file, so that check_policies reports
-// that the file is too large.
+// Reads the text and the state of a policy file. If that fails, the result has only a problem.
+// Stops soon after the maximum size of a policy file, because check_policies refuses a longer text
+// anyway. FileKind::Regular refuses a pipe or a device, which cannot be read again when it changes.
 FileText read_file(const std::string& path, FileKind kind) {
-  // Without O_NONBLOCK, open would wait for a writer if the file is a pipe.
+  // Without O_NONBLOCK, `open` would wait for a writer if the file is a pipe. A file of any kind is
+  // read to its end, and may be a pipe whose writer is slow.
   const auto no_wait = kind == FileKind::Regular ? O_NONBLOCK : 0;
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | no_wait));
   struct stat status {};
+  // `failed` without an argument takes the problem from `errno`.
   if (!file.open() || fstat(file.get(), &status) != 0) return failed();
   if (kind == FileKind::Regular && !S_ISREG(status.st_mode))
     return failed("it is not a regular file");
+  // The state before the text is read, so that a later change of the file is noticed.
   FileText file_text{.text = {}, .state = state_from(status), .problem = {}};
   std::array<char, 65536> block{};
   while (file_text.text.size() <= kMaxJsonText) {
     const auto count = ::read(file.get(), block.data(), block.size());
-    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EINTR) continue;  // interrupted by a signal
     if (count < 0) return failed();
-    if (count == 0) break;
+    if (count == 0) break;  // the end of the file
     file_text.text.append(block.data(), static_cast<std::size_t>(count));
   }
   return file_text;
@@ -107,24 +111,27 @@ PoliciesByPlace policies_by_place(const PolicySet::Data& set) {
   return policies;
 }
 
-// Appends to `changes` the budgets of policies that are in both sets and whose numbers differ, but
-// not their kind and scope. At most the last kMostChangedBudgets stay.
-void add_changed_budgets(std::vector<ChangedBudget>& changes, const PolicySet& before,
-                         const PolicySet& after) {
-  const auto old_policies = policies_by_place(PolicySet::Data::of(before));
+// Appends the budgets whose numbers differ between the old and the new policies of a reloaded file.
+// Clients use the list to carry over what calls have already taken from a budget. A budget of
+// another kind or scope counts as a new budget. The latest changes are the last ones, and only the
+// latest kMostChangedBudgets stay.
+void add_changed_budgets(std::vector<ChangedBudget>& changes, const PolicySet& old_set,
+                         const PolicySet& new_set) {
+  const auto old_policies = policies_by_place(PolicySet::Data::of(old_set));
   std::vector<ChangedBudget> added;
-  for (const auto& [place, policy] : policies_by_place(PolicySet::Data::of(after))) {
-    const auto old_policy = old_policies.find(place);
+  for (const auto& [place, policy] : policies_by_place(PolicySet::Data::of(new_set))) {
+    const auto old_policy = old_policies.find(place);  // the place is the same in both sets
     if (old_policy == old_policies.end() || added.size() == kMostChangedBudgets) continue;
     const auto& old_budget = old_policy->second->budget;
-    const auto& budget = policy->budget;
-    const bool is_other_kind = budget.kind != old_budget.kind || budget.scope != old_budget.scope;
-    if (is_other_kind || budget == old_budget) continue;
-    const ChangedBudget change(old_budget, budget);
+    const auto& new_budget = policy->budget;
+    const bool is_new = new_budget.kind != old_budget.kind || new_budget.scope != old_budget.scope;
+    if (is_new || new_budget == old_budget) continue;
+    // Several policies may have the same budget, for example that of one preset.
+    const ChangedBudget change(old_budget, new_budget);
     if (std::ranges::find(added, change) == added.end()) added.push_back(change);
   }
   changes.insert(changes.end(), added.begin(), added.end());
-  if (changes.size() > kMostChangedBudgets) {
+  if (changes.size() > kMostChangedBudgets) {  // drops the oldest changes
     changes.erase(changes.begin(), changes.end() - kMostChangedBudgets);
   }
 }

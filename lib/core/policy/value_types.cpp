@@ -71,13 +71,15 @@ std::optional<double> number_in(const JsonNode& json) {
   return number;
 }
 
-// Returns the duration in a text such as "1h30m" or "1.5s": numbers with units, the longest unit
-// first. If it is not one, returns a problem such as "is negative" instead.
+// Returns the duration in a text such as "1h30m" or "1.5s": numbers with units, each unit at most
+// once and the longest first. The second value is empty. If the text is not such a duration, the
+// second value is the problem, for example "is negative".
 std::pair<Duration, std::string> duration_in(std::string_view text) {
   if (text.starts_with('-')) return {{}, "is negative"};
   Duration sum{};
   const auto* next_unit = std::begin(kUnits);  // the longest unit that may follow
   do {
+    // Takes the number from the front of the text: digits, and the fraction if there is a point.
     const auto digits = digits_of(text);
     if (digits.empty()) return {{}, kNoDuration};
     text.remove_prefix(digits.size());
@@ -87,71 +89,79 @@ std::pair<Duration, std::string> duration_in(std::string_view text) {
       if (fraction.empty()) return {{}, kNoDuration};
       text.remove_prefix(1 + fraction.size());
     }
+    // Takes the unit: everything up to the next number. Only shorter units may follow.
     const auto name = text.substr(0, text.find_first_of(kDigits));
     const auto* const unit = std::ranges::find(next_unit, std::end(kUnits), name, &Unit::name);
     if (unit == std::end(kUnits)) return {{}, kNoDuration};
     next_unit = unit + 1;
     text.remove_prefix(name.size());
-    const auto most = static_cast<std::uint64_t>(kLongestDuration / unit->size);
-    const auto whole = to_number<std::uint64_t>(digits);  // nullopt if it overflows
-    if (!whole || *whole > most) return {{}, "is over 365 days"};
-    const auto part = amount(*whole, fraction, unit->size);
-    if (!part) return {{}, "is finer than a nanosecond"};
-    sum += *part;
+    // Adds both to the sum. Compares the number of units first, so that the product cannot
+    // overflow.
+    const auto most_units = static_cast<std::uint64_t>(kLongestDuration / unit->size);
+    const auto units = to_number<std::uint64_t>(digits);  // nullopt if it overflows
+    if (!units || *units > most_units) return {{}, "is over 365 days"};
+    const auto duration = amount(*units, fraction, unit->size);
+    if (!duration) return {{}, "is finer than a nanosecond"};
+    sum += *duration;
     if (sum > kLongestDuration) return {{}, "is over 365 days"};
   } while (!text.empty());
   return {sum, {}};
 }
 
-// Reads a duration such as "250ms", or "none" for a limit. Returns false and reports a problem if
-// it is something else; a number without a unit gets its own message.
+// Reads a duration such as "250ms", or "none" (kForever) if the value may be without a limit.
+// Returns false and reports a problem if it is something else. Then `value` is not used.
 bool DurationType::parse(const JsonNode& json, Duration& value, Problems& problems) const {
   if (json.is(JsonType::Number)) {
+    // The most frequent mistake is 5 instead of "5s". No unit makes a negative number valid.
     const auto number = described(json);
-    if (number.front() == '-')
-      return refuse(json, problems, number + " is negative, and has no unit");
-    return refuse(json, problems,
-                  number + " has no unit; write a string such as \"" + number + "s\"");
+    const auto problem = number.front() == '-'
+                             ? " is negative, and has no unit"
+                             : " has no unit; write a string such as \"" + number + "s\"";
+    return refuse(json, problems, number + problem);
   }
   if (!expect(json, JsonType::String, "a duration such as \"1.5s\"", problems)) return false;
-  value = kForever;
-  if (limit_ && json.text == "none") return true;
+  value = kForever;  // stays only for "none"
+  if (may_be_none_ && json.text == "none") return true;
   const auto [duration, problem] = duration_in(json.text);
   if (!problem.empty()) return refuse(json, problems, described(json) + " " + problem);
-  if (over_zero_ && duration == 0ns) {
-    const auto* const hint = limit_ ? "; \"none\" means no limit" : "";
+  if (must_be_over_zero_ && duration == 0ns) {
+    const auto* const hint = may_be_none_ ? "; \"none\" means no limit" : "";
     return refuse(json, problems, described(json) + " must be more than 0" + hint);
   }
   value = duration;
   return true;
 }
 
-OrderedJson DurationType::print(const Duration& value) const { return to_text(value); }
-
-// Returns a number, or nullopt if it is out of range or finer than 1/`parts`, after reporting that.
+// Returns the number in `json` if it is within the limits. Otherwise reports a problem and returns
+// nullopt. `limits.parts` says how fine the number may be: 1 for whole numbers, 1000 for
+// thousandths, 0 for any number.
 std::optional<double> number_within(const JsonNode& json, const NumberLimits& limits,
                                     Problems& problems) {
   if (!expect(json, JsonType::Number, limits.what, problems)) return std::nullopt;
-  const auto number = number_in(json);
+  const auto number = number_in(json);  // nullopt if no double is large enough
   if (!number || *number < limits.least || *number > limits.most || std::isnan(*number)) {
-    // Leaves out an upper limit that no real value comes near, unless the value is over it.
-    constexpr double kFar = 1e6;
     const bool is_under = number && *number < limits.least;
     const auto least = text_of(limits.least);
-    auto why = described(json) + " is out of range: ";
-    why += is_under && limits.most >= kFar ? "at least " + least
-                                           : least + " to " + text_of(limits.most);
-    if (is_under && !limits.note.empty()) why += "; " + std::string(limits.note);
-    problems.error(json, std::move(why));
+    auto message = described(json) + " is out of range: ";
+    // A huge upper limit is no help if the number is too small.
+    constexpr double kFar = 1e6;
+    message += is_under && limits.most >= kFar ? "at least " + least
+                                               : least + " to " + text_of(limits.most);
+    if (is_under && !limits.note.empty()) message += "; " + std::string(limits.note);
+    problems.error(json, std::move(message));
     return std::nullopt;
   }
-  const auto scaled = *number * limits.parts;  // a whole number, but rounded if there are parts
-  const auto tolerance = limits.parts > 1 ? 1e-6 * std::max(1.0, scaled) : 0;
-  if (std::abs(scaled - std::round(scaled)) <= tolerance) return number;
+  // The number counted in parts must be whole. A decimal such as 0.1 is not exact as a double, so
+  // thousandths are compared with a tolerance. For 0 parts, this is 0, and every number passes.
+  const auto in_parts = *number * limits.parts;
+  const auto tolerance = limits.parts > 1 ? 1e-6 * std::max(1.0, in_parts) : 0;
+  if (std::abs(in_parts - std::round(in_parts)) <= tolerance) return number;
   problems.error(json, described(json) + (limits.parts == 1 ? " is not a whole number"
                                                             : " is finer than a thousandth"));
   return std::nullopt;
 }
+
+OrderedJson DurationType::print(const Duration& value) const { return to_text(value); }
 
 OrderedJson plain_number(double number) {
   constexpr double kExact = 1e15;  // up to here, a double holds every whole number

@@ -109,15 +109,15 @@ HTTPRETRY_API std::pair<Duration, std::string> duration_in(std::string_view text
 class HTTPRETRY_API DurationType final : public TypeOf<Duration> {
  public:
   constexpr explicit DurationType(bool limit, bool over_zero = false)
-      : limit_(limit), over_zero_(over_zero) {}
+      : may_be_none_(limit), must_be_over_zero_(over_zero) {}
 
  protected:
   bool parse(const JsonNode& json, Duration& value, Problems& problems) const override;
   [[nodiscard]] OrderedJson print(const Duration& value) const override;
 
  private:
-  bool limit_;
-  bool over_zero_;
+  bool may_be_none_;
+  bool must_be_over_zero_;
 };
 
 inline constexpr DurationType kDuration(/*limit=*/false);
