@@ -19,7 +19,7 @@ constexpr std::size_t kMaxCookies = 3000;
 constexpr std::ptrdiff_t kMaxOfDomain = 180;
 constexpr std::string_view kHttpOnly = "#HttpOnly_";
 
-enum Field : std::size_t { kDomain, kTail, kPath, kSecure, kExpires, kName, kValue, kFields };
+enum Field : std::size_t { kDomain, kSubdomains, kPath, kSecure, kExpires, kName, kValue, kFields };
 using Fields = std::array<std::string_view, kFields>;
 
 // Returns the first seven fields of a line, which are separated by tabs. Missing fields are empty.
@@ -53,21 +53,25 @@ std::string key_of(const Fields& fields) {
 
 bool is_flag(std::string_view text) { return text == "TRUE" || text == "FALSE"; }
 
-// Returns "" if the line is valid. The last field, the value, may be missing if it is empty.
-std::string problem(std::string_view line) {
-  const auto count = std::ranges::count(line, '\t') + 1;
-  if (count != kFields && count != kFields - 1) {
-    return "expected 7 fields with tabs between, found " + std::to_string(count);
+// Returns what is wrong with a line of a Netscape cookie file, or "" if the line is valid. A line
+// has seven fields, with a tab between each two: DOMAIN, SUBDOMAINS (TRUE: they get the cookie as
+// well), PATH, SECURE (TRUE: only for https), EXPIRES, NAME and VALUE, for example
+// ".example.com TRUE / FALSE 0 id 42". An empty VALUE may be missing, with the tab before it.
+std::string problem_of_line(std::string_view line) {
+  const auto field_count = std::ranges::count(line, '\t') + 1;
+  if (field_count != kFields && field_count != kFields - 1) {
+    return "expected 7 fields with tabs between, found " + std::to_string(field_count);
   }
   const auto fields = split(line);
   if (domain_of(fields).empty()) return "the first field must name a domain";
-  if (!is_flag(fields[kTail])) return "the second field must be TRUE or FALSE";
+  if (!is_flag(fields[kSubdomains])) return "the second field must be TRUE or FALSE";
   if (!fields[kPath].starts_with('/')) return "the third field must be a path";
   if (!is_flag(fields[kSecure])) return "the fourth field must be TRUE or FALSE";
   if (to_number<std::int64_t>(fields[kExpires]).value_or(-1) < 0) {
     return "the fifth field must be a time in seconds since 1970, or 0";
   }
   if (fields[kName].empty()) return "the sixth field must be the name of a cookie";
+  // libcurl takes the line as a C string, so it would not see what follows a NUL.
   if (line.find('\0') != std::string_view::npos) return "a NUL byte is not allowed";
   return {};
 }
@@ -90,22 +94,25 @@ Result<void> CookieJar::load(const std::string& path) {
   return add(text.str(), path);
 }
 
-// Adds the cookies of a text. `name` stands for the text in the error, which names the first line
-// that is invalid; then none is added.
+// Adds the cookies of a text in the format of a Netscape cookie file, one per line. If a line is
+// invalid, adds no cookie at all and returns an error such as "NAME:3: the third field must be a
+// path", with the number of the first invalid line. `name` is usually the name of a file.
 Result<void> CookieJar::add(std::string_view text, std::string_view name) {
   std::vector<std::string> lines;
-  for (std::size_t number = 1; !text.empty(); ++number) {
+  for (std::size_t line_number = 1; !text.empty(); ++line_number) {
     auto line = take_until(text, '\n');
     if (line.ends_with('\r')) line.remove_suffix(1);
-    const bool comment = line.starts_with('#') && !line.starts_with(kHttpOnly);
-    if (comment || line.find_first_not_of(" \t") == std::string_view::npos) continue;
-    if (const auto why = problem(line); !why.empty()) {
+    // "#HttpOnly_" is not a comment: it precedes a cookie that scripts in a browser must not see.
+    const bool is_comment = line.starts_with('#') && !line.starts_with(kHttpOnly);
+    const bool is_blank = line.find_first_not_of(" \t") == std::string_view::npos;
+    if (is_comment || is_blank) continue;
+    if (const auto why = problem_of_line(line); !why.empty()) {
       return Error(Errc::InvalidRequest,
-                   std::string(name) + ":" + std::to_string(number) + ": " + why);
+                   std::string(name) + ":" + std::to_string(line_number) + ": " + why);
     }
     lines.emplace_back(line);
   }
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);  // the jar changes only from here on
   for (auto& line : lines) put(std::move(line));
   return {};
 }
@@ -153,15 +160,12 @@ std::vector<std::string> CookieJar::lines_for(std::string_view host) const {
 // Applies only what the exchange changed, because other exchanges may have changed the rest.
 void CookieJar::learn(const std::vector<std::string>& before,
                       const std::vector<std::string>& after) {
-  const auto contains = [](const std::vector<std::string>& lines, const std::string& line) {
-    return std::ranges::find(lines, line) != lines.end();
-  };
   const std::lock_guard lock(mutex_);
   for (const auto& line : before) {
-    if (!contains(after, line)) cookies_.erase(key_of(split(line)));
+    if (std::ranges::find(after, line) == after.end()) cookies_.erase(key_of(split(line)));
   }
   for (const auto& line : after) {
-    if (!contains(before, line)) put(line);
+    if (std::ranges::find(before, line) == before.end()) put(line);
   }
 }
 

@@ -52,9 +52,8 @@ struct SendPlan {
 };
 
 // `limits` are those of the request; `origin` is what the loop knows about the URL's origin.
-SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, const Url& url,
-                        const Call& call, const TransportOptions& options,
-                        const OriginInfo& origin);
+SendPlan plan_send(const Request& request, const ExchangeLimits& limits, const Url& url,
+                   const Call& call, const TransportOptions& options, const OriginInfo& origin);
 
 // Returns the error if the request cannot be sent as it is.
 Result<void> check_sendable(const Request& request, const TransportOptions& options,
@@ -144,7 +143,8 @@ class Easy {
   }
   void set_other(const CurlOption& option);  // already checked
   void configure_tls();
-  void configure_proxy();
+  void configure_proxy(bool with_proxy);
+  void set_buffer_size();
   void set_http_version(const SendPlan& plan, bool tls, bool report_tls);
   void set_certificate(bool use);
   void set_cookies(const Request& request, const Url& url);
@@ -171,6 +171,9 @@ class Easy {
 
   Owned<CURL, curl_easy_cleanup> handle_;  // last, because its cleanup may still call back
 };
+
+// Returns whether libcurl might resume a TLS session for a request that must not use it.
+bool would_share_session(const TransportOptions& options);
 
 // Returns why the credentials cannot be sent, or nullptr if they can.
 const char* problem_of(const Credentials& credentials);

@@ -10,13 +10,13 @@ namespace {
 
 using Kind = LogLine::Kind;
 
-// A line consists of `start`, possibly other words, `before`, and then the number or text. `after`
-// must follow the number.
+// A line consists of `start`, possibly other words, `before_value`, and then the value: a number or
+// a text. `after_number` must follow the number.
 struct Spelling {
   Kind kind;
   std::string_view start;
-  std::string_view before = {};
-  std::string_view after = {};
+  std::string_view before_value = {};
+  std::string_view after_number = {};
 };
 
 // Each comment names the versions whose source has these words. The test has lines that some of
@@ -33,19 +33,21 @@ constexpr std::array kSpellings{
     Spelling{Kind::Tls, "SSL connection using "},                       // all
 };
 
-// Returns what the line says if it has this spelling, and nullopt otherwise.
-std::optional<LogLine> read(const Spelling& spelling, std::string_view line) {
+// Returns the fact that the log line reports if it has this spelling, and nullopt otherwise. With
+// the spelling {GoAway, "received GOAWAY, ", "last_stream="}, the line "received GOAWAY, error=0,
+// last_stream=5" gives a LogLine of the kind GoAway with the number 5.
+std::optional<LogLine> read_as(const Spelling& spelling, std::string_view line) {
   if (!line.starts_with(spelling.start)) return std::nullopt;
   line.remove_prefix(spelling.start.size());
   LogLine result{.kind = spelling.kind};
-  const auto before = line.find(spelling.before);
-  if (before == line.npos) {
-    // A GOAWAY counts even if its last stream is unknown.
+  const auto label_position = line.find(spelling.before_value);  // 0 if the label is ""
+  if (label_position == line.npos) {
+    // A GOAWAY without "last_stream=" still shows that the server closes the connection.
     return spelling.kind == Kind::GoAway ? std::optional(result) : std::nullopt;
   }
-  line.remove_prefix(before + spelling.before.size());
+  line.remove_prefix(label_position + spelling.before_value.size());  // begins with the value now
   const auto digit_count = std::min(line.find_first_not_of("0123456789"), line.size());
-  if (!line.substr(digit_count).starts_with(spelling.after)) return std::nullopt;
+  if (!line.substr(digit_count).starts_with(spelling.after_number)) return std::nullopt;
   if (spelling.kind == Kind::StreamOpened || spelling.kind == Kind::GoAway) {
     result.number = to_number<std::uint32_t>(line.substr(0, digit_count));
   }
@@ -57,7 +59,7 @@ std::optional<LogLine> read(const Spelling& spelling, std::string_view line) {
 
 std::optional<LogLine> read_log_line(std::string_view line) {
   for (const auto& spelling : kSpellings) {
-    if (const auto result = read(spelling, line)) return result;
+    if (const auto result = read_as(spelling, line)) return result;
   }
   return std::nullopt;
 }

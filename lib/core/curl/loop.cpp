@@ -19,11 +19,6 @@ namespace {
 constexpr std::size_t kTransfersPerShard = 256;
 // More than the transfers in flight; otherwise connections would be closed and opened all the time.
 constexpr long kConnectionsPerShard = 2 * static_cast<long>(kTransfersPerShard);
-// An idle handle takes 7 to 8 KiB, so only a few are kept when no request is in flight. An idle
-// connection takes 2.3 KiB, with TLS 35.
-constexpr std::size_t kEasiesAtRest = 8;
-// About 100 bytes each. If there are more, all are dropped; new responses soon fill the list again.
-constexpr std::size_t kMaxOrigins = 4096;
 // Decoding this much takes about a millisecond.
 constexpr std::size_t kDecodedPerTurn = std::size_t{256} << 10;
 // How soon to call libcurl 7.88 if it may have moved on to another address of a host.
@@ -108,24 +103,28 @@ void Loop::work() {
   }
 }
 
-// Calls libcurl for each shard that has something due. A polled shard is called in each iteration,
-// because only libcurl knows what happened to its sockets.
+// Calls libcurl for each shard (a multi handle with its transfers) that has something due: a timer
+// of libcurl, or one of the calls that libcurl 7.88 needs without having set a timer for it. If
+// libcurl polls the sockets of a shard itself (`polled`), the shard is called in each iteration,
+// because only libcurl knows what happened to these sockets.
 void Loop::drive_shards() {
-  // An index stays valid if a callback adds a shard.
+  // By index, because a callback may add a shard, which would invalidate iterators.
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     auto& shard = *shards_[i];
     const bool connecting_due = shard.call_connecting_at <= now();
     if (connecting_due) shard.call_connecting_at = kNever;
     if (shard.call_waiting_at <= now()) shard.run_waiting(now());
+    // Read here, because run_connecting may set the deadline to now, although no timer is due.
     const auto reason = shard.deadline <= now() ? Reason::Timer : Reason::SocketEvent;
-    if (connecting_due && !shard.polled) shard.run_connecting();  // may set the deadline to now
+    // A polled shard needs no such nudge: the call below runs all of its transfers.
+    if (connecting_due && !shard.polled) shard.run_connecting();
     const bool must_call = shard.polled ? !shard.active.empty() : shard.deadline <= now();
-    if (!must_call && !shard.polled) continue;
     if (must_call) {
       shard.deadline = kNever;  // libcurl sets the next one
       drive(shard, CURL_SOCKET_TIMEOUT);
     }
-    schedule_call(shard, reason);
+    // Sets the next call_connecting_at, or clears it if no transfer of the shard is connecting.
+    if (must_call || shard.polled) schedule_call(shard, reason);
   }
 }
 
@@ -155,33 +154,39 @@ Time Loop::next_work() const {
   return next;
 }
 
-// Blocks until a socket has an event, work is posted or the next work is due, and has libcurl
-// handle the events.
+// Blocks until a socket has an event, another thread posts work or the loop's next work is due, but
+// for an hour at most. Then has libcurl handle the events, or leaves that to the next iteration for
+// the sockets that libcurl polls itself.
 void Loop::wait_for_events() {
-  // Rounded up to the poller's resolution, because a timer must never fire early. An hour at most.
+  // In milliseconds, as pollers count, and rounded up, because a timer must never fire early. The
+  // largest timeout is an hour.
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_work() - now()).count();
   int timeout = static_cast<int>(std::clamp<std::int64_t>(wait, 0, 3'600'000));
   // If work was posted in the meantime, the loop must not block.
   if (timeout != 0 && !prepare_to_block()) timeout = 0;
-  // There is at most one polled shard.
-  Shard* polled = nullptr;
-  Shard* other = nullptr;
+  Shard* polled = nullptr;  // the shard that libcurl polls, if it has transfers; there is only one
+  Shard* not_polled = nullptr;  // any other shard that has transfers
   for (const auto& shard : shards_) {
-    if (!shard->active.empty()) (shard->polled ? polled : other) = shard.get();
+    if (!shard->active.empty()) (shard->polled ? polled : not_polled) = shard.get();
   }
-  // libcurl polls the sockets of a polled shard itself, in each iteration.
-  if (load_ == Load::OneCall && timeout == 0 && other == nullptr) return read_clock();
+  // The loop's own set has no socket in use then, so a look at it would be a wasted system call.
+  if (load_ == Load::OneCall && timeout == 0 && not_polled == nullptr) return read_clock();
   if (polled == nullptr || timeout == 0) return take_events(timeout);
-  // Waits for libcurl's sockets, the set's sockets and posts, until libcurl's next timer at the
-  // latest. The next iteration lets libcurl handle the events on its sockets.
+  poll_with_libcurl(*polled, timeout);
+}
+
+// Waits up to `timeout` milliseconds, but not beyond libcurl's next timer, for events of the
+// sockets that libcurl polls itself, of the loop's own sockets, and of posts. The next iteration
+// lets libcurl handle the events on its sockets.
+void Loop::poll_with_libcurl(Shard& polled, int timeout) {
   int ready = 0;
-  curl_waitfd set{.fd = sockets.descriptor(), .events = CURL_WAIT_POLLIN, .revents = 0};
-  const auto code = curl_multi_poll(polled->multi.get(), &set, 1, timeout, &ready);
+  curl_waitfd own_sockets{.fd = sockets.descriptor(), .events = CURL_WAIT_POLLIN, .revents = 0};
+  const auto code = curl_multi_poll(polled.multi.get(), &own_sockets, 1, timeout, &ready);
   unblocked();
   read_clock();
-  if (ready == 0 && polled->call_connecting_at > now()) schedule_call(*polled, Reason::Timer);
-  if (code != CURLM_OK) return fail_all(*polled, code);
-  if (set.revents != 0) take_events();
+  if (ready == 0 && polled.call_connecting_at > now()) schedule_call(polled, Reason::Timer);
+  if (code != CURLM_OK) return fail_all(polled, code);
+  if (own_sockets.revents != 0) take_events();
 }
 
 // Waits up to `timeout` milliseconds for events of the set's sockets, and has libcurl handle them.
@@ -215,23 +220,6 @@ void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
   }
 }
 
-// Returns the watched connection, or nullptr if its socket is unknown or no thread can be started.
-std::shared_ptr<Heartbeat::Watched> Loop::watch_connection(int local_port) {
-  const int fd = sockets.find(local_port);
-  if (fd < 0) return nullptr;
-  try {
-    if (!heartbeat_) heartbeat_ = std::make_unique<Heartbeat>();
-  } catch (const std::system_error&) {  // no thread, so a flood is noticed only when it ends
-    return nullptr;
-  }
-  return heartbeat_->watch(fd);
-}
-
-void Loop::found_http1(int local_port) {
-  const int fd = sockets.set_http1(local_port);
-  if (fd >= 0 && heartbeat_) heartbeat_->forget(fd);
-}
-
 // Reports to each finished transfer that libcurl is done with it. `code` is the result of driving
 // libcurl; if it is an error, all transfers of the shard end.
 void Loop::collect_finished(Shard& shard, CURLMcode code) {
@@ -261,13 +249,15 @@ void Loop::fail_all(Shard& shard, CURLMcode code) {
   shard.deadline = kNever;
 }
 
-// Creates the multi handle of a shard, and connects it with the loop's sockets and timers. Throws
-// std::bad_alloc or std::system_error if memory or a descriptor is lacking.
-void Loop::open(Shard& shard) {
-  errno = 0;
+// Creates the multi handle of a shard, and connects it with the loop's sockets and timers, unless
+// libcurl polls the sockets of this shard itself. Throws std::bad_alloc if memory is lacking,
+// std::system_error if no descriptor is left, and std::runtime_error if libcurl refuses an option.
+void Loop::create_multi_handle(Shard& shard) {
+  errno = 0;  // so that afterwards errno is 0 or tells why libcurl failed
   shard.multi.reset(curl_multi_init());
-  if (!shard.multi) {  // newer versions need a descriptor
+  if (!shard.multi) {
     if (!is_shortage(errno)) throw std::bad_alloc();
+    // Newer versions of libcurl open a descriptor for a multi handle, and none was left.
     throw std::system_error(errno, std::generic_category(), "cannot make a multi handle");
   }
   const auto set = [multi = shard.multi.get()](CURLMoption option, auto value) {
@@ -275,7 +265,7 @@ void Loop::open(Shard& shard) {
     if (code != CURLM_OK) throw_refusal(curl_multi_strerror(code));
   };
   set(CURLMOPT_MAXCONNECTS, max_connections());
-  if (shard.polled) return;
+  if (shard.polled) return;  // then libcurl calls neither of these callbacks
   set(CURLMOPT_SOCKETFUNCTION, &on_socket);
   set(CURLMOPT_SOCKETDATA, &shard);
   set(CURLMOPT_TIMERFUNCTION, &on_timer);
@@ -297,47 +287,10 @@ Shard& Loop::shard_for(const SendPlan& plan) {
   return *shards_.emplace_back(std::make_unique<Shard>(*this, plan.negotiates, polled));
 }
 
-const OriginInfo& Loop::origin(const Url& url) const {
-  static const OriginInfo unknown;
-  const auto found = origins_.find(url.origin());
-  return found == origins_.end() ? unknown : found->second;
-}
-
-OriginInfo& Loop::edit_origin(const Url& url) {
-  if (origins_.size() > kMaxOrigins) origins_.clear();
-  return origins_[std::string(url.origin())];
-}
-
-// Returns a handle that an earlier exchange has returned, or a new one that is connected with the
-// loop's share and sockets.
-std::unique_ptr<Easy> Loop::acquire_easy() {
-  if (!easies_.empty()) {
-    auto easy = std::move(easies_.back());
-    easies_.pop_back();
-    return easy;
-  }
-  auto easy = std::make_unique<Easy>(*options_, may_use_proxy_);
-  easy->set(CURLOPT_SHARE, share_.get());
-  easy->set(CURLOPT_OPENSOCKETFUNCTION, &on_open);
-  easy->set(CURLOPT_OPENSOCKETDATA, easy.get());
-  easy->set(CURLOPT_CLOSESOCKETFUNCTION, &on_close);
-  easy->set(CURLOPT_CLOSESOCKETDATA, this);
-  return easy;
-}
-
-void Loop::return_easy(std::unique_ptr<Easy> easy, bool reusable) {
-  if (reusable) easies_.push_back(std::move(easy));
-  // A new handle costs a quarter of the instructions of a small GET. So as many idle handles are
-  // kept as are in use: if there are many calls, more are likely.
-  std::size_t in_use = 0;
-  for (const auto& shard : shards_) in_use += shard->active.size();
-  while (easies_.size() > std::max(kEasiesAtRest, in_use)) easies_.pop_back();
-}
-
 // Adds the transfer to a shard. Returns libcurl's error if it refuses.
 CURLMcode Loop::start(Transfer& transfer, const SendPlan& plan) {
   auto& shard = shard_for(plan);
-  if (!shard.multi) open(shard);
+  if (!shard.multi) create_multi_handle(shard);
   // The list must not allocate after libcurl has added the handle.
   if (shard.active.size() == shard.active.capacity()) {
     shard.active.reserve(2 * shard.active.size() + 1);

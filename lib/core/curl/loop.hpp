@@ -116,6 +116,7 @@ class Loop final : public RunQueue, public Transport {
   void work();
   void drive_shards();
   void wait_for_events();
+  void poll_with_libcurl(Shard& polled, int timeout);
   void take_events(int timeout = 0);  // in milliseconds
   // Returns when the loop has work even if no socket has an event and nothing is posted.
   [[nodiscard]] Time next_work() const;
@@ -126,7 +127,7 @@ class Loop final : public RunQueue, public Transport {
   void schedule_call(Shard& shard, Reason last_call);
   void collect_finished(Shard& shard, CURLMcode code);
   void fail_all(Shard& shard, CURLMcode code);
-  void open(Shard& shard);
+  void create_multi_handle(Shard& shard);
   Shard& shard_for(const SendPlan& plan);
 
   static int on_socket(CURL*, curl_socket_t socket, int what, void* shard, void*);

@@ -1,4 +1,5 @@
-// Loop as a Transport: looks up the host and carries out the exchange.
+// Loop as a Transport: looks up the host and carries out the exchange. Also keeps what exchanges
+// use again: the handles, and what is known about origins.
 #include "resolver.hpp"
 #include "transfer.hpp"
 #include "url_parts.hpp"
@@ -12,6 +13,12 @@
 
 namespace httpretry {
 namespace {
+
+// An idle handle takes 7 to 8 KiB, so only a few are kept when no request is in flight. An idle
+// connection takes 2.3 KiB, with TLS 35.
+constexpr std::size_t kEasiesAtRest = 8;
+// About 100 bytes each. If there are more, all are dropped; new responses soon fill the list again.
+constexpr std::size_t kMaxOrigins = 4096;
 
 constexpr const std::string* kAddressesKnown = nullptr;  // by libcurl, or it needs none
 
@@ -55,6 +62,60 @@ bool applies_to(std::string_view entry, const Url& url) {
 
 }  // namespace
 
+const OriginInfo& Loop::origin(const Url& url) const {
+  static const OriginInfo unknown;
+  const auto found = origins_.find(url.origin());
+  return found == origins_.end() ? unknown : found->second;
+}
+
+OriginInfo& Loop::edit_origin(const Url& url) {
+  if (origins_.size() > kMaxOrigins) origins_.clear();
+  return origins_[std::string(url.origin())];
+}
+
+// Returns a handle that an earlier exchange has returned, or a new one that is connected with the
+// loop's share and sockets.
+std::unique_ptr<Easy> Loop::acquire_easy() {
+  if (!easies_.empty()) {
+    auto easy = std::move(easies_.back());
+    easies_.pop_back();
+    return easy;
+  }
+  auto easy = std::make_unique<Easy>(*options_, may_use_proxy_);
+  easy->set(CURLOPT_SHARE, share_.get());
+  easy->set(CURLOPT_OPENSOCKETFUNCTION, &on_open);
+  easy->set(CURLOPT_OPENSOCKETDATA, easy.get());
+  easy->set(CURLOPT_CLOSESOCKETFUNCTION, &on_close);
+  easy->set(CURLOPT_CLOSESOCKETDATA, this);
+  return easy;
+}
+
+void Loop::return_easy(std::unique_ptr<Easy> easy, bool reusable) {
+  if (reusable) easies_.push_back(std::move(easy));
+  // A new handle costs a quarter of the instructions of a small GET. So as many idle handles are
+  // kept as are in use: if there are many calls, more are likely.
+  std::size_t in_use = 0;
+  for (const auto& shard : shards_) in_use += shard->active.size();
+  while (easies_.size() > std::max(kEasiesAtRest, in_use)) easies_.pop_back();
+}
+
+// Returns the watched connection, or nullptr if its socket is unknown or no thread can be started.
+std::shared_ptr<Heartbeat::Watched> Loop::watch_connection(int local_port) {
+  const int fd = sockets.find(local_port);
+  if (fd < 0) return nullptr;
+  try {
+    if (!heartbeat_) heartbeat_ = std::make_unique<Heartbeat>();
+  } catch (const std::system_error&) {  // no thread, so a flood is noticed only when it ends
+    return nullptr;
+  }
+  return heartbeat_->watch(fd);
+}
+
+void Loop::found_http1(int local_port) {
+  const int fd = sockets.set_http1(local_port);
+  if (fd >= 0 && heartbeat_) heartbeat_->forget(fd);
+}
+
 // Carries out the exchange, after a look-up of the host unless it is an IP address or localhost, a
 // proxy may look it up, libcurl still has the addresses, or TransportOptions::resolve gives them.
 Task<Outcome> Loop::send(Request request, Call& call) {
@@ -86,12 +147,14 @@ void Loop::renew_addresses(const Url& url) {
   resolver_->renew(std::string(url.host()), now());
 }
 
-// Looks up the host, within the connect timeout, and carries out the exchange with its addresses.
-// The timings of the outcome include the look-up.
+// Looks up the host of the request, and then carries out the exchange with the addresses. Returns
+// the error of the look-up if that fails or does not end within the connect timeout. The timings of
+// the outcome include the look-up.
 Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
-  const Url url = *request.parsed_url();
+  const Url url = *request.parsed_url();  // a copy, because `request` is moved below
   const auto began = now();
   const auto limits = call.limits(request);
+  // The time for the look-up is part of the time to connect and of the time for the response.
   const auto timeout =
       std::min(limits.connect_timeout.value_or(options().connect_timeout), limits.response_timeout);
   const auto resolve_by = std::min({call.deadline(), limits.respond_by, later(began, timeout)});
@@ -101,17 +164,20 @@ Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
   const auto lookup_time = now() - began;
   if (!resolved.addresses) {
     Error error = resolved.addresses.error();
-    error.message = about(request, url) + error.message;
+    error.message = about(request, url) + error.message;  // "GET https://host/path: ..."
     error.exchange.timings.total = lookup_time;
     co_return error;
   }
+  // `exchange` keeps a pointer to `entry`, which lives until this coroutine ends.
   const auto entry = resolve_entry(url, *resolved.addresses);
   const auto task = exchange(std::move(request), call, &entry, Pooling::Allowed);
   Outcome outcome = co_await task;
   auto& facts = exchange_of(outcome);  // what was sent, and when
   add_preceding_step(facts.timings, lookup_time);
+  // For a connection from the pool, the exchange has left this time at zero.
   facts.timings.resolved = std::max(facts.timings.resolved, lookup_time);
-  // A send proves that libcurl has stored the addresses.
+  // If anything was sent, libcurl has surely stored the addresses, so no look-up is needed for a
+  // time.
   if (facts.sent != Sent::Never) edit_origin(url).addresses_until = resolved.use_until;
   co_return outcome;
 }
@@ -132,24 +198,28 @@ Task<> Loop::await_body(Transfer& transfer, const Call& call) {
   transfer.reattach_reader(std::move(body), std::move(ready));
 }
 
-// Carries out one transfer, and a second one if the server refused Expect or the pooled connection
-// turned out to be unusable before anything was sent.
+// Carries out one exchange with libcurl, and returns its response or error. `addresses` are those
+// of the host, or nullptr if libcurl knows them; `pool` says whether an idle connection may be
+// used. A second transfer replaces the first if the server refused "Expect: 100-continue", or if an
+// idle connection had unread data, so that nothing was sent. The outcome counts what both have
+// sent.
 Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* addresses,
                              Pooling pool) {
   const auto& url = request.parsed_url();
   if (!url) co_return url.error();
-  auto delivery = Delivery::of(request, call);
+  auto delivery = Delivery::of(request, call);  // to the sink; contains nullptr without a sink
   if (!delivery) co_return std::move(delivery).error();
   Transfer transfer(*this, request, call, *delivery);
   auto started = transfer.start(addresses, pool);
   if (!started) co_return std::move(started).error();
   for (;;) {
+    // Continues when the transfer is over or needs something from this coroutine.
     const auto wants = co_await transfer;
     if (wants == Transfer::Wants::End) break;
-    if (wants == Transfer::Wants::Body) {
+    if (wants == Transfer::Wants::Body) {  // more of the request's body
       const auto task = await_body(transfer, call);
       co_await task;
-    } else if (wants == Transfer::Wants::Drain) {
+    } else if (wants == Transfer::Wants::Drain) {  // the sink can take no more for now
       Result<BodyWriter::Wish> drained = co_await (*delivery)->drain(call);
       transfer.on_drained(std::move(drained));
     }
@@ -161,11 +231,13 @@ Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* add
     request.remove_header("Expect");
     request.edit_options().expect_continue_from.reset();
   }
+  // The next connection from the pool may have unread data as well, so a new one is made.
   pool = transfer.had_unread() ? Pooling::Forbidden : Pooling::Allowed;
+  // The recursion ends: Expect is refused once at most, and a new connection has no unread data.
   const auto second = exchange(request, call, addresses, pool);
-  Outcome last = co_await second;
-  add_first_transfer(exchange_of(last), exchange_of(outcome));
-  co_return last;
+  Outcome final_outcome = co_await second;
+  add_first_transfer(exchange_of(final_outcome), exchange_of(outcome));
+  co_return final_outcome;
 }
 
 }  // namespace httpretry

@@ -35,29 +35,32 @@ void check_pem(std::string_view option, std::string_view pem, std::string_view k
                      " in it; expected the text of a PEM file, not its name");
 }
 
-// Checks that the certificate and its key are given either as files or as texts. A file or text may
-// hold both.
+// Checks that the client certificate and its key are given either as files or as PEM texts, but not
+// one of each. A single file or text may hold both. Throws std::invalid_argument, as `refuse` and
+// the other check functions do.
 void check_certificate(const ClientCertificate& cert) {
   constexpr std::string_view kOption = "client_certificate";
+  // Paths and the password must have no NUL byte, and a text must have a PEM block of its kind.
   check_text("client_certificate.file", cert.file);
   check_text("client_certificate.key_file", cert.key_file);
   check_text("client_certificate.key_password", cert.key_password);
   check_pem("client_certificate.pem", cert.pem, "CERTIFICATE");
   check_pem("client_certificate.key_pem", cert.key_pem, "PRIVATE KEY");
-  const bool from_file = !cert.file.empty() || !cert.key_file.empty();
-  const bool from_memory = !cert.pem.empty() || !cert.key_pem.empty();
-  if (from_file && from_memory) {
+  const bool as_file = !cert.file.empty() || !cert.key_file.empty();
+  const bool as_text = !cert.pem.empty() || !cert.key_pem.empty();
+  if (as_file && as_text) {
     refuse(kOption, "set file and key_file, or pem and key_pem, but not both");
   }
-  if (from_file && cert.file.empty())
-    refuse(kOption, "a key_file needs the file of its certificate");
-  if (!from_memory) return;
+  if (as_file && cert.file.empty()) refuse(kOption, "a key_file needs the file of its certificate");
+  if (!as_text) return;
   if (cert.pem.empty()) refuse(kOption, "a key_pem needs the pem of its certificate");
+  // Without a text for the key, that of the certificate must hold the key as well.
   if (cert.key_pem.empty()) check_pem("client_certificate.pem", cert.pem, "PRIVATE KEY");
 }
 
-// Checks the proxy's certificates, credentials and URL, which must have a scheme that libcurl
-// knows. Messages do not repeat the URL, because it may contain a password.
+// Checks the options of the proxy: its certificates, its credentials, and its URL, which must have
+// a scheme that libcurl knows. Throws std::invalid_argument, by way of `refuse` and the other check
+// functions. Messages do not repeat the URL, because it may contain a password.
 void check_proxy(const ProxyOptions& proxy) {
   check_pem("proxy.ca_pem", proxy.ca_pem, "CERTIFICATE");
   if (proxy.credentials) {
@@ -66,12 +69,12 @@ void check_proxy(const ProxyOptions& proxy) {
   if (!proxy.url || proxy.url->empty()) return;  // "" means no proxy
   check_text("proxy.url", *proxy.url);
   const detail::CurlUrl url(curl_url());
-  const auto text =
-      proxy.url->find("://") == std::string::npos ? "http://" + *proxy.url : *proxy.url;
+  // libcurl takes "host:port" for the address of an http proxy.
+  const auto text = proxy.url->find("://") == proxy.url->npos ? "http://" + *proxy.url : *proxy.url;
+  // Any scheme is allowed at first, because the message about it below is better than libcurl's.
   const auto code = curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_NON_SUPPORT_SCHEME);
   if (code != CURLUE_OK) refuse("proxy.url", std::string("not a URL: ") + curl_url_strerror(code));
-  constexpr std::array<std::string_view, 6> kSchemes{"http",    "https",  "socks4",
-                                                     "socks4a", "socks5", "socks5h"};
+  constexpr std::array kSchemes{"http", "https", "socks4", "socks4a", "socks5", "socks5h"};
   const auto scheme = detail::url_part(url.get(), CURLUPART_SCHEME);
   if (std::ranges::find(kSchemes, scheme) != kSchemes.end()) return;
   refuse("proxy.url",
@@ -179,19 +182,21 @@ int on_seek(void* easy, curl_off_t offset, int origin) {
 
 }  // namespace
 
-// Throws std::invalid_argument for the first option that is invalid by itself or together with
-// another. Files are not read: they may appear later.
+// Checks the options of a client before it is made. Throws std::invalid_argument, as do the check
+// functions that it calls, for the first option that is invalid by itself or together with another.
+// Does not read the files that options name, because these may appear later.
 void check(const TransportOptions& options) {
   check_text("ca_file", options.ca_file);
   check_text("ca_path", options.ca_path);
   check_pem("ca_pem", options.ca_pem, "CERTIFICATE");
   check_certificate(options.client_certificate);
   check_text("local_interface", options.local_interface);
+  // Without a `lookup` of the user, the loop's thread would run system_lookup, which blocks.
   if (!options.lookup && !options.lookup_may_block) {
     refuse("lookup_may_block", "false needs a lookup: system_lookup blocks");
   }
   check_text("unix_socket", options.unix_socket);
-  constexpr auto kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  constexpr auto kLongest = sizeof(sockaddr_un::sun_path) - 1;  // without the NUL at the end
   if (options.unix_socket.size() > kLongest) {
     refuse("unix_socket", "a path of " + std::to_string(options.unix_socket.size()) +
                               " bytes; the system takes " + std::to_string(kLongest));
@@ -225,28 +230,28 @@ void Easy::fail(CURLoption option, CURLcode code) {
                            ", which is needed here: " + curl_easy_strerror(code));
 }
 
-// Sets the options that stay the same for all exchanges. `with_proxy`: the options or the
-// environment name a proxy.
+// Makes a libcurl handle, and sets the options that stay the same for all of its exchanges.
+// `with_proxy`: the options or the environment name a proxy. Throws std::runtime_error if libcurl
+// refuses an option, or std::bad_alloc.
 Easy::Easy(const TransportOptions& options, bool with_proxy)
     : options_(options),
       user_agent_(options.user_agent.empty() ? "" : "User-Agent: " + options.user_agent),
       handle_(curl_easy_init()) {
   if (!handle_) throw std::bad_alloc();
-  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_NOSIGNAL, 1L);  // signals would disturb a program with several threads
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_ERRORBUFFER, error_text.data());
   set(CURLOPT_TCP_KEEPALIVE, 1L);
-  set(CURLOPT_TCP_KEEPIDLE, 30L);
+  set(CURLOPT_TCP_KEEPIDLE, 30L);  // in seconds, like the next
   set(CURLOPT_TCP_KEEPINTVL, 30L);
-  // Despite its name this option also affects HTTP: with this value, libcurl does not resend a
-  // request when a reused connection gave no response. What it still resends was refused by an
-  // HTTP/2 server, and its log says so. A build without RTSP lacks the option, and reconnects
-  // before SendTracker stops the resend.
+  // Despite its name this option also affects HTTP: with this value, libcurl does not send a
+  // request again when a reused connection gave no response. (It still sends again what an HTTP/2
+  // server has refused.) A libcurl without RTSP lacks the option; there, SendTracker stops the
+  // second send.
   set_if_known(CURLOPT_RTSP_REQUEST, static_cast<long>(CURL_RTSPREQ_RECEIVE));
-  // In seconds. Longer than the minute after which a loop gives libcurl the addresses of a host
-  // again, so libcurl never looks up a name itself.
+  // 300 seconds. The loop gives libcurl the addresses of a host again after 60, so libcurl never
+  // has to look up a name itself, except for a proxy.
   if (!with_proxy) set(CURLOPT_DNS_CACHE_TIMEOUT, 300L);
-
   set(CURLOPT_PREREQFUNCTION, &on_prereq);
   set(CURLOPT_HEADERFUNCTION, &on_header);
   set(CURLOPT_WRITEFUNCTION, &on_body);
@@ -254,6 +259,7 @@ Easy::Easy(const TransportOptions& options, bool with_proxy)
   set(CURLOPT_SEEKFUNCTION, &on_seek);
   set(CURLOPT_DEBUGFUNCTION, &on_debug);
   set(CURLOPT_XFERINFOFUNCTION, &on_progress);  // called only if NOPROGRESS is 0
+  // The user data of these callbacks is this Easy.
   for (const auto option :
        {CURLOPT_PRIVATE, CURLOPT_PREREQDATA, CURLOPT_HEADERDATA, CURLOPT_WRITEDATA,
         CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_DEBUGDATA, CURLOPT_XFERINFODATA}) {
@@ -262,22 +268,18 @@ Easy::Easy(const TransportOptions& options, bool with_proxy)
   configure_tls();
   set_text(CURLOPT_UNIX_SOCKET_PATH, options_.unix_socket);
   set_text(CURLOPT_INTERFACE, options_.local_interface);
+  // The enumerators have libcurl's values.
   static_assert(static_cast<long>(IpVersion::V4) == CURL_IPRESOLVE_V4 &&
                 static_cast<long>(IpVersion::V6) == CURL_IPRESOLVE_V6);
   set(CURLOPT_IPRESOLVE, static_cast<long>(options_.ip_version));
   for (const auto& entry : options_.connect_to) connect_to_.add(entry.c_str());
   set(CURLOPT_CONNECT_TO, connect_to_.chained());
-  // Without an explicit empty proxy, libcurl would look for a proxy variable in each exchange.
-  if (with_proxy) {
-    configure_proxy();
-  } else {
-    set_if_known(CURLOPT_PROXY, "");
-    set_if_known(CURLOPT_NOPROXY, "");
-  }
-  for (const auto& option : options_.curl_options) set_other(option);
+  configure_proxy(with_proxy);
+  for (const auto& option : options_.curl_options) set_other(option);  // already checked
 }
 
-// Sets how servers and their certificates are verified.
+// Sets how libcurl verifies servers: the lowest TLS version, the pinned keys, and the certificates
+// that it trusts (from a bundle file, a directory, or a PEM text in memory).
 void Easy::configure_tls() {
   set(CURLOPT_SSLVERSION,
       static_cast<long>(options_.min_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_TLSv1_3
@@ -288,8 +290,10 @@ void Easy::configure_tls() {
   set(CURLOPT_SSL_VERIFYHOST, options_.verify_tls ? 2L : 0L);
   set_text(CURLOPT_CAINFO, options_.ca_file);
   set_text(CURLOPT_CAPATH, options_.ca_path);
-  // Debian builds libcurl with a directory of hashed certificates, which turns off its cache of the
-  // certificate store. The bundle file has the same certificates, so the directory is unset.
+  // Debian builds libcurl with a default directory of certificates (CAPATH). With a directory,
+  // libcurl does not cache certificates, so it would read them again for each connection. If the
+  // user names no directory, and the certificates can come from a file (the user's, or libcurl's
+  // default bundle), the directory is unset.
   const char* const bundle = libcurl().cainfo;  // nullptr if unknown
   const bool has_file =
       !options_.ca_file.empty() || (bundle != nullptr && ::access(bundle, R_OK) == 0);
@@ -297,49 +301,40 @@ void Easy::configure_tls() {
     set_if_known(CURLOPT_CAPATH, nullptr);
     set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
   }
-  // Otherwise libcurl would also trust the certificates of a directory.
   if (!options_.ca_pem.empty()) {
     set_pem(CURLOPT_CAINFO_BLOB, options_.ca_pem);
+    // `ca_pem` replaces all others, but libcurl would go on trusting those of a directory.
     set_if_known(CURLOPT_CAPATH, nullptr);
   }
+  // How long libcurl caches the certificates of a file before it reads the file again.
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(options_.ca_reload).count();
   set_if_known(CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
 }
 
-// Sets the proxy of the options; without one, libcurl takes that of the environment.
-void Easy::configure_proxy() {
+// Sets the proxy that the options name. If they name none, libcurl takes that of the environment.
+// If no proxy may be used (`with_proxy` is false), sets an empty one, because libcurl would
+// otherwise look for a proxy variable in each exchange.
+void Easy::configure_proxy(bool with_proxy) {
+  if (!with_proxy) {
+    set_if_known(CURLOPT_PROXY, "");
+    set_if_known(CURLOPT_NOPROXY, "");
+    return;
+  }
   const auto& proxy = options_.proxy;
   if (proxy.url) set(CURLOPT_PROXY, proxy.url->c_str());
+  // The options about TLS are for https proxies.
   set(CURLOPT_PROXY_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   set(CURLOPT_PROXY_SSL_VERIFYPEER, proxy.verify_tls ? 1L : 0L);
+  // With 2, the certificate must be for the proxy's host.
   set(CURLOPT_PROXY_SSL_VERIFYHOST, proxy.verify_tls ? 2L : 0L);
   set_text(CURLOPT_PROXY_CAINFO, proxy.ca_file);
   if (!proxy.ca_pem.empty()) set_pem(CURLOPT_PROXY_CAINFO_BLOB, proxy.ca_pem);
+  // Otherwise libcurl would also trust the certificates of its default directory.
   if (!proxy.ca_file.empty() || !proxy.ca_pem.empty()) set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
   if (proxy.no_proxy) set(CURLOPT_NOPROXY, proxy.no_proxy->c_str());
   if (!proxy.credentials) return;
   set_credentials(*proxy.credentials, CURLOPT_PROXYAUTH, CURLOPT_PROXYUSERNAME,
                   CURLOPT_PROXYPASSWORD);
-}
-
-// Sets what a GET, a HEAD and PUTs with both kinds of bodies need on an unused handle. Throws
-// std::runtime_error, with the name of the option, if this libcurl refuses one.
-void try_out(const TransportOptions& options) {
-  Easy easy(options, may_use_proxy(options.proxy));
-  SendPlan plan;
-  plan.certificate = has_certificate(options.client_certificate);
-  plan.netrc = options.netrc.has_value();
-  plan.cookies = options.cookies != nullptr;
-  const auto prepare = [&](const Request& request) {
-    easy.prepare(request, *request.parsed_url(), plan);
-  };
-  const std::string url = "https://localhost/";  // not called
-  prepare(Request::get(url));
-  prepare(Request::head(url));
-  const auto put = Request::put(url, std::string("body"));
-  prepare(put);
-  plan.streamed_body = true;
-  prepare(put);
 }
 
 }  // namespace httpretry

@@ -109,24 +109,29 @@ CURLcode set_on(CURL* easy, const curl_easyoption& about, const CurlOption& opti
   return curl_easy_setopt(easy, about.id, number);
 }
 
-// Throws std::invalid_argument if libcurl does not know the option or refuses its value, or if the
-// library uses the option itself. Tries the value on the unused handle `easy`.
+// Checks one option of TransportOptions::curl_options, and tries its value on the unused handle
+// `easy`. Throws std::invalid_argument, by way of `refuse`, if the option is unknown to this
+// libcurl, is one that the library sets itself, or takes a pointer, or if libcurl does not accept
+// the value.
 void check_other(CURL* easy, const CurlOption& option) {
-  const auto* about = description_of(option);
-  if (about == nullptr) {
+  const auto* description = description_of(option);
+  if (description == nullptr) {
     refuse(option.name, std::string("libcurl ") + libcurl().version +
                             " has no such option; expected a name such as TCP_NODELAY");
   }
-  const auto word = " " + std::string(about->name) + " ";
+  // kRefused has the options that the library sets or relies on. An entry may have several names in
+  // one text, with a blank before and after each.
+  const auto name = " " + std::string(description->name) + " ";
   const auto* refused = std::ranges::find_if(
-      kRefused, [&](const Refused& entry) { return entry.names.find(word) != entry.names.npos; });
+      kRefused, [&](const Refused& entry) { return entry.names.find(name) != entry.names.npos; });
   if (refused != kRefused.end()) refuse(option.name, refused->why);
-  const bool takes_text = about->type == CURLOT_STRING;
-  const auto type = about->type;
-  if (!takes_text && type != CURLOT_LONG && type != CURLOT_VALUES && type != CURLOT_OFF_T) {
+  const auto type = description->type;
+  const bool takes_text = type == CURLOT_STRING;
+  const bool takes_number = type == CURLOT_LONG || type == CURLOT_VALUES || type == CURLOT_OFF_T;
+  if (!takes_text && !takes_number) {
     refuse(option.name, "it takes a pointer; only numbers and texts can be set");
   }
-  const auto* text = std::get_if<std::string>(&option.value);
+  const auto* text = std::get_if<std::string>(&option.value);  // nullptr if the value is a number
   if (takes_text != (text != nullptr)) {
     refuse(option.name,
            takes_text ? "it takes a text, not a number" : "it takes a number, not a text");
@@ -134,10 +139,10 @@ void check_other(CURL* easy, const CurlOption& option) {
   if (text != nullptr && text->find('\0') != text->npos) {
     refuse(option.name, "a NUL byte is not allowed");
   }
-  const auto code = set_on(easy, *about, option);
+  const auto code = set_on(easy, *description, option);
   if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
-  if (code != CURLE_OK)
-    refuse(option.name, std::string("libcurl refuses it: ") + curl_easy_strerror(code));
+  if (code == CURLE_OK) return;
+  refuse(option.name, std::string("libcurl refuses it: ") + curl_easy_strerror(code));
 }
 
 }  // namespace

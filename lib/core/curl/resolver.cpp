@@ -41,9 +41,11 @@ Error resolve_error(std::string text) {
   return failure_of(CURLE_COULDNT_RESOLVE_HOST, std::move(text));
 }
 
-// Makes the error of a failed look-up. `code` is the result of getaddrinfo, `cause` its errno.
+// Makes the error of a failed look-up. `code` is the result of getaddrinfo, and `cause` the errno
+// that it left. The error is of the kind LocalShortage if this machine lacked memory or
+// descriptors, Internal after any other failed system call, and otherwise Resolve.
 Error lookup_error(const std::string& host, int code, int cause) {
-  const auto text = " (" + std::string(::gai_strerror(code)) + ")";
+  const auto why = " (" + std::string(::gai_strerror(code)) + ")";
   if (code == EAI_MEMORY || is_shortage(cause)) {
     return Error(Errc::LocalShortage, "cannot look up " + host + ": " +
                                           system_text(code == EAI_MEMORY ? ENOMEM : cause));
@@ -51,18 +53,19 @@ Error lookup_error(const std::string& host, int code, int cause) {
   switch (code) {
     case EAI_NONAME:
 #ifdef EAI_NODATA
-    case EAI_NODATA:
+    case EAI_NODATA:  // some systems do not define it
 #endif
-      return resolve_error("the host " + host + " does not exist, or has no address" + text);
-    case EAI_AGAIN: return resolve_error("no name server could give the address of " + host + text);
-    case EAI_SYSTEM:
+      return resolve_error("the host " + host + " does not exist, or has no address" + why);
+    case EAI_AGAIN: return resolve_error("no name server could give the address of " + host + why);
+    case EAI_SYSTEM:  // this code means that the reason is in errno
       return Error(Errc::Internal, "cannot look up " + host + ": " + system_text(cause));
-    default: return resolve_error("cannot look up " + host + text);
+    default: return resolve_error("cannot look up " + host + why);
   }
 }
 
-// Calls the user's function. Returns its addresses, or an error if it fails, throws, or returns no
-// address or a text that is not one, which libcurl would ignore.
+// Calls the look-up function of the client's options, which the user may have written, and returns
+// its addresses. Returns an error if the function returns an error or throws, if its list is empty,
+// or if an element is not an IP address (libcurl would ignore such an element).
 Result<Addresses> call_lookup(const Lookup& lookup, const std::string& host) {
   try {
     auto addresses = lookup(host);
@@ -89,14 +92,16 @@ bool is_numeric(const std::string& address) {
          ::inet_pton(AF_INET6, address.c_str(), bytes.data()) == 1;
 }
 
-// Returns the addresses that getaddrinfo finds, each once and in its order.
+// Returns the addresses of a host as texts such as "192.0.2.1" and "2001:db8::1", in the order of
+// getaddrinfo and without duplicates. Blocks while the name server is asked. Returns an error if
+// the look-up fails.
 Result<Addresses> system_lookup(const std::string& host) {
   addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_ADDRCONFIG;
+  hints.ai_family = AF_UNSPEC;      // IPv4 and IPv6
+  hints.ai_socktype = SOCK_STREAM;  // otherwise each address is listed once per type of socket
+  hints.ai_flags = AI_ADDRCONFIG;   // no IPv6 addresses for a machine without IPv6, for example
   addrinfo* list = nullptr;
-  errno = 0;
+  errno = 0;  // getaddrinfo need not set it, and lookup_error must not see an old value
   const int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &list);
   if (code != 0) return lookup_error(host, code, errno);
   const Owned<addrinfo, ::freeaddrinfo> owned(list);
@@ -104,7 +109,7 @@ Result<Addresses> system_lookup(const std::string& host) {
   for (const auto* ai = list; ai != nullptr; ai = ai->ai_next) {
     std::array<char, NI_MAXHOST> text{};
     ::getnameinfo(ai->ai_addr, ai->ai_addrlen, text.data(), NI_MAXHOST, nullptr, 0, NI_NUMERICHOST);
-    // Without the scope of a link-local address, as in "fe80::1%eth0".
+    // "fe80::1%eth0", a link-local address, is shortened to "fe80::1".
     const std::string address(text.data(), std::strcspn(text.data(), "%"));
     if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
   }
@@ -221,35 +226,41 @@ Resolver::~Resolver() {
   state_->queue.clear();
 }
 
-// Returns the known addresses at once if they are fresh, or usable while a new look-up runs. Waits
-// for the look-up otherwise.
-Task<Resolver::Resolved> Resolver::resolve(std::string host, Scheduler& scheduler, Time until,
+// Returns the addresses of a host, and the time at which the caller must ask again. Known addresses
+// are returned at once if they are fresh (up to a minute old), or, while a new look-up runs, if
+// they are still usable (up to six minutes). Otherwise waits for a look-up. Returns an error if
+// that fails or does not end before `deadline`, or if `stop` is requested.
+Task<Resolver::Resolved> Resolver::resolve(std::string host, Scheduler& scheduler, Time deadline,
                                            std::stop_token stop) {
   const auto now = scheduler.now();
+  // A look-up that does not block runs right here, without a thread.
   if (!state_->may_block) co_return Resolved(call_lookup(state_->lookup, host), now + kFresh);
-  std::shared_ptr<NameLookup> name;
+  std::shared_ptr<NameLookup> lookup;
   {
     const std::lock_guard lock(state_->mutex);
     state_->drop_old(now);
-    const auto& entry = state_->entries[host];
+    const auto& entry = state_->entries[host];  // an empty one if the host is new
     const auto known = entry.last_success;
     const auto age = known ? now - known->requested_at : kForever;
     const bool pending = entry.pending != nullptr;
+    // A look-up may be pending although the addresses are fresh: `renew` requests one if none of
+    // them could be reached.
     if (age < kFresh && !pending) co_return Resolved(*known->result, known->requested_at + kFresh);
-    name = state_->request_lookup(host, now);
+    lookup = state_->request_lookup(host, now);  // the pending look-up, or a new one
     if (age < kUsable) {
-      if (!pending) name->for_later_calls = true;
+      // This call does not wait, and a look-up that no call waits for would be skipped.
+      if (!pending) lookup->for_later_calls = true;
       co_return Resolved(*known->result, now + kSoon);
     }
   }
-  if (!name->happened()) {
-    const bool not_stopped = co_await name->wait(scheduler, until, std::move(stop));
-    if (!name->happened()) {
+  if (!lookup->happened()) {
+    const bool not_stopped = co_await lookup->wait(scheduler, deadline, std::move(stop));
+    if (!lookup->happened()) {  // stopped, or the deadline has passed
       co_return Resolved(detail::wait_ended(!not_stopped, "the address of " + host), now);
     }
   }
-  // A look-up that a call waits for is always started, so it has a result.
-  co_return Resolved(*name->result, now + kFresh);
+  // `result` is set, because a look-up that a call waits for is never skipped.
+  co_return Resolved(*lookup->result, now + kFresh);
 }
 
 void Resolver::renew(const std::string& host, Time now) {

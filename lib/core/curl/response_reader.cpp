@@ -82,25 +82,27 @@ ResponseReader::ResponseReader(const Request& request, const TransportOptions& o
       abort_(abort) {}
 
 // Begins a header block with this status line, such as "HTTP/1.1 404 Not Found", and drops what was
-// received before. A line that is not valid leaves the status 0, which `check_block` refuses.
+// received of an earlier response. Reads the version, the status and the reason phrase. Leaves the
+// status 0 if the line is not valid; `check_block` then refuses the response.
 void ResponseReader::begin_block(std::string_view line) {
   received = 0;
   response.headers.clear();
   response.headers.reserve(kUsualHeaderLines, kUsualHeaderBytes);
-  in_headers = true;
+  in_headers = true;  // until the empty line that ends the block
   last_line_ = LastLine::Status;
   awaits_block = false;
   response.status = 0;
   response.reason.clear();
-  if (!line.starts_with("HTTP/")) return;
-  take_until(line, '/');
+  if (!line.starts_with("HTTP/")) return;  // such as "http/1.1", which libcurl accepts
+  take_until(line, '/');                   // removes "HTTP/"
   line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
   const auto version = take_until(line, ' ');
   response.http_version = version == "2" || version == "1.0" ? version : "1.1";
   if (line.starts_with(' ')) return;  // libcurl 8 does not accept two blanks in a status line
   const char* end = line.data() + line.size();
+  // Without a number, this leaves the status 0.
   const auto [after_status, problem] = std::from_chars(line.data(), end, response.status);
-  if (after_status == end) return;
+  if (after_status == end) return;  // there is no reason phrase
   const std::string_view reason(after_status + 1, end);
   if (valid_header_value(reason)) response.reason = reason;
 }
@@ -215,13 +217,15 @@ bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   return decoded;
 }
 
-// Decodes the bytes that zlib has as its input, until none are left, the budget is used up or the
-// sink must be drained. Returns false to abort, if the bytes are not gzip or cannot be delivered.
+// Decodes the gzipped bytes that are zlib's input, and delivers the result to the sink or the body
+// in memory. Stops when no input is left, when `budget` more bytes were decoded (it is reduced by
+// their number), or when the sink must be drained. Returns false to abort the exchange if the bytes
+// are not gzip or cannot be delivered; the reason is then in `abort_`.
 bool ResponseReader::decode_rest(std::size_t& budget) {
   auto& stream = gunzip_->stream;
   std::array<char, 16384> decoded;
   while (has_rest() && budget > 0 && !paused) {
-    gunzip_->inside = true;
+    gunzip_->inside = true;  // of a gzip member; if the body ends inside, it was cut short
     const auto max_count = std::min(decoded.size(), budget);
     stream.next_out = reinterpret_cast<Bytef*>(decoded.data());
     stream.avail_out = static_cast<uInt>(max_count);
@@ -232,8 +236,9 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
     }
     const auto count = max_count - stream.avail_out;
     budget -= count;
+    // If the buffer is full, zlib may hold more output even without more input.
     gunzip_->more_output = result == Z_OK && stream.avail_out == 0;
-    if (result == Z_STREAM_END) {  // RFC 1952: another member may follow
+    if (result == Z_STREAM_END) {  // RFC 1952: another gzip member may follow
       gunzip_->inside = false;
       inflateReset(&stream);
     }

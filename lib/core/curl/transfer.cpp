@@ -45,8 +45,10 @@ Transfer::~Transfer() {
   if (easy_) easy_->transfer = nullptr;  // libcurl may call back when it frees the handle
 }
 
-// Begins the exchange if it can and may still begin. Returns an error that is the outcome by
-// itself. Sets abort_ for any other reason not to begin.
+// Begins the exchange: prepares a libcurl handle and gives it to libcurl. Returns an error if the
+// request cannot be sent; that error is the outcome of the exchange. If the call was canceled, its
+// deadline has passed, or memory is lacking, the return value is no error: `abort_` has the reason,
+// the transfer does not run, and `outcome` makes the error.
 Result<void> Transfer::start(const std::string* addresses, Pooling pool) {
   started_ = last_byte_ = loop_.now();
   try {
@@ -59,10 +61,11 @@ Result<void> Transfer::start(const std::string* addresses, Pooling pool) {
     } else {
       running_ = true;
       set_timer();
+      // Shows the user's callback the sizes while nothing is sent yet. The callback may throw.
       if (options_.on_progress && !report_progress()) end(abort_.why());
     }
   } catch (const std::bad_alloc&) {
-    abort_.set(Abort::NoMemory);  // `end` sets it only if the transfer is running
+    abort_.set(Abort::NoMemory);  // because `end` does nothing unless the transfer is running
     end(Abort::NoMemory);
   } catch (const std::system_error& shortage) {
     return Error(Errc::LocalShortage,
@@ -73,30 +76,32 @@ Result<void> Transfer::start(const std::string* addresses, Pooling pool) {
   return {};
 }
 
-// Makes the plan, sets the options of an easy handle and gives the handle to libcurl. Returns an
-// error if the request cannot be sent as it is, or if libcurl refuses it.
+// Decides how to send the request (`plan_`), sets the options of an easy handle and gives the
+// handle to libcurl, which then connects and sends. `addresses` are those of the host, or nullptr
+// if libcurl knows them. Returns an error if the request cannot be sent as it is, or if libcurl
+// refuses it.
 Result<void> Transfer::prepare(const std::string* addresses, Pooling pool) {
-  auto& plan = plan_;
-  plan = make_send_plan(request_, limits_, url_, call_, loop_.options(), loop_.origin(url_));
-  plan.addresses = addresses;
-  if (pool == Pooling::Forbidden) plan.fresh_connection = true;
-  if (auto checked = check_sendable(request_, loop_.options(), plan); !checked) return checked;
+  plan_ = plan_send(request_, limits_, url_, call_, loop_.options(), loop_.origin(url_));
+  plan_.addresses = addresses;
+  if (pool == Pooling::Forbidden) plan_.fresh_connection = true;
+  if (auto checked = check_sendable(request_, loop_.options(), plan_); !checked) return checked;
   if (auto checked = loop_.check_ip_version(url_); !checked) return checked;
   if (delivery_ != nullptr) {  // asks for the rest if the sink already has the first bytes
     const auto& rest = delivery_->request_rest(request_);
-    if (!rest.range.empty()) plan.range = rest.range.c_str();
-    if (!rest.if_range.empty()) plan.if_range = rest.if_range.c_str();
+    if (!rest.range.empty()) plan_.range = rest.range.c_str();
+    if (!rest.if_range.empty()) plan_.if_range = rest.if_range.c_str();
   }
-  plan.streamed_body = request_.body().present() && request_.body().bytes() == nullptr;
-  if (plan.streamed_body) {
+  // `bytes` returns nullptr for a body that is not in memory.
+  plan_.streamed_body = request_.body().present() && request_.body().bytes() == nullptr;
+  if (plan_.streamed_body) {
     if (auto opened = upload_.open(); !opened) return opened;
   }
-  if (const auto size = upload_.size()) plan.body_size = static_cast<std::int64_t>(*size);
+  if (const auto size = upload_.size()) plan_.body_size = static_cast<std::int64_t>(*size);
   easy_ = loop_.acquire_easy();
-  easy_->transfer = this;
-  easy_->prepare(request_, url_, plan);
-  begin_waiting();
-  const auto refusal = loop_.start(*this, plan);
+  easy_->transfer = this;  // receives the callbacks of the handle
+  easy_->prepare(request_, url_, plan_);
+  begin_waiting();  // from here on, the end of the call cancels this transfer
+  const auto refusal = loop_.start(*this, plan_);
   if (refusal == CURLM_OK) return {};
   return Error(lacked_memory(refusal) ? Errc::LocalShortage : Errc::Internal,
                std::string("libcurl refused the transfer: ") + curl_multi_strerror(refusal));
@@ -156,25 +161,29 @@ Time Transfer::time_limit() const {
   return headers_done ? limit : std::min(limit, limits_.respond_by);
 }
 
-// Called when the timer fires. Ends the transfer if its time limit has passed, and otherwise sets
-// the timer again. That is not done for each byte, because received bytes only postpone the limit.
+// Called when the timer fires, which is at the time limit or earlier. Ends the transfer if the
+// limit has passed. Received bytes postpone the limit but do not set the timer, because that
+// would happen too often; so here the timer is set to the limit that applies now.
 void Transfer::due() {
-  if (must_poll_upload()) {
+  if (must_poll_upload()) {  // libcurl does not report how it sends a body from memory
     const auto sent = sent_bytes();
     if (sent != std::exchange(polled_sent_, sent)) last_byte_ = loop_.now();
   }
   if (time_limit() > loop_.now()) {
-    // The upload waits for more of the body, but the final headers have arrived or the body was
-    // rewound.
+    // Two functions set the timer to fire at once while the upload waits for more of the body:
+    // rewind_body, because the awaited part is of no use, and end_of_headers, because libcurl must
+    // run to notice that it need not send the rest.
     if (wants_body() && upload_.rewound) {
-      body_over_.request_stop();
+      body_over_.request_stop();  // ends the wait for more of the body
     } else if (wants_body() && sends_.answered) {
       unpause();
     }
-    if (running_) set_timer();
+    if (running_) set_timer();  // `unpause` ends the transfer if libcurl fails
     return;
   }
-  if (awaits_stream_end_ && !curl_done_) {  // the whole response has arrived, so this is a success
+  if (awaits_stream_end_ && !curl_done_) {
+    // The whole response has arrived, so this is a success. But libcurl has not finished the
+    // stream, so the handle must not be reused.
     plan_.private_handle = true;
     loop_.remove(*this);
     return on_finished(CURLE_OK);
@@ -226,36 +235,6 @@ void Transfer::on_multi_failed(CURLMcode code) {
   on_finished(CURLE_RECV_ERROR);
 }
 
-// Decides whether libcurl may send the request (again) on the connection with this local port.
-// Returns false to abort, as do the functions of `abort_`.
-bool Transfer::about_to_send(int local_port) noexcept {
-  loop_.progress(connection_.get());
-  if (is_flooded()) return abort_.set(flood_reason());
-  const bool reused = info<long>(handle(), CURLINFO_NUM_CONNECTS) == 0;
-  // A resend has used its connection before if it is the one of the first send.
-  const bool used_before = sends_.sends == 0 ? reused : local_port == sends_.local_port;
-  if (used_before && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
-  if (!sends_.about_to_send(reused, local_port)) {
-    // No reason is set, so that on_finished takes the 417 for the response.
-    if (reader_.response.status == 417 && sends_.answered) return false;
-    return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);
-  }
-  reader_.awaits_block = true;
-  reader_.response.status = 0;
-  if (sends_.sends > 1) return true;  // the rest was done at the first send
-  --shard->connecting;
-  // A connection that is known to speak HTTP/1 need not be watched, which saves 8 000 instructions.
-  if (!plan_.may_multiplex) return true;
-  if (sends_.reused && loop_.sockets.is_http1(local_port)) return true;
-  return abort_.guard(CURLE_OUT_OF_MEMORY, "watching the connection", [this] {
-    // From here on libcurl's log reports what happens to the connection. If each connection is
-    // closed after its exchange, a close means nothing.
-    if (!easy_->closes_connection) easy_->set(CURLOPT_VERBOSE, 1L);
-    connection_ = loop_.watch_connection(sends_.local_port);
-    return true;
-  });
-}
-
 bool Transfer::header_line(std::string_view line) noexcept {
   loop_.progress(connection_.get());
   return abort_.guard(CURLE_WRITE_ERROR, kSink, [&] {
@@ -266,9 +245,11 @@ bool Transfer::header_line(std::string_view line) noexcept {
   });
 }
 
-// Handles the end of a header block: a proxy's, that of a 1xx, or that of a final response, whose
-// body comes next. Returns false to abort, as do the functions of `abort_`.
+// Handles the end of a header block: that of a proxy, of an interim response (1xx), or of a final
+// response, whose body comes next. Returns false to make libcurl abort the transfer; the reason is
+// then in `abort_`.
 bool Transfer::end_of_headers() {
+  // The status is 0 while only a proxy has responded.
   const auto status = info<long>(handle(), CURLINFO_RESPONSE_CODE);
   const auto proxy_status = status == 0 ? info<long>(handle(), CURLINFO_HTTP_CONNECTCODE) : 0;
   // A proxy's response to CONNECT, either before the request was sent or before libcurl sends it
@@ -279,54 +260,65 @@ bool Transfer::end_of_headers() {
   if (!reader_.check_block(status)) return false;
   if (status < 200) return true;  // a final response follows
   if (connection_ && reader_.response.http_version != "2") {
-    loop_.found_http1(sends_.local_port);
+    loop_.found_http1(sends_.local_port);  // so the watchdog need not watch the connection
     connection_.reset();
   }
   last_byte_ = loop_.now();
   sends_.response_came(reader_.response.status, leaves_body_out());
-  // Abort, so that the connection is closed: the server may take the next bytes for the body.
-  // libcurl would reuse the connection, and would send our Expect header again.
+  // The server refused our "Expect: 100-continue", and the body can be sent again. The server may
+  // take the next bytes on this connection for the body, so the abort makes libcurl close it;
+  // libcurl itself would reuse it, and would send Expect again. Loop::exchange then sends the
+  // request without Expect.
   if (status == 417 && easy_->expects && request_.body().replayable()) {
     return abort_.set(Abort::ExpectRefused);
   }
   set_timer();  // different limits apply from here on
-  // After an error status libcurl sends no more of the body, but notices that only when it may
-  // send. So the timer fires at once, because that time is in the past, and unpauses libcurl.
+  // After an error status libcurl sends no more of the body, but notices that only when it runs. If
+  // it is paused, the timer (set to a time in the past) fires at once and unpauses it.
   if (upload_.paused) loop_.timers().set(*this, started_);
-  if (sends_.body_left_out) return true;  // this is not the response to the whole request
+  // The request went out without its body, to get a challenge. libcurl may send it again with the
+  // body; until then there is no response to the whole request.
+  if (sends_.body_left_out) return true;
+  // A middleware may want to know of the final headers before the body arrives.
   if (auto* const watch = Call::State::watch(call_)) (*watch)(reader_.response);
   return reader_.begin_response();
 }
 
-// Handles bytes of the response's body. Returns their number, CURL_WRITEFUNC_PAUSE if libcurl must
-// deliver them again later, or CURL_WRITEFUNC_ERROR to abort.
+// Takes bytes of the response's body from libcurl. Returns their number, CURL_WRITEFUNC_PAUSE if
+// libcurl must deliver them again later, or CURL_WRITEFUNC_ERROR to abort, with the reason in
+// `abort_`.
 std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
   loop_.progress(connection_.get());
+  // First the sink must be drained, or the earlier bytes must be decoded.
   if (reader_.paused || reader_.has_rest()) {
     set_curl_paused(true);
     return CURL_WRITEFUNC_PAUSE;
   }
   last_byte_ = loop_.now();
-  if (sends_.body_left_out) {  // for libcurl this is the response, so it sends nothing more
+  // libcurl has sent the request without its body, to get a challenge. But it takes this for the
+  // response, so it will not send the request again with the body.
+  if (sends_.body_left_out) {
     abort_.set(Abort::BodyLeftOut);
     return CURL_WRITEFUNC_ERROR;
   }
   const bool accepted = abort_.guard(CURLE_WRITE_ERROR, kSink, [&] {
     if (!reader_.body_begun && !reader_.begin_body(announced_length())) return false;
     if (!reader_.body_bytes(bytes, loop_.decode_budget)) return false;
-    // The bytes count as taken even if some are not decoded yet. If libcurl kept them, it would
-    // deliver all of them again.
+    // The reader has copied the bytes that it could not decode yet, and the loop decodes them in
+    // its next iterations.
     if (reader_.has_rest()) loop_.decoding.push_back(this);
+    // If the whole response has arrived over HTTP/2 and the whole request is sent, only the end of
+    // the stream is missing. Some servers never send it, so time_limit is short from here on.
     if (reader_.response.http_version == "2" && is_complete() && plan_.body_size >= 0 &&
         std::cmp_greater_equal(sent_bytes(), plan_.body_size)) {
-      awaits_stream_end_ = true;  // for kStreamEnd
+      awaits_stream_end_ = true;
       set_timer();
     }
     return true;
   });
   if (!accepted) return CURL_WRITEFUNC_ERROR;
-  if (reader_.paused) {
-    set_timer();  // the wait for the sink is not a wait for the server
+  if (reader_.paused) {  // the coroutine that awaits this transfer drains the sink
+    set_timer();         // the wait for the sink is not a wait for the server
     resume_awaiter();
   }
   return bytes.size();

@@ -58,9 +58,7 @@ class Transfer final : public CancelableWait {
 
   // At the end: nothing was sent, because data was waiting on the pooled connection. The request
   // can be sent on a new one.
-  [[nodiscard]] bool had_unread() const {
-    return abort_.why() == Abort::Unread && sends_.sends == 0;
-  }
+  [[nodiscard]] bool had_unread() const { return abort_.why() == Abort::Unread && connecting(); }
 
   // Called by the loop when libcurl has finished the transfer.
   void on_finished(CURLcode code);

@@ -36,6 +36,41 @@ bool Transfer::has_unread(int local_port) noexcept {
   }
 }
 
+// Called by libcurl right before it sends the request, or sends it again. Decides whether it may do
+// so on the connection with this local port. Returns false to make libcurl abort the transfer; the
+// reason is then in `abort_`, whose `set` always returns false.
+bool Transfer::about_to_send(int local_port) noexcept {
+  loop_.progress(connection_.get());
+  // The watchdog has closed the connection, because the server sends frames without end.
+  if (is_flooded()) return abort_.set(flood_reason());
+  // libcurl has made no connection for this transfer, so the first send uses one from the pool.
+  const bool reused = info<long>(handle(), CURLINFO_NUM_CONNECTS) == 0;
+  // A second send has used its connection before if it is the one of the first send.
+  const bool used_before = sends_.sends == 0 ? reused : local_port == sends_.local_port;
+  // Bytes that have arrived on an idle connection would be taken for the response. If the tracker
+  // will refuse this send anyway, its reason is the better one.
+  if (used_before && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
+  if (!sends_.about_to_send(reused, local_port)) {  // which counts the send if it allows it
+    // No reason is set here, so that on_finished takes the 417 for the response.
+    if (reader_.response.status == 417 && sends_.answered) return false;
+    return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);
+  }
+  reader_.awaits_block = true;  // a new response follows, and its first header block
+  reader_.response.status = 0;
+  if (sends_.sends > 1) return true;  // the rest was done at the first send
+  --shard->connecting;                // which counts the transfers that have not sent yet
+  // A connection that is known to speak HTTP/1 need not be watched, which saves 8 000 instructions.
+  if (!plan_.may_multiplex) return true;
+  if (sends_.reused && loop_.sockets.is_http1(local_port)) return true;
+  return abort_.guard(CURLE_OUT_OF_MEMORY, "watching the connection", [this] {
+    // libcurl's log reports what happens to an HTTP/2 connection. It is of no use if libcurl closes
+    // each connection after its exchange, because then a close means nothing.
+    if (!easy_->closes_connection) easy_->set(CURLOPT_VERBOSE, 1L);
+    connection_ = loop_.watch_connection(sends_.local_port);
+    return true;
+  });
+}
+
 // Calls the function for this transfer and for each other one on the same connection.
 template <class Function>
 void Transfer::each_on_connection(const Function& function) {
@@ -47,27 +82,33 @@ void Transfer::each_on_connection(const Function& function) {
   }
 }
 
-// Updates what is known about the connection from a line of libcurl's log. A line about a
-// connection may arrive through any transfer on it.
+// Updates what is known about the connection from a line of libcurl's log, because libcurl reports
+// these facts in no other way. A line about a connection may arrive through any transfer on it.
+// Other lines are ignored.
 void Transfer::on_log_text(std::string_view text) noexcept {
   using enum LogLine::Kind;
   const auto line = read_log_line(text);
   if (!line) return;
-  if (sends_.sends == 0 && line->kind != Tls) return;  // about connections that were not used
+  // Before the request is sent, lines are about connections that this transfer does not use, except
+  // for the one about TLS.
+  if (sends_.sends == 0 && line->kind != Tls) return;
   switch (line->kind) {
+    // The number is 0 if the line does not contain it.
     case StreamOpened: stream_ = line->number.value_or(0); break;
+    // The server has not processed this request, and libcurl will close the connection.
     case StreamRefused:
       refused_ = true;
       on_connection_closing(kUnknownLastStream);
       break;
+    // The server closes the connection, and processes no stream above this number.
     case GoAway: on_connection_closing(line->number.value_or(kUnknownLastStream)); break;
     case ConnectionClosed: closed_ = true; break;
-    // The connection that was closed was another one, to make room in the pool.
+    // So the line before was about another connection, closed to make room in the pool.
     case ConnectionKept: closed_ = false; break;
     case Tls:
-      // A proxy may speak TLS as well. Its line comes first, or is the only one, hence the check
-      // for https. Otherwise only the headers of libcurl's TLS library would give access to these
-      // facts.
+      // The TLS version and the cipher, for the user's callback. There is also such a line for an
+      // https proxy. It comes before that of the server, which replaces it, and with an http URL it
+      // is the only one.
       if (!options_.on_connection || url_.scheme() != "https") break;
       abort_.guard(CURLE_OUT_OF_MEMORY, "the name of the cipher", [&] {
         tls_ = line->text;
@@ -92,6 +133,12 @@ bool Transfer::shares_with(const Transfer& other) const {
   return port > 0 && other.sends_.sends > 0 && other.sends_.local_port == port &&
          other.url_.origin() == url_.origin() &&
          text_info(other.handle(), CURLINFO_PRIMARY_IP) == text_info(handle(), CURLINFO_PRIMARY_IP);
+}
+
+// Returns whether only the end of the HTTP/2 stream shows that the response is complete.
+bool Transfer::end_is_unproven() const {
+  return reader_.response.http_version == "2" && reader_.has_body() &&
+         !reader_.response.headers.contains("Content-Length");
 }
 
 // Called when libcurl is done. Marks the connection as broken if a bad frame broke it, or begins to

@@ -8,7 +8,6 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 
@@ -58,13 +57,9 @@ std::string certificate(const curl_slist* fields) {
 // Returns whether a SOCKS proxy refused to connect us. If it merely failed, a retry may help.
 bool refused_by_socks(CURL* easy) {
   const auto reason = info<long>(easy, CURLINFO_PROXY_ERROR);
-  constexpr std::array<long, 6> kPermanent{CURLPX_NO_AUTH,
-                                           CURLPX_USER_REJECTED,
-                                           CURLPX_REPLY_NOT_ALLOWED,
-                                           CURLPX_BAD_VERSION,
-                                           CURLPX_REPLY_COMMAND_NOT_SUPPORTED,
-                                           CURLPX_UNKNOWN_MODE};
-  return std::ranges::find(kPermanent, reason) != kPermanent.end();
+  return reason == CURLPX_NO_AUTH || reason == CURLPX_USER_REJECTED ||
+         reason == CURLPX_REPLY_NOT_ALLOWED || reason == CURLPX_BAD_VERSION ||
+         reason == CURLPX_REPLY_COMMAND_NOT_SUPPORTED || reason == CURLPX_UNKNOWN_MODE;
 }
 
 // Returns whether `error`, from connecting, means that all local ports for this address are in use.
@@ -80,20 +75,21 @@ bool lacks_port(int error, const sockaddr_in6& address) {
                                  family == AF_INET ? sizeof(sockaddr_in) : sizeof address) == 0;
 }
 
-// Returns what libcurl reports about the connection of the exchange. It reports certificates only
-// if CURLOPT_CERTINFO was set.
+// Returns what libcurl reports about the connection of an exchange, for the user's callback
+// RequestOptions::on_connection. The server's certificates are in it only if CURLOPT_CERTINFO was
+// set; otherwise their list is empty.
 ConnectionInfo connection_info(CURL* easy) {
   ConnectionInfo result;
   result.remote_ip = text_info(easy, CURLINFO_PRIMARY_IP);
   result.local_ip = text_info(easy, CURLINFO_LOCAL_IP);
   result.remote_port = number_info(easy, CURLINFO_PRIMARY_PORT);
   result.local_port = number_info(easy, CURLINFO_LOCAL_PORT);
-  result.new_connections = number_info(easy, CURLINFO_NUM_CONNECTS);
+  result.new_connections = number_info(easy, CURLINFO_NUM_CONNECTS);  // 0 if one was reused
   result.request_bytes = static_cast<std::uint64_t>(info<long>(easy, CURLINFO_REQUEST_SIZE));
   result.verify_result = info<long>(easy, CURLINFO_SSL_VERIFYRESULT);
   result.proxy_verify_result = info<long>(easy, CURLINFO_PROXY_SSL_VERIFYRESULT);
   result.proxy_status = number_info(easy, CURLINFO_HTTP_CONNECTCODE);
-  const auto* chain = info<curl_certinfo*>(easy, CURLINFO_CERTINFO);
+  const auto* chain = info<curl_certinfo*>(easy, CURLINFO_CERTINFO);  // may be nullptr
   for (int i = 0; chain != nullptr && i < chain->num_of_certs; ++i) {
     result.certificates.push_back(certificate(chain->certinfo[i]));
   }
@@ -111,27 +107,32 @@ Outcome Transfer::outcome() {
   return sink_failed(request_, *outcome, std::move(finished).error());
 }
 
-// Returns the response or the error, with what was sent, and returns the handle to the loop.
+// Makes the outcome of the exchange when it is over: the response, or the error of a failure. Both
+// contain what was sent and when. Gives the libcurl handle back to the loop, and has the client
+// remember what the response shows about its origin and which cookies it set.
 Outcome Transfer::make_outcome() {
-  end_waiting();
-  loop_.read_clock();  // the transfer may have begun in this turn of the loop
-  if (!easy_) return failure();
-  easy_->transfer = nullptr;
+  end_waiting();       // from here on, nothing cancels this transfer
+  loop_.read_clock();  // for the timings: the transfer may have begun in this turn of the loop
+  if (!easy_) return failure();  // the exchange did not begin
+  easy_->transfer = nullptr;     // libcurl may still call back, for its log or the progress
   try {
+    // If unread data makes a second transfer replace this one, only that one is reported.
     if (options_.on_connection && !had_unread()) {
       auto connection = connection_info(handle());
       connection.tls = std::move(tls_);
       options_.on_connection(connection);
     }
+    // What libcurl takes for a success may be a failure. Then `abort_` or `code_` is set.
     if (abort_.none() && code_ == CURLE_OK) verify_success();
     const bool success = abort_.none() && code_ == CURLE_OK;
     if (success) update_origin();
     if (plan_.cookies && sends_.answered) easy_->return_cookies();
     if (success) reader_.response.exchange = exchange();
+    // The next exchange of this handle chooses the size of its buffer by this.
     easy_->expected_body = reader_.to_sink ? 0 : reader_.received;
     auto outcome = success ? reader_.take_response() : Outcome(failure());
-    // A handle remembers a refused stream, a resend and the credentials of its URL, so after these
-    // it must not serve other requests.
+    // A handle remembers a refused stream, a second send and the credentials of its URL, so after
+    // these it must not serve other requests.
     const bool reusable = success && sends_.sends == 1 && !plan_.private_handle;
     loop_.return_easy(std::move(easy_), reusable);
     return outcome;
@@ -155,20 +156,6 @@ void Transfer::verify_success() {
   }
 }
 
-// Returns whether the current response would end the request although libcurl announced less than
-// the whole body, which it does to get a challenge. RFC 9110 §15.4: a 303 turns the request into a
-// GET, and so do in practice 301 and 302 after a POST, so nothing would send the body later.
-bool Transfer::leaves_body_out() const {
-  const int status = reader_.response.status;
-  const bool becomes_get =
-      status == 303 || ((status == 301 || status == 302) && request_.method() == "POST");
-  if ((status >= 300 && !becomes_get) || !request_.body().present()) return false;
-  const auto announced = info<curl_off_t>(handle(), CURLINFO_CONTENT_LENGTH_UPLOAD_T);
-  if (announced < 0) return false;   // the length is unknown, so libcurl sends the whole body
-  const auto size = upload_.size();  // if unknown, any announced number is too small
-  return !size || static_cast<std::uint64_t>(announced) < *size;
-}
-
 // Called if libcurl reports a failure. Replaces libcurl's code if the library knows better what
 // happened; the failure may even turn out to be a complete response.
 void Transfer::reinterpret_failure() {
@@ -188,12 +175,6 @@ void Transfer::reinterpret_failure() {
     code_ = CURLE_OK;
     plan_.private_handle = true;
   }
-}
-
-// Returns whether only the end of the HTTP/2 stream shows that the response is complete.
-bool Transfer::end_is_unproven() const {
-  return reader_.response.http_version == "2" && reader_.has_body() &&
-         !reader_.response.headers.contains("Content-Length");
 }
 
 // Returns whether the whole response has arrived, as far as its length tells.
@@ -221,20 +202,22 @@ void Transfer::update_origin() {
   std::from_chars(digits.data(), digits.data() + digits.size(), origin.keep_alive_seconds);
 }
 
-// Returns what was sent and received, and when.
+// Returns what was sent and received, and when. Times count from the beginning of the exchange; a
+// step that did not happen has the time zero.
 Exchange Transfer::exchange() const {
   Exchange exchange;
-  // With the last two codes, libcurl has failed to resend the request on a new connection.
+  // The two codes of libcurl mean that the connection died, and that the attempt to send the
+  // request again on a new one failed as well. (If nothing was sent, `describe` ignores `died`.)
   const bool died = abort_.why() == Abort::ConnectionDied || code_ == CURLE_SEND_FAIL_REWIND ||
                     code_ == CURLE_COULDNT_CONNECT;
-  sends_.describe(exchange, died, abort_.why() == Abort::StreamRefused);
+  sends_.describe(exchange, died, /*refused=*/abort_.why() == Abort::StreamRefused);
   auto& timings = exchange.timings;
   timings.total = loop_.now() - started_;
-  if (!easy_) return exchange;
-  const auto time_of = [&](CURLINFO what) -> Duration {
-    return std::chrono::microseconds(info<curl_off_t>(handle(), what));
+  if (!easy_) return exchange;  // without a libcurl handle, nothing else has happened
+  const auto time_of = [&](CURLINFO step) -> Duration {
+    return std::chrono::microseconds(info<curl_off_t>(handle(), step));
   };
-  // For a reused connection libcurl reports when it skipped these steps.
+  // A reused connection has no such steps, although libcurl reports when it skipped them.
   if (!exchange.reused_connection) {
     timings.resolved = time_of(CURLINFO_NAMELOOKUP_TIME_T);
     timings.connected = time_of(CURLINFO_CONNECT_TIME_T);
@@ -244,7 +227,7 @@ Exchange Transfer::exchange() const {
   exchange.body_received = reader_.received;
   timings.sent = time_of(CURLINFO_PRETRANSFER_TIME_T);
   timings.first_byte = time_of(CURLINFO_STARTTRANSFER_TIME_T);
-  // Only observers read the peer.
+  // Only observers of the call read the server's address.
   if (!Call::State::of(call_).common->observers->empty()) exchange.peer = peer_of(handle());
   return exchange;
 }
@@ -308,22 +291,23 @@ bool Transfer::line_too_long() const {
   return too_long && sends_.sends > 0 && in_block;
 }
 
-// Makes the error for libcurl's code, with a message and a kind that fit better than those of the
-// code where the library knows more.
+// Makes the error for the code with which libcurl failed. The code decides its kind and whether it
+// is permanent (`failure_of`), and libcurl's text is its message, unless the library knows better
+// what happened: the first branch that applies then replaces them.
 Error Transfer::curl_failure() {
   const std::string_view text = easy_->error_text.data();
   Error error = failure_of(code_);
+  // What a proxy answered to CONNECT if the request was not sent; 0 without such an answer.
   const int proxy_status = sends_.sends == 0 ? reader_.proxy_status : 0;
   if (proxy_status >= 300) {
     error.code = Errc::Connect;
-    // libcurl 7.88 reports this code, newer versions COULDNT_CONNECT.
-    error.curl_code = CURLE_RECV_ERROR;
+    error.curl_code = CURLE_RECV_ERROR;  // as libcurl 7.88; newer versions report COULDNT_CONNECT
     error.from_proxy = true;
     error.status = proxy_status;
     error.headers = std::move(reader_.proxy_headers);
     error.permanent = proxy_status < 500 && proxy_status != 429;
     error.message = "the proxy refused to connect, with status " + std::to_string(proxy_status);
-  } else if (explain_socket(error)) {  // `error` is complete
+  } else if (explain_socket(error)) {  // has completed `error`
   } else if (code_ == CURLE_PARTIAL_FILE && reader_.cut_short()) {
     error.message = "the gzip body of the response ends early";
   } else if (code_ == CURLE_PARTIAL_FILE && was_cut_off()) {
@@ -335,6 +319,7 @@ Error Transfer::curl_failure() {
     error = failure_of(CURLE_SSL_CERTPROBLEM, "the client certificate or its key cannot be used");
   } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT ||
              (code_ == CURLE_WEIRD_SERVER_REPLY && text == "Header without colon")) {
+    // libcurl passes such a line to one of its own functions, which may return the first code.
     error.message = "a header line of the response is not NAME: VALUE";
   } else if (code_ == kCurlTooLarge && text.starts_with("Too many response headers")) {
     error.message = ResponseReader::kTooManyHeaders;
@@ -342,10 +327,11 @@ Error Transfer::curl_failure() {
     error.code = Errc::TooLarge;
     error.message = "a header line of the response is longer than libcurl's limit of 100 KiB";
   } else {
-    if (code_ == CURLE_PROXY) {
+    if (code_ == CURLE_PROXY) {  // the handshake with a proxy failed
       error.from_proxy = true;
       error.permanent = refused_by_socks(handle());
     }
+    // libcurl may quote the URL of a proxy, with a password.
     error.message = printable(
         without_userinfo(text.empty() ? curl_easy_strerror(code_) : easy_->error_text.data()));
     if (code_ == CURLE_SSL_CONNECT_ERROR && error.message.find(kNoTls) != std::string::npos) {

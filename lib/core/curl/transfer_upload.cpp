@@ -67,28 +67,45 @@ void Transfer::unpause() {
   end(abort_.why());
 }
 
-// Calls the user's callback if the progress has changed. libcurl also counts the bytes that frame
-// the chunks of a body without a length, and a streamed body has been given to libcurl before it is
-// sent. So the smaller number is reported. Returns false to abort, if the callback throws.
+// Returns whether the current response would end the request although libcurl announced less than
+// the whole body, which it does to get a challenge. RFC 9110 §15.4: a 303 turns the request into a
+// GET, and so do in practice 301 and 302 after a POST, so nothing would send the body later.
+bool Transfer::leaves_body_out() const {
+  const int status = reader_.response.status;
+  const bool becomes_get =
+      status == 303 || ((status == 301 || status == 302) && request_.method() == "POST");
+  if ((status >= 300 && !becomes_get) || !request_.body().present()) return false;
+  const auto announced = info<curl_off_t>(handle(), CURLINFO_CONTENT_LENGTH_UPLOAD_T);
+  if (announced < 0) return false;   // the length is unknown, so libcurl sends the whole body
+  const auto size = upload_.size();  // if unknown, any announced number is too small
+  return !size || static_cast<std::uint64_t>(announced) < *size;
+}
+
+// Calls the user's callback RequestOptions::on_progress if more of a body was sent or received
+// since its last call. `sent` is how much of the request's body libcurl has sent, as it counts.
+// Returns false to make libcurl abort if the callback throws; the reason is then in `abort_`.
 bool Transfer::report_progress(std::uint64_t sent) noexcept {
-  // libcurl also calls this while a transfer is removed, which need not be the user's wish.
+  // libcurl also calls this while the loop removes a transfer that has ended or was aborted.
   if (!running_ || !abort_.none()) return true;
   const auto& body = request_.body();
-  Progress now;
-  now.to_send = upload_.size();
+  Progress current;
+  current.to_send = upload_.size();  // nullopt if the size of the body is unknown
   if (body.present()) {
-    now.sent = std::min(sent, body.bytes() != nullptr ? *now.to_send : upload_.given);
+    // For a body without a length, libcurl also counts the bytes that frame its chunks. So its
+    // number is limited to that of the bytes that it was given. (A body in memory is given whole.)
+    const auto given = body.bytes() != nullptr ? *current.to_send : upload_.given;
+    current.sent = std::min(sent, given);
   }
   if (sends_.answered && !reader_.in_headers) {
-    now.received = reader_.received;
-    if (reader_.to_sink) now.offset = delivery_->offset();
+    current.received = reader_.received;
+    if (reader_.to_sink) current.offset = delivery_->offset();
     const auto length = reader_.has_body() ? announced_length() : 0;
-    if (length >= 0) now.to_receive = static_cast<std::uint64_t>(length);
+    if (length >= 0) current.to_receive = static_cast<std::uint64_t>(length);  // -1: not announced
   }
-  if (now == progress_) return true;
-  progress_ = now;
+  if (current == progress_) return true;
+  progress_ = current;
   return abort_.guard(CURLE_ABORTED_BY_CALLBACK, "RequestOptions::on_progress", [&] {
-    options_.on_progress(now);
+    options_.on_progress(current);
     return true;
   });
 }

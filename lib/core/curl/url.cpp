@@ -117,7 +117,10 @@ bool is_plain_path(std::string_view path) {
 
 }  // namespace
 
-// Joins the parts to a URL, and notes where each of them ends.
+// Makes a Url: writes "scheme://host:port/path?query" as one text and notes the offset at which
+// each part ends. `host` is in lower case, `path` begins with "/", `query` has no "?" and may be
+// empty. `userinfo` says whether `handle`, libcurl's parsed form, has a user name or password: the
+// text has neither. `handle` is null for a plain URL.
 Url Url::Parts::make(bool tls, bool userinfo, std::string_view host, std::uint16_t port,
                      std::string_view path, std::string_view query, CurlUrl handle) {
   auto parts = std::make_shared<Parts>();
@@ -134,23 +137,26 @@ Url Url::Parts::make(bool tls, bool userinfo, std::string_view host, std::uint16
   if (!query.empty()) text.append("?").append(query);
   parts->port = port;
   parts->userinfo = userinfo;
-  parts->named = is_name(host);
+  parts->named = is_name(host);  // it must be looked up
   parts->handle = std::move(handle);
   return Url(std::move(parts));
 }
 
-// Reads a URL without libcurl. Returns nullopt for one that is invalid or that libcurl might read
-// differently.
+// Reads a common URL without libcurl, in a ninth of the instructions. Returns nullopt for any
+// other: one that is invalid, or that libcurl might read differently, for example because it has
+// capitals in its host, a user name, a percent sign or a fragment. libcurl then decides.
 std::optional<Url> Url::Parts::read_plain(std::string_view text) {
   const bool tls = text.starts_with("https://");
   if ((!tls && !text.starts_with("http://")) || text.size() > kLongest) return std::nullopt;
   auto rest = text.substr(text.find("//") + 2);
+  // take_all removes the allowed characters from the front of `rest`, and returns them.
   const auto host = take_all(rest, is_host_char);
   auto port = default_port(tls);
   if (rest.starts_with(':')) {
     rest.remove_prefix(1);
     const auto digits = take_all(rest, is_digit);
     const auto number = to_number<std::uint16_t>(digits);
+    // Also refuses "080", which libcurl would write as "80".
     if (!number || *number == 0 || digits.front() == '0') return std::nullopt;
     port = *number;
   }
@@ -159,19 +165,21 @@ std::optional<Url> Url::Parts::read_plain(std::string_view text) {
   if (rest.starts_with('?')) {
     rest.remove_prefix(1);
     query = take_all(rest, is_query_char);
-    if (query.empty()) return std::nullopt;
+    if (query.empty()) return std::nullopt;  // what a "?" without a query means is up to libcurl
   }
+  // Anything that is left begins with a character that is not allowed above.
   if (!rest.empty() || !is_plain_host(host) || !is_plain_path(path)) return std::nullopt;
-  constexpr bool kNoUserinfo = false;
-  return make(tls, kNoUserinfo, host, port, path, query, CurlUrl());
+  return make(tls, /*userinfo=*/false, host, port, path, query, /*handle=*/CurlUrl());
 }
 
-// Returns an error if the text is not an absolute URL with http or https, or, with the URL that is
-// already in `handle`, a reference relative to that.
+// Parses a URL with libcurl. The text must be an absolute http or https URL; if `handle` already
+// has a URL, it may also be a reference relative to that, such as "../a?b". Returns an error that
+// says what is wrong with the text. `flags` are those of curl_url_set, such as CURLU_ALLOW_SPACE.
 Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned flags) {
   if (const char* problem = problem_of(text)) return bad_url(problem);
   if (!handle) throw std::bad_alloc();
   auto* const url = handle.get();
+  // Any scheme is allowed here, because the message about it below is better than libcurl's.
   const auto code = curl_url_set(url, CURLUPART_URL, std::string(text).c_str(),
                                  CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME | flags);
   // Versions of libcurl report different codes for an empty text.
@@ -188,20 +196,22 @@ Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned fla
   if (!host) return host.error();
   if (host->empty()) return bad_url("it has no host");
   if (is_invalid_name(*host)) return bad_url("its host \"" + *host + "\" is not a name");
-  bool userinfo = false;
+  bool has_userinfo = false;
   for (const auto part : {CURLUPART_USER, CURLUPART_PASSWORD}) {
     if (url_part(url, part).empty()) continue;
-    userinfo = true;
-    // RFC 7617 forbids control characters, and libcurl does not decode them.
+    has_userinfo = true;
+    // RFC 7617 forbids control characters, and libcurl does not decode a part that contains one.
     if (url_part(url, part, CURLU_URLDECODE).empty()) {
       return bad_url("its name or password holds a control character");
     }
   }
-  curl_url_set(url, CURLUPART_FRAGMENT, nullptr, 0);
+  curl_url_set(url, CURLUPART_FRAGMENT, nullptr, 0);  // it is never sent
+  // With this flag, every http or https URL has a port.
   const auto port = to_number<std::uint16_t>(url_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT));
   const auto path = url_part(url, CURLUPART_PATH);
   const auto query = url_part(url, CURLUPART_QUERY);
-  return make(scheme == "https", userinfo, *host, port.value_or(0), path, query, std::move(handle));
+  const bool tls = scheme == "https";
+  return make(tls, has_userinfo, *host, port.value_or(0), path, query, std::move(handle));
 }
 
 std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {

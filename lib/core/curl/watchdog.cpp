@@ -168,21 +168,27 @@ void Heartbeat::enter(int fd) {
   Watchdog::instance().wake();
 }
 
-// For each connection that libcurl may have handled: counts the calls without progress and, at
-// every kSilentCalls of them, the bytes that were read since the first count.
+// Called after each call of libcurl. Resets the connections from which libcurl has read more than
+// kMaxSilentBytes without calling us back for any of their transfers, because the server then sends
+// HTTP/2 frames that belong to no response. Looks at the bytes only at each kSilentCalls-th call
+// without progress, because that takes system calls. Returns false if `enter` was not called.
 bool Heartbeat::leave() {
   if (!entered()) return false;
+  // The number is even from here on, so the watchdog knows that libcurl is not running.
   beats_.fetch_add(1, std::memory_order_relaxed);
   const int handled_fd = fd_.load(std::memory_order_relaxed);
+  // The last three members of a connection are for the watchdog's thread.
   for (auto& [fd, watched, beats, read, reading] : connections_) {
-    if (handled_fd != kAnySocket && handled_fd != fd) continue;
+    if (handled_fd != kAnySocket && handled_fd != fd) continue;  // libcurl did not handle this one
+    // Progress is a callback since the last call. The data of a paused transfer brings no callback.
     if (std::exchange(watched->progressed, false) || watched->paused > 0) {
       watched->silent_calls = 0;
       watched->read_at_first_count.reset();
     }
     if (++watched->silent_calls % kSilentCalls != 0) continue;
     const auto read_now = bytes_read(fd);
-    if (!read_now) continue;
+    if (!read_now) continue;  // unknown for now
+    // What was read since the first such look after the last progress counts.
     if (!watched->read_at_first_count) watched->read_at_first_count = read_now;
     if (*read_now - *watched->read_at_first_count > kMaxSilentBytes) reset_connection(fd, *watched);
   }
