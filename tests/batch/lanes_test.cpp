@@ -99,11 +99,11 @@ TEST_CASE(
   lanes.add(job(2, "a"));
   CHECK_FALSE(lanes.wants("a", kNow));
   order_of(lanes);
-  lanes.ended("a");
-  lanes.ended("a");
+  lanes.note_job_ended("a");
+  lanes.note_job_ended("a");
   for (std::uint64_t i = 0; i < 5000; ++i) lanes.add(job(i, std::to_string(i)));
   CHECK_FALSE(lanes.wants("new", kNow));
-  for (int i = 0; i < 5000; ++i) lanes.ended(lanes.start(kNow)->host);
+  for (int i = 0; i < 5000; ++i) lanes.note_job_ended(lanes.start(kNow)->host);
   lanes.add(job(1, "a"));
   CHECK(lanes.start(kNow).has_value());
   CHECK(lanes.wants("new", kNow));

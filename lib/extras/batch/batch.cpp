@@ -14,24 +14,29 @@ std::string absolute(const std::string& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
 }
 
-constexpr std::array<std::string_view, 3> kFormats{"auto", "jsonl", "urls"};
+// The words of --input-format, by the number of the InputFormat.
+constexpr std::array<std::string_view, 3> kFormatNames{"auto", "jsonl", "urls"};
 
-// Throws StoreError unless the options name the format and the files of the earlier runs. If the
-// results of a batch were in two files, neither file would be complete.
-void check_same(const Database& database, const BatchOptions& options) {
-  const auto first_format = static_cast<std::size_t>(read_number(database, "format"));
+// Compares the options of this run with those of the earlier runs on the same journal. Throws
+// StoreError unless the format of the input and the paths of the results and the dead letters are
+// the same. If the results of a batch were in two files, neither file would be complete.
+void check_same_as_earlier_runs(const Database& database, const BatchOptions& options) {
+  const auto first_format = static_cast<std::size_t>(read_meta_number(database, "format"));
   if (first_format != static_cast<std::size_t>(options.format)) {
     throw StoreError(options.journal + ": its input was read as " +
-                     std::string(kFormats.at(first_format)) +
+                     std::string(kFormatNames.at(first_format)) +
                      ": name this --input-format again, or begin anew with --fresh");
   }
-  // The states 2 and 3 are StoredState::Done and Dead. Other jobs have no line in either file.
+  // The states 2 and 3 are StoredState::Done and Dead. Only jobs in these states have a line in the
+  // results or the dead letters.
   const bool any_job_ended =
       database.number("SELECT EXISTS (SELECT 1 FROM state WHERE state IN (2, 3))") != 0;
+  // The journal has the path of each file under `name`; an empty path means that there is no file.
   for (const auto& [name, path] :
        {std::pair<const char*, const std::string&>("results", options.results),
         {"dead", options.dead}}) {
-    const auto earlier_path = read_text(database, name);
+    const auto earlier_path = read_meta_text(database, name);
+    // While no job has ended, a file that is added now still gets all lines.
     const bool may_add_file = earlier_path.empty() && !any_job_ended;
     if (earlier_path == path || may_add_file) continue;
     if (earlier_path.empty()) {
@@ -52,23 +57,24 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return absolute(a) == absolute(b) || std::filesystem::equivalent(a, b, ignored);
 }
 
-// Throws std::invalid_argument if two files of the run are the same, because one would overwrite
-// the other, or if a file that later runs continue is "-". Only the input may be "-".
+// Throws std::invalid_argument if the input, the journal, the results or the dead letters are also
+// used for another purpose, because one file would overwrite the other. Also throws if any of them
+// but the input is "-" (standard output), because a later run could not continue it.
 void check_files(const BatchOptions& options) {
   std::vector<std::pair<std::string, std::string>> files{{"input", options.input},
                                                          {"journal", options.journal},
                                                          {"results", options.results},
                                                          {"dead letters", options.dead}};
   const auto batch_file_count = files.size();
-  // The input, at index 0, may be standard input.
+  // Begins behind the input, at index 0, for which "-" is standard input.
   for (std::size_t i = 1; i < batch_file_count; ++i) {
     if (files[i].second != "-") continue;
     throw std::invalid_argument("the " + files[i].first +
                                 " need a file, not standard output: a later run continues it");
   }
   files.insert(files.end(), options.other_files.begin(), options.other_files.end());
-  // Compares each file with the batch's files that precede it. Of the other files, two may be the
-  // same.
+  // Compares each file with those of the batch's four files that precede it. Two of the
+  // `other_files`, for metrics or an archive, are not compared with each other.
   for (std::size_t i = 1; i < files.size(); ++i) {
     const auto& [purpose, path] = files[i];
     for (std::size_t j = 0; j < std::min(i, batch_file_count); ++j) {
@@ -79,16 +85,18 @@ void check_files(const BatchOptions& options) {
   }
 }
 
-// Renames the files of earlier runs by appending ".old" to their names, so that the run creates new
-// ones. Throws StoreError if another run uses one of them.
+// Renames the files of earlier runs for --fresh by appending ".old" to their names, so that the run
+// creates new ones. The caller has locked the journal. Throws StoreError if another run is writing
+// the results or the dead letters, or if a file cannot be renamed.
 void rename_old_files(const BatchOptions& options) {
   std::error_code ignored;
-  std::error_code failed;
-  // Each LineFile locks its file until this function returns.
-  std::vector<LineFile> locked;
+  std::error_code rename_error;
+  // Each LineFile locks its file until this function returns, or throws if another run has the
+  // lock. With the length 0, it accepts any content.
+  std::vector<LineFile> locked_files;
   for (const auto& path : {options.results, options.dead}) {
     if (path.empty() || !std::filesystem::exists(path, ignored)) continue;
-    locked.emplace_back(path, /*length=*/0);
+    locked_files.emplace_back(path, /*length=*/0);
   }
   if (std::filesystem::exists(options.journal, ignored)) {
     // Moves SQLite's write-ahead log into the database. SQLite finds the log by the name of the
@@ -98,9 +106,29 @@ void rename_old_files(const BatchOptions& options) {
   }
   for (const auto& path : {options.journal, options.results, options.dead}) {
     if (path.empty() || !std::filesystem::exists(path, ignored)) continue;
-    std::filesystem::rename(path, path + ".old", failed);
-    if (failed) throw StoreError("cannot rename " + path + ": " + failed.message());
+    std::filesystem::rename(path, path + ".old", rename_error);
+    if (rename_error) throw StoreError("cannot rename " + path + ": " + rename_error.message());
   }
+}
+
+// Returns the name under which a report counts the policy of a line, such as "orders". If the line
+// changes settings of that policy, returns "orders with settings".
+std::string policy_label(const RequestLine& line, const PolicySet& policies) {
+  auto label = line.policy;
+  if (label.empty()) {
+    const auto& endpoint_policy = policies.find(line.method, *line.parsed_url, line.headers);
+    // A policy without a name counts as the preset that it is based on.
+    label = endpoint_policy.name.empty() ? endpoint_policy.preset : endpoint_policy.name;
+  }
+  return line.settings.empty() ? label : label + " with settings";
+}
+
+// Returns whether sending the request of a line twice may do harm.
+bool is_unsafe_to_repeat(const RequestLine& line, bool has_key, LinePolicies& policies) {
+  // The server recognizes the key, or the method is idempotent, as GET and PUT are.
+  if (has_key || Request(line.method, line.url).repeatable()) return false;
+  // The import has found the policy of each line, so this is never an error.
+  return (*policies.find(line))->repeat != Repeat::Always;
 }
 
 // Returns names and their counts in descending order of the counts.
@@ -115,8 +143,8 @@ std::vector<std::pair<std::string, std::uint64_t>> most_first(
 }  // namespace
 
 struct Batch::Parts {
-  Parts(std::unique_ptr<Journal> its, BatchOptions options)
-      : journal(std::move(its)),
+  Parts(std::unique_ptr<Journal> opened, BatchOptions options)
+      : journal(std::move(opened)),
         jobs(options, {journal->token()}),
         runner(std::move(options.client), *journal, jobs, std::move(options.runner)) {}
 
@@ -125,24 +153,30 @@ struct Batch::Parts {
   Runner runner;
 };
 
-// Opens or creates the journal, and imports the lines of the input that it does not have yet.
-// Returns nullptr if lines are invalid or have changed, which `on_problem` has reported.
+// Prepares a run: opens or creates the journal, and imports the lines of the input that it does not
+// have yet. Returns nullptr if a line is invalid, or has changed since an earlier run; `on_problem`
+// has been called for each such line.
 std::unique_ptr<Batch> Batch::open(BatchOptions options) {
   if (options.journal.empty() && options.input == "-") {
     throw std::invalid_argument("standard input needs a journal with a name");
   }
   if (options.journal.empty()) options.journal = options.input + ".httpretry.db";
   check_files(options);
+  // The journal records these two paths, and the next run may start in another directory.
   options.results = absolute(options.results);
   options.dead = absolute(options.dead);
+  // Taken before any file is touched, so that another run of this journal is not disturbed.
   auto lock = std::make_unique<JournalLock>(options.journal);
   if (options.fresh) rename_old_files(options);
   auto database = open_journal(options);
   if (!database) return nullptr;
-  check_same(*database, options);
+  check_same_as_earlier_runs(*database, options);
   auto journal = std::make_unique<Journal>(std::move(lock), std::move(database), options);
   options.client.policies = options.policies;
+  // Prepares that many more jobs than may be in flight, so that each call that ends has a successor
+  // that is ready to be sent.
   options.runner.ahead = options.runner.parallel;
+  // The constructor is private, so make_unique cannot call it.
   return std::unique_ptr<Batch>(
       new Batch(std::make_unique<Parts>(std::move(journal), std::move(options))));
 }
@@ -174,7 +208,8 @@ std::vector<SummaryRow> Batch::summary() const {
 }
 
 // Reads the whole input without sending anything. Returns how many jobs each host and each policy
-// has, how many must not be repeated (`unsafe`), and how many must wait for a date (`later`).
+// has, how many must not be sent twice (`unsafe`), and how many must wait for a date (`later`). If
+// the input is invalid, returns a report whose `good` is false; `on_problem` has been called.
 InputReport check_input(const BatchOptions& options) {
   InputReport report;
   const auto database = import_to_temporary(options);
@@ -184,19 +219,15 @@ InputReport check_input(const BatchOptions& options) {
   LinePolicies policies(options.policies);
   std::map<std::string, std::uint64_t> jobs_by_host;
   std::map<std::string, std::uint64_t> jobs_by_policy;
+  enum Column : int { kInput, kHostName, kKey };  // in the order of the SELECT
   auto row = database->prepare("SELECT input, name, key FROM job JOIN host ON number = host");
   while (row.step()) {
-    const auto line = stored_line(row.text(0), options.format);
+    const auto line = stored_line(row.text(kInput), options.format);
     ++report.jobs;
-    ++jobs_by_host[std::string(row.text(1))];
-    const auto& of_endpoint = options.policies.find(line.method, *line.parsed_url, line.headers);
-    const auto name = !line.policy.empty()       ? line.policy
-                      : of_endpoint.name.empty() ? of_endpoint.preset
-                                                 : of_endpoint.name;
-    ++jobs_by_policy[line.settings.empty() ? name : name + " with settings"];
-    const bool has_key = !row.is_null(2);
-    const bool repeatable = has_key || Request(line.method, line.url).repeatable();
-    if (!repeatable && (*policies.find(line))->repeat != Repeat::Always) ++report.unsafe;
+    ++jobs_by_host[std::string(row.text(kHostName))];
+    ++jobs_by_policy[policy_label(line, options.policies)];
+    const bool has_key = !row.is_null(kKey);
+    if (is_unsafe_to_repeat(line, has_key, policies)) ++report.unsafe;
     if (line.not_before) ++report.later;
   }
   report.hosts = most_first(jobs_by_host);

@@ -129,8 +129,9 @@ void CallWatch::begins(Flight& flight) {
   note_send(flight, flight.prepared.request);
 }
 
-// Notes the outcome. After a success, returns a ready call that this thread must send in its place.
-// Returns nullptr if no call is ready, or if only the thread of `run` may send the next one.
+// Notes the outcome of a call on the thread of the client that had it. After a success, returns a
+// ready call, which that thread must send in place of the one that ended. Returns nullptr if no
+// call is ready, or if only the thread of `run` may send the next one.
 Flight* CallWatch::ended(Flight& flight, Outcome outcome) {
   const bool success = succeeded(outcome);
   std::unique_lock lock(mutex_);
@@ -221,21 +222,26 @@ namespace {
 
 using Change = std::shared_ptr<const Outages::Change>;
 
-// Sends the request once no other call has to retry first, or when the limits of the call end the
-// wait.
-Task<Outcome> send_after(Change change, std::shared_ptr<CallWatch> watch, Request request,
-                         Call& call, Next next) {
+// Delays a retry during an outage of its host, while a few other calls retry on its behalf, and
+// then sends the request. `change` is the event that ends the outage; after it, another one may
+// begin. Also sends when the call is canceled or its time is over, because the transport reports
+// that.
+Task<Outcome> send_after_outage(Change change, std::shared_ptr<CallWatch> watch, Request request,
+                                Call& call, Next next) {
   auto& scheduler = call.scheduler();
   const auto began = scheduler.now();
+  // A send may wait until the first of these times, and must have a response by the second.
   const auto limit =
       std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
   auto& flight = *call.get<FlightOfCall>()->flight;
-  bool completed_wait = true;  // false: the call was canceled while it waited
-  while (change && completed_wait && scheduler.now() < limit) {
+  bool is_canceled = false;
+  while (change && !is_canceled && scheduler.now() < limit) {
     const auto wait = change->wait(scheduler, limit, call.stop());
-    completed_wait = co_await wait;
+    is_canceled = !co_await wait;
+    // Null unless this call must wait again.
     change = watch->others_retry(request, flight);
   }
+  // Like a wait for admission, the delay does not count toward the timeout of the attempt.
   Call admitted = Call::State::admitted_after(call, scheduler.now() - began);
   const auto send = next(std::move(request), admitted);
   Outcome outcome = co_await send;
@@ -251,7 +257,7 @@ MiddlewarePtr few_retries(std::shared_ptr<CallWatch> watch) {
         const auto* const link = call.get<FlightOfCall>();
         auto change = link != nullptr ? watch->others_retry(request, *link->flight) : nullptr;
         if (!change) return next(std::move(request), call);
-        return send_after(std::move(change), watch, std::move(request), call, next);
+        return send_after_outage(std::move(change), watch, std::move(request), call, next);
       });
 }
 

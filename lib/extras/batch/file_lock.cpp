@@ -94,28 +94,30 @@ struct ::stat check_in_place(const std::string& path, const struct ::stat& file,
   return found;
 }
 
-// Locks a separate file beside the journal, and writes the number of this process into it. Repeats
-// that while the owner before removes the file, because a lock on a removed file has no effect.
+// Locks the journal for this process by a lock on a separate file beside it. Throws StoreError if
+// another process has the lock; for its message, each owner writes its process number to the file.
+// An owner removes the file when it ends, and a lock on a removed file excludes no other process.
+// So if that happened between the open and the lock, tries again with a new file.
 JournalLock::JournalLock(const std::string& journal) : path_(lock_path(journal)) {
   for (;;) {
     file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file_.open()) throw file_error("lock " + journal);
     if (try_lock(file_.get())) {
-      // The previous owner may have removed it between the open and the lock.
       if (is_still_there(file_.get(), path_)) break;
       continue;
     }
-    const bool is_taken = errno == EAGAIN || errno == EACCES;
-    if (!is_taken) throw file_error("lock " + journal);
-    const auto process = read_process(file_.get());
+    // try_lock() has set `errno`.
+    const bool other_has_lock = errno == EAGAIN || errno == EACCES;
+    if (!other_has_lock) throw file_error("lock " + journal);
+    const auto owner = read_process(file_.get());  // 0: not known
     throw StoreError(journal + " is in use" +
-                     (process > 0 ? " by the process " + std::to_string(process) : "") +
+                     (owner > 0 ? " by the process " + std::to_string(owner) : "") +
                      ": wait for its end, or name another journal");
   }
-  const auto process = std::to_string(::getpid());
-  const bool written =
-      ::ftruncate(file_.get(), 0) == 0 &&
-      ::pwrite(file_.get(), process.data(), process.size(), 0) == std::ssize(process);
+  const auto this_process = std::to_string(::getpid());
+  const bool written = ::ftruncate(file_.get(), 0) == 0 &&
+                       ::pwrite(file_.get(), this_process.data(), this_process.size(), 0) ==
+                           std::ssize(this_process);
   if (!written) throw file_error("lock " + journal);
 }
 

@@ -43,6 +43,11 @@ std::string request_of(const RequestLine& line) {
   return text + std::to_string(static_cast<int>(line.content)) + "\n" + line.body;
 }
 
+// Returns the value for a column, in which nullopt becomes NULL.
+std::optional<std::string_view> text_or_null(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional<std::string_view>(text);
+}
+
 void create_tables(Database& database, const BatchOptions& options) {
   database.execute(kTables);
   database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
@@ -77,21 +82,21 @@ std::unique_ptr<Database> import_to_temporary(const BatchOptions& options) {
   return import_all(options, *database) ? std::move(database) : nullptr;
 }
 
-std::string read_text(const Database& database, std::string_view name) {
+std::string read_meta_text(const Database& database, std::string_view name) {
   auto select = database.prepare("SELECT value FROM meta WHERE name = ?");
   return select.with(name).step() ? std::string(select.text(0)) : std::string();
 }
 
-std::int64_t read_number(const Database& database, std::string_view name) {
+std::int64_t read_meta_number(const Database& database, std::string_view name) {
   auto select = database.prepare("SELECT value FROM meta WHERE name = ?");
   return select.with(name).step() ? select.number(0) : 0;
 }
 
 Imported read_imported(const Database& database) {
   Imported imported;
-  imported.lines = static_cast<std::uint64_t>(read_number(database, "lines"));
-  imported.jobs = static_cast<std::uint64_t>(read_number(database, "jobs"));
-  imported.hash = static_cast<std::uint64_t>(read_number(database, "hash"));
+  imported.lines = static_cast<std::uint64_t>(read_meta_number(database, "lines"));
+  imported.jobs = static_cast<std::uint64_t>(read_meta_number(database, "jobs"));
+  imported.hash = static_cast<std::uint64_t>(read_meta_number(database, "hash"));
   return imported;
 }
 
@@ -117,12 +122,12 @@ Importer::Importer(Database& database, const BatchOptions& options)
   while (lane.step()) lanes_[lane.number(0)] |= 1U << static_cast<unsigned>(lane.number(1));
   if (imported_.lines == 0) return;
   for (auto* order : {&ids_, &keys_, &outputs_}) {
-    order->ascending = read_number(database, order->name + "_ascending") == 1;
-    order->last = read_text(database, "last_" + order->name);
+    order->ascending = read_meta_number(database, order->name + "_ascending") == 1;
+    order->last = read_meta_text(database, "last_" + order->name);
   }
 }
 
-void Importer::problem(std::uint64_t line, Position at, std::string message) {
+void Importer::report(std::uint64_t line, Position at, std::string message) {
   failed_ = true;
   report_problem(options_, file_, line, std::max(at.column, 1), std::move(message));
 }
@@ -131,15 +136,17 @@ bool Importer::add_all(LineSource& input) {
   file_ = input.name();
   while (const auto text = input.next()) {
     add(input.number(), *text);
-    const bool report = input.number() % kReportEvery == 0;
-    if (report && options_.on_import) options_.on_import(input.number());
+    const bool is_report_due = input.number() % kReportEvery == 0;
+    if (is_report_due && options_.on_import) options_.on_import(input.number());
   }
   return finish();
 }
 
-// Adds a line of the input, or reports its problems. A blank line counts, but is no job.
+// Adds the job of a line of the input. If the line is invalid, reports its problems instead, and
+// the import fails at its end. A blank line has a number, but is no job.
 void Importer::add(std::uint64_t line_number, std::string_view text) {
   imported_.lines = line_number;
+  // By this hash of all lines, the next run detects that one of them has changed.
   imported_.hash = hash_line(imported_.hash, text);
   if (text.find_first_not_of(" \t") == std::string_view::npos) return;
   RequestLine line;
@@ -147,45 +154,45 @@ void Importer::add(std::uint64_t line_number, std::string_view text) {
   if (!read_request_line(text, options_.format, line, problems)) {
     failed_ = true;
     for (auto& found : problems.take()) {
+      // The problems were found in a text of one line, so each has line 1.
       found.line = static_cast<int>(line_number);
       if (options_.on_problem) options_.on_problem(found);
     }
     return;
   }
+  // A dead letter has the result of an earlier run as its member "last". That is not stored.
   if (!line.text_without_last.empty()) text = line.text_without_last;
   insert(line_number, text, line);
 }
 
-// Inserts the row of a job into the table `job`, and a row with its date into `state` if the job
-// must wait for that. Reports a problem if the policy that the line names does not exist. The
-// column `key` is the text of the idempotency key, or kMadeKey, or NULL without a key.
+// Inserts the row of a job into the table `job`, with the columns line, host, priority, id, key,
+// output and input. If the line has a date before which it must not be sent, also inserts a row
+// into the table `state`. Reports a problem if the policy that the line names does not exist.
 void Importer::insert(std::uint64_t line_number, std::string_view text, const RequestLine& line) {
-  constexpr int kMadeKey = 1;  // any number: the key is made_key
   const auto policy = policies_.find(line);
-  if (!policy) return problem(line_number, line.policy_position, policy.error().message);
-  std::optional<std::string_view> id;
-  if (!line.id.empty()) {
-    id = line.id;
-    ids_.add(line.id);
-  }
+  if (!policy) return report(line_number, line.policy_position, policy.error().message);
   const auto host = host_number(std::string(line.parsed_url->origin()));
   const auto priority = static_cast<int>(line.priority);
   insert_lane(host, line.priority);
   ++imported_.jobs;
-  const auto header = key_header(line, **policy);
-  std::string key = line.key;
-  if (!header.empty() && key.empty()) key = line.headers[header];
+  const auto id = text_or_null(line.id);
   const auto file = file_of(line_number, line);
-  std::optional<std::string_view> output;
-  if (!file.empty()) {
-    output = file;
-    outputs_.add(file);
-  }
+  const auto output = text_or_null(file);
+  // If ids, files and keys arrive in ascending order, finish() need not look for duplicates.
+  if (id) ids_.add(*id);
+  if (output) outputs_.add(*output);
+  const auto header = key_header(line, **policy);  // empty: the request gets no idempotency key
+  std::string key = line.key;
+  // A line may also have its key as a header, without the member "key".
+  if (!header.empty() && key.empty()) key = line.headers[header];
+  // The column `key` has one of three values: the text of the key; a number, whatever its value, if
+  // made_key() generates the key when the job is taken; NULL if the request gets no key.
+  constexpr int kGeneratedKey = 1;
   if (!key.empty()) {
     keys_.add(key);
     insert_.run(line_number, host, priority, id, std::string_view(key), output, text);
   } else if (!header.empty()) {
-    insert_.run(line_number, host, priority, id, kMadeKey, output, text);
+    insert_.run(line_number, host, priority, id, kGeneratedKey, output, text);
   } else {
     insert_.run(line_number, host, priority, id, nullptr, output, text);
   }
@@ -261,36 +268,40 @@ RequestLine Importer::line_at(std::uint64_t number) {
   return line;
 }
 
-// Calls `on_repeated(text, line, first_line)` for each job of `condition` whose text in the column
-// an earlier line has too. The first of these lines is `first_line`.
+// Finds texts that occur more than once in a column of the table `job`, such as an id that two
+// lines have. Calls `on_repeated(text, line, first_line)` for each line with such a text, except
+// for the first one, whose number is `first_line`. Considers only rows for which `condition`, an
+// SQL expression, is true.
 template <class OnRepeated>
-void Importer::each_repeated(const std::string& column, const std::string& condition,
-                             const OnRepeated& on_repeated) {
+void Importer::for_each_repeated(const std::string& column, const std::string& condition,
+                                 const OnRepeated& on_repeated) {
+  // With this index, SQLite need not sort the rows.
   database_.execute("CREATE INDEX IF NOT EXISTS job_" + column + " ON job(" + column + ") WHERE " +
                     condition);
   auto row = database_.prepare("SELECT " + column + ", line FROM job WHERE " + condition +
                                " ORDER BY " + column + ", line");
+  enum Column : int { kText, kLine };
   // Rows with the same text are neighbors, in the order of their lines.
   std::string text;
-  std::uint64_t first_line = 0;  // 0: no row was read yet
+  std::uint64_t first_line = 0;  // the first line with `text`; 0: no row was read yet
   while (row.step()) {
-    const auto line = static_cast<std::uint64_t>(row.number(1));
-    if (first_line != 0 && row.text(0) == text) {
+    const auto line = static_cast<std::uint64_t>(row.number(kLine));
+    if (first_line != 0 && row.text(kText) == text) {
       on_repeated(text, line, first_line);
       continue;
     }
-    text = row.text(0);
+    text = row.text(kText);
     first_line = line;
   }
 }
 
 void Importer::compare_ids() {
-  each_repeated("id", "id IS NOT NULL",
-                [this](const std::string& id, std::uint64_t line, std::uint64_t first) {
-                  problem(line, line_at(line).id_position,
-                          "the id \"" + printable(id) + "\" is that of line " +
-                              std::to_string(first) + ", too: each job needs one of its own");
-                });
+  for_each_repeated("id", "id IS NOT NULL",
+                    [this](const std::string& id, std::uint64_t line, std::uint64_t first) {
+                      report(line, line_at(line).id_position,
+                             "the id \"" + printable(id) + "\" is that of line " +
+                                 std::to_string(first) + ", too: each job needs one of its own");
+                    });
 }
 
 // Finds ids that are the number of a line without an id: that line has its number as its id.
@@ -301,7 +312,7 @@ void Importer::compare_ids_with_lines() {
   while (row.step()) {
     const auto line = static_cast<std::uint64_t>(row.number(0));
     const auto number = std::to_string(row.number(1));
-    problem(
+    report(
         line, line_at(line).id_position,
         "the id \"" + number + "\" is that of line " + number + ", too, which has none of its own");
   }
@@ -309,28 +320,28 @@ void Importer::compare_ids_with_lines() {
 
 // Reports a key that an earlier line has too, unless both lines are the same request.
 void Importer::compare_keys() {
-  each_repeated(
+  for_each_repeated(
       "key", "typeof(key) = 'text'",
       [this](const std::string& key, std::uint64_t line, std::uint64_t first) {
         const auto other = line_at(line);
         if (request_of(other) == request_of(line_at(first))) return;
-        problem(line, other.key_position,
-                "the key \"" + printable(key) + "\" is that of line " + std::to_string(first) +
-                    ", too, which is another request: a server would take them for the same");
+        report(line, other.key_position,
+               "the key \"" + printable(key) + "\" is that of line " + std::to_string(first) +
+                   ", too, which is another request: a server would take them for the same");
       });
 }
 
 // Reports a file for a response that an earlier line names too. The name comes from the line's
 // "output" or from its id.
 void Importer::compare_outputs() {
-  each_repeated("output", "output IS NOT NULL",
-                [this](const std::string& output, std::uint64_t line, std::uint64_t first) {
-                  const auto other = line_at(line);
-                  problem(line, other.output.empty() ? other.id_position : other.output_position,
-                          "the response would go to \"" + printable(output) +
-                              "\", as that of line " + std::to_string(first) +
-                              " does: each needs a file of its own");
-                });
+  for_each_repeated("output", "output IS NOT NULL",
+                    [this](const std::string& output, std::uint64_t line, std::uint64_t first) {
+                      const auto other = line_at(line);
+                      report(line, other.output.empty() ? other.id_position : other.output_position,
+                             "the response would go to \"" + printable(output) +
+                                 "\", as that of line " + std::to_string(first) +
+                                 " does: each needs a file of its own");
+                    });
 }
 
 }  // namespace httpretry::batch

@@ -24,8 +24,8 @@ HTTPRETRY_API void report_problem(const BatchOptions& options, const std::string
                                   std::uint64_t line, int column, std::string message);
 
 // Both return a value of the table `meta`, or an empty string or 0 if it has no such value.
-[[nodiscard]] std::string read_text(const Database& database, std::string_view name);
-[[nodiscard]] std::int64_t read_number(const Database& database, std::string_view name);
+[[nodiscard]] std::string read_meta_text(const Database& database, std::string_view name);
+[[nodiscard]] std::int64_t read_meta_number(const Database& database, std::string_view name);
 
 // A summary of the lines that are in a database already.
 struct Imported {
@@ -66,12 +66,12 @@ class Importer {
   void insert(std::uint64_t line_number, std::string_view text, const RequestLine& line);
   void insert_lane(std::int64_t host, Priority priority);
   bool finish();
-  void problem(std::uint64_t line, Position at, std::string message);
+  void report(std::uint64_t line, Position at, std::string message);
   [[nodiscard]] std::string file_of(std::uint64_t number, const RequestLine& line) const;
   std::int64_t host_number(const std::string& origin);
   template <class OnRepeated>
-  void each_repeated(const std::string& column, const std::string& condition,
-                     const OnRepeated& on_repeated);
+  void for_each_repeated(const std::string& column, const std::string& condition,
+                         const OnRepeated& on_repeated);
   void compare_ids();
   void compare_ids_with_lines();
   void compare_keys();

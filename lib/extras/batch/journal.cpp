@@ -2,12 +2,9 @@
 
 #include "text.hpp"
 
-#include <fcntl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 
 namespace httpretry::batch {
@@ -66,7 +63,7 @@ void Journal::follow_clock() {
   }
   clock_offset_ += change_ms;
   due_read_at_ += change_ms;
-  if (new_wait_) *new_wait_ += change_ms;
+  if (earliest_unseen_due_) *earliest_unseen_due_ += change_ms;
 }
 
 // Appends up to `most` jobs: those whose wait has ended, and then queued ones, high priority first.
@@ -97,13 +94,15 @@ void Journal::take_queued(std::size_t first, std::size_t end, std::size_t most,
   }
 }
 
-// Appends the next jobs of a lane to `jobs`, up to `most`, and notes that they are taken. Marks the
-// lane as being at its end if it has no more.
+// Appends the next queued jobs of a lane (the jobs of one host with one priority) to `jobs`, at
+// most `most`, in the order of the input, and notes that they are taken. If the lane has no more
+// jobs, notes that it is at its end.
 void Journal::take_from(std::size_t lane_index, std::size_t most, std::vector<Job>& jobs) {
   auto& lane = lanes_[lane_index];
-  // The query may return all jobs that are taken, so its limit allows for them.
-  auto& row = queued_.with(lane.read_to, static_cast<std::uint64_t>(most + taken_.size()),
-                           lane.priority, lane.host);
+  // Reads the lines behind `read_to`. give_back() moves `read_to` back, and then the query also
+  // returns jobs behind it that are still taken. So its limit allows for all taken jobs.
+  const auto most_rows = static_cast<std::uint64_t>(most + taken_.size());
+  auto& row = queued_jobs_.with(lane.read_to, most_rows, lane.priority, lane.host);
   std::size_t count = 0;
   while (count < most) {
     if (!row.step()) {
@@ -111,11 +110,12 @@ void Journal::take_from(std::size_t lane_index, std::size_t most, std::vector<Jo
       --open_lanes_;
       break;
     }
-    lane.read_to = static_cast<std::uint64_t>(row.number(0));
-    // If a job was given back, the scan restarts there and meets jobs that were taken since.
+    lane.read_to = static_cast<std::uint64_t>(row.number(kLine));
     if (taken_.contains(lane.read_to)) continue;
     jobs.push_back(job_of(row, lane_index));
-    jobs.back().maybe_sent_since = sendable_since(lane.read_to);
+    // A queued job may have been sent: the journal does not record sends that do no harm when they
+    // are repeated, and after a crash the job is still queued.
+    jobs.back().maybe_sent_since = earliest_possible_send(lane.read_to);
     taken_.emplace(lane.read_to,
                    Taken{.state = State::Queued, .lane = lane_index, .taken_at = wall_ms()});
     ++count;
@@ -123,13 +123,13 @@ void Journal::take_from(std::size_t lane_index, std::size_t most, std::vector<Jo
   row.reset();
 }
 
-// Returns the job of a row that begins with the columns line, id, key and input.
+// Returns the job of a row that begins with the first four columns of JobColumn.
 Job Journal::job_of(const Statement& row, std::size_t lane) const {
   Job job;
-  job.number = static_cast<std::uint64_t>(row.number(0));
-  job.id = id_at(row, 1, job.number);
-  job.key = key_at(row, 2, token_, job.number);
-  job.text = row.text(3);
+  job.number = static_cast<std::uint64_t>(row.number(kLine));
+  job.id = id_at(row, kId, job.number);
+  job.key = key_at(row, kKey, token_, job.number);
+  job.text = row.text(kInput);
   job.host = lanes_[lane].name;
   job.priority = static_cast<Priority>(lanes_[lane].priority);
   return job;
@@ -137,32 +137,37 @@ Job Journal::job_of(const Statement& row, std::size_t lane) const {
 
 // Returns the beginning of the first earlier run that had the line in its input, because that run
 // may have sent it. Returns nullopt if this is the first run with the line.
-std::optional<WallTime> Journal::sendable_since(std::uint64_t line) const {
+std::optional<WallTime> Journal::earliest_possible_send(std::uint64_t line) const {
   for (const auto& [lines, began] : runs_) {
     if (line <= lines) return wall_time(began);
   }
   return std::nullopt;
 }
 
-// Takes jobs whose wait has ended, the earliest first, until `jobs` has `most` jobs. The columns of
-// `due_` are: line, id, key, input, host, priority, attempts, started.
+// Appends waiting jobs whose wait has ended, the earliest first, until `jobs` has `most` jobs.
+// Skips jobs that are taken already, or whose host the run does not want now (`wants` returns
+// false), but gives up after kMostSkipped of them, because each costs time.
 void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
+  // The rows have the columns of JobColumn, and then these two.
+  enum : int { kAttempts = kPriority + 1, kStarted };
   due_read_at_ = wall_ms();
-  // Without uncommitted changes, the query sees all waits.
-  if (changes_.empty()) new_wait_.reset();
-  auto& row = due_.with(due_read_at_);
+  // Without uncommitted changes, the database has all waits: next_due() need not remember one.
+  if (changes_.empty()) earliest_unseen_due_.reset();
+  auto& row = due_jobs_.with(due_read_at_);
   for (std::size_t skipped = 0; jobs.size() < most && skipped < kMostSkipped && row.step();) {
-    const auto line = static_cast<std::uint64_t>(row.number(0));
-    const auto lane_index = lane_of_.at({static_cast<int>(row.number(5)), row.number(4)});
+    const auto line = static_cast<std::uint64_t>(row.number(kLine));
+    const auto lane_index =
+        lane_of_.at({static_cast<int>(row.number(kPriority)), row.number(kHost)});
     if (taken_.contains(line) || !wants(lanes_[lane_index].name)) {
       ++skipped;
       continue;
     }
     jobs.push_back(job_of(row, lane_index));
-    jobs.back().attempts = static_cast<int>(row.number(6));
-    // Without a time in `started`, an earlier run may have sent the job.
-    jobs.back().maybe_sent_since =
-        row.is_null(7) ? sendable_since(line) : std::optional(wall_time(row.number(7)));
+    jobs.back().attempts = static_cast<int>(row.number(kAttempts));
+    // `started` is the recorded time of the first call that may have sent the job.
+    jobs.back().maybe_sent_since = row.is_null(kStarted)
+                                       ? earliest_possible_send(line)
+                                       : std::optional(wall_time(row.number(kStarted)));
     taken_.emplace(line,
                    Taken{.state = State::Waiting, .lane = lane_index, .taken_at = due_read_at_});
   }
@@ -173,7 +178,7 @@ void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job
 // not see. The others have ended, but their hosts are not wanted.
 std::optional<Duration> Journal::next_due() {
   follow_clock();
-  auto until = new_wait_;
+  auto until = earliest_unseen_due_;
   if (next_due_.with(due_read_at_).step()) {
     until = std::min(until.value_or(next_due_.number(0)), next_due_.number(0));
   }
@@ -195,34 +200,40 @@ std::vector<const Job*> Journal::intend(std::span<const Job* const> jobs) {
   in_transaction([&] {
     for (const auto* job : jobs) {
       const auto started = taken_.at(job->number).taken_at;
-      put_.run(job->number, static_cast<int>(StoredState::Sending), nullptr, nullptr, job->attempts,
-               started, nullptr, nullptr, nullptr);
+      put_state_.run(job->number, static_cast<int>(StoredState::Sending), nullptr, nullptr,
+                     job->attempts, started, nullptr, nullptr, nullptr);
     }
   });
   for (const auto* job : jobs) count_as(job->number, State::Sending);
   return {};
 }
 
-// Notes the next state of a job for commit(), and moves the lines of `end` to those that commit()
-// will write. `until` matters only for StoredState::Waiting: when the wait ends, in ms.
+// Notes the next state of a taken job in memory, for commit() to write. Moves the lines of `end`,
+// its result and its dead letter, to the texts that commit() appends to the two files. `until` is
+// the end of the wait of a job that becomes Waiting, in ms since 1970; other states ignore it.
 void Journal::add_change(const Job& job, StoredState state, JobEnd end, std::int64_t until) {
   const auto taken_at = taken_.at(job.number).taken_at;
   Change change;
   change.line = job.number;
   change.state = state;
   change.until = until;
-  if (results_.open() && !end.result.empty()) {
+  if (results_.is_open() && !end.result.empty()) {
+    // The offset at which commit() will write this line.
     change.at = results_.length() + new_results_.size();
     new_results_ += std::exchange(end.result, {});
   }
-  if (dead_.open()) new_dead_ += std::exchange(end.dead_letter, {});
+  if (dead_.is_open()) new_dead_ += std::exchange(end.dead_letter, {});
   change.end = std::move(end);
-  const bool may_be_sent_again = state == StoredState::Waiting || state == StoredState::Unknown;
-  if (may_be_sent_again) {
+  const bool is_unresolved = state == StoredState::Waiting || state == StoredState::Unknown;
+  if (is_unresolved) {
+    // The first time at which the job may have been sent. The age of its key counts from then.
     change.started = job.maybe_sent_since ? ms_of(*job.maybe_sent_since) : taken_at;
   }
   changes_.push_back(std::move(change));
-  if (state == StoredState::Waiting) new_wait_ = std::min(until, new_wait_.value_or(until));
+  if (state == StoredState::Waiting) {
+    // For next_due(), because the database does not have this wait yet.
+    earliest_unseen_due_ = std::min(until, earliest_unseen_due_.value_or(until));
+  }
 }
 
 void Journal::wait(const Job& job, Duration time, int attempts, std::string_view why) {
@@ -278,94 +289,6 @@ std::vector<HeldHost> Journal::holds() {
     held.push_back(std::move(entry));
   }
   return held;
-}
-
-// Runs `action` in a transaction of the database. If it throws, rolls back and throws the same
-// exception.
-void Journal::in_transaction(const std::function<void()>& action) {
-  database_->execute("BEGIN IMMEDIATE");
-  try {
-    action();
-    database_->execute("COMMIT");
-  } catch (...) {
-    try {
-      database_->execute("ROLLBACK");
-    } catch (const StoreError&) {
-      // SQLite has rolled back already.
-    }
-    throw;
-  }
-}
-
-// Checks the files even if nothing is to be written, so that a run whose file was removed does not
-// end as if all were well.
-void Journal::check_files() {
-  file_ = check_in_place(options_.journal, file_, static_cast<std::uint64_t>(file_.st_size));
-  results_.check();
-  dead_.check();
-}
-
-// Writes the lines of results and dead letters, and then the states with the lengths of both files
-// in one transaction. Throws StoreError.
-void Journal::commit() {
-  check_files();
-  if (changes_.empty() && new_holds_.empty()) return;
-  follow_clock();
-  // If a step fails, the lines stay, because the transaction may be durable all the same. The next
-  // commit overwrites them, or the next run takes them over.
-  if (durable_) sync_bodies();
-  if (!new_results_.empty()) results_.write(new_results_, durable_);
-  if (!new_dead_.empty()) dead_.write(new_dead_, durable_);
-  in_transaction([&] {
-    write_states();
-    for (const auto& [host, until] : new_holds_) hold_.run(until, std::string_view(host));
-    set_.run(std::string_view("results_length"), results_.length() + new_results_.size());
-    set_.run(std::string_view("dead_length"), dead_.length() + new_dead_.size());
-  });
-  results_.accept(new_results_.size());
-  dead_.accept(new_dead_.size());
-  new_results_.clear();
-  new_dead_.clear();
-  for (const auto& change : changes_) taken_.erase(change.line);
-  changes_.clear();
-  new_holds_.clear();
-}
-
-// Writes the row of each change: as many as possible with put_many_, the rest one by one.
-void Journal::write_states() {
-  for (std::size_t i = 0; i < changes_.size();) {
-    const bool many = changes_.size() - i >= kRowsAtOnce;
-    auto& put = many ? put_many_ : put_;
-    for (const auto end = i + (many ? kRowsAtOnce : 1); i < end; ++i) add_state(put, changes_[i]);
-    put.run_bound();
-  }
-}
-
-// Binds the next nine parameters of `put` to the columns of the table `state`: line, state, until,
-// status, attempts, started, reason, about, at. A value that the state does not need is NULL.
-void Journal::add_state(Statement& put, const Change& change) {
-  using Text = std::optional<std::string_view>;
-  using Number = std::optional<std::int64_t>;
-  const auto& end = change.end;
-  const bool waits = change.state == StoredState::Waiting;
-  const bool done = change.state == StoredState::Done;
-  put.and_with(change.line, static_cast<int>(change.state), waits ? Number(change.until) : Number(),
-               end.status != 0 ? Number(end.status) : Number(), end.attempts, change.started,
-               done || end.reason.empty() ? Text() : Text(end.reason),
-               done || end.about.empty() ? Text() : Text(end.about), change.at);
-}
-
-// Makes the response bodies durable that jobs of this commit have written to files. They are all in
-// one directory, and so in one file system. Throws StoreError.
-void Journal::sync_bodies() const {
-  for (const auto& change : changes_) {
-    if (change.end.body_file.empty()) continue;
-    const Descriptor file(::open(change.end.body_file.c_str(), O_RDONLY | O_CLOEXEC));
-    // One sync of the file system serves all bodies. Without a free descriptor, sync() serves them.
-    if (file.open() && ::syncfs(file.get()) == 0) return;
-    if (!file.open() && (errno == EMFILE || errno == ENFILE)) return ::sync();
-    throw StoreError("cannot make " + change.end.body_file + " durable");
-  }
 }
 
 }  // namespace httpretry::batch

@@ -78,9 +78,9 @@ class Journal final : public Store {
  private:
   // The jobs of one host with one priority, in the order of the input.
   struct Lane {
-    std::int64_t host = 0;
+    std::int64_t host = 0;  // the number of its row in the table `host`
     int priority = 0;
-    std::string name;
+    std::string name;           // of the host
     std::uint64_t read_to = 0;  // its lines up to this one were taken
     bool at_end = false;
   };
@@ -101,9 +101,11 @@ class Journal final : public Store {
   };
 
   static constexpr std::size_t kRowsAtOnce = 16;
+  // The first columns of each query for jobs.
+  enum JobColumn : int { kLine, kId, kKey, kInput, kHost, kPriority };
 
   void load();
-  void take_over();
+  void take_over_uncommitted();
   enum class LineKind : std::uint8_t { Result, DeadLetter };
   void read_uncommitted(const LineFile& file, LineKind kind, std::vector<ResultLine>& results);
   void finish_uncommitted(ResultLine result);
@@ -119,28 +121,28 @@ class Journal final : public Store {
                    std::vector<Job>& jobs);
   void take_from(std::size_t lane_index, std::size_t most, std::vector<Job>& jobs);
   [[nodiscard]] Job job_of(const Statement& row, std::size_t lane) const;
-  [[nodiscard]] std::optional<WallTime> sendable_since(std::uint64_t line) const;
+  [[nodiscard]] std::optional<WallTime> earliest_possible_send(std::uint64_t line) const;
   void count_as(std::uint64_t line, State new_state);
   void add_change(const Job& job, StoredState state, JobEnd end, std::int64_t until);
   void write_states();
   static void add_state(Statement& put, const Change& change);
   void sync_bodies() const;
   void in_transaction(const std::function<void()>& action);
-  void check_files();
+  void check_files_in_place();
 
   const BatchOptions options_;
   const JournalClocks clocks_;
   const bool durable_;  // a commit survives a power failure
   std::unique_ptr<JournalLock> lock_;
   std::unique_ptr<Database> database_;
-  struct ::stat file_ {};  // of the database, whose size never shrinks
+  struct ::stat journal_stat_ {};  // of the database, whose size never shrinks
   std::string token_;
   LineFile results_;
   LineFile dead_;
   Counts counts_;
-  std::vector<Lane> lanes_;  // by priority
-  std::map<std::pair<int, std::int64_t>, std::size_t> lane_of_;
-  std::size_t open_lanes_ = 0;  // lanes that are not at their end
+  std::vector<Lane> lanes_;                                      // by priority
+  std::map<std::pair<int, std::int64_t>, std::size_t> lane_of_;  // by priority and host
+  std::size_t open_lanes_ = 0;                                   // lanes that are not at their end
   std::size_t take_count_ = 0;  // counts calls of take(), so that each begins at another lane
   // The earlier runs: the number of lines in the input, and the beginning on the wall clock in ms.
   std::vector<std::pair<std::uint64_t, std::int64_t>> runs_;
@@ -151,16 +153,16 @@ class Journal final : public Store {
   std::map<std::string, std::int64_t, std::less<>> new_holds_;  // their ends, wall clock, in ms
   std::int64_t clock_offset_ = 0;  // as the stored ends of waits assume it
   std::int64_t due_read_at_ = 0;   // when take() last read the due jobs, wall clock, in ms
-  // The earliest end of the waits that began since take() last saw all waits. It does not see those
-  // that are not committed.
-  std::optional<std::int64_t> new_wait_;
-  Statement queued_;  // the queued jobs of a lane
-  Statement due_;
+  // The earliest end of the waits that began since take() last saw all waits. take() does not see
+  // those that are not committed.
+  std::optional<std::int64_t> earliest_unseen_due_;
+  Statement queued_jobs_;  // of a lane
+  Statement due_jobs_;
   Statement next_due_;
-  Statement put_;
-  Statement put_many_;  // puts kRowsAtOnce rows, at half the cost
-  Statement hold_;
-  Statement set_;
+  Statement put_state_;
+  Statement put_states_;  // puts kRowsAtOnce rows, at half the cost
+  Statement set_hold_;
+  Statement set_meta_;
 };
 
 }  // namespace httpretry::batch

@@ -19,10 +19,10 @@ constexpr std::size_t kMostReported = 20;
 
 // The import writes to a file that gets its final name when it is complete, so it needs no
 // rollback.
-constexpr const char* kForImport =
+constexpr const char* kImportSettings =
     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; "
     "PRAGMA cache_size = -32000";
-constexpr const char* kForRun = "PRAGMA cache_size = -16000";
+constexpr const char* kRunSettings = "PRAGMA cache_size = -16000";
 
 void remove_database(const std::string& path) {
   for (const auto* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((path + suffix).c_str());
@@ -30,7 +30,7 @@ void remove_database(const std::string& path) {
 
 // Creates an empty database that only its owner can read. SQLite gives its log and the index of the
 // log the same mode.
-void create_for_owner(const std::string& path) {
+void create_private_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.open()) throw file_error("write to " + path);
 }
@@ -40,20 +40,21 @@ void sync_file(const std::string& path) {
   if (!file.open() || ::fsync(file.get()) != 0) throw file_error("write to " + path);
 }
 
-// Imports the input into a new journal. Returns its database, or nullptr after problems in the
-// input. The journal gets its name only when it is complete, so a crash leaves none that is half
-// imported.
-std::unique_ptr<Database> create(const BatchOptions& options) {
+// Imports the input into a new journal. Returns its database, or nullptr if the input is invalid;
+// the import has reported why. The journal gets its name only when it is complete, so a crash never
+// leaves one with a part of the input.
+std::unique_ptr<Database> create_journal(const BatchOptions& options) {
   const auto unfinished = options.journal + ".new";
-  remove_database(unfinished);
+  remove_database(unfinished);  // a crash may have left one
   bool input_is_valid = false;
   try {
-    create_for_owner(unfinished);
+    create_private_file(unfinished);
     Database database(unfinished, Database::Mode::Create);
-    database.execute(kForImport);
+    database.execute(kImportSettings);
     database.execute("BEGIN");
     input_is_valid = import_all(options, database);
     if (input_is_valid) database.execute("COMMIT");
+    // Here the database is closed, so that its file can be renamed.
   } catch (...) {
     remove_database(unfinished);
     throw;
@@ -62,7 +63,7 @@ std::unique_ptr<Database> create(const BatchOptions& options) {
     remove_database(unfinished);
     return nullptr;
   }
-  sync_file(unfinished);
+  sync_file(unfinished);  // kImportSettings turns off the syncs of SQLite
   if (std::rename(unfinished.c_str(), options.journal.c_str()) != 0) {
     throw file_error("rename " + unfinished + " to " + options.journal);
   }
@@ -72,7 +73,8 @@ std::unique_ptr<Database> create(const BatchOptions& options) {
 
 // Returns whether the line is the same as at the import. `row` selects its stored text by its
 // number. A member "last" and blank lines are not stored.
-bool is_same(Statement& row, std::uint64_t line_number, std::string_view text, InputFormat format) {
+bool is_same_as_imported(Statement& row, std::uint64_t line_number, std::string_view text,
+                         InputFormat format) {
   const bool has_job = row.with(line_number).step();
   const auto stored = has_job ? std::string(row.text(0)) : std::string();
   row.reset();
@@ -83,11 +85,12 @@ bool is_same(Statement& row, std::uint64_t line_number, std::string_view text, I
   return read_request_line(text, format, line, problems) && line.text_without_last == stored;
 }
 
-// Reports each line that has changed since the import, when the input had `line_count` lines. After
-// kMostReported such lines, it only counts them.
+// Reports the lines of the input that have changed since it was imported into the journal; it had
+// `line_count` lines then. Reports at most kMostReported lines one by one, and then the number of
+// the others. If lines are missing at the end, reports only the first of them.
 void report_changes(const Database& database, const BatchOptions& options,
                     std::uint64_t line_count) {
-  auto row = database.prepare("SELECT input FROM job WHERE line = ?");
+  auto stored_text = database.prepare("SELECT input FROM job WHERE line = ?");
   LineSource input(options.input);
   std::size_t change_count = 0;
   constexpr int kFirstColumn = 1;
@@ -98,11 +101,12 @@ void report_changes(const Database& database, const BatchOptions& options,
                        ". Put it back, or name another journal, or begin anew with --fresh; new "
                        "lines may be appended");
   };
+  // `number` is that of the line that was read last. Lines behind `line_count` are new.
   while (input.number() < line_count) {
     const auto text = input.next();
-    if (!text) break;
+    if (!text) break;  // lines are missing
     const auto number = input.number();
-    if (!is_same(row, number, *text, options.format)) {
+    if (!is_same_as_imported(stored_text, number, *text, options.format)) {
       report(number, "was changed since it was read");
     }
   }
@@ -111,7 +115,7 @@ void report_changes(const Database& database, const BatchOptions& options,
   }
   if (change_count <= kMostReported) return;
   // Line 0 means that the problem concerns the whole file.
-  report_problem(options, options.input, 0, kFirstColumn,
+  report_problem(options, options.input, /*line=*/0, kFirstColumn,
                  std::to_string(change_count - kMostReported) + " more lines were changed");
 }
 
@@ -129,7 +133,7 @@ bool is_unchanged(LineSource& input, const Imported& before) {
 
 // Opens an existing journal, and imports the lines that were appended to the input since. Returns
 // nullptr if the new lines are invalid, or if earlier ones have changed; both are reported.
-std::unique_ptr<Database> resume(const BatchOptions& options) {
+std::unique_ptr<Database> resume_journal(const BatchOptions& options) {
   auto database = open_database(options.journal, Database::Mode::Write);
   // Standard input cannot be read again. The journal has its lines.
   if (options.input == "-") return database;
@@ -147,18 +151,20 @@ std::unique_ptr<Database> resume(const BatchOptions& options) {
 
 }  // namespace
 
-// Throws StoreError if the file is missing, has several names, is not a journal, or is a journal of
+// Opens the database of an existing journal, for a run (Write) or to look at it (Read). Throws
+// StoreError if the file is missing, has several hard links, is not a journal, or is a journal of
 // another version.
 std::unique_ptr<Database> open_database(const std::string& path, Database::Mode mode) {
-  std::error_code failed;
-  if (!std::filesystem::exists(path, failed)) throw StoreError(path + ": there is no such journal");
-  if (const auto names = std::filesystem::hard_link_count(path, failed); !failed && names > 1) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) throw StoreError(path + ": there is no such journal");
+  if (const auto names = std::filesystem::hard_link_count(path, error); !error && names > 1) {
     throw StoreError(path + " has " + std::to_string(names) +
                      " names (hard links), and SQLite keeps the log of a journal by name: runs "
                      "under two names would destroy it. Remove the other names, or make a copy");
   }
   auto database = std::make_unique<Database>(path, mode);
-  database->execute(kForRun);
+  database->execute(kRunSettings);
+  // create_tables() has written these two numbers to the header of the database.
   if (database->number("PRAGMA application_id") != kApplicationId) {
     throw StoreError(path + " is no journal of httpretry batch");
   }
@@ -167,13 +173,15 @@ std::unique_ptr<Database> open_database(const std::string& path, Database::Mode 
     throw StoreError(path + " is a journal of version " + std::to_string(version) +
                      ", and this program knows version " + std::to_string(kJournalVersion));
   }
+  // With a write-ahead log, other processes can read the journal during a run.
   if (mode == Database::Mode::Write) database->execute("PRAGMA journal_mode = WAL");
   return database;
 }
 
 std::unique_ptr<Database> open_journal(const BatchOptions& options) {
   std::error_code ignored;
-  return std::filesystem::exists(options.journal, ignored) ? resume(options) : create(options);
+  return std::filesystem::exists(options.journal, ignored) ? resume_journal(options)
+                                                           : create_journal(options);
 }
 
 // A job without a row in the table `state` is queued.

@@ -35,49 +35,55 @@ Statement row_of(const Database& database, std::string_view id, const std::strin
 
 }  // namespace
 
-// Reads the files, the counts and the runs of a journal. `process` is set if a run is using it now.
-// The states 4 and 6 are StoredState::Waiting and StoredState::Scheduled.
+// Returns a summary of a journal for --status: its files, the number of jobs in each state, and its
+// runs. `process` is set if a run is using the journal now. Throws StoreError.
 JournalStatus read_status(const std::string& path) {
   const auto database = open_database(path, Database::Mode::Read);
   JournalStatus status;
-  status.input = read_text(*database, "input");
-  status.results = read_text(*database, "results");
-  status.dead = read_text(*database, "dead");
+  status.input = read_meta_text(*database, "input");
+  status.results = read_meta_text(*database, "results");
+  status.dead = read_meta_text(*database, "dead");
   status.counts = count_states(*database);
-  auto run = database->prepare("SELECT count(*), max(began) FROM run");
-  run.step();
-  status.runs = static_cast<std::uint64_t>(run.number(0));
-  status.last_run = date_at(run, 1);
-  auto due = database->prepare("SELECT min(until) FROM state WHERE state IN (4, 6)");
-  due.step();
-  status.next_due = date_at(due, 0);
-  if (const auto owner = JournalLock::owner(path)) status.process = *owner;
+  enum Column : int { kCount, kLastBegan };
+  auto runs = database->prepare("SELECT count(*), max(began) FROM run");
+  runs.step();
+  status.runs = static_cast<std::uint64_t>(runs.number(kCount));
+  status.last_run = date_at(runs, kLastBegan);
+  // The states 4 and 6 are StoredState::Waiting and StoredState::Scheduled.
+  auto first_due = database->prepare("SELECT min(until) FROM state WHERE state IN (4, 6)");
+  first_due.step();
+  status.next_due = date_at(first_due, /*column=*/0);
+  status.process = JournalLock::owner(path);
   return status;
 }
 
-// Returns everything that a journal has about a job, with its line of the results if it has ended.
-// Returns nullopt if no job has the id. Throws StoreError.
+// Returns everything that a journal has about a job, for --explain. If the job has ended, that
+// includes its line of the results. Returns nullopt if no job has the id. Throws StoreError.
 std::optional<JobStory> read_job(const std::string& path, std::string_view id) {
   const auto database = open_database(path, Database::Mode::Read);
   const auto row = row_of(*database, id,
                           "line, input, key, state, status, attempts, reason, about, until, "
                           "started, at");
+  // The columns of `row`, first those of the table `job`, then those of `state`.
+  enum JobColumn : int { kLine, kInput, kKey };
+  // `at` is the offset of the job's line in the results, in bytes.
+  enum StateColumn : int { kState = 3, kStatus, kAttempts, kReason, kAbout, kUntil, kStarted, kAt };
   if (!row.ready()) return std::nullopt;
   JobStory story;
   story.id = id;
-  story.line = static_cast<std::uint64_t>(row.number(0));
-  story.input = row.text(1);
-  story.key = key_at(row, 2, read_text(*database, "token"), story.line);
+  story.line = static_cast<std::uint64_t>(row.number(kLine));
+  story.input = row.text(kInput);
+  story.key = key_at(row, kKey, read_meta_text(*database, "token"), story.line);
   // Without a row in `state`, the job is queued, which is the default.
-  if (!row.is_null(3)) story.state = state_of(row.number(3));
-  story.status = static_cast<int>(row.number(4));
-  story.attempts = static_cast<int>(row.number(5));
-  story.reason = row.text(6);
-  story.about = row.text(7);
-  story.until = date_at(row, 8);
-  story.started = date_at(row, 9);
-  const auto results = read_text(*database, "results");
-  if (!row.is_null(10) && !results.empty()) story.result = line_at(results, row.number(10));
+  if (!row.is_null(kState)) story.state = state_of(row.number(kState));
+  story.status = static_cast<int>(row.number(kStatus));
+  story.attempts = static_cast<int>(row.number(kAttempts));
+  story.reason = row.text(kReason);
+  story.about = row.text(kAbout);
+  story.until = date_at(row, kUntil);
+  story.started = date_at(row, kStarted);
+  const auto results = read_meta_text(*database, "results");
+  if (!row.is_null(kAt) && !results.empty()) story.result = line_at(results, row.number(kAt));
   return story;
 }
 
@@ -86,8 +92,8 @@ std::optional<JobStory> read_job(const std::string& path, std::string_view id) {
 void export_jobs(const std::string& path, State state,
                  const std::function<void(std::string_view line)>& print) {
   const auto database = open_database(path, Database::Mode::Read);
-  const auto token = read_text(*database, "token");
-  const auto format = static_cast<InputFormat>(read_number(*database, "format"));
+  const auto token = read_meta_text(*database, "token");
+  const auto format = static_cast<InputFormat>(read_meta_number(*database, "format"));
   const bool queued = state == State::Queued;
   auto row = database->prepare(
       std::string("SELECT job.line, id, key, input FROM job LEFT JOIN state USING(line) WHERE ") +

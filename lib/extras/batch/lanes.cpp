@@ -32,17 +32,21 @@ void Lanes::add(Job job) {
   ++queued_;
 }
 
-// Visits the hosts in turn: the search begins behind the host that started a job last. Low priority
-// waits until no host has a job of a higher one that may start.
+// Removes and returns the job that starts next, and counts it as running. Returns nullopt if no job
+// may start at `now`. High priority comes first: a job of lower priority starts only if no host has
+// a job of a higher one that may start. Within a priority the hosts take turns, so the search
+// begins behind the host that started a job last.
 std::optional<Job> Lanes::start(Time now) {
   if (queued_ == 0) return std::nullopt;
-  if (by_host_.size() >= kMostLanes) forget_idle(now);
-  for (std::size_t priority = 0; priority < 3; ++priority) {
+  if (by_host_.size() >= kMostLanes) forget_idle(now);  // bounds the memory for hosts
+  // 0 is the highest priority.
+  for (std::size_t priority = 0; priority < kPriorities; ++priority) {
     for (std::size_t i = 0; i < ring_.size(); ++i) {
-      auto& lane = *ring_[(next_ + i) % ring_.size()];
+      const auto index = (next_in_ring_ + i) % ring_.size();
+      auto& lane = *ring_[index];
       auto& queue = lane.queues[priority];
       if (queue.empty() || !lane.may_start(now)) continue;
-      next_ = (next_ + i + 1) % ring_.size();
+      next_in_ring_ = (index + 1) % ring_.size();
       Job job = std::move(queue.front());
       queue.pop_front();
       --queued_;
@@ -53,7 +57,7 @@ std::optional<Job> Lanes::start(Time now) {
   return std::nullopt;
 }
 
-void Lanes::ended(const std::string& host) { --lane(host).running; }
+void Lanes::note_job_ended(const std::string& host) { --lane(host).running; }
 
 bool Lanes::refuses_all(const std::string& host, bool refused) {
   auto& in_a_row = lane(host).refused;
@@ -126,7 +130,7 @@ void Lanes::forget_idle(Time now) {
   };
   std::erase_if(ring_, [&](const Lane* lane) { return idle(*lane); });
   std::erase_if(by_host_, [&](const auto& entry) { return idle(*entry.second); });
-  next_ = 0;
+  next_in_ring_ = 0;
 }
 
 }  // namespace httpretry::batch

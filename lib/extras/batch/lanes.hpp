@@ -16,10 +16,12 @@
 
 namespace httpretry::batch {
 
+inline constexpr std::size_t kPriorities = 3;
+
 // The jobs of one host.
 struct Lane {
   std::string host;
-  std::array<std::deque<Job>, 3> queues;  // one for each priority
+  std::array<std::deque<Job>, kPriorities> queues;  // by priority, the highest first
   std::size_t running = 0;
   Time held_until{};
   // The number of running calls that our own limits keep from the wire. More of them would only
@@ -49,10 +51,10 @@ class Lanes {
   [[nodiscard]] bool wants(std::string_view host, Time now) const;
   void add(Job job);
   // Removes and returns the next job that may start: high priority first, then host by host. It
-  // counts as running until `ended`. Returns nullopt if no job may start now.
+  // counts as running until `note_job_ended`. Returns nullopt if no job may start now.
   std::optional<Job> start(Time now);
   // Notes that a running job of the host has ended.
-  void ended(const std::string& host);
+  void note_job_ended(const std::string& host);
   // Notes whether guards() refused a call of the host. Returns true after kMostKept refusals in a
   // row, because it would also refuse the next calls.
   bool refuses_all(const std::string& host, bool refused);
@@ -83,7 +85,7 @@ class Lanes {
   std::size_t per_lane_;
   std::map<std::string, std::unique_ptr<Lane>, std::less<>> by_host_;
   std::vector<Lane*> ring_;
-  std::size_t next_ = 0;  // index in the ring
+  std::size_t next_in_ring_ = 0;  // the index of the lane that has the next turn
   std::size_t queued_ = 0;
 };
 

@@ -20,6 +20,20 @@ StoreError failed(const std::string& action, const std::string& path) {
   return StoreError(std::string(error.what()) + "; make room and start the same command again");
 }
 
+// Returns the bytes of a file from an offset to its end. Throws StoreError.
+std::string bytes_from(std::uint64_t offset, int file, const std::string& path) {
+  std::string bytes;
+  std::string block(256 * 1024, '\0');
+  for (;;) {
+    const auto count =
+        ::pread(file, block.data(), block.size(), static_cast<off_t>(offset + bytes.size()));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw failed("read", path);
+    if (count == 0) return bytes;
+    bytes.append(block, 0, static_cast<std::size_t>(count));
+  }
+}
+
 }  // namespace
 
 LineFile::LineFile(std::string path, std::uint64_t length)
@@ -58,26 +72,19 @@ void LineFile::check() const {
   if (file_.open()) check_in_place(path_, about(), length_);
 }
 
-// Reads everything behind the committed bytes and splits it into lines. Throws StoreError if the
-// file cannot be read, or if it looks like a file of another program.
+// Returns the lines that a run wrote but did not commit, each with its offset in the file: reads
+// everything behind the committed bytes (`length_`) and splits it. Leaves out a partial line at the
+// end. Throws StoreError if the file cannot be read, or if another program seems to have written
+// it.
 std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
-  std::string bytes;
-  std::string block(256 * 1024, '\0');
-  for (;;) {
-    const auto count = ::pread(file_.get(), block.data(), block.size(),
-                               static_cast<off_t>(length_ + bytes.size()));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw failed("read", path_);
-    if (count == 0) break;
-    bytes.append(block, 0, static_cast<std::size_t>(count));
-  }
+  const auto bytes = bytes_from(length_, file_.get(), path_);
   std::vector<std::pair<std::uint64_t, std::string>> lines;
   for (std::size_t begin = 0;;) {
     const auto end = bytes.find('\n', begin);
     if (end == std::string::npos) {
-      // The rest is a partial line, and the next write replaces it. That must not destroy a file
-      // that another program wrote. So if the whole file is one partial line, its first byte must
-      // be that of a JSON object, or NUL, which a power failure may leave.
+      // The rest is a partial line, or nothing. The next write replaces it, which must not destroy
+      // a file that the user has named by mistake. If the whole file is one partial line of ours,
+      // it begins with the brace of a JSON object, or with NUL, which a power failure may leave.
       const bool is_whole_file = length_ + begin == 0;
       if (is_whole_file && !bytes.empty() && bytes[0] != '{' && bytes[0] != '\0') {
         throw StoreError(path_ + ", at byte 0: not a line of ours. Name another file");
@@ -106,7 +113,7 @@ void LineFile::write(std::string_view lines, bool sync) const {
   if (sync && ::fdatasync(file_.get()) != 0) throw failed("write to", path_);
 }
 
-void LineFile::accept(std::size_t bytes) { length_ += bytes; }
+void LineFile::count_as_committed(std::size_t bytes) { length_ += bytes; }
 
 void LineFile::cut() const {
   if (file_.open() && ::ftruncate(file_.get(), static_cast<off_t>(length_)) != 0) {

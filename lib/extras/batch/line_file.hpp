@@ -25,7 +25,7 @@ class HTTPRETRY_API LineFile {
   // including when another LineFile has the file open, or when the file is shorter than `length`.
   LineFile(std::string path, std::uint64_t length);
 
-  [[nodiscard]] bool open() const { return file_.open(); }
+  [[nodiscard]] bool is_open() const { return file_.open(); }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::uint64_t length() const { return length_; }
 
@@ -34,10 +34,10 @@ class HTTPRETRY_API LineFile {
   [[nodiscard]] std::vector<std::pair<std::uint64_t, std::string>> tail() const;
 
   // Replaces everything behind `length` with `lines`. With `sync`, makes that durable. Does not
-  // change `length`; `accept` does. Throws StoreError.
+  // change `length`; `count_as_committed` does. Throws StoreError.
   void write(std::string_view lines, bool sync) const;
   // Adds bytes that are committed to `length`.
-  void accept(std::size_t bytes);
+  void count_as_committed(std::size_t bytes);
   // Removes everything behind `length`. Throws StoreError.
   void cut() const;
   // Throws StoreError if another program has removed, replaced or shortened the file.

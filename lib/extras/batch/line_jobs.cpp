@@ -82,10 +82,6 @@ StoreError write_error(const std::string& why) {
                     (why.ends_with(full) ? "; make room and start the same command again" : ""));
 }
 
-bool is_object(const JsonTree& tree) {
-  return tree.root != nullptr && tree.root->is(JsonNode::Type::Object);
-}
-
 void write_body(JsonWriter& json, std::string_view body) {
   if (is_utf8(body)) return json.member("body", body);
   json.member("body_base64", encode_base64(body));
@@ -115,51 +111,43 @@ LineJobs::Line LineJobs::line_of(const Job& job) const {
   return line;
 }
 
-// Returns the request of a job with its options. Returns the end of the job instead if it must not
-// be sent: its line is invalid, its deadline has passed, or its idempotency key is too old.
+// Returns the request of a job with the options of its call. If the job must not be sent, returns
+// its end instead: Dead if its line is invalid or its deadline has passed, Unknown if its
+// idempotency key is too old.
 std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   auto line = line_of(job);
-  Request request(line.parsed.method, line.parsed.url);
-  const auto unsent = [&](State state, std::string_view reason, std::string about) {
-    return end_unsent(job, line, state, reason, std::move(about));
+  const auto end_as_invalid = [&](const std::string& why) {
+    return end_unsent(job, line, State::Dead, "invalid_request", why);
   };
-  if (!line.problem.empty()) return unsent(State::Dead, "invalid_request", line.problem);
+  if (!line.problem.empty()) return end_as_invalid(line.problem);
   const auto policy = policies_.find(line.parsed);
   if (!policy) {
+    // This may throw, which gives the job back: another process may have the policy.
     if (store_.on_missing_policy) store_.on_missing_policy(job, policy.error().message);
-    return unsent(State::Dead, "invalid_request", policy.error().message);
+    return end_as_invalid(policy.error().message);
   }
-
+  Request request(line.parsed.method, line.parsed.url);
   const auto date = store_.date_now();
-  if (line.parsed.deadline && *line.parsed.deadline <= date) {
-    return unsent(State::Dead, "deadline",
-                  "its deadline, " + rfc3339(*line.parsed.deadline) + ", has passed");
-  }
-  // Only the key makes the request safe to repeat, and the server may have forgotten an old one.
-  const bool needs_key =
-      !job.key.empty() && (*policy)->repeat != Repeat::Always && !request.repeatable();
-  const bool key_old = job.maybe_sent_since && date - *job.maybe_sent_since > options_.key_lifetime;
-  if (needs_key && key_old) {
-    return unsent(State::Unknown, "key_too_old",
-                  "it may have been sent since " + rfc3339(*job.maybe_sent_since) +
-                      ", and a server is trusted to remember its key for " +
-                      duration_text(options_.key_lifetime));
-  }
+  if (auto end = end_if_too_late(job, line, request, **policy, date)) return *std::move(end);
+  // With `body_file`, the store decides which files a job may send.
   if (store_.body_file && line.parsed.content == RequestLine::Content::File) {
     auto file = store_.body_file(job, line.parsed.body);
-    if (!file) return unsent(State::Dead, "invalid_request", file.error().message);
+    if (!file) return end_as_invalid(file.error().message);
     line.parsed.body = *std::move(file);
   }
   fill_request(request, job, line, **policy);
   Prepared prepared(std::move(request));
   prepared.unsafe = is_unsafe(prepared.request, **policy);
+  // The client itself finds the policy of the endpoint, but not one that the line names or changes.
   if (LinePolicies::has_own(line.parsed)) prepared.options.policy = *policy;
   if (line.parsed.deadline) {
+    // The deadline of a line is a date, and that of a call is a time on the steady clock.
     prepared.options.deadline =
         later(std::chrono::steady_clock::now(), *line.parsed.deadline - date);
   }
   line.max_attempts = (*policy)->max_attempts.value_or(kManyAttempts);
   set_sink(job, line, prepared.request);
+  // judge() needs the line.
   prepared.request.edit_options().context.set(std::move(line));
   return prepared;
 }
@@ -180,7 +168,30 @@ JobEnd LineJobs::end_unsent(const Job& job, const Line& line, State state, std::
   return end;
 }
 
-// Adds everything but the method and the URL to the request.
+// Returns the end of a job that may not be sent any more: Dead if its deadline has passed, Unknown
+// if its idempotency key is so old that the server may have forgotten it. Returns nullopt if the
+// job may be sent. `date` is the current date by the clock of the store.
+std::optional<JobEnd> LineJobs::end_if_too_late(const Job& job, const Line& line,
+                                                const Request& request, const RetryPolicy& policy,
+                                                WallTime date) const {
+  if (line.parsed.deadline && *line.parsed.deadline <= date) {
+    return end_unsent(job, line, State::Dead, "deadline",
+                      "its deadline, " + rfc3339(*line.parsed.deadline) + ", has passed");
+  }
+  // Whether only the key makes it safe to send the request a second time.
+  const bool needs_key =
+      !job.key.empty() && policy.repeat != Repeat::Always && !request.repeatable();
+  const bool key_is_old =
+      job.maybe_sent_since && date - *job.maybe_sent_since > options_.key_lifetime;
+  if (!needs_key || !key_is_old) return std::nullopt;
+  return end_unsent(job, line, State::Unknown, "key_too_old",
+                    "it may have been sent since " + rfc3339(*job.maybe_sent_since) +
+                        ", and a server is trusted to remember its key for " +
+                        duration_text(options_.key_lifetime));
+}
+
+// Adds everything but the method and the URL to the request of a job: the headers of its line, the
+// default headers of the run that the line does not set, the body, and the idempotency key.
 void LineJobs::fill_request(Request& request, const Job& job, const Line& line,
                             const RetryPolicy& policy) const {
   const auto& parsed = line.parsed;
@@ -189,15 +200,16 @@ void LineJobs::fill_request(Request& request, const Job& job, const Line& line,
     if (!request.headers().contains(name)) request.set_header(name, value);
   }
   if (parsed.content != RequestLine::Content::None) request.set_body(body_of(parsed));
-  const bool json = parsed.content == RequestLine::Content::Json;
-  if (json && !request.headers().contains("Content-Type")) {
+  const bool is_json = parsed.content == RequestLine::Content::Json;
+  if (is_json && !request.headers().contains("Content-Type")) {
     request.set_header("Content-Type", "application/json");
   }
   if (!job.key.empty()) {
+    // The name is empty if the policy requested a key when the line was read, but does so no more.
     auto header = key_header(parsed, policy);
-    // A policy that requested a key when the line was read may have changed since.
     if (header.empty()) header = "Idempotency-Key";
     request.set_header(header, job.key);
+    // The server recognizes a repeated request by the key.
     request.edit_options().repeatable = true;
   }
   request.edit_options().compressed = options_.compressed;
@@ -217,18 +229,25 @@ void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
   }
 }
 
-// Returns how long the job has to wait for its next call. Returns nullopt if it need not wait, or
-// if its deadline would pass in that time.
-std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
-                                           const Outcome& outcome) const {
+// Returns how long a job whose call has ended must wait before another call for it, or nullopt if
+// the outcome of this call is final. Another call follows if the server asked for a longer wait
+// than the policy allows, if the client held the request back, or if the retry budget was
+// exhausted. It does not follow if the deadline of the job would pass in the meantime.
+std::optional<Duration> LineJobs::wait_before_next_call(const Job& job, const Line& line,
+                                                        const Outcome& outcome) const {
   const auto& history = history_of(outcome);
   std::optional<Duration> wait;
-  const auto local = std::chrono::system_clock::now();  // `retry_at` is by this clock
+  // By the local clock, as `retry_at` is. The clock of the store may be that of another machine.
+  const auto local_date = std::chrono::system_clock::now();
+  // `retry_at` is the time at which the server, or the limit that held the request back, allows the
+  // next attempt.
   if (history.retry_at && history.stop_reason == Reason::ServerDelayTooLong) {
-    wait = std::max(*history.retry_at - local, Duration::zero());
+    wait = std::max(*history.retry_at - local_date, Duration::zero());
   } else if (!outcome && outcome.error().held_back()) {
-    wait = history.retry_at ? std::max(*history.retry_at - local, Duration::zero()) : kUnknownWait;
+    wait = history.retry_at ? std::max(*history.retry_at - local_date, Duration::zero())
+                            : kUnknownWait;
   }
+  // An exhausted budget shows that the host fails, not the job, which may have attempts left.
   if (history.stop_reason == Reason::BudgetExhausted &&
       attempts_so_far(job, outcome) < line.max_attempts) {
     wait = kBudgetWait;
@@ -238,24 +257,29 @@ std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
   return wait;
 }
 
-// Returns whether the job has ended, must wait for another call, or goes back to the store unsent.
-// Throws StoreError if its response body could not be written, because no job could continue then.
+// Decides what the outcome of a call means for its job: the job has ended, must wait for another
+// call, or goes back to the store as if it had not been sent. Throws StoreError if the response
+// body could not be written to its file, because no job could continue then.
 Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
-  Verdict verdict;
+  Verdict verdict;  // without a change, that the job has ended as `verdict.end` says
   const auto& line = *sent.request.options().context.get<Line>();
   if (line.in_file && !line.in_file->failure().empty()) throw write_error(line.in_file->failure());
+  // An unsafe request may be sent again only if the server certainly did not execute it.
   const bool may_repeat = !sent.unsafe || !maybe_executed(outcome);
+  // The end of the run cancels calls in flight.
   if (is_canceled(outcome)) {
     if (may_repeat) {
       verdict.what = Verdict::What::GiveBack;
       return verdict;
     }
+    // Only the user can decide whether to send it again.
     verdict.end = end_with(job, line, sent.request, outcome, State::Unknown);
     return verdict;
   }
+  // This machine lacked a resource, such as a descriptor, which is no failure of the job.
   const bool is_shortage = !outcome && outcome.error().code == Errc::LocalShortage;
   if (is_shortage && may_repeat) return judge_shortage(job, outcome);
-  if (const auto wait = wait_for(job, line, outcome); wait && may_repeat) {
+  if (const auto wait = wait_before_next_call(job, line, outcome); wait && may_repeat) {
     verdict.what = Verdict::What::Wait;
     verdict.wait = *wait;
     verdict.attempts = attempts_so_far(job, outcome);
@@ -267,8 +291,9 @@ Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
   return verdict;
 }
 
-// Returns the end of a job in the given state, with its line of the results and, if it is Dead, its
-// dead letter. An Unknown job gets neither, because that may yet be resolved.
+// Returns the end of a job in the given state. It has the job's line for the results and, if the
+// job is Dead, its dead letter, which is its line of the input with the result in it. An Unknown
+// job gets neither line, because a later run may yet send it.
 JobEnd LineJobs::end_with(const Job& job, const Line& line, const Request& request,
                           const Outcome& outcome, State state) const {
   JobEnd end;
@@ -282,6 +307,7 @@ JobEnd LineJobs::end_with(const Job& job, const Line& line, const Request& reque
   }
   if (state == State::Unknown) return end;
 
+  // The line is the JSON object of a report, with members before and after those of the report.
   end.result.reserve(kUsualResult);
   JsonWriter json(end.result);
   json.begin_object();
@@ -316,51 +342,6 @@ void LineJobs::add_body(JsonWriter& json, const Line& line, const Response& resp
   const bool too_long = delivered ? line.in_memory->content().too_long : body.size() > kMostInline;
   if (too_long) return json.member("body_omitted", true);
   write_body(json, body);
-}
-
-// Parses a line of the results. Returns nullopt if it lacks what LineJobs::end_with writes: "run",
-// "line" and a final "state".
-std::optional<ResultLine> read_result_line(std::string_view line) {
-  JsonTree tree;
-  Problems problems("");
-  read_json(line, tree, problems);
-  if (problems.failed() || !is_object(tree)) return std::nullopt;
-  using Type = JsonNode::Type;
-  // Both return an empty text or 0 if there is no such member.
-  const auto text_of = [&](std::string_view name, Type type) {
-    const auto* const member = tree.root->member(name);
-    return member != nullptr && member->is(type) ? member->text : std::string_view();
-  };
-  const auto number_of = [&](std::string_view name) {
-    return to_number<std::uint64_t>(text_of(name, Type::Number)).value_or(0);
-  };
-  ResultLine result;
-  result.token = text_of("run", Type::String);
-  result.id = text_of("id", Type::String);
-  result.number = number_of("line");
-  const auto state = text_of("state", Type::String);
-  const bool is_final = state == "done" || state == "dead";
-  if (result.token.empty() || result.number == 0 || !is_final) return std::nullopt;
-  result.end.state = state == "done" ? State::Done : State::Dead;
-  result.end.status = static_cast<int>(number_of("status"));
-  result.end.reason = text_of("stop_reason", Type::String);
-  if (const auto* attempts = tree.root->member("attempts")) {
-    result.end.attempts = static_cast<int>(attempts->children.size());
-  }
-  result.end.result = std::string(line) + "\n";
-  return result;
-}
-
-// line_with() writes the result as the last member of the object, named "last".
-std::string result_in_dead_letter(std::string_view line) {
-  JsonTree tree;
-  Problems problems("");
-  read_json(line, tree, problems);
-  if (!is_object(tree)) return {};
-  const auto& members = tree.root->children;
-  if (members.empty() || members.back()->key != "last") return {};
-  const auto begin = static_cast<std::size_t>(members.back()->position.column - 1);
-  return std::string(line.substr(begin, line.rfind('}') - begin));
 }
 
 }  // namespace httpretry::batch

@@ -46,9 +46,13 @@ class HTTPRETRY_API LineJobs final : public Jobs {
   [[nodiscard]] Line line_of(const Job& job) const;
   void fill_request(Request& request, const Job& job, const Line& line,
                     const RetryPolicy& policy) const;
+  [[nodiscard]] std::optional<JobEnd> end_if_too_late(const Job& job, const Line& line,
+                                                      const Request& request,
+                                                      const RetryPolicy& policy,
+                                                      WallTime date) const;
   void set_sink(const Job& job, Line& line, Request& request) const;
-  [[nodiscard]] std::optional<Duration> wait_for(const Job& job, const Line& line,
-                                                 const Outcome& outcome) const;
+  [[nodiscard]] std::optional<Duration> wait_before_next_call(const Job& job, const Line& line,
+                                                              const Outcome& outcome) const;
   [[nodiscard]] JobEnd end_unsent(const Job& job, const Line& line, State state,
                                   std::string_view reason, std::string about) const;
   [[nodiscard]] JobEnd end_with(const Job& job, const Line& line, const Request& request,

@@ -24,32 +24,37 @@ Result<ResolvedPolicy> LinePolicies::find_base(const RequestLine& line) const {
   return error;
 }
 
-// Resolves each combination of policy and settings once, because lines usually share a few of them.
+// Returns the policy for the request of a line: that of its endpoint in the policy file, unless the
+// line names another policy or changes settings. Returns Errc::InvalidRequest if that policy does
+// not exist, or if a setting is invalid. Lines usually share a few combinations of policy and
+// settings, so each is resolved once and cached in `found_`.
 Result<std::shared_ptr<const RetryPolicy>> LinePolicies::find(const RequestLine& line) {
   if (!has_own(line)) {
     return policies_.find(line.method, *line.parsed_url, line.headers).policy;
   }
-  // One line for the policy or its endpoint, and one for each setting.
-  std::string key = line.policy;
+  // The key of the cache is such as "orders\nmax_attempts=9". A line that names no policy has the
+  // policy of its endpoint, which its source and the name of the endpoint identify. That key begins
+  // with "\n", so it differs from all names.
+  std::string cache_key = line.policy;
   if (line.policy.empty()) {
     const auto& endpoint = policies_.find(line.method, *line.parsed_url, line.headers);
-    key = "\n" + endpoint.source + "\n" + endpoint.endpoint;
+    cache_key = "\n" + endpoint.source + "\n" + endpoint.endpoint;
   }
-  for (const auto& [name, value] : line.settings) key += "\n" + name + "=" + value;
-  if (const auto cached = found_.find(key); cached != found_.end()) return cached->second;
+  for (const auto& [name, value] : line.settings) cache_key += "\n" + name + "=" + value;
+  if (const auto cached = found_.find(cache_key); cached != found_.end()) return cached->second;
 
   auto resolved = find_base(line);
   if (!resolved) return std::move(resolved).error();
   auto policy = resolved->policy;
   if (!line.settings.empty()) {
-    // A set with this policy alone, which applies to every request. "set" names the origin of the
-    // settings in messages.
+    // with_settings() changes all policies of a set, so it gets a set with this policy alone, which
+    // applies to every request. "set" is the name of the settings' origin in messages.
     const auto changed = with_settings(PolicySet(*std::move(resolved)), line.settings, "set");
     if (!changed) return changed.error();
     policy = changed->find(line.method, *line.parsed_url, line.headers).policy;
   }
   if (found_.size() >= kMostCached) found_.clear();
-  found_.emplace(std::move(key), policy);
+  found_.emplace(std::move(cache_key), policy);
   return policy;
 }
 

@@ -30,33 +30,38 @@ LineSource::LineSource(std::string path)
   descriptor_ = opened_.get();
 }
 
-// Reads blocks until the buffer has a line break behind `begin_`. The last line may have none.
+// Returns the next line of the input without its line end, which is "\n" or "\r\n", or nullopt at
+// the end of the input. The line points into the buffer and is valid until the next call. The
+// unread bytes of the buffer are those from `begin_` to `end_`; if they have no line break, reads
+// more.
 std::optional<std::string_view> LineSource::next() {
-  // No byte between `begin_` and `search_from` is a line break.
-  for (std::size_t search_from = begin_;;) {
-    const auto* const line_break = static_cast<const char*>(
-        std::memchr(buffer_.data() + search_from, '\n', end_ - search_from));
-    const bool is_last_line = line_break == nullptr && at_end_ && begin_ < end_;
-    if (line_break != nullptr || is_last_line) {
-      const auto line_end =
-          is_last_line ? end_ : static_cast<std::size_t>(line_break - buffer_.data());
-      std::string_view line(buffer_.data() + begin_, line_end - begin_);
-      begin_ = std::min(line_end + 1, end_);  // the last line may have no line break to skip
-      if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-      if (++number_ == 1 && line.starts_with(kByteOrderMark)) {
-        line.remove_prefix(kByteOrderMark.size());
-      }
-      return line;
-    }
-    if (at_end_) return std::nullopt;
+  const auto find_line_break = [this](std::size_t from) {
+    return std::string_view(buffer_.data(), end_).find('\n', from);
+  };
+  auto line_end = find_line_break(begin_);
+  while (line_end == std::string_view::npos && !at_end_) {
     const auto searched_bytes = end_ - begin_;
-    at_end_ = !fill();  // moves `begin_`
-    search_from = begin_ + searched_bytes;
+    at_end_ = !fill();  // changes `begin_`, because it moves the unread bytes
+    line_end = find_line_break(begin_ + searched_bytes);
   }
+  if (line_end == std::string_view::npos) {
+    if (begin_ == end_) return std::nullopt;
+    line_end = end_;  // the last line has no line break
+  }
+  std::string_view line(buffer_.data() + begin_, line_end - begin_);
+  begin_ = std::min(line_end + 1, end_);  // behind the line break, if there is one
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  // An editor may have written a byte order mark at the beginning of the file.
+  if (++number_ == 1 && line.starts_with(kByteOrderMark)) {
+    line.remove_prefix(kByteOrderMark.size());
+  }
+  return line;
 }
 
-// Moves the unread bytes to the front of the buffer and reads more behind them. Returns false at
-// the end of the input. Throws StoreError if a line is too long or the input cannot be read.
+// Reads more of the input into the buffer. To make room, moves the unread bytes (`begin_` to
+// `end_`) to its front, and doubles it if they fill it, because then a line is longer than the
+// buffer. Returns false at the end of the input. Throws StoreError if a line is longer than
+// kMaxJsonText, or if the input cannot be read.
 bool LineSource::fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= std::exchange(begin_, 0);
@@ -69,7 +74,7 @@ bool LineSource::fill() {
   }
   for (;;) {
     const auto count = ::read(descriptor_, buffer_.data() + end_, buffer_.size() - end_);
-    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EINTR) continue;  // a signal interrupted it
     if (count < 0) throw file_error("read " + name_);
     end_ += static_cast<std::size_t>(count);
     return count > 0;

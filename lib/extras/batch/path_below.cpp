@@ -38,8 +38,10 @@ bool is_plain_relative(std::string_view path) {
   return true;
 }
 
-// Returns the whole path. Refuses a path that is not plain, and a symbolic link that leads out of
-// the directory, so that a line of the input cannot name a file elsewhere.
+// Returns the path of `relative` below the directory `root` (empty: the current directory), with
+// all symbolic links resolved. Returns an error for a path that leads to a file elsewhere: one with
+// ".." or a symbolic link out of `root`. So a line of the input cannot name any file of the
+// machine.
 Result<std::string> path_below(const std::string& root, const std::string& relative) {
   const auto refused = [&](const std::string& why) {
     Error error(Errc::InvalidRequest, "the file " + printable(relative) + ": " + why);
@@ -47,16 +49,18 @@ Result<std::string> path_below(const std::string& root, const std::string& relat
     return error;
   };
   if (!is_plain_relative(relative)) return refused("it is not a relative path without . and ..");
-  std::error_code failed;
-  const auto base = std::filesystem::canonical(root.empty() ? "." : root, failed);
-  if (failed) return refused(printable(root) + ": " + failed.message());
-  auto whole = std::filesystem::weakly_canonical(base / relative, failed);
-  if (failed) return refused(failed.message());
-  if (!begins_with(whole, base) || has_link(whole, base)) {
-    return refused("a symbolic link leads out of the directory " + printable(base.string()) +
+  std::error_code error;
+  const auto directory = std::filesystem::canonical(root.empty() ? "." : root, error);
+  if (error) return refused(printable(root) + ": " + error.message());
+  // The file need not exist yet, so this resolves only the part of the path that does.
+  auto resolved = std::filesystem::weakly_canonical(directory / relative, error);
+  if (error) return refused(error.message());
+  // A symbolic link that is left leads to nothing. Writing the file could create its target.
+  if (!begins_with(resolved, directory) || has_link(resolved, directory)) {
+    return refused("a symbolic link leads out of the directory " + printable(directory.string()) +
                    ", or to nothing");
   }
-  return whole.string();
+  return resolved.string();
 }
 
 }  // namespace httpretry::batch

@@ -240,6 +240,8 @@ std::string without_last(std::string_view text, const JsonNode& object) {
 
 }  // namespace
 
+// Parses a line of the input, which is a JSON object or a bare URL, into `line`. Returns false if
+// it is invalid, after adding what is wrong to `problems`. The format decides how to read the line.
 // With InputFormat::Auto, a text that begins with a brace is a JSON object, and any other is a URL.
 bool read_request_line(std::string_view text, InputFormat format, RequestLine& line,
                        Problems& problems) {
@@ -257,12 +259,14 @@ bool read_request_line(std::string_view text, InputFormat format, RequestLine& l
       return false;
     }
     LineReader(line, problems).read(*tree.root);
+    // In a dead letter, "last" is the result of an earlier run, and no part of the request.
     if (tree.root->member("last") != nullptr) {
       line.text_without_last = without_last(text, *tree.root);
     }
   }
-  // An object without a URL has been reported already.
-  if (!line.url.empty() || !problems.failed()) read_url(line, problems);
+  // LineReader has reported an object without a URL.
+  const bool url_was_reported = line.url.empty() && problems.failed();
+  if (!url_was_reported) read_url(line, problems);
   return !problems.failed();
 }
 
@@ -273,22 +277,29 @@ RequestLine stored_line(std::string_view text, InputFormat format) {
   return line;
 }
 
-// The text is a JSON object or a bare URL. Copies the members of an object as they are, and adds
-// those that are missing before them.
+// Returns a line of the input as an input for another run: as JSON, with the id of its job, and
+// with its idempotency key unless that is empty. If `last` is not empty, this JSON becomes the
+// member "last". `text` is the line, a JSON object or a bare URL, and `line` is the same after
+// parsing.
+//   https://example.com/a  ->  {"id":"7","url":"https://example.com/a","last":{…}}
+// Copies the members of an object as they are, and writes the missing id and key before them.
 std::string line_with(std::string_view text, const RequestLine& line, std::string_view id,
                       std::string_view key, std::string_view last) {
   std::string output = "{";
+  // Appends a member and a comma.
   const auto add = [&](std::string_view name, std::string_view value) {
     append_json_string(output.append("\"").append(name).append("\":"), value);
     output += ',';
   };
   const auto brace = text.find('{');
   const bool is_object = brace != std::string_view::npos && text.find_first_not_of(" \t") == brace;
-  // The line has "key": true. A name must not occur twice, so that value is replaced.
+  // The line has "key": true, for a generated key. A second member "key" would be wrong, so `true`
+  // is replaced by the key.
   const bool replaces_key = is_object && line.wants_key && line.key.empty();
   if (line.id.empty()) add("id", id);
   if (line.key.empty() && !key.empty() && !replaces_key) add("key", key);
   if (replaces_key) {
+    // The offset of `true`. Columns count from 1.
     const auto value_begin = static_cast<std::size_t>(line.key_position.column - 1);
     output += text.substr(brace + 1, value_begin - brace - 1);
     append_json_string(output, key);
@@ -298,7 +309,7 @@ std::string line_with(std::string_view text, const RequestLine& line, std::strin
     output += text.substr(brace + 1, text.rfind('}') - brace - 1);
   } else {
     add("url", trimmed(text));
-    output.pop_back();  // the comma behind it
+    output.pop_back();  // the comma: no member follows
   }
   if (!last.empty()) output.append(",\"last\":").append(last);
   return output + "}";

@@ -7,8 +7,11 @@ namespace {
 
 // The end of a job is committed within this time. One commit serves all jobs that ended in it.
 constexpr Duration kCommitEvery = std::chrono::milliseconds(50);
-// The longest time without a look at the store, because its wall clock may have been set.
+// The limits on the time without a look at the store. The wall clock of the store may be set.
+constexpr Duration kShortestSleep = std::chrono::milliseconds(1);
 constexpr Duration kLongestSleep = std::chrono::seconds(1);
+// refill() takes this many times more jobs than may be in flight.
+constexpr std::size_t kTakeFactor = 4;
 constexpr Time kAtOnce{};  // a time in the past
 
 }  // namespace
@@ -102,23 +105,24 @@ void Runner::Work::hold(const std::string& host, Time until) {
   take_again_at_ = kAtOnce;  // jobs of other hosts can take their places
 }
 
-// Takes jobs from the store if fewer than `parallel` are ready to start. If the store has none,
-// sets when to ask it again.
+// Fills the queues of the hosts (`lanes_`) with jobs from the store if fewer than `parallel` jobs
+// can start now. If the store has none, notes when to ask it again (`take_again_at_`).
 void Runner::Work::refill() {
-  const auto turn = now();
-  if (ending_ || turn < take_again_at_) return;
-  const auto ready = lanes_.ready(turn);
+  const auto current_time = now();
+  if (ending_ || current_time < take_again_at_) return;
+  const auto ready = lanes_.ready(current_time);
   if (ready >= options_.parallel) return;
   std::vector<Job> taken;
-  const auto most = options_.parallel * 4 - ready;
-  const auto wants_host = [&](std::string_view host) { return lanes_.wants(host, turn); };
+  // More than may be in flight, so that the store is asked less often.
+  const auto most = options_.parallel * kTakeFactor - ready;
+  // A host with a full queue, or whose jobs are held back, gets no more of them.
+  const auto wants_host = [&](std::string_view host) { return lanes_.wants(host, current_time); };
   store_.take(most, wants_host, taken);
-  // The store has no job until a wait ends, or until a host is wanted again.
   if (taken.empty()) {
-    const auto due = store_.next_due().value_or(kLongestSleep);
-    take_again_at_ =
-        later(turn, std::clamp(due, Duration(std::chrono::milliseconds(1)), kLongestSleep));
-    if (const auto end = lanes_.next_end_of_hold(turn))
+    // The store has a job again when a wait ends, or when the hold of a host ends.
+    const auto time_to_due = store_.next_due().value_or(kLongestSleep);
+    take_again_at_ = later(current_time, std::clamp(time_to_due, kShortestSleep, kLongestSleep));
+    if (const auto end = lanes_.next_end_of_hold(current_time))
       take_again_at_ = std::min(take_again_at_, *end);
   }
   for (auto& job : taken) lanes_.add(std::move(job));
@@ -143,24 +147,25 @@ std::optional<RunEnd> Runner::Work::find_end() {
   return find_end_when_idle();
 }
 
-// Returns why the run has ended, or nullopt if it goes on. Called if no call is in flight and the
-// store had no job that may be sent now: the run has finished, or it is idle if each job that is
-// left has to wait longer than max_idle.
+// Returns Finished if each job has ended or is unknown, Idle if the next job can only be sent after
+// more than max_idle, and nullopt if the run goes on. Called only if no call is in flight, and if
+// the store had no job that may be sent when it was last asked.
 std::optional<RunEnd> Runner::Work::find_end_when_idle() {
-  if (options_.until_stopped) return std::nullopt;
+  if (options_.until_stopped) return std::nullopt;  // other programs may add jobs
   const auto counts = store_.counts();
   if (counts.queued == 0 && counts.waiting == 0 && counts.sending == 0) return RunEnd::Finished;
-  // `next_due` covers only the waits that are committed.
+  // For next_due(), which knows only waits that are committed.
   with_store([this] { store_.commit(); });
-  if (failed_) return std::nullopt;
-  const auto turn = now();
-  // A wait or the hold of a host may have ended during the commit.
-  if (turn >= take_again_at_) return std::nullopt;
+  if (failed_) return std::nullopt;  // run() ends with the exception of the store
+  const auto current_time = now();
+  // A wait or the hold of a host may have ended during the commit: refill() must ask again first.
+  if (current_time >= take_again_at_) return std::nullopt;
   auto time_to_next = store_.next_due().value_or(kForever);
-  if (const auto hold_end = lanes_.next_end_of_hold(turn)) {
-    time_to_next = std::min(time_to_next, *hold_end - turn);
+  if (const auto hold_end = lanes_.next_end_of_hold(current_time)) {
+    time_to_next = std::min(time_to_next, *hold_end - current_time);
   } else if (counts.queued > 0) {
-    time_to_next = Duration::zero();  // the next take() finds a job
+    // Queued jobs of a host that is not held can be sent now: the next take() finds one.
+    time_to_next = Duration::zero();
   }
   if (time_to_next <= options_.max_idle) return std::nullopt;
   return RunEnd::Idle;
@@ -168,51 +173,54 @@ std::optional<RunEnd> Runner::Work::find_end_when_idle() {
 
 // Returns until when run() may wait for news: the first time at which there is something to do.
 Time Runner::Work::wake_at() const {
-  const auto turn = now();
-  auto next = std::min(later(turn, kLongestSleep), progress_at_);
+  const auto current_time = now();
+  auto next = std::min(later(current_time, kLongestSleep), progress_at_);
   if (commit_at_) next = std::min(next, *commit_at_);
-  if (const auto again = parallel_.again_at(); turn < again) next = std::min(next, again);
+  if (const auto again = parallel_.again_at(); current_time < again) next = std::min(next, again);
   const bool has_unsent_jobs = lanes_.queued() > 0 || watch_->ready() > 0;
   if (has_unsent_jobs && !flights_.empty()) next = std::min(next, count_kept_at_);
   if (rate_allows_at_) next = std::min(next, *rate_allows_at_);
-  if (const auto end = lanes_.next_end_of_hold(turn)) next = std::min(next, *end);
+  if (const auto end = lanes_.next_end_of_hold(current_time)) next = std::min(next, *end);
   if (ending_) return std::min(next, ends_at_);
-  const bool wants_jobs = lanes_.ready(turn) < options_.parallel;
+  const bool wants_jobs = lanes_.ready(current_time) < options_.parallel;
   return wants_jobs ? std::min(next, take_again_at_) : next;
 }
 
-// Returns a snapshot of the run. Estimates the time that is left from the rate at which jobs end
-// now.
+// Returns a snapshot of the run for a progress display: counts, rates, and the hosts that are
+// paused. Estimates the time that is left from the rate at which jobs have ended in the last
+// seconds.
 RunProgress Runner::Work::progress() const {
-  const auto turn = now();
+  const auto current_time = now();
   RunProgress progress;
   progress.counts = store_.counts();
   progress.ended = pace_.count();
+  // Some calls are only prepared: they wait for a record in the store, or until others end.
   progress.in_flight = flights_.size() - intended_.size() - watch_->ready();
   progress.in_wait = in_wait_;
-  progress.per_second = pace_.per_second(turn);
+  progress.per_second = pace_.per_second(current_time);
   progress.median = pace_.median();
+  // Waiting jobs are left out, because their waits decide when they are sent.
   const auto jobs_left = progress.counts.queued + progress.counts.sending;
   if (progress.per_second > 0) {
     const std::chrono::duration<double> seconds(static_cast<double>(jobs_left) /
                                                 progress.per_second);
     progress.time_left = std::chrono::duration_cast<Duration>(seconds);
   }
-  for (const auto* lane : lanes_.held(turn)) {
-    progress.paused.push_back({.name = lane->host, .paused = lane->held_until - turn});
+  for (const auto* lane : lanes_.held(current_time)) {
+    progress.paused.push_back({.name = lane->host, .paused = lane->held_until - current_time});
   }
   return progress;
 }
 
 // Calls on_progress if it is set, and if a report is due or was requested.
 void Runner::Work::report_progress(Report when) {
-  const auto turn = now();
+  const auto current_time = now();
   if (!options_.on_progress) {
     progress_at_ = kNever;
     return;
   }
-  if (when == Report::IfDue && turn < progress_at_) return;
-  progress_at_ = later(turn, options_.progress_every);
+  if (when == Report::IfDue && current_time < progress_at_) return;
+  progress_at_ = later(current_time, options_.progress_every);
   options_.on_progress(progress());
 }
 

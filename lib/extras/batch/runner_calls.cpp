@@ -19,9 +19,9 @@ constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
 
 // Returns whether a rate or a limit has kept the call from the wire for some time. A call whose
 // attempt has not begun is only delayed, for example by a busy loop.
-bool is_kept(const Flight& flight, Time turn) {
+bool is_kept(const Flight& flight, Time now) {
   const auto began = flight.attempt_began.load();
-  return began != Time{} && turn - began >= kKeptAfter && !flight.on_wire;
+  return began != Time{} && now - began >= kKeptAfter && !flight.on_wire;
 }
 
 // Returns how many calls may exist. A call between two attempts does not count toward `parallel`,
@@ -44,7 +44,7 @@ void Runner::Work::give_back_all_unsent() {
 // Gives the jobs of these calls, which were not sent, back to the store.
 void Runner::Work::give_back_unsent(const std::vector<Flight*>& flights) {
   for (const auto* const flight : flights) {
-    lanes_.ended(flight->job.host);
+    lanes_.note_job_ended(flight->job.host);
     store_.give_back(flight->job);
     flights_.erase(flight);
   }
@@ -56,9 +56,9 @@ void Runner::Work::give_back_unsent(const std::vector<Flight*>& flights) {
 void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
   const bool hold_host = must_hold_host(flight, outcome);
   note_shortage(flight, outcome);
-  lanes_.ended(flight.job.host);
-  const auto turn = now();
-  pace_.ended(turn, turn - flight.started.load());
+  lanes_.note_job_ended(flight.job.host);
+  const auto current_time = now();
+  pace_.ended(current_time, current_time - flight.started.load());
   std::optional<Verdict> verdict;
   with_store([&] { verdict = jobs_.judge(flight.job, flight.prepared, std::move(outcome)); });
   // Without a verdict, `judge` threw, so the run ends. The store has recorded whether the job may
@@ -93,13 +93,13 @@ void Runner::Work::note_shortage(const Flight& flight, const Outcome& outcome) {
 // Lowers the limit on calls to the number of calls that have what they need. Ends the run if a
 // shortage has lasted too long.
 void Runner::Work::send_fewer() {
-  const auto turn = now();
-  const auto has_resources = [turn](const auto& entry) {
+  const auto current_time = now();
+  const auto has_resources = [current_time](const auto& entry) {
     const auto& flight = *entry.second;
-    return flight.started.load() != Time{} && !flight.in_wait && !is_kept(flight, turn);
+    return flight.started.load() != Time{} && !flight.in_wait && !is_kept(flight, current_time);
   };
   const auto others = static_cast<std::size_t>(std::ranges::count_if(flights_, has_resources));
-  if (parallel_.send_fewer(others, turn)) return;
+  if (parallel_.send_fewer(others, current_time)) return;
   ending_ = ending_.value_or(RunEnd::Shortage);
   watch_->ask(&CallWatch::News::finish_up);
 }
@@ -115,13 +115,13 @@ bool Runner::Work::may_start() {
 // Counts the calls that a rate or a limit of their host has kept from the wire for some time. They
 // do not count toward `parallel`, so that other hosts can use their places.
 void Runner::Work::count_kept_calls() {
-  const auto turn = now();
-  if (turn < count_kept_at_) return;
-  count_kept_at_ = later(turn, kKeptAfter);
+  const auto current_time = now();
+  if (current_time < count_kept_at_) return;
+  count_kept_at_ = later(current_time, kKeptAfter);
   std::map<std::string, std::size_t> counts;
   kept_ = 0;
   for (const auto& [flight, owned] : flights_) {
-    if (flight->in_wait || !is_kept(*flight, turn)) continue;
+    if (flight->in_wait || !is_kept(*flight, current_time)) continue;
     ++counts[flight->job.host];
     ++kept_;
   }
@@ -136,41 +136,47 @@ void Runner::Work::start_jobs() {
   // A call that has just ended may have reached max_failures.
   if (watch_->is_finishing()) return;
   while (may_start() && lanes_.queued() > 0) {
-    const auto turn = now();
-    if (limit_ && limit_->ready_at() > turn) {
+    const auto current_time = now();
+    if (limit_ && limit_->ready_at() > current_time) {
       rate_allows_at_ = limit_->ready_at();
       return;
     }
-    auto job = lanes_.start(turn);
+    auto job = lanes_.start(current_time);
     if (!job) return;
     start(*std::move(job));
   }
 }
 
-// Prepares the call of a job, which send_ready() then sends. Records the end of the job instead if
-// it must not be sent. If `prepare` throws, gives the job back and throws the same exception.
+// Prepares the call of a job that lanes_.start() has chosen, for send_ready() to send. If the job
+// must not be sent, for example because its deadline has passed, records its end instead. If
+// `prepare` throws, gives the job back to the store and throws the same exception.
 void Runner::Work::start(Job job) {
   auto prepared = [&] {
     try {
       return jobs_.prepare(job);
     } catch (...) {
-      lanes_.ended(job.host);
+      // Since lanes_.start(), the job has counted as running.
+      lanes_.note_job_ended(job.host);
       store_.give_back(job);
       throw;
     }
   }();
   if (auto* const end = std::get_if<JobEnd>(&prepared)) {
-    lanes_.ended(job.host);
-    Verdict verdict;
+    lanes_.note_job_ended(job.host);
+    Verdict verdict;  // by default, that the job has ended
     verdict.end = std::move(*end);
     return apply(job, std::move(verdict));
   }
-  auto owned = std::make_unique<Flight>(std::move(job), std::get<Prepared>(std::move(prepared)));
-  auto& flight = *owned;
+  auto new_flight =
+      std::make_unique<Flight>(std::move(job), std::get<Prepared>(std::move(prepared)));
+  auto& flight = *new_flight;
   auto& context = flight.prepared.request.edit_options().context;
+  // By this link, the middlewares and the observer of the run find the flight of a call.
   context.set(FlightOfCall{&flight});
+  // If its host asks for a longer pause, the call ends, and the job waits in the store.
   context.set(LongestPause{kLongestWaitHere});
-  flights_.emplace(&flight, std::move(owned));
+  // Owns the flight until the outcome of its call was judged.
+  flights_.emplace(&flight, std::move(new_flight));
   prepared_.push_back(&flight);
 }
 
@@ -189,22 +195,25 @@ void Runner::Work::send_ready() {
   }
 }
 
-// Records the calls that must not be repeated in the store, a limited number at once, and sends
-// them. Drops the calls that the store refuses, because it has taken their jobs back.
+// Sends the calls of `intended_`, which must not be sent twice. The store durably records each call
+// before it is sent, so that after a crash it is not sent again. Drops the calls that the store
+// refuses, because it has taken back their jobs: in a queue, another worker may have them now.
 void Runner::Work::send_intended() {
   while (!intended_.empty()) {
     const auto count = std::min(intended_.size(), kIntentsAtOnce);
     std::vector<const Job*> jobs;
     for (std::size_t i = 0; i < count; ++i) jobs.push_back(&intended_[i]->job);
-    const auto refused = store_.intend(jobs);
-    const auto recorded_end = intended_.begin() + std::ssize(jobs);
-    const std::vector<Flight*> recorded(intended_.begin(), recorded_end);
-    intended_.erase(intended_.begin(), recorded_end);
-    for (auto* const flight : recorded) {
-      if (std::ranges::find(refused, &flight->job) == refused.end()) {
+    const auto refused_jobs = store_.intend(jobs);
+    const auto batch_end = intended_.begin() + std::ssize(jobs);
+    // If intend() throws, the calls stay in `intended_`, and their jobs are given back.
+    const std::vector<Flight*> batch(intended_.begin(), batch_end);
+    intended_.erase(intended_.begin(), batch_end);
+    for (auto* const flight : batch) {
+      const bool is_refused = std::ranges::find(refused_jobs, &flight->job) != refused_jobs.end();
+      if (!is_refused) {
         send(*flight);
       } else {
-        lanes_.ended(flight->job.host);
+        lanes_.note_job_ended(flight->job.host);
         flights_.erase(flight);
       }
     }

@@ -33,8 +33,8 @@ bool has_shape(std::string_view text, std::string_view shape) {
   });
 }
 
-// Returns the number of `digit_count` digits at an offset. The caller has checked that they are
-// digits.
+// Returns the number that `digit_count` digits at an offset form. The caller has checked that they
+// are digits.
 int number_at(std::string_view text, std::size_t offset, std::size_t digit_count) {
   return to_number<int>(text.substr(offset, digit_count)).value_or(0);
 }
@@ -54,45 +54,52 @@ void append_hex64(std::string& out, std::uint64_t value) {
 
 }  // namespace
 
-// The text has three parts: date and time to the second, an optional fraction of the second, and
-// the zone, which is "Z" or an offset such as "+02:00". Returns nullopt for other texts and other
-// years.
+// Parses a date such as "2026-11-21T05:04:48.5+02:00". It has three parts: date and time to the
+// second, an optional fraction of the second, and the zone, which is "Z" (UTC) or an offset from
+// UTC. Returns nullopt for other texts, and for years before 1970 or after 2199.
 std::optional<WallTime> parse_rfc3339(std::string_view text) {
   using namespace std::chrono;
   constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd";
+  // The offsets of the fields in kShape, and of those in the shape of the zone, "sdd:dd", in which
+  // "s" stands for a sign and "d" for a digit.
+  enum : std::size_t { kYear = 0, kMonth = 5, kDay = 8, kHour = 11, kMinute = 14, kSecond = 17 };
+  enum : std::size_t { kZoneHours = 1, kZoneMinutes = 4 };
   const auto date_time = text.substr(0, kShape.size());
   if (!has_shape(date_time, kShape)) return std::nullopt;
   text.remove_prefix(date_time.size());
   Duration fraction{};
   if (text.starts_with('.')) {
-    Duration unit = milliseconds(100);  // of the first digit
+    Duration unit = milliseconds(100);  // what the digit stands for: tenths, hundredths, …
     const auto end = std::min(text.find_first_not_of("0123456789", 1), text.size());
     if (end == 1) return std::nullopt;  // no digit follows the point
     for (std::size_t i = 1; i < end; ++i, unit /= 10) fraction += (text[i] - '0') * unit;
     text.remove_prefix(end);
   }
+  // The rest of the text is the zone.
   const bool utc = text == "Z" || text == "z";
   if (!utc && !has_shape(text, "sdd:dd")) return std::nullopt;
-  const auto offset_hours = utc ? 0 : number_at(text, 1, 2);
-  const auto offset_minutes = utc ? 0 : number_at(text, 4, 2);
-  const auto year_number = number_at(date_time, 0, 4);
-  const auto month_number = static_cast<unsigned>(number_at(date_time, 5, 2));
-  const auto day_number = static_cast<unsigned>(number_at(date_time, 8, 2));
+  const auto zone_hours = utc ? 0 : number_at(text, kZoneHours, 2);
+  const auto zone_minutes = utc ? 0 : number_at(text, kZoneMinutes, 2);
+  const auto year_number = number_at(date_time, kYear, 4);
+  const auto month_number = static_cast<unsigned>(number_at(date_time, kMonth, 2));
+  const auto day_number = static_cast<unsigned>(number_at(date_time, kDay, 2));
   const auto date = year(year_number) / month(month_number) / day(day_number);
-  const auto hour = number_at(date_time, 11, 2);
-  const auto minute = number_at(date_time, 14, 2);
-  const auto second = number_at(date_time, 17, 2);
+  const auto hour = number_at(date_time, kHour, 2);
+  const auto minute = number_at(date_time, kMinute, 2);
+  const auto second = number_at(date_time, kSecond, 2);
   // A leap second has the number 60.
   const bool is_valid = date.ok() && year_number >= 1970 && year_number < 2200 && hour < 24 &&
-                        minute < 60 && second <= 60 && offset_hours < 24 && offset_minutes < 60;
+                        minute < 60 && second <= 60 && zone_hours < 24 && zone_minutes < 60;
   if (!is_valid) return std::nullopt;
-  const Duration offset = hours(offset_hours) + minutes(offset_minutes);
+  // With "+02:00", the text is two hours ahead of UTC, so the offset is subtracted.
+  const Duration offset = hours(zone_hours) + minutes(zone_minutes);
   return WallTime(sys_days(date)) + hours(hour) + minutes(minute) + seconds(second) + fraction -
          (text.front() == '-' ? -offset : offset);
 }
 
-// Returns the bytes, or nullopt if the text is not base64 with its padding. Ignores bits behind the
-// last whole byte.
+// Returns the bytes that a base64 text stands for, or nullopt if the text is not base64, or lacks
+// the "=" or "==" that pads its last group to four characters. Each other character stands for six
+// bits. Ignores the bits behind the last whole byte, which should be 0.
 std::optional<std::string> decode_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   const auto padding_begin = std::min(text.find('='), text.size());
@@ -101,11 +108,11 @@ std::optional<std::string> decode_base64(std::string_view text) {
   text = text.substr(0, padding_begin);
   std::string bytes;
   bytes.reserve(text.size() * 3 / 4);
-  unsigned pending = 0;  // the last `pending_bits` bits of this are not in `bytes` yet
-  unsigned pending_bits = 0;
+  unsigned pending = 0;       // its last bits are not in `bytes` yet
+  unsigned pending_bits = 0;  // the number of these bits, less than 8 after each character
   for (const char c : text) {
     const auto sextet = kSextets[static_cast<unsigned char>(c)];
-    if (sextet < 0) return std::nullopt;
+    if (sextet < 0) return std::nullopt;  // no character of base64
     pending = (pending << 6U) | static_cast<unsigned>(sextet);
     pending_bits += 6;
     if (pending_bits < 8) continue;

@@ -47,7 +47,7 @@ std::unordered_set<std::string> ids_in(batch::LineFile& file, Lines which,
                        ": not a line of this queue. Name another file");
     }
     ids.insert(id);
-    file.accept(line.size() + 1);
+    file.count_as_committed(line.size() + 1);
   }
   return ids;
 }
@@ -133,7 +133,7 @@ std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::s
     // Even without lines, this removes a partial line. The last write, which has no entries, makes
     // the whole file durable.
     file.write(lines, /*sync=*/entries.empty());
-    file.accept(lines.size());
+    file.count_as_committed(lines.size());
   });
   return written;
 }
