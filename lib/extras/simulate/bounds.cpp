@@ -23,40 +23,46 @@ int retried_status(const RetryPolicy& policy) {
   return 503;  // the policy retries no status
 }
 
-// Applies a budget to the bounds: limits `w_l` to one send and the retries per call that a spent
-// budget still allows, and sets the retries that a full budget allows (`burst`) or that are always
-// allowed. The ratios, rates and gRPC's tokens of a BudgetPolicy are in thousandths.
+// Lowers `w_l`, the bound on the sends per call, to what a retry budget allows. On entry, `w_l` is
+// the number of sends of a call that always fails, without a budget; it is empty if the policy does
+// not limit them. Once the budget is spent, each call has one send, and only as many retries as the
+// budget gets back per call at most. `burst` becomes the number of retries that a full budget
+// allows before it is spent. BudgetPolicy has tokens, ratios and rates in thousandths.
 void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
   using Kind = BudgetPolicy::Kind;
+  constexpr std::int64_t kOne = 1000;  // one token, or a ratio of 1
   const auto quotient = [](std::int64_t dividend, std::int64_t divisor) {
     return static_cast<double>(dividend) / static_cast<double>(divisor);
   };
-  std::optional<double> retries_per_call;
+  double retries_per_call = 0;  // after the budget is spent
   switch (budget.kind) {
     case Kind::None: return;
     case Kind::Tokens:
-      if (budget.retry_cost <= 0) return;
+      if (budget.retry_cost <= 0) return;  // retries are free, so the budget limits nothing
+      // A retry costs tokens, and a call that succeeds gives back `refill`.
       retries_per_call = quotient(budget.refill, budget.retry_cost);
       bounds.burst = quotient(budget.capacity, budget.retry_cost);
       break;
     case Kind::Ratio:
-      retries_per_call = quotient(budget.ratio, 1000);
-      bounds.burst = quotient(budget.min_per_second, 1000) *
+      // Each call allows `ratio` retries. A time window allows some in any case.
+      retries_per_call = quotient(budget.ratio, kOne);
+      bounds.burst = quotient(budget.min_per_second, kOne) *
                      std::chrono::duration<double>(budget.window).count();
       break;
     case Kind::Grpc:
-      retries_per_call = quotient(budget.refill, 1000);
-      bounds.burst = quotient(budget.capacity, 2 * 1000);  // gRPC stops at half of the tokens
+      // A failure costs one token, and a success gives back `refill`.
+      retries_per_call = quotient(budget.refill, kOne);
+      bounds.burst = quotient(budget.capacity, 2 * kOne);  // gRPC stops at half of the tokens
       break;
     case Kind::Concurrent:
-      // At most this share of the calls in flight are retries. The same share of the sends are
-      // retries if all attempts take equally long. Waits lower it.
-      bounds.always = budget.min;
-      if (budget.ratio >= 1000) return;
-      retries_per_call = quotient(budget.ratio, 1000 - budget.ratio);
+      bounds.always = budget.min;        // that many retries may always be in flight
+      if (budget.ratio >= kOne) return;  // all calls in flight may be retries: no limit
+      // At most the share `ratio` of the calls in flight may be retries. If all attempts take
+      // equally long, so is the same share of the sends. Waits before retries lower that share.
+      retries_per_call = quotient(budget.ratio, kOne - budget.ratio);
       break;
   }
-  const double sends_per_call = 1 + *retries_per_call;
+  const double sends_per_call = 1 + retries_per_call;
   if (!bounds.w_l || *bounds.w_l > sends_per_call) bounds.w_l = sends_per_call;
 }
 
@@ -78,23 +84,27 @@ std::optional<double> sends_of_one_call(const PolicySet& policies, const Request
 
 }  // namespace
 
-// Returns the bounds for the policy that a set has for the request. Counts the sends of a call that
-// fails until the end twice, as the policy is and without its budget and guards, and then applies
-// the budget. Returns empty bounds if the URL of the request is not valid.
+// Returns bounds on the load that the request's policy can cause, whatever the server does. To get
+// them, simulates one call whose every attempt fails, twice: with the policy as it is, which shows
+// what a full budget allows, and without its budget and guards. The result of the second is then
+// limited to what a spent budget allows. Returns empty bounds if the request's URL is not valid.
 PolicyBounds bounds_of(const PolicySet& policies, const Request& request) {
   PolicyBounds bounds;
   const auto& url = request.parsed_url();
   if (!url) return bounds;
+  // The policy, with the entry of the set that it comes from.
   auto resolved = policies.find(request.method(), *url, request.headers());
   const auto policy = resolved.policy;
-  const auto status = retried_status(*policy);
-  bounds.sends_at_first = sends_of_one_call(policies, request, status);  // with a full budget
+  const auto status = retried_status(*policy);  // a status that is retried; all attempts get it
+  bounds.sends_at_first = sends_of_one_call(policies, request, status);
   auto unlimited = *policy;
   unlimited.budget.kind = BudgetPolicy::Kind::None;
   unlimited.guards = GuardPolicy();  // guards limit the sends to a host, not those of one call
   resolved.policy = std::make_shared<const RetryPolicy>(std::move(unlimited));
   bounds.w_l = sends_of_one_call(PolicySet(std::move(resolved)), request, status);
   add_budget(bounds, policy->budget);
+  // A server keeps up if its capacity is enough for `w_l` sends of each call. Without a limit on
+  // the sends, no load is safe.
   bounds.stable_below = bounds.w_l ? 1 / *bounds.w_l : 0;
   return bounds;
 }

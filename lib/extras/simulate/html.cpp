@@ -110,30 +110,37 @@ struct Tops {
   double budget = 1;
 };
 
-// Returns the section on one policy: the verdict, the bounds, and three charts side by side.
+// Returns the section on one policy: the verdict, the bounds on its load, and three charts side by
+// side: the calls that failed, the calls in flight, and the budget. `pieces` divides the time into
+// the steps of the curves. `tops` has the highest value of each chart over all policies, so that
+// the charts of all policies have the same scale.
 std::string details(const SimulationRun& run, const SimulationReport& report, const Pieces& pieces,
                     const Tops& tops) {
-  // Each chart has 250 x 80 pixels, with its title above it.
-  const Chart failed(50, 22, 250, 80, pieces, tops.failed);
-  const Chart in_flight(370, 22, 250, 80, pieces, tops.in_flight);
-  const Chart budget(690, 22, 250, 80, pieces, tops.budget);
-  const auto& triggers = report.model.triggers;
-  auto text =
-      "<section>\n<h3>" + escaped(run.policy) + "</h3>\n<p>" + prose(verdict_sentence(run)) +
-      ".</p>\n<p class=\"faint\">" + prose(describe(run.bounds)) + ".</p>\n<div class=\"wide\">" +
-      "<svg viewBox=\"0 0 960 124\" role=\"img\" aria-label=\"failed, in flight and budget of " +
-      escaped(run.policy) + "\">\n" + text_at(50, 14, "calls that failed, a second", "small") +
-      failed.bands(triggers) + failed.axes() +
-      failed.line(pieces.rate(run, &Sample::failed), "failed") +
-      text_at(370, 14, "calls in flight", "small") + in_flight.bands(triggers) + in_flight.axes() +
-      in_flight.line(pieces.in_flight(run), "plain");
-  if (run.has_budget) {
-    text += text_at(690, 14, "budget: tokens left, mean of the clients", "small") +
-            budget.bands(triggers) + budget.axes() + budget.line(pieces.budget(run), "good");
-  } else {
-    text += text_at(690, 14, "no budget", "small");
-  }
-  return text + "</svg></div>\n</section>\n";
+  // The left edges of the charts.
+  constexpr double kFailed = 50;
+  constexpr double kInFlight = 370;
+  constexpr double kBudget = 690;
+  constexpr double kTitleBaseline = 14;
+  // Draws one chart, with its title above it, and bands for the times of the triggers. `cls` is the
+  // CSS class of its curve.
+  const auto chart_at = [&](double left, std::string_view title, const Curve& curve, double top,
+                            std::string_view cls) {
+    const Chart chart(left, /*y=*/22, /*width=*/250, /*height=*/80, pieces, top);
+    return text_at(left, kTitleBaseline, title, "small") + chart.bands(report.model.triggers) +
+           chart.axes() + chart.line(curve, cls);
+  };
+  auto charts =
+      chart_at(kFailed, "calls that failed, a second", pieces.rate(run, &Sample::failed),
+               tops.failed, "failed") +
+      chart_at(kInFlight, "calls in flight", pieces.in_flight(run), tops.in_flight, "plain");
+  charts += run.has_budget ? chart_at(kBudget, "budget: tokens left, mean of the clients",
+                                      pieces.budget(run), tops.budget, "good")
+                           : text_at(kBudget, kTitleBaseline, "no budget", "small");
+  return "<section>\n<h3>" + escaped(run.policy) + "</h3>\n<p>" + prose(verdict_sentence(run)) +
+         ".</p>\n<p class=\"faint\">" + prose(describe(run.bounds)) +
+         ".</p>\n<div class=\"wide\"><svg viewBox=\"0 0 960 124\" role=\"img\" "
+         "aria-label=\"failed, in flight and budget of " +
+         escaped(run.policy) + "\">\n" + charts + "</svg></div>\n</section>\n";
 }
 
 std::string entry(std::string_view name, const std::string& value) {
@@ -167,12 +174,14 @@ std::string headline(const SimulationReport& report) {
 
 }  // namespace simulation
 
-// Returns the whole page: the headline, the comparison, the table, a section for each policy, and
-// the command that repeats the simulation.
+// Returns the report as one HTML page, which needs no other files: the headline, a chart of each
+// policy for comparison, a table of numbers, a section on each policy, and `command`, the command
+// line that repeats the simulation. prose() escapes like escaped(), and keeps a number and its
+// unit, such as "14 s", on one line.
 std::string html_of(const SimulationReport& report, std::string_view command) {
   using namespace simulation;
-  const Pieces pieces(report);
-  const Tops tops(report, pieces);
+  const Pieces pieces(report);      // divides the time into the steps of the curves
+  const Tops tops(report, pieces);  // the highest values, for the same scale in all sections
   auto text =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

@@ -24,8 +24,9 @@ enum class ShortFormat : std::uint8_t { WithKind, WithoutKind };
 void read_text(std::string_view text, ShortFormat format, JsonTree& tree, Problems& problems);
 
 // Reads the recorded attempts from a file of reports: a JSON value, or one JSON object per line.
-// Problems are reported at `at`.
-[[nodiscard]] std::vector<RecordedAttempt> read_trace(const std::string& path, const JsonNode& at,
+// Problems are reported at the position of `file_node`.
+[[nodiscard]] std::vector<RecordedAttempt> read_trace(const std::string& path,
+                                                      const JsonNode& file_node,
                                                       Problems& problems);
 
 }  // namespace httpretry::simulation

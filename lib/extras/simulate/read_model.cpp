@@ -141,24 +141,26 @@ Load read_load(const JsonNode& root, Problems& problems) {
   return load;
 }
 
-// Returns the model that the object describes; after a problem, the result has no meaning. Reads
-// "kind" first, because the defaults of the other keys depend on it.
+// Reads the model of a server from an object such as {"kind":"queue","servers":10}. Adds what is
+// wrong to `problems`; if something is, the caller must not use the result.
 ServerModel read_model(const JsonNode& root, Problems& problems) {
   ServerModel model;
   if (!expect(root, JsonType::Object, "an object", problems)) return model;
+  // The defaults of the other keys depend on the kind, so the kind is read first. A missing or
+  // unknown kind is ignored here: read_object(), which reads all keys, reports it.
   const auto* const kind = root.find("kind");
   if (kind != nullptr && kind->is(JsonType::String)) {
-    const auto index = Words::up_to(Kind::Trace).find(kind->text);
-    if (index <= static_cast<std::size_t>(Kind::Trace)) {
-      model = ServerModel(static_cast<Kind>(index));
-    }
+    const auto all_kinds = Words::up_to(/*last=*/Kind::Trace);
+    const auto index = all_kinds.find(kind->text);
+    if (index < all_kinds.size()) model = ServerModel(static_cast<Kind>(index));
   }
   if (!read_object(root, kModel, &model, "an object", problems)) return model;
   if (model.kind != Kind::Trace) return model;
   if (model.file.empty()) {
     problems.error(root, "a trace needs a \"file\" with reports, as --report writes them");
   } else {
-    model.recorded = read_trace(model.file, *root.find("file"), problems);
+    const auto& file_node = *root.find("file");  // the position for messages about the file
+    model.recorded = read_trace(model.file, file_node, problems);
   }
   return model;
 }

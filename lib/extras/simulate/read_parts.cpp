@@ -37,7 +37,7 @@ constexpr Key kKeys[] = {
     key<&Distribution::parts>("parts", kParts).of(mask(Kind::Mix)),
     key<&Distribution::values>("values", kValues).of(mask(Kind::Empirical)),
 };
-constinit const Shape kShape{
+constinit const Shape kDistributionShape{
     .name = "distribution", .keys = kKeys, .kinds = Words::up_to(Kind::Empirical)};
 
 // Returns the key that a distribution of this kind must have.
@@ -56,21 +56,36 @@ std::optional<double> sigma_in(std::string_view text) {
   return value;
 }
 
-// Parses "exponential(10ms)", "normal(10ms,2ms)", "lognormal(10ms,0.5)" or "10ms". Returns nullopt
-// for any other text.
-std::optional<Distribution> from_text(std::string_view text) {
+// Reads the second argument of "normal(10ms,2ms)", the deviation, or of "lognormal(10ms,0.5)", the
+// sigma. Returns false if it is malformed.
+bool read_second_argument(std::string_view text, Distribution& result) {
+  if (result.kind == Kind::Lognormal) {
+    const auto sigma = sigma_in(text);
+    result.sigma = sigma.value_or(0);
+    return sigma.has_value();
+  }
+  const auto [deviation, problem] = duration_in(text);
+  result.deviation = deviation;
+  return problem.empty();
+}
+
+// Parses the short form of a distribution: "10ms" (or "constant(10ms)"), "exponential(10ms)",
+// "normal(10ms,2ms)" or "lognormal(10ms,0.5)". The first argument is the mean; for "lognormal", it
+// is the median. Returns nullopt for any other text.
+std::optional<Distribution> distribution_in(std::string_view text) {
   const auto open = text.find('(');
-  if (open == std::string_view::npos) {
+  if (open == std::string_view::npos) {  // only a time
     const auto [value, problem] = duration_in(text);
     if (!problem.empty()) return std::nullopt;
     return Distribution(value);
   }
   if (text.back() != ')') return std::nullopt;
-  const auto kind_index = Words::up_to(Kind::Empirical).find(text.substr(0, open));
+  // The kinds after Lognormal have no short form. An unknown word has an even higher index.
+  const auto kind_index = Words::up_to(/*last=*/Kind::Empirical).find(text.substr(0, open));
   if (kind_index > static_cast<std::size_t>(Kind::Lognormal)) return std::nullopt;
   Distribution result;
   result.kind = static_cast<Kind>(kind_index);
-  const auto arguments = text.substr(open + 1, text.size() - open - 2);
+  const auto arguments = text.substr(open + 1, text.size() - open - 2);  // between the parentheses
   const auto comma = arguments.find(',');
   const bool has_second = comma != std::string_view::npos;
   const bool needs_second = result.kind == Kind::Normal || result.kind == Kind::Lognormal;
@@ -78,40 +93,36 @@ std::optional<Distribution> from_text(std::string_view text) {
   const auto [mean, problem] = duration_in(trimmed(arguments.substr(0, comma)));
   if (!problem.empty()) return std::nullopt;
   result.mean = mean;
-  if (!needs_second) return result;
-  const auto second = trimmed(arguments.substr(comma + 1));
-  if (result.kind == Kind::Lognormal) {
-    const auto sigma = sigma_in(second);
-    if (!sigma) return std::nullopt;
-    result.sigma = *sigma;
-    return result;
+  if (needs_second && !read_second_argument(trimmed(arguments.substr(comma + 1)), result)) {
+    return std::nullopt;
   }
-  const auto [deviation, deviation_problem] = duration_in(second);
-  if (!deviation_problem.empty()) return std::nullopt;
-  result.deviation = deviation;
   return result;
 }
 
-// Reads a distribution from its short form or an object, which must have the key that its kind
-// needs. Returns false after a problem.
+// Reads a distribution of times, such as that of a server's response times: a text in the short
+// form, for example "exponential(10ms)", or an object such as {"kind":"exponential","mean":"10ms"}.
+// If it is neither, adds a problem and returns false.
 bool read_distribution(const JsonNode& json, Distribution& result, Problems& problems) {
   result = {};
   if (json.is(JsonType::String)) {
-    if (auto parsed = from_text(json.text)) {
+    if (auto parsed = distribution_in(json.text)) {
       result = *std::move(parsed);
       return true;
     }
+    // refuse() adds the problem, with the position of `json`, and returns false.
     return refuse(json, problems,
                   described(json) +
                       " is no time and no distribution: write it like \"10ms\", "
                       "\"exponential(10ms)\", \"normal(10ms,2ms)\" or "
                       "\"lognormal(10ms,0.5)\"");
   }
-  if (!read_object(json, kShape, &result, "a time such as \"10ms\" or an object", problems)) {
+  if (!read_object(json, kDistributionShape, &result, "a time such as \"10ms\" or an object",
+                   problems)) {
     return false;
   }
-  const auto needed = std::string(needed_key(result.kind));
-  return json.find(needed) != nullptr || refuse(json, problems, "missing key \"" + needed + "\"");
+  const auto needed = std::string(needed_key(result.kind));  // "mean" in the example
+  if (json.find(needed) != nullptr) return true;
+  return refuse(json, problems, "missing key \"" + needed + "\"");
 }
 
 constexpr Key kPartKeys[] = {
@@ -169,8 +180,10 @@ std::optional<Errc> error_in(const JsonNode* error) {
   return std::nullopt;
 }
 
-// Appends an attempt of a report: its duration, the status or the error, and the server's delay.
-// Reports a problem if it lacks one of the first two.
+// Reads an attempt of a recorded report, such as {"duration_ms":12,"status":503,
+// "server_delay_ms":1000}, and appends it to `output`. If it has an error, its status is not used.
+// Adds a problem if the duration is missing, or both the status and the error; the caller then uses
+// none of the attempts.
 void read_attempt(const JsonNode& json, std::vector<RecordedAttempt>& output, Problems& problems) {
   RecordedAttempt attempt;
   const auto* const duration = json.find("duration_ms");
@@ -180,13 +193,15 @@ void read_attempt(const JsonNode& json, std::vector<RecordedAttempt>& output, Pr
     problems.error(json, "an attempt needs \"duration_ms\", and a \"status\" or an \"error\"");
     return;
   }
-  // After a problem, the attempt is not used, so any value does.
+  // The functions below report a value that they cannot use. The attempt is then not used either,
+  // so the values in value_or() do not matter.
   attempt.duration = milliseconds(duration, problems).value_or(Duration());
-  constexpr NumberLimits kLimits{100, 599};
+  constexpr NumberLimits kStatusLimits{100, 599};
   if (error) {
     attempt.error = *error;
   } else {
-    attempt.status = static_cast<int>(number_within(*status, kLimits, problems).value_or(200));
+    const auto number = number_within(*status, kStatusLimits, problems);
+    attempt.status = static_cast<int>(number.value_or(200));
   }
   if (const auto* const delay = json.find("server_delay_ms")) {
     attempt.retry_after = milliseconds(delay, problems).value_or(Duration());
@@ -210,7 +225,7 @@ void read_report(const JsonNode& json, std::vector<RecordedAttempt>& output, Pro
 
 // Splits a file of reports into JSON texts. If the first line is a complete value, each line is
 // one; otherwise the whole file is one.
-std::vector<std::string_view> pieces_of(std::string_view text) {
+std::vector<std::string_view> json_texts_of(std::string_view text) {
   Problems ignored("");
   JsonTree tree;
   const auto line = text.substr(0, text.find('\n'));
@@ -243,32 +258,33 @@ bool read_trigger(const JsonNode& json, Trigger& trigger, Problems& problems) {
   return true;
 }
 
-// Returns the attempts of all reports in a file, or an empty list after a problem, which is
-// reported at the node `at`.
-std::vector<RecordedAttempt> read_trace(const std::string& path, const JsonNode& at,
+// Returns the recorded attempts in a file of reports, which is one JSON text, or has one in each
+// line. After a problem, returns an empty list. `file_node` is the "file" of the model that names
+// the path; all problems are reported at its position.
+std::vector<RecordedAttempt> read_trace(const std::string& path, const JsonNode& file_node,
                                         Problems& problems) {
   std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string contents{std::istreambuf_iterator<char>(file), {}};
   if (!file.good() && !file.eof()) {
-    problems.error(at, "\"" + path + "\" cannot be read");
+    problems.error(file_node, "\"" + path + "\" cannot be read");
     return {};
   }
   std::vector<RecordedAttempt> attempts;
   int line = 0;
-  const auto pieces = pieces_of(text);
-  for (const auto piece : pieces) {
+  const auto texts = json_texts_of(contents);  // the whole file, or its lines
+  for (const auto text : texts) {
     ++line;
-    if (piece.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    // Positions count within a piece, so the name includes the line.
-    Problems in_piece(pieces.size() > 1 ? path + ", line " + std::to_string(line) : path);
+    if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;  // an empty line
+    // Messages count positions within `text`, so the name in front of them includes the line.
+    Problems in_text(texts.size() > 1 ? path + ", line " + std::to_string(line) : path);
     JsonTree tree;
-    read_json(piece, tree, in_piece);
-    if (tree.root != nullptr) read_report(*tree.root, attempts, in_piece);
-    if (!in_piece.failed()) continue;
-    problems.error(at, error_lines(in_piece.take()));
+    read_json(text, tree, in_text);
+    if (tree.root != nullptr) read_report(*tree.root, attempts, in_text);
+    if (!in_text.failed()) continue;
+    problems.error(file_node, error_lines(in_text.take()));
     return {};
   }
-  if (attempts.empty()) problems.error(at, "\"" + path + "\" has no attempts");
+  if (attempts.empty()) problems.error(file_node, "\"" + path + "\" has no attempts");
   return attempts;
 }
 

@@ -6,7 +6,8 @@
 namespace httpretry {
 namespace {
 
-// Returns what is wrong with the options, or an empty string if they can be simulated.
+// Returns a message about what is wrong with the options, for example "there must be at least one
+// client", or an empty string if they can be simulated.
 std::string problem_of(const SimulationOptions& options) {
   const auto& model = options.model;
   if (options.policies.empty()) return "there is no policy to simulate";
@@ -16,7 +17,9 @@ std::string problem_of(const SimulationOptions& options) {
   if (model.kind == ServerModel::Kind::Trace && model.recorded.empty()) {
     return "the trace has no attempts";
   }
+  // A trigger is a disturbance for a time, such as a loss of capacity.
   using Kind = ServerModel::Kind;
+  constexpr auto kTimeToRecover = std::chrono::seconds(10);  // the least time to judge a recovery
   const bool has_capacity =
       model.kind == Kind::Capacity || model.kind == Kind::Queue || model.kind == Kind::Slope;
   for (const auto& trigger : model.triggers) {
@@ -27,9 +30,10 @@ std::string problem_of(const SimulationOptions& options) {
     if (trigger.load && options.load.kind != Load::Kind::Open) {
       return "a trigger changes the load, which must be open for that";
     }
-    // If all calls begin at once, the run has no set duration.
+    // If all calls begin at once, the run lasts until the last of them ends, and not for a set
+    // time.
     if (options.load.kind == Load::Kind::Once) break;
-    if (trigger.end() > options.duration - std::chrono::seconds(10)) {
+    if (trigger.end() > options.duration - kTimeToRecover) {
       return "a trigger ends at " + to_text(trigger.end()) + ", but the simulation at " +
              to_text(options.duration) +
              ": it must go on for at least 10s more, or nothing could be said of the recovery";
@@ -40,10 +44,13 @@ std::string problem_of(const SimulationOptions& options) {
 
 }  // namespace
 
-// Runs each policy against the model, and judges the runs. The model "occ" always has the load
-// "once". Returns an error if the options are inconsistent, or if a run ends early.
+// Simulates clients with each of the policies against the model of a server. The result has a run
+// for each policy: its counts, the verdict on whether the server recovered, and the bounds on the
+// load that the policy can cause. Returns an error if the options are inconsistent, if a run has
+// too many sends, or if the caller cancels it.
 Result<SimulationReport> simulate(const SimulationOptions& original) {
   auto options = original;
+  // In the model Occ, all clients update one row, and each makes one call, at the beginning.
   if (options.model.kind == ServerModel::Kind::Occ) options.load.kind = Load::Kind::Once;
   auto problem = problem_of(options);
   if (!problem.empty()) return Error(Errc::InvalidRequest, std::move(problem));

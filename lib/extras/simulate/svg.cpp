@@ -9,6 +9,8 @@ namespace httpretry {
 namespace simulation {
 namespace {
 
+constexpr double kWidth = 960;            // of the drawing
+constexpr double kTextLeft = 20;          // left edge of the texts
 constexpr double kLeft = 290;             // left edge of the charts
 constexpr std::size_t kLongestName = 27;  // in bytes, fits to the left of a chart
 constexpr double kRight = 945;            // right edge of the charts
@@ -22,25 +24,28 @@ std::string mark(const SimulationRun& run) {
   return std::string(is_down(run) ? "\u2717 " : "\u2713 ") + verdict_text(run);
 }
 
-// Returns the line above the charts that explains their colors. There are bands only if there are
+// Returns the legend above the charts: a sample of each line and area, with its meaning on the
+// right. `y` is the baseline of the text. The color for triggers is explained only if there are
 // triggers.
 std::string legend(double y, const std::vector<Trigger>& triggers) {
-  const auto key = [y](double x, std::string_view cls) {
-    return "<line x1=\"" + number(x, 0) + "\" y1=\"" + number(y - 4, 0) + "\" x2=\"" +
-           number(x + 26, 0) + "\" y2=\"" + number(y - 4, 0) + "\" class=\"" + std::string(cls) +
-           "\"/>\n";
+  constexpr double kSampleWidth = 26;
+  constexpr double kToText = 32;  // from the left edge of a sample to its text
+  const auto line = [y](double x, std::string_view cls, std::string_view meaning) {
+    const auto middle = number(y - 4, 0);  // of the height of the text
+    return "<line x1=\"" + number(x, 0) + "\" y1=\"" + middle + "\" x2=\"" +
+           number(x + kSampleWidth, 0) + "\" y2=\"" + middle + "\" class=\"" + std::string(cls) +
+           "\"/>\n" + text_at(x + kToText, y, meaning, "small");
   };
-  const auto box = [y](double x, std::string_view cls) {
-    return "<rect x=\"" + number(x, 0) + "\" y=\"" + number(y - 11, 0) +
-           "\" width=\"26\" height=\"12\" class=\"" + std::string(cls) + "\"/>\n";
+  const auto area = [y](double x, std::string_view cls, std::string_view meaning) {
+    return "<rect x=\"" + number(x, 0) + "\" y=\"" + number(y - 11, 0) + "\" width=\"" +
+           number(kSampleWidth, 0) + "\" height=\"12\" class=\"" + std::string(cls) + "\"/>\n" +
+           text_at(x + kToText, y, meaning, "small");
   };
-  auto text = text_at(20, y, "per second:", "small") + key(kLeft, "offered") +
-              text_at(kLeft + 32, y, "calls begun", "small") + key(kLeft + 125, "sent") +
-              text_at(kLeft + 157, y, "requests sent", "small") + box(kLeft + 260, "good-area") +
-              text_at(kLeft + 292, y, "calls that succeeded", "small");
-  if (!triggers.empty()) {
-    text += box(kLeft + 435, "band") + text_at(kLeft + 467, y, "something is wrong", "small");
-  }
+  // The distances between the samples leave room for the texts.
+  auto text = text_at(kTextLeft, y, "per second:", "small") +
+              line(kLeft, "offered", "calls begun") + line(kLeft + 125, "sent", "requests sent") +
+              area(kLeft + 260, "good-area", "calls that succeeded");
+  if (!triggers.empty()) text += area(kLeft + 435, "band", "something is wrong");
   return text;
 }
 
@@ -49,11 +54,11 @@ std::string legend(double y, const std::vector<Trigger>& triggers) {
 std::string row_of(const SimulationRun& run, const SimulationReport& report, const Pieces& pieces,
                    double top, double y, Chart::Times times) {
   auto text =
-      text_at(20, y + 18, shortened(run.policy, kLongestName), "name") +
-      text_at(20, y + 38, mark(run), is_down(run) ? "no" : "yes") +
-      text_at(20, y + 58, percent(run.success_ratio()) + " of calls succeed", "") +
-      text_at(20, y + 76, number(run.sends_per_call(), 2) + " sends a call", "") +
-      text_at(20, y + 92,
+      text_at(kTextLeft, y + 18, shortened(run.policy, kLongestName), "name") +
+      text_at(kTextLeft, y + 38, mark(run), is_down(run) ? "no" : "yes") +
+      text_at(kTextLeft, y + 58, percent(run.success_ratio()) + " of calls succeed", "") +
+      text_at(kTextLeft, y + 76, number(run.sends_per_call(), 2) + " sends a call", "") +
+      text_at(kTextLeft, y + 92,
               run.succeeded == 0 ? "" : "half of them within " + milliseconds(run.p50_ms), "small");
   const Chart chart(kLeft, y, kRight - kLeft, kChart, pieces, top);
   text += chart.bands(report.model.triggers) + chart.axes(times) +
@@ -79,28 +84,33 @@ std::string shortened(const std::string& text, std::size_t most_bytes) {
   return text.substr(0, end) + "\u2026";
 }
 
-// Returns the drawing: the legend, and a row for each policy. Only the last row shows the times,
-// because all rows have the same axes.
+// Returns the SVG drawing that compares the policies: the legend, and below it a row for each
+// policy with a chart. All charts have the same scale.
 std::string comparison(const SimulationReport& report, Drawing drawing) {
-  const Pieces pieces(report);
-  double top = 1;
+  constexpr double kLegendBaseline = 18;
+  constexpr double kFirstRow = 34;
+  constexpr double kBottomMargin = 6;
+  const Pieces pieces(report);  // divides the time into the steps of the curves
+  double top = 1;               // the highest value of all charts
   for (const auto& run : report.runs) {
     top = std::max(top, most(pieces.rate(run, &Sample::sent)));
     top = std::max(top, most(pieces.rate(run, &Sample::offered)));
   }
-  // The legend, the rows and a margin.
-  const double height = 36 + kRow * static_cast<double>(report.runs.size()) + 4;
-  std::string text = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 " +
-                     number(height, 0) + "\" role=\"img\" aria-label=\"" +
-                     escaped(headline(report)) + "\"";
+  const auto width = number(kWidth, 0);
+  const auto height =
+      number(kFirstRow + kRow * static_cast<double>(report.runs.size()) + kBottomMargin, 0);
+  std::string text = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width + " " +
+                     height + "\" role=\"img\" aria-label=\"" + escaped(headline(report)) + "\"";
+  // A file needs its own size, styles and background; in a page, these are the page's.
   text += drawing == Drawing::File
-              ? " width=\"960\" height=\"" + number(height, 0) + "\">\n<style>\n" +
-                    std::string(style()) + "</style>\n<rect width=\"960\" height=\"" +
-                    number(height, 0) + "\" class=\"paper\"/>\n"
+              ? " width=\"" + width + "\" height=\"" + height + "\">\n<style>\n" +
+                    std::string(style()) + "</style>\n<rect width=\"" + width + "\" height=\"" +
+                    height + "\" class=\"paper\"/>\n"
               : ">\n";
-  text += legend(18, report.model.triggers);
-  double y = 34;
+  text += legend(kLegendBaseline, report.model.triggers);
+  double y = kFirstRow;
   for (const auto& run : report.runs) {
+    // Only the last row shows the times, because all rows have the same axis of time.
     const bool is_last = &run == &report.runs.back();
     text += row_of(run, report, pieces, top, y, is_last ? Chart::Times::Show : Chart::Times::Hide);
     y += kRow;

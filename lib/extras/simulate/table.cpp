@@ -29,8 +29,10 @@ std::size_t width_of(const std::string& text) {
   }));
 }
 
-// Returns the rows as lines with aligned columns: the first and the last one to the left, and the
-// numbers between them to the right.
+// Returns the rows as lines with aligned columns. All rows have the same number of cells. The texts
+// in the first and last column are aligned to the left, and the numbers between them to the right:
+//   policy    calls  verdict
+//   standard  1 000  stable
 std::string aligned(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const auto& row : rows) {
@@ -50,23 +52,25 @@ std::string aligned(const std::vector<Row>& rows) {
   return text;
 }
 
-// Returns indented lines below the name of the policy: the verdict, the bounds, and the counts that
-// are not zero.
+// Returns what the table does not show about a policy: its name, and below it indented lines with
+// the verdict as a sentence, the bounds on its load, and a line for each problem that occurred, for
+// example "12 calls ended because their budget was spent".
 std::string notes_on(const SimulationRun& run) {
   const auto line = [](const std::string& text) { return "  " + text + '\n'; };
   auto text = run.policy + '\n' + line(verdict_sentence(run)) + line(describe(run.bounds));
-  const auto counted = [](std::uint64_t count) { return grouped(static_cast<double>(count)); };
+  const auto count_text = [](std::uint64_t count) { return grouped(static_cast<double>(count)); };
   if (run.budget_refusals > 0) {
-    text += line(counted(run.budget_refusals) + " calls ended because their budget was spent");
+    text += line(count_text(run.budget_refusals) + " calls ended because their budget was spent");
   }
-  if (run.not_sent > 0)
-    text += line(counted(run.not_sent) + " calls were held back and never sent");
+  if (run.not_sent > 0) {
+    text += line(count_text(run.not_sent) + " calls were held back and never sent");
+  }
   if (run.wasted > 0) {
-    text += line(counted(run.wasted) + " responses came when their client had left");
+    text += line(count_text(run.wasted) + " responses came when their client had left");
   }
   if (run.unfinished > 0) {
     text +=
-        line(counted(run.unfinished) +
+        line(count_text(run.unfinished) +
              " calls never end: the server does not respond, and the policy has no limit of time");
   }
   return text;

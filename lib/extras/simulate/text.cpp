@@ -47,22 +47,26 @@ std::string describe(const Distribution& distribution) {
 
 namespace {
 
-// Describes what the server does, without its network, layers and triggers.
+// Returns what the simulated server does, in a few words, for example "50.0 % of requests get a
+// 503".
 std::string describe_kind(const ServerModel& model) {
   using Kind = ServerModel::Kind;
   switch (model.kind) {
-    case Kind::Fail:
+    case Kind::Fail:  // a share of the requests fails, whatever the load
       return percent(model.probability) + " of requests get a " + std::to_string(model.status);
-    case Kind::Capacity: return grouped(model.rate) + " requests a second";
-    case Kind::Queue:
+    case Kind::Capacity:  // more requests are rejected
+      return grouped(model.rate) + " requests a second";
+    case Kind::Queue:  // "10 workers of 50ms, a queue for 1 000"
       return grouped(model.servers) + (model.servers == 1 ? " worker of " : " workers of ") +
              describe(model.service) + ", a queue for " + grouped(model.queue);
-    case Kind::Slope:
+    case Kind::Slope:  // "50ms and 500us for each other request above 10": the response time
       return to_text(model.base) + " and " + to_text(model.per_request) +
              " for each other request" +
              (model.above > 0 ? " above " + std::to_string(model.above) : "");
-    case Kind::Occ: return "one row that all update";
-    case Kind::Trace: return std::to_string(model.recorded.size()) + " attempts of " + model.file;
+    case Kind::Occ:  // optimistic concurrency control
+      return "one row that all update";
+    case Kind::Trace:  // replays a recorded file
+      return std::to_string(model.recorded.size()) + " attempts of " + model.file;
   }
   return "";
 }

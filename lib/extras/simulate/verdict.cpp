@@ -80,46 +80,68 @@ struct AtTheEnd {
 
 std::string per_second(double value) { return number(value, value < 10 ? 1 : 0); }
 
+// Returns the verdict on a run without triggers: Overloaded if fewer calls succeed in the last
+// third of its samples than in the first. `end` is the number of samples in which calls began.
+SimulationRun::Verdict verdict_without_trigger(const SimulationRun& run, const ServerModel& model,
+                                               std::size_t end) {
+  const auto third = end / 3;
+  // Only a server that more requests make worse can be overloaded.
+  if (third == 0 || !depends_on_load(model)) return SimulationRun::Verdict::Stable;
+  const auto first_ratio = between(run.samples, 0, third).ratio();
+  return is_as_good(between(run.samples, end - third, end), first_ratio)
+             ? SimulationRun::Verdict::Stable
+             : SimulationRun::Verdict::Overloaded;
+}
+
+// Returns the seconds from `triggers_end`, the sample at which the last trigger ends, to the first
+// ten seconds in which as many calls succeed as the success ratio before the triggers predicts.
+// Returns nullopt if the server did not recover. `end` is the number of samples in which calls
+// began.
+std::optional<double> recovery_time(const SimulationRun& run, std::size_t triggers_end,
+                                    std::size_t end, double ratio_before) {
+  if (end < kTenSeconds) return std::nullopt;
+  // Some servers are good for a while after the trigger, and then fail. They did not recover.
+  const auto last_ten_seconds = between(run.samples, end - kTenSeconds, end);
+  if (!is_as_good(last_ten_seconds, ratio_before, kWideTolerance)) return std::nullopt;
+  for (auto first = triggers_end; first + kTenSeconds <= end; first += kSamplesPerSecond) {
+    if (!is_sustained(run.samples, first, ratio_before)) continue;
+    return static_cast<double>(first - triggers_end) / kSamplesPerSecond;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-// Sets the verdict, and `recovered_after` if the server recovered. Compares the success ratio
-// during and after the triggers with the ratio before them. Without a trigger, compares the last
-// third of the time with the first. Looks only at the samples in which calls began.
+// Sets the verdict on a run: whether the server recovered after the triggers, which disturb it for
+// a time. Compares the share of the calls that succeed with that before the triggers; without
+// triggers, compares the end of the run with its beginning. Sets `recovered_after` if the server
+// recovered. `duration` is the time in which calls begin.
 void judge(SimulationRun& run, const ServerModel& model, Duration duration) {
+  using Verdict = SimulationRun::Verdict;
   const auto& triggers = model.triggers;
-  const auto end = std::min(sample_at(duration), run.samples.size());
+  const auto end = std::min(sample_at(duration), run.samples.size());  // no call began after it
   if (triggers.empty()) {
-    const auto third = end / 3;
-    const bool worse =
-        third > 0 && depends_on_load(model) &&
-        !is_as_good(between(run.samples, end - third, end), between(run.samples, 0, third).ratio());
-    run.verdict = worse ? SimulationRun::Verdict::Overloaded : SimulationRun::Verdict::Stable;
+    run.verdict = verdict_without_trigger(run, model, end);
     return;
   }
+  // The samples from the beginning of the first trigger to the end of the last one.
   auto triggers_begin = sample_at(triggers.front().at);
   auto triggers_end = sample_at(triggers.front().end());
   for (const auto& trigger : triggers) {
     triggers_begin = std::min(triggers_begin, sample_at(trigger.at));
     triggers_end = std::max(triggers_end, sample_at(trigger.end()));
   }
-  const auto ratio = between(run.samples, 0, triggers_begin).ratio();
-  // Some servers are good for a while after the trigger, and then fail.
-  const bool good_at_end =
-      end >= kTenSeconds &&
-      is_as_good(between(run.samples, end - kTenSeconds, end), ratio, kWideTolerance);
-  for (auto first = triggers_end; good_at_end && first + kTenSeconds <= end;
-       first += kSamplesPerSecond) {
-    if (!is_sustained(run.samples, first, ratio)) continue;
-    run.recovered_after = static_cast<double>(first - triggers_end) / kSamplesPerSecond;
-    break;
-  }
-  const bool unharmed = is_as_good(between(run.samples, triggers_begin, triggers_end), ratio);
+  const auto ratio_before = between(run.samples, 0, triggers_begin).ratio();
+  run.recovered_after = recovery_time(run, triggers_end, end, ratio_before);
+  // Whether the triggers did no harm even while they lasted.
+  const bool unharmed =
+      is_as_good(between(run.samples, triggers_begin, triggers_end), ratio_before);
   if (!run.recovered_after) {
-    run.verdict = SimulationRun::Verdict::Metastable;
+    run.verdict = Verdict::Metastable;  // still bad although the triggers are over
   } else if (*run.recovered_after == 0 && unharmed) {
-    run.verdict = SimulationRun::Verdict::Stable;
+    run.verdict = Verdict::Stable;
   } else {
-    run.verdict = SimulationRun::Verdict::Recovered;
+    run.verdict = Verdict::Recovered;
   }
 }
 
@@ -141,25 +163,27 @@ std::string verdict_text(const SimulationRun& run) {
   return "";
 }
 
-// Returns the verdict with the numbers that explain it: those of the whole run if all is well at
-// its end, otherwise those of the last ten seconds.
+// Returns the verdict with the numbers that explain it. If all is well at the end of the run, they
+// are those of the whole run: "recovered in 14 s: 98.2 % of all calls succeed, 1.07 sends a call".
+// Otherwise they are those of the last ten seconds in which calls began: "metastable: it stays
+// at 3.9 sends a call, 12 of 1000 calls a second succeed".
 std::string verdict_sentence(const SimulationRun& run) {
   using simulation::number;
   using simulation::per_second;
-  // From 99.95 % on, one decimal place would show "100.0".
-  const auto success = number(100 * run.success_ratio(), run.success_ratio() < 0.9995 ? 1 : 0);
-  const auto load = number(run.sends_per_call(), 2) + " sends a call";
-  const auto of_all = success + " % of all calls succeed, " + load;
+  // From 99.95 % on, one decimal place would show "100.0", so "100" is shown.
+  const int decimals = run.success_ratio() < 0.9995 ? 1 : 0;
+  const auto whole_run = number(100 * run.success_ratio(), decimals) + " % of all calls succeed, " +
+                         number(run.sends_per_call(), 2) + " sends a call";
+  const simulation::AtTheEnd end(run);  // the rates in the last ten seconds
+  const auto last_seconds = number(end.sends_per_call, 1) + " sends a call, " +
+                            per_second(end.succeeded) + " of " + per_second(end.offered) +
+                            " calls a second succeed";
   using Verdict = SimulationRun::Verdict;
-  const simulation::AtTheEnd end(run);
-  const auto at_end = number(end.sends_per_call, 1) + " sends a call, " +
-                      per_second(end.succeeded) + " of " + per_second(end.offered) +
-                      " calls a second succeed";
   switch (run.verdict) {
     case Verdict::Stable:
-    case Verdict::Recovered: return verdict_text(run) + ": " + of_all;
-    case Verdict::Metastable: return verdict_text(run) + ": it stays at " + at_end;
-    case Verdict::Overloaded: return verdict_text(run) + ": it ends at " + at_end;
+    case Verdict::Recovered: return verdict_text(run) + ": " + whole_run;
+    case Verdict::Metastable: return verdict_text(run) + ": it stays at " + last_seconds;
+    case Verdict::Overloaded: return verdict_text(run) + ": it ends at " + last_seconds;
   }
   return "";
 }

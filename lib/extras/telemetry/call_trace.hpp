@@ -13,8 +13,11 @@
 
 namespace httpretry::telemetry {
 
+// The positions of the parts of a traceparent, "00-TRACE-SPAN-FLAGS", and its length.
+inline constexpr std::size_t kTraceOffset = 3;
+inline constexpr std::size_t kSpanOffset = 36;
+inline constexpr std::size_t kFlagsOffset = 53;
 inline constexpr std::size_t kTraceparentLength = 55;  // of version 00
-inline constexpr std::size_t kSpanOffset = 36;         // where the span id begins
 
 using HexId = std::array<char, 16>;
 HexId hex_id(std::uint64_t id);

@@ -27,11 +27,11 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-// Returns the text with each "%XX" replaced by the byte that it encodes. A "%" without two
-// hexadecimal digits after it stays as it is.
+// Returns the text with each "%XX" replaced by the byte that it encodes: "a b" for "a%20b". A "%"
+// without two hexadecimal digits after it stays as it is.
 std::string percent_decoded(std::string_view text) {
   std::string decoded;
-  while (!text.empty()) {
+  while (!text.empty()) {  // `text` is what has not been decoded yet
     if (text.size() > 2 && text[0] == '%') {
       const auto high = hex_value(text[1]);
       const auto low = hex_value(text[2]);
@@ -120,8 +120,9 @@ void report_unused(Problems* problems) {
 
 }  // namespace
 
-// Returns the default options, changed by the environment variables that are set. Appends a line to
-// `problems` for each variable or item that it cannot use; nullptr discards these lines.
+// Returns the exporter's default options, changed by the environment variables that OpenTelemetry
+// defines, if they are set. A value that cannot be used leaves the default in place and appends a
+// line to `problems`, which may be nullptr.
 OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
   OtlpOptions options;
   const auto override_if_set = [](std::string& option, const char* name) {
@@ -137,7 +138,7 @@ OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
   }
   constexpr std::int64_t kMaxTimeout = 86'399'999;  // in milliseconds: just below 24 hours
   const auto timeout_ms =
-      number_in<std::int64_t>("OTEL_EXPORTER_OTLP_TIMEOUT", 1, kMaxTimeout, problems);
+      number_in<std::int64_t>("OTEL_EXPORTER_OTLP_TIMEOUT", /*least=*/1, kMaxTimeout, problems);
   if (timeout_ms) options.timeout = std::chrono::milliseconds(*timeout_ms);
   for (auto& [name, value] : pairs_in("OTEL_RESOURCE_ATTRIBUTES", problems)) {
     if (name == "service.name") {
@@ -148,15 +149,16 @@ OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
   }
   // Takes precedence over "service.name" in OTEL_RESOURCE_ATTRIBUTES.
   override_if_set(options.service_name, "OTEL_SERVICE_NAME");
-  report_unused(problems);
+  report_unused(problems);  // variables of OpenTelemetry that have no effect here
   return options;
 }
 
-// Sets `sample_ratio` and `parent_based` as the environment variables require, or to
-// OpenTelemetry's default, which samples all calls. Appends a line to `problems` for each value
-// that it cannot use.
+// Sets which share of the calls is traced (`sample_ratio`, from 0 to 1), and whether a call that is
+// part of a caller's trace is traced if the caller's was (`parent_based`). Reads the environment
+// variables of OpenTelemetry. A value that cannot be used appends a line to `problems`, which may
+// be nullptr.
 void sample_as_environment(TracesOptions& options, std::vector<std::string>* problems) {
-  std::string_view sampler = "parentbased_always_on";
+  std::string_view sampler = "parentbased_always_on";  // OpenTelemetry's default
   const auto requested = variable("OTEL_TRACES_SAMPLER");
   constexpr std::array<std::string_view, 6> kKnown{"always_on",
                                                    "always_off",
@@ -173,10 +175,12 @@ void sample_as_environment(TracesOptions& options, std::vector<std::string>* pro
   options.parent_based = sampler.starts_with("parentbased_");
   options.sample_ratio = sampler.ends_with("always_off") ? 0 : 1;
   if (sampler.ends_with("traceidratio")) {
-    // The default is to sample all calls.
-    options.sample_ratio = number_in<double>("OTEL_TRACES_SAMPLER_ARG", 0, 1, problems).value_or(1);
+    // OpenTelemetry's default is to sample all calls.
+    const auto ratio =
+        number_in<double>("OTEL_TRACES_SAMPLER_ARG", /*least=*/0, /*most=*/1, problems);
+    options.sample_ratio = ratio.value_or(1);
   }
-  if (variable("OTEL_SDK_DISABLED") == "true") {
+  if (variable("OTEL_SDK_DISABLED") == "true") {  // traces no call, whatever the sampler
     options.parent_based = false;
     options.sample_ratio = 0;
   }

@@ -149,20 +149,23 @@ bool Otlp::State::flush(Duration timeout) {
   return flushed.wait_for(lock, most, [&] { return flushes_done >= mine; });
 }
 
-// Sends what is waiting, for at most `options.shutdown`, and ends the thread. Counts and reports
-// the spans and data points for which no time was left.
+// Ends the exporter: sends the spans and metrics that are waiting, for at most `options.shutdown`,
+// and ends the exporter's thread. Reports how many spans and data points of metrics were dropped
+// because no time was left.
 void Otlp::State::stop() {
-  closed.store(true, std::memory_order_relaxed);
-  if (::getpid() != process_) return thread_.detach();  // a forked child does not have the thread
-  flush(options.shutdown);
+  closed.store(true, std::memory_order_relaxed);  // add() drops further spans
+  // A forked child does not have the thread, but its std::thread must not be destroyed joinable.
+  if (::getpid() != process_) return thread_.detach();
+  flush(options.shutdown);  // returns when everything is sent, or this time has passed
   {
     const std::lock_guard lock(mutex);
-    ending = true;
+    ending = true;  // the thread ends when it wakes up
   }
-  stop_.request_stop();
+  stop_.request_stop();  // cancels the request that the thread may be sending
   wake();
   thread_.join();
-  while (queue.take()) drop(Signal::Traces, Why::Shutdown, 1);
+  // What is still in the queue was not sent.
+  while (queue.take()) drop(Signal::Traces, Why::Shutdown, /*count=*/1);
   const auto spans = dropped(Signal::Traces, Why::Shutdown);
   const auto points = dropped(Signal::Metrics, Why::Shutdown);
   if (spans == 0 && points == 0) return;
@@ -184,27 +187,29 @@ bool Otlp::State::wait(Time until) {
 }
 
 // Runs in the exporter's thread until `stop()`. Each time that it wakes up, it sends all waiting
-// spans. It also sends the metrics if their interval has passed or a `flush()` waits.
+// spans. It also sends the metrics if their interval has passed or a `flush()` waits. A flush()
+// adds one to `flushes_wanted`, and waits until `flushes_done` has reached its number.
 void Otlp::State::run() {
   auto next_metrics = later(std::chrono::steady_clock::now(), options.metrics_interval);
   auto next_spans = later(std::chrono::steady_clock::now(), options.interval);
   while (wait(std::min(next_spans, next_metrics))) {
-    std::uint64_t flushes_before = 0;  // the flush() calls that this iteration completes
-    bool flushing = false;
+    // Read before sending: the spans of a flush() that begins later may miss this iteration.
+    std::uint64_t last_flush = 0;  // this iteration completes all flushes up to this number
+    bool flush_waits = false;
     {
       const std::lock_guard lock(mutex);
-      flushes_before = flushes_wanted;
-      flushing = flushes_done < flushes_before;
+      last_flush = flushes_wanted;
+      flush_waits = flushes_done < last_flush;
     }
-    while (send_spans()) {
+    while (send_spans()) {  // sends one batch; false if no span was waiting
     }
     next_spans = later(std::chrono::steady_clock::now(), options.interval);
-    if (flushing || std::chrono::steady_clock::now() >= next_metrics) {
+    if (flush_waits || std::chrono::steady_clock::now() >= next_metrics) {
       send_metrics();
       next_metrics = later(std::chrono::steady_clock::now(), options.metrics_interval);
     }
     const std::lock_guard lock(mutex);
-    flushes_done = flushes_before;
+    flushes_done = last_flush;
     flushed.notify_all();
   }
 }
@@ -249,8 +254,9 @@ void Otlp::State::send(Signal signal, std::string body, std::uint64_t items) {
   record_result(signal, client_.send(request, call), items);
 }
 
-// Counts the items of a request that the collector did not accept, by reason, and reports why:
-// there was no response, the status was an error, or the response rejects some of the items.
+// Handles the outcome of a request to the collector. `items` is the number of spans or data points
+// in it. Counts those that the collector did not accept as dropped, and reports why: there was no
+// response, the status was an error, or the response says that it rejects some of them.
 void Otlp::State::record_result(Signal signal, const Outcome& outcome, std::uint64_t items) {
   const std::string name(kSignals.at(static_cast<std::size_t>(signal)));
   if (!outcome) {
@@ -260,13 +266,14 @@ void Otlp::State::record_result(Signal signal, const Outcome& outcome, std::uint
     return;
   }
   if (!outcome->is_2xx()) {
+    // A status such as 400 refuses the data. One such as 503 means that all retries have failed.
     const auto* last_attempt = outcome->history.last();
-    const bool final_status = last_attempt == nullptr || last_attempt->cls == Class::Permanent;
-    drop(signal, final_status ? Why::Refused : Why::Unreachable, items);
+    const bool was_refused = last_attempt == nullptr || last_attempt->cls == Class::Permanent;
+    drop(signal, was_refused ? Why::Refused : Why::Unreachable, items);
     return report("OTLP " + name + " were dropped: the collector answered " +
                   std::to_string(outcome->status));
   }
-  const auto rejected = std::min(rejected_items(*outcome, signal), items);
+  const auto rejected = std::min(rejected_items(*outcome, signal), items);  // usually 0
   if (signal == Signal::Traces) exported.fetch_add(items - rejected, std::memory_order_relaxed);
   if (rejected == 0) return;
   drop(signal, Why::Rejected, rejected);

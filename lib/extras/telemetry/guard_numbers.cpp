@@ -4,26 +4,30 @@
 
 namespace httpretry::telemetry {
 
-// Calls `change(scope)` with the numbers of a scope, which is added if it is new, or with those of
-// `_other` if there are too many scopes.
+// Calls `change(numbers)` for the numbers of a scope, that is, the requests that share a guard.
+// Adds the scope if it is new. Beyond `most_` scopes, all new ones share the numbers of the scope
+// `_other`, which limits the memory. If memory runs out, `change` is not called.
 template <class Change>
 void GuardNumbers::edit(std::string_view key, const Change& change) noexcept {
+  constexpr const char* kOther = "_other";
   const std::lock_guard lock(mutex_);
   auto found = scopes_.find(key);
   if (found == scopes_.end()) {
     const bool may_add = scopes_.size() < most_;
     try {
-      found = scopes_.try_emplace(may_add ? std::string(key) : "_other").first;
+      found = scopes_.try_emplace(may_add ? std::string(key) : kOther).first;
     } catch (const std::bad_alloc&) {
       return;
     }
   }
-  change(found->second);
-  if (found->first != "_other") return;
-  auto& other = found->second;  // mixes many scopes, so only its counts make sense
-  other.circuit.reset();
-  other.paused_until.reset();
-  other.limit.reset();
+  auto& numbers = found->second;
+  change(numbers);
+  if (found->first != kOther) return;
+  // Many scopes share these numbers. Counts of events add up, but a state would be that of the
+  // scope that changed last.
+  numbers.circuit.reset();
+  numbers.paused_until.reset();
+  numbers.limit.reset();
 }
 
 void GuardNumbers::changed(const CircuitChange& change) noexcept {

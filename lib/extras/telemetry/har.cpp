@@ -14,8 +14,8 @@ namespace httpretry {
 
 using telemetry::JsonList;
 using telemetry::JsonObject;
-using telemetry::milliseconds;
 using telemetry::SendRecord;
+using telemetry::to_ms;
 
 struct Har::State {
   std::mutex mutex;
@@ -70,19 +70,21 @@ void put_request(JsonObject& entry, const SendRecord& send) {
   request.number("bodySize", send.exchange.body_sent);
 }
 
-// Writes the response of a send. If there was none, the status is 0 and "_error" has the reason.
+// Writes the member "response" of an entry in a HAR file, the format in which browsers save their
+// network traffic. If there was no response, its "status" is 0. "_error" has the error of the send.
 void put_response(JsonObject& entry, const SendRecord& send) {
   JsonObject response(entry.key("response"));
   response.number("status", send.status);
   response.text("statusText", send.reason);
   response.text("httpVersion", version_text(send.http_version));
-  response.key("cookies") += "[]";
+  response.key("cookies") += "[]";  // required, but the headers have them
   put_headers(response, send.headers);
-  {
+  {  // the destructor closes the object
     JsonObject content(response.key("content"));
     content.number("size", send.exchange.body_received);
     content.text("mimeType", send.headers.get("Content-Type").value_or("x-unknown"));
   }
+  // shown_value() hides secrets.
   response.text("redirectURL", shown_value("Location", send.headers["Location"]));
   response.number("headersSize", kUnknownSize);
   response.number("bodySize", send.exchange.body_received);
@@ -90,43 +92,49 @@ void put_response(JsonObject& entry, const SendRecord& send) {
   if (send.error) response.text("_error", to_string(*send.error));
 }
 
-// Writes the duration of each phase, or -1 for a phase that did not happen. The library's timings
-// are points in time since the exchange began, or 0 for what did not happen. The durations add up
-// to the time of the entry, except `ssl`, which is a part of `connect`.
+// Writes the member "timings" of an entry in a HAR file: the duration of each phase of the
+// exchange. `timings` has the times at which steps were done, since the exchange began, or 0 for a
+// step that did not happen. The phases add up to the time of the entry, except "ssl", which is part
+// of "connect".
 void put_timings(JsonObject& entry, const Timings& timings) {
   // Phases may overlap; a duration below 0 would be invalid.
-  const auto ms = [](Duration from, Duration to) { return std::max(milliseconds(to - from), 0.0); };
+  const auto phase_ms = [](Duration from, Duration to) { return std::max(to_ms(to - from), 0.0); };
   const auto zero = Duration::zero();
-  const auto connected = std::max(timings.connected, timings.secured);
-  const auto ready = std::max(connected, timings.resolved);  // the connection can be used
+  // Each phase begins at the end of the one before it. If the request was not sent, "send" has no
+  // length. If there was no response, "wait" lasts until the end of the exchange.
+  const auto connect_end = std::max(timings.connected, timings.secured);
+  const auto ready = std::max(connect_end, timings.resolved);  // the connection can be used
   const bool has_sent = timings.sent != zero;
-  const auto sent = has_sent ? std::max(timings.sent, ready) : ready;
+  const auto send_end = has_sent ? std::max(timings.sent, ready) : ready;
   const bool has_response = timings.first_byte != zero;
-  const auto first_byte = has_response ? std::max(timings.first_byte, sent) : timings.total;
+  const auto wait_end = has_response ? std::max(timings.first_byte, send_end) : timings.total;
   JsonObject phases(entry.key("timings"));
-  phases.number("blocked", milliseconds(timings.queued));
+  phases.number("blocked", to_ms(timings.queued));
   const auto put_optional_phase = [&](std::string_view name, bool happened, double duration) {
-    happened ? phases.number(name, duration) : phases.number(name, -1);
+    happened ? phases.number(name, duration) : phases.number(name, -1);  // as HAR requires
   };
-  put_optional_phase("dns", timings.resolved != zero, milliseconds(timings.resolved));
-  put_optional_phase("connect", connected != zero, ms(timings.resolved, connected));
-  put_optional_phase("ssl", timings.secured != zero, ms(timings.connected, timings.secured));
-  phases.number("send", ms(ready, sent));
-  phases.number("wait", ms(sent, first_byte));
-  phases.number("receive", ms(first_byte, timings.total));
+  put_optional_phase("dns", timings.resolved != zero, to_ms(timings.resolved));
+  put_optional_phase("connect", connect_end != zero, phase_ms(timings.resolved, connect_end));
+  put_optional_phase("ssl", timings.secured != zero, phase_ms(timings.connected, timings.secured));
+  phases.number("send", phase_ms(ready, send_end));
+  phases.number("wait", phase_ms(send_end, wait_end));
+  phases.number("receive", phase_ms(wait_end, timings.total));
 }
 
-// Returns one line for readers: the attempt, its error, what the attempt was a hedge of, the
-// decision and the wait. `attempt` is nullptr if the send was not judged.
+// Returns the comment of an entry: a line for people that says which attempt the send belongs to,
+// and what was decided after it, for example "attempt 1: transient (status 503), sent: answered;
+// retry in 1.2s". `attempt` is nullptr if no decision was made after this send.
 std::string comment_of(const SendRecord& send, const Attempt* attempt) {
   std::string text;
+  // The number is 0 without the retry middleware.
   if (send.attempt != 0) text = "attempt " + std::to_string(send.attempt) + ": ";
   if (send.error) text += std::string(to_string(*send.error)) + ": " + send.message + "; ";
-  if (attempt != nullptr && attempt->hedge) {
+  if (attempt != nullptr && attempt->hedge) {  // sent because another send had no response yet
     text += "hedge of attempt " + std::to_string(attempt->hedge->of) + " after " +
             duration_text(attempt->hedge->after) + "; ";
   }
   if (attempt == nullptr) return text + "sent: " + std::string(to_string(send.exchange.sent));
+  // What the outcome means for a retry, and the rule that says so.
   text += std::string(to_string(attempt->cls)) + " (" + attempt->rule +
           "), sent: " + std::string(to_string(attempt->sent));
   if (!attempt->retried) return text + "; no retry";
@@ -149,7 +157,7 @@ class HarWriter final : public telemetry::SendWriter {
       JsonObject entry(json);
       entry.text("startedDateTime", rfc3339(send.at));
       const auto& timings = send.exchange.timings;
-      entry.number("time", milliseconds(timings.queued + timings.total));
+      entry.number("time", to_ms(timings.queued + timings.total));
       put_request(entry, send);
       put_response(entry, send);
       entry.key("cache") += "{}";

@@ -12,15 +12,15 @@ namespace httpretry {
 namespace {
 
 using telemetry::JsonObject;
-using telemetry::milliseconds;
 using telemetry::SendRecord;
+using telemetry::to_ms;
 
 void put_or_null(JsonObject& line, std::string_view key, std::string_view text) {
   text.empty() ? line.null(key) : line.text(key, text);
 }
 
 void put_time(JsonObject& line, std::string_view key, const std::optional<Duration>& time) {
-  time ? line.number(key, milliseconds(*time)) : line.null(key);
+  time ? line.number(key, to_ms(*time)) : line.null(key);
 }
 
 void begin_line(JsonObject& line, const Call& call, std::string_view event, WallTime at) {
@@ -45,13 +45,13 @@ void put_outcome(JsonObject& line, int status, const std::optional<Errc>& error,
 
 void put_timings(JsonObject& line, const Timings& timings) {
   JsonObject times(line.key("timings_ms"));
-  times.number("queued", milliseconds(timings.queued));
-  times.number("resolved", milliseconds(timings.resolved));
-  times.number("connected", milliseconds(timings.connected));
-  times.number("secured", milliseconds(timings.secured));
-  times.number("sent", milliseconds(timings.sent));
-  times.number("first_byte", milliseconds(timings.first_byte));
-  times.number("total", milliseconds(timings.total));
+  times.number("queued", to_ms(timings.queued));
+  times.number("resolved", to_ms(timings.resolved));
+  times.number("connected", to_ms(timings.connected));
+  times.number("secured", to_ms(timings.secured));
+  times.number("sent", to_ms(timings.sent));
+  times.number("first_byte", to_ms(timings.first_byte));
+  times.number("total", to_ms(timings.total));
 }
 
 // Writes how the attempt was judged, and what followed. Without an attempt, there was no decision.
@@ -98,7 +98,7 @@ class JsonLog final : public telemetry::SendWriter {
                      Duration after) noexcept override {
     event(call, "hedge", [&](JsonObject& line) {
       line.number("attempt", number);
-      line.number("after_ms", milliseconds(after));
+      line.number("after_ms", to_ms(after));
     });
   }
 
@@ -119,7 +119,7 @@ class JsonLog final : public telemetry::SendWriter {
   void paused(const Call& call, const PauseBegun& pause) noexcept override {
     event(call, "pause", [&](JsonObject& line) {
       line.text("key", pause.key);
-      line.number("for_ms", milliseconds(pause.until - call.scheduler().now()));
+      line.number("for_ms", to_ms(pause.until - call.scheduler().now()));
       line.text("source", pause.source);
     });
   }
@@ -230,7 +230,7 @@ class JsonLog final : public telemetry::SendWriter {
       }
       line.number("attempts", attempts.size());
       line.text("stop_reason", to_string(history.stop_reason));
-      line.number("elapsed_ms", milliseconds(history.elapsed));
+      line.number("elapsed_ms", to_ms(history.elapsed));
       put_trace(line, call);
     });
   }

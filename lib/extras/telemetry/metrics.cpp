@@ -129,6 +129,21 @@ void record_budget(Metrics::State& state, Shard& shard, const Call& call, const 
   state.budget_of_host[host.index].store(left, std::memory_order_relaxed);
 }
 
+// Returns the labels of the series that counts a send. A label stays 0 if there is no value for it.
+SendKey labels_of(const HostCells& host, const Request& request, const Outcome& outcome) {
+  SendKey key;
+  key.host = host.index;
+  key.method = word_index<kMethods>(request.method());
+  if (outcome) {
+    key.version = word_index<kVersions>(outcome->http_version);
+    key.status = static_cast<std::uint16_t>(outcome->status);
+  } else {
+    key.error = SendKey::packed_error(outcome.error().code);
+    key.status = static_cast<std::uint16_t>(outcome.error().status);
+  }
+  return key;
+}
+
 bool refuses_retry(Reason reason) {
   return reason == Reason::UnsafeToRepeat || reason == Reason::NotReplayable ||
          reason == Reason::AttemptsExhausted || reason == Reason::ElapsedExhausted ||
@@ -161,49 +176,45 @@ void Metrics::exchange_started(const Call& call, const Request& request, int num
   }
 }
 
-// Counts the end of an exchange, and records its duration and wait by host, method, version, status
-// and error.
+// Counts the end of the exchange with this number in its call, and records its duration and its
+// wait in the counts of this thread, the shard. Does nothing if the thread has no shard, or if
+// memory runs out.
 void Metrics::exchange_ended(const Call& call, const Request& request, int number,
                              const Outcome& outcome) noexcept {
   auto* shard = state_->shard();
   if (shard == nullptr) return;
   const auto id = call.id();
-  const auto& open = shard->open_exchange(id, number);
-  // Its slot in the cache may have been reused, or another thread may have begun it.
-  const bool is_cached = open.call == id && open.number == number;
+  // exchange_started() has stored the host in a cache. It is not there if a later exchange has
+  // taken its slot, or if the exchange began on another thread.
+  const auto& cached = shard->open_exchange(id, number);
+  const bool is_cached = cached.call == id && cached.number == number;
   if (!is_cached && !request.parsed_url()) return;
   try {
-    auto& host = is_cached ? *open.host : cells_of(state_->hosts, *shard, *request.parsed_url());
+    auto& host = is_cached ? *cached.host : cells_of(state_->hosts, *shard, *request.parsed_url());
     add(host.ended);
-    // For attempt_ended(), which usually follows.
+    // attempt_ended(), which usually follows, then need not look up the host.
     shard->ended_call = id;
     shard->ended_headers = &request.headers();
     shard->ended_host = &host;
+    const auto labels = labels_of(host, request, outcome);
+    auto& series = send_series(*shard, labels, state_->hosts.other());
     const auto& exchange = exchange_of(outcome);
-    SendKey key;  // a label stays 0 if there is no value for it
-    key.host = host.index;
-    key.method = word_index<kMethods>(request.method());
-    if (outcome) {
-      key.version = word_index<kVersions>(outcome->http_version);
-      key.status = static_cast<std::uint16_t>(outcome->status);
-    } else {
-      key.error = SendKey::packed_error(outcome.error().code);
-      key.status = static_cast<std::uint16_t>(outcome.error().status);
-    }
-    auto& series = send_series(*shard, key, state_->hosts.other());
-    const auto took = exchange.timings.total;
-    const auto bucket = series.duration.record(took.count());
+    const auto duration = exchange.timings.total;
+    const auto bucket = series.duration.record(duration.count());
     add(shard->wire_sends, static_cast<std::uint64_t>(exchange.wire_sends));
     if (exchange.timings.queued != Duration::zero()) {
       record_wait(*shard, exchange.queued_by, exchange.timings.queued);
     }
-    record_exemplar(*shard, series, bucket, took, call);
+    // Links the bucket of the histogram to the trace of this call, if the call is traced.
+    record_exemplar(*shard, series, bucket, duration, call);
   } catch (const std::bad_alloc&) {
   }
 }
 
-// Records the wait for guards, the hedge, the budget and the retry of an attempt. Most attempts
-// have none of these, so it checks that first.
+// Records what retries, hedges and guards did for an attempt, in the counts of this thread, the
+// shard: the wait for guards, the result of a hedge, the tokens left in the budget, and the retry
+// that follows. Most attempts have none of these, so this is checked first. If memory runs out, the
+// rest is not counted.
 void Metrics::attempt_ended(const Call& call, const Request& request,
                             const Attempt& attempt) noexcept {
   const bool has_budget = attempt.budget_left && attempt.policy;
@@ -222,16 +233,19 @@ void Metrics::attempt_ended(const Call& call, const Request& request,
     }
     if (has_budget) record_budget(*state_, *shard, call, request, attempt, endpoint);
     if (!attempt.retried) return;
-    const auto kind = word_index<kRuleKinds, Match::Prefix>(attempt.rule);
-    const auto key = endpoint_key(endpoint, static_cast<std::uint8_t>(attempt.cls), kind);
+    // Counts the retry by endpoint, class and the first word of the rule: "status" for "status
+    // 503".
+    const auto rule_kind = word_index<kRuleKinds, Match::Prefix>(attempt.rule);
+    const auto key = endpoint_key(endpoint, static_cast<std::uint8_t>(attempt.cls), rule_kind);
     add(series_of(*shard, shard->retries, key).count);
     add(shard->wait, static_cast<std::uint64_t>(attempt.wait.value_or(Duration::zero()).count()));
   } catch (const std::bad_alloc&) {
   }
 }
 
-// Records the duration and the attempts of a call by endpoint and stop reason, whether a retry was
-// refused, and why its last hedge was.
+// Records the end of a call in the counts of this thread, the shard: its duration and number of
+// attempts, by the endpoint of its policy and the reason why it ended. Also counts a retry that was
+// refused, and a hedge that was refused. If memory runs out, the rest is not counted.
 void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept {
   auto* shard = state_->shard();
   if (shard == nullptr) return;
@@ -240,6 +254,7 @@ void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept 
     const auto& attempts = history.attempts;
     const auto& policy = attempts.empty() ? kNoPolicy : attempts.front().policy;
     const auto endpoint = shard->endpoint_cache.number(state_->endpoints, policy);
+    // The key of a series packs its labels into a number.
     const auto key = endpoint_key(endpoint, static_cast<std::uint8_t>(history.stop_reason));
     auto& series = series_of(*shard, shard->calls, key);
     series.duration.record(history.elapsed.count());
@@ -248,6 +263,7 @@ void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept 
       add(series_of(*shard, shard->refused_retries, key).count);
     }
     if (history.hedge_refused) {
+      // Results of hedges are Won, Lost, and from kFirstRefused on the reasons why one was refused.
       const auto result = kFirstRefused + static_cast<std::uint8_t>(*history.hedge_refused);
       const auto hedge_key = endpoint_key(endpoint, static_cast<std::uint8_t>(result));
       add(series_of(*shard, shard->hedges, hedge_key).count);

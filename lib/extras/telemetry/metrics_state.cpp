@@ -37,6 +37,17 @@ Leases::~Leases() {
   thread_is_ending = true;  // no shard for what is destroyed later, for example a static client
 }
 
+// Returns a shard whose thread has ended, or adds a new one. The calling thread then owns it.
+std::shared_ptr<Shard> take_or_add_shard(std::vector<std::shared_ptr<Shard>>& shards) {
+  const auto take_if_free = [](const auto& shard) {
+    bool owned = false;
+    // Acquires what the thread that released the shard has counted.
+    return shard->owned.compare_exchange_strong(owned, true, std::memory_order_acquire);
+  };
+  const auto taken = std::ranges::find_if(shards, take_if_free);
+  return taken != shards.end() ? *taken : shards.emplace_back(std::make_shared<Shard>());
+}
+
 std::uint64_t new_id() {
   static std::atomic<std::uint64_t> newest = 0;
   return newest.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -63,32 +74,23 @@ Shard* Metrics::State::shard() {
   return thread_is_ending ? nullptr : find_or_make_shard();
 }
 
-// Returns the shard that this thread already has, one that an ended thread left, or a new one, and
-// remembers it in `last`. Returns nullptr if memory runs out.
+// Returns the counts of the calling thread, its shard, and stores them in `last`, where shard()
+// looks first. A thread without a shard takes over one that an ended thread has left, or adds a new
+// one. Returns nullptr if memory runs out.
 Shard* Metrics::State::find_or_make_shard() {
-  auto& all = leases.all;
+  auto& all = leases.all;  // of this thread, for each Metrics that it has used
   auto lease = std::ranges::find(all, id_, &Lease::id);
   if (lease == all.end()) {
-    // Drops the leases of Metrics that were destroyed.
+    // Drops the shards of each Metrics that was destroyed, to which nothing else refers.
     std::erase_if(all, [](const Lease& each) { return each.shard.use_count() == 1; });
     try {
+      // Adds the lease first: a shard that was taken without a lease would never be released.
       all.push_back({.id = id_, .shard = nullptr});
       lease = std::prev(all.end());
       const std::lock_guard lock(mutex);
-      // Another thread may try to take the same shard at the same time.
-      const auto take_if_free = [](const auto& shard) {
-        bool owned = false;
-        return shard->owned.compare_exchange_strong(owned, true, std::memory_order_acquire);
-      };
-      const auto taken = std::ranges::find_if(shards, take_if_free);
-      if (taken != shards.end()) {
-        lease->shard = *taken;
-      } else {
-        shards.push_back(std::make_shared<Shard>());
-        lease->shard = shards.back();
-      }
+      lease->shard = take_or_add_shard(shards);
     } catch (const std::bad_alloc&) {
-      if (lease != all.end()) all.erase(lease);
+      if (lease != all.end()) all.erase(lease);  // it was added, but got no shard
       return nullptr;
     }
   }

@@ -16,7 +16,7 @@ using telemetry::number_text;
 
 constexpr int kCumulative = 2;  // AGGREGATION_TEMPORALITY_CUMULATIVE
 
-std::string nanoseconds(WallTime at) {
+std::string unix_nano(WallTime at) {
   const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch());
   return std::to_string(time.count());
 }
@@ -76,30 +76,31 @@ std::string envelope(std::string_view resources_key, std::string_view scopes_key
   return json;
 }
 
-// Appends a span, with its attributes and events. Members that OTLP may omit are written only if
-// they are set.
+// Appends a span of a trace in OTLP's JSON: its ids, name, kind, times, attributes, events and
+// status. In this format, enums are numbers, and 64-bit integers such as times are strings.
+// Optional members are written only if they are set.
 void put_span(JsonList& list, const Span& span) {
   JsonObject object(list.item());
   object.text("traceId", span.trace.hex());
   object.text("spanId", span_id_hex(span.id));
   if (span.parent != 0) object.text("parentSpanId", span_id_hex(span.parent));
-  if (!span.state.empty()) object.text("traceState", span.state);
+  if (!span.state.empty()) object.text("traceState", span.state);  // the header "tracestate"
   object.number("flags", static_cast<int>(span.flags));
   object.text("name", span.name());
   object.number("kind", static_cast<int>(span.kind));
-  object.text("startTimeUnixNano", nanoseconds(span.start));
-  object.text("endTimeUnixNano", nanoseconds(span.end));
+  object.text("startTimeUnixNano", unix_nano(span.start));
+  object.text("endTimeUnixNano", unix_nano(span.end));
   put_attributes(object, span.attributes());
   if (!span.events.empty()) {
     JsonList events(object.key("events"));
     for (const auto& event : span.events) {
       JsonObject entry(events.item());
-      entry.text("timeUnixNano", nanoseconds(event.at));
+      entry.text("timeUnixNano", unix_nano(event.at));
       entry.text("name", event.name);
       put_attributes(entry, event.attributes);
     }
   }
-  JsonObject status(object.key("status"));
+  JsonObject status(object.key("status"));  // empty if the status is unset
   if (span.outcome() != Span::Status::Unset) {
     status.number("code", static_cast<int>(span.outcome()));
   }
@@ -135,30 +136,32 @@ void put_exemplars(JsonObject& point, const MetricSeries& series) {
   for (const auto& each : series.exemplars) {
     if (!each) continue;
     JsonObject exemplar(list.item());
-    exemplar.text("timeUnixNano", nanoseconds(each->at));
+    exemplar.text("timeUnixNano", unix_nano(each->at));
     exemplar.number("asDouble", each->value);
     exemplar.text("traceId", each->trace_id);
     exemplar.text("spanId", each->span_id);
   }
 }
 
-// Appends a data point: the labels, the times, and one value or a whole histogram.
+// Appends a data point in OTLP's JSON: the labels of the series, the times, and the value of a
+// counter or gauge, or a whole histogram. In this format, 64-bit integers such as counts are
+// strings.
 void put_point(JsonList& list, const MetricsSnapshot& snapshot, const MetricFamily& family,
                const MetricSeries& series) {
   JsonObject point(list.item());
-  {
+  {  // the destructor closes the list
     JsonList attributes(point.key("attributes"));
     for (const auto& [name, value] : series.labels) {
       put_attribute(attributes, label_name(name), value);
     }
   }
-  if (family.kind != MetricFamily::Kind::Gauge) {
-    point.text("startTimeUnixNano", nanoseconds(snapshot.since));
+  if (family.kind != MetricFamily::Kind::Gauge) {  // the others count since that time
+    point.text("startTimeUnixNano", unix_nano(snapshot.since));
   }
-  point.text("timeUnixNano", nanoseconds(snapshot.at));
+  point.text("timeUnixNano", unix_nano(snapshot.at));
   if (family.kind != MetricFamily::Kind::Histogram) return point.number("asDouble", series.value);
   point.text("count", std::to_string(series.count()));
-  point.number("sum", series.value);
+  point.number("sum", series.value);  // the value of a histogram is its sum
   {
     JsonList counts(point.key("bucketCounts"));
     for (const auto count : series.counts) counts.item() += '"' + std::to_string(count) + '"';
@@ -167,6 +170,7 @@ void put_point(JsonList& list, const MetricsSnapshot& snapshot, const MetricFami
     JsonList bounds(point.key("explicitBounds"));
     for (const auto bound : family.bounds) bounds.item() += number_text(bound);
   }
+  // An exemplar is a sample of a bucket with the trace that it belongs to.
   const bool has_exemplar = std::ranges::any_of(
       series.exemplars, [](const auto& exemplar) { return exemplar.has_value(); });
   if (has_exemplar) put_exemplars(point, series);

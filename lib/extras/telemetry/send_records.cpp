@@ -33,16 +33,18 @@ void SendWriter::add_wait(SendRecord& record, const Attempt& attempt) {
   record.at -= std::chrono::duration_cast<WallTime::duration>(exchange.timings.queued);
 }
 
-// Completes the record of the exchange. If no retry middleware will judge the send (its attempt is
-// 0), writes the record at once; otherwise attempt_ended() does.
+// Completes the record that exchange_started() began, with the response or the error. `number` is
+// that of the exchange in its call. Usually attempt_ended() writes the record, with the decision of
+// the retry middleware. Without that middleware, it is written now.
 void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, int number,
                                 const Outcome& outcome) noexcept {
-  auto* records = call.get<SendRecords>();
+  auto* records = call.get<SendRecords>();  // shared by all writers that observe the call
   if (records == nullptr) return;
+  // `owner` is the writer that the record belongs to.
   const auto found = std::ranges::find_if(records->open, [&](const auto& record) {
     return record->owner == this && record->number == number;
   });
-  if (found == records->open.end()) return;
+  if (found == records->open.end()) return;  // there was no memory for the record
   auto& record = **found;
   record.ended = true;
   record.exchange = exchange_of(outcome);
@@ -58,12 +60,15 @@ void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, in
       record.message = outcome.error().message;
       record.headers = outcome.error().headers;
     }
-    if (record.attempt != 0) return;
+    const bool has_retry_middleware = record.attempt != 0;
+    if (has_retry_middleware) return;
     finish(call, static_cast<std::size_t>(found - records->open.begin()), /*attempt=*/nullptr);
   } catch (const std::bad_alloc&) {
+    // The record lacks what could not be stored, or is not written.
   }
 }
 
+// Removes the record at `index` from the open ones, and lets the derived class write it.
 void SendWriter::finish(const Call& call, std::size_t index, const Attempt* attempt) {
   auto& open = call.get<SendRecords>()->open;
   const auto record = std::move(open[index]);
@@ -71,11 +76,14 @@ void SendWriter::finish(const Call& call, std::size_t index, const Attempt* atte
   on_send_ended(call, *record, attempt);
 }
 
-// Writes the records of all sends of the attempt, or calls on_not_sent() if it has none.
+// Writes the records of the attempt's sends that have ended, or calls on_not_sent() if there are
+// none. An attempt has several sends if a middleware below the retry middleware sends again, such
+// as bearer() after a 401. The decision of the retry middleware, in `attempt`, is about the last of
+// them, so only its record gets it.
 void SendWriter::attempt_ended(const Call& call, const Request& request,
                                const Attempt& attempt) noexcept {
   try {
-    auto* records = call.get<SendRecords>();
+    auto* records = call.get<SendRecords>();  // nullptr: nothing was sent in this call
     const auto is_of_attempt = [&](const auto& record) {
       return record->owner == this && record->ended && record->attempt == attempt.number;
     };
@@ -84,31 +92,33 @@ void SendWriter::attempt_ended(const Call& call, const Request& request,
       const auto found = std::ranges::find_if(records->open, is_of_attempt);
       if (found == records->open.end()) break;
       was_sent = true;
-      // If the attempt has several sends, only the last one was judged.
       const bool is_last = std::none_of(found + 1, records->open.end(), is_of_attempt);
+      // Guards wait before the exchange begins, so only the attempt knows how long.
       if (is_last && was_held_by_guards(attempt)) add_wait(**found, attempt);
+      // Removes the record, so the next iteration finds the next one.
       finish(call, static_cast<std::size_t>(found - records->open.begin()),
              is_last ? &attempt : nullptr);
     }
     if (!was_sent) on_not_sent(call, request, attempt);
   } catch (const std::bad_alloc&) {
+    // The record that was removed is lost. call_ended() writes those that are left.
   }
 }
 
-// Writes the records of this writer that are left: sends that were not judged. Those that have not
-// ended were abandoned by a middleware, and count as canceled.
+// Writes the records of this writer that are left when a call ends. They are about sends after
+// which the retry middleware made no decision. A send that has not ended was abandoned by a
+// middleware, and counts as canceled. Other writers that observe the call write their own records.
 void SendWriter::call_ended(const Call& call, const Outcome& outcome) noexcept {
   try {
-    if (auto* records = call.get<SendRecords>(); records != nullptr) {
-      for (std::size_t i = 0; i < records->open.size();) {
-        if (records->open[i]->owner != this) {
-          ++i;
-          continue;
-        }
-        auto& record = *records->open[i];
-        if (!record.ended) record.error = Errc::Canceled;
-        finish(call, i, /*attempt=*/nullptr);  // removes the record at `i`
+    auto* records = call.get<SendRecords>();
+    for (std::size_t i = 0; records != nullptr && i < records->open.size();) {
+      auto& record = *records->open[i];
+      if (record.owner != this) {
+        ++i;
+        continue;
       }
+      if (!record.ended) record.error = Errc::Canceled;
+      finish(call, i, /*attempt=*/nullptr);  // removes the record, so the next one is at `i`
     }
     on_call_ended(call, outcome);
   } catch (const std::bad_alloc&) {

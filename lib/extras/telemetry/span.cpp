@@ -8,7 +8,7 @@ namespace httpretry {
 namespace {
 
 using telemetry::address_of;
-using telemetry::seconds;
+using telemetry::to_seconds;
 
 // Returns the path of the endpoint if it is a pattern. Otherwise the name of the span would only
 // repeat the URL.
@@ -38,7 +38,7 @@ class Attributes {
     }
     number("httpretry.attempts", span_.attempts);
     text("httpretry.stop_reason", std::string(to_string(span_.stop_reason)));
-    all_.push_back({"httpretry.elapsed", seconds(span_.end - span_.start)});
+    all_.push_back({"httpretry.elapsed", to_seconds(span_.end - span_.start)});
     text("error.type", error_type(span_));
     return std::move(all_);
   }
@@ -77,7 +77,7 @@ class Attributes {
   }
   void number(std::string_view key, std::int64_t value) { all_.push_back({key, value}); }
   void time(std::string_view key, const std::optional<Duration>& value) {
-    if (value) all_.push_back({key, seconds(*value)});
+    if (value) all_.push_back({key, to_seconds(*value)});
   }
 
   void method() {

@@ -22,8 +22,10 @@ Totals::Totals(const Metrics::State& state) {
   for (const auto& shard : state.shards) add(*shard);
 }
 
-// Adds all counts of a shard. Its owner continues to count in the meantime.
+// Adds the counts of one thread, its shard, to the totals. Series are matched by their key, which
+// packs their labels into a number. The thread continues to count in the meantime.
 void Totals::add(Shard& shard) {
+  // Keeps the thread from adding series, but not from counting.
   const std::lock_guard lock(shard.mutex);
   for (const auto& series : shard.sends.all()) add_send(sends[series.key], series);
   for (const auto& series : shard.calls.all()) {
@@ -35,16 +37,17 @@ void Totals::add(Shard& shard) {
     refused_retries[series.key] += read(series.count);
   }
   for (const auto& series : shard.hedges.all()) hedges[series.key] += read(series.count);
-  for (std::size_t i = 0; i < shed.size(); ++i) shed[i] += read(shard.shed[i]);
+  for (std::size_t i = 0; i < shed.size(); ++i) shed[i] += read(shard.shed[i]);  // by reason
   for (const auto& host : shard.hosts) {
-    // Reads `ended` first. Otherwise a request that ends in between could make the difference
-    // negative.
+    // Reads `ended` first. Otherwise a request that begins and ends in between would make the
+    // difference too small.
     const auto ended = read(host.ended);
     in_flight[host.index] +=
         static_cast<std::int64_t>(read(host.started)) - static_cast<std::int64_t>(ended);
   }
   wire_sends += read(shard.wire_sends);
-  wait += read(shard.wait);
+  wait += read(shard.wait);  // before retries, in nanoseconds
+  // The waits before sends, by the limit that caused them.
   for (std::size_t i = 0; i < queued.size(); ++i) queued[i].add(shard.queued[i]);
 }
 

@@ -12,7 +12,9 @@
 namespace httpretry {
 namespace {
 
+using telemetry::kFlagsOffset;
 using telemetry::kSpanOffset;
+using telemetry::kTraceOffset;
 using telemetry::kTraceparentLength;
 
 constexpr std::size_t kMaxMembers = 32;      // of a tracestate
@@ -134,31 +136,34 @@ std::string span_id_hex(std::uint64_t id) {
   return {digits.begin(), digits.end()};
 }
 
-// Parses "VERSION-TRACE-SPAN-FLAGS" in hexadecimal digits, with the lengths 2, 32, 16 and 2. A
-// version above 00 may add "-" and more. Returns nullopt if `traceparent` is malformed; the other
-// two headers are only filtered.
+// Parses the headers of W3C Trace Context. A traceparent is "VERSION-TRACE-SPAN-FLAGS" in lowercase
+// hexadecimal digits: 2, 32, 16 and 2 of them. A later version than 00 may have "-" and more after
+// that. Returns nullopt if it is malformed. The other two headers never cause that: an invalid
+// tracestate is dropped as a whole, and invalid members of the baggage are left out.
 std::optional<TraceContext> TraceContext::parse(std::string_view traceparent,
                                                 std::string_view tracestate,
                                                 std::string_view baggage) {
+  constexpr std::size_t kIdDigits = 16;  // of a 64-bit number; a trace id is two of them
   const auto text = trimmed(traceparent);
-  if (text.size() < kTraceparentLength || text[2] != '-' || text[35] != '-' || text[52] != '-') {
+  if (text.size() < kTraceparentLength || text[kTraceOffset - 1] != '-' ||
+      text[kSpanOffset - 1] != '-' || text[kFlagsOffset - 1] != '-') {
     return std::nullopt;
   }
   const auto version = hex_number(text.substr(0, 2));
-  constexpr std::uint64_t kInvalidVersion = 0xFF;
-  if (!version || *version == kInvalidVersion) return std::nullopt;
+  constexpr std::uint64_t kForbiddenVersion = 0xFF;
+  if (!version || *version == kForbiddenVersion) return std::nullopt;
   const bool has_more = text.size() > kTraceparentLength;
   if (has_more && (*version == 0 || text[kTraceparentLength] != '-')) return std::nullopt;
-  const auto high = hex_number(text.substr(3, 16));
-  const auto low = hex_number(text.substr(19, 16));
-  const auto span = hex_number(text.substr(kSpanOffset, 16));
-  const auto flags = hex_number(text.substr(53, 2));
+  const auto high = hex_number(text.substr(kTraceOffset, kIdDigits));
+  const auto low = hex_number(text.substr(kTraceOffset + kIdDigits, kIdDigits));
+  const auto span = hex_number(text.substr(kSpanOffset, kIdDigits));
+  const auto flags = hex_number(text.substr(kFlagsOffset, 2));
   if (!high || !low || !span || !flags) return std::nullopt;
   TraceContext context;
   context.trace = {*high, *low};
   context.span = *span;
   context.flags = static_cast<std::uint8_t>(*flags) & (kSampled | kRandom);
-  if (!context.trace.valid() || context.span == 0) return std::nullopt;
+  if (!context.trace.valid() || context.span == 0) return std::nullopt;  // an id must not be 0
   context.state = checked_state(tracestate);
   context.baggage = checked_baggage(baggage);
   return context;

@@ -37,7 +37,7 @@ WallTime time_of(const CallTrace& trace, const Call& call) {
 
 void add_wait(Span& span, Duration queued, QueuedBy by) {
   SpanEvent event{"queued", span.start, {}};
-  event.attributes.push_back({"httpretry.queued", telemetry::seconds(queued)});
+  event.attributes.push_back({"httpretry.queued", telemetry::to_seconds(queued)});
   event.attributes.push_back({"httpretry.queued_by", std::string(to_string(by))});
   span.events.push_back(std::move(event));
 }
@@ -268,23 +268,26 @@ std::shared_ptr<Observer> traces(std::function<void(SpanPtr)> sink) {
   return traces(std::move(options));
 }
 
-// Returns a middleware that sets the headers of the trace context on each send. The span id in
-// "traceparent" is new for each send if traces() observes the call; otherwise the context is passed
-// on unchanged. A header whose value is empty is removed.
+// Returns a middleware that sets the headers of W3C Trace Context on each send: traceparent,
+// tracestate and baggage. They come from traces(), if it observes the call, or from a TraceContext
+// that the caller has set for the call. Without either, the middleware leaves the request
+// unchanged.
 MiddlewarePtr propagate() {
   return on_request("propagate", [](Request& request, Call& call) {
     auto* trace = call.get<CallTrace>();
     const auto* context = trace != nullptr ? &trace->context : call.get<TraceContext>();
     if (context == nullptr) return;
     if (trace != nullptr) {
-      request.set_header("traceparent", trace->next_header());
+      request.set_header("traceparent", trace->next_header());  // with a new span id for this send
     } else {
       request.set_header("traceparent", context->traceparent());
     }
+    // An empty value removes a header that the request may already have.
     const auto set_or_remove = [&](std::string_view name, const std::string& value) {
       value.empty() ? request.remove_header(name) : request.set_header(name, value);
     };
     set_or_remove("tracestate", context->state);
+    // A redirect to another origin must not pass on the baggage, which may be confidential.
     const auto& url = request.parsed_url();
     const bool sends_baggage = !context->baggage.empty() && url && url->origin() == call.origin();
     set_or_remove("baggage", sends_baggage ? context->baggage : std::string());

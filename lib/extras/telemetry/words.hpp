@@ -12,8 +12,8 @@
 
 namespace httpretry::telemetry {
 
-inline double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
-inline double milliseconds(Duration time) {
+inline double to_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
+inline double to_ms(Duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 

@@ -45,8 +45,9 @@ struct Validity {
 constexpr Validity kValidNow{.from = -kDay, .until = 30 * kDay};
 constexpr Validity kExpired{.from = -2 * kDay, .until = -kDay};
 
-// Returns a certificate without extensions and signature. If `issuer` is nullptr, it is its own
-// issuer.
+// Makes a certificate for the key, to which the caller adds extensions and a signature. `name`
+// becomes the common name of its subject. If `issuer` is nullptr, the certificate names itself as
+// its issuer.
 Certificate make_certificate(EVP_PKEY& key, const char* name, const X509* issuer, Validity valid) {
   Certificate certificate(X509_new());
   require(certificate != nullptr, "out of memory");
@@ -54,7 +55,9 @@ Certificate make_certificate(EVP_PKEY& key, const char* name, const X509* issuer
   RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof(serial));
 
   X509_set_version(certificate.get(), X509_VERSION_3);
+  // Serial numbers must be above 0, and should differ.
   ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate.get()), std::uint64_t{serial} + 1);
+  // The times are in seconds from now.
   X509_gmtime_adj(X509_getm_notBefore(certificate.get()), valid.from);
   X509_gmtime_adj(X509_getm_notAfter(certificate.get()), valid.until);
   X509_set_pubkey(certificate.get(), &key);
@@ -96,27 +99,31 @@ Certificate make_leaf(Tls kind, EVP_PKEY& key, X509& authority, EVP_PKEY& author
 
 }  // namespace
 
-// Makes a TLS context with a new certificate, and writes the authority's certificate to `ca_file_`
-// in a new directory. Throws std::runtime_error for the step that fails.
+// Makes the TLS context of a test server, with a new certificate that has the defect that `kind`
+// asks for, such as Expired. Writes the certificate of the authority that signed it to `ca_file_`,
+// which clients can trust. If a step fails, require() throws std::runtime_error with the name of
+// the step.
 Certificates::Certificates(Tls kind) : context_(SSL_CTX_new(TLS_server_method())) {
   require(context_ != nullptr, "creating the TLS context failed");
-  // Allows partial writes, resumed from another buffer, as on a plain socket.
+  // Writes then behave as on a plain socket: they may write a part, and continue from another
+  // buffer.
   SSL_CTX_set_mode(context_.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   const auto authority_key = make_key();
   const auto authority = make_authority(*authority_key);
   const auto key = make_key();
-  const auto leaf = make_leaf(kind, *key, *authority, *authority_key);
+  const auto leaf = make_leaf(kind, *key, *authority, *authority_key);  // the server's certificate
   require(SSL_CTX_use_certificate(context_.get(), leaf.get()) == 1, "OpenSSL did not accept it");
   require(SSL_CTX_use_PrivateKey(context_.get(), key.get()) == 1, "OpenSSL did not accept it");
 
+  // mkdtemp() replaces the X's.
   directory_ = std::filesystem::temp_directory_path() / "httpretry-XXXXXX";
   require(::mkdtemp(directory_.data()) != nullptr, "creating a temporary directory failed");
   ca_file_ = directory_ + "/ca.pem";
   const Owned<std::FILE, std::fclose> file(std::fopen(ca_file_.c_str(), "we"));
   if (!file || PEM_write_X509(file.get(), authority.get()) != 1) {
-    std::filesystem::remove_all(directory_);
-    require(false, "writing its file failed");
+    std::filesystem::remove_all(directory_);  // the destructor does not run after an exception
+    require(/*succeeded=*/false, "writing its file failed");
   }
 }
 

@@ -57,9 +57,9 @@ struct Direction {
   [[nodiscard]] bool wants_write() const { return !pending.empty(); }
 };
 
-// Returns the poll events to wait for at the connection that `outward` reads and `inward` writes.
-short events(const Direction& outward, const Direction& inward) {
-  const int events = (outward.wants_read() ? POLLIN : 0) | (inward.wants_write() ? POLLOUT : 0);
+// Returns the poll events to wait for at the connection that `reader` reads and `writer` writes.
+short awaited_events(const Direction& reader, const Direction& writer) {
+  const int events = (reader.wants_read() ? POLLIN : 0) | (writer.wants_write() ? POLLOUT : 0);
   return static_cast<short>(events);
 }
 
@@ -85,23 +85,26 @@ std::unique_ptr<Channel> connect_loopback(std::string_view authority, int stop_f
   return std::make_unique<Channel>(*std::move(socket), stop_fd);
 }
 
-// Forwards bytes until both sides have finished sending, or the server stops. An RST on one side
-// becomes an RST on the other. `client_bytes` were already read from the client.
+// Forwards the bytes of a CONNECT tunnel between a client and an origin in both directions, until
+// both have finished sending, or the proxy stops. `client_bytes` were already read from the client.
 void relay(Channel& client, Channel& origin, std::string client_bytes) {
-  Direction outward{.from = client, .to = origin, .pending = std::move(client_bytes)};
-  Direction inward{.from = origin, .to = client};
+  Direction to_origin{.from = client, .to = origin, .pending = std::move(client_bytes)};
+  Direction to_client{.from = origin, .to = client};
   for (;;) {
-    if (!outward.pump() || !inward.pump()) {
+    // pump() forwards what it can without blocking. It returns false if a connection is broken, for
+    // example by an RST; both connections then end with an RST.
+    if (!to_origin.pump() || !to_client.pump()) {
       client.reset();
       origin.reset();
       return;
     }
-    if (outward.ended && inward.ended) return;
+    if (to_origin.ended && to_client.ended) return;
 
-    const auto at_client = events(outward, inward);
-    const auto at_origin = events(inward, outward);
-    std::array<pollfd, 3> polled{{{poll_descriptor(client, at_client), at_client, 0},
-                                  {poll_descriptor(origin, at_origin), at_origin, 0},
+    const auto client_events = awaited_events(/*reader=*/to_origin, /*writer=*/to_client);
+    const auto origin_events = awaited_events(/*reader=*/to_client, /*writer=*/to_origin);
+    // The last descriptor becomes readable when the proxy stops.
+    std::array<pollfd, 3> polled{{{poll_descriptor(client, client_events), client_events, 0},
+                                  {poll_descriptor(origin, origin_events), origin_events, 0},
                                   {client.stop_fd(), POLLIN, 0}}};
     const auto& stop_events = polled[2];
     if (::poll(polled.data(), polled.size(), /*timeout=*/-1) < 0 && errno != EINTR) return;

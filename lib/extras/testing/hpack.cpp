@@ -15,6 +15,13 @@ constexpr std::size_t kFieldOverhead = 32;     // RFC 7541 §4.1
 constexpr std::size_t kEndOfString = 256;      // a symbol that no string contains
 constexpr unsigned kLongestCode = 30;
 
+// The first byte of an entry of a header block tells its kind, by the highest bit that is set. The
+// bits below it begin a number. Without any of these bits, the entry is a literal that is not added
+// to the table. §6.
+constexpr unsigned kIndexed = 0x80;        // the index of a field in the tables; 7 bits
+constexpr unsigned kAddedLiteral = 0x40;   // a literal, also added to the table; 6 bits
+constexpr unsigned kNewTableLimit = 0x20;  // 5 bits
+
 // RFC 7541, appendix A. Each as "name|" or "name: value|".
 constexpr std::string_view kStaticTable =
     ":authority|:method: GET|:method: POST|:path: /|:path: /index.html|:scheme: http|"
@@ -70,23 +77,26 @@ constexpr HuffmanCode make_huffman_code() {
 }
 constexpr HuffmanCode kHuffmanCode = make_huffman_code();
 
-// Decodes a Huffman-coded string bit by bit: the bits so far are a code as soon as there is a
-// symbol for them among the codes of their length. Returns nullopt if the string is malformed.
+// Decodes a string in the Huffman code of HPACK, bit by bit. The codes of one length are
+// consecutive numbers. In kHuffmanCode, `first[length]` is the first of them, and their symbols are
+// those in `symbols` from `start[length]` to before `start[length + 1]`. Returns nullopt if the
+// string is malformed.
 std::optional<std::string> huffman_decoded(std::string_view bytes) {
   std::string text;
-  std::uint32_t code = 0;
-  unsigned length = 0;
+  std::uint32_t code = 0;  // the bits since the last symbol
+  unsigned length = 0;     // their number
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     const auto byte = static_cast<unsigned char>(bytes[bit / 8]);
-    code = code * 2 + (byte >> (7 - bit % 8) & 1U);
+    code = code * 2 + (byte >> (7 - bit % 8) & 1U);  // the highest bit of a byte comes first
     if (++length > kLongestCode) return std::nullopt;
+    // The difference is not negative: lower numbers begin with a shorter code.
     const auto index = kHuffmanCode.start[length] + (code - kHuffmanCode.first[length]);
     if (index >= kHuffmanCode.start[length + 1]) continue;  // the beginning of a longer code
-    if (kHuffmanCode.symbols[index] == kEndOfString) return std::nullopt;
+    if (kHuffmanCode.symbols[index] == kEndOfString) return std::nullopt;  // must not occur
     text += static_cast<char>(kHuffmanCode.symbols[index]);
     code = length = 0;
   }
-  // The last byte is padded with up to seven one bits.
+  // What is left must be padding of the last byte: up to seven one bits.
   if (length > 7 || code != (1U << length) - 1) return std::nullopt;
   return text;
 }
@@ -142,27 +152,30 @@ std::string string_literal(std::string_view text) {
 
 }  // namespace
 
-// Decodes a header block into its fields. §6: the highest bit that is set in the first byte of an
-// entry tells its kind. Returns nullopt if the block is malformed or too large.
+// Decodes a compressed header block of HTTP/2 (RFC 7541) into its fields. An entry of the block is
+// a field, or a new limit for the size of the table of recent fields, to which later entries refer
+// by an index. Each entry begins with a number, in the last `prefix_bits` bits of its first byte.
+// Returns nullopt if the block is malformed, or has more than 64 KiB of fields.
 std::optional<std::vector<HpackField>> HpackDecoder::decode(std::string_view block) {
   std::vector<HpackField> fields;
   std::size_t total = 0;
-  while (!block.empty()) {
+  while (!block.empty()) {  // the functions below take what they read from the front of `block`
     const auto first = static_cast<unsigned char>(block.front());
     std::optional<HpackField> field;
-    if (first >= 0x80) {  // the index of a field in the tables
+    // The highest bit that is set in the first byte tells the kind of the entry.
+    if (first >= kIndexed) {
       const auto index = read_number(block, /*prefix_bits=*/7);
       if (index) field = field_at(*index);
-    } else if (first >= 0x40) {  // a literal that is added to the table
+    } else if (first >= kAddedLiteral) {
       field = read_literal(block, /*prefix_bits=*/6);
-      if (field) add(*field);
-    } else if (first >= 0x20) {  // a new limit for the table
+      if (field) add_to_table(*field);
+    } else if (first >= kNewTableLimit) {
       const auto limit = read_number(block, /*prefix_bits=*/5);
       if (!limit || *limit > kMaxTable) return std::nullopt;
-      limit_ = *limit;
-      shrink_to(limit_);
+      table_limit_ = *limit;
+      shrink_table_to(table_limit_);
       continue;
-    } else {  // a literal that is not added
+    } else {  // a literal that is not added to the table
       field = read_literal(block, /*prefix_bits=*/4);
     }
     if (!field) return std::nullopt;
@@ -186,9 +199,10 @@ std::optional<HpackField> HpackDecoder::field_at(std::size_t index) const {
   return HpackField{std::string(entry.substr(0, colon)), std::string(entry.substr(colon + 2))};
 }
 
-// §6.2: takes a field from the front of the block: the index of a field with the same name (a
-// number with a prefix of `prefix_bits`), or 0 and the name; then the value. Returns nullopt if it
-// is malformed.
+// Takes a literal field from the front of a header block (RFC 7541, §6.2). It begins with a number:
+// the index of a field in the tables that has the same name, or 0 if the name follows. At the end
+// comes the value. The number begins in the last `prefix_bits` bits of the first byte. Returns
+// nullopt if the field is malformed.
 std::optional<HpackField> HpackDecoder::read_literal(std::string_view& block,
                                                      unsigned prefix_bits) {
   const auto index = read_number(block, prefix_bits);
@@ -210,17 +224,17 @@ std::optional<HpackField> HpackDecoder::read_literal(std::string_view& block,
 }
 
 // Adds a field to the table. A field that is larger than the table only empties it.
-void HpackDecoder::add(const HpackField& field) {
+void HpackDecoder::add_to_table(const HpackField& field) {
   const auto size = field.name.size() + field.value.size() + kFieldOverhead;
-  shrink_to(limit_ - std::min(limit_, size));
-  if (size > limit_) return;
+  shrink_table_to(table_limit_ - std::min(table_limit_, size));
+  if (size > table_limit_) return;
   table_.push_front(field);
-  size_ += size;
+  table_size_ += size;
 }
 
-void HpackDecoder::shrink_to(std::size_t size) {
-  while (size_ > size) {
-    size_ -= table_.back().name.size() + table_.back().value.size() + kFieldOverhead;
+void HpackDecoder::shrink_table_to(std::size_t size) {
+  while (table_size_ > size) {
+    table_size_ -= table_.back().name.size() + table_.back().value.size() + kFieldOverhead;
     table_.pop_back();
   }
 }

@@ -26,12 +26,12 @@ class HpackDecoder {
   [[nodiscard]] std::optional<HpackField> field_at(std::size_t index) const;
   [[nodiscard]] std::optional<HpackField> read_literal(std::string_view& block,
                                                        unsigned prefix_bits);
-  void add(const HpackField& field);
-  void shrink_to(std::size_t size);
+  void add_to_table(const HpackField& field);
+  void shrink_table_to(std::size_t size);
 
   std::deque<HpackField> table_;  // the newest first
-  std::size_t size_ = 0;
-  std::size_t limit_ = 4096;
+  std::size_t table_size_ = 0;
+  std::size_t table_limit_ = 4096;
 };
 
 // Encodes a header as a literal, which needs no table. The name must be lowercase.

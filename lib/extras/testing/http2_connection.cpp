@@ -39,9 +39,9 @@ bool is_http1_only(std::string_view header) {
   return header == "connection" || header == "keep-alive" || header == "transfer-encoding";
 }
 
-// Returns the request with these pseudo-headers and headers, or nullopt if it is malformed. The
-// authority becomes the target of a CONNECT, and the Host header if there is none.
-std::optional<SeenRequest> request_of(const std::vector<HpackField>& fields) {
+// Returns the request in the decoded fields of an HTTP/2 header block, or nullopt if it is
+// malformed. The authority becomes its Host header. Other pseudo-headers are ignored.
+std::optional<SeenRequest> request_from(const std::vector<HpackField>& fields) {
   SeenRequest request;
   request.http_version = "2";
   std::string authority;
@@ -56,7 +56,7 @@ std::optional<SeenRequest> request_of(const std::vector<HpackField>& fields) {
       return std::nullopt;
     }
   }
-  if (request.method == "CONNECT") request.target = authority;
+  if (request.method == "CONNECT") request.target = authority;  // such a request has no ":path"
   if (!authority.empty() && !request.headers.contains("Host") &&
       !request.headers.try_add("Host", authority)) {
     return std::nullopt;
@@ -132,7 +132,7 @@ class Http2Connection {
     const bool trailers = streams_.contains(head.stream);
     auto& stream = streams_[head.stream];
     if (!trailers) {
-      auto request = request_of(*fields);
+      auto request = request_from(*fields);
       if (!request) return respond(head.stream, stream, Step(400));
       stream.request = *std::move(request);
       stream.request.arrived = steady_clock::now();

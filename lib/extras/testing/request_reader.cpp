@@ -76,30 +76,32 @@ bool RequestReader::fill() {
   return count > 0;
 }
 
-// Reads a request line and headers. Returns kNoError, the status of the error response if the head
-// is malformed or too large, or nullopt if the connection ends first.
+// Reads the head of a request, that is, its request line and headers, into `request`. Returns
+// kNoError; or the status to respond with if the head is too large (431), malformed (400) or of
+// another HTTP version (505); or nullopt if the connection ends before the end of the head.
 std::optional<int> RequestReader::read_head(SeenRequest& request) {
-  std::size_t end = 0;
-  while ((end = buffer_.find(kHeadEnd)) == std::string::npos) {
+  std::size_t head_end = 0;
+  while ((head_end = buffer_.find(kHeadEnd)) == std::string::npos) {  // the empty line
     if (buffer_.size() > kMaxHead) return 431;
-    if (!fill()) return std::nullopt;
+    if (!fill()) return std::nullopt;  // appends what the client has sent to `buffer_`
   }
-  if (end > kMaxHead) return 431;
+  if (head_end > kMaxHead) return 431;
 
-  const auto head = buffer_.substr(0, end + kLineEnd.size());  // each line with its end
-  buffer_.erase(0, end + kHeadEnd.size());
+  const auto head = buffer_.substr(0, head_end + kLineEnd.size());  // each line with its end
+  buffer_.erase(0, head_end + kHeadEnd.size());  // what is left belongs to the body
   const auto line_end = head.find(kLineEnd);
   const std::string_view lines = head;
   if (!parse_request_line(lines.substr(0, line_end), request)) return 400;
   if (!parse_headers(lines.substr(line_end + kLineEnd.size()), request.headers)) return 400;
   if (request.http_version != "1.1" && request.http_version != "1.0") return 505;
-  if (!read_framing(request)) return 400;
+  if (!read_framing(request)) return 400;  // how long the body is
   return kNoError;
 }
 
-// Reads from the headers how the body is framed, whether the connection may stay open, and whether
-// the client waits for "100 Continue". Follows RFC 9112 §6.3, but returns false for ambiguous
-// framing.
+// Reads from the headers what read_body() and the connection need to know: the length of the body
+// or that it is chunked (RFC 9112 §6.3), whether the connection may stay open, and whether the
+// client waits for "100 Continue". Returns false if the framing of the body is invalid or
+// ambiguous.
 bool RequestReader::read_framing(const SeenRequest& request) {
   const auto& headers = request.headers;
   const auto connection = headers.get("Connection").value_or("");
@@ -111,9 +113,11 @@ bool RequestReader::read_framing(const SeenRequest& request) {
   const auto coding = headers.get("Transfer-Encoding");
   chunked_ = coding.has_value();
   length_ = 0;
+  // The headers must give the length only once. Otherwise, a proxy in front could choose another
+  // one.
   if (lengths.size() + (chunked_ ? 1 : 0) > 1) return false;
   if (chunked_) return equal_ignoring_case(*coding, "chunked");
-  if (lengths.empty()) return true;
+  if (lengths.empty()) return true;  // no body
   const auto length = to_number<std::uint64_t>(lengths.front());
   length_ = length.value_or(0);
   return length.has_value();
@@ -151,22 +155,25 @@ std::optional<std::string> RequestReader::take_line() {
   return line;
 }
 
-// Reads a chunked body and its trailers, which are ignored. Returns kNoError, 400 if the body is
-// malformed, or nullopt if the connection ends first.
+// Reads a chunked body into `request`, and then its trailers, which are ignored. Returns kNoError,
+// the status to respond with (400) if the body is malformed, or nullopt if the connection ends
+// first.
 std::optional<int> RequestReader::read_chunks(SeenRequest& request) {
   for (;;) {
-    const auto line = take_line();
-    if (!line) return std::nullopt;
-    const auto digits = trimmed(std::string_view(*line).substr(0, line->find(';')));
+    // A chunk is a line with its size, which extensions may follow after a ";", then the bytes, and
+    // then an empty line.
+    const auto size_line = take_line();
+    if (!size_line) return std::nullopt;
+    const auto digits = trimmed(std::string_view(*size_line).substr(0, size_line->find(';')));
     const auto size = to_number<std::uint64_t>(digits, /*base=*/16);
     if (!size) return 400;
-    if (*size == 0) break;
+    if (*size == 0) break;  // the last chunk, without bytes
     if (!take_body(*size, request)) return std::nullopt;
-    const auto end = take_line();
-    if (!end) return std::nullopt;
-    if (!end->empty()) return 400;
+    const auto chunk_end = take_line();
+    if (!chunk_end) return std::nullopt;
+    if (!chunk_end->empty()) return 400;
   }
-  for (;;) {
+  for (;;) {  // until the empty line after the trailers
     const auto trailer = take_line();
     if (!trailer) return std::nullopt;
     if (trailer->empty()) return kNoError;

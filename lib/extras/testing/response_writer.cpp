@@ -36,17 +36,19 @@ std::string_view reason(int status) {
   return phrase.substr(0, phrase.find('|'));
 }
 
-// Returns the text as a complete gzip file. Throws std::runtime_error if zlib fails.
+// Returns the text, compressed as a complete gzip file. Throws std::runtime_error if zlib fails.
 std::string gzip(std::string_view text) {
-  constexpr int kGzipWindow = 15 + 16;  // adding 16 selects a gzip wrapper
+  constexpr int kGzipWindow = 15 + 16;  // the largest window; adding 16 selects a gzip wrapper
+  constexpr int kDefaultMemLevel = 8;   // zlib's default, for which its header has no name
   z_stream stream{};
   if (text.size() > std::numeric_limits<uInt>::max() ||
-      deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, /*memLevel=*/8,
+      deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kDefaultMemLevel,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
     throw std::runtime_error("cannot compress the body");
   }
+  // The bound is large enough to compress everything in one call.
   std::string compressed(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));  // only read
   stream.avail_in = static_cast<uInt>(text.size());
   stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
   stream.avail_out = static_cast<uInt>(compressed.size());

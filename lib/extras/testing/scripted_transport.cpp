@@ -41,6 +41,16 @@ void fill_in_exchange(Outcome& outcome) {
   exchange.wire_sends = 1;
 }
 
+// Adds to the script's response or error what a real transport would: headers with times, and the
+// facts about the exchange that the script leaves out.
+void complete(Outcome& outcome, const std::vector<TimeHeader>& times, const Request& request,
+              WallTime now) {
+  if (auto* headers = headers_of(outcome)) add_times(*headers, times, now);
+  fill_in_exchange(outcome);
+  fill_in_byte_counts(outcome, request);
+  if (outcome && outcome->url.empty()) outcome->url = request.parsed_url()->to_string();
+}
+
 // The bytes of the body so far, and an error if the rest cannot be read.
 struct BodyRead {
   BodyRead() = default;
@@ -48,22 +58,23 @@ struct BodyRead {
   std::optional<Error> error;
 };
 
-// Reads until the end or an error, which ends up in `read.error`. Returns false if the body pauses
-// before that: it has no bytes at the moment.
-bool continue_reading(CheckedReader& reader, BodyRead& read) {
+// Appends the rest of a request's body to `read.bytes`. Returns true at the end of the body, or if
+// it cannot be read, which sets `read.error`. Returns false if the body pauses because it has no
+// bytes at the moment; the caller then waits and calls this again.
+bool read_to_end_or_pause(CheckedReader& reader, BodyRead& read) {
   std::array<char, 16 * 1024> piece{};
   try {
     for (;;) {
       const auto count = reader.read(piece);
       if (!count) read.error = count.error();
-      if (!count || *count == 0) return true;
+      if (!count || *count == 0) return true;  // an error, or the end
       if (*count == BodyReader::kPause) return false;
       read.bytes.append(piece.data(), *count);
     }
   } catch (...) {
     read.error.emplace(Errc::InvalidRequest,
                        "reading the body threw: " + text_of(std::current_exception()));
-    read.error->permanent = true;
+    read.error->permanent = true;  // a retry would fail in the same way
     return true;
   }
 }
@@ -99,21 +110,23 @@ Error end_error(Errc code) {
   return error;
 }
 
-// Waits until a paused body has more bytes. Returns nullopt then, or an error if the exchange ends:
-// the limit is reached, the call is canceled, or the body fails.
+// Waits until a paused body has more bytes, and then returns nullopt. Returns an error if the
+// exchange ends before that: the limit is reached, the call is canceled, or the body fails. Two
+// tasks race: one waits for the body, the other for the limit, and the one that ends first stops
+// the other.
 Task<std::optional<Error>> wait_for_body(CheckedReader& reader, Call& call, Time limit) {
   auto& clock = call.scheduler();
-  const std::stop_source body_ready;
-  const std::stop_source limit_stop;
+  const std::stop_source body_ready;  // stops the wait for the limit
+  const std::stop_source limit_stop;  // stops the wait for the body
   const EitherStop either(limit_stop.get_token(), call.stop());
-  Call branch = call.with(limit, either.token());
-  Result<void> result;
+  Call branch = call.with(limit, either.token());  // a cancellation of the call stops it, too
+  Result<void> result;                             // of the body
   std::vector<Task<bool>> tasks;
   tasks.push_back(wait_until_readable(reader, branch, body_ready, result));
   tasks.push_back(stop_at(clock, limit, body_ready.get_token(), limit_stop));
   auto both = when_all(std::move(tasks));
-  const std::vector<bool> ends = co_await both;
-  const bool limit_reached = ends[1];
+  const std::vector<bool> results = co_await both;  // in the order of the tasks
+  const bool limit_reached = results[1];            // the result of stop_at()
   if (limit_reached) co_return end_error(Errc::Timeout);
   if (call.stop().stop_requested()) co_return end_error(Errc::Canceled);
   if (!result) co_return std::move(result).error();
@@ -123,7 +136,7 @@ Task<std::optional<Error>> wait_for_body(CheckedReader& reader, Call& call, Time
 // Reads the whole body, and waits when it pauses. An error counts as one after the sending began.
 Task<BodyRead> read_body(CheckedReader& reader, Call& call, Time limit) {
   BodyRead read;
-  while (!read.error && !continue_reading(reader, read)) {
+  while (!read.error && !read_to_end_or_pause(reader, read)) {
     const auto waiting = wait_for_body(reader, call, limit);
     read.error = co_await waiting;
   }
@@ -235,39 +248,41 @@ std::vector<ScriptedTransport::Seen> ScriptedTransport::requests() const {
   return script_->seen;
 }
 
-// Carries out one exchange as the script says: reads the body, waits for the response in virtual
-// time or until a limit, and delivers the body of the response. Its errors are those of a real
-// transport.
+// Carries out one exchange in a test as the next step of the script says: reads the request's body,
+// waits until the response is due, and delivers it. The results are those that a real transport
+// would have, including the errors if a limit is reached or the call is canceled.
 Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   if (const auto& url = request.parsed_url(); !url) co_return url.error();
   const Body body = request.body();
-  const bool streamed = body.present() && body.bytes() == nullptr;
+  const bool streamed = body.present() && body.bytes() == nullptr;  // read piece by piece
   CheckedReader reader;
   if (streamed) {
     auto opened = reader.open(body);
     if (!opened) co_return std::move(opened).error();
   }
   ProgressReporter progress(request);
-  progress.begin(streamed ? &reader : nullptr);
+  progress.begin(streamed ? &reader : nullptr);  // the reader knows the size of the body
   auto& clock = call.scheduler();
-  std::size_t index = 0;
+  std::size_t index = 0;  // of this request among those that the script has recorded
   const auto* step = script_->take(request, clock.now(), index);
   if (step == nullptr)
     co_return Error(Errc::Internal,
                     "ScriptedTransport has no response to give: call say() before sending");
   const auto limits = call.limits(request);
   const auto exchange_end = std::min(call.deadline(), limits.respond_by);
+  // A step that does not send fails before that, for example because it cannot connect.
   if (streamed && step->sends) {
     const auto reading = read_body(reader, call, exchange_end);
     BodyRead read = co_await reading;
     script_->record_body(index, read.bytes);
     if (read.error) co_return *std::move(read.error);
-    request.set_body(std::move(read.bytes));
+    request.set_body(std::move(read.bytes));  // from here on, it is in memory
   }
   if (const auto* bytes = request.body().bytes(); bytes != nullptr && step->sends) {
     progress.sent(bytes->size());
   }
 
+  // Waits for the response, a limit or a cancellation, whichever comes first.
   const auto response_at = later(clock.now(), step->after);
   const auto limit = std::min(exchange_end, later(clock.now(), limits.response_timeout));
   const bool waited = co_await clock.sleep_until(std::min(response_at, limit), call.stop());
@@ -276,14 +291,13 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
     co_return step->sends ? mark_maybe_sent(std::move(error)) : std::move(error);
   }
   Outcome outcome = script_->respond(*step, request, index);
-  if (auto* headers = headers_of(outcome)) add_times(*headers, step->times, clock.wall_now());
-  fill_in_exchange(outcome);
-  fill_in_byte_counts(outcome, request);
+  complete(outcome, step->times, request, clock.wall_now());
   if (outcome) progress.received(outcome->body.size());
+  // Claiming that nothing was sent would allow a retry, which cannot read the body again.
   const bool claims_unsent = exchange_of(outcome).wire_sends == 0;
   if (step->sends && claims_unsent && !body.replayable()) co_return failed_before_the_send();
-  if (outcome && outcome->url.empty()) outcome->url = request.parsed_url()->to_string();
-  if (!request.options().sink) co_return outcome;
+  if (!request.options().sink) co_return outcome;  // the response's body stays in memory
+  // Writes the response's body to the sink that the request asks for.
   Outcome delivered = co_await Delivery::deliver(request, call, std::move(outcome));
   co_return delivered;
 }

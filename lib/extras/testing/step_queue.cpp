@@ -87,14 +87,17 @@ const Step* StepQueue::take_unread() {
   return nullptr;
 }
 
-// Returns the step at the cursor and counts its use; a step is used `times` times. After the last
-// step, `script.then` decides. The index is empty for a step that is not in the script.
+// Returns the step that the script has for the next request, with its index in the script, and
+// moves the cursor on. Each step is for `times` requests. After the last step, `script.then`
+// decides what happens: the last step is repeated, the script restarts, or the connection closes.
+// For a step that is not in the script, the index is empty.
 TakenStep StepQueue::advance(const Script& script, Cursor& cursor) {
-  static const Step plain;
+  static const Step plain;  // an empty response with status 200
   static const Step closing(Fault::Close);
 
   const auto& steps = script.steps;
   if (steps.empty()) return {script.then == Then::Close ? &closing : &plain, std::nullopt};
+  // Moves on from a step that has been used as often as it says.
   if (cursor.index < steps.size() && cursor.used == steps[cursor.index].times) {
     ++cursor.index;
     cursor.used = 0;
@@ -102,7 +105,7 @@ TakenStep StepQueue::advance(const Script& script, Cursor& cursor) {
   if (cursor.index == steps.size()) {  // all steps are used up
     switch (script.then) {
       case Then::RepeatLast: return {&steps.back(), steps.size() - 1};
-      case Then::Restart: cursor.index = 0; break;
+      case Then::Restart: cursor.index = 0; break;  // takes the first step, below
       case Then::Close: return {&closing, std::nullopt};
     }
   }
