@@ -19,7 +19,7 @@ namespace {
 using batch::Batch;
 using batch::RunEnd;
 
-constexpr std::uint64_t kImportStep = 1'000'000;  // lines between two messages
+constexpr std::uint64_t kMessageStep = 1'000'000;  // lines of the input between two messages
 
 std::string only_operand(const Args& operands, const char* what) {
   if (operands.size() == 1) return operands.front();
@@ -66,8 +66,8 @@ int check_input(BatchCommand& command) {
   return kOk;
 }
 
-// Prints the results of a run by host, the number of jobs in each state, and what the user can do
-// about jobs that are waiting or unknown.
+// Prints the end of a run on standard error: its results by host, the number of jobs in each state,
+// and what the user can do about jobs that are waiting or unknown. `end` is why the run ended.
 void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
   auto summary = summary_text(run.summary());
   if (!summary.empty()) {
@@ -76,6 +76,8 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
   }
   const auto counts = run.counts();
   print_message(end_line(counts, end, command));
+  // Idle: the jobs that are left have to wait longer than --max-idle. The next run continues with
+  // them, because the journal has their state.
   if (counts.waiting > 0 && end == RunEnd::Idle) {
     const auto now = std::chrono::system_clock::now();
     if (const auto time_until_due = run.next_due()) {
@@ -83,6 +85,7 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
                     " or later");
     }
   }
+  // The server may have executed an unknown job, so only the user can decide to send it again.
   if (counts.unknown > 0) {
     print_message(
         "httpretry: --export unknown lists what may have been executed; "
@@ -116,23 +119,28 @@ int run_batch(BatchCommand& command) {
   return finish_run(ended, run->counts(), telemetry.get());
 }
 
-// Sets the options of the run that do not follow from one flag alone: the input, which is the only
-// operand, the default name of the results, the policies, and the callbacks for messages.
-void prepare(BatchCommand& command, const Args& operands) {
+// Completes the options of the run when all flags are parsed: the input, which is the only operand,
+// the default name of the file for the results, the headers and policies of the requests, and the
+// callbacks that print messages. Throws UsageError, for example if the operand is missing.
+void complete_options(BatchCommand& command, const Args& operands) {
   auto& options = command.batch;
   options.input = only_operand(operands, "the input (- is standard input)");
+  // These three send nothing, so they keep no journal.
   const bool uses_journal = !command.check && !command.dry_run && !command.enqueue;
+  // The default name of the journal is that of the input, and standard input has none.
   if (options.input == "-" && options.journal.empty() && uses_journal) {
     throw UsageError("standard input needs --journal FILE: to start again is to resume");
   }
-  const auto name = options.input == "-" ? options.journal : options.input;
-  if (options.results.empty() && !command.no_results) options.results = name + ".results.jsonl";
+  // The results are beside the input or, for standard input, beside the journal.
+  const auto base = options.input == "-" ? options.journal : options.input;
+  if (options.results.empty() && !command.no_results) options.results = base + ".results.jsonl";
   prepare_requests(command);
   options.on_problem = [](const Problem& problem) { print_message(to_string(problem)); };
   if (command.progress != ProgressStyle::None) {
+    // Called after every 100 000 lines of the input. Without a terminal, fewer messages suffice.
     options.on_import = [](std::uint64_t lines) {
       if (::isatty(STDERR_FILENO) == 1) return show_status("reading line " + grouped(lines));
-      if (lines % kImportStep == 0) print_message("httpretry: " + grouped(lines) + " lines read");
+      if (lines % kMessageStep == 0) print_message("httpretry: " + grouped(lines) + " lines read");
     };
   }
 }
@@ -141,7 +149,7 @@ int run_command(BatchCommand& command, const Args& operands) {
   if (command.status) return print_status(operands);
   if (command.explain) return print_story(operands);
   if (command.print_jobs) return print_jobs(operands, *command.print_jobs);
-  prepare(command, operands);
+  complete_options(command, operands);
 #ifdef HTTPRETRY_WITH_QUEUE
   if (command.enqueue || !command.queue.empty()) return enqueue_input(command);
 #endif

@@ -13,6 +13,8 @@ using batch::State;
 
 constexpr std::size_t kHostsShown = 3;
 constexpr std::size_t kRowsShown = 30;
+constexpr std::size_t kStateColumn = 8;  // the width of a column of summary_text
+constexpr std::size_t kStatusColumn = 5;
 
 std::string without_scheme(const std::string& host) {
   const auto scheme = host.find("://");
@@ -25,8 +27,9 @@ std::string rate_text(double per_second) {
   return text.data();
 }
 
-double ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+double to_ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
+// Returns a number with one digit after the point.
 std::string number_text(double number) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f", number);
@@ -57,6 +60,25 @@ std::string next_of(const batch::JobStory& story) {
   return "";
 }
 
+// Returns the estimates of how long a run with this number of jobs takes, for --dry-run: the least
+// time that --rate allows, if it is given, and the time with --parallel requests at once if each
+// takes 100 ms.
+std::string time_estimates(double jobs, const batch::RunnerOptions& runner) {
+  std::string text;
+  const auto seconds_text = [](double seconds) {
+    return duration_text(Duration(static_cast<Duration::rep>(seconds * 1e9)));  // nanoseconds
+  };
+  if (runner.rate) {
+    const auto period = std::chrono::duration<double>(runner.rate->per).count();  // in seconds
+    text += "at least " + seconds_text(period * jobs / static_cast<double>(runner.rate->requests)) +
+            ", which is what --rate allows\n";
+  }
+  constexpr double kSecondsPerRequest = 0.1;  // the assumption that the last words state
+  return text + "about " +
+         seconds_text(kSecondsPerRequest * jobs / static_cast<double>(runner.parallel)) + " with " +
+         std::to_string(runner.parallel) + " at once, if each takes 100 ms\n";
+}
+
 }  // namespace
 
 std::string grouped(std::uint64_t number) {
@@ -83,8 +105,9 @@ std::string counts_text(const batch::Counts& counts) {
          row_text("sending", counts.sending) + row_text("queued", counts.queued);
 }
 
-// Returns the progress as a line for people: the jobs by state, the speed, the estimated time that
-// is left, and the first hosts that are paused. display.hpp has an example.
+// Returns the progress of a run as a line for people, with at most kHostsShown paused hosts:
+// "12 480/50 000 done · 31 dead · 212 waiting · 64 in flight · 412/s · p50 38 ms · ETA 1 m 31 s ·
+// api.x paused 12 s". A state without jobs is left out, and so is a time that is not yet known.
 std::string progress_line(const batch::RunProgress& progress) {
   const auto& counts = progress.counts;
   auto line = grouped(counts.done) + "/" + grouped(counts.total()) + " done";
@@ -93,10 +116,11 @@ std::string progress_line(const batch::RunProgress& progress) {
   add_count(line, counts.unknown, "unknown");
   add_part(line, grouped(progress.in_flight) + " in flight");
   add_part(line, rate_text(progress.per_second));
+  // The median duration of a call.
   if (progress.median) add_part(line, "p50 " + duration_text(*progress.median));
   if (progress.time_left) add_part(line, "ETA " + duration_text(*progress.time_left));
   for (std::size_t i = 0; i < std::min(progress.paused.size(), kHostsShown); ++i) {
-    const auto& host = progress.paused[i];
+    const auto& host = progress.paused[i];  // the longest pauses are first
     add_part(line, without_scheme(host.name) + " paused " + duration_text(host.paused));
   }
   if (progress.paused.size() > kHostsShown) {
@@ -105,42 +129,45 @@ std::string progress_line(const batch::RunProgress& progress) {
   return line;
 }
 
-// Returns the progress as one line of JSON. The speed, the median and the time that is left are
-// rounded to tenths; the last two are null if they are unknown.
+// Returns the progress of a run as one line of JSON for programs: {"total":50000,"done":12480,…,
+// "per_second":412.0,"p50_ms":38.2,"time_left_ms":91000.0,"paused":[{"host":"https://api.x",
+// "for_ms":12000.0}]}. "in_flight" counts calls, and "in_wait" those of them that wait for a retry.
+// The median "p50_ms" and "time_left_ms" are null while they are unknown.
 std::string progress_json(const batch::RunProgress& progress) {
   const auto& counts = progress.counts;
-  const auto member = [](const char* name, std::uint64_t value) {
+  const auto count = [](const char* name, std::uint64_t value) {
     return std::string("\"") + name + "\":" + std::to_string(value) + ",";
   };
-  auto json = "{" + member("total", counts.total()) + member("done", counts.done) +
-              member("dead", counts.dead) + member("waiting", counts.waiting) +
-              member("unknown", counts.unknown) + member("queued", counts.queued) +
-              member("sending", counts.sending) + member("in_flight", progress.in_flight) +
-              member("in_wait", progress.in_wait);
+  auto json = "{" + count("total", counts.total()) + count("done", counts.done) +
+              count("dead", counts.dead) + count("waiting", counts.waiting) +
+              count("unknown", counts.unknown) + count("queued", counts.queued) +
+              count("sending", counts.sending) + count("in_flight", progress.in_flight) +
+              count("in_wait", progress.in_wait);
   json += "\"per_second\":" + number_text(progress.per_second);
-  json += ",\"p50_ms\":" + (progress.median ? number_text(ms(*progress.median)) : "null");
-  json +=
-      ",\"time_left_ms\":" + (progress.time_left ? number_text(ms(*progress.time_left)) : "null");
+  json += ",\"p50_ms\":" + (progress.median ? number_text(to_ms(*progress.median)) : "null");
+  json += ",\"time_left_ms\":" +
+          (progress.time_left ? number_text(to_ms(*progress.time_left)) : "null");
   json += ",\"paused\":[";
   for (std::size_t i = 0; i < progress.paused.size(); ++i) {
     const auto& host = progress.paused[i];
     json += (i > 0 ? "," : "") + std::string("{\"host\":") + quote_json(host.name) +
-            ",\"for_ms\":" + number_text(ms(host.paused)) + "}";
+            ",\"for_ms\":" + number_text(to_ms(host.paused)) + "}";
   }
   return json + "]}";
 }
 
-// Returns a line for each combination of state, status, host and reason, with the number of its
-// jobs: "   12  dead    503  api.example.com (attempts_exhausted)". The most frequent are first.
+// Returns the results of a run as a table. A line counts the jobs with the same state, status, host
+// and reason: "   12  dead    503  api.example.com (attempts_exhausted)". The largest counts are
+// first. The status is "-" if there was no response.
 std::string summary_text(const std::vector<batch::SummaryRow>& rows) {
   auto sorted = rows;
   std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.count > b.count; });
   std::string text;
   for (std::size_t i = 0; i < std::min(sorted.size(), kRowsShown); ++i) {
     const auto& row = sorted[i];
-    auto name = padded(std::string(to_string(row.state)), 8);
     const auto status = row.status != 0 ? std::to_string(row.status) : "-";
-    name += padded(status, 5) + without_scheme(row.host);
+    auto name = padded(std::string(to_string(row.state)), kStateColumn) +
+                padded(status, kStatusColumn) + without_scheme(row.host);
     if (!row.reason.empty()) name += " (" + row.reason + ")";
     text += row_text(name, row.count);
   }
@@ -187,10 +214,11 @@ std::string story_text(const batch::JobStory& story) {
   return text;
 }
 
-// Returns what --dry-run prints: the number of requests, by host and by policy, and two estimates
-// of how long the run takes: the least time that --rate allows, and the time with --parallel.
+// Returns what --dry-run prints: the number of requests in the input, by host and by policy, how
+// many of them need care, and estimates of how long the run takes.
 std::string input_text(const batch::InputReport& report, const batch::RunnerOptions& runner) {
   std::string text = row_text("requests", report.jobs);
+  // Adds the largest counts of a kind, and a row for the number of names that are not shown.
   const auto add_rows = [&](const std::string& kind, const auto& counts) {
     for (std::size_t i = 0; i < std::min(counts.size(), kRowsShown); ++i) {
       const auto& [name, count] = counts[i];
@@ -200,22 +228,11 @@ std::string input_text(const batch::InputReport& report, const batch::RunnerOpti
   };
   add_rows("host", report.hosts);
   add_rows("policy", report.policies);
+  // `unsafe` counts requests such as POST without an idempotency key, and `later` those that the
+  // input forbids to send before a date.
   if (report.unsafe > 0) text += row_text("must not be sent twice, and have no key", report.unsafe);
   if (report.later > 0) text += row_text("have a not_before", report.later);
-  const auto jobs = static_cast<double>(report.jobs);
-  const auto seconds_text = [](double seconds) {
-    return duration_text(Duration(static_cast<Duration::rep>(seconds * 1e9)));
-  };
-  if (runner.rate) {
-    const auto period = std::chrono::duration<double>(runner.rate->per).count();
-    text += "at least " + seconds_text(period * jobs / static_cast<double>(runner.rate->requests)) +
-            ", which is what --rate allows\n";
-  }
-  constexpr double kSecondsPerRequest = 0.1;
-  text += "about " +
-          seconds_text(kSecondsPerRequest * jobs / static_cast<double>(runner.parallel)) +
-          " with " + std::to_string(runner.parallel) + " at once, if each takes 100 ms\n";
-  return text;
+  return text + time_estimates(static_cast<double>(report.jobs), runner);
 }
 
 }  // namespace httpretry::cli

@@ -53,8 +53,10 @@ std::vector<Flag> input_flags(BatchCommand& to) {
   };
 }
 
-// Returns the flags for the journal. An entry has the letter of a flag ('\0': none), its name, the
-// name of its value, its help text, and what it does.
+// Returns the flags for the journal. Each has a letter ('\0' if it has none), a name, the name of
+// its value in --help (empty if it takes none), a help text, and an action that stores the value in
+// `to`, which must outlive the flags. choose() sets the enumerator that has the same position in
+// its enum as the word in the list.
 std::vector<Flag> journal_flags(BatchCommand& to) {
   auto& batch = to.batch;
   return {
@@ -98,9 +100,9 @@ std::vector<Flag> queue_flags(BatchCommand& to) {
 }
 #endif
 
-// Returns the flags that print something about a journal instead of sending requests. An entry has
-// the letter of a flag ('\0': none), its name, the name of its value, its help text, and what it
-// does.
+// Returns the flags that print something about a journal instead of sending requests. Each has a
+// letter ('\0' if it has none), a name, the name of its value in --help (empty if it takes none), a
+// help text, and an action that stores the value in `to`, which must outlive the flags.
 std::vector<Flag> question_flags(BatchCommand& to) {
   return {
       {'\0', "status", "", "print how many jobs of a journal are in which state (operand: JOURNAL)",
@@ -109,6 +111,7 @@ std::vector<Flag> question_flags(BatchCommand& to) {
        enable(to.explain)},
       {'\0', "export", "dead|unknown|waiting|queued",
        "print the input lines of the jobs in this state (operand: JOURNAL)",
+       // The parser of the command line has rejected any other word.
        [&](Text state) {
          to.print_jobs = state == "dead"      ? batch::State::Dead
                          : state == "unknown" ? batch::State::Unknown
@@ -135,8 +138,10 @@ Flag key_lifetime_flag(BatchCommand& to) {
           [&](Text v) { to.batch.key_lifetime = parse_seconds(v, "--key-lifetime"); }};
 }
 
-// Returns the flags for the results, the progress and the telemetry. An entry has the letter of a
-// flag ('\0': none), its name, the name of its value, its help text, and what it does.
+// Returns the flags for the results, the progress and the telemetry. Each has a letter ('\0' if it
+// has none), a name, the name of its value in --help (empty if it takes none), a help text, and an
+// action that stores the value `v` in `to`, which must outlive the flags. choose() sets the
+// enumerator that has the same position in its enum as the word in the list.
 std::vector<Flag> response_flags(BatchCommand& to) {
   auto& batch = to.batch;
   const std::vector<Flag> flags{
@@ -160,8 +165,10 @@ std::vector<Flag> response_flags(BatchCommand& to) {
           "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces"));
 }
 
-// Returns the flags that limit how fast and how long requests are sent. An entry has the letter of
-// a flag ('\0': none), its name, the name of its value, its help text, and what it does.
+// Returns the flags that limit how fast and how long requests are sent, with --shared and its like
+// at the end. Each has a letter ('\0' if it has none), a name, the name of its value in --help
+// (empty if it takes none), a help text, and an action that stores the value `v` in `to`, which
+// must outlive the flags.
 std::vector<Flag> flow_flags(BatchCommand& to) {
   auto& runner = to.batch.runner;
   const std::vector<Flag> flags{
@@ -170,6 +177,8 @@ std::vector<Flag> flow_flags(BatchCommand& to) {
       {'\0', "rate", "N/TIME", "send at most N requests in each TIME, including retries: 100/s",
        [&](Text v) { runner.rate = parse_rate(v); }},
       {'\0', "max-idle", "TIME", "end if nothing can be sent for longer than this (default: 1m)",
+       // max_idle limits the wait of the jobs for their next attempt, max_shortage the time in
+       // which this machine lacks the resources for even one request.
        [&](Text v) { runner.max_idle = runner.max_shortage = parse_seconds(v, "--max-idle"); }},
       {'\0', "max-failures", "N", "end when N jobs have failed in this run (default: 0, never)",
        [&](Text v) {

@@ -91,36 +91,46 @@ std::string bash_command(const Command& command) {
          "      esac\n      flags='" + join(names, " ") + "' ;;\n";
 }
 
-// Returns the completion script for bash. Its function _httpretry reads the words of the command
-// line and sets COMPREPLY to the possible next words.
+// Returns the completion script for bash. Bash calls its function _httpretry, which reads the words
+// of the command line and sets COMPREPLY to the possible next words. _httpretry_words sets
+// COMPREPLY with the arguments of bash's `compgen`.
 std::string bash() {
-  std::string text =
-      "# bash completion for httpretry\n"
-      "_httpretry_words() {\n  [ $# -gt 0 ] || return 0\n  mapfile -t COMPREPLY < <(compgen \"$@\" "
-      "-- \"${COMP_WORDS[COMP_CWORD]}\")\n"
-      "}\n"
-      "\n"
-      "_httpretry() {\n  local current=${COMP_WORDS[COMP_CWORD]} "
-      "previous=${COMP_WORDS[COMP_CWORD-1]}\n  local command=${COMP_WORDS[1]} flags=\n  "
-      "COMPREPLY=()\n";
+  std::string text = R"(# bash completion for httpretry
+_httpretry_words() {
+  [ $# -gt 0 ] || return 0
+  mapfile -t COMPREPLY < <(compgen "$@" -- "${COMP_WORDS[COMP_CWORD]}")
+)";
+  text += R"(}
+
+_httpretry() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+  local command=${COMP_WORDS[1]} flags=
+  COMPREPLY=()
+)";
+  // The first word: all commands.
   text +=
       "  if [ \"$COMP_CWORD\" -eq 1 ] && [[ $current != -* ]]; then\n    _httpretry_words -W '" +
       join(first_words(), " ") + "'\n    return\n  fi\n";
+  // The second word of commands such as "policy check".
   for (const auto& [first, words] : families()) {
     text += "  if [ \"$command\" = " + first + " ] && [ \"$COMP_CWORD\" -eq 2 ]; then\n" +
             "    _httpretry_words -W '" + words + "'\n    return\n  fi\n";
   }
-  text +=
-      "  if [ \"$command\" = policy ]; then command=\"policy ${COMP_WORDS[2]}\"; fi\n"
-      "  case $command in\n";
+  // The flags of each command. The front command is that of sending, which has no name; its pattern
+  // is "*", so it must be last.
+  text += R"(  if [ "$command" = policy ]; then command="policy ${COMP_WORDS[2]}"; fi
+  case $command in
+)";
   for (const auto& command : commands().subspan(1)) text += bash_command(command);
-  text += bash_command(commands().front());
-  return text +
-         "  esac\n  if [[ $current == -* ]]; then\n    _httpretry_words -W \"$flags\"\n  else\n    "
-         "_httpretry_words -f\n  fi\n"
-         "}\n"
-         "\n"
-         "complete -o filenames -F _httpretry httpretry\n";
+  return text + bash_command(commands().front()) +
+         R"(  esac
+  if [[ $current == -* ]]; then
+    _httpretry_words -W "$flags"
+  else
+    _httpretry_words -f
+  fi
+)"
+         "}\n\ncomplete -o filenames -F _httpretry httpretry\n";
 }
 
 // --- zsh ---

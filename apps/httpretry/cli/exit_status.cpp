@@ -29,14 +29,16 @@ Error permanent_error(Errc code, std::string message, int curl_code) {
   return error;
 }
 
-// Returns curl's number if libcurl reported an error. Otherwise returns the status for the code of
-// the error; numbers without a name are curl's.
+// Returns the exit status of the program for a call that ended with an error. It is curl's number
+// if libcurl reported the error, and otherwise the status for the code of the error. The numbers
+// below without a name are curl's, too.
 int exit_status(const Error& error) {
+  // A shortage on this machine kept the attempt from being sent, whatever libcurl reported.
   if (error.code == Errc::LocalShortage) return status_of_held_back(error);
-  constexpr int kMalformedUrl = 3;  // curl's number; ours is kUsage
-  if (error.code != Errc::Canceled && error.curl_code != 0 && error.curl_code != kMalformedUrl) {
-    return error.curl_code;
-  }
+  constexpr int kMalformedUrl = 3;  // curl's number; ours is kUsage, and 3 is kBadPolicyFile
+  const bool has_curl_status = error.curl_code != 0 && error.curl_code != kMalformedUrl;
+  // A canceled call has its own status below, whatever libcurl was doing at that time.
+  if (has_curl_status && error.code != Errc::Canceled) return error.curl_code;
   switch (error.code) {
     case Errc::InvalidRequest: return kUsage;
     case Errc::Resolve: return 6;
@@ -49,11 +51,12 @@ int exit_status(const Error& error) {
     case Errc::TooLarge: return 63;
     case Errc::Canceled: return 42;  // in practice a signal, whose status replaces this one
     case Errc::Status: return kErrorStatus;
+    // A limit of the policy kept the attempt from being sent.
     case Errc::Paused:
     case Errc::CircuitOpen:
     case Errc::RateLimited:
     case Errc::QueueFull: return status_of_held_back(error);
-    case Errc::LocalShortage:
+    case Errc::LocalShortage:  // returned above
     case Errc::Internal: break;
   }
   return kInternalError;

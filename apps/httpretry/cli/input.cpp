@@ -21,10 +21,9 @@ namespace {
 // Waits for bytes and reads them into `into`. Returns their number, which is 0 at the end. Throws
 // WaitEnded when `cancel` becomes readable; poll ignores a descriptor of -1.
 std::size_t read_some(int descriptor, char* into, std::size_t size, int cancel) {
-  constexpr int kNoTimeout = -1;
   for (;;) {
     std::array<::pollfd, 2> waits{{{descriptor, POLLIN, 0}, {cancel, POLLIN, 0}}};
-    if (::poll(waits.data(), waits.size(), kNoTimeout) > 0 && waits[1].revents != 0) {
+    if (::poll(waits.data(), waits.size(), /*timeout=*/-1) > 0 && waits[1].revents != 0) {
       throw WaitEnded(std::generic_category().message(EINTR));
     }
     const auto count = ::read(descriptor, into, size);
@@ -82,20 +81,24 @@ void check_offset(std::uint64_t offset, std::uint64_t size) {
                   std::to_string(offset));
 }
 
-// Returns the body of an upload from a pipe or from standard input, without its first `offset`
-// bytes. Reads it here, up to kMaxPipeBuffer. A longer body is sent while it is read, so only once.
-// Standard input may be the body of several requests if it was read to its end.
+// Returns the body of an upload from a pipe, or from standard input if `path` is "-", without its
+// first `offset` bytes. Reads up to kMaxPipeBuffer bytes here, so that a retry can send them again.
+// The rest of a longer body is read while it is sent, so that body can be sent only once. Standard
+// input that fits into the buffer is kept and can be the body of several requests. Throws
+// ReadError; a wait ends when the descriptor `cancel` becomes readable.
 Body piped_body(const std::string& path, int cancel, std::uint64_t offset) {
   static bool consumed = false;  // whether standard input was read, even if it was too long to keep
   const auto skip_offset = [offset](const std::string& bytes) {
     check_offset(offset, bytes.size());
     return Body(bytes.substr(offset));
   };
+  // Kept by an earlier read.
   if (path == "-" && standard_input) return skip_offset(*standard_input);
   if (path == "-" && std::exchange(consumed, true)) {
     throw ReadError("it is longer than " + std::to_string(kMaxPipeBuffer >> 20U) +
                     " MiB, so it cannot be read twice");
   }
+  // A copy of the descriptor, because the body closes it.
   auto pipe = path == "-" ? Descriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) : open_file(path);
   if (!pipe.open()) fail(errno);
   auto bytes = read_all(pipe.get(), kMaxPipeBuffer, cancel);

@@ -43,11 +43,12 @@ std::vector<const Command*> members(const std::string& family) {
   return found;
 }
 
-// Handles arguments that begin with the first word of two-word commands, such as "policy", but name
-// none of these commands: prints their help for -h and --help, and throws UsageError otherwise.
+// Handles arguments that begin with the first word of two-word commands, such as "policy" of
+// "policy check", but name none of these commands. Prints a summary of them for -h and --help, and
+// returns kOk. Otherwise throws UsageError.
 int run_family(const Args& args) {
-  const auto& family = args.front();
-  std::vector<std::string_view> names;
+  const auto& family = args.front();    // "policy"
+  std::vector<std::string_view> names;  // the second words: "check", "explain" …
   std::string help;
   std::string list;
   for (const auto* command : members(family)) {
@@ -69,13 +70,15 @@ UsageError no_url(const std::string& word, std::string_view command) {
                     "/.)");
 }
 
-// Rejects a first URL that is probably a mistake. In "check policy.json" the user forgot "policy"
-// and does not want http://check/; in "polcy check" the user mistyped it.
+// Throws UsageError if the first URL of the command line is probably a mistake, such as a part of a
+// command or a method. In "check policy.json" the user forgot "policy" and does not want
+// http://check/; in "polcy check" the user mistyped it.
 void check_first_url(const std::string& url) {
   std::vector<std::string_view> first_words;
   for (const auto& command : commands()) {
     const auto space = command.name.find(' ');
     first_words.push_back(command.name.substr(0, space));
+    // "check" is the second word of "policy check".
     if (space == std::string_view::npos || command.name.substr(space + 1) != url) continue;
     throw no_url(url, command.name);
   }
@@ -85,9 +88,10 @@ void check_first_url(const std::string& url) {
     throw UsageError("\"" + url + "\" is not a URL; did you mean -X " + std::string(method) +
                      "? (For a host of that name, use http://" + url + "/.)");
   }
-  std::erase(first_words, std::string_view());
+  std::erase(first_words, std::string_view());  // the command that sends has no name
+  // A URL with one of these characters is meant as a URL.
   if (url.find_first_of("./:?#") != std::string::npos) return;
-  if (const auto near = nearest(url, first_words); !near.empty()) throw no_url(url, near);
+  if (const auto meant = nearest(url, first_words); !meant.empty()) throw no_url(url, meant);
 }
 
 // Runs the command that the first one or two words name, or sends if they name none. Returns the
@@ -125,10 +129,11 @@ void reserve_standard_streams() {
 }  // namespace
 }  // namespace httpretry::cli
 
-// Runs the command line, prints an error if it fails, and returns the exit status.
+// Runs the command that the command line names. If it throws, prints the error and returns the exit
+// status for its type. Otherwise returns the status of the command.
 int main(int argc, char** argv) {
   using namespace httpretry::cli;
-  reserve_standard_streams();
+  reserve_standard_streams();  // before any other file is opened
   // With these signals ignored, write() fails on a closed pipe, or on a file that exceeds `ulimit
   // -f`. We report that and remove temporary files.
   std::signal(SIGPIPE, SIG_IGN);
@@ -141,7 +146,7 @@ int main(int argc, char** argv) {
     std::fputs("httpretry: run httpretry --help for a list of options\n", stderr);
     return kUsage;
   } catch (const BadPolicyFile& error) {
-    std::fputs(error.what(), stderr);
+    std::fputs(error.what(), stderr);  // complete lines, with the positions of the problems
     return kBadPolicyFile;
   } catch (const ReadError& error) {
     return print_error(error, kReadError);

@@ -7,13 +7,14 @@
 namespace httpretry::cli {
 namespace {
 
-// Escapes everything that troff would interpret: dashes, backslashes, and dots or quotes at the
-// start of a line. A newline starts a paragraph.
+// Returns a text for the manual page, with everything escaped that troff would interpret: dashes,
+// backslashes, and dots or single quotes at the start of a line. A newline becomes a request for a
+// new paragraph.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {
     const bool line_start = safe.empty() || safe.back() == '\n';
-    if (line_start && (c == '.' || c == '\'')) safe += "\\&";
+    if (line_start && (c == '.' || c == '\'')) safe += "\\&";  // has no width
     if (c == '-') {
       safe += "\\-";
     } else if (c == '\\') {

@@ -48,12 +48,14 @@ void add_header(Step& step, const std::string& name, const std::string& value,
   }
 }
 
-// Parses "429:retry-after=7". A part without "=" belongs to the header value before it, which may
-// contain colons.
+// Parses one item of --outcomes: a status or a fault, and headers, as in "429:retry-after=7" or
+// "timeout". Throws std::invalid_argument if the item is invalid.
 Step parse_item(const std::string& item) {
   const auto parts = split(item, ':');
   if (parts.empty()) throw bad(item, "is an empty item");
   std::vector<std::string> headers;  // each "NAME=VALUE"
+  // A part without "=" belongs to the header value before it, which contained a colon:
+  // "302:location=http://x/" has the parts "302", "location=http" and "//x/".
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (parts[i].find('=') != std::string::npos) {
       headers.push_back(parts[i]);

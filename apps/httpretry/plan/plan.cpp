@@ -34,8 +34,9 @@ struct PlanOptions {
   std::string format = "table";
 };
 
-// Returns the flags of `plan` in groups. An entry has the letter of a flag ('\0': none), its name,
-// the name of its value, its help text, and what it does.
+// Returns the flags of `httpretry plan` in groups, each with its title in --help. Each flag has a
+// letter ('\0' if it has none), a name, the name of its value (empty if it takes none), a help
+// text, and an action that stores the value `v` in `to`, which must outlive the flags.
 FlagTable table_of(PlanOptions& to) {
   return {{"Policy", policy_flags(to.policy)},
           {"Scenario", scenario_flags(to.scenario)},
@@ -61,7 +62,7 @@ FlagTable table_of(PlanOptions& to) {
             help_flag()}}};
 }
 
-// Throws UsageError if the options contradict each other, or a number is out of range.
+// Throws UsageError if the options of `plan` contradict each other, or a number is out of range.
 void check(const PlanOptions& options) {
   if (options.format == "svg" && options.repeat) {
     throw UsageError("--format svg draws one call; it cannot be combined with --repeat");
@@ -73,6 +74,7 @@ void check(const PlanOptions& options) {
     throw UsageError("--repeat and --parallel cannot be combined");
   }
   if (options.rate && !options.repeat) throw UsageError("--rate needs --repeat");
+  // With a much lower rate, the time between two calls would overflow.
   if (options.rate && *options.rate < 1e-3) {
     throw UsageError("option --rate must be 0.001 calls a second or more");
   }
@@ -184,10 +186,10 @@ std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
 
 }  // namespace
 
-FlagTable plan_table() { return unused_table<PlanOptions>(table_of); }
-
-// Simulates the request and prints what happens: the range of each wait if only the policy is
-// known, or exact calls if a scenario or random numbers are given. Returns the exit status.
+// Implements `httpretry plan`: simulates what happens to a request and prints it. If no flag
+// determines the outcomes, the random numbers or the number of calls, every response is a failure
+// that the policy retries, and the output has the range of each wait. Otherwise the output has
+// exact calls. Returns the exit status. Throws UsageError and BadPolicyFile.
 int plan(const Args& args) {
   PlanOptions options;
   const auto operands = parse(args, table_of(options));
@@ -202,12 +204,15 @@ int plan(const Args& args) {
                               .script = script,
                               .random = draws(options),
                               .start = options.now.value_or(real_date()),
+                              // --parallel and --repeat exclude each other.
                               .calls = options.parallel.value_or(options.repeat.value_or(1)),
                               .begin_every = begin_every(options)};
 
   const bool exact =
       scenario || options.random || options.seed || options.repeat || options.parallel;
-  std::string why_stopped;  // empty unless a call was stopped before its end
+  // Set below if the simulation stopped a call that would never end. Otherwise it stays empty.
+  std::string why_stopped;
+  // A JSON report describes calls, so it cannot have ranges.
   const auto text = exact || options.format == "json"
                         ? calls_text(options, policy, simulation, why_stopped)
                         : ranges_text(options, policy, simulation, why_stopped);
@@ -215,5 +220,7 @@ int plan(const Args& args) {
   if (!why_stopped.empty()) print_message("httpretry: stopped " + why_stopped);
   return kOk;
 }
+
+FlagTable plan_table() { return unused_table<PlanOptions>(table_of); }
 
 }  // namespace httpretry::cli

@@ -21,28 +21,31 @@ Duration end_of(const Attempt& attempt) {
 
 }  // namespace
 
-// Returns the attempts of the call with the most attempts, each with the range of its wait and the
-// time at which the mean wait ends.
+// Returns what `plan` shows for a policy without a scenario: each attempt with the range of the
+// wait after it, and the time at which that wait ends if every wait has its mean length. `calls`
+// are the same call with the shortest, the mean and the longest waits. The attempts are those of
+// the call that made the most, because max_elapsed_time may end the others earlier.
 Schedule schedule_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
-  const Outcome* most_attempts = &calls.mean;
-  for (const auto* other : {&calls.shortest, &calls.longest}) {
-    const auto count = history_of(*most_attempts).attempts.size();
-    if (history_of(*other).attempts.size() > count) most_attempts = other;
+  const Outcome* shown_call = &calls.mean;  // the one with the most attempts
+  for (const auto* call : {&calls.shortest, &calls.longest}) {
+    const auto count = history_of(*shown_call).attempts.size();
+    if (history_of(*call).attempts.size() > count) shown_call = call;
   }
   const auto& mean_attempts = history_of(calls.mean).attempts;
   Schedule schedule;
   DelayRange range;  // of the previous wait, on which the next one may depend
-  Duration total{};
-  for (const auto& attempt : history_of(*most_attempts).attempts) {
+  Duration total{};  // since the start of the call
+  for (const auto& attempt : history_of(*shown_call).attempts) {
     if (attempt.retried) {
       range = delay_range(backoff_for(policy, attempt.cls), attempt.number, range);
       total = plus(total, range.mean);
     }
-    // The total is that of the call with the mean waits, as far as it goes. With decorrelated
-    // jitter, each wait depends on the previous one, so the sum of the mean waits would differ.
+    // While the call with the mean waits has attempts, it gives the exact total. The sum of the
+    // mean waits would differ with decorrelated jitter, where each wait depends on the previous
+    // one.
     const auto index = schedule.size();
     if (index < mean_attempts.size()) total = end_of(mean_attempts[index]);
-    const auto wait = attempt.retried ? range : DelayRange();
+    const auto wait = attempt.retried ? range : DelayRange();  // zero after the last attempt
     schedule.push_back({.attempt = &attempt, .wait = wait, .total = total});
   }
   return schedule;

@@ -53,10 +53,13 @@ Outcome response(const Step& step) {
   return result;
 }
 
-// Returns what a client would get for a step of a scenario. The numbers are curl's error codes. A
-// fault that a client notices only in the body or the speed of a response is a response here.
+// Returns the outcome that a client would get for a step of a scenario: a response, or an error.
+// The numbers are curl's error codes. failure() returns an error without a response, and cut_off()
+// one after the headers of a response.
 Outcome outcome_of(const Step& step) {
   switch (step.fault) {
+    // Faults that a client notices only in the speed or the content of the body are responses here.
+    // So is Stale: add_step adds the error of the next attempt on that connection.
     case Fault::None:
     case Fault::Drip:
     case Fault::Stale:
@@ -202,8 +205,9 @@ class Watch final : public Observer {
   int attempts_ = 0;
 };
 
-// Begins each call at its time, also while earlier ones run, and runs the clock until all have
-// ended.
+// Begins the calls at fixed times, even if earlier ones have not ended, and runs the virtual clock
+// until all have ended. The calls share one script of outcomes. `watch` stops calls that would
+// never end.
 SimulatedCalls send_in_time(const Simulation& simulation, Client& client, ManualScheduler& clock,
                             Watch& watch) {
   SimulatedCalls simulated;
@@ -212,6 +216,7 @@ SimulatedCalls send_in_time(const Simulation& simulation, Client& client, Manual
   std::atomic<bool> done = false;
   const auto began = clock.now();
   for (auto& outcome : outcomes) {
+    // Lets the time until this call pass, in which earlier calls continue. With --parallel it is 0.
     const bool first = simulated.begun.empty();
     if (!first && *simulation.begin_every > 0s) clock.advance(*simulation.begin_every);
     simulated.begun.push_back(clock.now() - began);
@@ -219,9 +224,10 @@ SimulatedCalls send_in_time(const Simulation& simulation, Client& client, Manual
     call.stop = watch.stop.get_token();
     client.send_then(
         simulation.request,
+        // `outcome` is an element of `outcomes`, so it outlives the call.
         [&](Outcome ended) {
           outcome = std::move(ended);
-          done = --running == 0;
+          done = --running == 0;  // ends run_until
         },
         call);
   }
@@ -252,15 +258,17 @@ Request plain_request(const std::string& method, const std::string& url) {
   }
 }
 
-// Runs the calls through one client, whose clock and transport are virtual. Calls that share the
-// script begin at fixed times; others begin when the previous one has ended.
+// Runs the calls of a simulation through one real client, whose clock and transport are virtual.
+// Either all calls share one script of outcomes and begin at fixed times, or each call begins when
+// the previous one has ended and starts the script again.
 SimulatedCalls simulate(const Simulation& simulation) {
   const auto& policy = *policy_for(simulation.policies, simulation.request).policy;
-  auto network = std::make_shared<Replay>();
-  const auto state = local_state();
+  auto network = std::make_shared<Replay>();  // a transport that plays a script
+  const auto state = local_state();           // explicit, so that Watch can read the hedge budget
   ClientOptions options;
   options.middlewares = {retry(simulation.policies), hedge(), guards()};
   const int calls_at_once = simulation.shares_script() ? simulation.calls : 1;
+  // Stops calls that would never end: after kMostAttempts attempts of each call that runs at once.
   const auto watch = std::make_shared<Watch>(state, policy, calls_at_once);
   options.shared_state = state;
   options.observers = {watch};
@@ -278,7 +286,7 @@ SimulatedCalls simulate(const Simulation& simulation) {
   for (int i = 0; i < simulation.calls; ++i) {
     CallOptions call;
     network->begin(scripted(simulation.script, policy));
-    watch->begin();
+    watch->begin();  // counts the attempts of this call
     call.stop = watch->stop.get_token();
     simulated.outcomes.push_back(client.send(simulation.request, call));
     if (auto why = watch->why(); !why.empty()) simulated.stopped = std::move(why);

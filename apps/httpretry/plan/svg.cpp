@@ -13,9 +13,16 @@ constexpr int kRow = 22;     // height of a row
 constexpr int kRunRow = 36;  // height of a call, which has two lines of text
 constexpr int kTitleLine = 20;
 constexpr int kSmallLine = 15;
-constexpr int kBaseline = 4;   // from the middle of a row down to the baseline of its text
-constexpr int kWaitEnd = 640;  // right edge of the numbers of the waits
+constexpr int kBaseline = 4;          // from the middle of a row down to the baseline of its text
+constexpr int kMarkX = 50;            // middle of the mark of an attempt
+constexpr int kOutcomeX = 62;         // left edge of the outcomes
+constexpr int kTookEnd = kLeft - 12;  // right edge of the durations of the attempts
+constexpr int kWaitEnd = 640;         // right edge of the numbers of the waits
 constexpr int kTotalEnd = kWidth - kMargin;
+constexpr int kBarHeight = 12;   // of the bar of a wait
+constexpr int kMeanReach = 8;    // the mean is a line that is higher than the bar
+constexpr double kFullBar = 10;  // heights of the bar of an attempt
+constexpr double kThinBar = 2;
 constexpr std::size_t kMostRows = 40;
 
 std::string limits_of(const RetryPolicy& policy) {
@@ -37,23 +44,24 @@ std::string small_lines(const std::vector<std::string>& lines, int& y) {
   return text;
 }
 
-// Draws an attempt and the wait after it as one row, whose middle is at `y`: number, mark, outcome
-// and duration of the attempt, a bar for the wait, and the wait and the total as numbers. The bar
-// covers the range of the wait, or begins at 0 if the wait is exact.
+// Returns the SVG elements of one row, whose middle is at `y`: the number, mark, outcome and
+// duration of an attempt, a bar for the wait after it, and the wait and the total time as numbers.
+// The bar reaches from the shortest to the longest wait, with a line at the mean. If the wait is
+// exact, the bar begins at 0.
 std::string attempt_row(const Planned& planned, const Axis& axis, int y) {
   const auto& [attempt, wait, total] = planned;
-  const int base = y + kBaseline;
-  auto text = text_at(kMargin, base, std::to_string(attempt->number)) + mark(attempt->cls, 50, y) +
-              text_at(62, base, attempt_text(*attempt)) +
-              text_at(kLeft - 12, base, duration_text(attempt->duration), "", Anchor::End);
-  if (attempt->retried) {
+  const int base = y + kBaseline;  // of the texts
+  auto text = text_at(kMargin, base, std::to_string(attempt->number)) +
+              mark(attempt->cls, kMarkX, y) + text_at(kOutcomeX, base, attempt_text(*attempt)) +
+              text_at(kTookEnd, base, duration_text(attempt->duration), "", Anchor::End);
+  if (attempt->retried) {  // otherwise no wait follows
     const bool is_exact = wait.least == wait.most;
     const auto left = axis.x(is_exact ? Duration{} : wait.least);
     const auto mean = axis.x(wait.mean);
     const auto range = is_exact ? duration_text(wait.mean)
                                 : duration_text(wait.least) + " to " + duration_text(wait.most);
-    text += rectangle(left, y - 6, axis.x(wait.most) - left, 12, "bar") +
-            line(mean, y - 8, mean, y + 8, "mean") +
+    text += rectangle(left, y - kBarHeight / 2, axis.x(wait.most) - left, kBarHeight, "bar") +
+            line(mean, y - kMeanReach, mean, y + kMeanReach, "mean") +
             text_at(kWaitEnd, base, range, "", Anchor::End);
   }
   return text + text_at(kTotalEnd, base, duration_text(total), "", Anchor::End);
@@ -61,33 +69,31 @@ std::string attempt_row(const Planned& planned, const Axis& axis, int y) {
 
 std::string column_titles(bool ranges, int y) {
   return text_at(kMargin, y, "attempt", "small") +
-         text_at(kLeft - 12, y, "took", "small", Anchor::End) +
+         text_at(kTookEnd, y, "took", "small", Anchor::End) +
          text_at(kLeft, y, ranges ? "wait: its range, and the mean" : "wait", "small") +
          text_at(kWaitEnd, y, "wait", "small", Anchor::End) +
          text_at(kTotalEnd, y, ranges ? "total (mean)" : "total", "small", Anchor::End);
 }
 
-// Draws the upper part: a row for each attempt, with the wait after it. Begins at `y`, and moves it
-// below what was drawn. `ranges` says whether the waits are ranges, for the titles.
+// Returns the SVG elements of the upper part of the drawing: titles, and a row for each attempt
+// with the wait after it, for at most kMostRows attempts. `ranges` says whether the waits are
+// ranges, for the titles. `y` is the top of this part and becomes the top of the next one.
 std::string attempt_rows(const Schedule& schedule, bool ranges, int& y) {
   const auto shown = std::min(schedule.size(), kMostRows);
   Duration longest{};
   for (std::size_t i = 0; i < shown; ++i) longest = std::max(longest, schedule[i].wait.most);
   const Axis axis(longest);
   auto text = column_titles(ranges, y);
-  const int top = y + 13;
+  const int top = y + 13;  // of the rows, below the titles
   const int bottom = top + kRow * static_cast<int>(shown);
   text += axis.grid(top, bottom);
-  y = top + kRow / 2;
+  y = top + kRow / 2;  // the middle of the first row
   for (std::size_t i = 0; i < shown; ++i, y += kRow) text += attempt_row(schedule[i], axis, y);
-  y = bottom + 30;
+  y = bottom + 30;  // below the labels of the axis
   if (shown == schedule.size()) return text;
-  text += text_at(kMargin, y,
-                  "and " + std::to_string(schedule.size() - shown) +
-                      " more: " + counted(schedule.size(), "attempt") + " in all",
-                  "small");
-  y += kSmallLine;
-  return text;
+  return text + small_lines({"and " + std::to_string(schedule.size() - shown) +
+                             " more: " + counted(schedule.size(), "attempt") + " in all"},
+                            y);
 }
 
 // Returns the track for the bar of each attempt. Bars that overlap in time get different tracks.
@@ -95,44 +101,45 @@ std::vector<int> tracks_of(const std::vector<Attempt>& attempts) {
   std::vector<Duration> ends;  // of the last bar in each track
   std::vector<int> tracks;
   for (const auto& attempt : attempts) {
-    const auto free_track =
+    auto free_track =
         std::find_if(ends.begin(), ends.end(), [&](Duration end) { return end <= attempt.start; });
     tracks.push_back(static_cast<int>(free_track - ends.begin()));
-    const auto end = attempt.start + attempt.duration;
-    if (free_track == ends.end()) {
-      ends.push_back(end);
-    } else {
-      *free_track = end;
-    }
+    if (free_track == ends.end()) free_track = ends.insert(ends.end(), Duration{});
+    *free_track = attempt.start + attempt.duration;
   }
   return tracks;
 }
 
-// Draws a call in time: a line with a bar for each attempt, and a mark at the end of each attempt.
-// The middle of the line is at `y`. Bars that overlap in time are thinner, one below the other.
+// Returns the SVG elements of a call in time, around the height `y`: a line for the whole call, a
+// bar for each attempt, a mark at the end of each attempt, and on the right a summary. Attempts
+// that overlap in time, which are hedges, have thinner bars, one below the other, on different
+// tracks.
 std::string run_line(const Run& run, const Axis& axis, int y) {
   const auto& history = history_of(*run.outcome);
   auto text = text_at(kMargin, y + kBaseline, run.name) +
               line(kLeft, y, axis.x(history.elapsed), y, "call");
-  std::string last_mark;
+  std::string previous_mark;
   const auto tracks = tracks_of(history.attempts);
   const auto track_count = tracks.empty() ? 1 : 1 + *std::ranges::max_element(tracks);
-  const auto height = track_count == 1 ? 10.0 : std::max(kRunRow * 0.6 / track_count, 2.0);
+  // All tracks together use 60 % of the height of the row.
+  const auto height = track_count == 1 ? kFullBar : std::max(kRunRow * 0.6 / track_count, kThinBar);
   for (std::size_t i = 0; i < tracks.size(); ++i) {
     const auto& attempt = history.attempts[i];
+    // The bar begins after the time in which a limit held the attempt back.
     const auto begin = axis.x(attempt.start + attempt.exchange().timings.queued);
     const auto end = axis.x(attempt.start + attempt.duration);
     const auto cls = std::string(to_string(attempt.cls));
+    // The tracks are centered around `y`.
     const auto middle = y + (tracks[i] - (track_count - 1) / 2.0) * height;
-    if (end - begin >= 0.1) {
+    if (end - begin >= 0.1) {  // a narrower bar is not visible
       text += rectangle(begin, middle - height / 2, end - begin, height, "time " + cls);
     }
     auto end_mark = mark(attempt.cls, end, middle);
-    if (end_mark == last_mark) continue;  // it would cover the previous mark exactly
+    if (end_mark == previous_mark) continue;  // it would cover the previous mark exactly
     text += end_mark;
-    last_mark = std::move(end_mark);
+    previous_mark = std::move(end_mark);
   }
-  const auto x = kRight + kMargin;
+  const auto x = kRight + kMargin;  // of the summary, in two lines
   return text +
          text_at(x, y, counted(tracks.size(), "attempt") + ", " + duration_text(history.elapsed)) +
          text_at(x, y + 14, stop_reason_text(history), "small");
@@ -161,8 +168,9 @@ std::string legend(const std::vector<Run>& runs, const Schedule& schedule, int y
   return text;
 }
 
-// Draws the lower part: the calls in time, and max_elapsed_time, which is `limit`. Begins at `y`,
-// and moves it below what was drawn.
+// Returns the SVG elements of the lower part of the drawing: a line in time for each call, and a
+// vertical line at `limit`, which is max_elapsed_time. `y` is the top of this part and becomes the
+// top of the next one.
 std::string timeline(Duration limit, const std::vector<Run>& runs, int& y) {
   Duration longest{};
   for (const auto& run : runs) longest = std::max(longest, history_of(*run.outcome).elapsed);
@@ -170,15 +178,15 @@ std::string timeline(Duration limit, const std::vector<Run>& runs, int& y) {
   const bool shows_limit = limit != kForever && limit / 2 <= longest;
   const Axis axis(shows_limit ? std::max(limit, longest) : longest);
   auto text = text_at(kMargin, y, "attempts in time", "small");
-  const int top = y + 8;
+  const int top = y + 8;  // of the calls, below the title
   const auto bottom = top + kRunRow * static_cast<int>(runs.size());
   text += axis.grid(top, bottom);
-  y = top + kRunRow / 2;
+  y = top + kRunRow / 2;  // the middle of the first call
   for (const auto& run : runs) {
     text += run_line(run, axis, y);
     y += kRunRow;
   }
-  y = bottom + 36;
+  y = bottom + 36;  // below the labels of the axis
   return shows_limit ? text + limit_line(limit, axis, top, bottom) : text;
 }
 
@@ -206,8 +214,7 @@ std::string svg_of_calls(const std::string& title, const RetryPolicy& policy,
   if (shown < outcomes.size()) {
     ends.push_back("and " + std::to_string(outcomes.size() - shown) + " more calls");
   }
-  constexpr const Schedule* kNoSchedule = nullptr;
-  return svg(title, policy, kNoSchedule, runs, ends);
+  return svg(title, policy, /*schedule=*/nullptr, runs, ends);
 }
 
 std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule* schedule,

@@ -12,7 +12,9 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// Aligns the columns to the right, and the last one to the left.
+// Returns the rows as text with a line for each. Columns are as wide as their widest cell and
+// aligned to the right, except for the last one, which is aligned to the left. A row may have fewer
+// cells than others.
 std::string aligned(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
@@ -27,6 +29,7 @@ std::string aligned(const std::vector<Row>& rows) {
       const std::string gap(widths[i] - row[i].size(), ' ');
       line += i + 1 == widths.size() ? row[i] : gap + row[i];
     }
+    // Removes spaces at the end of the line.
     text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
   }
   return text;
@@ -69,15 +72,16 @@ struct CallEvent {
   const Attempt* attempt = nullptr;  // null: refused
 };
 
-// Returns the attempts of all calls in the order of their sends, and an event for each call that
-// was refused before its first send.
+// Returns an event for each attempt of all calls, and one for each call that was refused before its
+// first send, in the order of time. Times count from the start of the first call.
 std::vector<CallEvent> events_of(const SimulatedCalls& simulated) {
   std::vector<CallEvent> events;
   for (std::size_t i = 0; i < simulated.outcomes.size(); ++i) {
     const auto& history = history_of(simulated.outcomes[i]);
-    const auto begun = simulated.begun[i];
+    const auto begun = simulated.begun[i];  // when the call began
     for (const auto& attempt : history.attempts) {
       events.push_back({.call = i + 1,
+                        // The send begins after the time in which a limit held it back.
                         .at = begun + attempt.start + attempt.exchange().timings.queued,
                         .ends = begun + attempt.start + attempt.duration,
                         .history = &history,
@@ -99,7 +103,9 @@ std::string held_back(const Attempt& attempt) {
          std::string(to_string(attempt.queued_by));
 }
 
-// Returns the row of table_of_calls for an event. For a refused call, most columns are "-".
+// Returns the cells of an event in the table of several calls, in this order: call, attempt, at,
+// ends, outcome, class, held back, wait, rule. A refused call has no attempt, so most of its cells
+// are "-".
 Row row_of(const CallEvent& event) {
   const auto call = std::to_string(event.call);
   if (event.attempt == nullptr) {
@@ -164,8 +170,9 @@ std::string hedge_budget_text(const SimulatedCalls& simulated) {
          " used by " + counted(static_cast<std::size_t>(use->calls), "call") + " in 10 s\n";
 }
 
-// Returns a row for each attempt and each refused call in the order of time, a line for each reason
-// of a refusal, and the totals.
+// Returns the table of several calls that share a server: a row for each attempt and each refused
+// call in the order of time. Below it are a line for each reason of a refusal, the use of the hedge
+// budget, the sends in each second, and the totals.
 std::string table_of_calls(const SimulatedCalls& simulated) {
   std::vector<Row> rows{
       {"call", "attempt", "at", "ends", "outcome", "class", "held back", "wait", "rule"}};
@@ -173,7 +180,7 @@ std::string table_of_calls(const SimulatedCalls& simulated) {
   std::size_t attempts = 0;
   for (const auto& event : events) {
     rows.push_back(row_of(event));
-    attempts += event.attempt == nullptr ? 0 : 1;
+    attempts += event.attempt == nullptr ? 0 : 1;  // null: a refused call
   }
   Duration last_end{};
   for (std::size_t i = 0; i < simulated.outcomes.size(); ++i) {
@@ -201,14 +208,17 @@ std::string table_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
   return text;
 }
 
-// Returns a row for each attempt with its outcome and the decision after it, and a line that says
-// why the call ends. If an attempt was hedged, each row has two more columns.
+// Returns the table of one call: a row for each attempt with its outcome and the decision after it,
+// and a line that says why the call ends. If an attempt was hedged, each row has two more columns:
+// when the attempt ends, and how it fared in the race.
 std::string table_of_decisions(const Outcome& outcome) {
   const auto& history = history_of(outcome);
+  // A call that was refused before its first send.
   if (history.attempts.empty()) return "ends " + end_text(outcome) + '\n';
   const bool hedged = has_hedges(history);
   std::vector<Row> rows{
       {"attempt", "at", "outcome", "class", "server asks", "backoff", "wait", "budget", "rule"}};
+  // add_race inserts one column after "at" and one before "rule".
   if (hedged) add_race(rows.back(), "ends", "race");
   for (const auto& attempt : history.attempts) {
     rows.push_back({std::to_string(attempt.number), duration_text(attempt.start),

@@ -240,17 +240,19 @@ std::string check_file(const std::string& file, bool with_name, int& status) {
 
 }  // namespace
 
-// Checks each file, and goes on after a file with errors. Returns kFailed if any has errors.
+// Implements `httpretry policy check FILE...`: prints a line for each problem in the files and for
+// each of their tests that fails. Checks all files, even after one with errors. Returns the exit
+// status: kFailed if a file cannot be read, has errors or fails a test, and otherwise kOk.
 int policy_check(const Args& args) {
   const auto files = parse(args, help_only());
   if (files.empty()) throw UsageError("policy check needs at least one FILE");
-  const bool with_names = files.size() > 1;
+  const bool name_files = files.size() > 1;  // in the line "ok: …" as well
   std::string lines;
   int status = kOk;
   for (const auto& file : files) {
     try {
-      lines += check_file(file, with_names, status);
-    } catch (const BadPolicyFile& error) {
+      lines += check_file(file, name_files, status);  // may set `status` to kFailed
+    } catch (const BadPolicyFile& error) {            // the file cannot be read
       lines += error.what();
       status = kFailed;
     }

@@ -67,7 +67,7 @@ std::string losers_text(const std::vector<PolicySet::Candidate>& candidates) {
   return text;
 }
 
-std::string near_text(const std::vector<PolicySet::Candidate>& misses, std::size_t most) {
+std::string near_misses_text(const std::vector<PolicySet::Candidate>& misses, std::size_t most) {
   std::string text;
   const auto shown = std::min(misses.size(), most);
   for (const auto& miss : std::span(misses).first(shown)) {
@@ -80,10 +80,16 @@ std::string near_text(const std::vector<PolicySet::Candidate>& misses, std::size
   return text;
 }
 
-// Returns the values as a table with the columns key, value and source. A value of more than 40
-// characters does not widen its column; it moves only its own source to the right.
+// Returns the values of a policy as a table with the columns key, value and source:
+//
+//   max_attempts          5      policy.json:3:21
+//   backoff.max_interval  "30s"  preset standard
+//
+// A value of more than kMostWidth characters does not widen its column for the other rows; it only
+// moves its own source to the right.
 std::string values_text(const std::vector<PolicyValue>& values) {
   constexpr std::size_t kMostWidth = 40;
+  constexpr std::size_t kGap = 2;  // between two columns
   std::size_t key_width = 0;
   std::size_t value_width = 0;
   for (const auto& value : values) {
@@ -94,8 +100,8 @@ std::string values_text(const std::vector<PolicyValue>& values) {
   std::string text;
   for (const auto& value : values) {
     const auto padding = std::max(value_width, value.json.size()) - value.json.size();
-    text += "  " + value.key + std::string(key_width - value.key.size() + 2, ' ') + value.json +
-            std::string(padding + 2, ' ') + value.source + '\n';
+    text += "  " + value.key + std::string(key_width - value.key.size() + kGap, ' ') + value.json +
+            std::string(padding + kGap, ' ') + value.source + '\n';
   }
   return text;
 }
@@ -120,15 +126,18 @@ std::string plan_for_503(const PolicySet& set, const Request& request) {
   return stopped.empty() ? text : text + "stopped " + stopped + '\n';
 }
 
-// Explains which entry of the policy file the request gets, why others lose, and what the policy
-// does. With `show_all` (--all), shows every value and near miss, and the retries after a 503.
+// Returns what `policy explain` prints in words: which entry of the policy file applies to the
+// request, why other entries that match or nearly match do not, and the values of the policy that
+// differ from its preset. With `show_all` (--all), it has every value, every entry that nearly
+// matches, and the retries that would follow a 503.
 std::string words_text(const PolicySet& set, const Request& request, bool show_all) {
   const auto& url = *request.parsed_url();
   const auto& resolved = policy_for(set, request);
+  // The entries that match, with the winner first, and those that fail only one condition.
   const auto candidates = set.candidates(request.method(), url, request.headers());
   const auto misses = set.near_misses(request.method(), url, request.headers());
   auto text = entry_text(resolved, candidates) + losers_text(candidates) +
-              near_text(misses, show_all ? misses.size() : kMostNearMisses);
+              near_misses_text(misses, show_all ? misses.size() : kMostNearMisses);
   if (show_all) {
     text += values_text({resolved.values.begin(), resolved.values.end()});
   } else {
@@ -136,6 +145,7 @@ std::string words_text(const PolicySet& set, const Request& request, bool show_a
     text += values_text(changed) + (changed.empty() ? "  all values" : "  all other values") +
             " are those of the preset " + resolved.preset + "; --all shows them\n";
   }
+  // A warning if the policy repeats an unsafe request, and the limits that can delay the request.
   text += repeat_text(request, *resolved.policy) + held_back_text(resolved, request);
   return show_all ? text + plan_for_503(set, request) : text;
 }

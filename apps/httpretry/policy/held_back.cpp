@@ -113,8 +113,8 @@ std::string concurrent_text(const BudgetPolicy& budget) {
 }
 
 // Returns the reason why the request is never hedged, or "".
-std::string never_hedged(const HedgePolicy& hedge, const RetryPolicy& policy,
-                         const Request& request) {
+std::string why_never_hedged(const HedgePolicy& hedge, const RetryPolicy& policy,
+                             const Request& request) {
   const auto& methods = hedge.methods;
   if (!methods.empty() &&
       std::find(methods.begin(), methods.end(), request.method()) == methods.end()) {
@@ -137,20 +137,26 @@ std::string hedge_delay_text(const HedgePolicy& hedge) {
   return text + (hedge.initial ? "after " + duration_text(*hedge.initial) : std::string("none"));
 }
 
-// Describes when an attempt is sent a second time, and what limits that.
+// Describes when a hedge sends an attempt a second time, and what limits that: "sends again where
+// no response has begun after 200 ms (fixed); 1 for an attempt; the budget is 10 % of the calls of
+// the last 10 s, so the first one needs 10 calls". If the policy never hedges this request, returns
+// the reason for that instead.
 std::string hedge_text(const HedgePolicy& hedge, const RetryPolicy& policy,
                        const Request& request) {
-  if (auto never = never_hedged(hedge, policy, request); !never.empty()) return never;
+  if (auto reason = why_never_hedged(hedge, policy, request); !reason.empty()) return reason;
   auto text = "sends again where no response has begun after " + hedge_delay_text(hedge) + "; " +
               std::to_string(hedge.max_hedges) + " for an attempt";
   if (hedge.budget) {
-    constexpr double kRounding = 1e-9;  // 1 / 0.1 may be a little more than 10
+    // A budget of 10 % allows one hedge for every 10 calls. Because 0.1 is not exact, the quotient
+    // may be a little more than 10, which must not become 11.
+    constexpr double kRounding = 1e-9;
     const auto calls = static_cast<std::size_t>(std::ceil(1 / *hedge.budget - kRounding));
     text += "; the budget is " + percent(*hedge.budget) +
             " of the calls of the last 10 s, so the first one needs " + counted(calls, "call");
   } else {
     text += "; no budget of its own";
   }
+  // A hedge counts as an attempt.
   if (policy.max_attempts) {
     text += "; max_attempts " + std::to_string(*policy.max_attempts) + " counts it";
   }
@@ -159,8 +165,9 @@ std::string hedge_text(const HedgePolicy& hedge, const RetryPolicy& policy,
 
 }  // namespace
 
-// Returns a line for each part of the policy that can hold a request back or send it twice. It ends
-// with the scope: the requests that share the state of this part.
+// Returns a line for each part of the policy that can hold a request back or send it twice. In
+// brackets, each line names the scope: the requests that share the state of this part. For example,
+// "rate: 10 in 1 s, burst 10 (shared by https://api.example.com)".
 std::string held_back_text(const ResolvedPolicy& resolved, const Request& request) {
   const auto& guards = resolved.policy->guards;
   std::string text;
@@ -173,6 +180,7 @@ std::string held_back_text(const ResolvedPolicy& resolved, const Request& reques
   if (guards.concurrency) {
     add("concurrency", slots_text(*guards.concurrency), guards.concurrency->scope);
   }
+  // Only this kind of budget also limits hedges.
   if (const auto& budget = resolved.policy->budget; budget.kind == BudgetPolicy::Kind::Concurrent) {
     add("budget", concurrent_text(budget), scope_of(budget));
   }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kVariable = "HTTPRETRY_QUEUE";
 
-enum class Phase : std::uint8_t { Reading, Adding, Ending };
+enum class Phase : std::uint8_t { Reading, Adding, Exiting };
 
 // Returns "line 7", or "the lines 7 to 12".
 std::string lines_text(std::uint64_t first, std::uint64_t last) {
@@ -24,9 +24,11 @@ std::string lines_text(std::uint64_t first, std::uint64_t last) {
   return "the lines " + grouped(first) + " to " + grouped(last);
 }
 
-// Explains why not all lines were added, and how to continue. The lines up to report.line were
-// added; those after it, up to report.maybe_line, may have been added or not.
-void print_problem(const queue::EnqueueReport& report) {
+// Prints why not all lines of the input were added to the queue, and how to continue. The lines up
+// to report.line were added. Those after it, up to report.maybe_line, may have been added or not,
+// because the connection broke before the reply. The first message looks like this: "httpretry:
+// it was stopped: 12 jobs added, up to line 12 of the input".
+void print_incomplete(const queue::EnqueueReport& report) {
   const auto last_added = report.line;
   const bool some_uncertain = report.maybe_line > last_added;
   auto text = "httpretry: " + report.problem + ": " + number_of(report.added, "job") + " added";
@@ -37,12 +39,24 @@ void print_problem(const queue::EnqueueReport& report) {
   }
   print_message(text);
   print_message("httpretry: run the same command again: a line that has an id is added once");
+  // The queue recognizes a line that it already has by its id, so it would add a line without an id
+  // again. If maybe_line is 0, no line was added, so none can be added twice.
   if (!report.without_id || report.maybe_line == 0) return;
   text = "httpretry: lines without an id would be added a second time: ";
   if (last_added > 0) text += "remove " + lines_text(1, last_added) + " before";
   if (last_added > 0 && some_uncertain) text += "; and ";
   if (some_uncertain) text += "--status shows whether there are more jobs than that";
   print_message(text);
+}
+
+// Prints how many jobs were added: "httpretry: 12 jobs added, 1 was there already".
+void print_added(const queue::EnqueueReport& report) {
+  auto line = "httpretry: " + number_of(report.added, "job") + " added";
+  if (report.present > 0) {
+    line += ", " + grouped(report.present) + (report.present == 1 ? " was" : " were") +
+            " there already";
+  }
+  print_message(line);
 }
 
 }  // namespace
@@ -65,43 +79,42 @@ queue::QueueOptions queue_options(const BatchCommand& command) {
   return options;
 }
 
-// Adds the requests of the input to the queue, prints how many were added, and returns the exit
-// status. Before the first job is added, a signal ends the process at once. After that it ends
-// only the adding, so that the report is still printed.
+// Implements --enqueue: adds the requests of the input to the queue, prints how many were added,
+// and returns the exit status. A signal that arrives while the input is read ends the process at
+// once, from the thread that receives signals. A later one only ends the adding, so that the number
+// of added jobs is still printed.
 int enqueue_input(const BatchCommand& command) {
   if (!command.enqueue) throw UsageError("--queue needs --enqueue; `httpretry work` sends a queue");
   const auto options = queue_options(command);
+  // The main thread is Reading the input or Adding jobs, or the thread that receives signals is
+  // Exiting, which ends the process.
   std::atomic<Phase> phase = Phase::Reading;
   std::atomic<int> signal = 0;  // the last one that arrived
+  // Changes the phase from Reading to `next`. Returns false if the other thread has already left
+  // Reading. So exactly one of the two threads leaves it.
   const auto leave_reading_for = [&phase](Phase next) {
     auto expected = Phase::Reading;
     return phase.compare_exchange_strong(expected, next);
   };
   const SignalThread signals(signal_set({SIGINT, SIGTERM}), [&](const auto& info) {
     signal = static_cast<int>(info.ssi_signo);
-    if (!leave_reading_for(Phase::Ending)) return;
-    show_status("");
+    if (!leave_reading_for(Phase::Exiting)) return;  // the main thread looks at `signal`
+    show_status("");                                 // removes the status line
     print_message("httpretry: stopped; nothing was added");
     ::_exit(128 + signal);
   });
   const auto input = queue::Enqueue::open(options, command.batch);
-  if (!input) return kUsage;
+  if (!input) return kUsage;  // open() has reported the problems in the input
   if (!leave_reading_for(Phase::Adding)) {
-    for (;;) ::pause();  // the other thread is ending the process
+    for (;;) ::pause();  // until the thread of `signals` has ended the process
   }
   show_status("");
   const auto report = input->add([&] { return signal != 0; });
   if (!report.problem.empty()) {
-    print_problem(report);
+    print_incomplete(report);
     return signal != 0 ? 128 + signal : kWriteError;
   }
-  if (command.progress == ProgressStyle::None) return kOk;
-  auto line = "httpretry: " + number_of(report.added, "job") + " added";
-  if (report.present > 0) {
-    line += ", " + grouped(report.present) + (report.present == 1 ? " was" : " were") +
-            " there already";
-  }
-  print_message(line);
+  if (command.progress != ProgressStyle::None) print_added(report);
   return kOk;
 }
 

@@ -33,8 +33,9 @@ struct WorkCommand {
   }
 };
 
-// Returns the flags for the queue. An entry has the letter of a flag ('\0': none), its name, the
-// name of its value, its help text, and what it does.
+// Returns the flags for the queue of `httpretry work`. Each has a letter ('\0' if it has none), a
+// name, the name of its value in --help (empty if it takes none), a help text, and an action that
+// stores the value `v` in `to`, which must outlive the flags.
 std::vector<Flag> queue_flags(WorkCommand& to) {
   return {
       queue_flag(to.batch),
@@ -53,8 +54,9 @@ std::vector<Flag> queue_flags(WorkCommand& to) {
   };
 }
 
-// Returns the flags that read or change the queue instead of sending its jobs. An entry has the
-// letter of a flag ('\0': none), its name, the name of its value, its help text, and what it does.
+// Returns the flags that read or change the queue instead of sending its jobs. Each has a letter
+// ('\0' if it has none), a name, the name of its value in --help (empty if it takes none), a help
+// text, and an action that stores the value in `to`, which must outlive the flags.
 std::vector<Flag> question_flags(WorkCommand& to) {
   return {
       {'\0', "status", "", "print how many jobs are in which state, and the workers",
@@ -123,8 +125,7 @@ void write_unknown(const WorkCommand& command) {
   const auto lines = queue::read_unknown(queue_options(command.batch));
   std::string text;
   for (const auto& line : lines) text.append(line).append("\n");
-  constexpr const WaitLimit* kNoLimit = nullptr;
-  write_to(command.unknown, text, kNoLimit, Readers::Owner);
+  write_to(command.unknown, text, /*limit=*/nullptr, Readers::Owner);
   if (command.unknown == "-") return;
   show_info(command, number_of(lines.size(), "unknown job") + " written to " + command.unknown);
 }
@@ -160,10 +161,10 @@ void print_end(queue::Worker& worker, RunEnd end, const batch::Counts& counts,
   }
 }
 
-// Sends jobs of the queue until it is stopped or, with --drain, until no job is left. Prints the
-// results and returns the exit status.
+// Implements `httpretry work`: sends jobs of the queue until a signal stops it or, with --drain,
+// until no job is left. Prints the number of jobs in each state and returns the exit status.
 int run_worker(WorkCommand& work) {
-  auto& command = work.batch;
+  auto& command = work.batch;  // the options that `httpretry batch` also has
   auto options = queue_options(command);
   options.files = work.files;
   prepare_requests(command);
@@ -174,15 +175,17 @@ int run_worker(WorkCommand& work) {
   display.set_up(command.batch.runner);
   std::unique_ptr<queue::Worker> worker;
   {
-    const WithoutSignals blocked;  // for the threads that the worker starts
+    // The threads that the worker starts inherit the block, so only run_to_end receives signals.
+    const WithoutSignals blocked;
     worker = std::make_unique<queue::Worker>(options, command.batch, work.lease);
   }
+  // A first signal lets the requests in flight end; a second one calls stop().
   const auto ended = run_to_end(
       worker->runner(), [&] { return worker->run(); }, [&] { worker->stop(); });
-  display.clear();
+  display.clear();  // removes the status line
   const auto counts = worker->store().counts();
   if (!display.quiet()) print_end(*worker, ended.end, counts, command);
-  return finish_run(ended, counts, telemetry.get());
+  return finish_run(ended, counts, telemetry.get());  // writes the telemetry
 }
 
 }  // namespace

@@ -15,28 +15,31 @@ std::string whole_seconds(Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(time).count());
 }
 
-// Returns a hint at the limits to raise for the wait that the server requested. Empty if it
-// requested no wait, or if -m is the limit.
-std::string longer_wait(const SendOptions& options, const EndedCall& ended) {
+// Returns a hint that names the options to raise if the server asked for a longer wait than they
+// allow: "the server asks for a wait of 90.0 s; --set server_delay.max=90s allows it". Returns ""
+// if the server asked for no wait, or if the wait would exceed -m, so that raising these limits
+// would not help.
+std::string advice_on_server_delay(const SendOptions& options, const EndedCall& ended) {
   const auto& history = history_of(ended.outcome);
   const auto* last = history.last();
   if (last == nullptr || !last->server_delay) return {};
   const auto delay = *last->server_delay;
   const auto delay_end = history.elapsed + delay;
-  if (options.max_time && delay_end >= *options.max_time) return {};
-  std::string flags;
+  const bool exceeds_max_time = options.max_time && delay_end >= *options.max_time;  // -m
+  if (exceeds_max_time) return {};
+  std::string flags;  // each with a space before it
   if (delay > ended.policy.server_delay.max) {
     flags = " --set server_delay.max=" + whole_seconds(delay) + "s";
   }
   if (delay_end >= ended.policy.max_elapsed_time) {
-    constexpr auto kForRetries = std::chrono::minutes(1);
+    constexpr auto kForRetries = std::chrono::minutes(1);  // after the wait
     flags += " --retry-max-time " + whole_seconds(delay_end + kForRetries);
   }
   if (flags.empty()) return {};
   return "the server asks for a wait of " + duration_text(delay) + ";" + flags + " allows it";
 }
 
-std::string pipe_too_long(const Request& request) {
+std::string advice_on_long_pipe(const Request& request) {
   if (request.body().replayable()) return {};
   return "the body came from a pipe and is longer than " + std::to_string(kMaxPipeBuffer >> 20U) +
          " MiB, so it cannot be sent again; save it in a file and use -T FILE";
@@ -44,8 +47,9 @@ std::string pipe_too_long(const Request& request) {
 
 }  // namespace
 
-// Returns a hint at an option that would help the user after a call that failed or was not
-// retried, or "" if there is none.
+// Returns a hint at an option that would help the user after a call that failed or was not retried,
+// such as "the retry budget is used up; --set budget=none removes it". Returns "" if no option
+// would help.
 std::string advice(const SendOptions& options, const EndedCall& ended) {
   const auto& outcome = ended.outcome;
   if (!outcome && outcome.error().code == Errc::TooLarge && !options.max_file_size) {
@@ -56,6 +60,7 @@ std::string advice(const SendOptions& options, const EndedCall& ended) {
   }
   switch (history_of(outcome).stop_reason) {
     case Reason::UnsafeToRepeat:
+      // With these values of `repeat`, the options below would not allow a retry.
       if (ended.policy.repeat == Repeat::Never || ended.policy.repeat == Repeat::Refused) {
         return {};
       }
@@ -64,8 +69,8 @@ std::string advice(const SendOptions& options, const EndedCall& ended) {
     case Reason::BudgetExhausted:
       return "the retry budget is used up; --set budget=none removes it";
     case Reason::ServerDelayTooLong:
-    case Reason::ElapsedExhausted: return longer_wait(options, ended);
-    case Reason::NotReplayable: return pipe_too_long(ended.request);
+    case Reason::ElapsedExhausted: return advice_on_server_delay(options, ended);
+    case Reason::NotReplayable: return advice_on_long_pipe(ended.request);
     default: return {};
   }
 }

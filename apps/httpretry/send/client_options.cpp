@@ -58,18 +58,21 @@ std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel,
   return jar;
 }
 
-// Returns the options of a client that sends as the flags request. The first middleware in the list
-// is the outermost one. `budget` replaces the budgets of the policies, unless it is null.
+// Returns the options of a client that sends as the flags of a group of URLs request. The
+// middlewares are in the order in which a request passes them, so those after `retry` see each
+// attempt. `cookies` is null if no flag requests cookies. `budget` replaces the budgets of the
+// policies, unless it is null.
 ClientOptions client_options(const SendOptions& options, const PolicySet& policies,
                              std::shared_ptr<CookieJar> cookies,
                              std::shared_ptr<RetryBudget> budget) {
   ClientOptions client;
-  client.middlewares.clear();
+  client.middlewares.clear();  // removes the defaults
   if (options.follow) {
     RedirectOptions redirects;
     redirects.limit = options.max_redirects;
     client.middlewares.push_back(redirect(redirects));
   }
+  // Checks each redirect, too, because it comes after `redirect`.
   if (!options.protocols.all() || !options.redirect_protocols.all()) {
     client.middlewares.push_back(only_protocols(options.protocols, options.redirect_protocols));
   }
@@ -80,8 +83,10 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
     poll_until(retry_options, poll_conditions(options), options.retry_delay);
   }
   client.middlewares.push_back(retry(std::move(retry_options)));
+  // These two act only if the policy has hedges or limits.
   client.middlewares.push_back(hedge());
   client.middlewares.push_back(guards());
+  // These two show every attempt: -D and -v.
   if (!options.headers_file.empty()) client.middlewares.push_back(keep_headers());
   if (options.verbose) client.middlewares.push_back(verbose());
   if (options.trace || options.verbose) {
@@ -90,6 +95,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   }
   if (shows_status_line(options)) client.observers.push_back(status_line(options, policies));
 
+  // Last, because it may append a middleware that must be the innermost one.
   if (options.telemetry) options.telemetry->observe(client);
 
   client.shared_state = options.shared_state;

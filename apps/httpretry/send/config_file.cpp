@@ -11,9 +11,12 @@ namespace {
 constexpr const char* kBlanks = " \t\r\f\v";
 constexpr int kMaxDepth = 16;  // stops a file that includes itself
 
-// Returns the text in quotes, with its escapes replaced. `at` is the position after the first
-// quote. Throws UsageError if the second quote is missing, or if more than a comment follows it.
+// Returns the value in quotes on a line of a -K file, with its escapes replaced: "a\tb" has a tab.
+// `at` is the position after the first quote. Throws UsageError if the second quote is missing, or
+// if more than a comment follows it.
 std::string quoted(const std::string& line, std::size_t at) {
+  // The letters of escapes, and the characters that they stand for. A backslash before any other
+  // character stands for that character.
   constexpr std::string_view kLetters = "tnrv";
   constexpr std::string_view kMeanings = "\t\n\r\v";
   std::string text;
@@ -53,14 +56,15 @@ Args arguments(const std::string& line) {
 
 }  // namespace
 
-// Implements -K: applies the options in a file, one per line, to `to`. A file may include others.
-// Throws ReadError, and UsageError with the file and the number of the line.
+// Implements -K: applies the options in a file, one per line, to `to`. A file may include others
+// with its own -K. Throws ReadError, and UsageError with the file and the number of the line.
 void read_config(const std::string& path, SendOptions& to) {
-  if (!to.read_config) return;
+  if (!to.read_config) return;  // the first pass over the command line only looks for -m
   if (++to.config_depth > kMaxDepth) {
     throw UsageError("option -K: " + path + ": option files include each other more than " +
                      std::to_string(kMaxDepth) + " levels deep");
   }
+  // The descriptor end_of_waits ends the wait for a pipe: after a signal or the time of -m.
   std::istringstream text(read_named(path, kMaxTextFile, to.end_of_waits));
   int line_number = 0;
   for (std::string line; std::getline(text, line);) {
@@ -71,7 +75,7 @@ void read_config(const std::string& path, SendOptions& to) {
       throw UsageError(path + ":" + std::to_string(line_number) + ": " + error.what());
     }
   }
-  --to.config_depth;
+  --to.config_depth;  // not after an exception, which ends the program
 }
 
 }  // namespace httpretry::cli

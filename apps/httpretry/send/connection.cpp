@@ -53,8 +53,8 @@ class EchoOff {
 };
 
 // Prompts for a password on the terminal of this process, without echo, and stores it in `answer`.
-// Returns false if there is no terminal. The wait ends with WaitEnded when `cancel` becomes
-// readable (-1: never).
+// Returns false if there is no terminal. Throws WaitEnded when the descriptor `cancel` becomes
+// readable, which a signal or a time limit causes (-1: never).
 bool ask_password(const std::string& question, std::string& answer, int cancel) {
   const Descriptor opened(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!opened.open()) return false;
@@ -63,15 +63,15 @@ bool ask_password(const std::string& question, std::string& answer, int cancel) 
   write_all(terminal, question, cancel, "the terminal");
   for (char letter = '\0';;) {
     std::array<::pollfd, 2> waits{{{terminal, POLLIN, 0}, {cancel, POLLIN, 0}}};
-    constexpr int kNoTimeout = -1;
-    if (::poll(waits.data(), waits.size(), kNoTimeout) > 0 && waits[1].revents != 0) {
+    if (::poll(waits.data(), waits.size(), /*timeout=*/-1) > 0 && waits[1].revents != 0) {
       throw WaitEnded("no password was given: " + std::generic_category().message(EINTR));
     }
-    const auto count = ::read(terminal, &letter, 1);
+    const auto count = ::read(terminal, &letter, /*count=*/1);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (count <= 0 || letter == '\n') break;
+    if (count <= 0 || letter == '\n') break;  // at the end, or after an error, uses what was typed
     answer += letter;
   }
+  // The user's newline was not echoed.
   write_all(terminal, "\n", cancel, "the terminal");
   return true;
 }
@@ -108,8 +108,9 @@ void set_certificate(ClientCertificate& certificate, const std::string& text) {
   }
 }
 
-// Replaces the library's name of an option at the start of an error message by that of its flag:
-// "TransportOptions::ca_file …" becomes "option --cacert …". Other messages stay as they are.
+// Replaces the library's name of an option at the start of an error message by the name of the flag
+// that sets it: "TransportOptions::ca_file …" becomes "option --cacert …". Returns other messages
+// unchanged.
 std::string with_flag_name(std::string message) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFlags{{
       {"TransportOptions::ca_file", "option --cacert"},

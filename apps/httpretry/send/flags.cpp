@@ -18,12 +18,9 @@ std::string in_microseconds(Duration time) {
 // Adds the value of -b. As in curl, text with "=" is cookies, and other text names a file, which
 // may be missing.
 void add_cookies(Text value, SendOptions& to) {
-  if (value.find('=') != std::string::npos) {
-    to.cookies.push_back(value);
-  } else {
-    to.use_cookies = true;
-    if (!value.empty()) to.cookie_files.push_back(value);
-  }
+  if (value.find('=') != std::string::npos) return to.cookies.push_back(value);
+  to.use_cookies = true;
+  if (!value.empty()) to.cookie_files.push_back(value);
 }
 
 // Checks the value of -r. As in curl, a single number means "from there on".
@@ -38,7 +35,9 @@ std::string byte_range(Text value) {
   return value.find('-') == std::string::npos ? value + '-' : value;
 }
 
-// Returns the flags for method and headers: letter ('\0': none), name, value, help and action.
+// Returns the flags for method and headers. Each has a letter ('\0': none), a name, the name of its
+// value (empty: none), a help text, and an action that stores the value `v` in `to`, which must
+// outlive the flags. kMayBeEmpty says that the value may be "".
 std::vector<Flag> request_flags(SendOptions& to) {
   return {
       {'X', "request", "METHOD", "the request method", store(to.method)},
@@ -67,6 +66,7 @@ std::vector<Flag> request_flags(SendOptions& to) {
          to.cookie_jar = v;
          to.use_cookies = true;
        }},
+      // An empty name of the file stands for ~/.netrc.
       {'n', "netrc", "", "read name and password from ~/.netrc", set(to.connection.netrc, "")},
       {'\0', "netrc-file", "FILE", "like --netrc, with this file", store(to.connection.netrc)},
       {'r', "range", "RANGE",
@@ -82,8 +82,11 @@ std::vector<Flag> request_flags(SendOptions& to) {
   };
 }
 
-// Returns the flags for the request body: letter ('\0': none), name, value, help and action.
+// Returns the flags for the request body. Each has a letter ('\0': none), a name, the name of its
+// value (empty: none), a help text, and an action that stores the value `v` in `to`, which must
+// outlive the flags. kMayBeEmpty says that the value may be "".
 std::vector<Flag> body_flags(SendOptions& to) {
+  // A field or an item is read when all flags are known, because -m limits the wait for a pipe.
   const auto add_field = [&to](FormField::Syntax syntax) {
     return [&to, syntax](Text v) { to.form.push_back({.value = v, .syntax = syntax}); };
   };
@@ -103,6 +106,7 @@ std::vector<Flag> body_flags(SendOptions& to) {
       {'\0', "json", "DATA", "like --data-binary, with the Content-Type and Accept headers of JSON",
        [&](Text v) {
          to.json = true;
+         // Several --json are joined without "&".
          to.data_items.push_back({.value = v, .read = data_bytes, .separated = false});
        },
        kMayBeEmpty},
@@ -123,7 +127,9 @@ std::vector<Flag> body_flags(SendOptions& to) {
   };
 }
 
-// Returns the flags for redirects: letter ('\0': none), name, value, help and action.
+// Returns the flags for redirects. Each has a letter ('\0': none), a name, the name of its value
+// (empty: none), a help text, and an action that stores the value `v` in `to`, which must outlive
+// the flags.
 std::vector<Flag> redirect_flags(SendOptions& to) {
   return {
       {'L', "location", "", "follow redirects", enable(to.follow)},
@@ -134,6 +140,7 @@ std::vector<Flag> redirect_flags(SendOptions& to) {
        }},
       {'\0', "proto", "PROTOCOLS",
        "allow only these: =https, or a list such as -all,https; also for redirects",
+       // A list such as "-http" changes the protocols that are allowed so far.
        [&](Text v) { to.protocols = parse_protocols(v, "--proto", to.protocols); }},
       {'\0', "proto-redir", "PROTOCOLS", "the same, for redirects only",
        [&](Text v) {
@@ -142,7 +149,9 @@ std::vector<Flag> redirect_flags(SendOptions& to) {
   };
 }
 
-// Returns the flags for connections: letter ('\0': none), name, value, help and action.
+// Returns the flags for connections. Each has a letter ('\0': none), a name, the name of its value
+// (empty: none), a help text, and an action that stores the value `v` in `to`, which must outlive
+// the flags. kMayBeEmpty says that the value may be "".
 std::vector<Flag> connection_flags(SendOptions& to) {
   auto& connection = to.connection;
   return {
@@ -162,7 +171,8 @@ std::vector<Flag> connection_flags(SendOptions& to) {
        store(connection.proxy.no_proxy), kMayBeEmpty},
       {'\0', "resolve", "HOST:PORT:ADDRESS[,ADDRESS]",
        "connect to one of these addresses for this host and port",
-       // libcurl would drop an address with a "+" after a minute. A command keeps it.
+       // As in curl, a "+" before HOST asks libcurl to forget the address after a minute, which a
+       // command has no use for.
        [&](Text v) { connection.resolve.push_back(v.substr(v.starts_with('+') ? 1 : 0)); }},
       {'\0', "connect-to", "HOST:PORT:TO:PORT",
        "connect to TO:PORT instead; an empty part matches any", append(connection.connect_to)},
@@ -179,7 +189,9 @@ std::vector<Flag> connection_flags(SendOptions& to) {
   };
 }
 
-// Returns the flags for TLS: letter ('\0': none), name, value, help and action.
+// Returns the flags for TLS. Each has a letter ('\0': none), a name, the name of its value (empty:
+// none), a help text, and an action that stores the value `v` in `to`, which must outlive the
+// flags.
 std::vector<Flag> tls_flags(SendOptions& to) {
   auto& tls = to.connection;
   auto& certificate = tls.client_certificate;
@@ -203,8 +215,10 @@ std::vector<Flag> tls_flags(SendOptions& to) {
   };
 }
 
-// Returns the flags for the policy, polling and shared limits; curl's flags set keys of the policy.
-// Each has a letter ('\0': none), name, value, help and action.
+// Returns the flags for the policy, polling and shared limits. curl's flags set keys of the policy,
+// as --set KEY=VALUE does: a value is JSON, or a string without its quotes. Each has a letter
+// ('\0': none), a name, the name of its value (empty: none), a help text, and an action that stores
+// the value `v` in `to`, which must outlive the flags.
 std::vector<Flag> retry_flags(SendOptions& to) {
   const std::vector<Flag> flags{
       {'\0', "idempotency-key", "[=KEY]",
@@ -237,11 +251,11 @@ std::vector<Flag> retry_flags(SendOptions& to) {
       {'\0', "retry-delay", "SECONDS", "wait this long before each retry; 0: as the policy says",
        [&](Text v) {
          const auto delay = parse_seconds(v, "--retry-delay");
-         if (delay == Duration::zero()) return;
-         to.retry_delay = delay;
+         if (delay == Duration::zero()) return;  // the policy decides
+         to.retry_delay = delay;                 // for --until
          to.policy.set("backoff",
                        R"({"kind": "constant", "interval": ")" + in_microseconds(delay) + R"("})");
-         to.policy.set("throttle_backoff", R"("none")");
+         to.policy.set("throttle_backoff", R"("none")");  // uses `backoff`, too
        }},
       {'\0', "retry-max-time", "SECONDS",
        "time limit for all attempts and waits (60, unless a policy sets it); 0: none",
@@ -259,38 +273,9 @@ std::vector<Flag> retry_flags(SendOptions& to) {
   return joined(joined(policy_flags(to.policy), flags), shared_flags(to.shared));
 }
 
-// Returns the flags for messages and reports: letter ('\0': none), name, value, help and action.
-std::vector<Flag> message_flags(SendOptions& to) {
-  const auto telemetry = telemetry_flags(
-      to,
-      "write an HTTP archive with an entry for each send, without bodies and secrets; - is "
-      "standard output",
-      "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces "
-      "(http://localhost:4318, or what OTEL_EXPORTER_OTLP_ENDPOINT says)");
-  const std::vector<Flag> flags{
-      {'\0', "trace", "", "show each attempt and decision on standard error as it happens",
-       enable(to.trace)},
-      {'v', "verbose", "",
-       "show on standard error: the connection, TLS, first lines and headers of each attempt, and "
-       "each decision; URLs are shown without their query, which may be secret",
-       enable(to.verbose)},
-      {'s', "silent", "", "show no messages", enable(to.silent)},
-      {'S', "show-error", "", "with -s: show messages about failures", enable(to.show_error)},
-      {'\0', "no-progress-meter", "", "show no status line on a terminal", set(to.progress, false)},
-      {'#', "progress-bar", "",
-       "show a progress bar for long transfers (the default on a terminal)", enable(to.progress)},
-      {'\0', "stderr", "FILE",
-       "write messages to FILE instead of standard error; - is standard output",
-       store(to.messages_file)},
-      {'\0', "color", "auto|always|never",
-       "use colors; auto: on a terminal, unless NO_COLOR is set", store(to.color)},
-  };
-  const Flag report{'\0', "report", "FILE", "write a JSON report; - is standard output",
-                    store(to.report)};
-  return joined(joined({report}, telemetry), flags);
-}
-
-// Returns the flags for several URLs and -K: letter ('\0': none), name, value, help and action.
+// Returns the flags for several URLs, for files of options, and those that have no effect here.
+// Each has a letter ('\0': none), a name, the name of its value (empty: none), a help text, and an
+// action that stores the value `v` in `to`, which must outlive the flags.
 std::vector<Flag> other_flags(SendOptions& to) {
   return {
       {'Z', "parallel", "", "send all requests at the same time", enable(to.parallel)},

@@ -9,6 +9,8 @@ namespace httpretry::cli {
 std::vector<Flag> file_flags(SendOptions& to);
 // Returns the flags for the parts of the response to show.
 std::vector<Flag> response_flags(SendOptions& to);
+// Returns the flags for messages, reports and telemetry.
+std::vector<Flag> message_flags(SendOptions& to);
 
 // Implements -K: applies the options in a file, as curl does. Each line has one option, with or
 // without dashes, then "=", ":" or spaces before the value. A value with spaces is in quotes, and

@@ -175,8 +175,9 @@ class FieldReader {
 
 }  // namespace
 
-// Returns the part of a multipart body for a field "NAME=CONTENT". Reads the files that CONTENT
-// names, unless the field is literal.
+// Returns the part of a multipart/form-data body for one -F or --form-string, "NAME=CONTENT". For
+// -F, CONTENT may name files, which are read; for --form-string it is literal text. Throws
+// UsageError and ReadError. The wait for a pipe ends when the descriptor `cancel` becomes readable.
 FormPart form_part(const FormField& field, int cancel) {
   const auto& value = field.value;
   const auto equals = value.find('=');

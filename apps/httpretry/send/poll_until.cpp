@@ -73,17 +73,49 @@ StatusSet statuses_in(std::string_view list) {
   return statuses;
 }
 
+// Classifies an outcome while `retry` polls. A response that meets conditions.fail is permanent, so
+// the call ends as failed; one that meets conditions.until is a success; any other is pending, so
+// the request is sent again. A failure that may pass is pending, too. Any other failure keeps the
+// class that the policy gives it.
+Classified classify_poll(const PollConditions& conditions, const RetryPolicy& policy,
+                         const Observed& observed) {
+  auto classified = classify(policy, observed);
+  const auto& outcome = *observed.outcome;
+  const auto meets = [&](const PollCondition& condition) {
+    return outcome && condition.applies_to(*outcome) && condition.is_met_by(*outcome);
+  };
+  if (conditions.fail && meets(*conditions.fail)) {
+    classified.cls = Class::Permanent;
+    classified.stop = Reason::NotRetryable;
+  } else if (!outcome || !conditions.until.applies_to(*outcome)) {
+    // There is no response that the condition could judge. After a transient failure, polling
+    // continues, because the service may not be up yet.
+    if (classified.cls != Class::Transient && classified.cls != Class::Transport) return classified;
+    classified.cls = Class::Pending;
+    classified.once = false;  // unlike other calls, may retry this failure more than once
+  } else if (meets(conditions.until)) {
+    classified.cls = Class::Success;
+  } else {
+    classified.cls = Class::Pending;
+    classified.rule = Rule();  // instead of the policy's rule for this status
+    classified.rule.kind = Rule::Kind::Pending;
+    classified.rule.status = outcome->status;
+  }
+  return classified;
+}
+
 }  // namespace
 
-// Parses "status=200", "status!=2xx,304", "json:/state=DONE" or "json:=DONE", for example. The text
-// after "json:" is a JSON pointer, which is "" for the whole body. Throws UsageError.
+// Parses the value of --until or --until-fail: "status=200", "status!=2xx,304", "json:/state=DONE"
+// or "json:=DONE", for example. The text after "json:" is a JSON pointer, which is "" for the whole
+// body. Throws UsageError with `option`, the name of the flag, in its message.
 PollCondition PollCondition::parse(const std::string& text, const std::string& option,
                                    bool follow_redirects) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0) throw bad(option, text);
   PollCondition condition;
   condition.follow_redirects = follow_redirects;
-  condition.negated = text[equals - 1] == '!';
+  condition.negated = text[equals - 1] == '!';  // "!="
   constexpr std::string_view kJson = "json:";
   const auto subject = text.substr(0, equals - (condition.negated ? 1 : 0));
   condition.value = text.substr(equals + 1);
@@ -92,7 +124,7 @@ PollCondition PollCondition::parse(const std::string& text, const std::string& o
     if (condition.statuses.empty()) throw bad(option, text);
   } else if (subject.starts_with("json:/") || subject == kJson) {
     condition.pointer = subject.substr(kJson.size());
-    // "<=", ">=" and "~=" are not supported.
+    // The pointer would end in "<" if the user wrote "<=". That, ">=" and "~=" are not supported.
     if (subject.find_last_of("<>~") == subject.size() - 1) throw bad(option, text);
   } else {
     throw bad(option, text);
@@ -112,9 +144,8 @@ bool PollCondition::is_met_by(const Response& response) const {
   return found && (as_text(*found) == value || is_number(*found, value)) != negated;
 }
 
-// Sets the classification so that `retry` sends a request until its response meets a condition: a
-// response that meets none is pending, and one that meets `conditions.fail` is permanent. Waits for
-// `interval` before each attempt, or as the policy says if it is empty.
+// Makes the middleware `retry` poll: it sends a request until its response meets a condition. Every
+// wait takes `interval` or, if that is empty, as long as the policy says.
 void poll_until(RetryOptions& options, PollConditions conditions,
                 std::optional<Duration> interval) {
   if (interval) {
@@ -123,33 +154,7 @@ void poll_until(RetryOptions& options, PollConditions conditions,
   }
   options.classify = [conditions = std::move(conditions)](const RetryPolicy& policy, const Request&,
                                                           const Observed& observed) {
-    auto classified = classify(policy, observed);
-    const auto& outcome = *observed.outcome;
-    const auto meets = [&](const PollCondition& condition) {
-      return outcome && condition.applies_to(*outcome) && condition.is_met_by(*outcome);
-    };
-    if (conditions.fail && meets(*conditions.fail)) {
-      classified.cls = Class::Permanent;
-      classified.stop = Reason::NotRetryable;
-      return classified;
-    }
-    if (!outcome || !conditions.until.applies_to(*outcome)) {
-      // Polling continues after a transient failure, because the service may not be up yet.
-      const bool transient =
-          classified.cls == Class::Transient || classified.cls == Class::Transport;
-      if (!transient) return classified;
-      classified.cls = Class::Pending;
-      classified.once = false;  // may be retried more than once
-      return classified;
-    }
-    const bool done = meets(conditions.until);
-    classified.cls = done ? Class::Success : Class::Pending;
-    if (!done) {
-      classified.rule = Rule();
-      classified.rule.kind = Rule::Kind::Pending;
-      classified.rule.status = outcome->status;
-    }
-    return classified;
+    return classify_poll(conditions, policy, observed);
   };
 }
 

@@ -66,24 +66,26 @@ bool was_cut_off(const EndedCall& ended) {
   return ended.download != nullptr && !ended.download->complete && ended.download->shown() > 0;
 }
 
-// Writes the response, unless it was shown while it was received. After only the beginning of a
-// body was shown, writes nothing more. Throws WriteError.
-void write_body(Destination to, const EndedCall& ended) {
-  const auto* download = ended.download;
+// Writes the part of a response that was not written while it was received: the body in the buffer
+// of the download, or the whole response if it is in memory. Writes nothing if only the beginning
+// of a body was shown, because another body must not follow it. Throws WriteError.
+void write_body(Destination destination, const EndedCall& ended) {
+  const auto* download = ended.download;  // null: the body is in the outcome
   if (was_cut_off(ended)) return;
   if (download != nullptr && download->complete) {
-    if (download->in_buffer()) write_buffer(to, *ended.outcome, download->buffer);
+    // A body that is not in the buffer was written while it was received.
+    if (download->in_buffer()) write_buffer(destination, *ended.outcome, download->buffer);
     return;
   }
-  if (!ended.outcome) return;
-  NamedFile named(to.options);
-  if (may_be_named(to.options, to.index)) {
+  if (!ended.outcome) return;  // an error: there is no response
+  NamedFile named(destination.options);
+  if (server_may_name_file(destination.options, destination.index)) {  // -J
     auto chosen = named.choose(ended.outcome->headers);
     if (!chosen) throw WriteError(chosen.error().message);
-    if (!chosen->empty()) to.target = *std::move(chosen);
+    if (!chosen->empty()) destination.target = *std::move(chosen);
   }
-  write_response(to, *ended.outcome);
-  named.keep();
+  write_response(destination, *ended.outcome);
+  named.keep();  // until here, an exception would remove the new file
 }
 
 std::uint64_t received_of(const EndedCall& ended) {
@@ -91,14 +93,25 @@ std::uint64_t received_of(const EndedCall& ended) {
   return ended.outcome ? ended.outcome->body.size() : 0;
 }
 
-// Explains a failure, or why the policy ended the call: prints a warning if the request may have
-// been executed twice, the error, a hint at a helpful option, and the call in one line. Prints
-// nothing for a success, and nothing but the warning if --no-fail accepts an error status.
+// Returns the file that has the response of a call, for -w: the one that the server named (-J), or
+// `target`. Returns "" if it went to standard output, or if there is no response.
+std::string file_of(const EndedCall& ended, const std::string& target) {
+  const auto chosen = ended.download != nullptr ? ended.download->chosen_file : std::string();
+  const auto& name = chosen.empty() ? target : chosen;
+  return ended.outcome && name != "-" ? name : std::string();
+}
+
+// Explains a failure on standard error: prints a warning if the request may have been executed
+// twice, the error, a hint at a helpful option, and the call in one line ("gave up after 3 attempts
+// in 2.1 s: 503, 503, timeout"). `status` is the exit status. Prints at most the warning after a
+// success, and after a final error status that --no-fail accepts.
 void print_explanation(const SendOptions& options, const EndedCall& ended, int status) {
   if (!shows_errors(options)) return;
   const auto& outcome = ended.outcome;
   const auto reason = history_of(outcome).stop_reason;
+  // A response of 400 or more that the policy does not retry.
   const bool is_final_error = reason == Reason::NotRetryable && outcome && outcome->status >= 400;
+  // The label names the URL if there are several.
   const auto print = [&ended](const std::string& text) {
     print_message("httpretry: " + ended.label + text);
   };
@@ -108,7 +121,7 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
     print("the response broke off after " + std::to_string(ended.download->shown()) +
           " bytes, which were written; the rest is missing");
   }
-  if (!ended.explained) return;
+  if (!ended.explained) return;  // many URLs fail in the same way; only the first are explained
   if (!outcome) print("(" + std::to_string(status) + ") " + printable(outcome.error().message));
   if (const auto hint = advice(options, ended); !hint.empty()) print(hint);
   print_message(ended.label + describe(outcome));
@@ -116,18 +129,20 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
 
 }  // namespace
 
-// Writes the response and the text of -w, explains a failure, and returns the exit status. An error
-// in one write does not prevent the next, but makes the status kWriteError.
+// Ends the output for one URL: writes the response and the text of -w, explains a failure, and
+// returns the exit status. An error in one write does not prevent the next, but makes the status
+// kWriteError.
 int print_result(const SendOptions& options, const EndedCall& ended, const WaitLimit& limit) {
-  show_status("");
-  const int cancel = limit.signals().descriptor();
+  show_status("");                                  // removes the status line
+  const int cancel = limit.signals().descriptor();  // a signal ends the wait for a slow reader
   const auto& outcome = ended.outcome;
-  const auto target = target_for(options, ended.index, ended.request);
+  const auto target = target_for(options, ended.index, ended.request);  // a file, or "-"
   auto status = status_of(options, outcome);
-  // The request body comes from a pipe, which was not read to its end within the time of -m.
+  // With a read error, the time of -m can only be over if the request body comes from a pipe, which
+  // was not read to its end in that time.
   const bool pipe_timed_out = status == kReadError && limit.has_expired();
   if (pipe_timed_out) status = kTimeout;
-  if (status == kOk && was_cut_off(ended)) status = kPartial;
+  if (status == kOk && was_cut_off(ended)) status = kPartial;  // standard output has only a part
   bool write_failed = false;
   const auto try_write = [&](const auto& write) {
     try {
@@ -140,15 +155,13 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
   };
   try_write([&] { write_body({options, ended.index, target, limit}, ended); });
   if (!options.write_out.empty()) {
-    std::string to_stderr;
-    const auto chosen = ended.download != nullptr ? ended.download->chosen_file : std::string();
-    const auto& name = chosen.empty() ? target : chosen;
-    const auto file = outcome && name != "-" ? name : std::string();
-    const Transferred transferred{ended, file, status, received_of(ended)};
+    std::string to_stderr;  // the part of the text after %{stderr}
+    const Transferred transferred{ended, file_of(ended, target), status, received_of(ended)};
     const auto text = write_out(options.write_out, transferred, to_stderr);
     try_write([&] { write_all(STDERR_FILENO, to_stderr, cancel, "standard error"); });
     try_write([&] { write_stdout(text, cancel); });
   }
+  // After a failed write, its message is the explanation.
   if (!write_failed) print_explanation(options, ended, status);
   if (pipe_timed_out && shows_errors(options)) print_message("httpretry: the time of -m is over");
   return status;

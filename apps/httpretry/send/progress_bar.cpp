@@ -27,19 +27,19 @@ std::string amount(double bytes) {
   return text.data();
 }
 
-// Returns "[=====>    ]  52 %  5.2 MiB of 10.0 MiB, 1.3 MiB/s". The bar is left out if the total
-// is unknown. `speed` is in bytes per second.
+// Returns the text of a progress bar: "[=====>    ]  52 %  5.2 MiB of 10.0 MiB, 1.3 MiB/s". The bar
+// is left out if the total number of bytes is unknown. `speed` is in bytes per second.
 std::string bar_text(std::uint64_t transferred, std::optional<std::uint64_t> total, double speed) {
   std::string text;
   const auto bytes = static_cast<double>(transferred);
   if (total && *total > 0) {
-    constexpr std::size_t kWidth = 24;
+    constexpr std::size_t kBarWidth = 24;
     const auto share = std::min(1.0, bytes / static_cast<double>(*total));
-    const auto full = static_cast<std::size_t>(share * kWidth);
-    std::array<char, 8> percent{};
+    const auto full = static_cast<std::size_t>(share * kBarWidth);
+    std::array<char, 8> percent{};  // "100 %"
     std::snprintf(percent.data(), percent.size(), "%3.0f %%", share * 100);
     auto bar = std::string(full, '=') + '>';
-    bar.resize(kWidth, ' ');  // removes the ">" if the bar is full
+    bar.resize(kBarWidth, ' ');  // removes the ">" if the bar is full
     text = "[" + bar + "] " + percent.data() + "  ";
   }
   text += amount(bytes);

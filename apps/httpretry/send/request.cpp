@@ -70,13 +70,14 @@ void set_defaults(const SendOptions& options, Request& request) {
   }
 }
 
-// Applies -H: "Name: value" sets a header, "Name;" sets an empty one, "Name:" removes a default
-// one. `names_so_far` has the names of earlier -H, and receives this one. The value may be secret,
-// so the message of a UsageError does not contain it.
+// Applies one -H of the user to the request: "Name: value" sets a header, "Name;" sets an empty
+// one, and "Name:" removes a default one. `names_so_far` has the names of earlier -H, and receives
+// this one. Throws UsageError. The value may be secret, so the message does not contain it.
 void apply_header(Request& request, const std::string& line,
                   std::vector<std::string>& names_so_far) {
   const auto name_end = line.find_first_of(":;");
   if (name_end == std::string::npos || name_end == 0) {
+    // Shows only the first word, which is probably a name without its colon.
     const auto space = line.find(' ');
     const auto shown = space == std::string::npos ? std::string("the text")
                                                   : "\"" + line.substr(0, space) + " …\"";
@@ -90,7 +91,7 @@ void apply_header(Request& request, const std::string& line,
       names_so_far, [&](const std::string& earlier) { return equal_ignoring_case(earlier, name); });
   if (is_first) request.remove_header(name);
   names_so_far.push_back(name);
-  if (is_blank && line[name_end] == ':') return;
+  if (is_blank && line[name_end] == ':') return;  // "Name:"; the default was removed above
   if (!is_blank && line[name_end] == ';') {
     throw UsageError("option -H: \"" + name +
                      ";\" means an empty header, but text follows the \";\"");
@@ -145,27 +146,28 @@ void apply_options(const SendOptions& options, Request& request) {
 
 }  // namespace
 
-// Returns the request for the URL at `index`, with the headers, the body and the options that the
-// flags request. Throws UsageError and ReadError. `cancel` ends the wait for a pipe.
+// Returns the request for the URL at `index` of the command line, with the headers, the body and
+// the options that the flags request. Throws UsageError and ReadError. The wait for a pipe ends
+// when the descriptor `cancel` becomes readable.
 Request request_for(const SendOptions& options, std::size_t index, int cancel) {
-  const bool uploads = index < options.uploads.size();
+  const bool has_upload = index < options.uploads.size();  // the n-th -T belongs to the n-th URL
   try {
-    Request request(method_of(options, uploads), url_of(options, index));
+    Request request(method_of(options, has_upload), url_of(options, index));
     if (const auto& url = request.parsed_url(); !url) {
       throw UsageError("\"" + without_secrets(options.urls[index]) + "\" is " +
                        url.error().message);
     }
-    set_defaults(options, request);
+    set_defaults(options, request);  // first, because -H may replace them
     if (!options.form.empty()) request.set_form(form_of(options, cancel));
     apply_headers(options, cancel, request);
-    if (uploads) {
+    if (has_upload) {
       set_upload(options, options.uploads[index], cancel, request);
     } else if (options.data && !options.data_in_url) {
       request.set_body(*options.data);
     }
     apply_options(options, request);
     return request;
-  } catch (const std::invalid_argument& error) {
+  } catch (const std::invalid_argument& error) {  // for example, an invalid method or header
     throw UsageError(error.what());
   }
 }

@@ -1,16 +1,18 @@
-// The flags for the response: its destination, and the parts to show.
+// The flags for what is written: the response, messages and reports.
 #include "send/flags.hpp"
 
 namespace httpretry::cli {
 
-// Returns the flags for the files of the responses. An entry has the letter of a flag ('\0': none),
-// its name, the name of its value, its help text, and what it does.
+// Returns the flags for the files of the responses. Each has a letter ('\0': none), a name, the
+// name of its value (empty: none), a help text, and an action that stores the value `v` in `to`,
+// which must outlive the flags.
 std::vector<Flag> file_flags(SendOptions& to) {
   return {
       {'o', "output", "FILE",
        "write the response to FILE when it is complete; the n-th -o belongs to the n-th URL",
        append(to.outputs)},
       {'O', "remote-name", "", "like --output, with the last part of the URL's path as FILE",
+       // The name is taken from the URL when the request is created.
        [&](Text) { to.outputs.emplace_back(kRemoteName); }},
       {'\0', "remote-name-all", "", "-O for each URL that has no -o", enable(to.name_all_files)},
       {'J', "remote-header-name", "",
@@ -40,8 +42,9 @@ std::vector<Flag> file_flags(SendOptions& to) {
   };
 }
 
-// Returns the flags for what is shown of a response. An entry has the letter of a flag ('\0':
-// none), its name, the name of its value, its help text, and what it does.
+// Returns the flags for what is shown of a response. Each has a letter ('\0': none), a name, the
+// name of its value (empty: none), a help text, and an action that stores the value `v` in `to`,
+// which must outlive the flags.
 std::vector<Flag> response_flags(SendOptions& to) {
   return {
       {'i', "include", "", "show the response headers too", enable(to.include)},
@@ -62,6 +65,39 @@ std::vector<Flag> response_flags(SendOptions& to) {
        "response that is held in memory, with --until or with -i into a file",
        [&](Text v) { to.bytes_per_second = unless_zero(parse_bytes(v, "--limit-rate")); }},
   };
+}
+
+// Returns the flags for messages, reports and telemetry. Each has a letter ('\0': none), a name,
+// the name of its value (empty: none), a help text, and an action that stores the value in `to`,
+// which must outlive the flags.
+std::vector<Flag> message_flags(SendOptions& to) {
+  const auto telemetry = telemetry_flags(
+      to,
+      "write an HTTP archive with an entry for each send, without bodies and secrets; - is "
+      "standard output",
+      "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces "
+      "(http://localhost:4318, or what OTEL_EXPORTER_OTLP_ENDPOINT says)");
+  const std::vector<Flag> flags{
+      {'\0', "trace", "", "show each attempt and decision on standard error as it happens",
+       enable(to.trace)},
+      {'v', "verbose", "",
+       "show on standard error: the connection, TLS, first lines and headers of each attempt, and "
+       "each decision; URLs are shown without their query, which may be secret",
+       enable(to.verbose)},
+      {'s', "silent", "", "show no messages", enable(to.silent)},
+      {'S', "show-error", "", "with -s: show messages about failures", enable(to.show_error)},
+      {'\0', "no-progress-meter", "", "show no status line on a terminal", set(to.progress, false)},
+      {'#', "progress-bar", "",
+       "show a progress bar for long transfers (the default on a terminal)", enable(to.progress)},
+      {'\0', "stderr", "FILE",
+       "write messages to FILE instead of standard error; - is standard output",
+       store(to.messages_file)},
+      {'\0', "color", "auto|always|never",
+       "use colors; auto: on a terminal, unless NO_COLOR is set", store(to.color)},
+  };
+  const Flag report{'\0', "report", "FILE", "write a JSON report; - is standard output",
+                    store(to.report)};
+  return joined(joined({report}, telemetry), flags);
 }
 
 }  // namespace httpretry::cli

@@ -29,8 +29,6 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr int kMany = 1000;  // attempts, if the policy has no lower limit
-
 // Throws UsageError if -C is combined with an option that it excludes.
 void check_continue_at(const SendOptions& options) {
   if (!options.range.empty()) throw UsageError("-C cannot be combined with -r");
@@ -111,28 +109,35 @@ bool may_use_tls(const SendOptions& options, const std::vector<Request>& request
          });
 }
 
-// Adapts the budget of `standard`, which suits a program that keeps calling, to a command with a
-// known number of transfers. The calls to a host that can retry at the same time may use all of
-// their retries, and each success refills the budget for one call. So the budget ends retries only
-// if nothing succeeds. With -Z, DownHosts does that, unless other processes share the budget.
-// Returns `policies` unchanged if the user chose a policy or a budget.
+// Returns `policies` with a retry budget that suits a command with a known number of requests. The
+// budget of the preset `standard` is for a program that keeps calling, and could end the retries of
+// a command too early. Here, all calls to one host that can be in flight together may use all of
+// their retries, and each success refills the budget by the retries of one call. So the budget ends
+// retries only if nothing succeeds. Returns `policies` unchanged if the user chose a policy or a
+// budget.
 PolicySet fit_budget(const SendOptions& options, PolicySet policies,
                      const std::vector<Request>& requests) {
   if (!uses_standard(options.policy) || options.policy.has_setting("budget")) return policies;
+  // With -Z, the class DownHosts ends the retries if nothing succeeds, but not those of processes
+  // that share a budget (--shared).
   if (options.parallel && !options.shared_state) return policies;
-  constexpr std::int64_t kUnit = 1000;  // a budget counts in thousandths, but its settings do not
-  std::int64_t highest_cost = 1;        // of the retries of one call
-  std::int64_t capacity = RetryPolicy().budget.capacity / kUnit;
-  std::map<std::string_view, std::int64_t> costs;  // of the calls to each host that can coincide
+  constexpr int kMost = 1000;  // attempts of a call that count if its policy has no lower limit
+  // BudgetPolicy counts thousandths of a token, but the settings below count tokens.
+  constexpr std::int64_t kUnit = 1000;
+  std::int64_t highest_cost = 1;  // in tokens, of all retries of one call
+  std::int64_t capacity = RetryPolicy().budget.capacity / kUnit;  // not below that of `standard`
+  std::map<std::string_view, std::int64_t> costs;  // by host, of the calls that can be in flight
   for (const auto& request : requests) {
     const auto& policy = *policy_for(policies, request).policy;
-    const std::int64_t retries = std::min(policy.max_attempts.value_or(kMany), kMany) - 1;
+    const std::int64_t retries = std::min(policy.max_attempts.value_or(kMost), kMost) - 1;
     const auto cost = retries * policy.budget.timeout_cost / kUnit;  // a timeout costs most
     auto& host_cost = costs[request.parsed_url()->origin()];
+    // Without -Z, only one call is in flight at a time.
     host_cost = options.parallel ? host_cost + cost : std::max(host_cost, cost);
     capacity = std::max(capacity, host_cost);
     highest_cost = std::max(highest_cost, cost);
   }
+  // These settings are always valid, so there is a value.
   const std::pair<std::string, std::string> settings[] = {
       {"budget.capacity", std::to_string(capacity)},
       {"budget.refill_on_success", std::to_string(highest_cost)}};
@@ -212,20 +217,23 @@ void prepare(Group& group, std::shared_ptr<CookieJar>& jar) {
   group.policies = fit_budget(options, std::move(policies), group.requests);
 }
 
-// Sends the requests of all groups, and writes the files at the end of the run: headers, report and
-// telemetry. A file that cannot be written does not prevent the next one. Returns the exit status.
+// Sends the requests of all groups, and writes the files at the end of the run: headers (-D),
+// report (--report) and telemetry. A file that cannot be written does not prevent the next one, but
+// makes the exit status an error. Returns the exit status, which is 128 plus the number of the
+// signal if one ended the run, as in a shell. `run_options` are the options of the last group,
+// which apply to the whole run.
 int send_groups(std::deque<Group>& groups, const SendOptions& run_options, std::size_t url_count) {
   WholeRun run(run_options, url_count);
-  const auto& limit = groups.back().limit;
+  const auto& limit = groups.back().limit;  // ends the wait for a file that is a pipe
   for (auto& group : groups) send_group(group, run);
-  run.print_rest(limit.signals().received());
+  run.print_rest(limit.signals().received());  // how many were not sent or not explained
   const auto write_file = [&run](const std::function<void()>& write) {
     if (!try_write(write)) run.record_write_failure();
   };
   write_file([&] { run.write_headers(limit); });
   write_file([&] { run.write_report(limit); });
   if (const auto& telemetry = run_options.telemetry) {
-    telemetry->finish(limit);
+    telemetry->finish(limit);  // waits until the collector has the traces
     write_file([&] { telemetry->write_metrics(limit); });
     write_file([&] { telemetry->write_har(limit); });
   }
@@ -233,8 +241,9 @@ int send_groups(std::deque<Group>& groups, const SendOptions& run_options, std::
   return signal != 0 ? 128 + signal : run.exit_status();
 }
 
-// Prepares all groups of URLs, and sends them only if that succeeds for each of them. Returns the
-// exit status. The options of the whole run are those of the last group.
+// Prepares all groups of URLs, which --next separates, and sends them only if each of them can be
+// prepared. Returns the exit status. The options of the whole run, such as --report, are those of
+// the last group. Throws UsageError, ReadError and BadPolicyFile.
 int send_all(std::vector<SendOptions>& all, const Signals& signals) {
   std::deque<Group> groups;
   std::size_t url_count = 0;
@@ -245,37 +254,41 @@ int send_all(std::vector<SendOptions>& all, const Signals& signals) {
   for (auto& options : all) {
     options.telemetry = telemetry;
     options.shared_state = state;
-    groups.emplace_back(options, signals, url_count + 1);  // numbers start at 1
+    groups.emplace_back(options, signals, url_count + 1);  // the number of its first URL, from 1
     url_count += options.urls.size();
   }
-  std::shared_ptr<CookieJar> jar;
+  std::shared_ptr<CookieJar> jar;  // shared by all groups; created by the first with cookies
   try {
     for (auto& group : groups) {
       try {
         prepare(group, jar);
       } catch (const ReadError& error) {
+        // Returns a status if a signal or -m ended the wait; otherwise throws the error again.
         return wait_ended(group.options, group.limit, error);
       }
     }
     return send_groups(groups, run_options, url_count);
-  } catch (const std::invalid_argument& error) {
+  } catch (const std::invalid_argument& error) {  // an option that the client rejects
     throw UsageError(with_flag_name(error.what()));
   }
 }
 
-// Parses the command line, checks the options of each group, and sends. Returns the exit status.
-// Throws UsageError, ReadError and BadPolicyFile.
+// Parses the command line of `httpretry [options] URL...`, checks the options of each group of
+// URLs, and sends. Returns the exit status. Throws UsageError, ReadError and BadPolicyFile.
 int parse_and_send(const Args& args, const Signals& signals) {
   SendOptions options;
+  // -m also limits the wait for files of -K, even those before it, so it is looked up first.
   const WaitLimit limit(signals, max_time_of(args));
   options.end_of_waits = limit.descriptor();
   try {
     parse_send(args, options);
   } catch (const ReadError& error) {
+    // Returns a status if a signal or -m ended the wait; otherwise throws the error again.
     return wait_ended(options, limit, error);
   }
   if (options.version) return print_version();
   if (!options.messages_file.empty()) redirect_messages(options.messages_file);
+  // --next has moved the groups before it to `earlier`, so `options` are those of the last group.
   auto groups = std::move(options.earlier);
   groups.push_back(std::move(options));
   for (auto& group : groups) {

@@ -32,35 +32,39 @@ bool is_terminal(const std::string& target) {
 // Returns whether a response to standard output or a pipe may be shown before it is complete. Not
 // with -Z, which would mix the bodies, and not if -D names a stream, because the body would come
 // before its headers.
-bool may_show(const SendOptions& options) {
+bool may_show_early(const SendOptions& options) {
   return !options.parallel && !is_stream(options.headers_file);
 }
 
 // Returns whether to show a progress bar. It must not come between the pieces of a body on the same
 // terminal.
 bool shows_bar(const SendOptions& options, const std::string& target) {
-  const bool mixed = options.stream && may_show(options) && is_terminal(target);
+  const bool mixed = options.stream && may_show_early(options) && is_terminal(target);
   return !options.parallel && shows_status_line(options) && !mixed;
 }
 
-// Returns what receives the response body piece by piece. Null if the body must be held in memory,
-// for a file that begins with the headers, or for --until.
+// Returns the object that receives the response body of the URL at `index` piece by piece. Returns
+// null if the response must be held in memory: for -I (there is no body), for a file that begins
+// with the headers (-i), and for --until, which reads the body.
 std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t index,
                                        const Request& request, const WaitLimit& limit) {
-  const auto target = target_for(options, index, request);
+  const auto target = target_for(options, index, request);  // a path, or "-" for standard output
   const bool to_file = !is_stream(target);
-  if (options.head || (options.include && to_file) || !options.until.empty()) return nullptr;
+  const bool in_memory = options.head || (options.include && to_file) || !options.until.empty();
+  if (in_memory) return nullptr;
   DownloadOptions download;
+  // With -T, the offset of -C is that of the upload, not of the response.
   if (index >= options.uploads.size()) download.offset = options.offset;
   download.bytes_per_second = options.bytes_per_second;
   download.max_size = options.max_file_size;
   if (to_file) {
     FileOptions file;
-    file.keep_partial = options.resume;
+    file.keep_partial = options.resume;  // after a failure, for the next -C -
     file.continue_existing = options.resume || download.offset > 0;
     download.file = save_to(target, file);
-    if (may_be_named(options, index)) download.named = std::make_shared<NamedFile>(options);
-  } else if (may_show(options) && (options.stream || !is_terminal(target))) {
+    if (server_may_name_file(options, index)) download.named = std::make_shared<NamedFile>(options);
+    // Without `output`, the body is shown when it is complete, as on a terminal without -N.
+  } else if (may_show_early(options) && (options.stream || !is_terminal(target))) {
     download.at_once = options.stream;
     download.output =
         std::make_shared<BodyOutput>(options, index, target, limit, limit.descriptor());
@@ -154,11 +158,7 @@ class Sender : public batch::Jobs {
   }
 
   void send() {
-    if (options_.parallel) {
-      send_in_parallel();
-    } else {
-      send_in_order();
-    }
+    options_.parallel ? send_in_parallel() : send_in_order();
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const auto& request = jobs_[i].request;
       if (!jobs_[i].started) run_.record_not_sent(first_ + i, request);

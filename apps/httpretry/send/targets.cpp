@@ -88,7 +88,7 @@ void create_folder_of(const std::string& file) {
   throw WriteError("cannot create the folder " + folder.string() + ": " + failed.message());
 }
 
-bool may_be_named(const SendOptions& options, std::size_t index) {
+bool server_may_name_file(const SendOptions& options, std::size_t index) {
   return options.name_from_header && output_of(options, index) == kRemoteName;
 }
 

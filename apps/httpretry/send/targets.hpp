@@ -20,7 +20,7 @@ bool names_stdout(const SendOptions& options, std::size_t index);
 void create_folder_of(const std::string& file);
 
 // Returns whether the server may name the file for this URL: with -J and -O.
-bool may_be_named(const SendOptions& options, std::size_t index);
+bool server_may_name_file(const SendOptions& options, std::size_t index);
 
 // Returns the file name in the Content-Disposition of a response, without folders. Empty if it has
 // no usable name.

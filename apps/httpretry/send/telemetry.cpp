@@ -20,15 +20,18 @@ bool environment_wants_traces() { return variable("OTEL_TRACES_EXPORTER") == "ot
 
 using Problems = std::vector<std::string>;
 
+// Returns the exporter that sends traces and metrics to the collector that --otlp or the OTEL_
+// variables name. Adds a message to `problems` for each variable that cannot be used. With `quiet`,
+// later problems are not printed. Throws UsageError if the URL is invalid.
 std::shared_ptr<Otlp> exporter_for(const TelemetryOptions& options, bool quiet,
                                    Problems& problems) {
   auto otlp = OtlpOptions::from_environment(&problems);
-  if (options.otlp && !options.otlp->empty()) {
+  if (options.otlp && !options.otlp->empty()) {  // --otlp=URL; takes precedence over the variables
     otlp.endpoint = *options.otlp;
     otlp.traces_endpoint.clear();
   }
   if (otlp.service_name == OtlpOptions().service_name) otlp.service_name = "httpretry";
-  otlp.shutdown = Duration::zero();  // RunTelemetry::finish waits instead
+  otlp.shutdown = Duration::zero();  // no wait in the destructor: RunTelemetry::finish waits
   if (!quiet) {
     otlp.on_problem = [](const std::string& message) {
       print_message("httpretry: " + printable(message));
@@ -64,7 +67,9 @@ std::vector<Flag> telemetry_flags(TelemetryOptions& to, std::string_view about_h
   };
 }
 
-// Creates what the options request, and nothing else. With `quiet`, prints no problems.
+// Creates the objects for the telemetry that the options request: traces (--otlp), metrics
+// (--metrics), an HTTP archive (--har) and a log (--log-json). The others stay null. With `quiet`,
+// prints no messages about problems.
 RunTelemetry::RunTelemetry(const TelemetryOptions& options, bool quiet)
     : metrics_file_(options.metrics_file), har_file_(options.har_file) {
   if (options.otlp || environment_wants_traces()) {
@@ -76,7 +81,7 @@ RunTelemetry::RunTelemetry(const TelemetryOptions& options, bool quiet)
   }
   if (!metrics_file_.empty()) {
     MetricsOptions metrics_options;
-    metrics_options.exporter = exporter_;
+    metrics_options.exporter = exporter_;  // null: the metrics go only to the file
     metrics_ = metrics(std::move(metrics_options));
   }
   if (!har_file_.empty()) har_ = std::make_unique<Har>();

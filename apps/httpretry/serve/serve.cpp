@@ -110,10 +110,9 @@ class RequestLog {
 
 }  // namespace
 
-FlagTable serve_table() { return unused_table<ServeOptions>(table_of); }
-
-// Runs the server until a signal arrives. Prints its URL as the first line, and after it a line for
-// each request. Returns the exit status, which is kFailed if the server cannot listen.
+// Implements `httpretry serve`: runs a server with faults for tests until a signal arrives. Prints
+// its URL on standard output as the first line, and then a line for each request (--log). Returns
+// the exit status, which is kFailed if the server cannot listen. Throws UsageError.
 int serve(const Args& args) {
   ServeOptions options;
   if (!parse(args, table_of(options)).empty())
@@ -121,28 +120,31 @@ int serve(const Args& args) {
   const auto scenario = chosen_scenario(options.scenario).value_or(Scenario());
   FaultServerOptions server_options;
   set_address(options.listen, server_options);
-  if (options.tls) server_options.tls = Tls::Good;
+  if (options.tls) server_options.tls = Tls::Good;  // with a valid certificate
   server_options.max_seen = 0;  // keeps no requests in memory, because they are logged
   RequestLog log(options.log);
   const Signals signals;
-  log.cancel_at(signals.descriptor());
+  log.cancel_at(signals.descriptor());  // a signal ends the wait for a slow reader of the log
   server_options.on_request = [&log](const SeenRequest& seen) { log.add(seen); };
   try {
     std::optional<FaultServer> server;
     {
-      const auto lock = log.hold();  // no request is logged before the line with the URL
+      // While the lock is held, no request is logged, so the line with the URL is the first one.
+      const auto lock = log.hold();
       server.emplace(scenario, server_options);
       write_stdout(server->url("") + '\n', signals.descriptor());
     }
     if (options.tls) print_message("certificate authority: " + server->ca_file());
     signals.wait();
     return kOk;
-  } catch (const std::invalid_argument& error) {
+  } catch (const std::invalid_argument& error) {  // an invalid address
     throw UsageError(error.what());
   } catch (const std::system_error& error) {
     print_message("httpretry: cannot listen on " + options.listen + ": " + error.what());
     return kFailed;
   }
 }
+
+FlagTable serve_table() { return unused_table<ServeOptions>(table_of); }
 
 }  // namespace httpretry::cli

@@ -35,11 +35,8 @@ void add_setting(SimulateOptions& to, const std::string& text) {
     if (flag.name == "set") flag.apply(text);
   }
   const auto& [key, value] = parsed.settings.front();
-  if (to.policies.empty()) {
-    to.settings.emplace_back(key, value);
-  } else {
-    to.policies.back().choice.set(key, value);
-  }
+  if (!to.policies.empty()) return to.policies.back().choice.set(key, value);
+  to.settings.emplace_back(key, value);
 }
 
 void add_name(SimulateOptions& to, const std::string& text) {
@@ -55,13 +52,15 @@ int parse_clients(const std::string& text) {
   return static_cast<int>(count);
 }
 
-// Returns the flags of `simulate` in groups. An entry has the letter of a flag ('\0': none), its
-// name, the name of its value, its help text, and what it does.
+// Returns the flags of `httpretry simulate` in groups, each with its title in --help. Each flag has
+// a letter ('\0' if it has none), a name, the name of its value (empty if it takes none), a help
+// text, and an action that stores the value `v` in `to`, which must outlive the flags.
 FlagTable table_of(SimulateOptions& to) {
   return {
       {"Policies",
        {{'\0', "policy", "FILE",
          "simulate the policies in FILE (default: $HTTPRETRY_POLICY, or standard)",
+         // Each --policy and --preset adds a policy to compare.
          [&](Text v) { to.policies.emplace_back().choice.file = v; }},
         {'\0', "preset", "PRESET",
          "simulate a built-in policy; several policies are shown side by side",
@@ -171,10 +170,9 @@ std::string command_of(const Args& args) {
 
 }  // namespace
 
-FlagTable simulate_table() { return unused_table<SimulateOptions>(table_of); }
-
-// Parses the options, runs the simulation, and prints its report. Returns the exit status. Throws
-// UsageError and BadPolicyFile.
+// Implements `httpretry simulate [options] [[METHOD] URL]`: simulates what clients with some
+// policies do to a server, and prints a report as a table, JSON or HTML. Returns the exit status.
+// Throws UsageError and BadPolicyFile.
 int simulate(const Args& args) {
   SimulateOptions options;
   const auto operands = parse(args, table_of(options));
@@ -184,12 +182,12 @@ int simulate(const Args& args) {
     simulation.request =
         plain_request(operands.size() == 2 ? operands.front() : "GET", operands.back());
   }
-  choose_policies(options);
+  choose_policies(options);  // sets simulation.policies
   if (options.model) simulation.model = parsed(&parse_model, *options.model, "--model");
   for (const auto& trigger : options.triggers) {
     simulation.model.triggers.push_back(parsed(&parse_trigger, trigger, "--trigger"));
   }
-  choose_load(options);
+  choose_load(options);  // sets simulation.load
   const auto report = httpretry::simulate(simulation);
   if (!report) throw UsageError(report.error().message);
   write_stdout(options.format == "json"   ? json_of(*report)
@@ -197,5 +195,7 @@ int simulate(const Args& args) {
                                           : httpretry::table_of(*report));
   return 0;
 }
+
+FlagTable simulate_table() { return unused_table<SimulateOptions>(table_of); }
 
 }  // namespace httpretry::cli
