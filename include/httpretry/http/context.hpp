@@ -11,10 +11,10 @@
 // others.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <typeindex>
 #include <utility>
+#include <vector>
 
 namespace httpretry {
 
@@ -24,19 +24,23 @@ class Context {
   template <class T>
   T& set(T value) {
     auto made = std::make_shared<T>(std::move(value));
-    values_[typeid(T)] = made;
-    return *made;
+    auto& result = *made;
+    std::erase_if(values_, [](const auto& other) { return other.first == typeid(T); });
+    values_.emplace_back(typeid(T), std::move(made));
+    return result;
   }
   // Returns the value of type T, or nullptr.
   template <class T>
   [[nodiscard]] T* get() const {
-    const auto found = values_.find(typeid(T));
-    return found == values_.end() ? nullptr : static_cast<T*>(found->second.get());
+    for (const auto& [type, value] : values_) {
+      if (type == typeid(T)) return static_cast<T*>(value.get());
+    }
+    return nullptr;
   }
   [[nodiscard]] bool empty() const { return values_.empty(); }
 
  private:
-  std::map<std::type_index, std::shared_ptr<void>> values_;
+  std::vector<std::pair<std::type_index, std::shared_ptr<void>>> values_;
 };
 
 }  // namespace httpretry

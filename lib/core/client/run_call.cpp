@@ -89,6 +89,16 @@ void set_up(Call::State& state, const ForCalls& client, RunsOn& placement,
   state.either_stop = std::move(placement.either_stop);
 }
 
+// Sends a request whose response body goes to a sink. Gives the sink a body that a user's
+// middleware or transport made in memory.
+Task<Outcome> send_to_sink(Request request, Call& call, Next chain) {
+  const auto sending = chain(request, call);
+  Outcome outcome = co_await sending;
+  const auto delivering = Delivery::deliver_rest(std::move(request), call, std::move(outcome));
+  Outcome delivered = co_await delivering;
+  co_return delivered;
+}
+
 }  // namespace
 
 // Runs a call from its start to its outcome, on the loop of `placement`: passes the request through
@@ -106,15 +116,11 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn placemen
     if (const auto& url = request.parsed_url()) state.first_url = *url;
     state.context = request.options().context;
     call.emit(&Observer::call_started, request);
-    // With a sink, the request is copied, because deliver_rest needs it after it was sent.
+    const Next chain(client->options.middlewares, /*index=*/0);
     const bool to_sink = request.options().sink != nullptr;
-    const auto sending = Next(client->options.middlewares, /*index=*/0)(
-        to_sink ? Request(request) : std::move(request), call);
+    const auto sending =
+        to_sink ? send_to_sink(std::move(request), call, chain) : chain(std::move(request), call);
     result = co_await sending;
-    if (to_sink) {  // gives the sink a body that a user's middleware or transport made in memory
-      const auto delivering = Delivery::deliver_rest(std::move(request), call, *std::move(result));
-      result = co_await delivering;
-    }
   } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
     result.emplace(out_of_memory(state.exchanges > 0));
   }

@@ -37,16 +37,17 @@ struct Request::Data {
 
   const Result<Url>& parsed_url() const {
     if (!is_parsed.load(std::memory_order_acquire)) {
-      const std::lock_guard lock(parsing);
-      if (!parsed) parsed = Url::parse(url);
-      is_parsed.store(true, std::memory_order_release);
+      std::call_once(*parsing, [this] {
+        parsed = Url::parse(url);
+        is_parsed.store(true, std::memory_order_release);
+      });
     }
     return *parsed;
   }
   // May be called only by the only owner.
   void set_url(std::string changed) {
     url = std::move(changed);
-    parsed.reset();
+    parsing.emplace();
     is_parsed = false;
   }
 
@@ -58,7 +59,7 @@ struct Request::Data {
   detail::HeapOptional<RequestOptions> options;  // empty for most requests, which use the defaults
 
  private:
-  mutable std::mutex parsing;
+  mutable std::optional<std::once_flag> parsing{std::in_place};
   mutable std::optional<Result<Url>> parsed;
   mutable std::atomic<bool> is_parsed = false;
 };

@@ -35,11 +35,11 @@ class HeapOptional {
   std::unique_ptr<T, Delete> value_;
 };
 
-// Holds small values in place and others on the heap. A Result of a Response is therefore two
-// words.
+// Holds values of up to eight words in place and others on the heap. A Result of a Response is
+// therefore two words.
 template <class T>
 using ResultStorage =
-    std::conditional_t<sizeof(T) <= 2 * sizeof(void*) && std::is_nothrow_move_constructible_v<T>,
+    std::conditional_t<sizeof(T) <= 8 * sizeof(void*) && std::is_nothrow_move_constructible_v<T>,
                        std::optional<T>, HeapOptional<T>>;
 
 }  // namespace httpretry::detail
