@@ -332,13 +332,13 @@ TEST_CASE("circuit: slow responses open it, where the policy says so") {
   CHECK(vote(scripts, rule, ballot).at(0) == 1);
 }
 
-TEST_CASE("pauses and circuits are news for all processes") {
+TEST_CASE("pauses and circuits are in the snapshot for all processes") {
   Scripts scripts;
   const std::vector<std::string> keys = {"{t}:who", "{t}:pauses", "{t}:all", "{t}:salt"};
-  const auto news = [&](const char* process, const char* salt = "7") {
-    return scripts.run(fleet::kNews, keys, {process, "60000000", salt});
+  const auto snapshot = [&](const char* process, const char* salt = "7") {
+    return scripts.run(fleet::kSnapshot, keys, {process, "60000000", salt});
   };
-  auto nothing = news("a");
+  auto nothing = snapshot("a");
   CHECK(nothing.at(0) == 1);
   CHECK(nothing.list[1].list.empty());
   CHECK(nothing.list[2].list.empty());
@@ -349,7 +349,7 @@ TEST_CASE("pauses and circuits are news for all processes") {
   CHECK(pause("x", 10 * kSecond) > 50 * kSecond);  // the later end counts
   CHECK(pause("y", 1) <= 1);
   vote(scripts, {}, votes(0, 20, 0, 20, 20));
-  const auto something = news("b", "8");
+  const auto something = snapshot("b", "8");
   CHECK(something.list[3].text == "7");  // the first salt stays
   CHECK(something.at(0) == 2);
   const auto& pauses = something.list[1].list;

@@ -93,7 +93,7 @@ class Scripts {
     const auto until = time() + ms;
     while (time() < until) std::this_thread::yield();
   }
-  std::int64_t time() { return run(kNews, {""}).at(9); }
+  std::int64_t time() { return run(kReadTotals, {""}).at(9); }
 
   bool intend(const std::string& worker, const Taken& job) {
     return run(kIntend, {worker, job.entry, std::to_string(job.deliveries), job.id}).at(0) == 1;
@@ -144,13 +144,13 @@ class Scripts {
   }
   std::int64_t retry(int most) { return run(kRetry, {"", std::to_string(most)}).integer; }
   Numbers numbers() {
-    const auto news = run(kNews, {""});
+    const auto totals = run(kReadTotals, {""});
     Numbers found;
-    for (std::size_t i = 0; i < 6; ++i) found.push_back(news.at(i));
+    for (std::size_t i = 0; i < 6; ++i) found.push_back(totals.at(i));
     return found;
   }
-  std::int64_t late() { return run(kNews, {""}).at(6); }
-  std::int64_t poison() { return run(kNews, {""}).at(7); }
+  std::int64_t late() { return run(kReadTotals, {""}).at(6); }
+  std::int64_t poison() { return run(kReadTotals, {""}).at(7); }
   // The lines of the results, or of dead letters.
   std::vector<std::string> lines(Key key = Key::Results) {
     std::vector<std::string> found;
@@ -440,7 +440,7 @@ TEST_CASE("a job that waits is due by the server's clock, and then like any othe
   queue.add("later", "http://a/", "", queue.time() + kLease);
   queue.pass(2);
   CHECK(queue.run(kTick, {"", "100"}).integer == 1);
-  const auto due = queue.run(kNews, {""}).at(8);
+  const auto due = queue.run(kReadTotals, {""}).at(8);
   CHECK(due > 0);
   CHECK(due <= kLease);
   const auto again = only(queue.take("w2"));
@@ -576,9 +576,9 @@ TEST_CASE("keys that are not those of a queue are an error, which is printable")
   CHECK(std::string(other.error(reply).what()) == other.name() + ": ERR \\x1b[2J\\x0amore");
 }
 
-TEST_CASE("lost and changed keys show in the news once no worker can get a job") {
+TEST_CASE("lost and changed keys show in the totals once no worker can get a job") {
   Scripts queue;
-  const auto damaged = [&] { return read_news(queue.run(kNews, {""}))->damaged; };
+  const auto damaged = [&] { return read_totals(queue.run(kReadTotals, {""}))->damaged; };
   CHECK(!damaged());
   queue.add("a");
   queue.add("b", "http://a/", "", 4'000'000'000'000);
@@ -606,14 +606,14 @@ TEST_CASE("lost and changed keys show in the news once no worker can get a job")
 TEST_CASE("counters that somebody changed are not below zero, and other replies are none") {
   Scripts queue;
   queue.plain({"HSET", queue.remote().key(Key::Properties), "n:q", "-3", "late", "-1", "n:d", "2"});
-  const auto news = read_news(queue.run(kNews, {""}));
-  REQUIRE(news);
-  CHECK(news->counts.queued == 0);
-  CHECK(news->late == 0);
-  CHECK(news->counts.total() == 2);
-  CHECK(!news->next_due);
-  CHECK(!read_news(Reply()));
-  CHECK(!read_news(queue.plain({"KEYS", "*"})));
+  const auto totals = read_totals(queue.run(kReadTotals, {""}));
+  REQUIRE(totals);
+  CHECK(totals->counts.queued == 0);
+  CHECK(totals->late == 0);
+  CHECK(totals->counts.total() == 2);
+  CHECK(!totals->next_due);
+  CHECK(!read_totals(Reply()));
+  CHECK(!read_totals(queue.plain({"KEYS", "*"})));
 }
 
 TEST_CASE("deliveries are counted, so that a job that ends its workers can be given up") {
@@ -866,7 +866,7 @@ class ModelTest {
     CHECK(queue_.lines().size() == results);
     CHECK(queue_.pending() == owner_.size());
     CHECK(queue_.length() == counts['q'] + counts['s']);
-    CHECK_FALSE(read_news(queue_.run(kNews, {""}))->damaged);
+    CHECK_FALSE(read_totals(queue_.run(kReadTotals, {""}))->damaged);
   }
 
   std::mt19937 random_;

@@ -317,7 +317,7 @@ TEST_CASE("a lease that the worker itself took over is not renewed") {
   RemoteQueue other(options.remote);
   CHECK(other.connect().empty());
   const auto first = next_job(store);
-  const auto before = store.held(first);
+  const auto before = store.taken(first);
   // As if it had stood still: it finds its own job silent.
   std::vector<batch::Job> again;
   while (again.empty()) {
@@ -332,7 +332,7 @@ TEST_CASE("a lease that the worker itself took over is not renewed") {
     store.take(
         1, [](std::string_view /*host*/) { return true; }, again);
   }
-  const auto after = store.held(again.front());
+  const auto after = store.taken(again.front());
   CHECK(after.entry == before.entry);
   CHECK(after.deliveries == before.deliveries + 1);
   wait_until([&] { return !before.lease->allows_sends(std::chrono::steady_clock::now()); });

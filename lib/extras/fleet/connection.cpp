@@ -8,41 +8,42 @@
 namespace httpretry::fleet {
 namespace {
 
-// Converts a reply of hiredis, with the elements of a list. A type that no command of ours has, and
-// REDIS_REPLY_NIL, become Kind::Nil.
-Reply to_reply(const redisReply& from) {
+// Converts a reply from hiredis's type to our own. Calls itself for the elements of a list. A nil
+// reply becomes Kind::Nil, and so does any type that our commands never get as a reply.
+Reply to_reply(const redisReply& source) {
   Reply reply;
-  switch (from.type) {
+  switch (source.type) {
     case REDIS_REPLY_INTEGER:
       reply.kind = Reply::Kind::Integer;
-      reply.integer = from.integer;
+      reply.integer = source.integer;
       break;
     case REDIS_REPLY_STRING:
-    case REDIS_REPLY_STATUS:
+    case REDIS_REPLY_STATUS:  // a short text such as "OK"
       reply.kind = Reply::Kind::Text;
-      reply.text.assign(from.str, from.len);
+      reply.text.assign(source.str, source.len);
       break;
     case REDIS_REPLY_ERROR:
       reply.kind = Reply::Kind::Error;
-      reply.text.assign(from.str, from.len);
+      reply.text.assign(source.str, source.len);
       break;
     case REDIS_REPLY_ARRAY:
       reply.kind = Reply::Kind::List;
-      for (std::size_t index = 0; index < from.elements; ++index) {
-        reply.list.push_back(to_reply(*from.element[index]));
+      for (std::size_t index = 0; index < source.elements; ++index) {
+        reply.list.push_back(to_reply(*source.element[index]));
       }
       break;
-    default: break;
+    default: break;  // a new Reply is Kind::Nil
   }
   return reply;
 }
 
 }  // namespace
 
-// Sets the callbacks by which hiredis reports what events it wants to wait for, and when the
-// connection has been established or has ended.
+// Begins to connect to a server, in place of any earlier connection. Returns false if that fails at
+// once, for example because the host is unknown; `error_` then has the reason. True means begun,
+// not connected: hiredis calls on_status() when the connection is established or has failed.
 bool Connection::open(const std::string& host, int port) {
-  close("the connection was closed");
+  close("the connection was closed");  // commands without a reply get this reason
   error_.clear();
   connected_ = wants_to_read_ = wants_to_write_ = false;
   context_ = redisAsyncConnect(host.c_str(), port);
@@ -51,15 +52,18 @@ bool Connection::open(const std::string& host, int port) {
     if (context_ != nullptr) redisAsyncFree(std::exchange(context_, nullptr));
     return false;
   }
+  context_->data = this;  // for on_status() and on_reply()
+  // Through these callbacks, hiredis reports which events of the socket it wants to wait for.
   auto& events = context_->ev;
-  events.data = this;
-  context_->data = this;
+  events.data = this;  // the callbacks get it as `self`
   events.addRead = [](void* self) { static_cast<Connection*>(self)->wants_to_read_ = true; };
   events.delRead = [](void* self) { static_cast<Connection*>(self)->wants_to_read_ = false; };
   events.addWrite = [](void* self) { static_cast<Connection*>(self)->wants_to_write_ = true; };
   events.delWrite = [](void* self) { static_cast<Connection*>(self)->wants_to_write_ = false; };
-  // hiredis frees the context itself after a connection has failed.
+  // Called before the context is freed: by close(), or by hiredis itself after the connection has
+  // failed or ended.
   events.cleanup = [](void* self) { static_cast<Connection*>(self)->context_ = nullptr; };
+  // This calls addWrite, so it comes after the callbacks above have been set.
   redisAsyncSetConnectCallback(context_, on_status);
   redisAsyncSetDisconnectCallback(context_, on_status);
   return true;
@@ -71,24 +75,28 @@ void Connection::close(const std::string& why) {
   redisAsyncFree(context_);
 }
 
-// Passes the command to hiredis, which calls on_reply() with its reply, or without one when the
-// connection ends. If there is no connection, calls `done` at once with a lost reply.
+// Sends a command, which consists of its name and its arguments: {"SELECT", "1"}. Calls `done`
+// once: later with the server's reply, or with a lost reply if the connection ends before that.
+// Without a connection, `done` gets the lost reply at once.
 void Connection::send(const std::vector<std::string>& words, Done done) {
   if (context_ == nullptr) return done(Reply::lost_because(error_));
+  // hiredis takes the words as two arrays, and copies the texts.
   std::vector<const char*> texts;
   std::vector<std::size_t> lengths;
   for (const auto& word : words) {
     texts.push_back(word.data());
     lengths.push_back(word.size());
   }
-  auto owned = std::make_unique<Done>(std::move(done));
+  auto callback = std::make_unique<Done>(std::move(done));
   const int status =
-      redisAsyncCommandArgv(context_, on_reply, owned.get(), static_cast<int>(words.size()),
+      redisAsyncCommandArgv(context_, on_reply, callback.get(), static_cast<int>(words.size()),
                             texts.data(), lengths.data());
   if (status == REDIS_OK) {
-    static_cast<void>(owned.release());  // on_reply deletes it
+    // on_reply() deletes the callback. hiredis calls on_reply() exactly once for each command that
+    // it has accepted, even if the connection ends without a reply.
+    static_cast<void>(callback.release());
   } else {
-    (*owned)(Reply::lost_because("the connection is being closed"));
+    (*callback)(Reply::lost_because("the connection is being closed"));
   }
 }
 

@@ -79,31 +79,47 @@ guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
   return {QueuedBy::SharedState, ask.now + kRecheckAfter};
 }
 
-// Sends queries for what this send waits for, or what the next sends will need. `held` is the limit
-// that has held the send back: QueuedBy::Nothing if it goes out now.
-void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held) {
-  if (slots_ && held == QueuedBy::Nothing) {
+// Called each time that a send asks whether it may go out. Sends queries in the background for what
+// the send still lacks and for what the next sends will need: the state of the circuit, tokens of
+// the rate, slots. `held_by` is the limit that holds the send back; Nothing if it goes out now.
+void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held_by) {
+  const bool goes_out = held_by == QueuedBy::Nothing;
+  if (slots_ && goes_out) {
+    // At the next tick, refresh() keeps as many slots as were in use at once since the last one.
     slots_scope_->most_used = std::max(slots_scope_->most_used, slots_->machine.used());
   }
-  if (!fleet_.remote_.up() || held == QueuedBy::Pause || held == QueuedBy::Ramp) return;
-  if (uses_breaker(ask) && fleet_.is_circuit_shared(*breaker_scope_, ask.now)) {
-    const auto& votes = breaker_scope_->circuit->votes;
-    if (votes.hold(ask.now).by == QueuedBy::SharedState && !votes.query.is_pending()) {
-      fleet_.send_votes(breaker_scope_, FleetState::Probe::Wanted, ask.now);
-    }
-  }
-  if (held == QueuedBy::Circuit) return;
+  if (!fleet_.remote_.up()) return;
+  // A send asks its limits in this order: pauses with their ramps, circuit, rate, slots. The first
+  // one that holds it back decides, so the send does not need the later ones yet.
+  if (held_by == QueuedBy::Pause || held_by == QueuedBy::Ramp) return;
+  if (uses_breaker(ask)) query_circuit(ask.now);
+  if (held_by == QueuedBy::Circuit) return;
   if (rate_) {
-    // `waiting` may still count a send that goes out now.
-    const bool goes_out = held == QueuedBy::Nothing;
+    // `rate_->waiting` may still count a send that goes out, or not yet count one that waits.
     const int waiting = goes_out ? std::max(rate_->waiting - 1, 0) : std::max(rate_->waiting, 1);
     fleet_.request_tokens(rate_scope_, waiting, ask.now);
   }
-  if (!slots_ || (held != QueuedBy::Concurrency && held != QueuedBy::SharedState)) return;
+  // SharedState: the send waits for a reply of the remote state, perhaps about its slots.
+  const bool may_lack_slot = held_by == QueuedBy::Concurrency || held_by == QueuedBy::SharedState;
+  if (slots_ && may_lack_slot) query_slots(ask.now);
+}
+
+// Requests the state of the circuit, and a probe if the circuit is open, unless the last reply
+// still decides or a query has no reply yet.
+void FleetState::Limits::query_circuit(Time now) {
+  if (!fleet_.is_circuit_shared(*breaker_scope_, now)) return;
+  const auto& votes = breaker_scope_->circuit->votes;
+  if (votes.hold(now).by == QueuedBy::SharedState && !votes.query.is_pending()) {
+    fleet_.send_votes(breaker_scope_, FleetState::Probe::Wanted, now);
+  }
+}
+
+// Requests slots for the sends in flight and those that wait, but no more than the policy allows.
+void FleetState::Limits::query_slots(Time now) {
   const int wanted = std::min(slots_->machine.used() + std::max(slots_->waiting, 1),
                               slots_->machine.limit(*keys_.policy->concurrency));
-  if (slots_scope_->held.should_query(wanted, ask.now)) {
-    fleet_.request_slots(slots_scope_, wanted, ask.now);
+  if (slots_scope_->held.should_query(wanted, now)) {
+    fleet_.request_slots(slots_scope_, wanted, now);
   }
 }
 

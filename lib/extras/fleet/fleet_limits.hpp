@@ -32,8 +32,10 @@ class FleetState::Limits final : public guard::Limits {
   void take_token(Time now) override;
   void tell(Circuit from, Time now, StateChanges& changes) override;
   void tell_news(Time now, StateChanges& changes) override;
-  void on_asked(const SendAsk& ask, QueuedBy held) override;
+  void on_asked(const SendAsk& ask, QueuedBy held_by) override;
   void on_freed(Time now) override;
+  void query_circuit(Time now);
+  void query_slots(Time now);
   // Returns whether the remote state decides now, and not this process with its share.
   [[nodiscard]] bool is_rate_shared(Time now) const;
 

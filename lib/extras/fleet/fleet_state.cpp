@@ -34,28 +34,34 @@ bool is_of_this_process(std::string_view budget_key) {
 
 }  // namespace
 
+// Begins to connect to the Redis server. `own_` keeps the limits that are not shared.
 FleetState::FleetState(Link::Options options)
     : own_(local_state()),
+      // The lambda is called on the thread of the connection.
       remote_(std::move(options),
-              [this](const RedisState::News& news, Time now) { on_news(news, now); }) {}
+              [this](const auto& snapshot, Time now) { on_snapshot(snapshot, now); }) {}
 
-// The remote state learns at once what this process no longer uses, and not only when leases end.
+// Gives back the tokens and slots that this process holds, so that other processes can use them at
+// once. Otherwise the slots would be free only when their lease ends, and the tokens would be lost.
+// Also sends what this process has counted and not sent: the votes for circuits, and the changes of
+// retry budgets. Blocks until the server has replied, but only as long as a call may wait for it.
 FleetState::~FleetState() {
   const auto now = std::chrono::steady_clock::now();
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex_);  // replies still arrive on the link's thread
     for (const auto& [key, scope] : scopes_) {
-      give_back_tokens(*scope, scope->tokens.take_all());
+      const auto unused_tokens = scope->tokens.take_all();
+      give_back_tokens(*scope, unused_tokens);
       if (scope->held.granted > 0) request_slots(scope, /*wanted=*/0, now);
-      if (scope->circuit && scope->circuit->votes.has_votes())
-        send_votes(scope, Probe::NotWanted, now);
+      const bool has_votes = scope->circuit && scope->circuit->votes.has_votes();
+      if (has_votes) send_votes(scope, Probe::NotWanted, now);
     }
   }
   {
     const std::lock_guard lock(accounts_mutex_);
     for (const auto& [key, account] : accounts_) account->flush(now);
   }
-  if (remote_.up()) remote_.flush(remote_.patience());
+  if (remote_.up()) remote_.flush(/*limit=*/remote_.patience());
 }
 
 std::shared_ptr<SendLimits> FleetState::limits(LimitKeys keys, Time now) {
@@ -63,11 +69,13 @@ std::shared_ptr<SendLimits> FleetState::limits(LimitKeys keys, Time now) {
   return std::make_shared<Limits>(shared_from_this(), std::move(keys), now);
 }
 
-// Returns the account of a budget. The same key with another policy is another account. A budget
-// that only this process can know is kept by the local state.
+// Returns the account of a retry budget. The retries of all processes with the same key and policy
+// draw from it. Creates the account if this process does not have it yet. The budget of a policy
+// that a single request carries belongs to this process alone, and `own_` keeps it.
 std::shared_ptr<RetryAccount> FleetState::account(const std::string& key,
                                                   const BudgetPolicy& policy, Time now) {
   if (is_of_this_process(key)) return own_->account(key, policy, now);
+  // An Account of this kind counts for this process alone. Logs that once, for the user.
   if (policy.kind == BudgetPolicy::Kind::Concurrent) {
     std::call_once(concurrent_logged_, [] {
       write_log(LogLevel::Info,
@@ -76,16 +84,16 @@ std::shared_ptr<RetryAccount> FleetState::account(const std::string& key,
     });
   }
   const std::lock_guard lock(accounts_mutex_);
-  const auto [first, last] = accounts_.equal_range(key);
-  auto found = std::find_if(first, last,
+  // A multimap: a key has an account for each policy.
+  const auto [same_key_begin, same_key_end] = accounts_.equal_range(key);
+  auto found = std::find_if(same_key_begin, same_key_end,
                             [&](const auto& entry) { return entry.second->policy() == policy; });
-  if (found == last) {
+  if (found == same_key_end) {
     found = accounts_.emplace(key, std::make_shared<Account>(*this, key, policy, now));
   }
-  // The returned pointer also owns this state, because the account refers to it.
-  const auto owners =
-      std::make_shared<std::pair<std::shared_ptr<FleetState>, std::shared_ptr<Account>>>(
-          shared_from_this(), found->second);
+  // The account refers to this state, so the returned pointer owns both, and points to the account.
+  using Owners = std::pair<std::shared_ptr<FleetState>, std::shared_ptr<Account>>;
+  const auto owners = std::make_shared<Owners>(shared_from_this(), found->second);
   return {owners, owners->second.get()};
 }
 
@@ -164,116 +172,35 @@ void FleetState::send_votes(const ScopePtr& scope, Probe probe, Time now) {
   }
 }
 
-// Brings this process's own breaker to the state of the shared circuit, which was `from` before.
-// When the remote state goes away, the own breaker decides from there on.
-void FleetState::on_circuit_changed(const ScopePtr& scope, Circuit from, Time now) {
+// Called when the circuit breaker that all processes share has changed its state, which was
+// `state_before`. Sets this process's own breaker to the same state. The own breaker decides only
+// while the Redis server is away, and then it continues from this state.
+void FleetState::on_circuit_changed(const ScopePtr& scope, Circuit state_before, Time now) {
   auto& circuit = *scope->circuit;
-  auto& own = circuit.own.machine;
-  const auto& view = circuit.votes.view();
+  auto& own_breaker = circuit.own.machine;
+  const auto& view = circuit.votes.view();  // the new state, from the last reply
   const auto& policy = *scope->policy->breaker;
-  if (!circuit.changed_from) circuit.changed_from = from;
+  // The next send notifies observers that the circuit has changed from this state. If it changes
+  // several times until then, that is the oldest one.
+  if (!circuit.changed_from) circuit.changed_from = state_before;
   switch (view.state) {
     case Circuit::Open:
-      own.open_until(view.until);
+      own_breaker.open_until(view.until);
       circuit.why = why_opened(policy, view);
       break;
-    case Circuit::HalfOpen: own.open_until(now); break;
+    case Circuit::HalfOpen: own_breaker.open_until(now); break;  // half-open with the next send
     case Circuit::Closed:
-      own.close();
-      if (policy.when_open == BreakerPolicy::WhenOpen::Wait) begin_pause(pause_of(scope), {}, now);
+      own_breaker.close();
+      // The sends that wait must not go out all at once. A pause that ends now has a ramp, which
+      // lets them out gradually. Without a key, observers are not notified of the pause.
+      if (policy.when_open == BreakerPolicy::WhenOpen::Wait) {
+        begin_pause(pause_of(scope), /*key=*/{}, /*until=*/now);
+      }
       break;
   }
 }
 
-// --- news ---
-
-// Applies the news, lets each account refresh its balance, drops accounts that nothing uses, and
-// wakes waiting sends.
-void FleetState::on_news(const RedisState::News& news, Time now) {
-  apply_news(news, now);
-  {
-    const std::lock_guard lock(accounts_mutex_);
-    std::erase_if(accounts_, [&](const auto& entry) {
-      entry.second->on_tick(now);
-      return entry.second.use_count() == 1 && entry.second->is_unused(now);
-    });
-  }
-  tell_changed(now);
-}
-
-// Applies what all processes have to know, or forgets tokens and slots if the remote state is away,
-// because they count only there.
-void FleetState::apply_news(const RedisState::News& news, Time now) {
-  const std::lock_guard lock(mutex_);
-  if (std::exchange(last_remote_change_, news.change.number) != news.change.number) {
-    set_last_change(news.change);
-  }
-  if (news.away) {
-    for (const auto& [key, scope] : scopes_) {
-      scope->tokens = {};
-      scope->held = {};
-    }
-  } else {
-    if (news.salt != 0) set_salt(news.salt);
-    apply_pauses(news, now);
-    apply_circuits(news, now);
-    for (const auto& [key, scope] : scopes_) refresh(scope, now);
-  }
-  drop_unused(now);
-}
-
-// Begins the pauses that other processes have begun or extended.
-void FleetState::apply_pauses(const RedisState::News& news, Time now) {
-  for (const auto& [key, until] : news.pauses) {
-    const auto scope = scope_of(key, now);
-    // This process's own pauses come back, with ends that are later by the time of a reply.
-    const auto known = later(scope->pause.machine.until(), std::chrono::milliseconds(100));
-    if (until > now && until > known) {
-      begin_pause(pause_of(scope), guard::without_kind(key), until);
-    }
-  }
-}
-
-// Applies the state of each circuit that is not closed. A circuit that this process saw open, and
-// that is missing in the news, has closed: a query without votes then gets its state.
-void FleetState::apply_circuits(const RedisState::News& news, Time now) {
-  for (const auto& [key, scope] : scopes_) {
-    if (!scope->circuit) continue;
-    auto& votes = scope->circuit->votes;
-    const auto found = std::find_if(news.circuits.begin(), news.circuits.end(),
-                                    [&name = key](const auto& one) { return one.first == name; });
-    const bool is_closed = found == news.circuits.end();
-    const auto state_before = votes.view().state;
-    if (!is_closed && votes.update(found->second)) on_circuit_changed(scope, state_before, now);
-    if (votes.query.is_pending()) continue;
-    const bool closed_since = is_closed && votes.view().state != Circuit::Closed;
-    if (closed_since || votes.has_votes()) send_votes(scope, Probe::NotWanted, now);
-  }
-}
-
-// Gives back unused tokens and slots, and renews the lease of the slots in use.
-void FleetState::refresh(const ScopePtr& scope, Time now) {
-  give_back_tokens(*scope, scope->tokens.take_unused(now));
-  if (scope->rate.waiting > 0) {
-    scope->tokens.forget_stale_reply(now);
-    request_tokens(scope, scope->rate.waiting, now);
-  }
-  auto& held = scope->held;
-  const int used = scope->slots.machine.used();
-  if (held.granted == 0 && used == 0) return;
-  const int wanted = std::max(used + scope->slots.waiting, held.contended ? 0 : scope->most_used);
-  scope->most_used = used;
-  if (!held.query.is_pending()) request_slots(scope, wanted, now);
-}
-
-void FleetState::drop_unused(Time now) {
-  std::erase_if(scopes_, [&](const auto& entry) {
-    auto& scope = *entry.second;
-    if (entry.second.use_count() > 1) scope.last_used = now;
-    return now - scope.last_used >= kDropUnusedAfter && !scope.tokens.has_some() &&
-           scope.held.granted == 0 && (!scope.circuit || !scope.circuit->votes.has_votes());
-  });
-}
+// --- circuits ---
 
 bool FleetState::is_circuit_shared(const Scope& scope, Time now) const {
   return scope.policy->breaker->kind != BreakerPolicy::Kind::Share &&
@@ -296,7 +223,9 @@ ScopeState FleetState::circuit_now(const Scope& scope, Time now) const {
 
 // --- for programs ---
 
-// Returns the states of all scopes whose keys begin with `prefix`, sorted by key.
+// Returns the current states of the limits whose keys begin with `prefix`, sorted by key, for
+// programs that display them. Each scope is one limit: a pause, a rate, slots (for sends in
+// flight), or a circuit with the pause that follows it.
 std::vector<ScopeState> FleetState::states(std::string_view prefix, Time now) const {
   const std::lock_guard lock(mutex_);
   std::vector<ScopeState> states;
@@ -304,13 +233,14 @@ std::vector<ScopeState> FleetState::states(std::string_view prefix, Time now) co
     if (!key.starts_with(prefix)) continue;
     auto& state = states.emplace_back(scope->circuit ? circuit_now(*scope, now) : ScopeState());
     state.key = key;
+    // A circuit and the pause after it count the same sends. The limits that the scope does not
+    // have count none.
     const int circuit_waiting = scope->circuit ? scope->circuit->own.waiting : 0;
-    // A send waits for one limit of the scope, and the key says which.
     state.waiting = std::max(
         {scope->pause.waiting, scope->rate.waiting, scope->slots.waiting, circuit_waiting});
     state.in_flight = scope->slots.machine.used();
+    // circuit_now() has set `until` if the circuit is open.
     const auto& pause = scope->pause.machine;
-    // An open circuit has set `until` already.
     if (state.until == kNever && !pause.idle(now)) state.until = pause.until();
   }
   std::sort(states.begin(), states.end(),

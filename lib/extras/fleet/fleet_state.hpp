@@ -66,7 +66,7 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
   template <class Apply>
   auto reply_handler(Apply apply);
 
-  // Except for apply_news, these are called with the mutex held.
+  // Except for apply_snapshot, these are called with the mutex held.
   ScopePtr scope_of(const std::string& key, Time now);
   // Returns whether the votes of all processes decide now.
   [[nodiscard]] bool is_circuit_shared(const Scope& scope, Time now) const;
@@ -77,16 +77,16 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
   void request_slots(const ScopePtr& scope, int wanted, Time now);
   enum class Probe : std::uint8_t { Wanted, NotWanted };
   void send_votes(const ScopePtr& scope, Probe probe, Time now);
-  void on_circuit_changed(const ScopePtr& scope, Circuit from, Time now);
+  void on_circuit_changed(const ScopePtr& scope, Circuit state_before, Time now);
 
-  void apply_news(const RedisState::News& news, Time now);
-  void apply_pauses(const RedisState::News& news, Time now);
-  void apply_circuits(const RedisState::News& news, Time now);
+  void apply_snapshot(const RedisState::Snapshot& snapshot, Time now);
+  void apply_pauses(const RedisState::Snapshot& snapshot, Time now);
+  void apply_circuits(const RedisState::Snapshot& snapshot, Time now);
   void refresh(const ScopePtr& scope, Time now);
   void drop_unused(Time now);
 
   // Called without the mutex.
-  void on_news(const RedisState::News& news, Time now);
+  void on_snapshot(const RedisState::Snapshot& snapshot, Time now);
   bool change_scope(std::string_view key, Time now, const std::function<bool(Scope&)>& how);
 
   std::unordered_map<std::string, ScopePtr> scopes_;

@@ -137,8 +137,7 @@ local function open(all, good, slow, row)
   put('until', till)
 end
 
--- The sums of the window, in tenths of its length.
-local length = math.max(math.floor(window / 10), 1)
+local length = math.max(math.floor(window / 10), 1)  -- of a tenth of the window
 local tenth = math.floor(now / length)
 local sums = {0, 0, 0}
 local function add_up()
@@ -309,7 +308,8 @@ keep(600000000)
 return {enabled, granted, math.ceil(wait * 1000000)}
 )lua"};
 
-// Stores the fields of kVote for an open circuit, with no votes as the cause.
+// Stores the fields of kVote for an open circuit, with no votes as the cause. The keys expire a day
+// after its end: the next process that votes then renews them.
 const Script kOpenCircuit = {HTTPRETRY_NOW R"lua(
 local duration = tonumber(ARGV[1])
 local till = now + duration
@@ -317,7 +317,6 @@ redis.call('HINCRBY', KEYS[1], 'generation', 1)
 local openings = tonumber(redis.call('HGET', KEYS[1], 'openings') or '0')
 redis.call('HSET', KEYS[1], 'state', 1, 'until', string.format('%.0f', till), 'row', 0,
   'good_probes', 0, 'openings', openings, 'tripped', '0 0 0 0')
--- One day longer: the next process that votes then renews the keys.
 keep(duration + 86400000000)
 redis.call('HSET', KEYS[2], ARGV[2], string.format('1 %.0f %s %d 0 0 0 0 %.0f', till,
   redis.call('HGET', KEYS[1], 'generation'), openings, till + 86400000000))
@@ -334,7 +333,7 @@ return 1
 // KEYS[1] is a sorted set of the processes, with the ends of their leases as scores. KEYS[3] has
 // the fields that kVote states for its KEYS[2]: nine numbers, of which the last is the time at
 // which the field expires. Deletes what has expired.
-const Script kNews = {HTTPRETRY_NOW R"lua(
+const Script kSnapshot = {HTTPRETRY_NOW R"lua(
 redis.call('ZADD', KEYS[1], string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
 keep(tonumber(ARGV[2]))
@@ -366,7 +365,7 @@ return {redis.call('ZCARD', KEYS[1]), pauses, circuits, redis.call('GET', KEYS[4
 
 std::vector<const Script*> limit_scripts() {
   return {&kTakeTokens,   &kHoldSlots,   &kVote,     &kPause,  &kBudget,
-          &kBudgetWindow, &kOpenCircuit, &kSendRate, &kForget, &kNews};
+          &kBudgetWindow, &kOpenCircuit, &kSendRate, &kForget, &kSnapshot};
 }
 
 }  // namespace httpretry::fleet

@@ -42,7 +42,7 @@ extern const Script kHoldSlots;
 //   probes_good, probes_failed
 //   open_for                  how long it stays open if it opens now
 //   process, wants_probe      wants_probe is 0 or 1
-//   name                      names the circuit in kNews
+//   name                      names the circuit in kSnapshot
 // Keys: this circuit; all circuits that are not closed.
 // Replies: the state (0 closed, 1 open, 2 half-open); how long it stays open; the generation; the
 // openings in a row; the counts all, good and slow of the window and the failures in a row, or
@@ -90,7 +90,7 @@ extern const Script kForget;
 // Replies: the number of processes; each pause with its name and the time left; each circuit that
 // is not closed, with its name and the reply of kVote up to the failures in a row; the salt in
 // decimal digits.
-extern const Script kNews;
+extern const Script kSnapshot;
 
 [[nodiscard]] std::vector<const Script*> limit_scripts();
 

@@ -2,10 +2,7 @@
 
 #include "lib/core/base/random.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
-#include <array>
 #include <future>
 #include <iterator>
 
@@ -13,11 +10,6 @@ namespace httpretry::fleet {
 namespace {
 
 Time now_is() { return std::chrono::steady_clock::now(); }
-
-std::string milliseconds_text(Duration limit) {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
-  return std::to_string(ms) + " ms";
-}
 
 // Returns the words of the command that runs a script: EVALSHA with its hash, or EVAL with its text
 // if `hash` is nullptr because the server does not have the script.
@@ -80,12 +72,14 @@ void Link::flush(Duration limit) {
 
 // --- the thread ---
 
-// The loop of the link's thread: sends posted commands, calls on_tick, waits for the server, and
-// checks what is overdue. At the end, reports each command without a reply as lost.
+// The main function of the link's thread. Each iteration takes the commands that post() has been
+// given and sends them, if there is a connection. Then it calls on_tick if that is due, or waits
+// for the server. When the link is being destroyed, reports each command without a reply as lost.
 void Link::run() {
+  // Commands that were posted and not sent. They stay here during the first attempt to connect.
   Queue outbox;
   auto next_tick = now_is() + options_.tick;
-  while (take_posted(outbox)) {
+  while (take_posted(outbox)) {  // false: the link is being destroyed
     serve(outbox, now_is());
     const auto now = now_is();
     if (now >= next_tick) {
@@ -96,9 +90,10 @@ void Link::run() {
     poll_until(std::min(next_tick, next_deadline()));
     check_deadlines(now_is());
   }
-  report_lost(outbox, "the program ends");
-  report_lost(sent_, "the program ends");
-  connection_.close("the program ends");
+  constexpr const char* kWhy = "the program ends";
+  report_lost(outbox, kWhy);
+  report_lost(sent_, kWhy);
+  connection_.close(kWhy);
 }
 
 bool Link::take_posted(Queue& outbox) {
@@ -131,19 +126,21 @@ void Link::connect(Time now) {
   if (!connection_.open(host_, port_)) go_down(connection_.error(), now_is());
 }
 
-// Sends the first commands of a connection all at once. Their replies arrive in the same order, so
-// the reply to the last one, a PING, ends the greeting. Notes the first problem.
+// Sends the first commands of a new connection, the greeting: they authenticate, select the
+// database and load the scripts. Does not wait between them. The server replies in the same order,
+// so the reply to the last one, a PING, means that all have replies; then calls on_greeted().
 void Link::greet() {
   state_ = State::Greeting;
-  hashes_.clear();
+  hashes_.clear();  // this server may not have the scripts
   greeting_problem_.clear();
   const auto& address = options_.address;
+  // Keeps the first problem. check_deadlines() then closes the connection.
   const auto note_problem = [this](const Reply& reply) {
     if (reply.failed() && greeting_problem_.empty()) greeting_problem_ = reply.text;
   };
   if (!address.password.empty()) {
     std::vector<std::string> words = {"AUTH"};
-    if (!address.user.empty()) words.push_back(address.user);
+    if (!address.user.empty()) words.push_back(address.user);  // otherwise it is the default user
     words.push_back(address.password);
     connection_.send(words, note_problem);
   }
@@ -154,12 +151,13 @@ void Link::greet() {
     connection_.send({"SCRIPT", "LOAD", script->text},
                      [this, script, note_problem](const Reply& reply) {
                        note_problem(reply);
+                       // The reply is the hash by which EVALSHA runs the script.
                        if (!reply.failed()) hashes_[script] = reply.text;
                      });
   }
   connection_.send({"PING"}, [this, note_problem](const Reply& reply) {
     note_problem(reply);
-    if (!reply.lost()) on_greeted(now_is());
+    if (!reply.lost()) on_greeted(now_is());  // it checks whether there was a problem
   });
 }
 
@@ -172,7 +170,7 @@ void Link::on_greeted(Time now) {
   // then measures its replies.
   state_ = State::Late;
   if (awaits_first_ || moving_ || now - began_ <= 2 * options_.reply_timeout) {
-    set_up(true, {});
+    set_up(/*up=*/true, {});
   } else {
     next_try_ = now;
   }
@@ -228,15 +226,16 @@ void Link::ping(Time now) {
   posted->command.words = {"PING"};
   posted->done = [this, now](const Reply& reply) {
     if (reply.failed()) return;
-    if (now_is() - now <= options_.reply_timeout) set_up(true, {});
+    if (now_is() - now <= options_.reply_timeout) set_up(/*up=*/true, {});
   };
   wait_ = std::min(2 * wait_, options_.longest_wait);
   next_try_ = later(now, wait_);
   send(posted, now);
 }
 
-// Notes that the server replies in time, or that it does not because of `why`. Notifies on_change
-// of a change, and wait_for_first() of the first result.
+// Records whether the server replies in time (`up`), and otherwise the reason. Calls on_change if
+// that has changed, and for a first connection that fails. The first result also ends
+// wait_for_first().
 void Link::set_up(bool up, const std::string& why) {
   moving_ = false;
   if (up) {
@@ -272,72 +271,7 @@ void Link::go_down(const std::string& why, Time now) {
   next_try_ =
       later(now, std::chrono::duration_cast<Duration>(wait_ * (0.5 + 0.5 * random_number())));
   wait_ = std::min(2 * wait_, options_.longest_wait);
-  set_up(false, why);
-}
-
-// Handles what has happened or is overdue: a connection that was established, has ended or takes
-// too long, a greeting that failed, a reply that does not arrive in time.
-void Link::check_deadlines(Time now) {
-  if (state_ == State::Down) return;
-  if (!connection_.is_open()) return go_down(connection_.error(), now);
-  if (state_ == State::Connecting && connection_.is_connected()) greet();
-  if (moving_ && state_ == State::Up) {
-    connection_.close("the keys are at another node");
-    sent_.clear();
-    return connect(now);
-  }
-  if (!greeting_problem_.empty()) return go_down(std::exchange(greeting_problem_, {}), now);
-  if (state_ == State::Connecting || state_ == State::Greeting) {
-    if (now - began_ < options_.connect_timeout) return;
-    return go_down("no connection within " + milliseconds_text(options_.connect_timeout), now);
-  }
-  if (sent_.empty()) return;
-  const auto oldest_sent = sent_.front()->sent;
-  if (state_ == State::Up && now - oldest_sent >= options_.reply_timeout) {
-    const auto why = "no response within " + milliseconds_text(options_.reply_timeout);
-    state_ = State::Late;
-    next_try_ = now;
-    set_up(false, why);
-    report_lost(sent_, why);
-  }
-  // The connection may be dead without an error. Only a new one can show that.
-  const auto patience = std::max<Duration>(20 * options_.reply_timeout, std::chrono::seconds(1));
-  if (state_ == State::Late && now - std::max(oldest_sent, last_reply_) >= patience) {
-    go_down("no response within " + milliseconds_text(patience), now);
-  }
-}
-
-// Returns when check_deadlines() or serve() has something to do without an event: kNever if never,
-// and a time in the past if at once.
-Time Link::next_deadline() const {
-  switch (state_) {
-    case State::Down: return next_try_;
-    case State::Connecting:
-    case State::Greeting: return later(began_, options_.connect_timeout);
-    case State::Up:
-      if (!resend_.empty()) return {};
-      return sent_.empty() ? kNever : later(sent_.front()->sent, options_.reply_timeout);
-    case State::Late: return sent_.empty() ? next_try_ : kNever;
-  }
-  return kNever;
-}
-
-// Waits for events of the connection, for a posted command, or until `when`. Passes the events on
-// to the connection.
-void Link::poll_until(Time when) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!posted_.empty() || stop_) when = {};  // the past: only looks for events
-    sleeping_ = true;                          // post() wakes this thread
-  }
-  std::array<pollfd, 2> polled{};
-  polled[0] = {.fd = wake_.fd(), .events = POLLIN, .revents = 0};
-  polled[1] = {.fd = connection_.descriptor(), .events = connection_.wanted_events(), .revents = 0};
-  const auto left = std::clamp<Duration>(when - now_is(), {}, std::chrono::hours(1));
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-  ::poll(polled.data(), polled.size(), static_cast<int>(ms));
-  if (polled[0].revents != 0) wake_.clear();
-  if (polled[1].revents != 0) connection_.on_events(polled[1].revents);
+  set_up(/*up=*/false, why);
 }
 
 }  // namespace httpretry::fleet

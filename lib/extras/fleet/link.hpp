@@ -106,6 +106,7 @@ class HTTPRETRY_API Link {
   void go_down(const std::string& why, Time now);
   void set_up(bool up, const std::string& why);
   void check_deadlines(Time now);
+  void check_overdue_replies(Time oldest_sent, Time now);
   [[nodiscard]] Time next_deadline() const;
   void poll_until(Time when);
 

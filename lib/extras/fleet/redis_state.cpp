@@ -43,8 +43,20 @@ std::vector<std::string> words(const Word&... all) {
 
 std::string millionths(double number) { return text(std::llround(number * 1e6)); }
 
-// Reads the eight integers of a reply of kVote or kNews that begin at `start`: state, time until it
-// is no longer open, generation, openings in a row, counts (all, good, slow), failures in a row.
+// The index of the last integer in a reply to kVote: 1 if this process may send a probe. The eight
+// integers before it are those that to_view() reads.
+constexpr std::size_t kMayProbe = 8;
+
+// The elements of a reply to kSnapshot: the number of processes; a list that alternates the names
+// of pauses and the remaining times; a list with the name of a circuit, the eight integers that
+// to_view() reads, the next name, and so on; the salt in decimal digits.
+enum SnapshotElement : std::size_t { kProcesses, kPauses, kCircuits, kSalt, kSnapshotElements };
+constexpr std::size_t kPauseSize = 2;
+constexpr std::size_t kCircuitSize = 9;
+
+// Reads the eight integers of a reply of kVote or kSnapshot that begin at `start`: state, time
+// until it is no longer open, generation, openings in a row, counts (all, good, slow), failures in
+// a row.
 RedisState::CircuitView to_view(const Reply& reply, std::size_t start, Time now) {
   RedisState::CircuitView view;
   view.state = static_cast<Circuit>(std::clamp<std::int64_t>(reply.at(start), 0, 2));
@@ -56,6 +68,22 @@ RedisState::CircuitView to_view(const Reply& reply, std::size_t start, Time now)
   view.counts.slow = static_cast<std::uint32_t>(reply.at(start + 6));
   view.failed_in_a_row = static_cast<int>(reply.at(start + 7));
   return view;
+}
+
+// Returns the snapshot in a reply to kSnapshot, which must have kSnapshotElements. Times in a reply
+// count from `now`. A salt that is not a number becomes 0.
+RedisState::Snapshot to_snapshot(const Reply& reply, Time now) {
+  RedisState::Snapshot snapshot;
+  const auto& pauses = reply.list[kPauses].list;
+  for (std::size_t i = 0; i + kPauseSize <= pauses.size(); i += kPauseSize) {
+    snapshot.pauses.emplace_back(pauses[i].text, later(now, from_us(pauses[i + 1].integer)));
+  }
+  const auto& circuits = reply.list[kCircuits];
+  for (std::size_t i = 0; i + kCircuitSize <= circuits.list.size(); i += kCircuitSize) {
+    snapshot.circuits.emplace_back(circuits.list[i].text, to_view(circuits, i + 1, now));
+  }
+  snapshot.salt = to_number<std::uint64_t>(reply.list[kSalt].text).value_or(0);
+  return snapshot;
 }
 
 // The numbers are part of the key, so a policy with other numbers begins a new budget.
@@ -74,9 +102,9 @@ constexpr Duration kBudgetLife = std::chrono::hours(1);
 
 }  // namespace
 
-RedisState::RedisState(Link::Options options, Done<News> on_news)
+RedisState::RedisState(Link::Options options, Done<Snapshot> on_snapshot)
     : options_(std::move(options)),
-      on_news_(std::move(on_news)),
+      on_snapshot_(std::move(on_snapshot)),
       process_(random_hex(8)),
       salt_(std::to_string(random_bits())),
       workers_(options_.address.workers),
@@ -86,7 +114,7 @@ Link::Options RedisState::link_options() {
   auto link = options_;
   link.scripts = limit_scripts();
   link.on_change = [this](bool up, const std::string& why) { on_change(up, why); };
-  link.on_tick = [this] { request_news(); };
+  link.on_tick = [this] { request_snapshot(); };
   return link;
 }
 
@@ -99,8 +127,8 @@ bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::s
   command.script = &script;
   command.keys = keys;
   command.words = std::move(words);
-  // The reply handler of kNews reports its errors itself.
-  const bool logs_errors = &script != &kNews;
+  // The reply handler of kSnapshot reports its errors itself.
+  const bool logs_errors = &script != &kSnapshot;
   link_.post(std::move(command), [this, logs_errors, done = std::move(done)](const Reply& reply) {
     if (reply.kind == Reply::Kind::Error && logs_errors) on_error(reply);
     done(reply, now_is());
@@ -113,7 +141,7 @@ bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::s
 bool RedisState::take_tokens(const std::string& key, const RatePolicy& policy, std::int64_t wanted,
                              std::int64_t given_back, Done<Tokens> done) {
   const auto each = std::max(policy.per / policy.requests, Duration(1));
-  return post(kTakeTokens, 1,
+  return post(kTakeTokens, /*keys=*/1,
               words(key_of("rate", key), policy.requests, policy.per, policy.burst, wanted,
                     given_back, kAhead),
               [done = std::move(done), each](const Reply& reply, Time now) {
@@ -129,7 +157,8 @@ bool RedisState::take_tokens(const std::string& key, const RatePolicy& policy, s
 
 bool RedisState::hold_slots(const std::string& key, int max, int used, int wanted,
                             Done<Slots> done) {
-  return post(kHoldSlots, 1, words(key_of("slots", key), max, process_, used, wanted, kLease),
+  return post(kHoldSlots, /*keys=*/1,
+              words(key_of("slots", key), max, process_, used, wanted, kLease),
               [done = std::move(done)](const Reply& reply, Time now) {
                 Slots slots;
                 slots.away = reply.failed();
@@ -139,30 +168,38 @@ bool RedisState::hold_slots(const std::string& key, int max, int used, int wante
               });
 }
 
-// The first two words are the keys of kVote, and the others its arguments, in the order that
-// limit_scripts.hpp states. The last part of the reply is 1 if this process may send a probe.
+// Adds the results of this process's sends to the circuit breaker that all processes share under
+// `key`. The script kVote counts them, opens or closes the circuit, and replies with its state,
+// which `done` gets. Returns false, and never calls `done`, if the server is away.
 bool RedisState::vote(const std::string& key, const BreakerPolicy& policy, const Votes& votes,
                       Done<CircuitView> done) {
-  const bool ratio = policy.kind == BreakerPolicy::Kind::Ratio;
-  const bool slow = policy.slow_after != kForever;
+  const std::string kind = policy.kind == BreakerPolicy::Kind::Ratio ? "ratio" : "consecutive";
+  const bool counts_slow = policy.slow_after != kForever;
+  const std::string slow_ratio = counts_slow ? millionths(policy.slow_ratio) : "-1";  // -1: off
   return post(
-      kVote, 2,
-      words(key_of("circuit", key), key_of("circuits", "all"), ratio ? "ratio" : "consecutive",
-            millionths(policy.failure_ratio), policy.min_requests, policy.window, policy.failures,
-            slow ? millionths(policy.slow_ratio) : "-1", policy.probes, policy.probe_timeout,
-            votes.generation, votes.counts.all, votes.counts.good, votes.counts.slow, votes.leading,
-            votes.trailing, votes.good_probes, votes.failed_probes, votes.open_for, process_,
-            votes.wants_probe, key),
+      kVote, /*keys=*/2,
+      words(
+          // The keys: this circuit, and the list of all circuits that are not closed.
+          key_of("circuit", key), key_of("circuits", "all"),
+          // The policy, with ratios in millionths, because the script gets only integers.
+          kind, millionths(policy.failure_ratio), policy.min_requests, policy.window,
+          policy.failures, slow_ratio, policy.probes, policy.probe_timeout,
+          // The votes. kVote ignores them if the circuit has changed since `generation`.
+          votes.generation, votes.counts.all, votes.counts.good, votes.counts.slow, votes.leading,
+          votes.trailing, votes.good_probes, votes.failed_probes, votes.open_for,
+          // This process, whether it wants to send a probe, and the name of the circuit.
+          process_, votes.wants_probe, key),
       [done = std::move(done)](const Reply& reply, Time now) {
-        auto view = to_view(reply, 0, now);
-        view.away = reply.failed();
-        view.probe = reply.at(8) != 0;
+        auto view = to_view(reply, /*start=*/0, now);
+        view.away = reply.failed();  // an error, or no reply
+        view.probe = reply.at(kMayProbe) != 0;
         done(view, now);
       });
 }
 
 bool RedisState::pause(const std::string& key, Duration duration) {
-  return post(kPause, 1, words(key_of("pauses", "all"), key, duration), [](const Reply&, Time) {});
+  return post(kPause, /*keys=*/1, words(key_of("pauses", "all"), key, duration),
+              [](const Reply&, Time) {});
 }
 
 bool RedisState::change_budget(const std::string& key, const BudgetPolicy& policy,
@@ -172,11 +209,11 @@ bool RedisState::change_budget(const std::string& key, const BudgetPolicy& polic
   };
   const auto name = budget_key(key, policy);
   if (policy.kind == BudgetPolicy::Kind::Ratio) {
-    return post(kBudgetWindow, 1,
+    return post(kBudgetWindow, /*keys=*/1,
                 words(key_of("window", name), policy.window, change.given - change.taken), finish);
   }
   return post(
-      kBudget, 1,
+      kBudget, /*keys=*/1,
       words(key_of("budget", name), policy.capacity, change.taken, change.given, kBudgetLife),
       finish);
 }
@@ -184,7 +221,8 @@ bool RedisState::change_budget(const std::string& key, const BudgetPolicy& polic
 // Sends the counts to kSendRate, which replies with: 1 if a rate is in force, the granted sends,
 // and the time until the next query.
 bool RedisState::send_rate(const std::string& key, const Sends& sends, Done<SendsView> done) {
-  return post(kSendRate, 1, words(key_of("sends", key), sends.ended, sends.throttled, sends.wanted),
+  return post(kSendRate, /*keys=*/1,
+              words(key_of("sends", key), sends.ended, sends.throttled, sends.wanted),
               [done = std::move(done)](const Reply& reply, Time now) {
                 SendsView view;
                 view.away = reply.failed();
@@ -196,14 +234,14 @@ bool RedisState::send_rate(const std::string& key, const Sends& sends, Done<Send
 }
 
 bool RedisState::forget(const std::string& key) {
-  return post(kForget, 5,
+  return post(kForget, /*keys=*/5,
               words(key_of("rate", key), key_of("slots", key), key_of("circuit", key),
                     key_of("circuits", "all"), key_of("pauses", "all"), key),
               [](const Reply&, Time) {});
 }
 
 bool RedisState::open_circuit(const std::string& key, Duration duration) {
-  return post(kOpenCircuit, 2,
+  return post(kOpenCircuit, /*keys=*/2,
               words(key_of("circuit", key), key_of("circuits", "all"), duration, key),
               [](const Reply&, Time) {});
 }
@@ -215,9 +253,9 @@ void RedisState::on_change(bool up, const std::string& why) {
   if (up) {
     error_logged_ = false;
     check_server();
-    request_news();  // its reply ends the degraded state
+    request_snapshot();  // its reply ends the degraded state
   } else {
-    set_degraded(true, why);
+    set_degraded(/*degraded=*/true, why);
     notify({.away = true});
   }
 }
@@ -252,40 +290,34 @@ void RedisState::check_server() {
   });
 }
 
-// Requests what all processes have to know, and passes it on to `on_news`. kNews replies with
-// [number of processes, [name, time left, …], [name, eight integers, …], salt]: the lists are those
-// of the pauses and of the circuits.
-void RedisState::request_news() {
-  constexpr std::size_t kCircuitSize = 9;  // a name and eight integers
+// Requests a snapshot of what all processes share: their number, the pauses and the open circuits.
+// The request also tells the server that this process is alive: one that sends none for kLease no
+// longer counts. on_snapshot_ gets the snapshot, or notice that the server is away. The server
+// stores `salt_` if it has no salt yet.
+void RedisState::request_snapshot() {
   const bool posted =
-      post(kNews, 4,
+      post(kSnapshot, /*keys=*/4,
            words(key_of("processes", "all"), key_of("pauses", "all"), key_of("circuits", "all"),
                  key_of("salt", "all"), process_, kLease, salt_),
            [this](const Reply& reply, Time now) {
-             if (reply.kind == Reply::Kind::Error) set_degraded(true, reply.text);
-             if (reply.kind != Reply::Kind::List || reply.list.size() != 4)
+             // Degraded: limits are not shared now. If there is no reply, on_change() sets this.
+             if (reply.kind == Reply::Kind::Error) set_degraded(/*degraded=*/true, reply.text);
+             if (reply.kind != Reply::Kind::List || reply.list.size() != kSnapshotElements) {
                return notify({.away = true});
-             set_degraded(false, {});
-             const auto processes = std::max<std::int64_t>(reply.at(0), options_.address.workers);
+             }
+             set_degraded(/*degraded=*/false, {});
+             // `workers` in the URL is the least number that the user expects.
+             const auto processes =
+                 std::max<std::int64_t>(reply.at(kProcesses), options_.address.workers);
              workers_.store(static_cast<int>(processes), std::memory_order_relaxed);
-             News news;
-             const auto& pauses = reply.list[1].list;
-             for (std::size_t i = 0; i + 1 < pauses.size(); i += 2) {
-               news.pauses.emplace_back(pauses[i].text, later(now, from_us(pauses[i + 1].integer)));
-             }
-             const auto& circuits = reply.list[2];
-             for (std::size_t i = 0; i + kCircuitSize <= circuits.list.size(); i += kCircuitSize) {
-               news.circuits.emplace_back(circuits.list[i].text, to_view(circuits, i + 1, now));
-             }
-             news.salt = to_number<std::uint64_t>(reply.list[3].text).value_or(0);
-             notify(std::move(news));
+             notify(to_snapshot(reply, now));
            });
-  if (!posted) notify({.away = true});
+  if (!posted) notify({.away = true});  // post() sends nothing while the server is away
 }
 
-void RedisState::notify(News news) {
-  news.change = change_;
-  if (on_news_) on_news_(news, now_is());
+void RedisState::notify(Snapshot snapshot) {
+  snapshot.change = change_;
+  if (on_snapshot_) on_snapshot_(snapshot, now_is());
 }
 
 void RedisState::on_error(const Reply& reply) {

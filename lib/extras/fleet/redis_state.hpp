@@ -97,7 +97,7 @@ class RedisState {
   };
 
   // A snapshot of everything that all processes have to know.
-  struct News {
+  struct Snapshot {
     bool away = false;
     SharedStateChange change{};  // the last time that the server went away or came back
     std::uint64_t salt = 0;      // SharedState::salt, the same for all processes
@@ -106,9 +106,9 @@ class RedisState {
     std::vector<std::pair<std::string, CircuitView>> circuits{};
   };
 
-  // Calls `on_news` on the link's thread: with each tick while the server replies, and when it goes
-  // away.
-  RedisState(Link::Options options, Done<News> on_news);
+  // Calls `on_snapshot` on the link's thread: with each tick while the server replies, and when it
+  // goes away.
+  RedisState(Link::Options options, Done<Snapshot> on_snapshot);
 
   // Returns whether the server replies, or the first connection to it is still being made.
   [[nodiscard]] bool up() const { return link_.expects_reply(); }
@@ -143,16 +143,16 @@ class RedisState {
             Done<Reply> done);
   [[nodiscard]] Link::Options link_options();
   void on_change(bool up, const std::string& why);
-  void request_news();
+  void request_snapshot();
   void check_server();
   void set_degraded(bool degraded, const std::string& why);
   void warn(const std::string& why, std::string_view until) const;
-  void notify(News news);
+  void notify(Snapshot snapshot);
   // Logs an error of a script once per connection. It means a bug, or a server without memory.
   void on_error(const Reply& reply);
 
   const Link::Options options_;
-  const Done<News> on_news_;
+  const Done<Snapshot> on_snapshot_;
   const std::string process_;
   const std::string salt_;  // stored on the server unless it has one
   std::atomic<int> workers_;

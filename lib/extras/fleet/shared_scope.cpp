@@ -180,27 +180,36 @@ void CircuitVotes::give_back(const SendGrant& grant) {
   if (grant.probe != 0 && grant.probe == probe_number_) has_probe_ = true;
 }
 
-// Does not count a send of an earlier generation, a send that began before the circuit opened, or a
-// probe that another one has replaced.
+// Counts how a send ended as a vote for the circuit breaker that all processes share. `votes_`
+// collects the votes of this process until they are sent to the server. Returns true if they should
+// be sent at once, because they may open or close the circuit. Returns false if they can wait, or
+// if this send does not count.
 bool CircuitVotes::vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end) {
+  // The circuit has changed its state since the send began.
   if (grant.generation != generation()) return false;
-  const bool slow = end.took > policy.slow_after;
-  // A probe that took longer than probe_timeout has been replaced by another one.
   const bool is_probe = grant.probe != 0;
-  const bool replaced = grant.probe != probe_number_ || has_probe_;
-  if (is_probe ? replaced : view_.state != Circuit::Closed) return false;
+  // While the circuit is not closed, only probes count: the sends that test whether the server
+  // works again. Other sends may go out in that time if the breaker applies only to retries.
+  if (!is_probe && view_.state != Circuit::Closed) return false;
+  // A probe that took longer than probe_timeout does not count. This process has been granted
+  // another one, and has sent it (with the next number) or not yet (has_probe_).
+  if (is_probe && (grant.probe != probe_number_ || has_probe_)) return false;
+  // If these votes open the circuit, it stays open at least as long as the server asked for.
   server_delay_ = end.failed ? end.server_delay : Duration{};
+  const bool slow = end.took > policy.slow_after;
   if (is_probe) {
     ++(end.failed || slow ? votes_.failed_probes : votes_.good_probes);
     return true;
   }
   votes_.counts += {.all = 1, .good = end.failed ? 0U : 1U, .slow = slow ? 1U : 0U};
-  votes_.trailing = end.failed ? votes_.trailing + 1 : 0;
+  votes_.trailing = end.failed ? votes_.trailing + 1 : 0;  // failures since the last success
   const bool none_good = votes_.counts.good == 0;
-  if (end.failed && none_good) ++votes_.leading;
-  // The failures before these votes count only if no success has ended them.
-  const int in_a_row = votes_.trailing + (none_good ? view_.failed_in_a_row : 0);
-  return guard::too_many_failed(policy, sum(), in_a_row);
+  if (end.failed && none_good) ++votes_.leading;  // failures before the first success
+  // As long as all these votes are failures, they continue the row of failures that the remote
+  // state has counted.
+  const int failed_in_a_row = votes_.trailing + (none_good ? view_.failed_in_a_row : 0);
+  // sum() counts the sends of all processes in the window, with these votes.
+  return guard::too_many_failed(policy, sum(), failed_in_a_row);
 }
 
 void CircuitVotes::open_until(Time until) {

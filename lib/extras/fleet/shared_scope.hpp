@@ -150,7 +150,7 @@ class CircuitVotes {
   RedisState::Votes start_query(const BreakerPolicy& policy, bool wants_probe, double unit_random,
                                 Time now);
   void cancel_query() { query.cancel(), probe_requested_ = false; }
-  // Both return true if the state has changed. `update` takes a view from RedisState::News.
+  // Both return true if the state has changed. `update` takes a view from RedisState::Snapshot.
   bool on_reply(const RedisState::CircuitView& view, Time now);
   bool update(const RedisState::CircuitView& view);
   // Opens the circuit for the program.

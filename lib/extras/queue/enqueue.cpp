@@ -16,6 +16,7 @@ constexpr std::size_t kMostBytes = 1024 * 1024;
 // A reply to kEnqueue: jobs added, jobs already present, and the indexes of jobs whose ids are
 // taken.
 constexpr std::size_t kEnqueueReplySize = 3;
+constexpr std::size_t kPresentIndex = 1;
 
 std::string ms_text(const std::optional<WallTime>& time) {
   return time ? std::to_string(batch::ms_of(*time)) : "0";
@@ -46,24 +47,25 @@ void Enqueue::each_job(const std::function<void(InputJob job)>& use) const {
   }
 }
 
-// Calls `use` with the jobs in batches of up to kMostJobs, until it returns false. The batches are
-// the same each time.
+// Passes all jobs of the input to `use`, in batches that are small enough for one command. Stops
+// when `use` returns false. Makes the same batches each time, because compare() notes how many jobs
+// of each batch the queue already has, and add() uses these numbers.
 void Enqueue::each_batch(const std::function<bool(const Jobs& jobs)>& use) const {
-  Jobs jobs;
+  Jobs batch;
   std::size_t bytes = 0;
   bool wants_more = true;  // what `use` returned last
-  const auto end_batch = [&] {
-    wants_more = wants_more && use(jobs);
-    jobs.clear();
+  const auto pass_on_batch = [&] {
+    wants_more = wants_more && use(batch);
+    batch.clear();
     bytes = 0;
   };
   each_job([&](InputJob job) {
-    if (!wants_more) return;
+    if (!wants_more) return;  // each_job() itself continues to the end of the input
     bytes += job.text.size();
-    jobs.push_back(std::move(job));
-    if (jobs.size() >= kMostJobs || bytes >= kMostBytes) end_batch();
+    batch.push_back(std::move(job));
+    if (batch.size() >= kMostJobs || bytes >= kMostBytes) pass_on_batch();
   });
-  if (!jobs.empty()) end_batch();
+  if (!batch.empty()) pass_on_batch();  // the last one, which is not full
 }
 
 fleet::Command Enqueue::enqueue_command(const Jobs& jobs, Action action) const {
@@ -75,31 +77,34 @@ fleet::Command Enqueue::enqueue_command(const Jobs& jobs, Action action) const {
   return remote_.command(kEnqueue, std::move(arguments));
 }
 
-// Returns whether the paths of all body files stay below a directory, because workers read them
-// below their own directory. Reports those that do not. If all do, tells the user how to start
-// workers for them.
+// Checks the paths of the files that the jobs name as their bodies ("body_file"). Workers read
+// these files below a directory of their own, so a path such as "/etc/passwd" or "../body" is an
+// error. Returns false after reporting such paths. If there are files and no errors, tells the user
+// how to start workers for them.
 bool Enqueue::check_files() const {
-  bool all_plain = true;
+  bool all_paths_are_valid = true;
   std::uint64_t jobs_with_files = 0;
   each_job([&](const InputJob& job) {
-    // Skips the slow parser for a line that cannot have a "body_file", even with an escape in it.
-    if (job.text.find("body_file") == std::string::npos && job.text.find('\\') == std::string::npos)
-      return;
+    // Only such a line may name a file: with '\\', the name may be written as "body\u005ffile". The
+    // others are not parsed, because that is slow.
+    const bool may_name_file =
+        job.text.find("body_file") != std::string::npos || job.text.find('\\') != std::string::npos;
+    if (!may_name_file) return;
     const auto line = batch::stored_line(job.text, batch_.format);
     if (line.content != batch::RequestLine::Content::File) return;
     ++jobs_with_files;
-    if (batch::is_plain_relative(line.body)) return;
-    all_plain = false;
+    if (batch::is_plain_relative(line.body)) return;  // `body` is the path
+    all_paths_are_valid = false;
     report(job, line.file_position,
            "must be a relative path without . and ..: workers read it below their --files DIR");
   });
-  if (all_plain && jobs_with_files > 0) {
+  if (all_paths_are_valid && jobs_with_files > 0) {
     options_.tell(std::to_string(jobs_with_files) +
                   (jobs_with_files == 1 ? " job has" : " jobs have") +
                   " a body_file: only workers with --files DIR send that, and they read the file "
                   "below DIR");
   }
-  return all_plain;
+  return all_paths_are_valid;
 }
 
 // Compares all jobs with the queue. Returns whether no id belongs to another request there. Reports
@@ -109,8 +114,8 @@ bool Enqueue::compare() {
   each_batch([&](const auto& jobs) {
     const auto reply = remote_.must(enqueue_command(jobs, Action::Compare));
     if (reply.list.size() != kEnqueueReplySize) throw remote_.error(unexpected_reply());
-    ids_are_free = report_taken_ids(jobs, reply) && ids_are_free;
-    present_.push_back(static_cast<std::uint64_t>(reply.at(1)));
+    ids_are_free = check_ids_are_free(jobs, reply) && ids_are_free;
+    present_.push_back(static_cast<std::uint64_t>(reply.at(kPresentIndex)));
     without_id_ = without_id_ || std::ranges::any_of(jobs, [&](const auto& job) {
                     return job.id.starts_with(prefix_);
                   });
@@ -121,7 +126,7 @@ bool Enqueue::compare() {
 
 // Reports the jobs whose ids belong to other requests in the queue. Returns whether there are no
 // such jobs. The third part of a reply to kEnqueue is the list of their indexes in `jobs`.
-bool Enqueue::report_taken_ids(const Jobs& jobs, const fleet::Reply& reply) const {
+bool Enqueue::check_ids_are_free(const Jobs& jobs, const fleet::Reply& reply) const {
   for (const auto& other : reply.list[2].list) {
     const auto& job = jobs.at(static_cast<std::size_t>(other.integer));
     report(job, batch::stored_line(job.text, batch_.format).id_position,
@@ -154,40 +159,46 @@ std::unique_ptr<Enqueue> Enqueue::open(const QueueOptions& options,
   return enqueue;
 }
 
-// Adds the jobs batch by batch until one fails. After a lost reply, it is not known whether the
-// last batch was added: `maybe_line` of the report is its last line then.
+// Adds the jobs of the input to the queue, batch by batch, until one fails or `stopped` returns
+// true. The report counts the jobs up to its `line`, and its `problem` is empty if these are all.
 EnqueueReport Enqueue::add(const std::function<bool()>& stopped) {
   EnqueueReport report;
   report.without_id = without_id_;
   std::size_t batch_index = 0;
   each_batch([&](const auto& jobs) {
-    report.maybe_line = report.line;
     if (stopped()) report.problem = "it was stopped";
-    if (!report.problem.empty()) return false;
-    const auto command = enqueue_command(jobs, Action::Add);
-    bool was_repeated = false;
-    auto reply = remote_.ask_repeatedly(command, options_.patience, stopped, was_repeated);
-    if (!reply.failed() && reply.list.size() != kEnqueueReplySize) reply = unexpected_reply();
-    if (reply.failed()) {
-      report.problem = remote_.error(reply).what();
-      if (reply.lost()) report.maybe_line = jobs.back().line;
-      return false;
-    }
-    if (!report_taken_ids(jobs, reply)) {
-      report.problem = "another program added a job with an id of this input meanwhile";
-      return false;
-    }
-    // If the command was repeated, the first one may have been carried out, so this reply may count
-    // jobs as present that this program has added.
-    const auto already_present =
-        was_repeated ? present_[batch_index] : static_cast<std::uint64_t>(reply.at(1));
-    ++batch_index;
-    report.present += already_present;
-    report.added += jobs.size() - already_present;
-    report.maybe_line = report.line = jobs.back().line;
-    return true;
+    return report.problem.empty() && add_batch(jobs, present_[batch_index++], stopped, report);
   });
   return report;
+}
+
+// Adds one batch with the script kEnqueue, which adds all its jobs or none. If no reply arrives,
+// repeats the command until options_.patience has passed or `stopped` returns true. Returns false
+// if the batch was not added, or perhaps not, with the reason in `report.problem`. `present_before`
+// is how many of its jobs the queue already had when compare() asked.
+bool Enqueue::add_batch(const Jobs& jobs, std::uint64_t present_before,
+                        const std::function<bool()>& stopped, EnqueueReport& report) {
+  const auto command = enqueue_command(jobs, Action::Add);
+  bool was_repeated = false;  // after a lost reply
+  auto reply = remote_.ask_repeatedly(command, options_.patience, stopped, was_repeated);
+  if (!reply.failed() && reply.list.size() != kEnqueueReplySize) reply = unexpected_reply();
+  if (reply.failed()) {
+    report.problem = remote_.error(reply).what();
+    if (reply.lost()) report.maybe_line = jobs.back().line;  // perhaps added up to this line
+    return false;
+  }
+  if (!check_ids_are_free(jobs, reply)) {
+    report.problem = "another program added a job with an id of this input meanwhile";
+    return false;
+  }
+  // A repeated command finds the jobs in the queue that it has added itself the first time, so the
+  // number in its reply is of no use.
+  const auto present =
+      was_repeated ? present_before : static_cast<std::uint64_t>(reply.at(kPresentIndex));
+  report.present += present;
+  report.added += jobs.size() - present;
+  report.maybe_line = report.line = jobs.back().line;
+  return true;
 }
 
 }  // namespace httpretry::queue

@@ -95,11 +95,13 @@ std::string policy_hash(const PolicySet& policies) {
   return std::to_string(batch::hash_line(0, policies.print()));
 }
 
-// Reads the counts of the queue and its workers. XINFO CONSUMERS replies with a list for each
-// worker that alternates names and values: ["name", NAME, "pending", JOBS, "idle", MS, …].
+// Returns how many jobs of the queue are in each state, and its workers with the number of jobs
+// that each of them has, for `httpretry work --status`. Throws StoreError.
 QueueStatus read_status(const QueueOptions& options) {
   const auto remote = open_queue(options);
-  QueueStatus status{remote->news(), remote->name(), {}};
+  QueueStatus status{remote->request_totals(), remote->name(), /*workers=*/{}};
+  // The workers are the consumers of the stream in the group "w". The reply has a list for each
+  // that alternates names and values: ["name", NAME, "pending", JOBS, "idle", MS, …].
   const auto workers =
       remote->must(plain_command({"XINFO", "CONSUMERS", remote->key(Key::Entries), "w"}));
   for (const auto& properties : workers.list) {
@@ -116,23 +118,27 @@ QueueStatus read_status(const QueueOptions& options) {
   return status;
 }
 
-// Leaves out a job that has a line in the file, or that has occurred in the stream before. Returns
-// how many lines were appended. Throws StoreError if the file has a line of something else.
+// Appends the results of the queue, or its dead letters, to a file. Leaves out jobs that have a
+// line in the file already, so the file can be written again and again. Returns the number of
+// appended lines. Throws StoreError if the file has a line that is not from this queue.
 std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::string& path) {
   const auto remote = open_queue(options);
+  // file.write() replaces what is behind `length`. ids_in() adds the whole lines to `length`.
   batch::LineFile file(path, /*length=*/0);
   auto written_ids = ids_in(file, which, remote->token());
   std::uint64_t written = 0;
   each_page(*remote, which, [&](const auto& entries) {
     std::string lines;
     for (const auto& entry : entries) {
-      if (!written_ids.insert(id_in(entry)).second) continue;
+      const bool is_new = written_ids.insert(id_in(entry)).second;
+      if (!is_new) continue;
       lines += line_in(entry) + "\n";
       ++written;
     }
-    // Even without lines, this removes a partial line. The last write, which has no entries, makes
-    // the whole file durable.
-    file.write(lines, /*sync=*/entries.empty());
+    // The last page has no entries. Its write makes the whole file durable. Each write replaces a
+    // partial line that an earlier run may have left at the end, even if `lines` is empty.
+    const bool is_last_page = entries.empty();
+    file.write(lines, /*sync=*/is_last_page);
     file.count_as_committed(lines.size());
   });
   return written;
@@ -151,25 +157,28 @@ std::uint64_t print_lines(const QueueOptions& options, Lines which,
   return printed;
 }
 
-// Reads the unknown jobs page by page with kUnknown, whose reply is [cursor, [[id, line number,
-// key, request], …]]. A job may be on two pages.
+// Returns the jobs that are unknown, which means that they may have been executed, as lines of a
+// new input. Sorts them by their line numbers in the input that they came from. Throws StoreError.
 std::vector<std::string> read_unknown(const QueueOptions& options) {
+  enum Part { kId, kLine, kKey, kRequest, kParts };
   const auto remote = open_queue(options);
   std::unordered_set<std::string> ids;
   std::vector<std::pair<std::int64_t, std::string>> numbered_lines;
-  std::string cursor = "0";
+  std::string cursor = "0";  // stands for the beginning, and in a reply for the end
   do {
+    // The reply is [next cursor, [job, …]], and each job is a list of the parts named above.
     const auto page = remote->must(kUnknown, {kNoConsumer, cursor, kLinesAtOnce});
     if (page.list.size() != 2) throw remote->error(unexpected_reply());
     cursor = page.list[0].text;
     for (const auto& job : page.list[1].list) {
-      if (job.list.size() != 4) throw remote->error(unexpected_reply());
-      const auto& id = job.list[0].text;
-      if (!ids.insert(id).second) continue;
-      const auto& key = job.list[2].text;
-      const auto& text = job.list[3].text;
-      const auto line = batch::stored_line(text, batch::InputFormat::Auto);
-      numbered_lines.emplace_back(job.at(1), batch::line_with(text, line, id, key, /*last=*/""));
+      if (job.list.size() != kParts) throw remote->error(unexpected_reply());
+      const auto& id = job.list[kId].text;
+      if (!ids.insert(id).second) continue;  // a job may be on two pages
+      const auto& text = job.list[kRequest].text;
+      const auto request = batch::stored_line(text, batch::InputFormat::Auto);
+      // The line has the id and the key of the job. Only dead letters have a last outcome.
+      auto line = batch::line_with(text, request, id, job.list[kKey].text, /*last=*/"");
+      numbered_lines.emplace_back(job.at(kLine), std::move(line));
     }
   } while (cursor != "0");
   std::ranges::sort(numbered_lines);
@@ -178,30 +187,32 @@ std::vector<std::string> read_unknown(const QueueOptions& options) {
   return lines;
 }
 
-// Queues the jobs in small steps until there are as many as were unknown at the beginning, or no
-// more are unknown. Throws StoreError with the number so far if a step fails.
+// Queues the jobs again that are unknown, which means that they may have been executed, for
+// `httpretry work --retry-unknown`. Returns their number. If the server of the queue fails, throws
+// a StoreError whose message has the number so far.
 std::uint64_t retry_unknown(const QueueOptions& options) {
   const auto remote = open_queue(options);
-  // Without this limit, a job that crashes its workers, and so becomes unknown again while this
-  // function runs, would be queued again and again.
-  const auto unknown = remote->news().counts.unknown;
-  std::uint64_t count = 0;
-  while (count < unknown) {
-    const auto left = static_cast<std::int64_t>(unknown - count);
-    const auto most = std::min(left, kRetriedAtOnce);
-    const auto reply = remote->ask(kRetry, {kNoConsumer, std::to_string(most)});
+  // Queues no more jobs than are unknown now. Otherwise a job that crashes its workers, and so
+  // becomes unknown again while this function runs, would be queued again and again.
+  const auto unknown = remote->request_totals().counts.unknown;
+  std::uint64_t queued = 0;
+  while (queued < unknown) {
+    const auto left = static_cast<std::int64_t>(unknown - queued);
+    const auto at_most = std::min(left, kRetriedAtOnce);
+    const auto reply = remote->ask(kRetry, {kNoConsumer, std::to_string(at_most)});
     if (reply.failed()) {
-      throw StoreError(
-          std::string(remote->error(reply).what()) + "; " + std::to_string(count) + " of " +
-          std::to_string(unknown) + " unknown jobs were queued again" +
-          (reply.lost() ? ", and perhaps up to " + std::to_string(most) + " more" : "") +
-          ". Run the same command again for the others");
+      // If only the reply was lost, the server has queued the jobs of this step, too.
+      const auto maybe_more = ", and perhaps up to " + std::to_string(at_most) + " more";
+      throw StoreError(std::string(remote->error(reply).what()) + "; " + std::to_string(queued) +
+                       " of " + std::to_string(unknown) + " unknown jobs were queued again" +
+                       (reply.lost() ? maybe_more : "") +
+                       ". Run the same command again for the others");
     }
     if (reply.kind != fleet::Reply::Kind::Integer) throw remote->error(unexpected_reply());
-    count += static_cast<std::uint64_t>(reply.integer);
-    if (reply.integer < most) break;  // no more are unknown
+    queued += static_cast<std::uint64_t>(reply.integer);
+    if (reply.integer < at_most) break;  // no more are unknown
   }
-  return count;
+  return queued;
 }
 
 }  // namespace httpretry::queue

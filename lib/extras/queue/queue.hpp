@@ -79,9 +79,11 @@ class Enqueue {
   void each_batch(const std::function<bool(const Jobs& jobs)>& use) const;
   enum class Action : std::uint8_t { Compare, Add };
   [[nodiscard]] fleet::Command enqueue_command(const Jobs& jobs, Action action) const;
+  bool add_batch(const Jobs& jobs, std::uint64_t present_before,
+                 const std::function<bool()>& stopped, EnqueueReport& report);
   [[nodiscard]] bool check_files() const;
   bool compare();
-  [[nodiscard]] bool report_taken_ids(const Jobs& jobs, const fleet::Reply& reply) const;
+  [[nodiscard]] bool check_ids_are_free(const Jobs& jobs, const fleet::Reply& reply) const;
   void report(const InputJob& job, Position at, std::string message) const;
 
   const QueueOptions options_;
@@ -146,7 +148,7 @@ class Worker {
   batch::Runner runner_;
 };
 
-struct QueueStatus : News {
+struct QueueStatus : Totals {
   struct Worker {
     std::string name;
     std::uint64_t jobs = 0;

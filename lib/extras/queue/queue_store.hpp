@@ -37,7 +37,7 @@ struct StoreOptions {
 class QueueStore final : public batch::Store {
  public:
   // A job that this worker has taken. A job that it takes again gets another Job::number.
-  struct Held {
+  struct TakenJob {
     std::string id;
     std::string entry;            // of the stream of jobs
     std::int64_t deliveries = 0;  // how often the entry was given to a worker
@@ -66,7 +66,7 @@ class QueueStore final : public batch::Store {
 
   // Called on another thread when there are jobs to take.
   void on_jobs(std::function<void()> wake);
-  [[nodiscard]] Held held(const batch::Job& job) const;
+  [[nodiscard]] TakenJob taken(const batch::Job& job) const;
   [[nodiscard]] const std::string& token() const { return remote_.token(); }
   // Returns the date by the server's clock.
   [[nodiscard]] WallTime date() const;
@@ -91,10 +91,13 @@ class QueueStore final : public batch::Store {
     Time retry_at{};  // after a failure: when to post it again; the epoch: it has not failed
   };
 
+  [[nodiscard]] RemoteOptions remote_link_options();
+  void take_ready(std::size_t most_jobs, const WantsHost& wants, std::vector<batch::Job>& jobs);
+  void wait_until_filed(std::unique_lock<std::mutex>& lock, Duration limit);
   void file(const std::string& id, const Script& script, std::vector<std::string> arguments,
             std::function<void(const fleet::Reply&, Time posted)> done);
   void post_filing(std::uint64_t number, Time now);
-  void on_filed(std::uint64_t number, const fleet::Reply& reply, Time posted);
+  void on_filing_reply(std::uint64_t number, const fleet::Reply& reply, Time posted);
   void on_change(bool up, const std::string& why);
   void on_tick();
   void renew_leases(Time now);
@@ -102,7 +105,7 @@ class QueueStore final : public batch::Store {
                          Time posted);
   void take_over_jobs(Time now);
   void move_due(Time now);
-  void ask_for_news(Time now);
+  void request_totals(Time now);
   void ask_for_jobs();
   [[nodiscard]] std::size_t free_places() const;
   void on_delivered(const fleet::Reply& reply);
@@ -111,12 +114,12 @@ class QueueStore final : public batch::Store {
   void give_up(const std::string& why);
   void report_ended_errors(Time before);
   void add_jobs(const std::vector<fleet::Reply>& jobs, Time posted);
-  void handle_news(const fleet::Reply& reply, Time now);
+  void handle_totals(const fleet::Reply& reply, Time now);
   void throw_if_gone() const;
   void wait_remotely(const batch::Job& job, Duration time, int attempts);
-  [[nodiscard]] std::vector<std::string> owner_arguments(const Held& held,
+  [[nodiscard]] std::vector<std::string> owner_arguments(const TakenJob& taken,
                                                          std::string_view expected) const;
-  Held release(const batch::Job& job);
+  TakenJob release(const batch::Job& job);
   [[nodiscard]] fleet::Link::Options taker_options() const;
   void close_taker();
 
@@ -129,17 +132,17 @@ class QueueStore final : public batch::Store {
 
   const StoreOptions options_;
   const std::string consumer_;
-  const std::size_t most_held_;
+  const std::size_t most_taken_;
   // Used by the thread that runs the Runner:
-  std::multimap<Time, batch::Job> later_;  // short waits, by their ends
-  std::map<std::string, Time, std::less<>> holds_;
-  std::size_t unfiled_ = 0;  // the number of filings at the last take()
+  std::multimap<Time, batch::Job> short_waits_;         // jobs that wait here, by the ends
+  std::map<std::string, Time, std::less<>> hold_ends_;  // by host
+  std::size_t unfiled_ = 0;                             // the number of filings at the last take()
 
   mutable std::mutex mutex_;  // guards everything down to remote_
   std::condition_variable filed_;
   std::function<void()> wake_;
   std::deque<batch::Job> ready_;
-  std::unordered_map<std::uint64_t, Held> held_;
+  std::unordered_map<std::uint64_t, TakenJob> taken_;
   std::uint64_t last_number_ = 0;
   std::map<std::uint64_t, Filing> filings_;  // by number, in the order of `file`
   std::uint64_t last_filing_ = 0;
@@ -158,7 +161,7 @@ class QueueStore final : public batch::Store {
   Time renew_at_{};             // the next time for renew_leases, and so on
   Time take_over_at_{};
   Time move_due_at_{};
-  Time news_at_{};
+  Time request_totals_at_{};
   std::string take_over_from_ = "0-0";  // the cursor in the entries; "0-0": their beginning
   bool taking_over_ = false;            // the request has no reply yet
   bool open_ = false;                   // the constructor has finished

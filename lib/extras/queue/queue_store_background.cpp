@@ -1,5 +1,6 @@
 // The part of QueueStore that runs in the background, on the threads of its two connections. It
-// renews leases, takes jobs, takes over jobs of workers whose leases have ended, and requests news.
+// renews leases, takes jobs, takes over jobs of workers whose leases have ended, and requests
+// totals.
 #include "queue_store.hpp"
 
 #include "lib/core/base/random.hpp"
@@ -21,9 +22,13 @@ constexpr Duration kConsumersLive = std::chrono::hours(1);
 constexpr std::size_t kMostMoved = 100;
 constexpr std::size_t kMostRenewed = 500;  // in one script
 constexpr std::size_t kLeastTakenOver = 10;
+constexpr int kRenewalsPerLease = 3;
+
+// The parts of a job in the replies to kFetch and kReap.
+enum JobPart { kEntry, kId, kDeliveries, kAttempts, kSince, kLine, kKey, kRequest, kJobParts };
 
 // Sets the host and the priority of a job. If its request cannot be read, LineJobs ends it later.
-void set_lane(Job& job) {
+void set_host_and_priority(Job& job) {
   batch::RequestLine line;
   Problems problems("");
   if (!batch::read_request_line(job.text, batch::InputFormat::Auto, line, problems)) return;
@@ -36,6 +41,18 @@ void set_lane(Job& job) {
 std::pair<std::uint64_t, std::uint64_t> order_of(std::string_view entry) {
   const auto ms = take_until(entry, '-');
   return {to_number<std::uint64_t>(ms).value_or(0), to_number<std::uint64_t>(entry).value_or(0)};
+}
+
+// Reads a reply to XREADGROUP, which has the form [[stream, [[entry, ["i", id]], …]]]. Returns
+// [entry, id, entry, id, …], or an empty vector if the reply is nil.
+std::vector<std::string> entries_and_ids(const Reply& reply) {
+  std::vector<std::string> found;
+  if (reply.list.empty() || reply.list[0].list.size() != 2) return found;
+  for (const auto& entry : reply.list[0].list[1].list) {
+    if (entry.list.size() != 2 || entry.list[1].list.size() != 2) continue;
+    found.insert(found.end(), {entry.list[0].text, entry.list[1].list[1].text});
+  }
+  return found;
 }
 
 }  // namespace
@@ -55,21 +72,24 @@ void QueueStore::on_tick() {
   if (closing_) return;
   if (now >= take_over_at_ && !taking_over_) take_over_jobs(now);
   if (now >= move_due_at_) move_due(now);
-  if (now >= news_at_) ask_for_news(now);
+  if (now >= request_totals_at_) request_totals(now);
   ask_for_jobs();
 }
 
-// Renews the leases of all jobs of this worker with kBeat, a limited number in each script. kBeat
-// needs the jobs in the order of their entries.
+// Asks the server in the background to extend the leases of all jobs that this worker has, so that
+// no other worker takes them over. Uses the script kBeat, for a limited number of jobs at a time,
+// because the server does nothing else while a script runs.
 void QueueStore::renew_leases(Time now) {
-  renew_at_ = later(now, options_.lease / 3);
-  std::vector<const Held*> sorted;
-  for (const auto& [number, held] : held_) sorted.push_back(&held);
-  std::ranges::sort(sorted, {}, [](const Held* held) { return order_of(held->entry); });
+  renew_at_ = later(now, options_.lease / kRenewalsPerLease);
+  // kBeat searches only from the first entry to the last, so it needs them in order.
+  std::vector<const TakenJob*> sorted;
+  for (const auto& [number, taken] : taken_) sorted.push_back(&taken);
+  std::ranges::sort(sorted, {}, [](const TakenJob* taken) { return order_of(taken->entry); });
   for (std::size_t begin = 0; begin < sorted.size(); begin += kMostRenewed) {
     const auto end = std::min(begin + kMostRenewed, sorted.size());
-    std::vector<std::string> arguments{consumer_};
-    // An entry may occur twice if this worker has taken over its own job.
+    std::vector<std::string> arguments{consumer_};  // then two for each job
+    // In the order of the arguments, because the reply has the indexes of the renewed leases. An
+    // entry occurs twice if this worker has taken over its own job.
     std::vector<std::shared_ptr<Lease>> leases;
     for (auto i = begin; i < end; ++i) {
       arguments.push_back(sorted[i]->entry);
@@ -103,13 +123,17 @@ void QueueStore::on_leases_renewed(const Reply& reply, std::vector<std::shared_p
   }
 }
 
-// Takes over jobs of workers whose leases have ended. kReap replies with a cursor and the jobs. A
-// random wait keeps the workers from doing this at the same time.
+// Takes over, in the background, jobs of workers that have stopped renewing their leases, for
+// example because they were killed. The script kReap searches a part of the jobs that workers have,
+// from a cursor on, and replies with [next cursor, [job, …]]. It also deletes the consumers of
+// workers that have no job and were silent for kConsumersLive.
 void QueueStore::take_over_jobs(Time now) {
+  // The next search is after 1/4 to 3/4 of a lease, so that the workers do not search all at once.
   const auto wait = options_.lease / 2 * (0.5 + random_number());
   take_over_at_ = later(now, std::chrono::duration_cast<Duration>(wait));
+  // Even a worker without free places takes over a few jobs.
   const auto count = std::max(free_places(), kLeastTakenOver);
-  taking_over_ = true;
+  taking_over_ = true;  // on_tick() begins no other search
   auto command = remote_.command(
       kReap, {consumer_, std::to_string(to_ms(options_.lease)), std::to_string(count),
               take_over_from_, std::to_string(to_ms(kConsumersLive))});
@@ -119,7 +143,7 @@ void QueueStore::take_over_jobs(Time now) {
     if (reply.failed()) return on_error(reply);
     if (reply.list.size() != 2) return;
     take_over_from_ = reply.list[0].text;
-    // A cursor other than "0-0" means that there are more entries.
+    // "0-0": the search has reached the end. Otherwise it continues with the next tick.
     if (take_over_from_ != "0-0") take_over_at_ = now;
     add_jobs(reply.list[1].list, now);
   });
@@ -138,35 +162,35 @@ void QueueStore::move_due(Time now) {
                });
 }
 
-void QueueStore::ask_for_news(Time now) {
-  news_at_ = later(now, kTickEvery);
-  remote_.post(remote_.command(kNews, {kNoConsumer}), [this](const Reply& reply) {
+void QueueStore::request_totals(Time now) {
+  request_totals_at_ = later(now, kTickEvery);
+  remote_.post(remote_.command(kReadTotals, {kNoConsumer}), [this](const Reply& reply) {
     const std::lock_guard lock(mutex_);
     if (reply.failed()) return on_error(reply);
-    handle_news(reply, now_is());
+    handle_totals(reply, now_is());
   });
 }
 
-void QueueStore::handle_news(const Reply& reply, Time now) {
-  const auto news = read_news(reply);
-  if (!news) return on_error(unexpected_reply());
-  counts_ = news->counts;
+void QueueStore::handle_totals(const Reply& reply, Time now) {
+  const auto totals = read_totals(reply);
+  if (!totals) return on_error(unexpected_reply());
+  counts_ = totals->counts;
   due_at_.reset();
-  if (news->next_due) due_at_ = later(now, *news->next_due);
-  server_offset_ = news->time - now.time_since_epoch();
-  if (news->damaged) on_damage("its counters are not those of its jobs");
+  if (totals->next_due) due_at_ = later(now, *totals->next_due);
+  server_offset_ = totals->time - now.time_since_epoch();
+  if (totals->damaged) on_damage("its counters are not those of its jobs");
 }
 
-// Returns how many more jobs may be taken: so many that at most `parallel` are busy, and that at
-// most `most_held_` exist, including those between two sends.
+// Returns how many more jobs this worker may take. At most `parallel` of its jobs may be busy, and
+// it may have at most `most_taken_` jobs, with those that wait here between two sends.
 std::size_t QueueStore::free_places() const {
   const auto busy = static_cast<std::size_t>(
-      std::ranges::count_if(held_, [](const auto& entry) { return !entry.second.lease->idle(); }));
+      std::ranges::count_if(taken_, [](const auto& entry) { return !entry.second.lease->idle(); }));
   const auto places_left = [this](std::size_t most, std::size_t used) {
     used += arriving_;
     return used < most ? most - used : 0;
   };
-  return std::min(places_left(options_.parallel, busy), places_left(most_held_, held_.size()));
+  return std::min(places_left(options_.parallel, busy), places_left(most_taken_, taken_.size()));
 }
 
 // Requests as many jobs as there are free places, unless a request has no reply yet. The server
@@ -182,56 +206,51 @@ void QueueStore::ask_for_jobs() {
   taker_->post(std::move(command), [this](const Reply& reply) { on_delivered(reply); });
 }
 
-// Handles the reply to XREADGROUP: [[stream, [[entry, ["i", id]], …]]], or nil if no job arrived in
-// time. An entry has only the id of its job, so this reads the jobs with kFetch.
+// Handles the reply to ask_for_jobs(): jobs that the server has given to this worker, or none if
+// none arrived in time. The reply has only the ids of the jobs, so this requests their contents, in
+// the background, with kFetch.
 void QueueStore::on_delivered(const Reply& reply) {
-  std::vector<std::string> arguments{consumer_};
+  auto arguments = entries_and_ids(reply);
+  const auto count = arguments.size() / 2;
+  arguments.insert(arguments.begin(), consumer_);
   {
     const std::lock_guard lock(mutex_);
     asking_ = false;
     if (reply.failed()) return on_error(reply);
-    if (!reply.list.empty() && reply.list[0].list.size() == 2) {
-      for (const auto& entry : reply.list[0].list[1].list) {
-        if (entry.list.size() != 2 || entry.list[1].list.size() != 2) continue;
-        arguments.push_back(entry.list[0].text);
-        arguments.push_back(entry.list[1].list[1].text);
-      }
-    }
-    const bool none_arrived = arguments.size() == 1;  // only the consumer
-    if (none_arrived) return ask_for_jobs();
-    arriving_ += (arguments.size() - 1) / 2;
+    if (count == 0) return ask_for_jobs();
+    arriving_ += count;  // free_places() counts these jobs already
   }
-  const auto count = (arguments.size() - 1) / 2;  // two arguments for each job
-  const std::string no_job;                       // the filing is not about a single job
-  file(no_job, kFetch, std::move(arguments), [this, count](const Reply& fetched, Time posted) {
+  // Without an id, because the command is not about a single job.
+  file(/*id=*/{}, kFetch, std::move(arguments), [this, count](const Reply& fetched, Time posted) {
     const std::lock_guard lock(mutex_);
     arriving_ -= count;
     add_jobs(fetched.list, posted);
   });
 }
 
-// Adds jobs that kFetch or kReap has returned. Each is [entry, id, deliveries, attempts, since,
-// line, key, request], and `since` is 0 if the job was not sent before. Their leases begin at
-// `posted`.
+// Adds jobs of a reply to kFetch or kReap to those that this worker has, and wakes the thread that
+// takes them. Their leases begin at `posted`, when the command was posted, and so do not end later
+// here than on the server.
 void QueueStore::add_jobs(const std::vector<Reply>& jobs, Time posted) {
-  for (const auto& fields : jobs) {
-    if (fields.list.size() != 8) continue;
-    const auto sent_since = fields.at(4);
+  for (const auto& parts : jobs) {
+    if (parts.list.size() != kJobParts) continue;
     Job job;
     job.number = ++last_number_;
-    job.id = fields.list[1].text;
-    job.attempts = static_cast<int>(fields.at(3));
+    job.id = parts.list[kId].text;
+    job.attempts = static_cast<int>(parts.at(kAttempts));
+    const auto sent_since = parts.at(kSince);  // ms since 1970; 0: it was not sent before
     if (sent_since != 0) job.maybe_sent_since = WallTime(std::chrono::milliseconds(sent_since));
-    job.key = fields.list[6].text;
-    job.text = fields.list[7].text;
-    set_lane(job);
-    Held held;
-    held.id = job.id;
-    held.entry = fields.list[0].text;
-    held.deliveries = fields.at(2);
-    held.line = static_cast<std::uint64_t>(fields.at(5));
-    held.lease = std::make_shared<Lease>(posted, options_.lease);
-    held_.emplace(job.number, std::move(held));
+    job.key = parts.list[kKey].text;
+    job.text = parts.list[kRequest].text;
+    set_host_and_priority(job);
+    // What this worker needs for later commands about the job.
+    TakenJob taken;
+    taken.id = job.id;
+    taken.entry = parts.list[kEntry].text;
+    taken.deliveries = parts.at(kDeliveries);
+    taken.line = static_cast<std::uint64_t>(parts.at(kLine));
+    taken.lease = std::make_shared<Lease>(posted, options_.lease);
+    taken_.emplace(job.number, std::move(taken));
     ready_.push_back(std::move(job));
   }
   if (!jobs.empty() && wake_) wake_();

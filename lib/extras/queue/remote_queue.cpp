@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <future>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -23,16 +22,12 @@ constexpr int kMostScans = 20;
 constexpr const char* kKeysAtOnce = "500";
 constexpr std::size_t kMostNames = 5;
 
+// The size of a reply to kReadTotals.
+constexpr std::size_t kTotalsSize = 11;
+
 constexpr Duration kCheckEvery = std::chrono::milliseconds(50);
 // How long `ask` waits after it was stopped, because the reply usually arrives in a moment.
 constexpr Duration kLastWait = std::chrono::seconds(1);
-
-Reply no_reply_yet() {
-  Reply lost;
-  lost.kind = Reply::Kind::Lost;
-  lost.text = "no response yet";
-  return lost;
-}
 
 }  // namespace
 
@@ -73,27 +68,31 @@ bool says_damaged(const Reply& reply) {
           reply.text.find("hash value is not an integer") != std::string::npos);
 }
 
-// The reply is eleven integers, in the order that kNews states (scripts.hpp).
-std::optional<News> read_news(const Reply& reply) {
-  if (reply.list.size() != 11) return std::nullopt;
-  // A counter may be negative if it was changed by hand.
-  const auto count = [&](std::size_t index) {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(reply.at(index), 0));
+// Reads a reply to the script kReadTotals: how many jobs of a queue are in each state, how many
+// results were late, and so on. Returns nullopt if the reply has another form.
+std::optional<Totals> read_totals(const Reply& reply) {
+  if (reply.list.size() != kTotalsSize) return std::nullopt;
+  // The integers are read one after another, in the order of the reply.
+  std::size_t index = 0;
+  const auto next = [&] { return reply.at(index++); };
+  // A counter is negative if a person has changed it on the server.
+  const auto next_count = [&] {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(next(), 0));
   };
-  News news;
-  news.counts.queued = count(0);
-  news.counts.sending = count(1);
-  news.counts.waiting = count(2);
-  news.counts.done = count(3);
-  news.counts.dead = count(4);
-  news.counts.unknown = count(5);
-  news.late = count(6);
-  news.poison = count(7);
-  // -1: no job waits.
-  if (reply.at(8) >= 0) news.next_due = std::chrono::milliseconds(reply.at(8));
-  news.time = std::chrono::milliseconds(reply.at(9));
-  news.damaged = reply.at(10) == 1;
-  return news;
+  Totals totals;
+  totals.counts.queued = next_count();
+  totals.counts.sending = next_count();
+  totals.counts.waiting = next_count();
+  totals.counts.done = next_count();
+  totals.counts.dead = next_count();
+  totals.counts.unknown = next_count();
+  totals.late = next_count();    // results that were filed after another worker had taken the job
+  totals.poison = next_count();  // jobs that several workers took, and none of them filed a result
+  const auto next_due_ms = next();  // from now; -1: no job waits
+  if (next_due_ms >= 0) totals.next_due = std::chrono::milliseconds(next_due_ms);
+  totals.time = std::chrono::milliseconds(next());  // since 1970, by the server's clock
+  totals.damaged = next() == 1;                     // keys were lost or changed
+  return totals;
 }
 
 Reply unexpected_reply() {
@@ -139,41 +138,47 @@ void RemoteQueue::open(IfMissing if_missing, const std::string& policy) {
   const auto reply = must(std::move(open_command));
   if (reply.kind == Reply::Kind::Nil) {
     throw StoreError("there is no queue " + options_.address.job + " on " +
-                     options_.address.text() + names_of_some());
+                     options_.address.text() + list_some_queues());
   }
   if (reply.list.size() != 2) throw error(unexpected_reply());
   token_ = reply.list[0].text;
   policy_ = reply.list[1].text;
 }
 
-// Returns the names of some queues on the server, as the end of a message; an empty string if it
-// finds none. Does not search all keys of a large server, nor other nodes of a cluster. Each queue
-// has a key
-// "{hr:NAME}:m". SCAN replies with [cursor, [key, …]], and the cursor is "0" after the last page.
-std::string RemoteQueue::names_of_some() {
+// Returns the names of some queues that the server has, to complete the message that there is no
+// such queue: "; queues there: invoices, orders". Returns an empty string if none is found.
+std::string RemoteQueue::list_some_queues() {
+  std::string text;
+  std::size_t count = 0;
+  for (const auto& name : find_some_queues()) {
+    if (count++ == kMostNames) return text + ", …";
+    text += (text.empty() ? "; queues there: " : ", ") + name;
+  }
+  return text;
+}
+
+// Searches the keys of the server for queues: each queue has a key "{hr:NAME}:m". Returns their
+// names. Does not search all keys of a large server, nor other nodes of a cluster, and ends early
+// if a command fails, because the names only help the user.
+std::set<std::string> RemoteQueue::find_some_queues() {
   constexpr std::string_view prefix = "{hr:";
   constexpr std::string_view suffix = "}:m";
   std::set<std::string> names;
-  std::string cursor = "0";
+  std::string cursor = "0";  // stands for the beginning, and in a reply for the end
   for (int i = 0; i < kMostScans && names.size() < kMostNames; ++i) {
+    // The reply is [next cursor, [key, …]].
     const auto page =
         ask(plain_command({"SCAN", cursor, "MATCH", "{hr:*}:m", "COUNT", kKeysAtOnce}));
     if (page.list.size() != 2) break;
     for (const auto& key : page.list[1].list) {
       if (key.text.size() <= prefix.size() + suffix.size()) continue;
-      names.insert(printable(
-          key.text.substr(prefix.size(), key.text.size() - prefix.size() - suffix.size())));
+      const auto name_size = key.text.size() - prefix.size() - suffix.size();
+      names.insert(printable(key.text.substr(prefix.size(), name_size)));
     }
     cursor = page.list[0].text;
     if (cursor == "0") break;
   }
-  std::string text;
-  std::size_t count = 0;
-  for (const auto& name : names) {
-    if (count++ == kMostNames) return text + ", …";
-    text += (text.empty() ? "; queues there: " : ", ") + name;
-  }
-  return text;
+  return names;
 }
 
 Command RemoteQueue::command(const Script& script, std::vector<std::string> arguments) const {
@@ -186,8 +191,8 @@ Command RemoteQueue::command(const Script& script, std::vector<std::string> argu
   return command;
 }
 
-// Posts the command and waits for its reply. If `stopped` returns true, waits a moment longer, and
-// then returns a lost reply.
+// Posts the command and blocks until its reply arrives. When `stopped` returns true, waits a moment
+// longer, and then returns a lost reply. Never throws: the reply may also be an error.
 Reply RemoteQueue::ask(Command command, const Stopped& stopped) {
   // Shared with the callback, because the reply may arrive after this function has returned.
   const auto promise = std::make_shared<std::promise<Reply>>();
@@ -200,7 +205,7 @@ Reply RemoteQueue::ask(Command command, const Stopped& stopped) {
   while (!arrives_within(kCheckEvery)) {
     if (!stopped()) continue;
     if (arrives_within(kLastWait)) break;
-    return no_reply_yet();
+    return Reply::lost_because("no response yet");
   }
   return reply.get();
 }
@@ -219,10 +224,10 @@ Reply RemoteQueue::ask_repeatedly(const Command& command, Duration limit, const 
   }
 }
 
-News RemoteQueue::news() {
-  auto news = read_news(must(kNews, {kNoConsumer}));
-  if (!news) throw error(unexpected_reply());
-  return *news;
+Totals RemoteQueue::request_totals() {
+  auto totals = read_totals(must(kReadTotals, {kNoConsumer}));
+  if (!totals) throw error(unexpected_reply());
+  return *totals;
 }
 
 StoreError RemoteQueue::error(const Reply& reply) const {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,8 @@ struct RemoteOptions : fleet::Link::Options {
 [[nodiscard]] std::string check_server(const std::string& name, std::string_view info,
                                        std::string_view save, bool force);
 
-// The reply to the script kNews: the state of the whole queue.
-struct News {
+// The reply to the script kReadTotals: the state of the whole queue.
+struct Totals {
   batch::Counts counts;
   std::uint64_t late = 0;
   std::uint64_t poison = 0;
@@ -39,7 +40,7 @@ struct News {
   bool damaged = false;              // keys were lost or changed
 };
 // Returns nullopt if the reply has another form.
-[[nodiscard]] std::optional<News> read_news(const fleet::Reply& reply);
+[[nodiscard]] std::optional<Totals> read_totals(const fleet::Reply& reply);
 
 // Returns the error that replaces a reply of an unexpected form. Another program may use the keys
 // of the queue.
@@ -87,15 +88,16 @@ class RemoteQueue {
   // more than once. Does not throw.
   [[nodiscard]] fleet::Reply ask_repeatedly(const fleet::Command& command, Duration limit,
                                             const Stopped& stopped, bool& was_repeated);
-  // Requests the news.
-  [[nodiscard]] News news();
+  // Requests the totals.
+  [[nodiscard]] Totals request_totals();
   [[nodiscard]] batch::StoreError error(const fleet::Reply& reply) const;
   [[nodiscard]] bool up() const { return link_.up(); }
 
  private:
   enum class IfMissing : std::uint8_t { Create, Fail };
   void open(IfMissing if_missing, const std::string& policy);
-  [[nodiscard]] std::string names_of_some();
+  [[nodiscard]] std::string list_some_queues();
+  [[nodiscard]] std::set<std::string> find_some_queues();
 
   const RemoteOptions options_;
   const std::vector<std::string> keys_;

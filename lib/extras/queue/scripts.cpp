@@ -11,6 +11,16 @@ namespace {
 // `read` and `write` convert a job from and to a table. `move` changes the state of a job, and the
 // counters of the states. `deliveries` returns how often an entry was delivered, or nil if the
 // consumer does not have it any more. `drop` removes an entry, and `offer` adds one.
+// `sent_elsewhere` returns whether a worker is sending the job that received it with another entry.
+//
+// `owned` returns the job of ARGV[2] to ARGV[6] and 'mine' if it still belongs to the worker. It
+// returns the job and 'unknown' if the worker recorded that it sends the job, and another worker
+// then found that its lease had ended: the worker may still file its result. It returns the job and
+// 'again' if this command was carried out before. Otherwise it returns nil. The expected state is
+// '*' if the worker does not know whether its intent was recorded. A job may have two entries, so a
+// job that is being sent belongs to its holder alone.
+//
+// `deliver` adds the job of an entry that was delivered to `found` if the job may be sent.
 constexpr char kCommon[] = R"lua(
 local S, Z, J, R, D, M, U = unpack(KEYS)
 if ARGV[1] ~= redis.call('HGET', M, 'token') then
@@ -51,16 +61,10 @@ local function drop(entry)
 end
 local function offer(id) redis.call('XADD', S, '*', 'i', id) end
 local function holder(consumer, entry, count) return consumer .. ' ' .. entry .. ' ' .. count end
--- Returns whether a worker is sending the job that received it with another entry.
 local function sent_elsewhere(job, entry)
   local its = job.state == 's' and string.match(job.holder, ' (%S+) %d+$')
   return its and its ~= entry and #redis.call('XPENDING', S, 'w', its, its, 1) > 0
 end
--- Returns the job of ARGV[2] to ARGV[6] and 'mine' if it still belongs to the worker. Returns the
--- job and 'unknown' if the worker was silent but may still file its result, or 'again' if this
--- command was carried out before. Otherwise returns nil. The expected state is '*' if the worker
--- does not know whether its intent was recorded. A job may have two entries, so a job that is being
--- sent belongs to its holder alone.
 local function owned()
   local job = read(ARGV[5])
   if not job then
@@ -73,12 +77,9 @@ local function owned()
   if expected and (holds or job.state ~= 's') and
     deliveries(ARGV[3], ARGV[2]) == tonumber(ARGV[4]) then return job, 'mine' end
   if not holds or job.state == 's' then return nil end
-  -- The worker recorded that it sends, and then another worker found that its lease had ended. Or
-  -- this command is repeated.
   if job.state == 'u' and ARGV[6] ~= 'q' then return job, 'unknown' end
   return job, 'again'
 end
--- Adds the job of an entry that was delivered to `found` if the job may be sent.
 local function deliver(entry, id, consumer, found)
   local count = deliveries(entry, consumer)
   if not count then return end
@@ -113,8 +114,7 @@ local S, M = KEYS[1], KEYS[6]
 local token = redis.call('HGET', M, 'token')
 if not token and ARGV[4] ~= '1' then return false end
 local made = redis.pcall('XGROUP', 'CREATE', S, 'w', '0', 'MKSTREAM')
--- The group may exist.
-if made.err and not string.find(made.err, 'BUSYGROUP', 1, true) then return made end
+if made.err and not string.find(made.err, 'BUSYGROUP', 1, true) then return made end  -- it may exist
 if not token then
   token = ARGV[1]
   redis.call('HSET', M, 'token', token, 'policy', ARGV[3])
@@ -165,16 +165,15 @@ return found
 )lua");
 
 // XAUTOCLAIM gives this consumer the entries that were idle for the length of a lease, and replies
-// with a cursor and these entries.
+// with a cursor and these entries. A full server refuses HINCRBY, and so fails before anything is
+// claimed. At the end, deletes old consumers, because a worker that starts again is a new consumer.
 const Script kReap = with_common(R"lua(
--- A full server refuses this, and so fails before anything is claimed.
 redis.call('HINCRBY', M, 'reaps', 1)
 local claimed = redis.call('XAUTOCLAIM', S, 'w', ARGV[2], ARGV[3], ARGV[5], 'COUNT', ARGV[4])
 local found = {}
 for _, entry in ipairs(claimed[2]) do
   if entry then deliver(entry[1], entry[2][2], ARGV[2], found) end
 end
--- Deletes old consumers, because a worker that starts again is a new consumer.
 for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', S, 'w')) do
   local about = {}
   for at = 1, #one, 2 do about[one[at]] = one[at + 1] end
@@ -342,33 +341,33 @@ return count
 )lua");
 
 // Each state has a counter in the properties. The queue is damaged if a counter is not a number, or
-// if the counters and the jobs differ although no worker has anything left to do.
-const Script kNews = with_common(R"lua(
+// if the counters and the jobs differ although no worker has anything left to do. Every job that is
+// queued or being sent has an entry. While there are both jobs and entries, workers can continue,
+// so nothing else is checked.
+const Script kReadTotals = with_common(R"lua(
 local names = {'n:q', 'n:s', 'n:w', 'n:d', 'n:x', 'n:u', 'late', 'poison'}
-local news, total, damaged = {}, 0, false
+local reply, total, damaged = {}, 0, false
 for at, value in ipairs(redis.call('HMGET', M, unpack(names))) do
   value = value or '0'
   damaged = damaged or not string.match(value, '^-?%d+$')
-  news[at] = tonumber(value) or 0
-  if at <= 6 then total = total + news[at] end
+  reply[at] = tonumber(value) or 0
+  if at <= 6 then total = total + reply[at] end
 end
--- Every job that is queued or being sent has an entry. While there are both jobs and entries,
--- workers can continue, so nothing else is checked.
-local entries, left = redis.call('XLEN', S), news[1] + news[2]
+local entries, left = redis.call('XLEN', S), reply[1] + reply[2]
 if entries == 0 or left <= 0 then
   damaged = damaged or (entries == 0 and left > 0) or total ~= redis.call('HLEN', J)
 end
 local time = now()
 local first = redis.call('ZRANGE', Z, 0, 0, 'WITHSCORES')
-news[9] = first[2] and math.max(tonumber(first[2]) - time, 0) or -1
-news[10] = time
-news[11] = damaged and 1 or 0
-return news
+reply[9] = first[2] and math.max(tonumber(first[2]) - time, 0) or -1
+reply[10] = time
+reply[11] = damaged and 1 or 0
+return reply
 )lua");
 
 std::vector<const Script*> queue_scripts() {
-  return {&kOpen, &kEnqueue, &kFetch, &kReap,    &kBeat,  &kIntend, &kFinish,
-          &kWait, &kLeave,   &kTick,  &kUnknown, &kRetry, &kNews};
+  return {&kOpen, &kEnqueue, &kFetch, &kReap,    &kBeat,  &kIntend,    &kFinish,
+          &kWait, &kLeave,   &kTick,  &kUnknown, &kRetry, &kReadTotals};
 }
 
 std::vector<std::string> keys_of(const std::string& name) {

@@ -111,7 +111,7 @@ extern const Script kRetry;
 // Replies: the counts of q, s, w, d, x, u; late; poison; how long until the next waiting job is due
 // (-1: none waits); the time; 1 if keys were lost or changed. In that case a counter is not a
 // number, or the counters include jobs that no worker can get any more.
-extern const Script kNews;
+extern const Script kReadTotals;
 
 [[nodiscard]] std::vector<const Script*> queue_scripts();
 

@@ -82,7 +82,7 @@ StoreOptions store_options(const QueueOptions& options, const batch::BatchOption
 batch::LineJobsStore lines_store(const QueueStore& store, const std::string& files) {
   batch::LineJobsStore lines;
   lines.token = store.token();
-  lines.line_of = [&store](const batch::Job& job) { return store.held(job).line; };
+  lines.line_of = [&store](const batch::Job& job) { return store.taken(job).line; };
   lines.date_now = [&store] { return store.date(); };
   // The program that added the line had the policy.
   lines.on_missing_policy = [](const batch::Job& job, const std::string& why) {
@@ -110,15 +110,15 @@ ClientOptions client_options(batch::BatchOptions& batch) {
 // Returns the request of a job with its lease, or the end of a job that must not be sent. A job
 // that has ended too many workers is dead.
 std::variant<batch::Prepared, batch::JobEnd> QueueJobs::prepare(const batch::Job& job) {
-  const auto held = store_.held(job);
-  if (held.deliveries > kMostDeliveries) {
+  const auto taken = store_.taken(job);
+  if (taken.deliveries > kMostDeliveries) {
     return lines_.give_up(job, "poison",
                           std::to_string(kMostDeliveries) +
                               " workers had it, and none of them said what became of it");
   }
   auto prepared = lines_.prepare(job);
   if (auto* const sent = std::get_if<batch::Prepared>(&prepared)) {
-    sent->request.edit_options().context.set(LeaseOfCall{held.lease});
+    sent->request.edit_options().context.set(LeaseOfCall{taken.lease});
   }
   return prepared;
 }
