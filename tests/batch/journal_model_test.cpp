@@ -183,13 +183,13 @@ class Model {
     for (const auto& line : files_.folder.lines("results")) {
       const auto result = read_result_line(line);
       REQUIRE(result.has_value());
-      found.insert(result->number);
+      found.insert(result->input_line);
     }
     std::multiset<std::uint64_t> dead;
     for (const auto& line : files_.folder.lines("dead")) {
       const auto result = read_result_line(result_in_dead_letter(line));
       REQUIRE(result.has_value());
-      dead.insert(result->number);
+      dead.insert(result->input_line);
     }
     std::multiset<std::uint64_t> ended;
     std::multiset<std::uint64_t> failed;

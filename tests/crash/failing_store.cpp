@@ -82,7 +82,7 @@ void check(JournalFiles& files, const Promised& promised) {
   for (const auto& line : files.folder.lines("results")) {
     const auto result = read_result_line(line);
     if (!result) fail("a line of the results that is none: " + line);
-    if (!found.emplace(result->number, result->end.state).second) fail("two lines about a job");
+    if (!found.emplace(result->input_line, result->end.state).second) fail("two lines about a job");
   }
   for (const auto& [number, state] : promised.ended) {
     if (!found.contains(number) || found.at(number) != state) fail("a job has lost its line");

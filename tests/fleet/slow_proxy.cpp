@@ -76,7 +76,7 @@ void SlowProxy::accept() {
   const auto address = address_of(target_);
   const bool connected = ::connect(pair.server.get(), reinterpret_cast<const sockaddr*>(&address),
                                    sizeof address) == 0;
-  if (pair.client.open() && connected) pairs_.push_back(std::move(pair));
+  if (pair.client.is_open() && connected) pairs_.push_back(std::move(pair));
 }
 
 void SlowProxy::read_from(Pair& pair, int from, int to) {

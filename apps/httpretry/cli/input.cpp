@@ -54,7 +54,7 @@ std::string limited(std::string bytes, std::size_t most) {
 // can be canceled.
 Descriptor open_file(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!file.open()) fail(errno);
+  if (!file.is_open()) fail(errno);
   return file;
 }
 
@@ -100,7 +100,7 @@ Body piped_body(const std::string& path, int cancel, std::uint64_t offset) {
   }
   // A copy of the descriptor, because the body closes it.
   auto pipe = path == "-" ? Descriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) : open_file(path);
-  if (!pipe.open()) fail(errno);
+  if (!pipe.is_open()) fail(errno);
   auto bytes = read_all(pipe.get(), kMaxPipeBuffer, cancel);
   if (bytes.size() > kMaxPipeBuffer) {
     if (offset > 0) throw ReadError("it is too long for -C, which needs to know its size");

@@ -87,7 +87,7 @@ Stream::Stream(const std::string& path, int cancel, const WaitLimit* opening)
     : name_(path == "-" ? "standard output" : path), cancel_(cancel) {
   const auto existing = open_descriptor(path);
   opened_ = Descriptor(existing ? open_again(*existing) : open_device(path, cancel, opening));
-  descriptor_ = opened_.open() ? opened_.get() : *existing;
+  descriptor_ = opened_.is_open() ? opened_.get() : *existing;
   waits_ = waits_of(descriptor_);
 }
 
@@ -151,7 +151,7 @@ void redirect_messages(const std::string& file) {
     return;
   }
   const Descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!opened.open()) throw_write_error(file, errno);
+  if (!opened.is_open()) throw_write_error(file, errno);
   ::dup2(opened.get(), STDERR_FILENO);
 }
 

@@ -22,7 +22,7 @@ SignalThread::SignalThread(const ::sigset_t& signals,
     : on_signal_(std::move(on_signal)) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signals_ = Descriptor(::signalfd(-1, &signals, SFD_CLOEXEC));
-  if (!signals_.open()) throw std::system_error(errno, std::generic_category(), "signals");
+  if (!signals_.is_open()) throw std::system_error(errno, std::generic_category(), "signals");
   thread_ = std::thread(&SignalThread::watch, this);
 }
 

@@ -49,8 +49,8 @@ Result<void> BodyBuffer::append(std::string_view bytes) {
 
 // Writes at `in_file_` and not at the end of the file, because `truncate` leaves old bytes there.
 Result<void> BodyBuffer::append_to_file(std::string_view bytes) {
-  if (!file_.open()) file_ = Descriptor(open_unnamed_file());
-  if (!file_.open()) return write_error(errno);
+  if (!file_.is_open()) file_ = Descriptor(open_unnamed_file());
+  if (!file_.is_open()) return write_error(errno);
   while (!bytes.empty()) {
     const auto count =
         ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<::off_t>(in_file_));

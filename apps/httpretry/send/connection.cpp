@@ -57,7 +57,7 @@ class EchoOff {
 // readable, which a signal or a time limit causes (-1: never).
 bool ask_password(const std::string& question, std::string& answer, int cancel) {
   const Descriptor opened(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
-  if (!opened.open()) return false;
+  if (!opened.is_open()) return false;
   const int terminal = opened.get();
   const EchoOff hidden(terminal);
   write_all(terminal, question, cancel, "the terminal");

@@ -108,7 +108,7 @@ Result<std::string> NamedFile::choose(const Headers& head) {
   if (name.empty()) return std::string();
   const auto path = in_folder(options_, name == "-" ? "./-" : name);
   const Descriptor created(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!created.open()) return cannot_create(path, errno);
+  if (!created.is_open()) return cannot_create(path, errno);
   path_ = path;
   return path;
 }

@@ -88,8 +88,9 @@ class RequestLog {
     descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (descriptor_ < 0) throw_write_error(path, errno);
   }
-  // Ends the wait for a slow reader when `descriptor` becomes readable.
-  void cancel_at(int descriptor) { cancel_ = descriptor; }
+  // A write that blocks, because the reader of a pipe is slow, gives up when `descriptor` becomes
+  // readable.
+  void cancel_writes_when_readable(int descriptor) { cancel_ = descriptor; }
   // Returns a lock. While it is held, no request is logged and therefore no response is sent.
   std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
   void add(const SeenRequest& seen) {
@@ -110,9 +111,10 @@ class RequestLog {
 
 }  // namespace
 
-// Implements `httpretry serve`: runs a server with faults for tests until a signal arrives. Prints
-// its URL on standard output as the first line, and then a line for each request (--log). Returns
-// the exit status, which is kFailed if the server cannot listen. Throws UsageError.
+// Implements `httpretry serve`: runs a test server that injects faults, until a signal such as
+// SIGINT arrives. Prints its URL on standard output as the first line, and then a line for each
+// request there, or in the file of --log. Returns the exit status, which is kFailed if the server
+// cannot listen. Throws UsageError.
 int serve(const Args& args) {
   ServeOptions options;
   if (!parse(args, table_of(options)).empty())
@@ -123,8 +125,10 @@ int serve(const Args& args) {
   if (options.tls) server_options.tls = Tls::Good;  // with a valid certificate
   server_options.max_seen = 0;  // keeps no requests in memory, because they are logged
   RequestLog log(options.log);
-  const Signals signals;
-  log.cancel_at(signals.descriptor());  // a signal ends the wait for a slow reader of the log
+  const Signals signals;  // from now on, signals do not end the process at once
+  // signals.descriptor() becomes readable on a signal. A write that blocks on a full pipe then
+  // gives up, so that the program can end.
+  log.cancel_writes_when_readable(signals.descriptor());
   server_options.on_request = [&log](const SeenRequest& seen) { log.add(seen); };
   try {
     std::optional<FaultServer> server;

@@ -21,7 +21,7 @@ class Descriptor {
   }
 
   [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] bool open() const { return fd_ >= 0; }
+  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
   void close() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
@@ -35,7 +35,7 @@ class EventFd {
  public:
   // Throws std::system_error, with the text `failure`, if the process may open no more descriptors.
   explicit EventFd(const char* failure) : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (!fd_.open()) throw std::system_error(errno, std::generic_category(), failure);
+    if (!fd_.is_open()) throw std::system_error(errno, std::generic_category(), failure);
   }
   [[nodiscard]] int fd() const { return fd_.get(); }
   void signal() noexcept { ::eventfd_write(fd_.get(), 1); }

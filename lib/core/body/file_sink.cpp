@@ -29,7 +29,7 @@ std::string read_small_file(const std::string& path) {
   std::array<char, 65536> bytes{};
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   struct ::stat about {};
-  if (!file.open() || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return {};
+  if (!file.is_open() || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return {};
   const auto count = ::read(file.get(), bytes.data(), bytes.size());
   return {bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0};
 }

@@ -86,11 +86,11 @@ NewFile::NewFile(Kind kind, std::string path, std::string target)
 
 bool NewFile::open(int flags, mode_t mode) {
   fd_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | flags, mode));
-  return fd_.open();
+  return fd_.is_open();
 }
 
 NewFile::~NewFile() {
-  if (fd_.open() && kind_ == Kind::Aside) ::unlink(path_.c_str());
+  if (fd_.is_open() && kind_ == Kind::Aside) ::unlink(path_.c_str());
 }
 
 // Succeeds without a change if the file already has the mode, because it may be another user's.

@@ -7,7 +7,7 @@
 namespace httpretry {
 
 EpollPoller::EpollPoller(const char* failure) : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!epoll_.open()) throw std::system_error(errno, std::generic_category(), failure);
+  if (!epoll_.is_open()) throw std::system_error(errno, std::generic_category(), failure);
 }
 
 // Watches a descriptor for CURL_POLL_IN, CURL_POLL_OUT or both. Returns false, with errno, if the

@@ -71,8 +71,8 @@ bool lacks_port(int error, const sockaddr_in6& address) {
   const auto family = address.sin6_family;
   if (family != AF_INET && family != AF_INET6) return false;
   const Descriptor udp(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return udp.open() && ::connect(udp.get(), reinterpret_cast<const sockaddr*>(&address),
-                                 family == AF_INET ? sizeof(sockaddr_in) : sizeof address) == 0;
+  return udp.is_open() && ::connect(udp.get(), reinterpret_cast<const sockaddr*>(&address),
+                                    family == AF_INET ? sizeof(sockaddr_in) : sizeof address) == 0;
 }
 
 // Returns what libcurl reports about the connection of an exchange, for the user's callback

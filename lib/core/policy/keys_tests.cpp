@@ -156,11 +156,12 @@ constinit const Shape kTestStep{.name = "test_step", .keys = kStepKeys};
 constinit const Shape kTestWait{.name = "test_wait", .keys = kWaitKeys};
 constinit const Shape kTestExpect{.name = "test_expect", .keys = kExpectKeys};
 
-// Reads the tests of a policy file. `data` has the entries of its "endpoints". Reports problems,
-// and leaves out a test that cannot be read.
+// Reads the tests of a policy file. `data` has the entries of its "endpoints", to which the tests
+// refer by name. Reports problems, and leaves out a test that cannot be read.
 std::vector<PolicyTest> read_tests(const JsonNode& tests, const PolicySet::Data& data,
                                    Problems& problems) {
-  // After an error, an entry that a test expects may be missing only because it was wrong itself.
+  // An entry with an error of its own may be missing from `data`. So after any error, a test is not
+  // blamed if the entry that it names is missing.
   const bool has_all_entries = !problems.failed();
   std::vector<std::string_view> names;
   for (const auto& entry : data.entries) names.push_back(entry.resolved.endpoint);

@@ -59,7 +59,7 @@ FileText read_file(const std::string& path, FileKind kind) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | no_wait));
   struct stat status {};
   // `failed` without an argument takes the problem from `errno`.
-  if (!file.open() || fstat(file.get(), &status) != 0) return failed();
+  if (!file.is_open() || fstat(file.get(), &status) != 0) return failed();
   if (kind == FileKind::Regular && !S_ISREG(status.st_mode))
     return failed("it is not a regular file");
   // The state before the text is read, so that a later change of the file is noticed.

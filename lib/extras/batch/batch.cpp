@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 3> kFormatNames{"auto", "jsonl", "urls"};
 // Compares the options of this run with those of the earlier runs on the same journal. Throws
 // StoreError unless the format of the input and the paths of the results and the dead letters are
 // the same. If the results of a batch were in two files, neither file would be complete.
-void check_same_as_earlier_runs(const Database& database, const BatchOptions& options) {
+void check_options_match_earlier_runs(const Database& database, const BatchOptions& options) {
   const auto first_format = static_cast<std::size_t>(read_meta_number(database, "format"));
   if (first_format != static_cast<std::size_t>(options.format)) {
     throw StoreError(options.journal + ": its input was read as " +
@@ -57,24 +57,35 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return absolute(a) == absolute(b) || std::filesystem::equivalent(a, b, ignored);
 }
 
-// Throws std::invalid_argument if the input, the journal, the results or the dead letters are also
-// used for another purpose, because one file would overwrite the other. Also throws if any of them
-// but the input is "-" (standard output), because a later run could not continue it.
-void check_files(const BatchOptions& options) {
-  std::vector<std::pair<std::string, std::string>> files{{"input", options.input},
-                                                         {"journal", options.journal},
-                                                         {"results", options.results},
-                                                         {"dead letters", options.dead}};
-  const auto batch_file_count = files.size();
-  // Begins behind the input, at index 0, for which "-" is standard input.
-  for (std::size_t i = 1; i < batch_file_count; ++i) {
-    if (files[i].second != "-") continue;
-    throw std::invalid_argument("the " + files[i].first +
+// The purposes of files and their paths.
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+// Returns the four files of a batch itself.
+Files files_of(const BatchOptions& options) {
+  return {{"input", options.input},
+          {"journal", options.journal},
+          {"results", options.results},
+          {"dead letters", options.dead}};
+}
+
+// Throws std::invalid_argument if the path of the journal, the results or the dead letters is "-"
+// (standard output), because a later run could not continue that.
+void refuse_standard_output(const BatchOptions& options) {
+  for (const auto& [purpose, path] : files_of(options)) {
+    if (path != "-" || purpose == "input") continue;  // for the input, "-" is standard input
+    throw std::invalid_argument("the " + purpose +
                                 " need a file, not standard output: a later run continues it");
   }
+}
+
+// Throws std::invalid_argument if one of the batch's four files is named for a second purpose, too,
+// because the data of one purpose would overwrite that of the other. The second purpose may also be
+// one of the `other_files`, such as the file for metrics. These are not compared with each other.
+void refuse_shared_files(const BatchOptions& options) {
+  auto files = files_of(options);
+  const auto batch_file_count = files.size();
   files.insert(files.end(), options.other_files.begin(), options.other_files.end());
-  // Compares each file with those of the batch's four files that precede it. Two of the
-  // `other_files`, for metrics or an archive, are not compared with each other.
+  // Compares each file with those of the batch's four files that precede it.
   for (std::size_t i = 1; i < files.size(); ++i) {
     const auto& [purpose, path] = files[i];
     for (std::size_t j = 0; j < std::min(i, batch_file_count); ++j) {
@@ -154,27 +165,30 @@ struct Batch::Parts {
 };
 
 // Prepares a run: opens or creates the journal, and imports the lines of the input that it does not
-// have yet. Returns nullptr if a line is invalid, or has changed since an earlier run; `on_problem`
-// has been called for each such line.
+// have yet. Returns nullptr if a line is invalid, or has changed since an earlier run;
+// options.on_problem has been called for each such line. Throws std::invalid_argument for wrong
+// options, and StoreError if the journal or another file cannot be used.
 std::unique_ptr<Batch> Batch::open(BatchOptions options) {
   if (options.journal.empty() && options.input == "-") {
     throw std::invalid_argument("standard input needs a journal with a name");
   }
   if (options.journal.empty()) options.journal = options.input + ".httpretry.db";
-  check_files(options);
+  refuse_standard_output(options);
+  refuse_shared_files(options);
   // The journal records these two paths, and the next run may start in another directory.
   options.results = absolute(options.results);
   options.dead = absolute(options.dead);
   // Taken before any file is touched, so that another run of this journal is not disturbed.
   auto lock = std::make_unique<JournalLock>(options.journal);
   if (options.fresh) rename_old_files(options);
+  // Also imports the lines that are new in the input.
   auto database = open_journal(options);
   if (!database) return nullptr;
-  check_same_as_earlier_runs(*database, options);
+  check_options_match_earlier_runs(*database, options);
   auto journal = std::make_unique<Journal>(std::move(lock), std::move(database), options);
   options.client.policies = options.policies;
-  // Prepares that many more jobs than may be in flight, so that each call that ends has a successor
-  // that is ready to be sent.
+  // For each job that is being sent, the runner prepares another one, so that a call that ends has
+  // a successor that is ready to be sent.
   options.runner.ahead = options.runner.parallel;
   // The constructor is private, so make_unique cannot call it.
   return std::unique_ptr<Batch>(
@@ -209,7 +223,7 @@ std::vector<SummaryRow> Batch::summary() const {
 
 // Reads the whole input without sending anything. Returns how many jobs each host and each policy
 // has, how many must not be sent twice (`unsafe`), and how many must wait for a date (`later`). If
-// the input is invalid, returns a report whose `good` is false; `on_problem` has been called.
+// the input is invalid, returns a report whose `good` is false; options.on_problem has been called.
 InputReport check_input(const BatchOptions& options) {
   InputReport report;
   const auto database = import_to_temporary(options);

@@ -6,6 +6,7 @@
 
 #include <sys/statvfs.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -105,6 +106,12 @@ Result<std::unique_ptr<BodyWriter>> FileBody::open(const Request& request) {
     return std::move(writer).error();
   }
   return std::unique_ptr<BodyWriter>(std::make_unique<FileWatcher>(*std::move(writer), failure_));
+}
+
+void FileBody::throw_if_failed() const {
+  if (failure_->empty()) return;
+  const bool is_full = failure_->ends_with(std::generic_category().message(ENOSPC));
+  throw StoreError(*failure_ + (is_full ? "; make room and start the same command again" : ""));
 }
 
 std::string file_name_of(std::string_view id) {

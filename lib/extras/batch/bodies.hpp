@@ -1,6 +1,7 @@
 // Sinks for the response bodies of jobs: short bodies go into the results, others into files.
 #pragma once
 
+#include <httpretry/batch/store.hpp>
 #include <httpretry/body/sink.hpp>
 
 #include <cstddef>
@@ -36,13 +37,14 @@ class FileBody final : public Sink {
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  // Returns the message of the error if writing failed, or an empty string.
-  [[nodiscard]] const std::string& failure() const { return *failure_; }
+  // Throws StoreError if writing failed.
+  void throw_if_failed() const;
 
  private:
   std::string root_;
   std::string relative_;
   std::string path_;
+  // The message of the error if writing failed, otherwise empty.
   std::shared_ptr<std::string> failure_ = std::make_shared<std::string>();
 };
 

@@ -43,6 +43,16 @@ std::int64_t read_process(int file) {
       .value_or(0);
 }
 
+// Writes the number of this process to the file, for read_process(). Returns false, with the reason
+// in `errno`, if that fails.
+bool write_this_process(int file) {
+  const auto text = std::to_string(::getpid());
+  if (::ftruncate(file, 0) != 0) return false;
+  const auto written = ::pwrite(file, text.data(), text.size(), 0);
+  if (written >= 0) errno = ENOSPC;  // a short write sets no `errno`: the disk is full
+  return written == std::ssize(text);
+}
+
 bool is_still_there(int file, const std::string& path) {
   struct ::stat opened {};
   return ::fstat(file, &opened) == 0 && leads_to(path, opened);
@@ -73,10 +83,11 @@ bool leads_to(const std::string& path, const struct ::stat& file) {
   return ::stat(path.c_str(), &found) == 0 && is_same(found, file);
 }
 
-// Throws StoreError unless the file `file`, which this run has open, still has its path and at
-// least `least` bytes. Otherwise other programs would not see what this run writes. Returns its
-// data now.
-struct ::stat check_in_place(const std::string& path, const struct ::stat& file,
+// Throws StoreError if another program has removed, replaced or shortened a file that this run has
+// open, because then no other program would see all that this run writes. `opened` describes the
+// file that this run has open. Returns the stat data of the file that `path` leads to now, which
+// has at least `least` bytes.
+struct ::stat check_in_place(const std::string& path, const struct ::stat& opened,
                              std::uint64_t least) {
   struct ::stat found {};
   if (::stat(path.c_str(), &found) != 0) {
@@ -87,45 +98,44 @@ struct ::stat check_in_place(const std::string& path, const struct ::stat& file,
     }
     throw file_error("look at " + path);
   }
-  if (!is_same(found, file)) throw StoreError(path + " was replaced" + kPutBack);
+  if (!is_same(found, opened)) throw StoreError(path + " was replaced" + kPutBack);
   if (static_cast<std::uint64_t>(found.st_size) < least) {
     throw StoreError(path + " was shortened" + kPutBack);
   }
   return found;
 }
 
-// Locks the journal for this process by a lock on a separate file beside it. Throws StoreError if
-// another process has the lock; for its message, each owner writes its process number to the file.
-// An owner removes the file when it ends, and a lock on a removed file excludes no other process.
-// So if that happened between the open and the lock, tries again with a new file.
+// Locks the journal for this process by a lock on a separate file beside it, `path_`. Throws
+// StoreError if another process has the lock.
 JournalLock::JournalLock(const std::string& journal) : path_(lock_path(journal)) {
-  for (;;) {
-    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!file_.open()) throw file_error("lock " + journal);
-    if (try_lock(file_.get())) {
-      if (is_still_there(file_.get(), path_)) break;
-      continue;
-    }
-    // try_lock() has set `errno`.
-    const bool other_has_lock = errno == EAGAIN || errno == EACCES;
-    if (!other_has_lock) throw file_error("lock " + journal);
-    const auto owner = read_process(file_.get());  // 0: not known
-    throw StoreError(journal + " is in use" +
-                     (owner > 0 ? " by the process " + std::to_string(owner) : "") +
-                     ": wait for its end, or name another journal");
-  }
-  const auto this_process = std::to_string(::getpid());
-  const bool written = ::ftruncate(file_.get(), 0) == 0 &&
-                       ::pwrite(file_.get(), this_process.data(), this_process.size(), 0) ==
-                           std::ssize(this_process);
-  if (!written) throw file_error("lock " + journal);
+  // The owner of a lock removes the file when it ends. If that happens between open_and_lock()'s
+  // open and its lock, this process has locked a removed file, which excludes no other process. It
+  // then tries again with a new file.
+  do open_and_lock(journal);
+  while (!is_still_there(file_.get(), path_));
+  if (!write_this_process(file_.get())) throw file_error("lock " + journal);
+}
+
+// Opens or creates the file and locks it. Throws StoreError, which names the process that has the
+// lock if another one has it.
+void JournalLock::open_and_lock(const std::string& journal) {
+  file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file_.is_open()) throw file_error("lock " + journal);
+  if (try_lock(file_.get())) return;
+  // try_lock() has set `errno`.
+  const bool other_has_lock = errno == EAGAIN || errno == EACCES;
+  if (!other_has_lock) throw file_error("lock " + journal);
+  const auto owner = read_process(file_.get());  // 0: not known
+  throw StoreError(journal + " is in use" +
+                   (owner > 0 ? " by the process " + std::to_string(owner) : "") +
+                   ": wait for its end, or name another journal");
 }
 
 JournalLock::~JournalLock() { ::unlink(path_.c_str()); }
 
 std::optional<std::int64_t> JournalLock::owner(const std::string& journal) {
   const Descriptor file(::open(lock_path(journal).c_str(), O_RDWR | O_CLOEXEC));
-  if (!file.open()) return std::nullopt;
+  if (!file.is_open()) return std::nullopt;
   if (!is_locked(file.get())) return std::nullopt;
   return read_process(file.get());
 }

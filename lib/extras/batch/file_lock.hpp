@@ -26,9 +26,9 @@ namespace httpretry::batch {
 // Returns whether `path` leads to `file`.
 [[nodiscard]] bool leads_to(const std::string& path, const struct ::stat& file);
 
-// Returns the file that `path` leads to. Throws StoreError if it is no longer `file`, or if it has
-// fewer than `least` bytes.
-struct ::stat check_in_place(const std::string& path, const struct ::stat& file,
+// Returns the file that `path` leads to. Throws StoreError if it is no longer `opened`, or if it
+// has fewer than `least` bytes.
+struct ::stat check_in_place(const std::string& path, const struct ::stat& opened,
                              std::uint64_t least);
 
 // JournalLock is the lock of the one process that may write to a journal. The lock ends with the
@@ -46,6 +46,8 @@ class JournalLock {
   static std::optional<std::int64_t> owner(const std::string& journal);
 
  private:
+  void open_and_lock(const std::string& journal);
+
   std::string path_;
   Descriptor file_;
 };

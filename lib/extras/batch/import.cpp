@@ -271,26 +271,27 @@ RequestLine Importer::line_at(std::uint64_t number) {
 // Finds texts that occur more than once in a column of the table `job`, such as an id that two
 // lines have. Calls `on_repeated(text, line, first_line)` for each line with such a text, except
 // for the first one, whose number is `first_line`. Considers only rows for which `condition`, an
-// SQL expression, is true.
+// SQL expression, is true. Both are SQL of this program, never text of the input. Each column has
+// one condition only, because its name is all that tells its index from those of other columns.
 template <class OnRepeated>
 void Importer::for_each_repeated(const std::string& column, const std::string& condition,
                                  const OnRepeated& on_repeated) {
   // With this index, SQLite need not sort the rows.
   database_.execute("CREATE INDEX IF NOT EXISTS job_" + column + " ON job(" + column + ") WHERE " +
                     condition);
-  auto row = database_.prepare("SELECT " + column + ", line FROM job WHERE " + condition +
-                               " ORDER BY " + column + ", line");
+  auto rows = database_.prepare("SELECT " + column + ", line FROM job WHERE " + condition +
+                                " ORDER BY " + column + ", line");
   enum Column : int { kText, kLine };
   // Rows with the same text are neighbors, in the order of their lines.
   std::string text;
   std::uint64_t first_line = 0;  // the first line with `text`; 0: no row was read yet
-  while (row.step()) {
-    const auto line = static_cast<std::uint64_t>(row.number(kLine));
-    if (first_line != 0 && row.text(kText) == text) {
+  while (rows.step()) {
+    const auto line = static_cast<std::uint64_t>(rows.number(kLine));
+    if (first_line != 0 && rows.text(kText) == text) {
       on_repeated(text, line, first_line);
       continue;
     }
-    text = row.text(kText);
+    text = rows.text(kText);
     first_line = line;
   }
 }

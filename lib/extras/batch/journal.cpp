@@ -82,15 +82,15 @@ void Journal::take(std::size_t most, const WantsHost& wants, std::vector<Job>& j
 }
 
 // Takes some jobs of each host from the lanes of one priority, which are `first` to `end` - 1,
-// until `jobs` has `most` jobs.
-void Journal::take_queued(std::size_t first, std::size_t end, std::size_t most,
+// until `jobs` has `most_jobs`.
+void Journal::take_queued(std::size_t first, std::size_t end, std::size_t most_jobs,
                           const WantsHost& wants, std::vector<Job>& jobs) {
   const auto share =
-      std::clamp(most / std::max<std::size_t>(open_lanes_, 1), kLeastOfLane, kMostOfLane);
-  for (std::size_t i = 0; i < end - first && jobs.size() < most; ++i) {
+      std::clamp(most_jobs / std::max<std::size_t>(open_lanes_, 1), kLeastOfLane, kMostOfLane);
+  for (std::size_t i = 0; i < end - first && jobs.size() < most_jobs; ++i) {
     const auto lane_index = first + (take_count_ + i) % (end - first);
     if (lanes_[lane_index].at_end || !wants(lanes_[lane_index].name)) continue;
-    take_from(lane_index, std::min(share, most - jobs.size()), jobs);
+    take_from(lane_index, std::min(share, most_jobs - jobs.size()), jobs);
   }
 }
 
@@ -99,8 +99,10 @@ void Journal::take_queued(std::size_t first, std::size_t end, std::size_t most,
 // jobs, notes that it is at its end.
 void Journal::take_from(std::size_t lane_index, std::size_t most, std::vector<Job>& jobs) {
   auto& lane = lanes_[lane_index];
-  // Reads the lines behind `read_to`. give_back() moves `read_to` back, and then the query also
-  // returns jobs behind it that are still taken. So its limit allows for all taken jobs.
+  // The query returns the queued jobs behind line `read_to`, which this lane has reached. If a job
+  // is given back without being sent, give_back() moves `read_to` back to it. The jobs behind it
+  // that are still taken are then returned a second time, and skipped below. They are at most all
+  // taken jobs, so with this limit at least `most` rows are left.
   const auto most_rows = static_cast<std::uint64_t>(most + taken_.size());
   auto& row = queued_jobs_.with(lane.read_to, most_rows, lane.priority, lane.host);
   std::size_t count = 0;
@@ -113,8 +115,9 @@ void Journal::take_from(std::size_t lane_index, std::size_t most, std::vector<Jo
     lane.read_to = static_cast<std::uint64_t>(row.number(kLine));
     if (taken_.contains(lane.read_to)) continue;
     jobs.push_back(job_of(row, lane_index));
-    // A queued job may have been sent: the journal does not record sends that do no harm when they
-    // are repeated, and after a crash the job is still queued.
+    // An earlier run may have sent this job before it crashed. The journal records a send in
+    // advance only if repeating it may do harm, so a job that was sent without a record is still
+    // queued.
     jobs.back().maybe_sent_since = earliest_possible_send(lane.read_to);
     taken_.emplace(lane.read_to,
                    Taken{.state = State::Queued, .lane = lane_index, .taken_at = wall_ms()});
@@ -144,17 +147,20 @@ std::optional<WallTime> Journal::earliest_possible_send(std::uint64_t line) cons
   return std::nullopt;
 }
 
-// Appends waiting jobs whose wait has ended, the earliest first, until `jobs` has `most` jobs.
-// Skips jobs that are taken already, or whose host the run does not want now (`wants` returns
-// false), but gives up after kMostSkipped of them, because each costs time.
-void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
+// Appends the waiting jobs in the database whose wait has ended, the earliest first, until `jobs`
+// has `most_jobs`, and notes that they are taken. Skips jobs that are taken already, or whose host
+// the run does not want now (`wants` returns false), but gives up after kMostSkipped of them,
+// because each costs time.
+void Journal::take_due(std::size_t most_jobs, const WantsHost& wants, std::vector<Job>& jobs) {
   // The rows have the columns of JobColumn, and then these two.
   enum : int { kAttempts = kPriority + 1, kStarted };
-  due_read_at_ = wall_ms();
-  // Without uncommitted changes, the database has all waits: next_due() need not remember one.
+  due_read_at_ = wall_ms();  // next_due() considers only the waits that end later
+  // next_due() finds the next end of a wait in the database. Waits that are not committed yet are
+  // not there, so add_change() remembers the earliest end of these in `earliest_unseen_due_`. If no
+  // change is uncommitted now, the database has all waits, and the remembered end is obsolete.
   if (changes_.empty()) earliest_unseen_due_.reset();
   auto& row = due_jobs_.with(due_read_at_);
-  for (std::size_t skipped = 0; jobs.size() < most && skipped < kMostSkipped && row.step();) {
+  for (std::size_t skipped = 0; jobs.size() < most_jobs && skipped < kMostSkipped && row.step();) {
     const auto line = static_cast<std::uint64_t>(row.number(kLine));
     const auto lane_index =
         lane_of_.at({static_cast<int>(row.number(kPriority)), row.number(kHost)});
@@ -164,7 +170,9 @@ void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job
     }
     jobs.push_back(job_of(row, lane_index));
     jobs.back().attempts = static_cast<int>(row.number(kAttempts));
-    // `started` is the recorded time of the first call that may have sent the job.
+    // `started` is the recorded time of the first call that may have sent the job. It is NULL if
+    // the job waits for the date of its line, `not_before`, and no call is recorded. A run that
+    // crashed may have sent it even so.
     jobs.back().maybe_sent_since = row.is_null(kStarted)
                                        ? earliest_possible_send(line)
                                        : std::optional(wall_time(row.number(kStarted)));
@@ -208,11 +216,16 @@ std::vector<const Job*> Journal::intend(std::span<const Job* const> jobs) {
   return {};
 }
 
+// Returns the time since which a taken job may have been sent, in ms since 1970: the time of its
+// first call if it had calls before, otherwise when it was taken for the present one.
+std::int64_t Journal::first_send_ms(const Job& job) const {
+  return job.maybe_sent_since ? ms_of(*job.maybe_sent_since) : taken_.at(job.number).taken_at;
+}
+
 // Notes the next state of a taken job in memory, for commit() to write. Moves the lines of `end`,
 // its result and its dead letter, to the texts that commit() appends to the two files. `until` is
 // the end of the wait of a job that becomes Waiting, in ms since 1970; other states ignore it.
 void Journal::add_change(const Job& job, StoredState state, JobEnd end, std::int64_t until) {
-  const auto taken_at = taken_.at(job.number).taken_at;
   Change change;
   change.line = job.number;
   change.state = state;
@@ -224,14 +237,13 @@ void Journal::add_change(const Job& job, StoredState state, JobEnd end, std::int
   }
   if (dead_.is_open()) new_dead_ += std::exchange(end.dead_letter, {});
   change.end = std::move(end);
-  const bool is_unresolved = state == StoredState::Waiting || state == StoredState::Unknown;
-  if (is_unresolved) {
-    // The first time at which the job may have been sent. The age of its key counts from then.
-    change.started = job.maybe_sent_since ? ms_of(*job.maybe_sent_since) : taken_at;
-  }
+  // A job that may be sent again keeps the time of its first send. Its idempotency key ages from
+  // then, and a server forgets old keys.
+  const bool may_be_sent_again = state == StoredState::Waiting || state == StoredState::Unknown;
+  if (may_be_sent_again) change.started = first_send_ms(job);
   changes_.push_back(std::move(change));
   if (state == StoredState::Waiting) {
-    // For next_due(), because the database does not have this wait yet.
+    // For next_due(), which does not find this wait in the database before the commit.
     earliest_unseen_due_ = std::min(until, earliest_unseen_due_.value_or(until));
   }
 }

@@ -116,13 +116,14 @@ class Journal final : public Store {
   [[nodiscard]] std::int64_t uptime_ms() const;
   [[nodiscard]] std::int64_t clock_offset() const;  // the wall clock minus the uptime, in ms
   void follow_clock();
-  void take_due(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs);
-  void take_queued(std::size_t first, std::size_t end, std::size_t most, const WantsHost& wants,
-                   std::vector<Job>& jobs);
+  void take_due(std::size_t most_jobs, const WantsHost& wants, std::vector<Job>& jobs);
+  void take_queued(std::size_t first, std::size_t end, std::size_t most_jobs,
+                   const WantsHost& wants, std::vector<Job>& jobs);
   void take_from(std::size_t lane_index, std::size_t most, std::vector<Job>& jobs);
   [[nodiscard]] Job job_of(const Statement& row, std::size_t lane) const;
   [[nodiscard]] std::optional<WallTime> earliest_possible_send(std::uint64_t line) const;
   void count_as(std::uint64_t line, State new_state);
+  [[nodiscard]] std::int64_t first_send_ms(const Job& job) const;
   void add_change(const Job& job, StoredState state, JobEnd end, std::int64_t until);
   void write_states();
   static void add_state(Statement& put, const Change& change);

@@ -94,8 +94,8 @@ void Journal::sync_bodies() const {
     if (change.end.body_file.empty()) continue;
     const Descriptor file(::open(change.end.body_file.c_str(), O_RDONLY | O_CLOEXEC));
     // One sync of the file system serves all bodies. Without a free descriptor, sync() serves them.
-    if (file.open() && ::syncfs(file.get()) == 0) return;
-    if (!file.open() && (errno == EMFILE || errno == ENFILE)) return ::sync();
+    if (file.is_open() && ::syncfs(file.get()) == 0) return;
+    if (!file.is_open() && (errno == EMFILE || errno == ENFILE)) return ::sync();
     throw StoreError("cannot make " + change.end.body_file + " durable");
   }
 }

@@ -32,12 +32,12 @@ void remove_database(const std::string& path) {
 // log the same mode.
 void create_private_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.open()) throw file_error("write to " + path);
+  if (!file.is_open()) throw file_error("write to " + path);
 }
 
 void sync_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file.open() || ::fsync(file.get()) != 0) throw file_error("write to " + path);
+  if (!file.is_open() || ::fsync(file.get()) != 0) throw file_error("write to " + path);
 }
 
 // Imports the input into a new journal. Returns its database, or nullptr if the input is invalid;

@@ -120,7 +120,7 @@ void Journal::prepare_statements() {
 
 // Commits the ends of jobs whose lines the previous run has written but not committed.
 void Journal::take_over_uncommitted() {
-  std::vector<ResultLine> results;
+  std::vector<ResultLine> results;  // one for each job
   if (results_.is_open()) read_uncommitted(results_, LineKind::Result, results);
   if (dead_.is_open()) read_uncommitted(dead_, LineKind::DeadLetter, results);
   counts_ = count_states(*database_);
@@ -132,35 +132,41 @@ void Journal::take_over_uncommitted() {
   begin_run();
 }
 
-// Reads the lines that the previous run wrote to `file` but did not commit. Appends the result of
-// each job to `results`, unless the other file, which was read before, had it already. `kind` says
-// what the lines are: results, or dead letters, which contain results. Throws StoreError for a line
-// that the previous run cannot have written: a foreign line, or a second one about a job.
+// Called for the results file, then for the dead-letter file. Reads the lines that the previous run
+// wrote to `file` but did not commit, and appends the result of each job to `results`. A dead job
+// may have a line in both files; its result is appended only once. `kind` says what the lines are:
+// results, or dead letters, which contain results. Throws StoreError for a line that the previous
+// run cannot have written: a foreign line, or a second one about a job.
 void Journal::read_uncommitted(const LineFile& file, LineKind kind,
                                std::vector<ResultLine>& results) {
-  // The states 2 and 3 are StoredState::Done and Dead: the end of such a job is committed, and so
-  // is its line.
+  constexpr auto kDone = static_cast<int>(StoredState::Done);
+  constexpr auto kDead = static_cast<int>(StoredState::Dead);
+  // Finds a job whose end is not committed. A job without a row in the table `state` is queued.
   auto find_unfinished_job = database_->prepare(
       "SELECT 1 FROM job LEFT JOIN state USING(line) WHERE line = ? AND "
-      "(state IS NULL OR state NOT IN (2, 3))");
+      "(state.state IS NULL OR state.state NOT IN (?, ?))");
+  // Jobs are identified by the numbers of their lines in the input.
   std::unordered_set<std::uint64_t> jobs_in_results;
-  for (const auto& result : results) jobs_in_results.insert(result.number);
+  for (const auto& result : results) jobs_in_results.insert(result.input_line);
   std::unordered_set<std::uint64_t> jobs_in_this_file;
-  for (const auto& [offset, line] : file.tail()) {
+  for (const auto& [offset, line] : file.uncommitted_lines()) {
     const auto result =
         read_result_line(kind == LineKind::DeadLetter ? result_in_dead_letter(line) : line);
     // Each line has the token of the journal that it belongs to.
     if (!result || result->token != token_) {
       throw_refusal(file, offset, "a line that this journal did not write");
     }
-    const bool is_unfinished = find_unfinished_job.with(result->number).step();
+    const bool is_unfinished = find_unfinished_job.with(result->input_line, kDone, kDead).step();
     find_unfinished_job.reset();
-    const bool is_repeated = !jobs_in_this_file.insert(result->number).second;
+    const bool is_repeated = !jobs_in_this_file.insert(result->input_line).second;
+    // A job whose end is committed has its line in the committed part of the file. A job that does
+    // not exist gets the same message; only a damaged file can name one.
     if (!is_unfinished || is_repeated) {
-      throw_refusal(file, offset,
-                    "a second line about line " + std::to_string(result->number) + " of the input");
+      throw_refusal(
+          file, offset,
+          "a second line about line " + std::to_string(result->input_line) + " of the input");
     }
-    if (jobs_in_results.insert(result->number).second) results.push_back(*result);
+    if (jobs_in_results.insert(result->input_line).second) results.push_back(*result);
   }
 }
 
@@ -168,10 +174,10 @@ void Journal::read_uncommitted(const LineFile& file, LineKind kind,
 // then writes the same bytes to the same offset, so a crash during recovery does no harm.
 void Journal::finish_uncommitted(ResultLine result) {
   auto row = database_->prepare(
-      "SELECT job.line, id, key, input, host, priority, state FROM job LEFT JOIN state USING(line) "
-      "WHERE job.line = ?");
+      "SELECT job.line, id, key, input, host, priority, state.state FROM job LEFT JOIN state "
+      "USING(line) WHERE job.line = ?");
   constexpr int kState = kPriority + 1;  // after the columns of JobColumn
-  row.with(result.number).step();        // read_uncommitted() has found this row
+  row.with(result.input_line).step();    // read_uncommitted() has found this row
   const auto lane_index = lane_of_.at({static_cast<int>(row.number(kPriority)), row.number(kHost)});
   const auto job = job_of(row, lane_index);
   // A job without a row in the table `state` is queued.

@@ -52,7 +52,7 @@ LineFile::LineFile(std::string path, std::uint64_t length)
 // it locked.
 void LineFile::open_and_lock() {
   file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!file_.open()) throw failed("write to", path_);
+  if (!file_.is_open()) throw failed("write to", path_);
   if (!S_ISREG(about().st_mode)) {
     throw StoreError(path_ + " is no regular file: it could not be continued after a crash");
   }
@@ -69,14 +69,14 @@ struct ::stat LineFile::about() const {
 }
 
 void LineFile::check() const {
-  if (file_.open()) check_in_place(path_, about(), length_);
+  if (file_.is_open()) check_in_place(path_, about(), length_);
 }
 
 // Returns the lines that a run wrote but did not commit, each with its offset in the file: reads
 // everything behind the committed bytes (`length_`) and splits it. Leaves out a partial line at the
 // end. Throws StoreError if the file cannot be read, or if another program seems to have written
 // it.
-std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
+std::vector<std::pair<std::uint64_t, std::string>> LineFile::uncommitted_lines() const {
   const auto bytes = bytes_from(length_, file_.get(), path_);
   std::vector<std::pair<std::uint64_t, std::string>> lines;
   for (std::size_t begin = 0;;) {
@@ -116,7 +116,7 @@ void LineFile::write(std::string_view lines, bool sync) const {
 void LineFile::count_as_committed(std::size_t bytes) { length_ += bytes; }
 
 void LineFile::cut() const {
-  if (file_.open() && ::ftruncate(file_.get(), static_cast<off_t>(length_)) != 0) {
+  if (file_.is_open() && ::ftruncate(file_.get(), static_cast<off_t>(length_)) != 0) {
     throw failed("write to", path_);
   }
 }
@@ -124,7 +124,8 @@ void LineFile::cut() const {
 void sync_directory_of(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
   const Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!opened.open() || ::fsync(opened.get()) != 0) throw failed("write to the directory of", path);
+  if (!opened.is_open() || ::fsync(opened.get()) != 0)
+    throw failed("write to the directory of", path);
 }
 
 }  // namespace httpretry::batch

@@ -25,13 +25,13 @@ class HTTPRETRY_API LineFile {
   // including when another LineFile has the file open, or when the file is shorter than `length`.
   LineFile(std::string path, std::uint64_t length);
 
-  [[nodiscard]] bool is_open() const { return file_.open(); }
+  [[nodiscard]] bool is_open() const { return file_.is_open(); }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::uint64_t length() const { return length_; }
 
   // Returns the whole lines behind `length`, each with its offset in bytes. Leaves out a partial
   // line at the end.
-  [[nodiscard]] std::vector<std::pair<std::uint64_t, std::string>> tail() const;
+  [[nodiscard]] std::vector<std::pair<std::uint64_t, std::string>> uncommitted_lines() const;
 
   // Replaces everything behind `length` with `lines`. With `sync`, makes that durable. Does not
   // change `length`; `count_as_committed` does. Throws StoreError.

@@ -6,8 +6,6 @@
 #include "text.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 
 namespace httpretry::batch {
 namespace {
@@ -76,12 +74,6 @@ void write_headers(JsonWriter& json, const Headers& headers) {
   json.end_array();
 }
 
-StoreError write_error(const std::string& why) {
-  const auto full = std::generic_category().message(ENOSPC);
-  return StoreError(why +
-                    (why.ends_with(full) ? "; make room and start the same command again" : ""));
-}
-
 void write_body(JsonWriter& json, std::string_view body) {
   if (is_utf8(body)) return json.member("body", body);
   json.member("body_base64", encode_base64(body));
@@ -122,32 +114,42 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   if (!line.problem.empty()) return end_as_invalid(line.problem);
   const auto policy = policies_.find(line.parsed);
   if (!policy) {
-    // This may throw, which gives the job back: another process may have the policy.
+    // The callback of a queue throws, because another worker may have the policy. The caller, the
+    // Runner, then gives the job back.
     if (store_.on_missing_policy) store_.on_missing_policy(job, policy.error().message);
     return end_as_invalid(policy.error().message);
   }
   Request request(line.parsed.method, line.parsed.url);
   const auto date = store_.date_now();
   if (auto end = end_if_too_late(job, line, request, **policy, date)) return *std::move(end);
-  // With `body_file`, the store decides which files a job may send.
+  // With `body_file`, the store decides which files a job may send. It returns their full paths.
   if (store_.body_file && line.parsed.content == RequestLine::Content::File) {
     auto file = store_.body_file(job, line.parsed.body);
     if (!file) return end_as_invalid(file.error().message);
     line.parsed.body = *std::move(file);
   }
-  fill_request(request, job, line, **policy);
+  return prepared_call(job, std::move(line), std::move(request), *policy, date);
+}
+
+// Returns the call of a job that has passed the checks of prepare(): fills in its request, which
+// has only the method and the URL yet, and sets the options of the call. `date` is the current date
+// by the clock of the store.
+Prepared LineJobs::prepared_call(const Job& job, Line line, Request request,
+                                 const std::shared_ptr<const RetryPolicy>& policy,
+                                 WallTime date) const {
+  fill_request(request, job, line, *policy);
   Prepared prepared(std::move(request));
-  prepared.unsafe = is_unsafe(prepared.request, **policy);
+  prepared.unsafe = is_unsafe(prepared.request, *policy);
   // The client itself finds the policy of the endpoint, but not one that the line names or changes.
-  if (LinePolicies::has_own(line.parsed)) prepared.options.policy = *policy;
+  if (LinePolicies::has_own(line.parsed)) prepared.options.policy = policy;
   if (line.parsed.deadline) {
     // The deadline of a line is a date, and that of a call is a time on the steady clock.
     prepared.options.deadline =
         later(std::chrono::steady_clock::now(), *line.parsed.deadline - date);
   }
-  line.max_attempts = (*policy)->max_attempts.value_or(kManyAttempts);
+  line.max_attempts = policy->max_attempts.value_or(kManyAttempts);
   set_sink(job, line, prepared.request);
-  // judge() needs the line.
+  // The line goes with the request, in whose context judge() finds it after the call.
   prepared.request.edit_options().context.set(std::move(line));
   return prepared;
 }
@@ -263,7 +265,7 @@ std::optional<Duration> LineJobs::wait_before_next_call(const Job& job, const Li
 Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
   Verdict verdict;  // without a change, that the job has ended as `verdict.end` says
   const auto& line = *sent.request.options().context.get<Line>();
-  if (line.in_file && !line.in_file->failure().empty()) throw write_error(line.in_file->failure());
+  if (line.in_file) line.in_file->throw_if_failed();
   // An unsafe request may be sent again only if the server certainly did not execute it.
   const bool may_repeat = !sent.unsafe || !maybe_executed(outcome);
   // The end of the run cancels calls in flight.

@@ -44,6 +44,9 @@ class HTTPRETRY_API LineJobs final : public Jobs {
  private:
   struct Line;
   [[nodiscard]] Line line_of(const Job& job) const;
+  [[nodiscard]] Prepared prepared_call(const Job& job, Line line, Request request,
+                                       const std::shared_ptr<const RetryPolicy>& policy,
+                                       WallTime date) const;
   void fill_request(Request& request, const Job& job, const Line& line,
                     const RetryPolicy& policy) const;
   [[nodiscard]] std::optional<JobEnd> end_if_too_late(const Job& job, const Line& line,
@@ -68,8 +71,8 @@ class HTTPRETRY_API LineJobs final : public Jobs {
 struct ResultLine {
   std::string token;
   std::string id;
-  std::uint64_t number = 0;
-  JobEnd end;  // its `result` is the line
+  std::uint64_t input_line = 0;  // its number, from 1
+  JobEnd end;                    // its `result` is the line
 };
 // Returns nullopt if LineJobs has not written the line.
 HTTPRETRY_API std::optional<ResultLine> read_result_line(std::string_view line);

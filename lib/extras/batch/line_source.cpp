@@ -26,7 +26,7 @@ LineSource::LineSource(std::string path)
     return;
   }
   opened_ = Descriptor(::open(name_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!opened_.open()) throw file_error("read " + name_);
+  if (!opened_.is_open()) throw file_error("read " + name_);
   descriptor_ = opened_.get();
 }
 

@@ -17,12 +17,11 @@ bool begins_with(const path& whole, const path& start) {
   return std::ranges::mismatch(whole, start).in2 == start.end();
 }
 
-// Returns whether the path has a symbolic link below `root`. In a resolved path, that is a link
-// that leads to nothing.
+// Returns whether `whole`, a path below `root`, has a symbolic link below `root`.
 bool has_link(path whole, const path& root) {
-  std::error_code failed;
+  std::error_code ignored;
   for (; whole != root; whole = whole.parent_path()) {
-    if (std::filesystem::is_symlink(whole, failed)) return true;
+    if (std::filesystem::is_symlink(whole, ignored)) return true;
   }
   return false;
 }
@@ -38,26 +37,27 @@ bool is_plain_relative(std::string_view path) {
   return true;
 }
 
-// Returns the path of `relative` below the directory `root` (empty: the current directory), with
-// all symbolic links resolved. Returns an error for a path that leads to a file elsewhere: one with
-// ".." or a symbolic link out of `root`. So a line of the input cannot name any file of the
-// machine.
+// Returns the absolute path of `root`/`relative`, with all symbolic links resolved. An empty `root`
+// is the current directory. Keeps untrusted input from reaching files outside `root`: returns an
+// error if `relative` is absolute, has "..", or leads out of `root` through a symbolic link. The
+// file need not exist yet.
 Result<std::string> path_below(const std::string& root, const std::string& relative) {
-  const auto refused = [&](const std::string& why) {
+  const auto refusal = [&](const std::string& why) {
     Error error(Errc::InvalidRequest, "the file " + printable(relative) + ": " + why);
     error.permanent = true;  // a retry would be refused in the same way
     return error;
   };
-  if (!is_plain_relative(relative)) return refused("it is not a relative path without . and ..");
-  std::error_code error;
-  const auto directory = std::filesystem::canonical(root.empty() ? "." : root, error);
-  if (error) return refused(printable(root) + ": " + error.message());
-  // The file need not exist yet, so this resolves only the part of the path that does.
-  auto resolved = std::filesystem::weakly_canonical(directory / relative, error);
-  if (error) return refused(error.message());
-  // A symbolic link that is left leads to nothing. Writing the file could create its target.
+  if (!is_plain_relative(relative)) return refusal("it is not a relative path without . and ..");
+  std::error_code code;
+  const auto directory = std::filesystem::canonical(root.empty() ? "." : root, code);
+  if (code) return refusal(printable(root) + ": " + code.message());
+  // Resolves the part of the path that exists, and appends the rest.
+  auto resolved = std::filesystem::weakly_canonical(directory / relative, code);
+  if (code) return refusal(code.message());
+  // weakly_canonical leaves a dangling symbolic link unresolved. Writing the file would create the
+  // link's target, possibly outside the directory.
   if (!begins_with(resolved, directory) || has_link(resolved, directory)) {
-    return refused("a symbolic link leads out of the directory " + printable(directory.string()) +
+    return refusal("a symbolic link leads out of the directory " + printable(directory.string()) +
                    ", or to nothing");
   }
   return resolved.string();

@@ -1,4 +1,4 @@
-// Reads back what LineJobs has written.
+// Reads back the lines of results and dead letters that this program (its LineJobs) has written.
 #include "lib/core/base/text.hpp"
 #include "line_jobs.hpp"
 
@@ -13,11 +13,12 @@ bool is_object(const JsonTree& tree) {
 
 // Parses a line of the results, such as
 //   {"id":"order-17","line":17,"run":"5f3a…","state":"done","stop_reason":"success",…}
-// Returns nullopt if LineJobs cannot have written it, because "run" or "line" is missing, or
-// "state" is neither "done" nor "dead".
+// "run" is the token of the journal or queue to which the line belongs. "line" is the number of the
+// job's line in the input. Returns nullopt if this program cannot have written the line, because
+// "run" or "line" is missing, or "state" is neither "done" nor "dead".
 std::optional<ResultLine> read_result_line(std::string_view line) {
   JsonTree tree;
-  Problems problems("");
+  Problems problems(/*file=*/"");  // no message shows them
   read_json(line, tree, problems);
   if (problems.failed() || !is_object(tree)) return std::nullopt;
   using Type = JsonNode::Type;
@@ -32,11 +33,11 @@ std::optional<ResultLine> read_result_line(std::string_view line) {
   ResultLine result;
   result.token = text_of("run", Type::String);
   result.id = text_of("id", Type::String);
-  result.number = number_of("line");
+  result.input_line = number_of("line");
   // Other states are not final, and have no line in the results.
   const auto state = text_of("state", Type::String);
   const bool is_final = state == "done" || state == "dead";
-  if (result.token.empty() || result.number == 0 || !is_final) return std::nullopt;
+  if (result.token.empty() || result.input_line == 0 || !is_final) return std::nullopt;
   result.end.state = state == "done" ? State::Done : State::Dead;
   result.end.status = static_cast<int>(number_of("status"));
   result.end.reason = text_of("stop_reason", Type::String);
@@ -44,6 +45,7 @@ std::optional<ResultLine> read_result_line(std::string_view line) {
   if (const auto* attempts = tree.root->member("attempts")) {
     result.end.attempts = static_cast<int>(attempts->children.size());
   }
+  // The whole line, because whoever records this end writes the same bytes to the results again.
   result.end.result = std::string(line) + "\n";
   return result;
 }
@@ -51,7 +53,7 @@ std::optional<ResultLine> read_result_line(std::string_view line) {
 // line_with() writes the result as the last member of the object, named "last".
 std::string result_in_dead_letter(std::string_view line) {
   JsonTree tree;
-  Problems problems("");
+  Problems problems(/*file=*/"");  // no message shows them
   read_json(line, tree, problems);
   if (!is_object(tree)) return {};
   const auto& members = tree.root->children;

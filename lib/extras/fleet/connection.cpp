@@ -8,8 +8,7 @@
 namespace httpretry::fleet {
 namespace {
 
-// Converts a reply from hiredis's type to our own. Calls itself for the elements of a list. A nil
-// reply becomes Kind::Nil, and so does any type that our commands never get as a reply.
+// Converts a reply from hiredis's type to our own. Calls itself for the elements of a list.
 Reply to_reply(const redisReply& source) {
   Reply reply;
   switch (source.type) {
@@ -32,7 +31,11 @@ Reply to_reply(const redisReply& source) {
         reply.list.push_back(to_reply(*source.element[index]));
       }
       break;
-    default: break;  // a new Reply is Kind::Nil
+    case REDIS_REPLY_NIL:
+    default:
+      // A new Reply is Kind::Nil. Other types, such as maps and doubles, exist only in RESP3, a
+      // newer form of the protocol that our connections do not select.
+      break;
   }
   return reply;
 }

@@ -85,7 +85,8 @@ guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
 void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held_by) {
   const bool goes_out = held_by == QueuedBy::Nothing;
   if (slots_ && goes_out) {
-    // At the next tick, refresh() keeps as many slots as were in use at once since the last one.
+    // At the next tick, renew_tokens_and_slots() keeps as many slots as were in use at once since
+    // the last one.
     slots_scope_->most_used = std::max(slots_scope_->most_used, slots_->machine.used());
   }
   if (!fleet_.remote_.up()) return;

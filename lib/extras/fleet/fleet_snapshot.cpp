@@ -26,10 +26,11 @@ void FleetState::on_snapshot(const RedisState::Snapshot& snapshot, Time now) {
 // server does not reply (`snapshot.away`), this process continues with its own share of each limit.
 void FleetState::apply_snapshot(const RedisState::Snapshot& snapshot, Time now) {
   const std::lock_guard lock(mutex_);
-  // The server went away or came back since the last snapshot. Each such change has a number.
-  const bool has_changed =
+  // Each time that the server goes away or comes back, snapshot.change gets a new number. With a
+  // number that is new here, set_last_change() keeps the change for the observers of later calls.
+  const bool went_away_or_came_back =
       std::exchange(last_remote_change_, snapshot.change.number) != snapshot.change.number;
-  if (has_changed) set_last_change(snapshot.change);
+  if (went_away_or_came_back) set_last_change(snapshot.change);
   if (snapshot.away) {
     // What the server granted does not count while it is away: the tokens, which allow sends under
     // a rate, and the slots, which allow sends in flight.
@@ -43,7 +44,7 @@ void FleetState::apply_snapshot(const RedisState::Snapshot& snapshot, Time now) 
     if (snapshot.salt != 0) set_salt(snapshot.salt);
     apply_pauses(snapshot, now);
     apply_circuits(snapshot, now);
-    for (const auto& [key, scope] : scopes_) refresh(scope, now);
+    for (const auto& [key, scope] : scopes_) renew_tokens_and_slots(scope, now);
   }
   drop_unused(now);
 }
@@ -77,8 +78,9 @@ void FleetState::apply_circuits(const RedisState::Snapshot& snapshot, Time now) 
   }
 }
 
-// Gives back unused tokens and slots, and renews the lease of the slots in use.
-void FleetState::refresh(const ScopePtr& scope, Time now) {
+// Gives back unused tokens and slots of a scope, requests those that sends wait for, and renews the
+// lease of the slots in use.
+void FleetState::renew_tokens_and_slots(const ScopePtr& scope, Time now) {
   give_back_tokens(*scope, scope->tokens.take_unused(now));
   if (scope->rate.waiting > 0) {
     scope->tokens.forget_stale_reply(now);

@@ -212,7 +212,7 @@ bool FleetState::is_circuit_shared(const Scope& scope, Time now) const {
 ScopeState FleetState::circuit_now(const Scope& scope, Time now) const {
   if (!is_circuit_shared(scope, now)) return guard::circuit_of(scope.circuit->own.machine, now);
   const auto& votes = scope.circuit->votes;
-  const auto counts = votes.sum();
+  const auto counts = votes.sum_with_votes();
   ScopeState state;
   state.circuit = votes.view().state;
   state.failed = counts.failed();

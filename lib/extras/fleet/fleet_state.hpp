@@ -82,7 +82,7 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
   void apply_snapshot(const RedisState::Snapshot& snapshot, Time now);
   void apply_pauses(const RedisState::Snapshot& snapshot, Time now);
   void apply_circuits(const RedisState::Snapshot& snapshot, Time now);
-  void refresh(const ScopePtr& scope, Time now);
+  void renew_tokens_and_slots(const ScopePtr& scope, Time now);
   void drop_unused(Time now);
 
   // Called without the mutex.

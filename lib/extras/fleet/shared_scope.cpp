@@ -180,36 +180,51 @@ void CircuitVotes::give_back(const SendGrant& grant) {
   if (grant.probe != 0 && grant.probe == probe_number_) has_probe_ = true;
 }
 
-// Counts how a send ended as a vote for the circuit breaker that all processes share. `votes_`
-// collects the votes of this process until they are sent to the server. Returns true if they should
-// be sent at once, because they may open or close the circuit. Returns false if they can wait, or
-// if this send does not count.
-bool CircuitVotes::vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end) {
-  // The circuit has changed its state since the send began.
+// Returns whether the end of a send counts as a vote on the state that the circuit has now.
+bool CircuitVotes::may_vote(const SendGrant& grant) const {
+  // Each change of the state begins a new generation. A send of an earlier one does not count.
   if (grant.generation != generation()) return false;
+  // Sends that are no probes may also go out while the circuit is not closed, if the breaker
+  // applies only to retries. These do not count.
   const bool is_probe = grant.probe != 0;
-  // While the circuit is not closed, only probes count: the sends that test whether the server
-  // works again. Other sends may go out in that time if the breaker applies only to retries.
-  if (!is_probe && view_.state != Circuit::Closed) return false;
-  // A probe that took longer than probe_timeout does not count. This process has been granted
-  // another one, and has sent it (with the next number) or not yet (has_probe_).
-  if (is_probe && (grant.probe != probe_number_ || has_probe_)) return false;
-  // If these votes open the circuit, it stays open at least as long as the server asked for.
+  if (!is_probe) return view_.state == Circuit::Closed;
+  // A probe tests whether the server works again. After probe_timeout, this process is granted
+  // another one, and the late one does not count. The other one has been sent, with the next
+  // number, or not yet (has_probe_).
+  return grant.probe == probe_number_ && !has_probe_;
+}
+
+// Counts how a send ended as a vote for the circuit breaker that all processes share. `votes_`
+// collects the votes of this process until they are sent to the remote state, the Redis server.
+// Returns true if they should be sent at once, because they may open or close the circuit. Returns
+// false if they can wait, or if this send does not count.
+bool CircuitVotes::vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end) {
+  if (!may_vote(grant)) return false;
+  // The pause that the called server asked for in its latest response: if these votes open the
+  // circuit, it stays open at least that long. A later response without one cancels it.
   server_delay_ = end.failed ? end.server_delay : Duration{};
   const bool slow = end.took > policy.slow_after;
+  const bool is_probe = grant.probe != 0;
   if (is_probe) {
-    ++(end.failed || slow ? votes_.failed_probes : votes_.good_probes);
+    auto& count = end.failed || slow ? votes_.failed_probes : votes_.good_probes;
+    ++count;
     return true;
   }
   votes_.counts += {.all = 1, .good = end.failed ? 0U : 1U, .slow = slow ? 1U : 0U};
-  votes_.trailing = end.failed ? votes_.trailing + 1 : 0;  // failures since the last success
-  const bool none_good = votes_.counts.good == 0;
-  if (end.failed && none_good) ++votes_.leading;  // failures before the first success
-  // As long as all these votes are failures, they continue the row of failures that the remote
-  // state has counted.
-  const int failed_in_a_row = votes_.trailing + (none_good ? view_.failed_in_a_row : 0);
-  // sum() counts the sends of all processes in the window, with these votes.
-  return guard::too_many_failed(policy, sum(), failed_in_a_row);
+  const int failed_in_a_row = count_failures_in_a_row(end.failed);
+  // sum_with_votes() has the sends of all processes in the window, including these.
+  return guard::too_many_failed(policy, sum_with_votes(), failed_in_a_row);
+}
+
+// Counts a send that is already in votes_.counts for the longest row of failures, and returns the
+// length of the present row. The remote state has counted the row before these votes. To continue
+// its count, it needs the failures at the beginning of the votes, which lengthen that row, and
+// those at the end, which may begin another one.
+int CircuitVotes::count_failures_in_a_row(bool failed) {
+  const bool only_failures = votes_.counts.good == 0;
+  if (only_failures) ++votes_.leading;
+  votes_.trailing = failed ? votes_.trailing + 1 : 0;
+  return votes_.trailing + (only_failures ? view_.failed_in_a_row : 0);
 }
 
 void CircuitVotes::open_until(Time until) {
@@ -220,7 +235,7 @@ void CircuitVotes::open_until(Time until) {
   votes_ = {};
 }
 
-guard::Counts CircuitVotes::sum() const {
+guard::Counts CircuitVotes::sum_with_votes() const {
   auto sum = view_.counts;
   return sum += votes_.counts;
 }

@@ -157,11 +157,14 @@ class CircuitVotes {
   void open_until(Time until);
   [[nodiscard]] const RedisState::CircuitView& view() const { return view_; }
   // Returns the counts of the view plus the votes that were not sent yet.
-  [[nodiscard]] guard::Counts sum() const;
+  [[nodiscard]] guard::Counts sum_with_votes() const;
 
  private:
   // Marks the generations of the shared circuit.
   static constexpr std::uint32_t kOfAll = 1U << 31U;
+
+  [[nodiscard]] bool may_vote(const SendGrant& grant) const;
+  int count_failures_in_a_row(bool failed);
 
   bool known_ = false;  // the view comes from the remote state
   RedisState::CircuitView view_;

@@ -40,7 +40,7 @@ std::string id_of(const std::string& line, Lines which, const std::string& token
 std::unordered_set<std::string> ids_in(batch::LineFile& file, Lines which,
                                        const std::string& token) {
   std::unordered_set<std::string> ids;
-  for (const auto& [offset, line] : file.tail()) {
+  for (const auto& [offset, line] : file.uncommitted_lines()) {
     const auto id = id_of(line, which, token);
     if (id.empty()) {
       throw StoreError(file.path() + ", at byte " + std::to_string(offset) +

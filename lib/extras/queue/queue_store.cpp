@@ -131,22 +131,30 @@ void QueueStore::throw_if_gone() const {
 // Throws StoreError if the queue cannot be used any more, for example because it was deleted.
 void QueueStore::take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
   throw_if_gone();
-  const auto jobs_before = jobs.size();
-  take_ready(jobs_before + most, wants, jobs);
-  bool is_idle = false;  // this worker has no job, and the results of all are filed
+  take_ready(jobs.size() + most, wants, jobs);
+  bool is_idle = false;
   {
     const std::lock_guard lock(mutex_);
-    unfiled_ = filings_.size();  // for counts()
+    // The commands that the server has not carried out yet, most of which record results of jobs.
+    // counts() uses their number.
+    unfiled_ = filings_.size();
+    // This worker has no job, not even one that it has just appended, and all its results are
+    // recorded.
     is_idle = taken_.empty() && unfiled_ == 0;
     ask_for_jobs();
   }
-  // An idle worker may end the run, depending on the counts of the whole queue. So reads them now.
-  if (is_idle && jobs.size() == jobs_before && remote_.up()) {
-    const auto totals = remote_.ask(kReadTotals, {kNoConsumer});
-    const std::lock_guard lock(mutex_);
-    totals.failed() ? on_error(totals) : handle_totals(totals, now_is());
-  }
+  // The Runner ends the run of an idle worker if the counts of the whole queue say that no job is
+  // left. The background reads these counts once a second, so this reads the present ones.
+  if (is_idle && remote_.up()) read_totals_now();
   throw_if_gone();
+}
+
+// Reads how many jobs of the queue are in each state. Blocks until the server replies.
+void QueueStore::read_totals_now() {
+  const auto totals = remote_.ask(kReadTotals, {kNoConsumer});
+  const std::lock_guard lock(mutex_);
+  if (totals.failed()) return on_error(totals);
+  handle_totals(totals, now_is());
 }
 
 // Moves jobs that may be sent now from ready_ to `jobs`, until that has `most_jobs`. ready_ has the

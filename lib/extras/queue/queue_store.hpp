@@ -115,6 +115,7 @@ class QueueStore final : public batch::Store {
   void report_ended_errors(Time before);
   void add_jobs(const std::vector<fleet::Reply>& jobs, Time posted);
   void handle_totals(const fleet::Reply& reply, Time now);
+  void read_totals_now();
   void throw_if_gone() const;
   void wait_remotely(const batch::Job& job, Duration time, int attempts);
   [[nodiscard]] std::vector<std::string> owner_arguments(const TakenJob& taken,

@@ -33,7 +33,7 @@ namespace httpretry::queue {
 
 using fleet::Script;
 
-// The second argument of a script if it does not matter which consumer calls.
+// The second argument of a script if it does not matter which consumer (worker) calls.
 inline constexpr const char* kNoConsumer = "";
 
 // The keys of a queue, in the order of keys_of(): s, z, j, r, d, m, u.

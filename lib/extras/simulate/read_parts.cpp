@@ -99,9 +99,9 @@ std::optional<Distribution> distribution_in(std::string_view text) {
   return result;
 }
 
-// Reads a distribution of times, such as that of a server's response times: a text in the short
-// form, for example "exponential(10ms)", or an object such as {"kind":"exponential","mean":"10ms"}.
-// If it is neither, adds a problem and returns false.
+// Reads a distribution of times, such as that of a server's response times: a plain time such as
+// "10ms", a text in the short form such as "exponential(10ms)", or an object such as
+// {"kind":"exponential","mean":"10ms"}. If it is none of these, adds a problem and returns false.
 bool read_distribution(const JsonNode& json, Distribution& result, Problems& problems) {
   result = {};
   if (json.is(JsonType::String)) {
@@ -116,11 +116,14 @@ bool read_distribution(const JsonNode& json, Distribution& result, Problems& pro
                       "\"exponential(10ms)\", \"normal(10ms,2ms)\" or "
                       "\"lognormal(10ms,0.5)\"");
   }
+  // read_object() adds its problems itself.
   if (!read_object(json, kDistributionShape, &result, "a time such as \"10ms\" or an object",
                    problems)) {
     return false;
   }
-  const auto needed = std::string(needed_key(result.kind));  // "mean" in the example
+  // Each kind has one key without which it has no meaning, such as "mean" in the example. The other
+  // keys, "deviation" and "sigma", have the default 0.
+  const auto needed = std::string(needed_key(result.kind));
   if (json.find(needed) != nullptr) return true;
   return refuse(json, problems, "missing key \"" + needed + "\"");
 }

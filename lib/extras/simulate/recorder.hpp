@@ -54,6 +54,6 @@ class Recorder {
 };
 
 // Sets the verdict of the run, and the time after which the server recovered from the triggers.
-void judge(SimulationRun& run, const ServerModel& model, Duration duration);
+void set_verdict(SimulationRun& run, const ServerModel& model, Duration duration);
 
 }  // namespace httpretry::simulation

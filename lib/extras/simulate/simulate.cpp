@@ -46,11 +46,13 @@ std::string problem_of(const SimulationOptions& options) {
 
 // Simulates clients with each of the policies against the model of a server. The result has a run
 // for each policy: its counts, the verdict on whether the server recovered, and the bounds on the
-// load that the policy can cause. Returns an error if the options are inconsistent, if a run has
-// too many sends, or if the caller cancels it.
+// load that the policy can cause. Returns an error if the options are inconsistent, or if a run
+// ends early.
 Result<SimulationReport> simulate(const SimulationOptions& original) {
   auto options = original;
-  // In the model Occ, all clients update one row, and each makes one call, at the beginning.
+  // In the model Occ, optimistic concurrency control, all clients try to update one row at once. An
+  // update fails if that of another client came first. This contention is what the model is for, so
+  // each client makes one call at the beginning, whatever load the options name.
   if (options.model.kind == ServerModel::Kind::Occ) options.load.kind = Load::Kind::Once;
   auto problem = problem_of(options);
   if (!problem.empty()) return Error(Errc::InvalidRequest, std::move(problem));
@@ -60,11 +62,11 @@ Result<SimulationReport> simulate(const SimulationOptions& original) {
   report.load = options.load;
   report.clients = options.clients;
   report.duration = options.duration;
-  for (const auto& policy : options.policies) {
-    auto run = simulation::run(options, policy);
-    if (!run) return std::move(run).error();
-    simulation::judge(*run, options.model, options.duration);
-    run->bounds = bounds_of(policy.policies, options.request);
+  for (const auto& candidate : options.policies) {
+    auto run = simulation::run(options, candidate);
+    if (!run) return std::move(run).error();  // too many sends, or canceled by the caller
+    simulation::set_verdict(*run, options.model, options.duration);
+    run->bounds = bounds_of(candidate.policies, options.request);
     report.runs.push_back(*std::move(run));
   }
   return report;

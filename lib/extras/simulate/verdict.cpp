@@ -112,11 +112,11 @@ std::optional<double> recovery_time(const SimulationRun& run, std::size_t trigge
 
 }  // namespace
 
-// Sets the verdict on a run: whether the server recovered after the triggers, which disturb it for
-// a time. Compares the share of the calls that succeed with that before the triggers; without
-// triggers, compares the end of the run with its beginning. Sets `recovered_after` if the server
-// recovered. `duration` is the time in which calls begin.
-void judge(SimulationRun& run, const ServerModel& model, Duration duration) {
+// Sets run.verdict: whether the server recovered after the triggers, which disturb it for a time.
+// Compares the share of the calls that succeed with that before the triggers; without triggers,
+// compares the end of the run with its beginning. With triggers, also sets run.recovered_after,
+// which is nullopt if the server did not recover. `duration` is the time in which calls begin.
+void set_verdict(SimulationRun& run, const ServerModel& model, Duration duration) {
   using Verdict = SimulationRun::Verdict;
   const auto& triggers = model.triggers;
   const auto end = std::min(sample_at(duration), run.samples.size());  // no call began after it

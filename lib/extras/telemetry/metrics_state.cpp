@@ -74,28 +74,35 @@ Shard* Metrics::State::shard() {
   return thread_is_ending ? nullptr : find_or_make_shard();
 }
 
-// Returns the counts of the calling thread, its shard, and stores them in `last`, where shard()
-// looks first. A thread without a shard takes over one that an ended thread has left, or adds a new
-// one. Returns nullptr if memory runs out.
+// Returns the calling thread's shard (its own set of counts) and caches it in `last`, where shard()
+// looks first. Returns nullptr if memory runs out.
 Shard* Metrics::State::find_or_make_shard() {
-  auto& all = leases.all;  // of this thread, for each Metrics that it has used
-  auto lease = std::ranges::find(all, id_, &Lease::id);
-  if (lease == all.end()) {
-    // Drops the shards of each Metrics that was destroyed, to which nothing else refers.
-    std::erase_if(all, [](const Lease& each) { return each.shard.use_count() == 1; });
-    try {
-      // Adds the lease first: a shard that was taken without a lease would never be released.
-      all.push_back({.id = id_, .shard = nullptr});
-      lease = std::prev(all.end());
-      const std::lock_guard lock(mutex);
-      lease->shard = take_or_add_shard(shards);
-    } catch (const std::bad_alloc&) {
-      if (lease != all.end()) all.erase(lease);  // it was added, but got no shard
-      return nullptr;
-    }
+  // A thread has a lease for each Metrics that it has used.
+  const auto lease = std::ranges::find(leases.all, id_, &Lease::id);
+  auto* const shard = lease != leases.all.end() ? lease->shard.get() : lease_shard();
+  if (shard != nullptr) last = {id_, shard};
+  return shard;
+}
+
+// Gives the calling thread a lease of a shard, which an ended thread has left or which is new.
+// Returns the shard, or nullptr if memory runs out.
+Shard* Metrics::State::lease_shard() {
+  auto& all = leases.all;  // of this thread
+  // A living Metrics also owns its shards, so a shard that only a lease owns belonged to a
+  // destroyed one.
+  std::erase_if(all, [](const Lease& each) { return each.shard.use_count() == 1; });
+  bool added = false;
+  try {
+    // Adds the lease first: a shard that was taken without a lease would never be released.
+    all.push_back({.id = id_, .shard = nullptr});
+    added = true;
+    const std::lock_guard lock(mutex);
+    all.back().shard = take_or_add_shard(shards);
+  } catch (const std::bad_alloc&) {
+    if (added) all.pop_back();  // it got no shard
+    return nullptr;
   }
-  last = {id_, lease->shard.get()};
-  return last.shard;
+  return all.back().shard.get();
 }
 
 }  // namespace httpretry

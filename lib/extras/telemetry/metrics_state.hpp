@@ -37,6 +37,7 @@ struct Metrics::State {
 
  private:
   telemetry::Shard* find_or_make_shard();
+  telemetry::Shard* lease_shard();
   const std::uint64_t id_;  // unique in the process, even after this state is destroyed
 };
 

@@ -132,7 +132,7 @@ bool Channel::wait_for_bytes(Time deadline) {
 }
 
 void Channel::wait_for_disconnect() {
-  if (socket_.open()) wait(POLLRDHUP, kNever);
+  if (socket_.is_open()) wait(POLLRDHUP, kNever);
 }
 
 bool Channel::pause(Duration time) {
@@ -166,7 +166,7 @@ void Channel::linger() {
   tls_.reset();  // the discarded bytes need not be decrypted
   const auto deadline = steady_clock::now() + kLinger;
   std::array<char, 16 * 1024> discarded{};
-  while (steady_clock::now() < deadline && socket_.open() && wait(POLLIN, deadline)) {
+  while (steady_clock::now() < deadline && socket_.is_open() && wait(POLLIN, deadline)) {
     const auto result = try_read(discarded);
     if (result.io == Io::End || result.io == Io::Broken) break;
   }

@@ -81,7 +81,7 @@ std::unique_ptr<Channel> connect_loopback(std::string_view authority, int stop_f
   auto socket = connect_to(host, std::string(authority.substr(colon + 1)));
   if (!socket) return nullptr;  // the port is not a number
   error_status = 502;
-  if (!socket->open()) return nullptr;
+  if (!socket->is_open()) return nullptr;
   return std::make_unique<Channel>(*std::move(socket), stop_fd);
 }
 

@@ -61,7 +61,7 @@ class Acceptor {
   void accept_all() {
     for (;;) {
       Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (socket.open()) {
+      if (socket.is_open()) {
         serve(std::move(socket));
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         // Without descriptors or memory, the listener stays readable until a connection ends. Waits

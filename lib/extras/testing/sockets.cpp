@@ -41,7 +41,7 @@ Descriptor bind_to(const std::string& address, std::uint16_t port) {
                             "\"" + address + "\" is not an IPv4 or IPv6 address");
   }
   auto socket = open_socket(*parsed, SOCK_NONBLOCK);
-  if (!socket.open()) throw_errno("socket");
+  if (!socket.is_open()) throw_errno("socket");
   // Allows a restart on the same port while old connections are in TIME_WAIT.
   const int on = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -65,7 +65,7 @@ std::optional<Descriptor> connect_to(const std::string& address, const std::stri
   const auto parsed = parse(address, port);
   if (!parsed) return std::nullopt;
   auto socket = open_socket(*parsed, /*flags=*/0);
-  if (socket.open() && ::connect(socket.get(), parsed->ai_addr, parsed->ai_addrlen) != 0) {
+  if (socket.is_open() && ::connect(socket.get(), parsed->ai_addr, parsed->ai_addrlen) != 0) {
     socket.close();
   }
   return socket;
