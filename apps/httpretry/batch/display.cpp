@@ -38,7 +38,7 @@ std::string number_text(double number) {
 
 void add_part(std::string& line, const std::string& part) { line += " · " + part; }
 
-void add_count(std::string& line, std::uint64_t count, const char* what) {
+void add_count_unless_zero(std::string& line, std::uint64_t count, const char* what) {
   if (count > 0) add_part(line, grouped(count) + " " + what);
 }
 
@@ -111,9 +111,10 @@ std::string counts_text(const batch::Counts& counts) {
 std::string progress_line(const batch::RunProgress& progress) {
   const auto& counts = progress.counts;
   auto line = grouped(counts.done) + "/" + grouped(counts.total()) + " done";
-  add_count(line, counts.dead, "dead");
-  add_count(line, counts.waiting, "waiting");
-  add_count(line, counts.unknown, "unknown");
+  add_count_unless_zero(line, counts.dead, "dead");        // have failed for good
+  add_count_unless_zero(line, counts.waiting, "waiting");  // are sent later
+  // The server may have executed these, and they must not be executed twice.
+  add_count_unless_zero(line, counts.unknown, "unknown");
   add_part(line, grouped(progress.in_flight) + " in flight");
   add_part(line, rate_text(progress.per_second));
   // The median duration of a call.
@@ -131,8 +132,9 @@ std::string progress_line(const batch::RunProgress& progress) {
 
 // Returns the progress of a run as one line of JSON for programs: {"total":50000,"done":12480,…,
 // "per_second":412.0,"p50_ms":38.2,"time_left_ms":91000.0,"paused":[{"host":"https://api.x",
-// "for_ms":12000.0}]}. "in_flight" counts calls, and "in_wait" those of them that wait for a retry.
-// The median "p50_ms" and "time_left_ms" are null while they are unknown.
+// "for_ms":12000.0}]}. "unknown" counts jobs that the server may have executed, and that are not
+// sent again. "in_flight" counts calls, and "in_wait" those of them that wait for a retry. The
+// median "p50_ms" and "time_left_ms" are null while they are unknown.
 std::string progress_json(const batch::RunProgress& progress) {
   const auto& counts = progress.counts;
   const auto count = [](const char* name, std::uint64_t value) {

@@ -250,9 +250,7 @@ int completion(const Args& args) {
                            : shell == "zsh"  ? zsh()
                            : shell == "fish" ? fish()
                                              : "";
-  if (text.empty()) {
-    throw UsageError("completion: \"" + shell + "\" is not one of bash, zsh, fish");
-  }
+  if (text.empty()) throw UsageError("completion: \"" + shell + "\" is not one of bash, zsh, fish");
   write_stdout(text);
   return kOk;
 }

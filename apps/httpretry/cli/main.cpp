@@ -74,23 +74,27 @@ UsageError no_url(const std::string& word, std::string_view command) {
 // command or a method. In "check policy.json" the user forgot "policy" and does not want
 // http://check/; in "polcy check" the user mistyped it.
 void check_first_url(const std::string& url) {
-  std::vector<std::string_view> first_words;
+  // Is it the second word of a command, as "check" is of "policy check"?
   for (const auto& command : commands()) {
     const auto space = command.name.find(' ');
-    first_words.push_back(command.name.substr(0, space));
-    // "check" is the second word of "policy check".
-    if (space == std::string_view::npos || command.name.substr(space + 1) != url) continue;
-    throw no_url(url, command.name);
+    const bool has_second = space != std::string_view::npos;
+    if (has_second && command.name.substr(space + 1) == url) throw no_url(url, command.name);
   }
+  // Is it a method, without the -X that must precede it?
   for (const std::string_view method :
        {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}) {
     if (!equal_ignoring_case(url, method)) continue;
     throw UsageError("\"" + url + "\" is not a URL; did you mean -X " + std::string(method) +
                      "? (For a host of that name, use http://" + url + "/.)");
   }
-  std::erase(first_words, std::string_view());  // the command that sends has no name
-  // A URL with one of these characters is meant as a URL.
+  // A text with one of these characters is meant as a URL.
   if (url.find_first_of("./:?#") != std::string::npos) return;
+  // Is it a mistyped first word of a command?
+  std::vector<std::string_view> first_words;
+  for (const auto& command : commands()) {
+    const auto first_word = command.name.substr(0, command.name.find(' '));
+    if (!first_word.empty()) first_words.push_back(first_word);  // empty: the command that sends
+  }
   if (const auto meant = nearest(url, first_words); !meant.empty()) throw no_url(url, meant);
 }
 
@@ -101,13 +105,15 @@ int run(const Args& args) {
   for (std::size_t words = 1; words <= 2 && words <= args.size(); ++words) {
     name += (words == 1 ? "" : " ") + args[words - 1];
     for (const auto& command : commands()) {
+      // The command that sends has no name. It does not stand for an empty argument.
       if (command.name != name || name.empty()) continue;
       return run(command, Args(args.begin() + static_cast<std::ptrdiff_t>(words), args.end()));
     }
   }
+  // No command has that name. "policy" alone is the first word of several.
   if (!args.empty() && !members(args.front()).empty()) return run_family(args);
   if (!args.empty() && !args.front().starts_with('-')) check_first_url(args.front());
-  return run(commands().front(), args);
+  return run(commands().front(), args);  // the command that sends
 }
 
 // Prints the error without secrets: a URL given in place of a number or a file may contain a

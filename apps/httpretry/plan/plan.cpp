@@ -67,9 +67,7 @@ void check(const PlanOptions& options) {
   if (options.format == "svg" && options.repeat) {
     throw UsageError("--format svg draws one call; it cannot be combined with --repeat");
   }
-  if (options.random && options.seed) {
-    throw UsageError("--random and --seed cannot be combined");
-  }
+  if (options.random && options.seed) throw UsageError("--random and --seed cannot be combined");
   if (options.repeat && options.parallel) {
     throw UsageError("--repeat and --parallel cannot be combined");
   }
@@ -157,9 +155,7 @@ std::string decisions(const SimulatedCalls& simulated) {
 std::string ranges_text(const PlanOptions& options, const RetryPolicy& policy,
                         const Simulation& simulation, std::string& stopped) {
   const auto calls = simulate_extremes(simulation, stopped);
-  if (options.format == "table") {
-    return title(simulation) + '\n' + table_of_ranges(policy, calls);
-  }
+  if (options.format == "table") return title(simulation) + '\n' + table_of_ranges(policy, calls);
   const auto schedule = schedule_of_ranges(policy, calls);
   return svg(title(simulation), policy, &schedule,
              {{"shortest", &calls.shortest}, {"mean", &calls.mean}, {"longest", &calls.longest}},

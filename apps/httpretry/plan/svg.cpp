@@ -9,8 +9,10 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr int kRow = 22;     // height of a row
-constexpr int kRunRow = 36;  // height of a call, which has two lines of text
+constexpr int kRow = 22;               // height of a row
+constexpr int kRunRow = 36;            // height of a call, which has two lines of text
+constexpr int kTitlesHeight = 13;      // of the titles of the columns, above the first row
+constexpr int kAxisLabelsHeight = 30;  // of the labels of the time axis, below the last row
 constexpr int kTitleLine = 20;
 constexpr int kSmallLine = 15;
 constexpr int kBaseline = 4;          // from the middle of a row down to the baseline of its text
@@ -83,17 +85,18 @@ std::string attempt_rows(const Schedule& schedule, bool ranges, int& y) {
   Duration longest{};
   for (std::size_t i = 0; i < shown; ++i) longest = std::max(longest, schedule[i].wait.most);
   const Axis axis(longest);
-  auto text = column_titles(ranges, y);
-  const int top = y + 13;  // of the rows, below the titles
-  const int bottom = top + kRow * static_cast<int>(shown);
-  text += axis.grid(top, bottom);
-  y = top + kRow / 2;  // the middle of the first row
-  for (std::size_t i = 0; i < shown; ++i, y += kRow) text += attempt_row(schedule[i], axis, y);
-  y = bottom + 30;  // below the labels of the axis
+  const int rows_top = y + kTitlesHeight;
+  const int rows_bottom = rows_top + kRow * static_cast<int>(shown);
+  auto text = column_titles(ranges, y) + axis.grid(rows_top, rows_bottom);
+  int middle = rows_top + kRow / 2;  // of the first row
+  for (std::size_t i = 0; i < shown; ++i, middle += kRow) {
+    text += attempt_row(schedule[i], axis, middle);
+  }
+  y = rows_bottom + kAxisLabelsHeight;
   if (shown == schedule.size()) return text;
   return text + small_lines({"and " + std::to_string(schedule.size() - shown) +
                              " more: " + counted(schedule.size(), "attempt") + " in all"},
-                            y);
+                            y);  // moves `y` below the line
 }
 
 // Returns the track for the bar of each attempt. Bars that overlap in time get different tracks.

@@ -139,8 +139,8 @@ std::string hedge_delay_text(const HedgePolicy& hedge) {
 
 // Describes when a hedge sends an attempt a second time, and what limits that: "sends again where
 // no response has begun after 200 ms (fixed); 1 for an attempt; the budget is 10 % of the calls of
-// the last 10 s, so the first one needs 10 calls". If the policy never hedges this request, returns
-// the reason for that instead.
+// the last 10 s, so the first one needs 10 calls; max_attempts 3 counts it". If the policy never
+// hedges this request, returns the reason for that instead.
 std::string hedge_text(const HedgePolicy& hedge, const RetryPolicy& policy,
                        const Request& request) {
   if (auto reason = why_never_hedged(hedge, policy, request); !reason.empty()) return reason;
@@ -148,15 +148,16 @@ std::string hedge_text(const HedgePolicy& hedge, const RetryPolicy& policy,
               std::to_string(hedge.max_hedges) + " for an attempt";
   if (hedge.budget) {
     // A budget of 10 % allows one hedge for every 10 calls. Because 0.1 is not exact, the quotient
-    // may be a little more than 10, which must not become 11.
+    // may be a little more than 10, which must not become 11. The library counts the calls of the
+    // last 10 s; that time is not an option.
     constexpr double kRounding = 1e-9;
     const auto calls = static_cast<std::size_t>(std::ceil(1 / *hedge.budget - kRounding));
     text += "; the budget is " + percent(*hedge.budget) +
             " of the calls of the last 10 s, so the first one needs " + counted(calls, "call");
   } else {
-    text += "; no budget of its own";
+    text += "; no budget of its own";  // only the budget for retries limits hedges
   }
-  // A hedge counts as an attempt.
+  // Each hedge counts toward max_attempts, as if it were a retry.
   if (policy.max_attempts) {
     text += "; max_attempts " + std::to_string(*policy.max_attempts) + " counts it";
   }

@@ -62,12 +62,14 @@ bool ask_password(const std::string& question, std::string& answer, int cancel) 
   const EchoOff hidden(terminal);
   write_all(terminal, question, cancel, "the terminal");
   for (char letter = '\0';;) {
+    // Waits until the terminal or `cancel` is readable. There is no time limit.
     std::array<::pollfd, 2> waits{{{terminal, POLLIN, 0}, {cancel, POLLIN, 0}}};
     if (::poll(waits.data(), waits.size(), /*timeout=*/-1) > 0 && waits[1].revents != 0) {
       throw WaitEnded("no password was given: " + std::generic_category().message(EINTR));
     }
+    // Only the terminal is readable. Or `poll` was interrupted: then `read` waits instead.
     const auto count = ::read(terminal, &letter, /*count=*/1);
-    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;  // waits again
     if (count <= 0 || letter == '\n') break;  // at the end, or after an error, uses what was typed
     answer += letter;
   }

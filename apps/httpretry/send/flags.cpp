@@ -255,7 +255,9 @@ std::vector<Flag> retry_flags(SendOptions& to) {
          to.retry_delay = delay;                 // for --until
          to.policy.set("backoff",
                        R"({"kind": "constant", "interval": ")" + in_microseconds(delay) + R"("})");
-         to.policy.set("throttle_backoff", R"("none")");  // uses `backoff`, too
+         // A policy may have another backoff for the retries after a throttle, such as 429. With
+         // "none", they use `backoff` like all others.
+         to.policy.set("throttle_backoff", R"("none")");
        }},
       {'\0', "retry-max-time", "SECONDS",
        "time limit for all attempts and waits (60, unless a policy sets it); 0: none",

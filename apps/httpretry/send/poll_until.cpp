@@ -73,10 +73,11 @@ StatusSet statuses_in(std::string_view list) {
   return statuses;
 }
 
-// Classifies an outcome while `retry` polls. A response that meets conditions.fail is permanent, so
-// the call ends as failed; one that meets conditions.until is a success; any other is pending, so
-// the request is sent again. A failure that may pass is pending, too. Any other failure keeps the
-// class that the policy gives it.
+// Classifies an outcome while `retry` polls. In the order of the branches: A response that meets
+// conditions.fail is permanent, so the call ends as failed. If there is no response that
+// conditions.until can judge, a failure that may pass is pending, and everything else keeps the
+// class that the policy gives it. A response that meets conditions.until is a success. Any other is
+// pending, so the request is sent again.
 Classified classify_poll(const PollConditions& conditions, const RetryPolicy& policy,
                          const Observed& observed) {
   auto classified = classify(policy, observed);
@@ -88,16 +89,17 @@ Classified classify_poll(const PollConditions& conditions, const RetryPolicy& po
     classified.cls = Class::Permanent;
     classified.stop = Reason::NotRetryable;
   } else if (!outcome || !conditions.until.applies_to(*outcome)) {
-    // There is no response that the condition could judge. After a transient failure, polling
-    // continues, because the service may not be up yet.
+    // After a failure that may pass, polling continues, because the service may not be up yet.
     if (classified.cls != Class::Transient && classified.cls != Class::Transport) return classified;
     classified.cls = Class::Pending;
-    classified.once = false;  // unlike other calls, may retry this failure more than once
+    classified.once = false;  // `once` would end the call when such a failure comes a second time
   } else if (meets(conditions.until)) {
     classified.cls = Class::Success;
   } else {
     classified.cls = Class::Pending;
-    classified.rule = Rule();  // instead of the policy's rule for this status
+    // The rule is what reports name as the reason for the class. The policy's rule for this status
+    // was not the reason.
+    classified.rule = Rule();
     classified.rule.kind = Rule::Kind::Pending;
     classified.rule.status = outcome->status;
   }

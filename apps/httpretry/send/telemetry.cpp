@@ -22,15 +22,19 @@ using Problems = std::vector<std::string>;
 
 // Returns the exporter that sends traces and metrics to the collector that --otlp or the OTEL_
 // variables name. Adds a message to `problems` for each variable that cannot be used. With `quiet`,
-// later problems are not printed. Throws UsageError if the URL is invalid.
+// problems while it exports are not printed. Throws UsageError if the URL is invalid.
 std::shared_ptr<Otlp> exporter_for(const TelemetryOptions& options, bool quiet,
                                    Problems& problems) {
   auto otlp = OtlpOptions::from_environment(&problems);
-  if (options.otlp && !options.otlp->empty()) {  // --otlp=URL; takes precedence over the variables
+  if (options.otlp && !options.otlp->empty()) {  // --otlp=URL, where the traces go
     otlp.endpoint = *options.otlp;
+    // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT may have set this one, which would take precedence. The
+    // endpoint of the metrics stays, because --otlp is about traces.
     otlp.traces_endpoint.clear();
   }
-  if (otlp.service_name == OtlpOptions().service_name) otlp.service_name = "httpretry";
+  // A name other than the default comes from the variables.
+  const bool is_default_name = otlp.service_name == OtlpOptions().service_name;
+  if (is_default_name) otlp.service_name = "httpretry";
   otlp.shutdown = Duration::zero();  // no wait in the destructor: RunTelemetry::finish waits
   if (!quiet) {
     otlp.on_problem = [](const std::string& message) {
@@ -40,6 +44,7 @@ std::shared_ptr<Otlp> exporter_for(const TelemetryOptions& options, bool quiet,
   try {
     return std::make_shared<Otlp>(std::move(otlp));
   } catch (const std::invalid_argument& error) {
+    // A URL is invalid: that of --otlp, or one of the variables, which --otlp alone refers to.
     throw UsageError(std::string("option --otlp: ") + error.what());
   }
 }

@@ -55,7 +55,7 @@ int parse_clients(const std::string& text) {
 // Returns the flags of `httpretry simulate` in groups, each with its title in --help. Each flag has
 // a letter ('\0' if it has none), a name, the name of its value (empty if it takes none), a help
 // text, and an action that stores the value `v` in `to`, which must outlive the flags.
-FlagTable table_of(SimulateOptions& to) {
+FlagTable flags_of(SimulateOptions& to) {
   return {
       {"Policies",
        {{'\0', "policy", "FILE",
@@ -131,9 +131,7 @@ std::string name_of(const NamedChoice& named) {
 }
 
 void choose_policies(SimulateOptions& options) {
-  if (options.policies.empty()) {
-    options.policies.emplace_back().name = variable("HTTPRETRY_POLICY");
-  }
+  if (options.policies.empty()) options.policies.emplace_back().name = variable("HTTPRETRY_POLICY");
   for (auto& named : options.policies) {
     const auto name = name_of(named);
     auto own = std::exchange(named.choice.settings, options.settings);
@@ -175,7 +173,7 @@ std::string command_of(const Args& args) {
 // Throws UsageError and BadPolicyFile.
 int simulate(const Args& args) {
   SimulateOptions options;
-  const auto operands = parse(args, table_of(options));
+  const auto operands = parse(args, flags_of(options));  // fills `options`
   if (operands.size() > 2) throw UsageError("simulate takes at most a METHOD and a URL");
   auto& simulation = options.simulation;
   if (!operands.empty()) {
@@ -196,6 +194,6 @@ int simulate(const Args& args) {
   return 0;
 }
 
-FlagTable simulate_table() { return unused_table<SimulateOptions>(table_of); }
+FlagTable simulate_table() { return unused_table<SimulateOptions>(flags_of); }
 
 }  // namespace httpretry::cli

@@ -169,9 +169,7 @@ void ClientCore::start(Request&& request, CallOptions&& options,
                        std::unique_ptr<Completion> completion) {
   auto registration = calls_in_flight_.register_one(CallsInFlight::Kind::Call);
   auto placement = begin(request, options, registration, /*leased_loop=*/nullptr);
-  if (!placement) {
-    return completion.release()->complete(Outcome(std::move(placement).error()));
-  }
+  if (!placement) return completion.release()->complete(Outcome(std::move(placement).error()));
   auto& scheduler = *placement->scheduler;
   run_call(for_calls(), *std::move(placement), std::move(request), std::move(options), *completion)
       .post_to(scheduler);

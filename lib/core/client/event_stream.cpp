@@ -29,8 +29,8 @@ Result<bool> EventParser::parse(std::string_view bytes, const OnEvent& on_event)
     if (line_end == std::string_view::npos) break;  // the next bytes continue the line
     after_cr_ = bytes[line_end] == '\r' && line_end + 1 == bytes.size();
     bytes.remove_prefix(line_end + (bytes.substr(line_end).starts_with("\r\n") ? 2 : 1));
-    auto wants_more = take_line(on_event);  // clears `line_`
-    if (!wants_more || !*wants_more) return wants_more;
+    Result<bool> wants_more = take_line(on_event);       // clears `line_`
+    if (!wants_more || !*wants_more) return wants_more;  // an error, or no more events are wanted
   }
   return true;
 }

@@ -28,9 +28,9 @@ void write_ms(JsonWriter& json, Duration time) {
   json.raw({text.data(), static_cast<std::size_t>(end - text.data())});
 }
 
-// Writes a text or an optional value. An empty one becomes null.
+// Adds a member with a text or an optional value. An empty one becomes null.
 template <class Name, class Value>
-void write(JsonWriter& json, const Name& name, const Value& value) {
+void add_or_null(JsonWriter& json, const Name& name, const Value& value) {
   json.key(name);
   if constexpr (std::is_convertible_v<Value, std::string_view>) {
     const std::string_view text = value;
@@ -63,6 +63,16 @@ void write_error(JsonWriter& json, std::optional<Errc> code, int curl_code,
   json.end_object();
 }
 
+// Returns what the call did after the attempt. It ignored one that lost a race of several sends.
+std::string_view decision_text(const Attempt& attempt) {
+  return attempt.race == Race::Lost ? "lost" : attempt.retried ? "retry" : "stop";
+}
+
+// Returns "", which is written as null, for a send that won no race and lost none.
+std::string_view race_text(Race race) {
+  return race == Race::Won ? "won" : race == Race::Lost ? "lost" : "";
+}
+
 void write_hedge(JsonWriter& json, const Hedge* hedge) {
   if (hedge == nullptr) return json.null_member("hedge");
   json.key("hedge").begin_object();
@@ -76,6 +86,9 @@ void write_hedge(JsonWriter& json, const Hedge* hedge) {
 // ended, and what was decided about a retry. Members without a value are null; "polled_url" and
 // "ambiguous" are left out instead. `polled` is the URL that an earlier response had named for
 // polling, or nullptr if this attempt sent the request itself.
+//
+// With hedging, an attempt may be sent a second time, and the sends race. The report then has an
+// object for each send: "outcome" is the result of the race, "won" or "lost", and null without one.
 void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* polled) {
   json.begin_object();
   json.member("number", attempt.number);
@@ -87,19 +100,18 @@ void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* po
   json.member("class", to_string(attempt.cls));
   json.member("rule", attempt.rule);
   json.member("sent", to_string(attempt.sent));
-  json.member("wire_sends", attempt.wire_sends);
+  json.member("wire_sends", attempt.wire_sends);  // above 1 after rounds of authentication
   write_ms(json.key("queued_ms"), attempt.exchange().timings.queued);
-  write(json, "queued_by", to_string(attempt.queued_by));
-  write(json, "server_delay_ms", attempt.server_delay);
-  write(json, "server_delay_source", attempt.server_delay_source);
-  write(json, "backoff_ms", attempt.backoff);
-  write(json, "wait_ms", attempt.wait);
-  write(json, "budget_left", attempt.budget_left);
-  // Several sends of one attempt may race. The call ignores those that lost.
-  const bool lost = attempt.race == Race::Lost;
-  json.member("decision", lost ? "lost" : attempt.retried ? "retry" : "stop");
+  add_or_null(json, "queued_by", to_string(attempt.queued_by));
+  add_or_null(json, "server_delay_ms", attempt.server_delay);
+  add_or_null(json, "server_delay_source", attempt.server_delay_source);
+  add_or_null(json, "backoff_ms", attempt.backoff);
+  // The policy combines the server's delay and the backoff into the wait.
+  add_or_null(json, "wait_ms", attempt.wait);
+  add_or_null(json, "budget_left", attempt.budget_left);
+  json.member("decision", decision_text(attempt));
   write_hedge(json, attempt.hedge.get());
-  write(json, "outcome", lost ? "lost" : attempt.race == Race::Won ? "won" : "");  // "": null
+  add_or_null(json, "outcome", race_text(attempt.race));
   // For example a 404 for a DELETE, after an earlier attempt that may have deleted the resource.
   if (attempt.ambiguous) json.member("ambiguous", true);
   json.end_object();
@@ -111,10 +123,10 @@ void write_policy(JsonWriter& json, const History& history) {
   const bool known = !history.attempts.empty() && history.attempts.front().policy;
   const auto& policy = known ? *history.attempts.front().policy : none;
   json.key("policy").begin_object();
-  write(json, "endpoint", policy.endpoint);
-  write(json, "name", policy.name);
-  write(json, "preset", policy.preset);
-  write(json, "source", policy.source);
+  add_or_null(json, "endpoint", policy.endpoint);
+  add_or_null(json, "name", policy.name);
+  add_or_null(json, "preset", policy.preset);
+  add_or_null(json, "source", policy.source);
   json.end_object();
 }
 
@@ -127,8 +139,8 @@ void write_circuit(JsonWriter& json, const History& history) {
   json.member("state", to_string(circuit.state));
   json.member("failed", circuit.failed);
   json.member("total", circuit.total);
-  write(json, "until", circuit.until);
-  write(json, "p", circuit.refused_share);
+  add_or_null(json, "until", circuit.until);
+  add_or_null(json, "p", circuit.refused_share);
   json.end_object();
 }
 
@@ -146,7 +158,7 @@ void write_limits(JsonWriter& json, const History& history) {
   } else {
     json.null_member("concurrency");
   }
-  write(json, "paused_until", limits.paused_until);
+  add_or_null(json, "paused_until", limits.paused_until);
   json.end_object();
 }
 
@@ -234,7 +246,7 @@ void write_report(JsonWriter& json, const Request& request, const Outcome& outco
   write_policy(json, history);
   write_outcome(json, outcome);
   json.member("stop_reason", to_string(history.stop_reason));
-  write(json, "retry_at", history.retry_at);
+  add_or_null(json, "retry_at", history.retry_at);
   write_ms(json.key("elapsed_ms"), history.elapsed);
   write_circuit(json, history);
   write_limits(json, history);
@@ -245,7 +257,8 @@ void write_report(JsonWriter& json, const Request& request, const Outcome& outco
   outcome ? json.value(outcome->http_version) : json.null();
   const auto& attempts = history.attempts;
   json.member("hedges", hedges_in(attempts));
-  write(json, "hedge_refused", history.hedge_refused ? to_string(*history.hedge_refused) : "");
+  add_or_null(json, "hedge_refused",
+              history.hedge_refused ? to_string(*history.hedge_refused) : "");
   json.key("attempts").begin_array();
   for (const auto& attempt : attempts) write_attempt(json, attempt, history.polled_by(attempt));
   json.end_array();

@@ -34,24 +34,26 @@ std::string_view cookie_host(const Request& request, const Url& url) {
 // this handle. Throws if libcurl refuses one.
 void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
   const auto& options = request.options();  // `options_` are those of the client
+
+  // Set for each exchange.
   set_url(url);
   set_method_and_body(request, plan);
   set_headers(request, plan);
-  // libcurl copies the addresses to a cache that all transfers of a loop share. It forgets those
-  // for the host "*" after each transfer, so TransportOptions::resolve is set again each time.
-  // If only `addresses_` is not empty, this unsets those of the previous exchange.
-  if (plan.addresses != nullptr || !options_.resolve.empty() || !addresses_.empty()) {
-    addresses_.clear();
-    for (const auto& entry : options_.resolve) addresses_.add(entry.c_str());
-    if (plan.addresses != nullptr) addresses_.add(plan.addresses->c_str());
-    set(CURLOPT_RESOLVE, addresses_.chained());
-  }
-  // Some options below are set but never unset. After an exchange with such an option, this handle
-  // is destroyed: see SendPlan::private_handle.
+  set_addresses(plan);
+  // `plan.certificate`: this request may use the client's certificate. If not, it is unset.
+  if (has_certificate(options_.client_certificate)) set_certificate(plan.certificate);
+  const bool tls = url.scheme() == "https";
+  set_http_version(plan, tls, /*report_tls=*/tls && options.on_connection);
+  set_buffer_size();
+  set(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds);
+  set(CURLOPT_CONNECTTIMEOUT_MS, to_ms(plan.connect_timeout));
+  set(CURLOPT_EXPECT_100_TIMEOUT_MS, to_ms(options.expect_timeout));
+
+  // Set only if the exchange needs it, and never unset. Such a handle is destroyed after the
+  // exchange, because `plan.private_handle` is true.
   if (const auto& credentials = options.credentials) {
     set_credentials(*credentials, CURLOPT_HTTPAUTH, CURLOPT_USERNAME, CURLOPT_PASSWORD);
   }
-  if (has_certificate(options_.client_certificate)) set_certificate(plan.certificate);
   if (plan.netrc && !options.credentials) {
     // "Optional": a name and password in the URL take precedence over the file.
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
@@ -63,12 +65,19 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   if (const auto rate = options.upload_rate) {
     set(CURLOPT_MAX_SEND_SPEED_LARGE, static_cast<curl_off_t>(*rate));
   }
-  const bool tls = url.scheme() == "https";
-  set_http_version(plan, tls, /*report_tls=*/tls && options.on_connection);
-  set_buffer_size();
-  set(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds);
-  set(CURLOPT_CONNECTTIMEOUT_MS, to_ms(plan.connect_timeout));
-  set(CURLOPT_EXPECT_100_TIMEOUT_MS, to_ms(options.expect_timeout));
+}
+
+// Gives libcurl the addresses of hosts that it must not look up: those of TransportOptions::resolve
+// and those that the loop has found. libcurl copies them to a cache that all transfers of a loop
+// share. They are set again each time, because libcurl drops those for the host "*" after each
+// transfer.
+void Easy::set_addresses(const SendPlan& plan) {
+  // If the list is empty now but was not for the previous exchange, it must be unset.
+  if (plan.addresses == nullptr && options_.resolve.empty() && addresses_.empty()) return;
+  addresses_.clear();
+  for (const auto& entry : options_.resolve) addresses_.add(entry.c_str());
+  if (plan.addresses != nullptr) addresses_.add(plan.addresses->c_str());
+  set(CURLOPT_RESOLVE, addresses_.chained());
 }
 
 // Sets how many bytes libcurl reads at a time. It holds a buffer of this size during an exchange,
@@ -216,10 +225,10 @@ void Easy::set_method_and_body(const Request& request, const SendPlan& plan) {
   // Requests with these methods announce a length even if they have no body: 0.
   const bool has_body = plan.streamed_body || request.body().present() || method == "POST" ||
                         method == "PUT" || method == "PATCH";
-  // To get a challenge for digest, libcurl sends the request without its body first, and then sends
-  // it again even if no challenge came. If the body is empty, the first of these requests is
-  // already the whole one. So libcurl gets a request without a body, and set_headers adds the
-  // length 0.
+  // With digest, libcurl sends a request that has a body twice: first without the body, to get a
+  // challenge, and then with it, even if the server sent no challenge but a response. If the body
+  // is empty, both are the same complete request, and the server would execute it twice. So libcurl
+  // is told that there is no body, and set_headers adds the "Content-Length: 0" of an empty one.
   sends_length_0_ = plan.asks_for_challenge && has_body && plan.body_size == 0;
   sends_body_ = has_body && !sends_length_0_;
   set(CURLOPT_HTTPGET, 1L);  // undoes UPLOAD, POST and NOBODY of the previous exchange
@@ -233,8 +242,8 @@ void Easy::set_method_and_body(const Request& request, const SendPlan& plan) {
   } else if (method == "HEAD") {
     set(CURLOPT_NOBODY, 1L);  // no body in the response
   }
-  // The options above choose only how libcurl treats the bodies. This one names the method, and
-  // keeps its value from one exchange to the next.
+  // The options above choose only how libcurl treats the bodies. CUSTOMREQUEST names the method. It
+  // keeps its value from one exchange to the next, so it is set only if the method differs.
   if (method_ == method) return;
   method_ = method;
   set(CURLOPT_CUSTOMREQUEST, method.c_str());

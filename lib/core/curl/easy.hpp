@@ -141,6 +141,7 @@ class Easy {
     curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_NOCOPY};  // only read
     set(option, pem.empty() ? nullptr : &blob);
   }
+  void set_addresses(const SendPlan& plan);
   void set_other(const CurlOption& option);  // already checked
   void configure_tls();
   void configure_proxy(bool with_proxy);

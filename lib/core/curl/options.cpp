@@ -312,15 +312,17 @@ void Easy::configure_tls() {
 }
 
 // Sets the proxy that the options name. If they name none, libcurl takes that of the environment.
-// If no proxy may be used (`with_proxy` is false), sets an empty one, because libcurl would
-// otherwise look for a proxy variable in each exchange.
+// If neither names one (`with_proxy` is false), sets an empty proxy and an empty list of hosts
+// without a proxy. Otherwise libcurl would look for the variables of both in each exchange.
 void Easy::configure_proxy(bool with_proxy) {
   if (!with_proxy) {
+    // A libcurl built without proxies knows neither option, which is fine: it uses no proxy anyway.
     set_if_known(CURLOPT_PROXY, "");
     set_if_known(CURLOPT_NOPROXY, "");
     return;
   }
   const auto& proxy = options_.proxy;
+  // From here on, `set` throws if libcurl lacks an option: the user wants a proxy.
   if (proxy.url) set(CURLOPT_PROXY, proxy.url->c_str());
   // The options about TLS are for https proxies.
   set(CURLOPT_PROXY_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
@@ -329,7 +331,8 @@ void Easy::configure_proxy(bool with_proxy) {
   set(CURLOPT_PROXY_SSL_VERIFYHOST, proxy.verify_tls ? 2L : 0L);
   set_text(CURLOPT_PROXY_CAINFO, proxy.ca_file);
   if (!proxy.ca_pem.empty()) set_pem(CURLOPT_PROXY_CAINFO_BLOB, proxy.ca_pem);
-  // Otherwise libcurl would also trust the certificates of its default directory.
+  // With certificates of the user's own, unsets libcurl's default directory of certificates,
+  // because libcurl would trust those as well.
   if (!proxy.ca_file.empty() || !proxy.ca_pem.empty()) set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
   if (proxy.no_proxy) set(CURLOPT_NOPROXY, proxy.no_proxy->c_str());
   if (!proxy.credentials) return;

@@ -83,7 +83,7 @@ ResponseReader::ResponseReader(const Request& request, const TransportOptions& o
 
 // Begins a header block with this status line, such as "HTTP/1.1 404 Not Found", and drops what was
 // received of an earlier response. Reads the version, the status and the reason phrase. Leaves the
-// status 0 if the line is not valid; `check_block` then refuses the response.
+// status 0 if it finds none; `check_block` then refuses the response.
 void ResponseReader::begin_block(std::string_view line) {
   received = 0;
   response.headers.clear();
@@ -100,9 +100,11 @@ void ResponseReader::begin_block(std::string_view line) {
   response.http_version = version == "2" || version == "1.0" ? version : "1.1";
   if (line.starts_with(' ')) return;  // libcurl 8 does not accept two blanks in a status line
   const char* end = line.data() + line.size();
-  // Without a number, this leaves the status 0.
+  // Without a number, `response.status` stays 0, and `after_status` is the start of `line`.
   const auto [after_status, problem] = std::from_chars(line.data(), end, response.status);
   if (after_status == end) return;  // there is no reason phrase
+  // Skips the blank after the status. If another character stands there, the reason phrase only
+  // loses that.
   const std::string_view reason(after_status + 1, end);
   if (valid_header_value(reason)) response.reason = reason;
 }

@@ -31,12 +31,14 @@ std::string without_userinfo(std::string text) {
   return text.erase(begin, at_sign + 1 - begin);
 }
 
-int number_info(CURL* easy, CURLINFO what) { return static_cast<int>(info<long>(easy, what)); }
+// Returns a number that libcurl reports as a long, such as a port or a count, as an int.
+// Returns a number that libcurl reports as a long, such as a port or a count, as an int.
+int int_info(CURL* easy, CURLINFO what) { return static_cast<int>(info<long>(easy, what)); }
 
 Peer peer_of(CURL* easy) {
   Peer peer;  // allocates nothing, because memory may be lacking
   text_info(easy, CURLINFO_PRIMARY_IP).copy(peer.text.data(), peer.text.size() - 1);
-  peer.port = static_cast<std::uint16_t>(number_info(easy, CURLINFO_PRIMARY_PORT));
+  peer.port = static_cast<std::uint16_t>(int_info(easy, CURLINFO_PRIMARY_PORT));
   return peer;
 }
 
@@ -82,13 +84,14 @@ ConnectionInfo connection_info(CURL* easy) {
   ConnectionInfo result;
   result.remote_ip = text_info(easy, CURLINFO_PRIMARY_IP);
   result.local_ip = text_info(easy, CURLINFO_LOCAL_IP);
-  result.remote_port = number_info(easy, CURLINFO_PRIMARY_PORT);
-  result.local_port = number_info(easy, CURLINFO_LOCAL_PORT);
-  result.new_connections = number_info(easy, CURLINFO_NUM_CONNECTS);  // 0 if one was reused
+  result.remote_port = int_info(easy, CURLINFO_PRIMARY_PORT);
+  result.local_port = int_info(easy, CURLINFO_LOCAL_PORT);
+  // 0 if an existing connection was reused.
+  result.new_connections = int_info(easy, CURLINFO_NUM_CONNECTS);
   result.request_bytes = static_cast<std::uint64_t>(info<long>(easy, CURLINFO_REQUEST_SIZE));
   result.verify_result = info<long>(easy, CURLINFO_SSL_VERIFYRESULT);
   result.proxy_verify_result = info<long>(easy, CURLINFO_PROXY_SSL_VERIFYRESULT);
-  result.proxy_status = number_info(easy, CURLINFO_HTTP_CONNECTCODE);
+  result.proxy_status = int_info(easy, CURLINFO_HTTP_CONNECTCODE);
   const auto* chain = info<curl_certinfo*>(easy, CURLINFO_CERTINFO);  // may be nullptr
   for (int i = 0; chain != nullptr && i < chain->num_of_certs; ++i) {
     result.certificates.push_back(certificate(chain->certinfo[i]));
@@ -253,7 +256,7 @@ Error Transfer::failure() {
 // `error`, if that is not the problem.
 bool Transfer::explain_socket(Error& error) const {
   if (code_ != CURLE_COULDNT_CONNECT || sends_.sends > 0) return false;
-  const int cause = number_info(handle(), CURLINFO_OS_ERRNO);
+  const int cause = int_info(handle(), CURLINFO_OS_ERRNO);
   if (socket_error_ != 0) {
     error.message = "cannot open a socket: " + system_text(socket_error_);
   } else if (is_shortage(cause)) {

@@ -27,7 +27,7 @@ using Status = Gate::Turn::Status;
 // Returns the error for a send that was refused because of the limit in `hold`, for example "the
 // circuit of https://api.example.com is open (5 failures in a row)". Most limits let a send wait,
 // and refuse it only if the wait would end after its deadline ("too late"). A circuit may refuse it
-// at once, and the limit of concurrent sends (`default`) refuses it if its queue is full.
+// at once, and the limit of concurrent sends refuses it if its queue is full.
 Error error_of_refusal(const Hold& hold, std::string_view origin) {
   const auto of_url = " of " + std::string(origin);
   switch (hold.by) {
@@ -43,6 +43,7 @@ Error error_of_refusal(const Hold& hold, std::string_view origin) {
       return Error(Errc::RateLimited, "the rate" + of_url + " allows it too late");
     case QueuedBy::SharedState:  // limits in a store that other processes share
       return Error(Errc::RateLimited, "the shared limits" + of_url + " were not known in time");
+    // Concurrency. The other enumerators, Nothing and MaxInFlight, refuse no send here.
     default: return Error(Errc::QueueFull, "too many sends wait for the limit" + of_url);
   }
 }

@@ -273,10 +273,12 @@ Outcome HedgedAttempt::finish() {
   return *std::move(decisive_send.outcome_);
 }
 
-// Makes the history's entry for a send that lost the race of several sends of one attempt. `winner`
-// is the number of the send whose outcome counts.
-Attempt HedgedAttempt::make_lost_attempt(const Send& send, int winner) const {
-  // The first send may have waited in queues, which counts as part of its duration.
+// Makes the history's entry for a send that lost the race of several sends of one attempt. In the
+// history, each send is an entry of its own, and its number is the attempt number that users see.
+// `winner_number` is that of the send whose outcome counts.
+Attempt HedgedAttempt::make_lost_attempt(const Send& send, int winner_number) const {
+  // The first send counts from the start of the attempt, so its duration includes waits in queues.
+  // A hedge counts from when it was sent.
   const auto began = send.hedge_ ? *send.began_ : started_;
   Attempt attempt;
   attempt.number = send.number_;
@@ -285,8 +287,8 @@ Attempt HedgedAttempt::make_lost_attempt(const Send& send, int winner) const {
   set_outcome(attempt, *send.outcome_);  // its status, error and timings
   attempt.cls = send.judged_.cls;
   // A send that failed before it could be canceled keeps the rule that classified its outcome.
-  attempt.rule =
-      send.canceled_ ? "lost to attempt " + std::to_string(winner) : to_string(send.judged_.rule);
+  attempt.rule = send.canceled_ ? "lost to attempt " + std::to_string(winner_number)
+                                : to_string(send.judged_.rule);
   // With do_not_retry, the server has asked for no retry at all, and not for a delay.
   if (const auto& delay = send.judged_.server_delay; delay && !delay->do_not_retry) {
     attempt.server_delay = delay->delay;

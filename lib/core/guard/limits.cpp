@@ -37,8 +37,8 @@ void LimitState::begin_pause(const Pauses& scope, std::string_view key, Time unt
   set_pauses(paused_.size());
 }
 
-// Ends the pauses that are over, with their ramps (the slow start after a pause). Adds their keys
-// to `changes`.
+// Removes the pauses that are over and whose ramps (the slow start after a pause) have been used,
+// once no send waits for them or is in flight under them. Adds their keys to `changes`.
 void LimitState::end_pauses(Time now, StateChanges& changes) {
   if (paused_.empty()) return;
   std::erase_if(paused_, [&](const Paused& one) {
@@ -127,18 +127,17 @@ SendGrant Limits::look(const SendAsk& ask) const {
 // and `held` is the limit that holds the send back. Adds state changes to `changes`, for observers.
 SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
-  state_->end_pauses(ask.now, changes);  // those that are over
-  tell_news(ask.now, changes);           // what other processes have changed, if they share limits
-  auto grant = find_hold(ask);           // the first limit that does not allow the send
+  state_->end_pauses(ask.now, changes);     // those that are over
+  report_remote_changes(ask.now, changes);  // by other processes that share the limits
+  auto grant = find_hold(ask);              // the first limit that does not allow the send
   if (grant.held == QueuedBy::Circuit) changes.why = why_open();
   // The breaker is asked last: it counts the send, and may refuse it even while it is closed.
   if (grant.held == QueuedBy::Nothing && (!breaker_ || ask_breaker(ask, grant, changes))) {
     // After a pause comes a ramp, a slow start. `ramps` gets the send's number in each of them.
     for (std::size_t index = 0; index < pauses_.size(); ++index) {
-      auto* const pause = pauses_[index].get();
-      if (pause == nullptr) continue;
-      grant.ramps[index] = pause->machine.enter(pause_policy(index), ask.now);
-      ++pause->in_flight;
+      if (!pauses_[index]) continue;
+      grant.ramps[index] = pauses_[index]->machine.enter(pause_policy(index), ask.now);
+      ++pauses_[index]->in_flight;
     }
     if (rate_) take_token(ask.now);
     if (slots_) slots_->machine.take();
@@ -183,27 +182,31 @@ void Limits::vote_early(SendGrant& grant, const SendEnd& end, Time now, double r
 
 // Called once when a send that `enter` let out has ended: gives back what `enter` took, and lets
 // the limits adapt to how the send ended. `end` is nullptr if that is unknown, for example because
-// the send did not go out. `random`, in [0, 1), is for the time for which a breaker opens. Adds
+// the send did not go out. `random`, in [0, 1), varies the time for which a breaker opens. Adds
 // state changes to `changes`, for observers.
+//
+// A breaker opens and closes by the results of sends, which are its votes. `grant.votes` is true if
+// it needs the result of this send, and `vote_early` has not reported it.
 void Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
                    StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
   const bool counts = end != nullptr && end->counts;  // it says something about the server
   for (std::size_t index = 0; index < pauses_.size(); ++index) {
-    if (!pauses_[index]) continue;
+    if (!pauses_[index]) continue;  // the policy has no such pause
+    // After a pause comes a ramp, a slow start. A response lets more sends out, a failure fewer.
     pauses_[index]->machine.leave(grant.ramps[index], end);
     --pauses_[index]->in_flight;
   }
   if (slots_) {
     slots_->machine.give_back();
     if (counts) adjust_limit(*end, now, changes);
-    on_freed(now);  // for limits that other processes share
+    on_slot_freed(now);  // may give the slot to a process that shares the limit
   }
-  // `votes`: the breaker needs the result of this send, and `vote_early` has not reported it.
   if (grant.votes && counts) vote(grant, *end, now, random, changes);
   if (grant.votes && !counts) release_breaker(grant);  // the send may have been its probe
-  tell_news(now, changes);                             // what other processes have changed
-  state_->end_pauses(now, changes);                    // one that is over ends with its last send
+  report_remote_changes(now, changes);                 // by other processes that share the limits
+  // A pause whose time is over is removed once no send is in flight under it, as perhaps now.
+  state_->end_pauses(now, changes);
 }
 
 // Adjusts the limit of concurrent sends to the end of a send.
@@ -275,7 +278,8 @@ void Limits::tell(Circuit from, Time now, StateChanges& changes) {
 }
 
 // Returns the current state of the limits, for the history of a call: in `circuit` the breaker's,
-// in `limits` that of the other limits. Each is nullopt if the policy has no such limit.
+// in `limits` that of the other limits. Each is nullopt if the policy has no such limit. With only
+// a rate, `limits` is set but empty, because a rate has no state that is worth recording.
 GuardFacts Limits::facts(Time now, WallTime wall_now) const {
   const std::lock_guard lock(state_->mutex_);
   GuardFacts facts;
@@ -288,13 +292,16 @@ GuardFacts Limits::facts(Time now, WallTime wall_now) const {
     circuit.total = state.total;
     circuit.until = wall_time(state.until, now, wall_now);  // nullopt if the circuit is not open
   }
-  if (!rate_ && !slots_ && !pauses_[0]) return facts;  // a policy with pauses has a first one
+  // A policy with pauses always has the first one.
+  if (!rate_ && !slots_ && !pauses_[0]) return facts;
   auto& limits = facts.limits.emplace();
-  if (slots_) {
+  if (slots_) {  // the limit of concurrent sends, and how many of them it counts now
     limits.limit = slots_->machine.limit(*keys_.policy->concurrency);
     limits.in_flight = slots_->machine.used();
   }
-  for (const auto& pause : pauses_) {  // the host's, then the endpoint's, which takes precedence
+  // The order is: the pause of the host, then that of the endpoint, which takes precedence and so
+  // overwrites the first. (The third, the ramp of a breaker, is never in the future.)
+  for (const auto& pause : pauses_) {
     if (!pause || pause->machine.until() <= now) continue;
     limits.paused_until = wall_time(pause->machine.until(), now, wall_now);
   }

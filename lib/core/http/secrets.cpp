@@ -19,8 +19,8 @@ constexpr std::array<std::string_view, 21> kWords{
     "assertion", "auth", "authcode", "authentication", "bearer",   "csrf",   "dpop", "jwt",  "keys",
     "oauth",     "oidc", "otp",      "pass",           "passcode", "passwd", "pwd",  "saml", "sid",
     "sig",       "sign", "xsrf"};
-// A header whose name has one of these words has one URL or relative reference as its value.
-constexpr std::array<std::string_view, 5> kReferenceWords{"location", "referer", "referrer", "url",
+// A header whose name has one of these words has one URL, or a relative one, as its value.
+constexpr std::array<std::string_view, 5> kUrlHeaderWords{"location", "referer", "referrer", "url",
                                                           "uri"};
 
 bool is_one_of(const auto& words, std::string_view word) {
@@ -91,18 +91,19 @@ bool tells_secret(std::string_view header_name) {
 // in queries are hidden: "see https://host/a?key=1" becomes "see https://host/a?key=REDACTED".
 std::string shown_value(std::string_view header_name, std::string_view value) {
   if (tells_secret(header_name)) return std::string(kRedacted);
-  const auto is_reference = [](auto word) { return is_one_of(kReferenceWords, word); };
+  const auto names_url_header = [](auto word) { return is_one_of(kUrlHeaderWords, word); };
   // The whole value is one URL: "Location", "Referer" and the like.
-  if (any_word(to_lower(header_name), is_reference)) return redacted(value, hide_all);
+  if (any_word(to_lower(header_name), names_url_header)) return redacted(value, hide_all);
   std::string shown;
   auto url_at = next_url(value, 0);  // npos if there is no URL
   // Each round copies the text before the next URL, and then that URL with its secrets hidden.
   for (std::size_t copied = 0; copied < value.size();) {
+    // The URL found before has been copied: finds the next one.
     if (url_at < copied) url_at = next_url(value, copied);
     // In `Link: </next?key=1>; rel=next` a URL without a scheme follows the "<".
     const auto bracket = value.find('<', copied);
-    const auto reference_at = bracket == std::string_view::npos ? value.size() : bracket + 1;
-    const auto begin = std::min(url_at, reference_at);
+    const auto bracketed_at = bracket == std::string_view::npos ? value.size() : bracket + 1;
+    const auto begin = std::min(url_at, bracketed_at);  // with neither, the end of the text
     const auto end = end_of_url(value, begin);
     shown += value.substr(copied, begin - copied);
     shown += redacted(value.substr(begin, end - begin), hide_all);

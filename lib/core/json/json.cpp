@@ -91,16 +91,20 @@ std::string one_line_of(const OrderedJson& json) {
 
 // Appends a value as JSON for people. An object or array in the outermost `levels` levels of
 // nesting gets a line for each member. A deeper one gets them only if it is too long for one line.
-// Every other value is on one line. `indent` is the number of blanks at the beginning of the line
-// where the value begins, and `column` the number of bytes in front of the value: the blanks and
-// its key.
+// Every other value is on one line. With `levels` 1:
+//   {
+//     "name": "careful",
+//     "statuses": [408, 429, 503]
+//   }
+// `indent` is the number of blanks at the beginning of the line where the value begins. `column` is
+// where the value begins in that line: the number of blanks, plus the length of `"statuses": `.
 void append_lines(std::string& out, const OrderedJson& json, int levels, std::size_t indent,
                   std::size_t column) {
-  // Tries one line first. An empty object or array has no members that need lines of their own.
+  // Tries one line first, unless there are members and each must have its own.
   if (levels <= 0 || !json.is_structured() || json.empty()) {
     const auto line = one_line_of(json);
-    // A string or a number cannot be split, so it may be longer than kLineWidth.
-    if (!json.is_structured() || column + line.size() <= kLineWidth) {
+    const bool fits = column + line.size() <= kLineWidth;
+    if (fits || !json.is_structured()) {  // a string or a number has no members to put on lines
       out += line;
       return;
     }

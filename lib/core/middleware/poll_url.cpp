@@ -74,7 +74,8 @@ bool PollUrl::is_poll(const Request& request, const Call& call) {
 
 // Returns the GET that asks for the result of an operation that is still pending. Its URL is in
 // `response`, in the first header that the policy's `url_from` lists, for example "Location:
-// /jobs/7". Returns an error if that URL must not be polled. Returns nullopt if no header names a
+// /jobs/7". Returns an error if that URL must not be polled: if it is not valid, goes from https to
+// http, or is at an origin that the policy does not allow. Returns nullopt if no header names a
 // URL; then the next attempt sends the same request again. `first_` is the request of the call, and
 // `request_` the one that was sent last.
 std::optional<Result<Request>> PollUrl::poll_after(const Response& response) const {
@@ -87,16 +88,19 @@ std::optional<Result<Request>> PollUrl::poll_after(const Response& response) con
     const auto refused = [&](CurlCode curl_code, const std::string& why) {
       return not_followed(response, curl_code, "the " + header + " to poll is " + why);
     };
-    // A relative URL refers to the requested one, which a middleware below may have changed.
+    // A relative URL refers to that of the response. It may differ from that of `request_`, if a
+    // middleware between `retry` and the transport has changed it.
     const auto response_url = Url::parse(response.url);
     const Url base = response_url ? *response_url : *request_.parsed_url();
     const auto target = base.resolve(*reference);
     if (!target) return refused(CurlCode::MalformedUrl, target.error().message);
+    // After an encrypted exchange, the poll must not be sent unencrypted.
     if (base.scheme() == "https" && target->scheme() == "http") {
       return refused(CurlCode::UnsupportedProtocol,
                      target->without_secrets() + ": https is not left for http");
     }
-    // Another origin, which could receive data of the request, must be listed in the policy.
+    // The poll has headers of the user's request. So an origin other than that of the user's URL
+    // gets the poll only if the policy lists this origin.
     if (target->origin() != first_url->origin() && !is_listed(*rule, *target)) {
       const auto why = "at " + std::string(target->origin()) + ", and the request was to " +
                        std::string(first_url->origin()) +
@@ -105,7 +109,7 @@ std::optional<Result<Request>> PollUrl::poll_after(const Response& response) con
     }
     Request poll = request_;  // keeps its options and most of its headers
     make_get(poll, policy_);
-    move_to(poll, *target);
+    move_to(poll, *target);  // at another origin, also removes what may be secret
     return poll;
   }
   return std::nullopt;
@@ -124,9 +128,11 @@ bool PollUrl::read_url(Outcome& outcome) {
   return true;
 }
 
-// Called when attempt `number` has ended. If it polled a URL, records that in the history, which
-// has one entry for consecutive attempts with the same URL ("attempts 2 to 5 polled /jobs/7"). If
-// its response named a URL (`next_`) and another attempt follows, that attempt will poll this URL.
+// Called when attempt `number` has ended. An attempt polls if it sends, in place of the user's
+// request, a GET to a URL that an earlier response named for the result. If this attempt polled,
+// records that in the history, which has one entry for consecutive attempts with the same URL
+// ("attempts 2 to 5 polled /jobs/7"). If its response named a URL (`next_`) and another attempt
+// follows, that attempt will poll this URL.
 void PollUrl::end_attempt(int number, bool attempt_follows) {
   if (is_polling_) {
     auto& polled = call_.history().polled;
@@ -139,7 +145,8 @@ void PollUrl::end_attempt(int number, bool attempt_follows) {
       entry.url = std::move(url);
     }
     polled.back().last_attempt = number;
-    // Lets middlewares above `retry`, which know only the first request, resend the poll.
+    // Middlewares outside `retry` know only the user's request. If they send again, for example to
+    // follow a redirect of this poll, they take the poll from LastPoll.
     if (!attempt_follows) call_.set(LastPoll{request_});
   }
   if (!attempt_follows || !next_) return;

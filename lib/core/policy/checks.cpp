@@ -68,9 +68,7 @@ struct PolicyChecker {
   void check() const {
     check_limits();
     check_backoff("backoff", resolved.backoff);
-    if (resolved.throttle_backoff) {
-      check_backoff("throttle_backoff", *resolved.throttle_backoff);
-    }
+    if (resolved.throttle_backoff) check_backoff("throttle_backoff", *resolved.throttle_backoff);
     check_pending();
     check_attempts();
     const auto& guards = resolved.guards;

@@ -280,16 +280,18 @@ bool Label::begins_with(std::string_view data, bool whole) const {
 Segments split_path(std::string_view path) {
   Segments segments;
   if (path.starts_with('/')) path.remove_prefix(1);
-  // Tells each segment whether it may have to be decoded when it is compared.
+  // Each segment stores this: it may contain "%41" and must then be decoded to be compared.
   const bool encoded = path.find('%') != std::string_view::npos;
-  // Stores a segment in the array `first`, or in the vector `more` if the array is full.
+  // Adds a segment: to the array `inline_segments`, or to the vector `overflow` if that is full.
+  // Only the first `count` entries of both together are valid: a ".." lowers `count`, and leaves
+  // the segment that it removes in place.
   const auto push = [&](std::string_view segment) {
-    auto& [first, more, count] = segments;
-    if (count < first.size()) {
-      first[count] = Label(segment, encoded);
+    auto& [inline_segments, overflow, count] = segments;
+    if (count < inline_segments.size()) {
+      inline_segments[count] = Label(segment, encoded);
     } else {
-      more.resize(count - first.size());  // drops what a ".." has removed: it lowers only `count`
-      more.emplace_back(segment, encoded);
+      overflow.resize(count - inline_segments.size());  // drops the removed segments at its end
+      overflow.emplace_back(segment, encoded);
     }
     ++count;
   };
@@ -299,9 +301,10 @@ Segments split_path(std::string_view path) {
     const auto segment = path.substr(0, end);
     const auto dots = dot_segment(segment);
     if (dots == DotSegment::None) push(segment);
-    // A ".." removes the segment before it. At the root there is none, and it has no effect.
+    // A ".." removes the segment before it. At the root there is none, so it has no effect.
     if (dots == DotSegment::Parent && segments.count > 0) --segments.count;
-    if (dots != DotSegment::None && is_last) push({});  // "/a/." is "/a/": the last one is empty
+    // "/a/." means "/a/", whose last segment is empty.
+    if (dots != DotSegment::None && is_last) push({});
     if (is_last) return segments;
     path.remove_prefix(end + 1);
   }

@@ -53,12 +53,12 @@ inline constexpr std::size_t kMaxSegments = 16;
 // 5.2.4).
 struct Segments {
   [[nodiscard]] const Label& operator[](std::size_t i) const {
-    return i < first.size() ? first[i] : more[i - first.size()];
+    return i < inline_segments.size() ? inline_segments[i] : overflow[i - inline_segments.size()];
   }
 
-  std::array<Label, kMaxSegments + 1> first{};  // so that usual paths need no allocation
-  std::vector<Label> more;
-  std::size_t count = 0;  // of all segments
+  std::array<Label, kMaxSegments + 1> inline_segments{};  // so that usual paths do not allocate
+  std::vector<Label> overflow;                            // the segments after these
+  std::size_t count = 0;                                  // of all segments
 };
 Segments split_path(std::string_view path);
 

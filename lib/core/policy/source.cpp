@@ -53,8 +53,8 @@ FileState state_of(const std::string& path) {
 // Stops soon after the maximum size of a policy file, because check_policies refuses a longer text
 // anyway. FileKind::Regular refuses a pipe or a device, which cannot be read again when it changes.
 FileText read_file(const std::string& path, FileKind kind) {
-  // Without O_NONBLOCK, `open` would wait for a writer if the file is a pipe. A file of any kind is
-  // read to its end, and may be a pipe whose writer is slow.
+  // Without O_NONBLOCK, `open` waits for a writer if the file is a pipe. That is right only for
+  // FileKind::Any, which may be a pipe whose writer is slow.
   const auto no_wait = kind == FileKind::Regular ? O_NONBLOCK : 0;
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | no_wait));
   struct stat status {};
@@ -164,9 +164,7 @@ class PolicySource::Watch {
       return read(Report::Always);
     }();
     log_policy_reload(*reload);
-    if (!reload->accepted) {
-      return Error(Errc::InvalidRequest, error_lines(reload->problems));
-    }
+    if (!reload->accepted) return Error(Errc::InvalidRequest, error_lines(reload->problems));
     return in_force().policies;
   }
 

@@ -30,15 +30,16 @@ struct Unit {
 constexpr Unit kUnits[] = {{"h", 1h},   {"m", 1min}, {"s", 1s},
                            {"ms", 1ms}, {"us", 1us}, {"ns", 1ns}};
 
-// Returns `whole` units and a decimal fraction of one: for "1.5s", these are 1, "5" and a second.
-// Returns nullopt if the result is not a whole number of nanoseconds.
+// Returns a duration of `whole` units and a decimal fraction of a unit. For "1.5s", the arguments
+// are 1, "5" and a second. Returns nullopt if the result is not a whole number of nanoseconds.
 std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, Duration unit) {
   while (!fraction.empty() && fraction.back() == '0') fraction.remove_suffix(1);
-  if (fraction.size() > 12) return std::nullopt;  // so that the product cannot overflow
-  // Multiplies the whole fraction before dividing, because the digits of an hour's or a minute's
-  // fraction need not be whole numbers of nanoseconds one by one.
+  if (fraction.size() > 12) return std::nullopt;  // so that the product below cannot overflow
+  // Nanoseconds of the fraction: for "1.5s", 5 times a second, divided by 10 for each digit. This
+  // multiplies first, because a digit of an hour's or a minute's fraction need not be a whole
+  // number of nanoseconds by itself.
   __extension__ using Wide = __int128;
-  auto part = Wide{to_number<std::int64_t>(fraction).value_or(0)} * unit.count();
+  auto part = Wide{to_number<std::int64_t>(fraction).value_or(0)} * unit.count();  // 0 without one
   for (std::size_t i = 0; i < fraction.size(); ++i) {
     if (part % 10 != 0) return std::nullopt;
     part /= 10;
@@ -133,8 +134,8 @@ bool DurationType::parse(const JsonNode& json, Duration& value, Problems& proble
 }
 
 // Returns the number in `json` if it is within the limits. Otherwise reports a problem and returns
-// nullopt. `limits.parts` says how fine the number may be: 1 for whole numbers, 1000 for
-// thousandths, 0 for any number.
+// nullopt. `limits.parts` says how fine the number may be, and is one of these: 1 for whole
+// numbers, 1000 for thousandths, 0 for any number.
 std::optional<double> number_within(const JsonNode& json, const NumberLimits& limits,
                                     Problems& problems) {
   if (!expect(json, JsonType::Number, limits.what, problems)) return std::nullopt;
@@ -143,16 +144,18 @@ std::optional<double> number_within(const JsonNode& json, const NumberLimits& li
     const bool is_under = number && *number < limits.least;
     const auto least = text_of(limits.least);
     auto message = described(json) + " is out of range: ";
-    // A huge upper limit is no help if the number is too small.
-    constexpr double kFar = 1e6;
-    message += is_under && limits.most >= kFar ? "at least " + least
-                                               : least + " to " + text_of(limits.most);
+    // "1 to 10", or "at least 1" if the number is too small and the upper limit is huge: such a
+    // limit is no help for a small number.
+    constexpr double kHuge = 1e6;
+    message += is_under && limits.most >= kHuge ? "at least " + least
+                                                : least + " to " + text_of(limits.most);
     if (is_under && !limits.note.empty()) message += "; " + std::string(limits.note);
     problems.error(json, std::move(message));
     return std::nullopt;
   }
-  // The number counted in parts must be whole. A decimal such as 0.1 is not exact as a double, so
-  // thousandths are compared with a tolerance. For 0 parts, this is 0, and every number passes.
+  // The number counted in parts must be whole: with 1000 parts, 0.25 is 250. A decimal such as 0.1
+  // is not exact as a double, so thousandths are compared with a tolerance. If `limits.parts` is 0,
+  // `in_parts` is 0, which is whole, so every number passes.
   const auto in_parts = *number * limits.parts;
   const auto tolerance = limits.parts > 1 ? 1e-6 * std::max(1.0, in_parts) : 0;
   if (std::abs(in_parts - std::round(in_parts)) <= tolerance) return number;

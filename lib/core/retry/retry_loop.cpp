@@ -153,21 +153,25 @@ RetryStep RetryLoop::begin(Time now) {
 RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified,
                          std::string rule) {
   // First brings `state_`, which `decide` reads, up to date.
-  if (ended.names_url) begin_polling_url();
+  if (ended.names_url) begin_polling_url();  // the response names a URL to ask for the result
   if (ended.hedged != nullptr) count_hedges(*ended.hedged);
   count(ended, classified.cls);
   if (options_.backoff != nullptr) ask_users_backoff(classified, ended.random);
   const Clocks clocks{ended.now, options_.started, options_.deadline, ended.wall_now};
   auto decision = decide(policy_, classified, state_, clocks, ended.random);
-  // The budget is charged last, so that nothing is taken for a retry that another limit forbids. It
-  // is charged before the wait, so that a thousand calls that fail together do not all find it
-  // full.
+
+  // Then charges the budget. `claim_` is what this call has taken from the budget that it shares
+  // with other calls. Only Retry costs something: Stop and Poll just report how the attempt ended.
+  // Charged after all other limits have agreed, so that nothing is taken for a retry that one of
+  // them forbids; and before the wait, so that a thousand calls that fail together do not all find
+  // the budget full.
   const auto next = !decision.retry ? AfterAttempt::Stop
                     : decision.poll ? AfterAttempt::Poll
                                     : AfterAttempt::Retry;
   const auto [allowed, budget_left] = claim_.end_attempt(classified, next, ended.now);
-  if (!allowed) decision = over_budget(decision, classified, state_, clocks);
+  if (!allowed) decision = over_budget(decision, classified, state_, clocks);  // now it is to stop
 
+  // Last, adds the attempt to the history.
   remember(classified, decision);  // for the decision after the next attempt
   auto& attempt = record(ended, classified.cls, std::move(rule), budget_left);
   attempt.ambiguous = decision.ambiguous;
@@ -176,7 +180,7 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
     attempt.server_delay_source = to_string(decision.source);
   }
   if (decision.retry) return retry(attempt, decision.backoff, decision.wait, ended.now);
-  return stop(decision);
+  return stop(decision);  // writes the reason to `history_`
 }
 
 // Records in the history why the call ended. Returns Stop.
@@ -187,9 +191,8 @@ RetryStep RetryLoop::stop(const Decision& decision) {
   if (decision.reason == Reason::ElapsedExhausted) {
     // The deadline is that of the whole call; max_elapsed_time counts from the start of this loop.
     const bool whole_call = decision.limit == Limit::Deadline;
-    const auto first_start =
-        whole_call ? Duration::zero() : options_.started - options_.call_started;
-    history_.detail += time_spent(history_.attempts, first_start);
+    const auto since = whole_call ? Duration::zero() : options_.started - options_.call_started;
+    history_.detail += time_spent(history_.attempts, since);
   }
   return {.kind = RetryStep::Kind::Stop};
 }

@@ -148,7 +148,7 @@ void FleetState::Limits::take_token(Time now) {
 }
 
 // Gives a slot back at once if other processes wait for it.
-void FleetState::Limits::on_freed(Time now) {
+void FleetState::Limits::on_slot_freed(Time now) {
   const auto& held = slots_scope_->held;
   const int used = slots_->machine.used();
   if (held.contended && used < held.granted && held.query.can_use(fleet_.remote_, now)) {
@@ -194,7 +194,7 @@ void FleetState::Limits::tell(Circuit from, Time now, StateChanges& changes) {
 
 // Reports a change of the shared circuit, which another process may have caused, to the observers
 // of the next send.
-void FleetState::Limits::tell_news(Time now, StateChanges& changes) {
+void FleetState::Limits::report_remote_changes(Time now, StateChanges& changes) {
   if (!breaker_) return;
   auto& circuit = *breaker_scope_->circuit;
   const auto from = std::exchange(circuit.changed_from, {});

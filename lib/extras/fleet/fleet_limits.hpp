@@ -31,9 +31,9 @@ class FleetState::Limits final : public guard::Limits {
             StateChanges& changes) override;
   void take_token(Time now) override;
   void tell(Circuit from, Time now, StateChanges& changes) override;
-  void tell_news(Time now, StateChanges& changes) override;
+  void report_remote_changes(Time now, StateChanges& changes) override;
   void on_asked(const SendAsk& ask, QueuedBy held_by) override;
-  void on_freed(Time now) override;
+  void on_slot_freed(Time now) override;
   void query_circuit(Time now);
   void query_slots(Time now);
   // Returns whether the remote state decides now, and not this process with its share.

@@ -110,12 +110,12 @@ class HTTPRETRY_API Limits : public SendLimits {
                     StateChanges& changes);
   virtual void take_token(Time now);
   virtual void tell(Circuit from, Time now, StateChanges& changes);
-  // Reports changes that other processes have made.
-  virtual void tell_news(Time /*now*/, StateChanges& /*changes*/) {}
+  // Adds the changes that other processes have made to `changes`. FleetState overrides it.
+  virtual void report_remote_changes(Time /*now*/, StateChanges& /*changes*/) {}
   // Called after each `enter`, with the limit that held the send back.
   virtual void on_asked(const SendAsk& /*ask*/, QueuedBy /*held*/) {}
   // Called after a slot was given back.
-  virtual void on_freed(Time /*now*/) {}
+  virtual void on_slot_freed(Time /*now*/) {}
 
   const std::shared_ptr<LimitState> state_;
   const LimitKeys keys_;
