@@ -114,7 +114,7 @@ class EagerServer {
   bool accept() {
     Connection fresh;
     fresh.socket = Descriptor(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!fresh.socket.open()) return false;
+    if (!fresh.socket.is_open()) return false;
     fresh.number = ++accepted_;
     if (over_ == Over::Tls) {
       fresh.tls.reset(SSL_new(&certificates_.context()));
