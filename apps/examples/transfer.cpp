@@ -38,7 +38,7 @@ void show(const Progress& now) {
   if (now.to_receive && now.received == *now.to_receive) std::puts("everything has arrived");
 }
 
-// Sets every option of a connection and of a request. Like those above, they are not used.
+// Sets every option of a connection and of a request, to show that they exist.
 void set_all_options(TransportOptions& connection, Request& request) {
   connection.client_certificate.file = "ann.p12";
   connection.client_certificate.key_password = "secret";

@@ -5,7 +5,7 @@
 namespace httpretry::cli {
 namespace {
 
-// What differs from curl, by topic.
+// The differences from curl, by topic.
 constexpr auto kDifferences = std::to_array<Entry>({
     {"retries", "are on by default: up to four, within 60 s, with random waits"},
     {"-X POST",

@@ -70,7 +70,7 @@ bool ask_password(const std::string& question, std::string& answer, int cancel) 
     // Only the terminal is readable. Or `poll` was interrupted: then `read` waits instead.
     const auto count = ::read(terminal, &letter, /*count=*/1);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;  // waits again
-    if (count <= 0 || letter == '\n') break;  // at the end, or after an error, uses what was typed
+    if (count <= 0 || letter == '\n') break;  // end of input, or an error: keeps the text so far
     answer += letter;
   }
   // The user's newline was not echoed.

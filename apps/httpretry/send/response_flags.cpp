@@ -42,9 +42,9 @@ std::vector<Flag> file_flags(SendOptions& to) {
   };
 }
 
-// Returns the flags for what is shown of a response. Each has a letter ('\0': none), a name, the
-// name of its value (empty: none), a help text, and an action that stores the value `v` in `to`,
-// which must outlive the flags.
+// Returns the flags that choose which parts of a response are shown. Each has a letter ('\0':
+// none), a name, the name of its value (empty: none), a help text, and an action that stores the
+// value `v` in `to`, which must outlive the flags.
 std::vector<Flag> response_flags(SendOptions& to) {
   return {
       {'i', "include", "", "show the response headers too", enable(to.include)},

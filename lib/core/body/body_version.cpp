@@ -15,7 +15,7 @@ bool at_most_once(const Headers& headers, std::string_view name) {
   return !headers.contains(name) || headers.get_all(name).size() == 1;
 }
 
-// Returns the value of the field, or "" if there is none or more than one.
+// Returns the value of the field, or "" if the headers do not have it exactly once.
 std::string single(const Headers& headers, std::string_view name) {
   return at_most_once(headers, name) ? std::string(headers.get(name).value_or("")) : std::string();
 }

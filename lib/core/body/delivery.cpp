@@ -71,7 +71,7 @@ std::optional<Error> unasked_part(const Request& request, const Response& head) 
                      "), although the whole body was asked for");
 }
 
-// Takes over what the writer has of the body from an earlier call.
+// Continues after the part of the body that the writer has from an earlier call.
 Delivery::Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> writer)
     : sink_(std::move(sink)), writer_(std::move(writer)) {
   const auto start = writer_->had();
@@ -105,7 +105,7 @@ bool Delivery::can_retry() const {
   return position_ == 0 || writer_->restartable() || !version_.validator.empty();
 }
 
-// Forgets what belongs to one exchange. What the writer has is remembered.
+// Resets the members of one exchange. The state of the writer stays.
 void Delivery::reset_exchange() {
   held_back_ = rest_requested_ = ended_by_416_ = false;
   to_skip_ = offset_ = 0;

@@ -46,7 +46,7 @@ Result<std::string> follow_links(const std::string& link) {
   for (int links = 0; std::filesystem::is_symlink(path, error); ++links) {
     if (links == kMaxLinks) return cannot_open(link, ELOOP);
     const auto target = std::filesystem::read_symlink(path, error);
-    if (error) break;  // the link was removed, so opening the path will tell what is wrong
+    if (error) break;  // the link was removed; opening the path reports the error
     path = (std::filesystem::path(path).parent_path() / target).string();
   }
   return path;

@@ -130,7 +130,7 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
         "send() was called on a thread that drives a loop (in a callback, a middleware or after a "
         "co_send): it would wait for itself; use co_send or send_then there");
   }
-  const auto programs_loop = scheduler_driven_here();  // nullptr if there is none
+  const auto programs_loop = scheduler_driven_here();  // nullptr without an EventLoop
   // With Blocking::SharedLoop, the call runs on a background loop, and this thread only waits.
   if (!programs_loop && options_.blocking == Blocking::SharedLoop) {
     return send_async(std::move(request), std::move(options)).get();

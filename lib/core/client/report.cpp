@@ -63,7 +63,7 @@ void write_error(JsonWriter& json, std::optional<Errc> code, int curl_code,
   json.end_object();
 }
 
-// Returns what the call did after the attempt. It ignored one that lost a race of several sends.
+// Returns what the call did after the attempt: "lost" if another send of the attempt won.
 std::string_view decision_text(const Attempt& attempt) {
   return attempt.race == Race::Lost ? "lost" : attempt.retried ? "retry" : "stop";
 }

@@ -226,9 +226,9 @@ void Easy::set_method_and_body(const Request& request, const SendPlan& plan) {
   const bool has_body = plan.streamed_body || request.body().present() || method == "POST" ||
                         method == "PUT" || method == "PATCH";
   // With digest, libcurl sends a request that has a body twice: first without the body, to get a
-  // challenge, and then with it, even if the server sent no challenge but a response. If the body
-  // is empty, both are the same complete request, and the server would execute it twice. So libcurl
-  // is told that there is no body, and set_headers adds the "Content-Length: 0" of an empty one.
+  // challenge, and then with it, even if the server did not ask for credentials. If the body is
+  // empty, both are the same complete request, and the server would execute it twice. So the
+  // options for an empty body are not set, and set_headers adds "Content-Length: 0" instead.
   sends_length_0_ = plan.asks_for_challenge && has_body && plan.body_size == 0;
   sends_body_ = has_body && !sends_length_0_;
   set(CURLOPT_HTTPGET, 1L);  // undoes UPLOAD, POST and NOBODY of the previous exchange

@@ -204,7 +204,7 @@ void Loop::take_events(int timeout) {
   if (!events.empty()) read_clock();
 }
 
-// Calls libcurl for one socket or for what is due, and handles the transfers that are finished.
+// Calls libcurl for one socket, or for its timers, and handles the transfers that are finished.
 // The watchdog is notified before and after the call, because it may take long.
 void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
   auto* const multi = shard.multi.get();

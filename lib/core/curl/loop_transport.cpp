@@ -1,5 +1,5 @@
-// Loop as a Transport: looks up the host and carries out the exchange. Also keeps what exchanges
-// use again: the handles, and what is known about origins.
+// Loop as a Transport: looks up the host and carries out the exchange. Also keeps the
+// handles and the facts about origins, which later exchanges use again.
 #include "resolver.hpp"
 #include "transfer.hpp"
 #include "url_parts.hpp"

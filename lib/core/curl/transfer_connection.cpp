@@ -166,7 +166,8 @@ void Transfer::probe_connection() {
     // An error means that the other transfer has ended.
     if (curl_easy_pause(other->handle(), CURLPAUSE_SEND) != CURLE_OK) continue;
     curl_easy_pause(other->handle(), CURLPAUSE_CONT);
-    // Those whose probe was this transfer, which has ended, get the new probe as well.
+    // Transfers that used this one as their probe get the new probe too, because this one has
+    // ended.
     for (auto* waiting : shard->unconfirmed) {
       if (waiting != this && waiting->probe_ != this) continue;
       waiting->probe_ = other;

@@ -125,7 +125,7 @@ Outcome Transfer::make_outcome() {
       connection.tls = std::move(tls_);
       options_.on_connection(connection);
     }
-    // What libcurl takes for a success may be a failure. Then `abort_` or `code_` is set.
+    // libcurl may report success for a response that is not valid. Sets `abort_` or `code_` then.
     if (abort_.none() && code_ == CURLE_OK) verify_success();
     const bool success = abort_.none() && code_ == CURLE_OK;
     if (success) update_origin();
@@ -300,7 +300,7 @@ bool Transfer::line_too_long() const {
 Error Transfer::curl_failure() {
   const std::string_view text = easy_->error_text.data();
   Error error = failure_of(code_);
-  // What a proxy answered to CONNECT if the request was not sent; 0 without such an answer.
+  // The status of a proxy's response to CONNECT, if the request was not sent; otherwise 0.
   const int proxy_status = sends_.sends == 0 ? reader_.proxy_status : 0;
   if (proxy_status >= 300) {
     error.code = Errc::Connect;

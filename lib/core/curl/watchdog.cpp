@@ -188,7 +188,7 @@ bool Heartbeat::leave() {
     if (++watched->silent_calls % kSilentCalls != 0) continue;
     const auto read_now = bytes_read(fd);
     if (!read_now) continue;  // unknown for now
-    // What was read since the first such look after the last progress counts.
+    // Counts the bytes read since this code first looked after the last progress.
     if (!watched->read_at_first_count) watched->read_at_first_count = read_now;
     if (*read_now - *watched->read_at_first_count > kMaxSilentBytes) reset_connection(fd, *watched);
   }

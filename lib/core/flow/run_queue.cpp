@@ -189,8 +189,8 @@ Task<bool> sleep_for(Scheduler& loop, Duration time, std::stop_token stop) {
   co_return slept;
 }
 
-// Adds the wait to the list. Reserves all memory that the wait will need, because only here can its
-// coroutine get the exception if there is none.
+// Adds the wait to the list. Reserves all memory that the wait will need: if memory is short, only
+// here can an exception reach the coroutine that waits.
 void RunQueue::enter(CancelableWait& wait) {
   const auto count = waits_.size() + 1;
   reserve_room(waits_, count);

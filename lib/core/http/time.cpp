@@ -61,8 +61,8 @@ std::string to_text(Duration duration) {
   duration %= 1min;
   if (duration == 0ns) return text.empty() ? "0s" : text;
 
-  // What is left, less than a minute, becomes one decimal number. Its unit is seconds after hours
-  // or minutes ("1h0.5s"), and otherwise the largest unit in which it is at least 1 ("500ms").
+  // The rest is less than a minute and is written as one decimal number: in seconds after hours or
+  // minutes ("1h0.5s"), otherwise in the largest unit in which it is at least 1 ("500ms").
   const auto [unit, name] = !text.empty() || duration >= 1s ? std::pair(Duration(1s), "s")
                             : duration >= 1ms               ? std::pair(Duration(1ms), "ms")
                             : duration >= 1us               ? std::pair(Duration(1us), "us")

@@ -232,7 +232,7 @@ EndpointIndex::Data::Data(const std::vector<EndpointPattern>& valid_patterns) {
     add_entry(parts.host.value_or("*"));  // without a host, the pattern matches every host
     for (const auto& host : parts.more_hosts) add_entry(host);
   }
-  // Of entries with equal ranks, the one of the earlier pattern stays the first.
+  // Stable, so that entries of equal rank keep the order of their patterns.
   const auto sort_by_rank = [](std::vector<Entry>& entries) {
     std::ranges::stable_sort(entries, std::ranges::greater(), &Entry::rank);
   };

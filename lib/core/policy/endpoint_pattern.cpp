@@ -301,7 +301,7 @@ Segments split_path(std::string_view path) {
     const auto segment = path.substr(0, end);
     const auto dots = dot_segment(segment);
     if (dots == DotSegment::None) push(segment);
-    // A ".." removes the segment before it. At the root there is none, so it has no effect.
+    // ".." removes the segment before it, and has no effect at the root.
     if (dots == DotSegment::Parent && segments.count > 0) --segments.count;
     // "/a/." means "/a/", whose last segment is empty.
     if (dots != DotSegment::None && is_last) push({});
