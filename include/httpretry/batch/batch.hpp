@@ -44,6 +44,8 @@ enum class Durability : std::uint8_t {
   Process,  // committed data survives the end of the process; faster, with fewer syncs
 };
 
+// The options of Batch::open: the input and its journal, how the jobs are sent, and what is
+// reported.
 struct HTTPRETRY_API BatchOptions {
   BatchOptions() = default;
 

@@ -1,16 +1,3 @@
-// DownHosts is the set of hosts that are down. It gives a Runner a rule for outages: once a call
-// begins to retry at a host, no other call to that host begins until a send succeeds. Only a few of
-// the calls in flight retry. If one of them gives up, the host is down: each call to it gets one
-// send, until a send succeeds.
-//
-//   const auto down = std::make_shared<DownHosts>();
-//   RetryOptions retrying;
-//   retrying.budget = down;
-//   RunnerOptions options;
-//   options.down_hosts = down;
-//
-// As the budget of the middleware `retry`, it refuses retries at hosts that are down and allows all
-// others.
 #pragma once
 
 #include <httpretry/middleware/retry.hpp>
@@ -23,7 +10,20 @@
 
 namespace httpretry::batch {
 
-// Thread-safe.
+// DownHosts is the set of hosts that are down. It is thread-safe. It gives a Runner a rule for
+// outages: once a call
+// begins to retry at a host, no other call to that host begins until a send succeeds. Only a few of
+// the calls in flight retry. If one of them gives up, the host is down: each call to it gets one
+// send, until a send succeeds.
+//
+//   const auto down = std::make_shared<DownHosts>();
+//   RetryOptions retrying;
+//   retrying.budget = down;
+//   RunnerOptions options;
+//   options.down_hosts = down;
+//
+// As the budget of the middleware `retry`, it refuses retries at hosts that are down and allows all
+// others.
 class HTTPRETRY_API DownHosts final : public RetryBudget {
  public:
   ~DownHosts() override;

@@ -1,12 +1,3 @@
-// Runner sends the jobs of a Store with one client, a limited number of them at once. Each host has
-// a queue, and the queues take turns. While guards() pauses a host, only the jobs of that host are
-// held back.
-//
-//   Runner runner(ClientOptions(), store, jobs, RunnerOptions());
-//   const RunEnd end = runner.run();
-//
-// The store records a job that must not be sent twice before the job may reach the wire. If a
-// server asks for a longer wait than the policy allows, the job waits in the store.
 #pragma once
 
 #include <httpretry/batch/down_hosts.hpp>
@@ -64,6 +55,7 @@ class HTTPRETRY_API Jobs {
 // A snapshot of a run.
 struct HTTPRETRY_API RunProgress {
   RunProgress() = default;
+  // A host that guards() pauses now.
   struct Host {
     std::string name;
     Duration paused{};  // the remaining time
@@ -79,6 +71,7 @@ struct HTTPRETRY_API RunProgress {
   std::vector<Host> paused;           // the longest pause first
 };
 
+// The options of a Runner: how many jobs it sends at once and how fast, and when its run ends.
 struct HTTPRETRY_API RunnerOptions {
   RunnerOptions() = default;
 
@@ -119,6 +112,15 @@ enum class RunEnd : std::uint8_t {
   Stopped,   // finish_up or stop was called
 };
 
+// Runner sends the jobs of a Store with one client, a limited number of them at once. Each host has
+// a queue, and the queues take turns. While guards() pauses a host, only the jobs of that host are
+// held back.
+//
+//   Runner runner(ClientOptions(), store, jobs, RunnerOptions());
+//   const RunEnd end = runner.run();
+//
+// The store records a job that must not be sent twice before the job may reach the wire. If a
+// server asks for a longer wait than the policy allows, the job waits in the store.
 // `run` uses the thread that calls it. `store` and `jobs` must outlive the Runner.
 class HTTPRETRY_API Runner {
  public:

@@ -1,9 +1,3 @@
-// Store holds the jobs of a run and the state of each. The Runner takes jobs from it, notifies it
-// before a send that must not be repeated, and reports how each job ended.
-//
-// A store may be in memory, in a file (Journal, journal.hpp), or on another machine.
-//
-//   queued -> sending -> done | dead | waiting (until) | unknown
 #pragma once
 
 #include <httpretry/http/time.hpp>
@@ -94,8 +88,14 @@ struct HTTPRETRY_API StoreError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The interface of a store, which one thread uses. `take`, `intend`, `commit` and `next_due` may
-// throw StoreError. The other functions only note changes, which the next `commit` makes durable.
+// Store holds the jobs of a run and the state of each. The Runner takes jobs from it, notifies it
+// before a send that must not be repeated, and reports how each job ended. One thread uses a Store.
+// `take`, `intend`, `commit` and `next_due` may throw StoreError. The other functions only note
+// changes, which the next `commit` makes durable.
+//
+// A store may be in memory, in a file (Journal, journal.hpp), or on another machine.
+//
+//   queued -> sending -> done | dead | waiting (until) | unknown
 class HTTPRETRY_API Store {
  public:
   using WantsHost = std::function<bool(std::string_view host)>;

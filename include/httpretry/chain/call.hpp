@@ -1,5 +1,3 @@
-// Call: the state that the middlewares of a chain share while one request is processed: its
-// identity, its history so far, and its limits.
 #pragma once
 
 #include <httpretry/chain/observer.hpp>
@@ -33,8 +31,15 @@ struct HTTPRETRY_API ExchangeLimits {
   Duration stall_timeout = kForever;
 };
 
-// Call is one branch's view of a call. Middlewares pass it on with `next`. A branch made by `with`
-// has its own deadline and stop token, and shares everything else with the others.
+// Call is what middlewares and transports know of the call that they work for: its identity, its
+// history so far, the values that they share, and its limits. A middleware receives it in `handle`
+// and passes it on with `next`; a transport enforces its limits. It is used on the thread that
+// drives the call, and is valid until the call ends.
+//
+// A call has branches, and each Call object is one of them. The call begins as one branch. retry()
+// makes a branch for each attempt, hedge() makes one for each send of an attempt, and a middleware
+// makes one with `with`. A branch has its own deadline and stop token, and belongs to one attempt
+// or to none. Everything else, such as the history, is the same in all branches.
 class HTTPRETRY_API Call {
  public:
   struct State;  // shared by all branches of a call; lib/core/chain/detail/call_state.hpp
@@ -50,15 +55,16 @@ class HTTPRETRY_API Call {
   [[nodiscard]] Scheduler& scheduler() const;
   // The time when the call began.
   [[nodiscard]] Time started() const;
-  // The number of the attempt that this branch belongs to, or 0 if it belongs to none.
+  // The number of the attempt (Attempt::number) that this branch belongs to, or 0 outside the
+  // attempts of retry().
   [[nodiscard]] int attempt() const { return attempt_; }
   // The history of the call, with the attempts of all branches so far.
   [[nodiscard]] History& history() const;
   // ClientOptions::policies, or nullptr if the client has none.
   [[nodiscard]] const PolicySource* policies() const;
   // Values that the middlewares and observers of this call share, at most one of each type
-  // (context.hpp). The values of the request are present from the beginning. `get` returns nullptr
-  // if there is no value of that type.
+  // (context.hpp). At the beginning of the call, these are the values in RequestOptions::context.
+  // `get` returns nullptr if there is no value of that type.
   template <class T>
   T& set(T value) const {
     return context().set(std::move(value));
@@ -70,11 +76,12 @@ class HTTPRETRY_API Call {
   // Returns a random number, uniform in [0, 1).
   [[nodiscard]] double random() const;
 
-  // The time by which this branch must end: the transport gives up then, and no wait begins that
-  // would end later.
+  // The time by which this branch must end. The transport gives up then, and a wait that would last
+  // longer is not started.
   [[nodiscard]] Time deadline() const { return deadline_; }
-  // Returns the limits that the request sets and, within an attempt of retry(), those of its
-  // policy. A transport must enforce them.
+  // Returns the limits of an exchange of `request`: those in its options and, within an attempt of
+  // retry(), those of the retry policy. The stricter of two applies, but a connect timeout of the
+  // request always replaces that of the policy. A transport must enforce these limits.
   [[nodiscard]] ExchangeLimits limits(const Request& request) const;
   // Requested when the call is canceled (CallOptions::stop), and when the client is destroyed.
   [[nodiscard]] const std::stop_token& stop() const;

@@ -1,15 +1,3 @@
-// Middleware: a member of the chain that processes every request. It wraps the rest of the chain:
-// it can change the request, examine the outcome, send again, or respond by itself.
-//
-// A client's list of middlewares is in order from the outside in. Those above `retry` run once per
-// call, those below it once per attempt:
-//
-//   log -> redirect -> retry -> hedge -> guards -> timeout -> bearer -> (libcurl)
-//
-// Most middlewares need no coroutine:
-//
-//   on_request("tenant", [](Request& request, Call&) { request.set_header("X-Tenant", "7"); })
-//   on_outcome("count", [&](const Request&, Outcome& outcome, Call&) { if (!outcome) ++failures; })
 #pragma once
 
 #include <httpretry/chain/call.hpp>
@@ -28,8 +16,8 @@ namespace httpretry {
 class Middleware;
 using MiddlewarePtr = std::shared_ptr<Middleware>;
 
-// Next is the rest of the chain. It is a small value that may be copied, and called any number of
-// times.
+// Next is the rest of the chain, seen from one middleware. It is a small value that may be copied,
+// and called any number of times: each call passes a request on.
 class HTTPRETRY_API Next {
  public:
   Next(const std::vector<MiddlewarePtr>& chain, std::size_t index)
@@ -45,17 +33,30 @@ class HTTPRETRY_API Next {
   const MiddlewarePtr* end_;  // the transport comes after the last one
 };
 
-// One Middleware object serves all calls of its client, on several threads at once. State that it
-// keeps between calls needs a lock; state of a single call belongs in the coroutine.
+// Middleware is a member of the chain through which a client sends every request. It wraps the rest
+// of the chain: it can change the request, examine the outcome, send again, or respond by itself.
+// One object serves all calls of its client, on several threads at once. State that it keeps
+// between calls needs a lock; state of a single call belongs in the coroutine.
+//
+// A client's list of middlewares is in order from the outside in. Those above `retry` run once per
+// call, those below it once per attempt:
+//
+//   log -> redirect -> retry -> hedge -> guards -> timeout -> bearer -> (libcurl)
+//
+// Most middlewares need no coroutine:
+//
+//   on_request("tenant", [](Request& request, Call&) { request.set_header("X-Tenant", "7"); })
+//   on_outcome("count", [&](const Request&, Outcome& outcome, Call&) { if (!outcome) ++failures; })
 class HTTPRETRY_API Middleware {
  public:
   virtual ~Middleware();
   // Returns the name for messages, and for checks of the order of the chain. Must always return the
   // same name.
   [[nodiscard]] virtual std::string_view name() const = 0;
-  // Processes a request. An exception ends the call with an Errc::Internal that names the
-  // middleware. The function must await every task that it starts before it returns. If it has
-  // nothing to do for a request, it need not be a coroutine:
+  // Processes a request and returns its outcome. May call `next` once, several times (as retry()
+  // does), or not at all (to respond by itself). An exception ends the call with an Errc::Internal
+  // that names the middleware. The function must await every task that it starts before it returns.
+  // If it has nothing to do for a request, it need not be a coroutine:
   //   return next(std::move(request), call);
   virtual Task<Outcome> handle(Request request, Call& call, Next next) = 0;
 };
@@ -74,7 +75,9 @@ using Handle = std::function<Task<Outcome>(Request, Call&, Next)>;
 
 // Returns a middleware that calls a coroutine, a `Task<Outcome>(Request, Call&, Next)`. The
 // function object is kept as long as the client, so the captures of a lambda stay valid. The
-// coroutine must take its parameters by value, except Call&.
+// coroutine must take its parameters by value, except Call&, because it may continue after its
+// caller has returned. Only a lambda with `auto` parameters may take references: its arguments are
+// kept until it ends.
 template <class F>
 [[nodiscard]] MiddlewarePtr middleware(std::string name, F handle) {
   if constexpr (detail::Parameters<F>::known) {

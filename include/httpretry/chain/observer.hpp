@@ -1,5 +1,3 @@
-// Observer: is notified of the events of calls as they happen. Used for traces, metrics and
-// progress displays. To change a request or an outcome, write a Middleware.
 #pragma once
 
 #include <httpretry/http/response.hpp>
@@ -14,9 +12,8 @@ class Call;
 class Request;
 struct PolicyReload;
 
-// The arguments of Observer's functions. Their views are valid only during the notification.
-//
-// A change of the state of a circuit breaker.
+// A change of the state of a circuit breaker. The structs here are the arguments of Observer's
+// functions; their views are valid only during the notification.
 struct HTTPRETRY_API CircuitChange {
   CircuitChange() = default;
 
@@ -58,7 +55,9 @@ struct HTTPRETRY_API SharedStateChange {
   std::string why;           // why the store is unreachable
 };
 
-// The functions run on the thread that drives the call, so they must be quick and must not throw.
+// Observer is the base of objects that are notified of the events of calls as they happen, for
+// traces, metrics and progress displays. To change a request or an outcome, write a Middleware. The
+// functions run on the thread that drives the call, so they must be quick and must not throw.
 // Several threads may call one Observer at once, for different calls.
 class HTTPRETRY_API Observer {
  public:

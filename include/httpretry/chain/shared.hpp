@@ -1,3 +1,14 @@
+#pragma once
+
+#include <httpretry/chain/call.hpp>
+#include <httpretry/flow/detail/shared_work.hpp>
+
+#include <memory>
+#include <stop_token>
+#include <utility>
+
+namespace httpretry {
+
 // Shared<T> is a value that is produced once and that many calls can wait for, each on its own
 // scheduler.
 //
@@ -10,17 +21,6 @@
 //   Result<std::string> text = co_await token.wait(call);    // in a middleware
 //
 // A Shared is a small value. All copies share one result.
-#pragma once
-
-#include <httpretry/chain/call.hpp>
-#include <httpretry/flow/detail/shared_work.hpp>
-
-#include <memory>
-#include <stop_token>
-#include <utility>
-
-namespace httpretry {
-
 template <class T>
 class Shared {
  public:

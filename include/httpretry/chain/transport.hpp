@@ -1,10 +1,11 @@
-// Transport: the end of every chain. It carries out exchanges and never retries.
 #pragma once
 
 #include <httpretry/chain/call.hpp>
 
 namespace httpretry {
 
+// Transport is the end of every chain: it carries out exchanges, and never retries. A client uses
+// libcurl unless ClientOptions::transport is set. One object serves all calls of its client.
 class HTTPRETRY_API Transport {
  public:
   virtual ~Transport();

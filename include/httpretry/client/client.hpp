@@ -1,39 +1,4 @@
-// Client sends requests and owns the connections. Create one and keep it for the life of the
-// program. It is safe for concurrent use by many threads.
-//
-//   Client client;  // follows redirects, and retries
-//   Outcome outcome = client.get("https://api.example.com/v1/items");
-//
-// There are four ways to send a request. All of them use the same chain of middlewares:
-//
-//   send        blocks; the call runs on the calling thread
-//   co_send     returns a Task to await; the call runs on one of the client's loops
-//   send_async  returns a std::future; the call runs on one of the client's loops
-//   send_then   calls a function at the end; the call runs on one of the client's loops
-//
-// Every call ends exactly once, with an Outcome. A call can be stopped by CallOptions::stop or by
-// the destruction of the client. A stopped call sends nothing more and ends with Errc::Canceled,
-// whether it waits for admission, an address, a connection, a response or the next attempt. If
-// there is not enough memory to begin a call, these functions throw std::bad_alloc and nothing is
-// sent. A call that has begun ends with an error instead.
-//
-// A program that has its own event loop can drive the calls itself; see event_loop.hpp.
-//
-// `send` blocks its thread. A thread that drives a loop (in a callback, in a middleware, or after a
-// co_send that resumed there) would wait for itself, so `send` returns Errc::Internal on it. `get`
-// and `wait` of a future, and `sync_wait`, throw std::logic_error on such a thread.
-//
-// A moved-from Client may only be assigned or destroyed. Any other use aborts with a message.
-//
-// SIGPIPE: OpenSSL writes to sockets without MSG_NOSIGNAL, so a program that uses TLS should ignore
-// SIGPIPE. The library does not change the signal handling of the process.
-//
-// fork: a client cannot be used in a child process, because its threads and connections belong to
-// the parent. The child must create a new client. It may destroy the old one, which has no effect
-// on the parent.
-//
-// A client with static storage duration may be destroyed after main if everything that its
-// middlewares use still exists. The library never shuts libcurl down.
+// Client, and the types that its functions return.
 #pragma once
 
 #include <httpretry/chain/middleware.hpp>
@@ -106,24 +71,63 @@ struct DrainResult {
   std::size_t canceled = 0;  // by the deadline, or by their own stop token
 };
 
+// Client sends requests through a chain of middlewares, and owns the connections. Create one, keep
+// it for the life of the program and share it: any number of threads may call its functions at
+// once.
+//
+//   Client client;  // follows redirects, and retries
+//   Outcome outcome = client.get("https://api.example.com/v1/items");
+//
+// There are four ways to send a request. All of them use the same chain of middlewares:
+//
+//   send        blocks; the call runs on the calling thread
+//   co_send     returns a Task to await; the call runs on one of the client's loops
+//   send_async  returns a std::future; the call runs on one of the client's loops
+//   send_then   calls a function at the end; the call runs on one of the client's loops
+//
+// Every call ends exactly once, with an Outcome. A call can be stopped by CallOptions::stop or by
+// the destruction of the client. A stopped call sends nothing more and ends with Errc::Canceled,
+// whether it waits for admission, an address, a connection, a response or the next attempt. If
+// there is not enough memory to begin a call, these functions throw std::bad_alloc and nothing is
+// sent. A call that has begun ends with an error instead.
+//
+// A program that has its own event loop can drive the calls itself; see event_loop.hpp.
+//
+// `send` blocks its thread. A thread that drives a loop (in a callback, in a middleware, or after a
+// co_send that resumed there) would wait for itself, so `send` returns Errc::Internal on it. `get`
+// and `wait` of a future, and `sync_wait`, throw std::logic_error on such a thread.
+//
+// A moved-from Client may only be assigned or destroyed. Any other use aborts with a message.
+//
+// SIGPIPE: OpenSSL writes to sockets without MSG_NOSIGNAL, so a program that uses TLS should ignore
+// SIGPIPE. The library does not change the signal handling of the process.
+//
+// fork: a client cannot be used in a child process, because its threads and connections belong to
+// the parent. The child must create a new client. It may destroy the old one, which has no effect
+// on the parent.
+//
+// A client with static storage duration may be destroyed after main if everything that its
+// middlewares use still exists. The library never shuts libcurl down.
 class HTTPRETRY_API Client {
  public:
-  // `Client client;` follows redirects and retries with the policy "standard".
+  // `Client client;` follows redirects, and retries according to the policy "standard".
   //
   // Throws std::invalid_argument
-  // * if the chain cannot work: two middlewares named "retry", "redirect" below "retry", policies
-  //   without "retry", or a null entry;
-  // * if a policy sets pauses, rates, limits, breakers or hedges and the chain lacks guards() or
-  //   hedge();
-  // * if an option has an invalid value.
+  // * if the chain cannot work: a middleware is null, two are named "retry" or two "hedge",
+  //   "redirect" stands below "retry", "guards" stands above "retry" or "hedge", or "hedge" has no
+  //   "retry" above it;
+  // * if ClientOptions::policies is set and the chain has no "retry";
+  // * if a policy sets a pause, a rate, a concurrency limit or a breaker and the chain lacks
+  //   guards(), or sets a hedge and the chain lacks hedge();
+  // * if another option has an invalid value.
   explicit Client(ClientOptions options = ClientOptions());
   Client(std::initializer_list<MiddlewarePtr> middlewares);
   // Returns a client without middlewares, which sends each request once.
   [[nodiscard]] static Client bare();
-  // Ends the calls in flight with Errc::Canceled, requests Call::stop(), and blocks until the calls
-  // have ended. Do not hold a lock that a callback may wait for. On one of the client's own
-  // threads, the destructor does not wait for the calls of that thread. It never waits for calls on
-  // an EventLoop, which end during its next turns.
+  // Ends the calls in flight with Errc::Canceled, requests a stop on their tokens (Call::stop), and
+  // blocks until the calls have ended. Do not hold a lock that a callback may wait for. On one of
+  // the client's own threads, the destructor does not wait for the calls of that thread. It never
+  // waits for calls on an EventLoop; these end in the next turns of that loop.
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
@@ -136,9 +140,9 @@ class HTTPRETRY_API Client {
   //
   // As with any coroutine, one thread must not destroy the task while another thread resumes it.
   // The task is resumed once, when the call ends, on the loop's thread or on
-  // CallOptions::resume_on. On that thread it may be destroyed at any time. On any other thread it
-  // may be destroyed only while the call cannot end; request a stop there instead
-  // (CallOptions::stop) and let the task end.
+  // CallOptions::resume_on. On that thread it may be destroyed at any time. Another
+  // thread must not destroy it while the call may end, because the end resumes it. That thread can
+  // request a stop instead (CallOptions::stop) and let the task end.
   Task<Outcome> co_send(Request request, CallOptions options = CallOptions());
 
   // Starts a call and returns its outcome as a future.

@@ -36,6 +36,8 @@ class SharedState;
 // Returns redirect(), retry(), hedge() and guards().
 [[nodiscard]] HTTPRETRY_API std::vector<MiddlewarePtr> default_chain();
 
+// The settings of a Client: its chain of middlewares, its policies, its limits, and where its calls
+// run.
 struct HTTPRETRY_API ClientOptions {
   ClientOptions() = default;
 
@@ -130,6 +132,7 @@ struct HTTPRETRY_API ClientOptions {
   std::function<double()> random;
 };
 
+// The settings of a single call, for the functions of Client that send.
 struct HTTPRETRY_API CallOptions {
   CallOptions() = default;
 

@@ -1,3 +1,18 @@
+#pragma once
+
+#include <httpretry/flow/scheduler.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+namespace httpretry {
+
+namespace detail {
+class ClientCore;
+class EventLoopCore;
+}  // namespace detail
+
 // EventLoop is a loop for programs that have their own event loop (epoll, poll, Boost.Asio, libuv,
 // Qt, …). The program drives it, and the calls of a client run on it, not on a thread of the
 // library.
@@ -51,21 +66,6 @@
 //
 // fork: an EventLoop belongs to the process that created it, as a client does. The child may
 // destroy it, which has no effect on the parent.
-#pragma once
-
-#include <httpretry/flow/scheduler.hpp>
-
-#include <chrono>
-#include <memory>
-#include <optional>
-
-namespace httpretry {
-
-namespace detail {
-class ClientCore;
-class EventLoopCore;
-}  // namespace detail
-
 class HTTPRETRY_API EventLoop final : public Scheduler {
  public:
   // Throws std::system_error if the process has no free descriptor, and always if the environment

@@ -1,14 +1,3 @@
-// CookieJar stores the cookies that servers have set. It is opt-in. Several clients may share one
-// CookieJar, and it is thread-safe.
-//
-//   options.connection.cookies = std::make_shared<CookieJar>();
-//
-// libcurl decides which cookies a server may set and which requests they are sent with, and uses
-// its public suffix list for this. In addition, cookies are accepted from and sent to only the
-// origin that a call was addressed to, whatever redirects follow.
-// TransportOptions::cookies_of_other_origins lifts this restriction.
-//
-// A CookieJar holds at most 3000 cookies, and 180 per domain. New cookies replace the oldest.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -23,6 +12,17 @@
 
 namespace httpretry {
 
+// CookieJar stores the cookies that servers have set. It is opt-in. Several clients may share one
+// CookieJar, and it is thread-safe.
+//
+//   options.connection.cookies = std::make_shared<CookieJar>();
+//
+// libcurl decides which cookies a server may set and which requests they are sent with, and uses
+// its public suffix list for this. In addition, cookies are accepted from and sent to only the
+// origin that a call was addressed to, whatever redirects follow.
+// TransportOptions::cookies_of_other_origins lifts this restriction.
+//
+// A CookieJar holds at most 3000 cookies, and 180 per domain. New cookies replace the oldest.
 class HTTPRETRY_API CookieJar {
  public:
   // Adds the cookies of a file in the Netscape format, which curl writes: seven fields per line,

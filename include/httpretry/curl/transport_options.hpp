@@ -103,6 +103,8 @@ struct HTTPRETRY_API CurlOption {
 // Returns "httpretry/0.1.0", with the version of the library.
 [[nodiscard]] HTTPRETRY_API std::string default_user_agent();
 
+// The settings of a client's connections (ClientOptions::connection): how libcurl connects, which
+// certificates it trusts, and what it accepts.
 struct HTTPRETRY_API TransportOptions {
   TransportOptions() = default;
 

@@ -1,9 +1,3 @@
-// Scheduler: where a call runs, and its clocks. A call stays on one Scheduler from beginning to
-// end, driven by one thread at a time. Middlewares therefore need no locks for data that belongs to
-// the call.
-//
-// In a program the Scheduler is an event loop of the Client. In tests it is a ManualScheduler, and
-// no time really passes.
 #pragma once
 
 #include <httpretry/flow/task.hpp>
@@ -17,6 +11,12 @@ namespace httpretry {
 
 class RunQueue;
 
+// Scheduler is where a call runs, and has its clocks. A call stays on one Scheduler from beginning
+// to end, driven by one thread at a time. Middlewares therefore need no locks for data that belongs
+// to the call.
+//
+// In a program the Scheduler is an event loop of the Client. In tests it is a ManualScheduler, and
+// no time really passes.
 class HTTPRETRY_API Scheduler {
  public:
   virtual ~Scheduler();

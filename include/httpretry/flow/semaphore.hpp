@@ -1,13 +1,3 @@
-// Semaphore limits how many coroutines do something at once. Coroutines wait for a permit in FIFO
-// order, each on its own loop. Waiting blocks no thread.
-//
-//   Semaphore four(4);
-//   ...
-//   const Semaphore::Permit permit = co_await four.acquire(loop, stop);
-//   if (!permit) co_return;   // canceled
-//
-// httpretry.hpp does not include this header. To limit the requests of a client, use
-// ClientOptions::max_in_flight.
 #pragma once
 
 #include <httpretry/flow/scheduler.hpp>
@@ -18,7 +8,16 @@
 
 namespace httpretry {
 
-// Semaphore is thread-safe.
+// Semaphore limits how many coroutines do something at once. Coroutines wait for a permit in FIFO
+// order, each on its own loop. Waiting blocks no thread. A Semaphore is thread-safe.
+//
+//   Semaphore four(4);
+//   ...
+//   const Semaphore::Permit permit = co_await four.acquire(loop, stop);
+//   if (!permit) co_return;   // canceled
+//
+// httpretry.hpp does not include this header. To limit the requests of a client, use
+// ClientOptions::max_in_flight.
 class HTTPRETRY_API Semaphore {
   struct State;
   class Turn;

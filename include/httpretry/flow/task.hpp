@@ -1,21 +1,3 @@
-// Task<T> is a coroutine that computes a T. It is lazy: it starts when it is awaited. When it ends,
-// its awaiter continues on the thread on which it ended.
-//
-//   Task<std::string> title(Client& client) {
-//     Outcome outcome = co_await client.co_send(Request::get(url));
-//     co_return outcome ? outcome->body : "none";
-//   }
-//   std::string text = sync_wait(title(client));
-//
-// A Task has one owner and may be awaited only once; a second time aborts the program with a
-// message. Destroying a Task that was not awaited, or that is suspended, destroys its frame and
-// everything in it.
-//
-// g++ 12 miscompiles some ordinary coroutine code. With g++ 12, a statement with co_await must not
-// contain, at any depth, a lambda, braces that form an aggregate, a `?:` of class type, or an
-// initializer list. The condition of an if, while or switch must not contain co_await. Later
-// versions of g++, and clang, are not affected. `coroutines.query`, which is installed with the
-// library, finds these forms with clang-query.
 #pragma once
 
 #include <httpretry/flow/detail/promise.hpp>
@@ -39,6 +21,24 @@ template <class T>
 using ValueOrNothing = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 }  // namespace detail
 
+// Task<T> is a coroutine that computes a T. It is lazy: it starts when it is awaited. When it ends,
+// its awaiter continues on the thread on which it ended.
+//
+//   Task<std::string> title(Client& client) {
+//     Outcome outcome = co_await client.co_send(Request::get(url));
+//     co_return outcome ? outcome->body : "none";
+//   }
+//   std::string text = sync_wait(title(client));
+//
+// A Task has one owner and may be awaited only once; a second time aborts the program with a
+// message. Destroying a Task that was not awaited, or that is suspended, destroys its frame and
+// everything in it.
+//
+// g++ 12 miscompiles some ordinary coroutine code. With g++ 12, a statement with co_await must not
+// contain, at any depth, a lambda, braces that form an aggregate, a `?:` of class type, or an
+// initializer list. The condition of an if, while or switch must not contain co_await. Later
+// versions of g++, and clang, are not affected. `coroutines.query`, which is installed with the
+// library, finds these forms with clang-query.
 template <class T = void>
 class [[nodiscard]] Task {
  public:

@@ -30,8 +30,8 @@ namespace detail {
 struct GroupState;
 }
 
-// TaskGroup is created by run_group. Any of the group's tasks may call its functions, on any
-// thread.
+// TaskGroup holds the tasks of one run_group, which creates it, and starts them. Any of the group's
+// tasks may call its functions, on any thread.
 class HTTPRETRY_API TaskGroup {
  public:
   TaskGroup(const TaskGroup&) = delete;

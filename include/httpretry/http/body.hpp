@@ -1,8 +1,3 @@
-// Body: the content that a request sends. A Body is a cheap handle to shared immutable data.
-//
-// Every attempt opens its own reader, so a retry starts at the first byte. If a body can be read
-// only once and has been read, the request is not sent again with an empty body; the call ends with
-// Reason::NotReplayable.
 #pragma once
 
 #include <httpretry/http/headers.hpp>
@@ -40,6 +35,12 @@ class HTTPRETRY_API BodyReader {
   virtual PausingReader* pausing();
 };
 
+// Body is the content that a request sends: bytes in memory, a file, or what a function generates.
+// It is a cheap handle to shared immutable data.
+//
+// Every attempt opens its own reader, so a retry starts at the first byte. If a body can be read
+// only once and has been read, the request is not sent again with an empty body; the call ends with
+// Reason::NotReplayable.
 class HTTPRETRY_API Body {
  public:
   // Fills a buffer and returns the number of bytes written; 0 means the end. Must not block.
@@ -109,6 +110,7 @@ struct HTTPRETRY_API FormPart {
   std::vector<FormPart> files;
 };
 
+// Form is an HTML form (multipart/form-data) for Request::set_form: fields and files.
 class HTTPRETRY_API Form {
  public:
   Form();  // creates a random boundary

@@ -1,3 +1,12 @@
+#pragma once
+
+#include <memory>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+namespace httpretry {
+
 // Context holds values that belong to one request or one call: at most one of each type. The
 // program, its middlewares and its observers use it to pass data to each other, such as a tenant or
 // a trace.
@@ -9,15 +18,6 @@
 //
 // Copies share the existing values. A value that is set in one copy later does not appear in the
 // others.
-#pragma once
-
-#include <memory>
-#include <typeindex>
-#include <utility>
-#include <vector>
-
-namespace httpretry {
-
 class Context {
  public:
   // Sets the value of type T, replaces an earlier one, and returns it.

@@ -1,10 +1,3 @@
-// Headers are the headers of a request or a response, in their order. Names ignore case. Repeated
-// headers are kept as received.
-//
-// Headers is a value type: it can be copied and compared. It is not thread-safe.
-//
-// All headers are stored in one string, each as a complete "Name: value" line, so that sending them
-// needs no allocation.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -20,6 +13,13 @@
 
 namespace httpretry {
 
+// Headers are the headers of a request or a response, in their order. Names ignore case. Repeated
+// headers are kept as received.
+//
+// Headers is a value type: it can be copied and compared. It is not thread-safe.
+//
+// All headers are stored in one string, each as a complete "Name: value" line, so that sending them
+// needs no allocation.
 class HTTPRETRY_API Headers {
  public:
   // One header, as views into its Headers. Valid until these are changed.

@@ -1,11 +1,4 @@
-// Request: method, URL, headers, body and options. It is a handle to data that is copied on write.
-// Copying is cheap, and a middleware that changes its copy changes no other.
-//
-//   auto request = Request::post("https://api.example.com/v1/orders", R"({"sku": 7})")
-//                      .set_header("Content-Type", "application/json");
-//
-// Many threads may send one Request object at once. Changing an object while another thread uses it
-// needs synchronization.
+// Request, its options, and what a request can report while it is sent.
 #pragma once
 
 #include <httpretry/http/body.hpp>
@@ -139,6 +132,15 @@ struct HTTPRETRY_API RequestOptions {
   Duration stall_timeout = kForever;
 };
 
+// Request is a request to send: method, URL, headers, body and options. It is a value. Copies are
+// cheap, because they share their data until one of them is changed; so a middleware that changes
+// its copy changes no other.
+//
+//   auto request = Request::post("https://api.example.com/v1/orders", R"({"sku": 7})")
+//                      .set_header("Content-Type", "application/json");
+//
+// Many threads may send one Request object at once, or use different copies of it in any way.
+// Changing an object while another thread uses the same object needs synchronization.
 class HTTPRETRY_API Request {
  public:
   // Throws std::invalid_argument if `method` is not a token of RFC 9110. The URL is parsed when the
@@ -147,7 +149,7 @@ class HTTPRETRY_API Request {
   static Request get(std::string url);
   static Request head(std::string url);
   static Request del(std::string url);
-  // The functions with a body set no Content-Type. Set the one that fits the body.
+  // `post`, `put` and `patch` set no Content-Type. Set the one that fits the body.
   static Request post(std::string url, Body body);
   static Request put(std::string url, Body body);
   static Request patch(std::string url, Body body);

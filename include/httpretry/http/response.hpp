@@ -1,4 +1,3 @@
-// Response: a server's response, with the history of the call.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -13,6 +12,7 @@ namespace httpretry {
 using JsonValue =
     std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string>;
 
+// Response is a server's response, with the history of the call.
 struct HTTPRETRY_API Response {
   Response() = default;
   explicit Response(int code, std::string text = {});

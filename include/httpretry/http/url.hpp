@@ -1,9 +1,3 @@
-// Url is a parsed absolute http or https URL.
-//
-// It is a cheap handle to shared immutable data, and safe to copy across threads. libcurl does the
-// parsing, so policies match exactly the URL that libcurl connects to. The parts are views into one
-// shared string that is valid as long as any copy of the Url. A moved-from Url may only be assigned
-// or destroyed.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -16,6 +10,12 @@
 
 namespace httpretry {
 
+// Url is a parsed absolute http or https URL.
+//
+// It is a cheap handle to shared immutable data, and safe to copy across threads. libcurl does the
+// parsing, so policies match exactly the URL that libcurl connects to. The parts are views into one
+// shared string that is valid as long as any copy of the Url. A moved-from Url may only be assigned
+// or destroyed.
 class HTTPRETRY_API Url {
  public:
   // Returns the URL, or Errc::InvalidRequest with the reason if the text is not an absolute http(s)

@@ -1,15 +1,4 @@
-// PolicySet: the policies of a program, and the endpoints that they apply to, usually read from one
-// JSON file.
-//
-// A PolicySet is immutable: copying is cheap, and any number of threads may use it at once. A
-// program that wants other policies builds a new set; calls in flight keep the policy that they
-// began with.
-//
-//   auto policies = PolicySet::load("policy.json").value();
-//   Client client({redirect(), retry(policies), hedge(), guards()});
-//
-// PolicySource (policy_source.hpp) reloads a file when it changes. PolicySet::builder()
-// (policy_builder.hpp) creates a set in C++.
+// PolicySet, what it returns, and the functions that read one.
 #pragma once
 
 #include <httpretry/http/headers.hpp>
@@ -120,10 +109,24 @@ struct HTTPRETRY_API ResolvedPolicy {
 
 class PolicySetBuilder;
 
+// PolicySet holds the policies of a program and the endpoint entries that say which requests each
+// applies to, usually read from one JSON file. The middleware retry() asks it for the policy of
+// each request. An endpoint entry has a pattern (EndpointPattern) for the requests that it matches,
+// and a policy, its own or one of the named ones.
+//
+// A PolicySet is immutable: copying is cheap, and any number of threads may use it at once. A
+// program that wants other policies builds a new set; calls in flight keep the policy that they
+// began with.
+//
+//   auto policies = PolicySet::load("policy.json").value();
+//   Client client({redirect(), retry(policies), hedge(), guards()});
+//
+// A PolicySource (policy_source.hpp) provides the current set, and reads a file again when it
+// changes. PolicySet::builder() (policy_builder.hpp) creates a set in C++.
 class HTTPRETRY_API PolicySet {
  public:
-  // Reads a policy file. Returns Errc::InvalidRequest with one line for each problem if it is
-  // invalid.
+  // Reads a policy file. If it is invalid, returns Errc::InvalidRequest; the message has one line
+  // for each problem.
   [[nodiscard]] static Result<PolicySet> load(const std::string& path);
   // Returns a builder for a set that is written in C++. The result is the same as that of the
   // equivalent JSON.
@@ -135,7 +138,9 @@ class HTTPRETRY_API PolicySet {
   // std::invalid_argument if `check` rejects the policy.
   explicit PolicySet(ResolvedPolicy policy);
 
-  // Returns the policy of a request. Takes the time and the memory of EndpointIndex::find.
+  // Returns the policy of a request: that of the most specific entry that matches, or the default
+  // policy of the set. Allocates no memory, except for a path of more than 17 segments
+  // (EndpointIndex::find).
   [[nodiscard]] const ResolvedPolicy& find(std::string_view method, const Url& url,
                                            const Headers& headers = Headers()) const;
   // The same, but the result keeps the set alive.

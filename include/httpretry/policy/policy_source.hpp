@@ -1,24 +1,3 @@
-// PolicySource provides policies from a PolicySet, or from a file that is reloaded when it changes.
-//
-//   ClientOptions options;
-//   options.policies = PolicySource::watch("policy.json").value();
-//
-// No thread watches the file. Instead, a call that needs its policy checks the file, at most once a
-// second. If the file has changed, it is read and validated at once. If it is invalid or missing,
-// the earlier policies stay in force, and the log and Observer::policies_reloaded report the
-// reason. Calls in flight keep the policy that they began with.
-//
-// A reload keeps the state of pauses, rates, breakers and concurrency limits if their key and their
-// kind stay the same (GuardNames); the new numbers apply. It also keeps the budgets of policies and
-// entries that still exist under the same name or, without a name, with the same pattern. A token
-// budget keeps its fill level: if 4 of 10 tokens are left, a budget of 20 has 8. Retries and hedges
-// in flight still count. Policies with different numbers have separate budgets, even for the same
-// host. If one of two policies that share a budget gets new numbers, each gets its own budget with
-// the same fill level.
-//
-// To update the file, write a new file next to it and rename that. A file that is overwritten in
-// place may be read while it is incomplete. It is then almost certainly rejected, and read again a
-// second later.
 #pragma once
 
 #include <httpretry/policy/policy_set.hpp>
@@ -44,7 +23,28 @@ struct HTTPRETRY_API PolicyReload {
   std::vector<ChangedBudget> changed_budgets;
 };
 
-// PolicySource is a small handle; copies watch the same file. It is thread-safe.
+// PolicySource provides policies from a PolicySet, or from a file that is reloaded when it changes.
+// It is a small handle; copies watch the same file. It is thread-safe.
+//
+//   ClientOptions options;
+//   options.policies = PolicySource::watch("policy.json").value();
+//
+// No thread watches the file. Instead, a call that needs its policy checks the file, at most once a
+// second. If the file has changed, it is read and validated at once. If it is invalid or missing,
+// the earlier policies stay in force, and the log and Observer::policies_reloaded report the
+// reason. Calls in flight keep the policy that they began with.
+//
+// A reload keeps the state of pauses, rates, breakers and concurrency limits if their key and their
+// kind stay the same (GuardNames); the new numbers apply. It also keeps the budgets of policies and
+// entries that still exist under the same name or, without a name, with the same pattern. A token
+// budget keeps its fill level: if 4 of 10 tokens are left, a budget of 20 has 8. Retries and hedges
+// in flight still count. Policies with different numbers have separate budgets, even for the same
+// host. If one of two policies that share a budget gets new numbers, each gets its own budget with
+// the same fill level.
+//
+// To update the file, write a new file next to it and rename that. A file that is overwritten in
+// place may be read while it is incomplete. It is then almost certainly rejected, and read again a
+// second later.
 class HTTPRETRY_API PolicySource {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): a set is a source

@@ -1,5 +1,3 @@
-// PolicyTest: a test in a policy file, under "tests". The library reads and validates it.
-// `httpretry policy check` runs it in virtual time.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -15,9 +13,12 @@
 
 namespace httpretry {
 
+// PolicyTest is a test in a policy file, under "tests". The library reads and validates it.
+// `httpretry policy check` runs it in virtual time.
 struct HTTPRETRY_API PolicyTest {
   PolicyTest() = default;
 
+  // The request that the policy is tested with.
   struct HTTPRETRY_API Request {
     Request() = default;
 

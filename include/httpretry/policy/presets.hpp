@@ -14,6 +14,7 @@
 
 namespace httpretry {
 
+// A ready-made policy, with its name and its JSON.
 struct Preset {
   std::string_view name;
   std::string_view description;  // one line

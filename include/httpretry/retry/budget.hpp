@@ -1,23 +1,3 @@
-// Budget: how many retries a client may make in addition to its requests.
-//
-// When a server is down, every call fails and every call retries. With four retries each, the
-// server gets five times the load at the moment when it can bear the least: a retry storm. A budget
-// prevents this. The calls to one host share it. Once it is spent, failures are returned without a
-// retry, and successes refill it.
-//
-//   tokens (AWS)        a retry costs tokens; a success gives them back
-//   ratio (Finagle)     retries may add at most a share of the requests of the last seconds
-//   grpc                each failure takes a token, each success returns a part of one; retries
-//                       are allowed while more than half is left
-//   concurrent (Envoy)  the retries and hedges in flight may be at most a share of the calls in
-//                       flight; a few are always allowed
-//
-// Budget is a plain state machine without a clock and without a lock: code that shares one must
-// lock it. Amounts are integers, in thousandths, so that rounding errors do not accumulate.
-//
-// A retry is counted when it is decided, not when it is sent. Otherwise a thousand calls that fail
-// together would all find the budget full while they wait. In a concurrent budget, a retry is in
-// flight from its decision until its attempt has ended.
 #pragma once
 
 #include <httpretry/http/attempt.hpp>
@@ -44,6 +24,26 @@ struct BudgetClaim {
   bool settled = false;     // the call has ended
 };
 
+// Budget says how many retries the calls of a client may make in addition to its requests.
+//
+// When a server is down, every call fails and every call retries. With four retries each, the
+// server gets five times the load at the moment when it can bear the least: a retry storm. A budget
+// prevents this. The calls to one host share it. Once it is spent, failures are returned without a
+// retry, and successes refill it.
+//
+//   tokens (AWS)        a retry costs tokens; a success gives them back
+//   ratio (Finagle)     retries may add at most a share of the requests of the last seconds
+//   grpc                each failure takes a token, each success returns a part of one; retries
+//                       are allowed while more than half is left
+//   concurrent (Envoy)  the retries and hedges in flight may be at most a share of the calls in
+//                       flight; a few are always allowed
+//
+// Budget is a plain state machine without a clock and without a lock: code that shares one must
+// lock it. Amounts are integers, in thousandths, so that rounding errors do not accumulate.
+//
+// A retry is counted when it is decided, not when it is sent. Otherwise a thousand calls that fail
+// together would all find the budget full while they wait. In a concurrent budget, a retry is in
+// flight from its decision until its attempt has ended.
 class HTTPRETRY_API Budget {
  public:
   explicit Budget(const BudgetPolicy& policy);

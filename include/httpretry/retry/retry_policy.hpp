@@ -1,7 +1,3 @@
-// RetryPolicy: how the requests to one endpoint are retried. Plain data with the members of a
-// policy file; lib/core/policy/policy-file.md explains each of them.
-//
-// A default-constructed RetryPolicy is the preset "standard".
 #pragma once
 
 #include <httpretry/http/attempt.hpp>
@@ -198,6 +194,10 @@ struct StandardPolicy {
   Repeat repeat = Repeat::Safe;
 };
 
+// RetryPolicy says how the requests to one endpoint are retried. It is plain data with the members
+// of a policy file; lib/core/policy/policy-file.md explains each of them.
+//
+// A default-constructed RetryPolicy is the preset "standard".
 struct HTTPRETRY_API RetryPolicy {
   RetryPolicy();  // the preset "standard"
   // Returns the preset "standard" with changes: RetryPolicy::standard({.max_attempts = 3})

@@ -35,6 +35,7 @@ struct HTTPRETRY_API Distribution {
   std::vector<Part> parts;
   std::vector<Duration> values;
 };
+// One of the distributions that a Mix draws from, and its weight.
 struct HTTPRETRY_API Distribution::Part {
   Part() = default;
   double weight = 1;
@@ -121,6 +122,7 @@ struct HTTPRETRY_API Load {
   // at the beginning.
   enum class Kind : std::uint8_t { Open, Closed, Once };
   enum class Arrivals : std::uint8_t { Poisson, Even };
+  // The rate of calls per second at a time, for `curve`.
   struct Point {
     Duration at{};
     double rate = 0;

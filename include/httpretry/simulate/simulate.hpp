@@ -32,6 +32,7 @@ struct HTTPRETRY_API SimulatedPolicy {
   PolicySet policies;
 };
 
+// The options of `simulate`: the policies to compare, the model of the server, and the load.
 struct HTTPRETRY_API SimulationOptions {
   SimulationOptions() = default;
 

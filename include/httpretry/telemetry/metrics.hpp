@@ -82,6 +82,7 @@ struct HTTPRETRY_API MetricsSnapshot {
   [[nodiscard]] double sum(std::string_view name, const Labels& labels = {}) const;
 };
 
+// The options of metrics().
 struct HTTPRETRY_API MetricsOptions {
   MetricsOptions() = default;
 

@@ -26,6 +26,7 @@
 
 namespace httpretry {
 
+// The options of an Otlp exporter: the collector, and how to send to it.
 struct HTTPRETRY_API OtlpOptions {
   OtlpOptions() = default;
 

@@ -1,11 +1,3 @@
-// TraceContext: the trace that a request belongs to, as defined by W3C Trace Context and Baggage.
-//
-// It comes from the headers of the request (traceparent, tracestate, baggage), or from its options,
-// which take precedence:
-//
-//   request.edit_options().context.set(TraceContext::parse(incoming_traceparent).value());
-//
-// If a request has neither, `traces()` (traces.hpp) begins a new trace.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -20,6 +12,7 @@ namespace httpretry {
 class Call;
 class Headers;
 
+// The 128-bit id of a trace. An id of zero is invalid.
 struct HTTPRETRY_API TraceId {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -32,6 +25,14 @@ struct HTTPRETRY_API TraceId {
 // Returns 16 lowercase digits.
 [[nodiscard]] HTTPRETRY_API std::string span_id_hex(std::uint64_t id);
 
+// TraceContext is the trace that a request belongs to, as defined by W3C Trace Context and Baggage.
+//
+// It comes from the headers of the request (traceparent, tracestate, baggage), or from its options,
+// which take precedence:
+//
+//   request.edit_options().context.set(TraceContext::parse(incoming_traceparent).value());
+//
+// If a request has neither, `traces()` (traces.hpp) begins a new trace.
 struct HTTPRETRY_API TraceContext {
   TraceContext() = default;
 

@@ -32,12 +32,14 @@
 
 namespace httpretry {
 
+// A named value of a span or of an event, as OpenTelemetry defines it.
 struct HTTPRETRY_API SpanAttribute {
   using Value = std::variant<std::string, std::int64_t, double, bool>;
   std::string_view key;  // static text
   Value value;
 };
 
+// Something that happened at one moment of a span.
 struct HTTPRETRY_API SpanEvent {
   std::string_view name;  // static text
   WallTime at{};
@@ -102,6 +104,7 @@ struct HTTPRETRY_API Span {
 
 using SpanPtr = std::shared_ptr<const Span>;
 
+// The options of traces().
 struct HTTPRETRY_API TracesOptions {
   TracesOptions() = default;
 

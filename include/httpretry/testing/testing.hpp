@@ -286,6 +286,7 @@ struct HTTPRETRY_API Script {
   Then then = Then::RepeatLast;
 };
 
+// What a FaultServer does: the steps for all requests, and other steps for some paths.
 struct HTTPRETRY_API Scenario : Script {
   using Script::Script;
 
@@ -337,6 +338,7 @@ enum class Tls : std::uint8_t {
   SelfSigned,  // like Good, but signed by itself
 };
 
+// The options of a FaultServer: its address, TLS, and what it notifies the test of.
 struct HTTPRETRY_API FaultServerOptions {
   FaultServerOptions() = default;
   std::string address = "127.0.0.1";  // a numeric IPv4 or IPv6 address

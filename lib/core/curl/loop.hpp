@@ -1,9 +1,3 @@
-// Loop: the scheduler that real calls run on. It has a few libcurl multi handles, one set of
-// sockets, and the timers and ready coroutines of RunQueue. One thread at a time drives it.
-//
-// A loop for one blocking call at a time lets libcurl poll its few sockets, which takes 2 000
-// instructions less per request than a set of sockets. That needs a poller with a descriptor
-// (Poller::kHasDescriptor).
 #pragma once
 
 #include "easy.hpp"
@@ -40,8 +34,18 @@ struct OriginInfo {
   Time addresses_until{};        // until then, libcurl has the host's addresses in its cache
 };
 
+// Loop runs calls on one thread, and sends their requests with libcurl: it is both the Scheduler
+// and the Transport of a client's calls. It has a few libcurl multi handles (Shard), one set of
+// sockets, and the timers and ready coroutines of RunQueue. One thread at a time drives it. Other
+// threads may call only what RunQueue allows them, and `now`, `wall_now` and `options`.
 class Loop final : public RunQueue, public Transport {
  public:
+  // How many calls run on the loop:
+  // * OneCall: one blocking call at a time, whose thread drives the loop with `run_until`. The loop
+  //   lets libcurl poll the few sockets of the call, which takes 2 000 instructions less per
+  //   request than a set of sockets. That needs a poller with a descriptor
+  //   (Poller::kHasDescriptor).
+  // * Many: any number of calls, on a background thread or in the program's own event loop.
   enum class Load { OneCall, Many };
   Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver,
        Load load);
@@ -52,11 +56,13 @@ class Loop final : public RunQueue, public Transport {
     now_.store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
   }
 
-  // For a program that drives the loop itself (Load::Many). It must call `run_turn`, which does not
-  // block, when `descriptor` is readable and at `next_turn`, which each turn changes.
+  // Runs one turn, and does not block. For an EventLoop (Load::Many), which calls it when
+  // `descriptor` is readable, and at the time `next_turn`.
   void run_turn();
-  // Returns -1 without Poller::kHasDescriptor.
+  // Returns a descriptor that becomes readable when a socket has an event or another thread has
+  // posted work. Returns -1 in a build whose poller has none (Poller::kHasDescriptor is false).
   [[nodiscard]] int descriptor() const { return sockets.descriptor(); }
+  // Returns when the next turn is due even if the descriptor is not readable. Each turn changes it.
   [[nodiscard]] Time next_turn() const { return has_posted() ? now() : next_work(); }
 
   Task<Outcome> send(Request request, Call& call) override;
@@ -66,20 +72,23 @@ class Loop final : public RunQueue, public Transport {
   void renew_addresses(const Url& url);
   // Returns an error if the host of the URL is an IP address of a version that the options exclude.
   [[nodiscard]] Result<void> check_ip_version(const Url& url) const;
+  // Returns what is known about the origin of the URL. The defaults if the loop has not sent to it.
   [[nodiscard]] const OriginInfo& origin(const Url& url) const;
-  // The same entry, to be changed; added if it is new.
+  // Returns the entry of the URL's origin, to be changed. Adds one if there is none.
   OriginInfo& edit_origin(const Url& url);
 
   // Returns a handle for one exchange.
   std::unique_ptr<Easy> acquire_easy();
-  // Keeps the handle for another exchange. Destroys it if it is not `reusable`, because it was
-  // aborted or has rarely used options.
+  // Takes a handle back after its exchange. Keeps it for another exchange if it is `reusable`,
+  // otherwise destroys it. It is not reusable after a failure, or with options that are rarely used
+  // and that are not reset. Keeps no more idle handles than a few, or than are in use.
   void return_easy(std::unique_ptr<Easy> easy, bool reusable);
 
   SocketSet sockets;
 
-  // How many bytes of bodies may still be decoded in this turn. Without a limit, a small body that
-  // decodes to a huge one would hold up all other calls and its own deadline.
+  // How many bytes of bodies may still be decoded in this turn. Each turn begins with 256 KiB.
+  // Without a limit, a small body that decodes to a huge one would hold up all other calls and its
+  // own deadline.
   std::size_t decode_budget = 0;
   // The transfers that still have received bytes to decode, in the order in which they do so.
   std::vector<Transfer*> decoding;

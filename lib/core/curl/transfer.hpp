@@ -1,6 +1,3 @@
-// Transfer: one exchange with a server. It connects an easy handle with the sender of the body
-// (Upload), the reader of the response (ResponseReader) and the counter of sends (SendTracker). It
-// enforces the limits of time and makes the Outcome.
 #pragma once
 
 #include "loop.hpp"
@@ -14,18 +11,27 @@
 
 namespace httpretry {
 
-// Used by a coroutine on the loop:
+// Transfer is one exchange with a server on a libcurl handle. It connects the handle with the
+// sender of the request's body (Upload), the reader of the response (ResponseReader) and the
+// counter of sends (SendTracker), enforces the limits of time, and makes the Outcome.
+// Loop::exchange makes one, starts it and awaits it until the end, on the thread that drives the
+// loop:
 //
-//   ... transfer.start(addresses, Pooling::Allowed) ...
+//   if (auto started = transfer.start(addresses, Pooling::Allowed); !started) ... its error ...
 //   for (;;) {
 //     const auto wants = co_await transfer;
 //     if (wants == Transfer::Wants::End) break;  // the exchange is over
-//     if (wants == Transfer::Wants::Drain) ... drain the sink, transfer.on_drained(result) ...
+//     if (wants == Transfer::Wants::Drain) ... drain the sink, on_drained(result) ...
 //     if (wants == Transfer::Wants::Body) ... detach_reader, await more of it, reattach_reader ...
 //   }
 //   Outcome outcome = transfer.outcome();
 class Transfer final : public CancelableWait {
  public:
+  // Why the coroutine that awaits the transfer was resumed:
+  // * Nothing: the reason has passed in the meantime. Await the transfer again.
+  // * Drain: the sink can take no more for now. Its writer must be drained.
+  // * Body: the reader of the request's body has no more for now. It must be awaited.
+  // * End: the exchange is over.
   enum class Wants : std::uint8_t { Nothing, Drain, Body, End };
 
   // The arguments must outlive the transfer. `delivery` receives the body; nullptr keeps it in
@@ -33,8 +39,11 @@ class Transfer final : public CancelableWait {
   Transfer(Loop& loop, const Request& request, const Call& call, Delivery* delivery);
   ~Transfer() override;
 
-  // `addresses` are those of the host, or nullptr if libcurl knows them. If `start` returns an
-  // error, that error is the outcome. After any other failure, `outcome` returns the error.
+  // Begins the exchange. `addresses` is the entry for CURLOPT_RESOLVE with the addresses of the
+  // host, "+HOST:PORT:ADDRESS,...", which must outlive the transfer, or nullptr if libcurl knows
+  // them. If the request cannot be sent, returns the error, which is the outcome of the exchange;
+  // nothing else may then be called. All later failures, even that the call was canceled before the
+  // start, are no error here: await the transfer, and `outcome` returns the error.
   Result<void> start(const std::string* addresses, Pooling pool);
   [[nodiscard]] bool await_ready() const { return reader_.paused || wants_body() || !running_; }
   void await_suspend(std::coroutine_handle<> awaiter) { awaiter_ = awaiter; }
@@ -43,27 +52,30 @@ class Transfer final : public CancelableWait {
     if (!running_) return Wants::End;
     return wants_body() ? Wants::Body : Wants::Nothing;
   }
-  // Called after the sink was drained, with what its writer returned.
+  // Called after Wants::Drain, with the result of BodyWriter::drain.
   void on_drained(Result<BodyWriter::Wish> drained);
-  // Moves the reader of the request's body to the caller, who awaits more of the body and then
-  // moves the reader back. `exchange_over` is stopped when the exchange is over.
+  // Called after Wants::Body. Moves the reader of the request's body to the caller, who awaits more
+  // of the body and then moves the reader back. The transfer stops `exchange_over` if it ends
+  // before that.
   CheckedReader detach_reader(const std::stop_source& exchange_over);
   // `ready` is the result of that wait.
   void reattach_reader(CheckedReader body, Result<void> ready);
   // Called once, at the end.
   Outcome outcome();
-  // At the end: the server refused the expectation (417), and the request can be sent without
-  // Expect.
+  // At the end: returns whether the server refused the expectation (417). The request can then be
+  // sent again without Expect.
   [[nodiscard]] bool expect_refused() const { return abort_.why() == Abort::ExpectRefused; }
 
-  // At the end: nothing was sent, because data was waiting on the pooled connection. The request
-  // can be sent on a new one.
+  // At the end: returns whether nothing was sent, because the pooled connection had data to read
+  // before the request. The request can then be sent on a new connection.
   [[nodiscard]] bool had_unread() const { return abort_.why() == Abort::Unread && connecting(); }
 
   // Called by the loop when libcurl has finished the transfer.
   void on_finished(CURLcode code);
-  // Called by the loop each time after libcurl was driven, if the end of this transfer is
-  // unconfirmed. Ends the exchange once the transfer that `probe_connection` made read has run.
+  // Called by the loop each time after libcurl was driven, while this transfer is in
+  // Shard::unconfirmed: libcurl reported success, but perhaps only because a bad frame broke the
+  // HTTP/2 connection. Ends the exchange once the transfer that `probe_connection` made read has
+  // run, which shows the truth.
   void confirm_end();
   // Called by the loop in each turn while received bytes are still to be decoded.
   void decode_rest() noexcept;

@@ -1,5 +1,3 @@
-// RequestAttempts: makes the attempts of one request for the middleware `retry`. It connects
-// RetryLoop, which decides, with the call, its observers and the stages below.
 #pragma once
 
 #include "poll_url.hpp"
@@ -33,6 +31,9 @@ struct ChosenPolicy {
   }
 };
 
+// RequestAttempts makes the attempts of one request for the `retry` middleware, which waits between
+// them. RetryLoop decides; this class passes the request to the stages below, has the outcome
+// classified, and notifies the observers. It is used on the thread that drives the call.
 class RequestAttempts {
  public:
   // `options`, `request` and `call` must outlive this.
@@ -44,17 +45,21 @@ class RequestAttempts {
   // Returns the next step of RetryLoop. After Send, call `send`. After Wait, call `begin` again at
   // the time `wait_until`. After Stop, the call ends with `last_outcome`.
   [[nodiscard]] RetryStep::Kind begin();
-  // Makes the attempt, and notifies the observers. This is a separate coroutine, because a call
-  // that waits should not hold the memory that only a running attempt needs.
+  // Makes the attempt, notifies the observers, and returns the outcome of the attempt. Then call
+  // `has_ended`. This is a separate coroutine, because a call that waits should not hold the memory
+  // that only a running attempt needs.
   Task<Outcome> send(const Next& next);
-  // Returns whether the call ends with the outcome of `send`.
+  // After `send`: returns whether the call ends with its outcome. If not, call `keep` and wait.
   [[nodiscard]] bool has_ended() const { return step_.kind == RetryStep::Kind::Stop; }
-  // Keeps the outcome of an attempt if the call may still end with it.
+  // After `send`: keeps its outcome for `last_outcome` if the policy may end the call during the
+  // wait that follows (ChosenPolicy::may_end_with_last). Otherwise drops it.
   void keep(Outcome outcome);
+  // Returns when to call `begin` again.
   [[nodiscard]] Time wait_until() const { return step_.until; }
   // Ends the call during a wait, because it was canceled. Returns the outcome of the call.
   Error cancel();
-  // Returns the outcome of a call that ended before another attempt.
+  // After `begin` has returned Stop: returns the outcome that was kept, or an Errc::Timeout with
+  // History::detail as its message if there is none.
   Outcome last_outcome();
 
  private:

@@ -1,21 +1,4 @@
-// RetryLoop drives the retries of one call. It is the only place that knows the order in which
-// attempts are made, judged, paid for, recorded and followed by a wait.
-//
-// Both the `retry` middleware and the retries of functions (retry_call, co_retry_call) use it:
-//
-//   auto step = loop.begin(now);
-//   while (step.kind != RetryStep::Kind::Stop) {
-//     if (step.kind == RetryStep::Kind::Send) {
-//       step = loop.end(send(), ...);
-//     } else if (wait_until(step.until)) {
-//       step = loop.begin(now);
-//     } else {
-//       return loop.cancel(now);
-//     }
-//   }
-//
-// Pure, like the rest of this module: the caller provides the time and the random numbers, and does
-// the waiting.
+// RetryLoop, and the steps and facts that it exchanges with its users.
 #pragma once
 
 #include <httpretry/http/response.hpp>
@@ -104,47 +87,81 @@ class RetryClaim {
   Time last_;            // the latest time passed in; the destructor has no clock
 };
 
+// The type of RetryOptions::backoff: the user's function that replaces the backoff of the policy.
 using BackoffFunction =
     std::function<Duration(const RetryPolicy&, const Classified&, const RetryState&, double)>;
 
+// RetryLoop decides, for one call, when to send and when to stop. It is the only place that knows
+// the order in which attempts are judged, paid for, recorded and followed by a wait. It neither
+// sends nor waits: it is pure, like the rest of this module, and its user provides the time and the
+// random numbers. The users are the `retry` middleware (RequestAttempts), and retry_call and
+// co_retry_call.
+//
+//   auto step = loop.begin(now);
+//   while (step.kind != RetryStep::Kind::Stop) {
+//     if (step.kind == RetryStep::Kind::Send) {
+//       const EndedAttempt ended = send(step);
+//       const auto resend = loop.resend(ended);  // only if a request was sent, not for functions
+//       step = resend ? *resend : loop.end(ended, classify(ended), rule);
+//     } else if (wait_until(step.until)) {
+//       step = loop.begin(now);
+//     } else {
+//       return loop.cancel(now);  // the wait was cut short
+//     }
+//   }
+//
+// If `begin` has returned Send, exactly one of a successful `resend`, `end` and `refuse` must
+// follow.
 class RetryLoop {
  public:
   struct Options {
     Time call_started{};  // Attempt::start counts from here
     Time started{};       // max_elapsed_time counts from here
     Time deadline = kNever;
-    bool repeatable = true;        // Request::repeatable()
-    bool changes_nothing = false;  // safe to repeat, like GET: no later status is ambiguous
+    bool repeatable = true;  // Request::repeatable()
+    // The method is safe, like GET, so an earlier attempt cannot be the cause of a later status.
+    // The 404 after a repeated DELETE may have such a cause (Attempt::ambiguous).
+    bool changes_nothing = false;
     const BackoffFunction* backoff = nullptr;  // replaces the policy's backoff; may be nullptr
   };
 
   // `policy` and `history` must outlive the loop. The loop adds each attempt and the reason for the
-  // end to `history`. `account` is nullptr if the call shares no limits with others.
+  // end to `history`. `account` has the retry budget and the send rate that the call shares with
+  // others; it is nullptr if there are none.
   RetryLoop(const RetryPolicy& policy, std::shared_ptr<RetryAccount> account, History& history,
             const Options& options);
 
-  // Called before each attempt. Returns Send, or Wait or Stop if the send rate does not allow an
-  // attempt yet.
+  // Called before each attempt. Returns Send, which begins the attempt; or Wait, if the send rate
+  // (RetryPolicy::adaptive) allows no attempt yet; or Stop, if it allows one only when it is too
+  // late for the call. After the wait, call `begin` again.
   [[nodiscard]] RetryStep begin(Time now);
-  // Called after each attempt. Returns Wait or Stop. `rule` becomes Attempt::rule.
+  // Called after each attempt that sent a request, before `end`. If the attempt failed because the
+  // server had closed an idle pooled connection, the request itself has not failed. It is then sent
+  // again at once on a new connection, which does not count as a retry and costs nothing. Records
+  // the attempt and returns a Wait that is over already. Returns nullopt, and does nothing, in all
+  // other cases: this has happened before in the call, or the request must not be executed twice,
+  // or its body cannot be read again. Then call `end`.
+  [[nodiscard]] std::optional<RetryStep> resend(const EndedAttempt& ended);
+  // Called after each attempt that `resend` has not ended. Decides whether a retry follows, charges
+  // the account for it, and records the attempt. Returns Wait if a retry or a poll follows,
+  // otherwise Stop. `rule` becomes Attempt::rule.
   [[nodiscard]] RetryStep end(const EndedAttempt& ended, const Classified& classified,
                               std::string rule);
-  // Called before `end` after each attempt. If the attempt failed because the server had closed an
-  // idle pooled connection, the request itself has not failed: once in a call it is sent again
-  // immediately, and this does not count as a retry. Otherwise returns nullopt; then call `end`.
-  [[nodiscard]] std::optional<RetryStep> resend(const EndedAttempt& ended);
-  // Called instead of `end` if the request was held back before anything was sent. Records no
-  // attempt and ends the call.
+  // Called instead of `end` if a stage below, such as guards(), held the request back and nothing
+  // was sent. `refusal` is its error. Records no attempt, and ends the call with the reason of the
+  // error.
   void refuse(const Error& refusal, Time now);
-  // Called instead of `begin` if the wait was cut short. Ends the call.
+  // Called instead of `begin` if the wait was cut short. Ends the call with Reason::Canceled.
   void cancel(Time now);
 
-  // Returns whether an attempt has been recorded.
+  // Returns whether an earlier attempt has been recorded. During an attempt, this means that the
+  // attempt is not the first one of this loop.
   [[nodiscard]] bool is_retry() const { return recorded_ != 0; }
-  // Returns how many more sends max_attempts allows for the current attempt; nullopt means no
-  // limit.
+  // Returns how many hedges max_attempts still allows in the current attempt, which itself counts
+  // as one send. nullopt means no limit.
   [[nodiscard]] std::optional<int> sends_left() const;
-  // Pays for the hedges of the current attempt.
+  // What this call has taken from the account. The hedges of the current attempt take their cost
+  // there.
   [[nodiscard]] RetryClaim& claim() { return claim_; }
   // The last recorded attempt, and its Attempt::number.
   [[nodiscard]] int last_number() const { return recorded_; }

@@ -1,5 +1,4 @@
-// The handling of bodies by transports. Delivery passes the body of a call to its sink, across all
-// attempts of the call; wait_for_more waits for a request body that has paused.
+// The handling of bodies by transports: Delivery for response bodies, wait_for_more for requests.
 #pragma once
 
 #include "lib/core/body/body_version.hpp"
@@ -30,20 +29,27 @@ HTTPRETRY_API Error reader_stopped();
 // of the reader into an error. Errors are permanent.
 HTTPRETRY_API Task<Result<void>> wait_for_more(CheckedReader& reader, Call& call);
 
-// Owned by the call. Transports and the `retry` middleware use it.
+// Delivery writes the response body of a call to the request's sink, across all attempts: after one
+// that broke off, it continues where the sink stopped, or restarts it, so that no byte arrives
+// twice. The sink is what the user sets in RequestOptions::sink; its writer (BodyWriter) is what it
+// opens for one call. Transports and the `retry` middleware use a Delivery, on the thread that
+// drives the call. The call owns it.
 class HTTPRETRY_API Delivery {
  public:
-  // The rules of a policy that read the bodies of successful responses before the sink gets them.
+  // The rules of a policy that read the bodies of successful responses before the sink gets them,
+  // because a body may say that the request has failed.
   struct HoldBack {
-    // Returns whether the rules read the body of such a response.
+    // Returns whether the rules read the body of a response with this status and these headers.
     std::function<bool(int status, const Headers& headers)> must_read;
-    std::size_t byte_count;  // how many bytes the rules read
-    // Returns what the rules decide about a response with that many bytes.
+    std::size_t byte_count;  // how many bytes of the body the rules read
+    // Returns whether the rules call the response a success, so that its body may go to the sink.
+    // The body of `begun` has at least `byte_count` bytes.
     std::function<bool(const Response& begun)> is_success;
   };
 
-  // Returns the call's delivery, and opens it at the first attempt. Returns nullptr if the request
-  // has no sink.
+  // Returns the call's delivery to the sink of this request. Opens it at the first attempt, and
+  // again if a middleware has set another sink. Returns nullptr if the request has no sink, and the
+  // sink's error if it cannot be opened.
   static Result<Delivery*> of(const Request& request, Call& call);
   // Returns the delivery if it is already open, otherwise nullptr.
   static Delivery* if_open(const Call& call);
@@ -57,27 +63,37 @@ class HTTPRETRY_API Delivery {
   // Returns whether the writer has the headers of a response.
   [[nodiscard]] bool has_begun() const { return !url_.empty(); }
 
-  // The functions below are for each exchange, in this order.
+  // A transport calls the functions below once in each exchange, in this order: `request_rest`,
+  // `begin`, then `write` for all bytes, with `drain` after each Wish::Pause and after the last
+  // bytes, and `finish`. If `begin` has returned false, `release` may take its place later.
 
-  // The header lines that request the rest of the body if the writer has its beginning.
+  // The header lines, "Range: bytes=N-" and "If-Range: ...", that request only the rest of the
+  // body. Both are empty if the whole body must be requested, because the writer has nothing of it
+  // or cannot continue.
   struct Rest {
-    std::string range;     // empty to request the whole body
-    std::string if_range;  // may be empty
+    std::string range;
+    std::string if_range;  // also empty if the user guarantees that the body is the same
   };
+  // Begins an exchange, and returns the header lines to add to its request.
   [[nodiscard]] const Rest& request_rest(const Request& request);
   // Called when the final headers have arrived. Returns true if the body goes to the sink, and
   // false if it stays in memory.
   Result<bool> begin(const Request& request, const Response& head);
-  // After `begin`: the offset in the whole body at which the received bytes begin.
+  // After `begin`: returns the position, in the whole body, of the first byte that this exchange
+  // receives. It is 0 unless the server sends only the rest.
   [[nodiscard]] std::uint64_t offset() const { return offset_; }
+  // Passes the bytes to the writer, except those that it already has. Returns what the writer
+  // wants.
   Result<BodyWriter::Wish> write(std::string_view bytes);
   Task<Result<BodyWriter::Wish>> drain(Call& call) { return writer_->drain(call); }
-  // Returns whether enough of a body that is held back has arrived for the rules. Then call
-  // `release` once. It returns true if the body goes to the sink, beginning with the body of
-  // `begun`.
+  // Returns whether the body is held back and enough of it, `byte_count` bytes, has arrived for the
+  // rules. Then call `release` once, with the response so far.
   [[nodiscard]] bool can_judge(std::size_t byte_count) const {
     return held_back_ && hold_back_ && byte_count >= hold_back_->byte_count;
   }
+  // Has the rules judge a response whose body was held back. Returns true if the body goes to the
+  // sink: the caller then writes the body of `begun` and what follows. Returns false if it stays in
+  // memory.
   Result<bool> release(const Request& request, const Response& begun);
   // Called when the body is complete.
   Result<void> finish(Response& response);

@@ -1,5 +1,4 @@
-// RunQueue: the base of the library's schedulers. It holds the coroutines that are ready, the
-// timers, and the work that other threads post.
+// RunQueue, and the timers and waits that it consists of.
 #pragma once
 
 #include <httpretry/flow/scheduler.hpp>
@@ -15,6 +14,8 @@
 
 namespace httpretry {
 
+// Timer is the base of everything that a TimerQueue calls at a time. A timer must be removed from
+// its queue before it is destroyed.
 class Timer {
  public:
   virtual ~Timer() = default;
@@ -135,6 +136,9 @@ class CancelableWait : protected Timer {
   bool canceled_ = false;
 };
 
+// RunQueue is a Scheduler that resumes coroutines on the thread that drives it. It is the base of
+// the library's schedulers: Loop adds sockets and libcurl, and the test kit a clock that a test
+// moves. It holds the coroutines that are ready, the timers, and the work that other threads post.
 // One thread at a time drives it. Other threads may use only `post`, `close` and the stop tokens of
 // its waits. Exported for the test kit, which is a separate library.
 class HTTPRETRY_API RunQueue : public Scheduler {
@@ -145,11 +149,14 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   static RunQueue* current();
   // Returns the queue of `scheduler` if this thread is driving it, otherwise nullptr.
   static RunQueue* driven_of(const Scheduler& scheduler);
-  // Returns whether this thread does not drive `home`, although it runs a coroutine of `home`. That
-  // happens if an operation that a middleware awaited has resumed the coroutine here. The coroutine
-  // must return to `home` before it uses the queue.
+  // Returns whether `home` is itself a RunQueue and this thread does not drive it. Next checks this
+  // before it passes on a request of a call whose scheduler is `home`: an operation that a
+  // middleware awaited may have resumed the coroutine of the call on the thread of another loop.
+  // The coroutine must return to `home` before it uses that queue.
   static bool is_not_driving(const Scheduler& home);
 
+  // These two are described in Scheduler. `sleep_until` returns true if the time has come, and
+  // false if the wait was canceled by a stop or by `close`.
   void post(std::coroutine_handle<> handle) final;
   Task<bool> sleep_until(Time when, std::stop_token stop) final;
 
@@ -159,14 +166,16 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   // Updates the time that now() returns, in schedulers that use a real clock.
   virtual void read_clock() {}
 
-  // Does not allocate for a coroutine in a wait of this queue, because `enter` has reserved the
-  // memory.
+  // Adds a coroutine that the driver resumes in this turn or the next one. Called only by the
+  // thread that drives the queue. Does not allocate for a coroutine in a wait of this queue,
+  // because `enter` has reserved the memory when the wait began.
   void ready(std::coroutine_handle<> handle) { ready_.push_back(handle); }
   TimerQueue& timers() { return timers_; }
   [[nodiscard]] const TimerQueue& timers() const { return timers_; }
 
  protected:
-  // Makes this thread the driver while it lives.
+  // Makes this thread the driver of the queue as long as the object exists. After that, the thread
+  // drives the queue that it drove before, if any.
   class Driving {
    public:
     explicit Driving(RunQueue& queue);

@@ -1,6 +1,4 @@
-// Limits: checks a send against its pauses, breaker, rate and slots, in this order, and takes what
-// the send needs. LocalState uses it for the states of one process. FleetState (lib/extras/fleet)
-// overrides the decisions that processes make together.
+// Limits, and the state that all Limits of a SharedState have in common.
 #pragma once
 
 #include "lib/core/guard/breaker.hpp"
@@ -67,8 +65,13 @@ class HTTPRETRY_API LimitState : public SharedState {
   std::vector<Paused> paused_;
 };
 
-// The limits of all sends with the same keys. Each function is one step under the mutex of the
-// state.
+// Limits applies one set of limits to all sends with the same keys. It checks a send against its
+// pauses, breaker, rate and slots, in this order, and takes what the send needs. SendLimits
+// describes the functions; the gate of guards() calls them, on any thread. Each function locks the
+// mutex of the LimitState and so is one atomic step.
+//
+// LocalState uses this class for limits within one process. FleetState (lib/extras/fleet) overrides
+// the decisions that processes make together.
 class HTTPRETRY_API Limits : public SendLimits {
  public:
   Limits(std::shared_ptr<LimitState> state, LimitKeys keys)
@@ -80,6 +83,7 @@ class HTTPRETRY_API Limits : public SendLimits {
                   StateChanges& changes) override;
   void leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
              StateChanges& changes) override;
+  // Adds `change`, 1 or -1, to the number of sends that wait for these limits.
   void wait(int change) override;
   [[nodiscard]] Waiting waiting() const override;
   void pause(std::size_t which, Time until, Time now) override;
@@ -87,15 +91,17 @@ class HTTPRETRY_API Limits : public SendLimits {
 
  protected:
   friend class LocalState;
-  // The index in `pauses_` of the ramp of a breaker with WhenOpen::Wait. The ramp keeps the waiting
-  // sends from going out all at once when the breaker closes. The indexes before it are those of
-  // LimitKeys::pauses.
+  // The index in `pauses_` of the pause that begins, and ends at once, when a breaker with
+  // WhenOpen::Wait closes. Only its ramp has an effect: it keeps the sends that have waited for the
+  // breaker from going out all at once. The indexes before it are those of LimitKeys::pauses.
   static constexpr std::size_t kRamp = 2;
 
-  // All functions from here on require the mutex.
+  // All functions from here on require the mutex of the state, `LimitState::mutex_`.
   [[nodiscard]] bool uses_breaker(const SendAsk& ask) const;
-  // Returns the limits that apply to this process alone.
+  // Returns the numbers that this process applies when it decides by itself: those of the policy.
+  // In a fleet, they are the process's share of them.
   [[nodiscard]] virtual const GuardPolicy& own_policy() const { return *keys_.policy; }
+  // Return the limit if it holds the send back, and otherwise QueuedBy::Nothing.
   [[nodiscard]] virtual Hold held_by_circuit(Time now) const;
   [[nodiscard]] virtual Hold held_by_rate(Time now) const;
   [[nodiscard]] virtual Hold held_by_slots(const SendAsk& ask) const;
