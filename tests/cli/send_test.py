@@ -447,10 +447,19 @@ class ExitStatus(ProgramTest):
             self.assertEqual(len(server.seen), 2)
             self.assertEqual(b"the POST was sent again after attempt 1, which the server may have "
                              b"executed (the policy says repeat: always)" in ran.stderr, told, more)
-        server = self.server(Response(429, b"", [("Retry-After", "0")]), 200)
-        ran = self.run_program("-d", "x", "--preset", "openai", "--set", "backoff.initial=1ms",
-                               server.url())
-        self.assertNotIn(b"sent again", ran.stderr)  # a 429 says that it was not executed
+
+    def test_a_repeated_post_that_was_not_executed_is_not_told(self):
+        again = [("Retry-After", "0")]
+        cut = Response(0, raw=b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 9\r\n\r\nbu")
+        see_other = Response(303, b"", [("Location", "/result")])
+        for responses in ((Response(429, b"", again), 200), (421, 200), (425, 200), (cut, 200),
+                          (Response(503, b"", again), 200), (see_other, 500, 200)):
+            server = self.server(*responses)
+            ran = self.run_program("-L", "-d", "x", "--set", 'repeat="always"', "--set",
+                                   "backoff.initial=1ms", "--set", "throttle_backoff=none", server.url())
+            self.assertEqual(len(server.seen), len(responses))
+            self.assertNotIn(b"sent again", ran.stderr, responses[0].__dict__
+                             if isinstance(responses[0], Response) else responses[0])
 
     def test_advice_is_given_only_where_it_helps(self):
         server = self.server(Response(503, b"", [("Retry-After", "30")]))

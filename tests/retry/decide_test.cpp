@@ -292,6 +292,40 @@ TEST_CASE("the rules of a retry, one a row") {
   }
 }
 
+TEST_CASE("a retry is unsafe only if nothing but repeat: always allows it") {
+  Situation situation;
+  situation.facts.repeatable = false;
+  situation.policy.repeat = Repeat::Always;
+  situation.policy.retry_on.throttle_statuses.add(500);
+  const auto is_unsafe = [&](std::string_view text) {
+    const auto decision = decision_of(situation, outcome_of(text));
+    CHECK(decision.retry);
+    return decision.unsafe;
+  };
+  for (const auto* maybe_executed : {"500", "502", "503", "receive maybe", "timeout maybe"}) {
+    CAPTURE(std::string(maybe_executed));
+    CHECK(is_unsafe(maybe_executed));
+  }
+  for (const auto* not_executed :
+       {"421", "425", "429", "503; Retry-After: 1", "connect", "receive"}) {
+    CAPTURE(std::string(not_executed));
+    CHECK_FALSE(is_unsafe(not_executed));
+  }
+  situation.facts.repeatable = true;
+  CHECK_FALSE(is_unsafe("502"));
+  situation.facts.repeatable = false;
+  situation.facts.polls_url = true;
+  CHECK_FALSE(is_unsafe("502"));
+  situation.facts.polls_url = false;
+
+  Error error(Errc::Receive);  // as after REFUSED_STREAM
+  error.exchange.sent = Sent::Maybe;
+  error.exchange.refused = true;
+  const auto decision = decision_of(situation, error);
+  CHECK(decision.retry);
+  CHECK_FALSE(decision.unsafe);
+}
+
 TEST_CASE("every reason to end a call has a row, but the budget's, which decide is not told") {
   for (auto reason = Reason::Success; reason <= Reason::Canceled;
        reason = static_cast<Reason>(static_cast<int>(reason) + 1)) {

@@ -91,6 +91,8 @@ constexpr auto kStopReasons = std::to_array<Entry>({
 constexpr auto kSentWords = std::to_array<Entry>({
     {"never", "nothing of the request was sent; a retry is safe"},
     {"maybe", "it was sent without a response; the server may have processed it"},
+    {"refused",
+     "only with --trace: sent, but the server said over HTTP/2 that it did not process it"},
     {"answered", "a response arrived"},
 });
 

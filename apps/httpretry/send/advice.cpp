@@ -76,13 +76,9 @@ std::string advice(const SendOptions& options, const EndedCall& ended) {
 }
 
 std::string repeat_warning(const EndedCall& ended) {
-  if (ended.request.repeatable() || !ended.policy.idempotency_key.empty()) return {};
   const auto& attempts = history_of(ended.outcome).attempts;
-  const auto repeated = std::ranges::find_if(attempts, [](const Attempt& attempt) {
-    const bool failed = attempt.cls == Class::Transient || attempt.cls == Class::Transport;
-    return attempt.retried && failed && attempt.sent != Sent::Never;
-  });
-  if (repeated == attempts.end()) return {};
+  const auto repeated = std::ranges::find_if(attempts, &Attempt::retried_unsafely);
+  if (repeated == attempts.end() || repeated + 1 == attempts.end()) return {};
   return "the " + printable(ended.request.method()) + " was sent again after attempt " +
          std::to_string(repeated->number) +
          ", which the server may have executed (the policy says repeat: always)";

@@ -35,6 +35,11 @@ std::string queued(const Attempt& attempt) {
          std::string(to_string(attempt.queued_by));
 }
 
+// Returns a word of kSentWords (reference.cpp).
+std::string_view sent_word(const Attempt& attempt) {
+  return attempt.exchange().refused ? "refused" : to_string(attempt.sent);
+}
+
 class Tracer final : public Observer {
  public:
   Tracer(bool in_color, std::string mark) : in_color_(in_color), mark_(std::move(mark)) {}
@@ -49,7 +54,7 @@ class Tracer final : public Observer {
     auto line = mark(call) + "attempt " + std::to_string(attempt.number) + ": " + colored(attempt) +
                 " after " + duration_text(attempt.duration) + queued(attempt) + ": " +
                 std::string(to_string(attempt.cls)) + " (" + printable(attempt.rule) +
-                "), sent: " + std::string(to_string(attempt.sent));
+                "), sent: " + std::string(sent_word(attempt));
     if (attempt.budget_left) line += ", budget " + std::to_string(*attempt.budget_left);
     if (attempt.retried) {
       line +=

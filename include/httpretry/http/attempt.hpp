@@ -187,6 +187,9 @@ struct HTTPRETRY_API Attempt {
   // the call.
   Race race = Race::None;
   bool retried = false;  // a retry followed, or the call was canceled during the wait for it
+  // `retried` although the server may have executed the request, and executing it twice may do
+  // harm. Only with Repeat::Always.
+  bool retried_unsafely = false;
   // A 404, 409 or 412 after an attempt that may have been executed, and that may therefore be its
   // cause.
   bool ambiguous = false;

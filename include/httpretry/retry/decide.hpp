@@ -96,6 +96,8 @@ struct Decision {
   std::optional<WallTime> retry_at;
   bool poll = false;              // the response is pending, so the budget does not apply
   bool fresh_connection = false;  // the next attempt must not use a pooled connection
+  // The retry may do harm, but the policy says Repeat::Always.
+  bool unsafe = false;
   // A final 404, 409 or 412 after an attempt that may have been executed, and that may be its
   // cause.
   bool ambiguous = false;
@@ -126,7 +128,7 @@ struct Decision {
 // executing it twice does no harm.
 [[nodiscard]] HTTPRETRY_API bool may_execute_twice(const RetryPolicy& policy, bool repeatable);
 
-// Returns whether the server may have executed the request in the attempt with this outcome.
+// Returns whether the server may have executed the request in the attempt that failed like this.
 [[nodiscard]] HTTPRETRY_API bool may_have_executed(const Classified& classified);
 
 }  // namespace httpretry

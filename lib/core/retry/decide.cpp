@@ -228,6 +228,7 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
     return stop(Reason::ElapsedExhausted, exceeded);
   }
   decision.retry = true;
+  decision.unsafe = may_have_executed(classified) && !state.repeatable && !state.polls_url;
   return decision;
 }
 
@@ -269,7 +270,9 @@ bool may_execute_twice(const RetryPolicy& policy, bool repeatable) {
 }
 
 bool may_have_executed(const Classified& classified) {
-  const auto failed = classified.cls == Class::Transient || classified.cls == Class::Transport;
+  using enum Class;
+  const auto cls = classified.cls;
+  const bool failed = cls == Transient || cls == Transport || cls == Throttle;
   return failed && classified.sent != Sent::Never && !classified.refused;
 }
 

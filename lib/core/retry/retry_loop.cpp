@@ -179,8 +179,9 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
     attempt.server_delay = decision.server_delay;
     attempt.server_delay_source = to_string(decision.source);
   }
-  if (decision.retry) return retry(attempt, decision.backoff, decision.wait, ended.now);
-  return stop(decision);  // writes the reason to `history_`
+  if (!decision.retry) return stop(decision);  // writes the reason to `history_`
+  attempt.retried_unsafely = decision.unsafe;
+  return retry(attempt, decision.backoff, decision.wait, ended.now);
 }
 
 // Records in the history why the call ended. Returns Stop.
