@@ -461,6 +461,18 @@ class ExitStatus(ProgramTest):
             self.assertNotIn(b"sent again", ran.stderr, responses[0].__dict__
                              if isinstance(responses[0], Response) else responses[0])
 
+    def test_the_status_of_a_failure_counts_though_its_body_breaks_off(self):
+        cut = "Reason\r\nLocation: /there\r\nContent-Length: 99\r\n\r\nthe beginning"
+        for status, flags, exit_status in ((404, [], 22), (404, ["-f"], 22), (401, [], 22),
+                                           (404, ["--no-fail"], 18), (302, [], 18)):
+            server = self.server(Response(0, raw=f"HTTP/1.1 {status} {cut}".encode()))
+            ran = self.run_program(*flags, server.url(), status=exit_status)
+            self.assertEqual(ran.stdout, b"" if "-f" in flags else b"the beginning")
+            self.assertIn(b"a part of the response's body is missing\n", ran.stderr)
+            self.assertEqual(len(server.seen), 1)
+        server = self.server(Response(0, raw=f"HTTP/1.1 302 {cut}".encode()), Response(200, b"there"))
+        self.assertEqual(self.run_program("-L", server.url()).stdout, b"there")
+
     def test_advice_is_given_only_where_it_helps(self):
         server = self.server(Response(503, b"", [("Retry-After", "30")]))
         result = self.run_program("-m", 5, server.url(), status=22)

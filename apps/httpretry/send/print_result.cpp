@@ -122,6 +122,7 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
           " bytes, which were written; the rest is missing");
   }
   if (!ended.explained) return;  // many URLs fail in the same way; only the first are explained
+  if (outcome && outcome->incomplete) print("a part of the response's body is missing");
   if (!outcome) print("(" + std::to_string(status) + ") " + printable(outcome.error().message));
   if (const auto hint = advice(options, ended); !hint.empty()) print(hint);
   print_message(ended.label + describe(outcome));
@@ -142,7 +143,9 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
   // was not read to its end in that time.
   const bool pipe_timed_out = status == kReadError && limit.has_expired();
   if (pipe_timed_out) status = kTimeout;
-  if (status == kOk && was_cut_off(ended)) status = kPartial;  // standard output has only a part
+  // The output has only a part of the body. (A redirect that is not followed is a success.)
+  const bool has_part = was_cut_off(ended) || (outcome && outcome->incomplete);
+  if (status == kOk && has_part) status = kPartial;
   bool write_failed = false;
   const auto try_write = [&](const auto& write) {
     try {

@@ -70,6 +70,12 @@ class ResponseReader {
 
   // Returns whether a response of this kind can have a body (RFC 9112 §6.3).
   [[nodiscard]] bool has_body() const;
+  // Returns whether the status and the headers of the response say enough without its body: those
+  // of a failure, and of a redirect.
+  [[nodiscard]] bool head_suffices() const {
+    return response.status >= 400 ||
+           (response.status >= 300 && response.headers.contains("Location"));
+  }
   // Returns whether the gzip body is incomplete.
   [[nodiscard]] bool cut_short() const { return gunzip_ && gunzip_->inside; }
   // Returns the complete response.

@@ -157,6 +157,7 @@ class Transfer final : public CancelableWait {
   }
 
   Outcome make_outcome();
+  [[nodiscard]] bool only_rest_is_missing() const;
   void verify_success();
   [[nodiscard]] bool leaves_body_out() const;
   void update_origin();

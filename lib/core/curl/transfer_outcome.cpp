@@ -130,10 +130,12 @@ Outcome Transfer::make_outcome() {
     const bool success = abort_.none() && code_ == CURLE_OK;
     if (success) update_origin();
     if (plan_.cookies && sends_.answered) easy_->return_cookies();
-    if (success) reader_.response.exchange = exchange();
+    const bool incomplete = !success && only_rest_is_missing();
+    reader_.response.incomplete = incomplete;
+    if (success || incomplete) reader_.response.exchange = exchange();
     // The next exchange of this handle chooses the size of its buffer by this.
     easy_->expected_body = reader_.to_sink ? 0 : reader_.received;
-    auto outcome = success ? reader_.take_response() : Outcome(failure());
+    auto outcome = success || incomplete ? reader_.take_response() : Outcome(failure());
     // A handle remembers a refused stream, a second send and the credentials of its URL, so after
     // these it must not serve other requests.
     const bool reusable = success && sends_.sends == 1 && !plan_.private_handle;
@@ -145,6 +147,21 @@ Outcome Transfer::make_outcome() {
     error.exchange = exchange();
     return error;
   }
+}
+
+// Called if the exchange failed. Returns whether there is a response nevertheless: its status and
+// headers say enough, and only a part of its body is missing.
+bool Transfer::only_rest_is_missing() const {
+  const bool has_head = sends_.answered && !sends_.body_left_out && !reader_.in_headers;
+  if (!has_head || reader_.to_sink || !reader_.head_suffices()) return false;
+  const auto why = abort_.why();
+  if (why == Abort::None) {
+    const auto code = failure_of(code_).code;
+    return code == Errc::Receive || code == Errc::Send;
+  }
+  if (why != Abort::Failed) return why == Abort::ResponseIncomplete || why == Abort::Flooded;
+  const auto code = abort_.error(loop_.now() - started_).code;  // that of the reader
+  return code == Errc::Protocol || code == Errc::TooLarge;
 }
 
 // Called if libcurl reports success. Sets the reason of a failure if the request was not sent

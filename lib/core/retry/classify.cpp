@@ -62,6 +62,13 @@ Classified classify_response(const RetryPolicy& policy, const Response& response
   if (!classify_by_codes(policy.retry_on, head, observed.body, result)) {
     result.cls = by_status(policy.retry_on, response.status);
   }
+  // A success needs its whole body, even if a rule made it one. A redirect does not.
+  if (response.incomplete && result.cls == Class::Success && response.status >= 400) {
+    result.rule.kind = Rule::Kind::Transport;
+    result.rule.transport = TransportKind::Partial;
+    const bool covered = policy.retry_on.covers(TransportKind::Partial);
+    result.cls = covered ? Class::Transport : Class::Permanent;
+  }
   // No retry follows, so the rest does not matter.
   if (result.cls == Class::Success || result.cls == Class::Permanent) return result;
 

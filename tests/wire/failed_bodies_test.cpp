@@ -1,0 +1,108 @@
+// The bodies of failures and redirects: their status and headers count, whatever happens to the
+// body.
+#include "canned_server.hpp"
+#include "http2_server.hpp"
+#include "wire.hpp"
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+Client quick_client() {
+  ClientOptions options;
+  options.middlewares = {redirect(), retry(hasty())};
+  return Client(options);
+}
+
+Step failing(int status, Fault fault) {
+  Step step(status, "the beginning of a body and its end");
+  step.fault = fault;
+  return step;
+}
+
+}  // namespace
+
+TEST_CASE("a final status ends the call, though its body breaks off") {
+  for (const auto fault : {Fault::Truncate, Fault::ResetDuring, Fault::BadChunk}) {
+    for (const int status : {400, 401, 404, 501}) {
+      CAPTURE(std::string(to_string(fault)));
+      CAPTURE(status);
+      const FaultServer server(Scenario{failing(status, fault)});
+      const auto outcome = quick_client().get(server.url());
+      if (!outcome) FAIL(outcome.error().message);
+      CHECK(outcome->status == status);
+      CHECK(outcome->incomplete);
+      CHECK(outcome->body.starts_with("the beginning"));
+      CHECK(outcome->history.stop_reason == Reason::NotRetryable);
+      CHECK(server.requests() == 1);
+    }
+  }
+}
+
+TEST_CASE("a failure is retried by its status, though its body breaks off") {
+  Step busy = failing(503, Fault::Truncate);
+  busy.headers.add("Retry-After", "0");
+  const FaultServer server(Scenario{busy, {200, "ok"}});
+  const auto outcome = quick_client().post(server.url(), "unsafe");  // which this 503 has refused
+  if (!outcome) FAIL(outcome.error().message);
+  CHECK(outcome->body == "ok");
+  CHECK_FALSE(outcome->incomplete);
+  CHECK(outcome->history.attempts[0].rule == "status 503");
+  CHECK_FALSE(outcome->history.attempts[0].error.has_value());
+}
+
+TEST_CASE("a redirect is followed, though its body breaks off") {
+  Step moved = failing(302, Fault::Truncate);
+  moved.headers.add("Location", "/there");
+  const FaultServer server(Scenario{moved, {200, "there"}});
+  const auto outcome = quick_client().get(server.url());
+  if (!outcome) FAIL(outcome.error().message);
+  CHECK(outcome->body == "there");
+  CHECK(server.requests() == 2);
+}
+
+TEST_CASE("a success needs its whole body") {
+  auto policy = hasty();
+  ErrorRule fine;
+  fine.source = ErrorRule::Source::Header;
+  fine.selector = "X-Fine";
+  fine.as = Class::Success;
+  policy.retry_on.error_codes.push_back(fine);
+  Step fine_404 = failing(404, Fault::Truncate);
+  fine_404.headers.add("X-Fine", "yes");
+  for (const auto& step :
+       {failing(200, Fault::Truncate), failing(300, Fault::Truncate), fine_404}) {
+    CAPTURE(step.status);
+    const FaultServer server(Scenario{step, {200, "ok"}});
+    const auto outcome = Client({retry(policy)}).get(server.url());
+    if (!outcome) FAIL(outcome.error().message);
+    CHECK(outcome->body == "ok");
+    CHECK(outcome->history.attempts[0].rule == "transport: partial");
+  }
+}
+
+TEST_CASE("a failure whose HTTP/2 stream is reset counts by its status") {
+  const std::string k404 = "\x8d";
+  const std::string k413 =
+      "\x08\x03"
+      "413";
+  for (const auto& fields : {k404, k413}) {
+    for (const int why : {kNoError, kInternalError, kCancel}) {
+      CAPTURE(why);
+      const FrameServer server([&](const std::string& stream, int) {
+        return FrameServer::Pieces{headers(stream, fields), data(stream, "too"),
+                                   reset(stream, why)};
+      });
+      ClientOptions options;
+      options.connection.ca_file = server.ca_file();
+      options.middlewares = {retry(hasty())};
+      // The server reads nothing of the body beyond the first window.
+      const auto outcome = Client(options).post(server.url(), std::string(1 << 20, 'x'));
+      if (!outcome) FAIL(outcome.error().message);
+      CHECK(outcome->status == (fields == k404 ? 404 : 413));
+      CHECK(outcome->body == "too");
+      CHECK(server.streams() == 1);
+    }
+  }
+}
