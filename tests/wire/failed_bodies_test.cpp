@@ -106,3 +106,57 @@ TEST_CASE("a failure whose HTTP/2 stream is reset counts by its status") {
     }
   }
 }
+
+TEST_CASE("the body of a failure that cannot be decoded is kept as it came") {
+  for (const char* coding : {"gzip", "br", "gzip, gzip"}) {
+    for (const auto fault : {Fault::None, Fault::Drip}) {
+      for (const std::string body : {"<html>busy</html>", "<"}) {
+        CAPTURE(coding);
+        CAPTURE(body);
+        Step mislabeled(503, Headers{{"Content-Encoding", coding}, {"Retry-After", "0"}}, body);
+        mislabeled.fault = fault;
+        mislabeled.interval = 1ms;
+        const FaultServer server(Scenario{mislabeled});
+        auto policy = hasty();
+        policy.max_attempts = 2;
+        auto request = Request::get(server.url());
+        request.edit_options().compressed = true;
+        const auto outcome = Client({retry(policy)}).send(request);
+        if (!outcome) FAIL(outcome.error().message);
+        CHECK(outcome->status == 503);
+        CHECK(outcome->body == body);
+        CHECK(outcome->headers.get("Content-Encoding") == coding);
+        CHECK(outcome->history.stop_reason == Reason::AttemptsExhausted);
+        CHECK(server.requests() == 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("the gzip body of a failure is decoded, as far as it goes") {
+  struct Row {
+    const char* body;
+    Fault fault;
+    bool incomplete;
+  };
+  for (const auto& row :
+       {Row{"not found", Fault::None, false}, Row{"not found", Fault::Drip, false},
+        Row{"", Fault::None, false}, Row{"", Fault::Drip, false},
+        Row{"not found", Fault::GzipCutShort, true}}) {
+    CAPTURE(row.body);
+    CAPTURE(std::string(to_string(row.fault)));
+    Step missing(404, row.body);
+    missing.gzip = true;
+    missing.fault = row.fault;
+    missing.interval = 1ms;
+    const FaultServer server(Scenario{missing});
+    auto request = Request::get(server.url());
+    request.edit_options().compressed = true;
+    const auto outcome = Client({retry(hasty())}).send(request);
+    if (!outcome) FAIL(outcome.error().message);
+    CHECK(outcome->status == 404);
+    CHECK(outcome->incomplete == row.incomplete);
+    if (!row.incomplete) CHECK(outcome->body == row.body);
+    CHECK(server.requests() == 1);
+  }
+}

@@ -88,7 +88,8 @@ struct HTTPRETRY_API RequestOptions {
   // Whether sending the request twice has the same effect as sending it once. If empty,
   // Request::repeatable derives it from the method and the headers.
   std::optional<bool> repeatable;
-  // Requests a gzip response and decodes the body.
+  // Requests a gzip response and decodes the body. A success that cannot be decoded is an error;
+  // the body of a failure is then kept as it came.
   bool compressed = false;
   HttpVersion http_version = HttpVersion::Any;
   std::optional<Credentials> credentials;

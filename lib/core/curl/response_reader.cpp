@@ -187,11 +187,12 @@ bool ResponseReader::begin_response() {
 }
 
 // Prepares to decode the body, or reserves memory for it. Returns false to abort if the body has a
-// coding other than gzip, or is announced to be too large.
+// coding other than gzip, or is announced to be too large. The body of a failure with another
+// coding is kept as it is.
 bool ResponseReader::begin_body(std::int64_t announced) {
   body_begun = true;
   const auto gzips = request_.options().compressed ? times_gzipped(response.headers) : 0;
-  if (gzips != 0 && gzips != 1) {
+  if (gzips != 0 && gzips != 1 && !head_suffices()) {
     return refuse(CURLE_BAD_CONTENT_ENCODING,
                   "the response body has another coding than gzip, the only one asked for");
   }
@@ -209,11 +210,17 @@ bool ResponseReader::begin_body(std::int64_t announced) {
 bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   received += bytes.size();
   if (!gunzip_) return decoded_bytes(bytes);
+  if (head_suffices() && response.body.empty()) {
+    const bool is_gzip_unlikely = gunzip_->undecoded.size() > kClassifiedBody;
+    gunzip_->undecoded += bytes;
+    if (is_gzip_unlikely) return keep_undecoded();
+  }
   auto& stream = gunzip_->stream;
   // zlib declares its input const only with the macro ZLIB_CONST, but never writes to it.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
   const bool decoded = decode_rest(budget);
+  if (!gunzip_) return decoded;                                  // the body is no gzip
   gunzip_->rest = bytes.substr(bytes.size() - stream.avail_in);  // libcurl's buffer is not kept
   stream.next_in = reinterpret_cast<Bytef*>(gunzip_->rest.data());
   return decoded;
@@ -234,10 +241,12 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
     const int result = inflate(&stream, Z_NO_FLUSH);
     // Z_BUF_ERROR only means that zlib needs more input.
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
+      if (!gunzip_->undecoded.empty()) return keep_undecoded();
       return refuse(CURLE_BAD_CONTENT_ENCODING, "the gzip body of the response is corrupt");
     }
     const auto count = max_count - stream.avail_out;
     budget -= count;
+    if (count > 0 || result == Z_STREAM_END) gunzip_->undecoded.clear();
     // If the buffer is full, zlib may hold more output even without more input.
     gunzip_->more_output = result == Z_OK && stream.avail_out == 0;
     if (result == Z_STREAM_END) {  // RFC 1952: another gzip member may follow
@@ -247,6 +256,13 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
     if (count > 0 && !decoded_bytes({decoded.data(), count})) return false;
   }
   return true;
+}
+
+// Keeps the body of a failure as it is, because it is not the gzip that its headers announce.
+bool ResponseReader::keep_undecoded() {
+  const std::string bytes = std::move(gunzip_->undecoded);
+  gunzip_.reset();
+  return decoded_bytes(bytes);
 }
 
 // Writes the bytes to the sink or appends them to the body in memory. If a rule of the policy has
@@ -284,7 +300,9 @@ bool ResponseReader::sink_failed(Error error) {
 }
 
 Outcome ResponseReader::take_response() {
-  if (gunzip_) {  // these headers describe the encoded body
+  if (gunzip_ && !gunzip_->undecoded.empty()) {
+    response.body = std::move(gunzip_->undecoded);  // too short for gzip
+  } else if (gunzip_) {                             // these headers describe the encoded body
     response.headers.remove("Content-Encoding");
     response.headers.remove("Content-Length");
   }

@@ -106,6 +106,7 @@ class ResponseReader {
     Gunzip& operator=(const Gunzip&) = delete;
 
     z_stream stream{};
+    std::string undecoded;     // all bytes of a failure's body, until the first one is decoded
     std::string rest;          // received but not decoded
     bool inside = false;       // a gzip member has begun but not ended
     bool more_output = false;  // zlib may hold decoded bytes that did not fit into the buffer
@@ -120,6 +121,7 @@ class ResponseReader {
   bool refuse_size(const char* subject_and_verb, std::uint64_t limit);
   bool bad_response(const std::string& why);
   bool check_lengths();
+  bool keep_undecoded();
   bool decoded_bytes(std::string_view bytes);
   bool write_to_sink(std::string_view bytes);
   bool release_to_sink();
