@@ -133,8 +133,8 @@ struct HTTPRETRY_API TransportOptions {
   // Default: "httpretry/VERSION"
   std::string user_agent = default_user_agent();
 
-  // The maximum size of a body in memory, in decoded bytes. A larger body is Errc::TooLarge. A body
-  // that goes to a sink has no limit.
+  // The maximum size of a body in memory, in decoded bytes. A larger body is Errc::TooLarge,
+  // unless a retry follows by the status. A body that goes to a sink has no limit.
   //
   // Default: 64 MiB
   std::uint64_t max_body = 64U << 20U;

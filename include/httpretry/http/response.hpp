@@ -23,8 +23,8 @@ struct HTTPRETRY_API Response {
   Headers headers;                   // of the final response, without trailers
   std::string body;                  // decoded if RequestOptions::compressed is set
   // `body` is only a part, because the rest was not received or could not be decoded. Set only for
-  // a failure or a redirect, because their status and headers suffice. A success without its whole
-  // body is an error.
+  // a failure or a redirect, because their status and headers suffice. A success without its
+  // whole body is an error.
   bool incomplete = false;
   std::uint64_t delivered = 0;  // bytes passed to a sink; if nonzero, `body` is not the body
   std::string url;              // the URL after redirects, without user and password

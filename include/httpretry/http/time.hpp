@@ -10,7 +10,7 @@
 //   limit                         set in
 //   the whole call                CallOptions::timeout, CallOptions::deadline
 //   the call until the headers    the policy's max_elapsed_time. Sending a body is within it;
-//     of its last response        the body of the response may take longer
+//     of its last response        the body of a success may take longer, that of a failure not
 //   an attempt                    the policy's attempt_timeout; timeout() below retry()
 //   making a connection           connect_timeout: RequestOptions, policy, TransportOptions
 //   the headers of a response     response_timeout: RequestOptions, policy;
@@ -21,9 +21,10 @@
 //
 // If a limit is set in several places, the smallest value applies. The exception is
 // connect_timeout: that of the request takes precedence over the policy's, and the policy's over
-// the transport's. An attempt that is still running at a limit ends with Errc::Timeout. A wait that
-// would pass a limit of the call is not begun: the call ends at once, with the outcome of its last
-// attempt and with Reason::ElapsedExhausted. `timed_out` is true in both cases.
+// the transport's. An attempt that is still running at a limit ends with Errc::Timeout, or with the
+// response if only the rest of a failure's body is missing. A wait that would pass a limit of the
+// call is not begun: the call ends at once, with the outcome of its last attempt and with
+// Reason::ElapsedExhausted. `timed_out` is true in both cases.
 #pragma once
 
 #include <httpretry/export.hpp>

@@ -44,6 +44,9 @@ struct CurrentAttempt {
   PausingGate* passed = nullptr;        // the gate that let the send pass unchecked
   std::optional<Classified> judged{};   // from the beginning of a body that then went to the sink
   std::optional<HedgedSends> hedged{};  // set by the `hedge` middleware if there were several sends
+  // Returns whether a retry would follow a failure with this head and this part of its body. The
+  // transport then need not receive the rest.
+  std::function<bool(const Response& begun)> will_retry{};
 
   // Classifies the outcome. Returns `judged` if the body went to a sink.
   [[nodiscard]] Classified judge(const Outcome& outcome) const;

@@ -78,6 +78,7 @@ constexpr std::array kRows{
     Row{Abort::Flooded, CURLE_RECV_ERROR,
         "the connection was closed: the server sent HTTP/2 frames without end that belong to no "
         "response"},
+    Row{Abort::RestUnneeded, CURLE_RECV_ERROR, "the rest of the response was not needed"},
     Row{Abort::BodyLeftOut, CURLE_SEND_ERROR,
         "the response is to a request without its body, which was sent to get a challenge"},
     Row{Abort::NoMemory, CURLE_OUT_OF_MEMORY, "out of memory"},

@@ -41,6 +41,7 @@ enum class Abort : std::uint8_t {
   ExpectRefused,       // a 417; the request is sent again without Expect
   Unread,              // data had arrived on the connection before the request was sent
   Flooded,             // by HTTP/2 frames; the watchdog has closed the connection
+  RestUnneeded,        // the response will be retried, so the rest of its body is of no use
   BodyLeftOut,         // the response looks like a success, but libcurl has not sent the body
   NoMemory,
 };

@@ -73,11 +73,13 @@ std::string length_problem(const Headers& headers) {
 }
 
 ResponseReader::ResponseReader(const Request& request, const TransportOptions& options,
-                               Delivery* delivery, RacingSend* racing, AbortReason& abort)
+                               Delivery* delivery, const CurrentAttempt* attempt,
+                               RacingSend* racing, AbortReason& abort)
     : request_(request),
       max_body_(request.options().max_body.value_or(options.max_body)),
       max_headers_(options.max_headers),
       delivery_(delivery),
+      attempt_(attempt),
       racing_(racing),
       abort_(abort) {}
 
@@ -86,6 +88,7 @@ ResponseReader::ResponseReader(const Request& request, const TransportOptions& o
 // status 0 if it finds none; `check_block` then refuses the response.
 void ResponseReader::begin_block(std::string_view line) {
   received = 0;
+  rest_checked_ = false;
   response.headers.clear();
   response.headers.reserve(kUsualHeaderLines, kUsualHeaderBytes);
   in_headers = true;  // until the empty line that ends the block
@@ -186,9 +189,8 @@ bool ResponseReader::begin_response() {
   return true;
 }
 
-// Prepares to decode the body, or reserves memory for it. Returns false to abort if the body has a
-// coding other than gzip, or is announced to be too large. The body of a failure with another
-// coding is kept as it is.
+// Prepares to decode the body, or reserves memory for it. Returns false to abort if the body of a
+// success has a coding other than gzip, or is announced to be too large.
 bool ResponseReader::begin_body(std::int64_t announced) {
   body_begun = true;
   const auto gzips = request_.options().compressed ? times_gzipped(response.headers) : 0;
@@ -200,8 +202,8 @@ bool ResponseReader::begin_body(std::int64_t announced) {
   const bool may_go_to_sink = to_sink || (delivery_ != nullptr && delivery_->holds_back());
   if (gunzip_ || may_go_to_sink || announced <= 0) return true;
   const auto length = static_cast<std::uint64_t>(announced);
-  if (length > max_body_) return refuse_size("body is", max_body_);
-  response.body.reserve(std::min(length, kMaxReserved));
+  if (length > max_body_) return check_need_for_rest() && refuse_size("body is", max_body_);
+  response.body.reserve(std::min(length, head_suffices() ? kClassifiedBody : kMaxReserved));
   return true;
 }
 
@@ -270,10 +272,25 @@ bool ResponseReader::keep_undecoded() {
 bool ResponseReader::decoded_bytes(std::string_view bytes) {
   if (to_sink) return write_to_sink(bytes);
   auto& body = response.body;
+  // How much is kept before the end of a response that will be retried: as much as rules read.
+  const auto enough_to_judge = std::min<std::uint64_t>(kClassifiedBody, max_body_);
+  if (head_suffices() && body.size() + bytes.size() > enough_to_judge && !rest_checked_) {
+    const auto missing = enough_to_judge - body.size();
+    body.append(bytes.substr(0, missing));
+    bytes.remove_prefix(missing);
+    if (!check_need_for_rest()) return false;
+  }
   if (bytes.size() > max_body_ - body.size()) return refuse_size("body is", max_body_);
   body.append(bytes);
   const bool enough = delivery_ != nullptr && !in_memory_ && delivery_->can_judge(body.size());
   return !enough || release_to_sink();
+}
+
+bool ResponseReader::check_need_for_rest() {
+  const bool checked_before = std::exchange(rest_checked_, true);
+  const bool asks = !checked_before && head_suffices() && !to_sink && attempt_ != nullptr;
+  if (!asks || !attempt_->will_retry || !attempt_->will_retry(response)) return true;
+  return abort_.set(Abort::RestUnneeded);
 }
 
 bool ResponseReader::write_to_sink(std::string_view bytes) {

@@ -6,6 +6,7 @@
 #include "errors.hpp"
 
 #include "lib/core/body/detail/delivery.hpp"
+#include "lib/core/chain/current_attempt.hpp"
 #include "lib/core/chain/racing_send.hpp"
 
 #include <httpretry/curl/transport_options.hpp>
@@ -23,10 +24,11 @@ std::string length_problem(const Headers& headers);
 
 class ResponseReader {
  public:
-  // `delivery` receives the body, or is nullptr to keep it in memory. `racing` is set if other
-  // sends of the attempt may have responses as well.
+  // `delivery` receives the body, or is nullptr to keep it in memory. `attempt` is nullptr without
+  // the middleware `retry`. `racing` is set if other sends of the attempt may have responses as
+  // well.
   ResponseReader(const Request& request, const TransportOptions& options, Delivery* delivery,
-                 RacingSend* racing, AbortReason& abort);
+                 const CurrentAttempt* attempt, RacingSend* racing, AbortReason& abort);
 
   // These functions are called from libcurl's callbacks. False aborts the exchange, and the reason
   // is set. They throw what the sink throws, or std::bad_alloc.
@@ -76,6 +78,10 @@ class ResponseReader {
     return response.status >= 400 ||
            (response.status >= 300 && response.headers.contains("Location"));
   }
+  // Sets the reason to abort if the response will be retried, because the rest of its body is then
+  // of no use. Finds that out only once, because a final response needs its whole body. Returns
+  // false to abort.
+  bool check_need_for_rest();
   // Returns whether the gzip body is incomplete.
   [[nodiscard]] bool cut_short() const { return gunzip_ && gunzip_->inside; }
   // Returns the complete response.
@@ -130,8 +136,10 @@ class ResponseReader {
   const std::uint64_t max_body_;   // decoded bytes in memory
   const std::size_t max_headers_;  // for all blocks and trailers together
   Delivery* const delivery_;
+  const CurrentAttempt* const attempt_;
   RacingSend* const racing_;
-  bool in_memory_ = false;  // the body stays there: the response of another send is used
+  bool rest_checked_ = false;  // whether it is needed
+  bool in_memory_ = false;     // the body stays there: the response of another send is used
   AbortReason& abort_;
   std::size_t header_bytes_ = 0;
   LastLine last_line_ = LastLine::Status;  // the kind of the last line of the block

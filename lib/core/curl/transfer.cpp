@@ -18,10 +18,15 @@ bool lacked_memory(CURLMcode code) {
 
 // The name in messages for whatever throws in a callback, other than std::bad_alloc.
 constexpr char kSink[] = "the sink of the body";
+constexpr char kClassify[] = "the classification of the response";
 
 // libcurl 8 waits for the end of an HTTP/2 stream even if the whole body has arrived. Some servers
 // never send it, so we wait for it only this long.
 constexpr Duration kStreamEnd = std::chrono::milliseconds(200);
+
+// How long the body of a response that will be retried is received: mostly it is short, and its
+// connection can then be used again.
+constexpr Duration kRetriedBody = std::chrono::seconds(3);
 
 }  // namespace
 
@@ -34,7 +39,8 @@ Transfer::Transfer(Loop& loop, const Request& request, const Call& call, Deliver
       delivery_(delivery),
       options_(request.options()),
       limits_(call.limits(request)),
-      reader_(request, loop.options(), delivery, Call::State::racing(call), abort_),
+      reader_(request, loop.options(), delivery, Call::State::current_attempt(call),
+              Call::State::racing(call), abort_),
       upload_(request.body(), abort_) {}
 
 Transfer::~Transfer() {
@@ -158,7 +164,8 @@ Time Transfer::time_limit() const {
     reference = std::max(reference, later(started_, std::chrono::duration_cast<Duration>(needed)));
   }
   const auto limit = std::min(call_.deadline(), later(reference, timeout));
-  return headers_done ? limit : std::min(limit, limits_.respond_by);
+  const bool is_success = headers_done && !reader_.head_suffices();
+  return is_success ? limit : std::min({limit, limits_.respond_by, check_rest_at_});
 }
 
 // Called when the timer fires, which is at the time limit or earlier. Ends the transfer if the
@@ -168,6 +175,11 @@ void Transfer::due() {
   if (must_poll_upload()) {  // libcurl does not report how it sends a body from memory
     const auto sent = sent_bytes();
     if (sent != std::exchange(polled_sent_, sent)) last_byte_ = loop_.now();
+  }
+  if (sends_.answered && check_rest_at_ <= loop_.now()) {
+    check_rest_at_ = kNever;
+    abort_.guard(CURLE_WRITE_ERROR, kClassify, [this] { return reader_.check_need_for_rest(); });
+    if (!abort_.none()) return end(abort_.why());
   }
   if (time_limit() > loop_.now()) {
     // Two functions set the timer to fire at once while the upload waits for more of the body:
@@ -272,6 +284,7 @@ bool Transfer::end_of_headers() {
   if (status == 417 && easy_->expects && request_.body().replayable()) {
     return abort_.set(Abort::ExpectRefused);
   }
+  check_rest_at_ = reader_.head_suffices() ? later(loop_.now(), kRetriedBody) : kNever;
   set_timer();  // different limits apply from here on
   // After an error status libcurl sends no more of the body, but notices that only when it runs. If
   // it is paused, the timer (set to a time in the past) fires at once and unpauses it.

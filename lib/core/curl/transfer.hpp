@@ -183,6 +183,7 @@ class Transfer final : public CancelableWait {
   SendPlan plan_;
   std::unique_ptr<Easy> easy_;
   Time started_{};
+  Time check_rest_at_ = kNever;    // when to check whether the rest of a failure is needed
   Time last_byte_{};               // of the request's body, then of the response
   std::uint64_t polled_sent_ = 0;  // bytes of a body in memory that were sent at the last poll
 

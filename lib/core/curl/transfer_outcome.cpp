@@ -159,9 +159,12 @@ bool Transfer::only_rest_is_missing() const {
     const auto code = failure_of(code_).code;
     return code == Errc::Receive || code == Errc::Send;
   }
-  if (why != Abort::Failed) return why == Abort::ResponseIncomplete || why == Abort::Flooded;
-  const auto code = abort_.error(loop_.now() - started_).code;  // that of the reader
-  return code == Errc::Protocol || code == Errc::TooLarge;
+  if (why != Abort::Failed) {
+    return why == Abort::ResponseIncomplete || why == Abort::RestUnneeded || why == Abort::Flooded;
+  }
+  // The error is that of the reader: the body cannot be decoded. Before the body, it is that of the
+  // sink: a 416 does not fit the part of the body that the sink has.
+  return reader_.body_begun && abort_.error(loop_.now() - started_).code == Errc::Protocol;
 }
 
 // Called if libcurl reports success. Sets the reason of a failure if the request was not sent

@@ -8,6 +8,7 @@
 #include "lib/core/retry/error_codes.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace httpretry {
@@ -115,6 +116,9 @@ Task<Outcome> RequestAttempts::send(const Next& next) {
   const int exchanges_before = Call::State::of(call_).exchanges;
   call_.emit(&Observer::attempt_started, request(), step_.number);
   if (request().options().sink) hold_back_body_until_judged(attempt);
+  attempt.will_retry = [this, &attempt](const Response& begun) {
+    return will_retry(attempt, begun);
+  };
 
   const auto sending = pass_on(branch, next);
   Outcome outcome = co_await sending;
@@ -177,6 +181,15 @@ EndedAttempt RequestAttempts::facts_of(CurrentAttempt& attempt, const Outcome& o
       delivery != nullptr && (endless ? delivery->has_begun() : !delivery->can_retry());
   if (attempt.hedged) ended.hedged = &*attempt.hedged;
   return ended;
+}
+
+// Returns whether a retry will follow this response. Assumes the longest wait, so that the answer
+// is yes only if time is left for any.
+bool RequestAttempts::will_retry(CurrentAttempt& attempt, const Response& begun) const {
+  const Outcome outcome(begun);
+  auto ended = facts_of(attempt, outcome);
+  ended.random = std::nextafter(1.0, 0.0);
+  return loop_.would_retry(ended, attempt.judge_anew(outcome));
 }
 
 // Ends an attempt: classifies its outcome, records it in the history, notifies the observers, and

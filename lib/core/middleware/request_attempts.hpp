@@ -70,6 +70,7 @@ class RequestAttempts {
   Task<Outcome> pass_on(Call& branch, const Next& next);
   void hold_back_body_until_judged(CurrentAttempt& attempt);
   [[nodiscard]] EndedAttempt facts_of(CurrentAttempt& attempt, const Outcome& outcome) const;
+  [[nodiscard]] bool will_retry(CurrentAttempt& attempt, const Response& begun) const;
   void end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged);
   void refuse(Outcome& outcome);
   void notify_attempt_ended(std::size_t recorded_before);

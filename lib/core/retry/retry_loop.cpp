@@ -155,9 +155,9 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
   // First brings `state_`, which `decide` reads, up to date.
   if (ended.names_url) begin_polling_url();  // the response names a URL to ask for the result
   if (ended.hedged != nullptr) count_hedges(*ended.hedged);
-  count(ended, classified.cls);
+  state_ = counted(ended, classified.cls);
   if (options_.backoff != nullptr) ask_users_backoff(classified, ended.random);
-  const Clocks clocks{ended.now, options_.started, options_.deadline, ended.wall_now};
+  const auto clocks = clocks_at(ended);
   auto decision = decide(policy_, classified, state_, clocks, ended.random);
 
   // Then charges the budget. `claim_` is what this call has taken from the budget that it shares
@@ -228,16 +228,23 @@ void RetryLoop::cancel(Time now) {
   history_.stop_reason = Reason::Canceled;
 }
 
-// Adds the attempt that has just ended to the state that `decide` reads.
-void RetryLoop::count(const EndedAttempt& ended, Class cls) {
+bool RetryLoop::would_retry(const EndedAttempt& ended, const Classified& classified) const {
+  const auto state = counted(ended, classified.cls);
+  return decide(policy_, classified, state, clocks_at(ended), ended.random).retry;
+}
+
+// Returns the state that `decide` reads, with an attempt that ended like this.
+RetryState RetryLoop::counted(const EndedAttempt& ended, Class cls) const {
+  RetryState state = state_;
   const bool poll = cls == Class::Pending;
-  if (poll) ++state_.polls;
-  if (!poll && cls != Class::Success) ++state_.failures;
-  state_.throttles = cls == Class::Throttle ? state_.throttles + 1 : 0;
-  state_.replayable = ended.replayable;
-  state_.streaming = ended.streaming;
-  state_.previous = poll ? last_poll_backoff_ : last_backoff_;
-  state_.own_wait.reset();
+  if (poll) ++state.polls;
+  if (!poll && cls != Class::Success) ++state.failures;
+  state.throttles = cls == Class::Throttle ? state.throttles + 1 : 0;
+  state.replayable = ended.replayable;
+  state.streaming = ended.streaming;
+  state.previous = poll ? last_poll_backoff_ : last_backoff_;
+  state.own_wait.reset();
+  return state;
 }
 
 // A send that lost the race may still have been executed.

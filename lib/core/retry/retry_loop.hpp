@@ -147,6 +147,9 @@ class RetryLoop {
   // otherwise Stop. `rule` becomes Attempt::rule.
   [[nodiscard]] RetryStep end(const EndedAttempt& ended, const Classified& classified,
                               std::string rule);
+  // Returns whether a retry would follow if the attempt ended like this. Does not ask the budget
+  // and the user's backoff.
+  [[nodiscard]] bool would_retry(const EndedAttempt& ended, const Classified& classified) const;
   // Called instead of `end` if a stage below, such as guards(), held the request back and nothing
   // was sent. `refusal` is its error. Records no attempt, and ends the call with the reason of the
   // error.
@@ -170,7 +173,10 @@ class RetryLoop {
   }
 
  private:
-  void count(const EndedAttempt& ended, Class cls);
+  [[nodiscard]] RetryState counted(const EndedAttempt& ended, Class cls) const;
+  [[nodiscard]] Clocks clocks_at(const EndedAttempt& ended) const {
+    return {ended.now, options_.started, options_.deadline, ended.wall_now};
+  }
   void count_hedges(const HedgedSends& hedged);
   void begin_polling_url();
   void ask_users_backoff(const Classified& classified, double random);
