@@ -26,6 +26,23 @@ TEST_CASE("a stop says which limit and by how much") {
   CHECK(text("503") == "max_attempts 4 reached");
 }
 
+TEST_CASE("a stop at the deadline names the wait that is too long for it") {
+  Situation situation;
+  situation.clocks.deadline = situation.clocks.now + 5s;
+  const auto text = [&](const char* outcome) {
+    return limit_text(decision_of(situation, outcome_of(outcome)));
+  };
+  auto& server_delay = situation.policy.server_delay;
+  CHECK(text("429; Retry-After: 8") == "a wait of 8.00 s would pass the deadline by 3.00 s");
+  server_delay.over_max = ServerDelayPolicy::OverMax::Clamp;  // to a minute
+  CHECK(text("429; Retry-After: 90") == "a wait of 1.00 min would pass the deadline by 55.0 s");
+  situation.policy.throttle_backoff->initial = 10s;
+  for (const auto combine : {ServerDelayPolicy::Combine::Own, ServerDelayPolicy::Combine::Max}) {
+    server_delay.combine = combine;
+    CHECK(text("429; Retry-After: 1") == "a wait of 10.0 s would pass the deadline by 5.00 s");
+  }
+}
+
 TEST_CASE("a stop says when the server wants us back") {
   Situation situation;
   const auto too_long = decision_of(situation, outcome_of("429; Retry-After: 3600"));

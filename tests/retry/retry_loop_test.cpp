@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -70,7 +71,8 @@ struct Run {
   int canceled_after = 0;        // that many waits; 0: never
   bool may_resend = true;
   bool replayable = true;
-  bool names_url = false;  // each pending response
+  std::set<std::size_t> progressed;  // the attempts that get a download further, counted from 1
+  bool names_url = false;            // each pending response
 
   // The steps of a call in which `outcomes` come back: "send 1, wait 1s, send 2, stop". It never
   // waits longer than it is told to.
@@ -84,7 +86,8 @@ struct Run {
       if (step.kind == RetryStep::Kind::Send) {
         text += "send " + std::to_string(step.number) + (step.fresh_connection ? " fresh" : "");
         now_ += takes;
-        step = ended(loop, outcomes.at(attempts++));
+        const auto& outcome = outcomes.at(attempts++);
+        step = ended(loop, outcome, progressed.contains(attempts));
       } else {
         text += "wait " + to_text(step.until - now_);
         now_ = step.until;
@@ -104,12 +107,13 @@ struct Run {
   }
 
  private:
-  RetryStep ended(RetryLoop& loop, const Outcome& outcome) {
+  RetryStep ended(RetryLoop& loop, const Outcome& outcome, bool has_progressed) {
     EndedAttempt ended;
     ended.now = now_;
     if (random) ended.random = *random;
     ended.outcome = &outcome;
     ended.replayable = replayable;
+    ended.progressed = has_progressed;
     auto step = may_resend ? loop.resend(ended) : std::nullopt;
     const auto classified = classify(policy, Observed(outcome, WallTime()));
     ended.names_url = names_url && classified.cls == Class::Pending;
@@ -149,6 +153,43 @@ TEST_CASE("each attempt is judged, paid for, recorded and waited for, in this or
     pending.backoff.initial = 5s;
     CHECK(run.steps(row.outcomes) == row.steps);
     CHECK(run.limits->notes == row.limits);
+    CHECK(run.history.stop_reason == row.reason);
+  }
+}
+
+TEST_CASE("an attempt that gets a download further counts for all limits but max_attempts") {
+  struct Row {
+    std::set<std::size_t> progressed;
+    std::function<void(Run&)> change;
+    const char* steps;
+    Reason reason;
+  };
+  for (const auto& row : {
+           Row{{}, {}, "send 1, wait 1s, send 2, stop", Reason::AttemptsExhausted},
+           // Neither do the waits grow.
+           Row{{1, 2, 4},
+               {},
+               "send 1, wait 1s, send 2, wait 1s, send 3, wait 1s, send 4, wait 1s, send 5, stop",
+               Reason::AttemptsExhausted},
+           Row{{1, 2, 3, 4},
+               [](Run& run) { run.limits->tokens = 2; },
+               "send 1, wait 1s, send 2, wait 1s, send 3, stop",
+               Reason::BudgetExhausted},
+           Row{{1, 2, 3, 4},
+               [](Run& run) { run.policy.max_elapsed_time = 1500ms; },
+               "send 1, wait 1s, send 2, stop",
+               Reason::ElapsedExhausted},
+           // No retry means no retry.
+           Row{{1, 2},
+               [](Run& run) { run.policy.max_attempts = 1; },
+               "send 1, stop",
+               Reason::AttemptsExhausted},
+       }) {
+    Run run;
+    run.policy.max_attempts = 2;
+    run.progressed = row.progressed;
+    if (row.change) row.change(run);
+    CHECK(run.steps("timeout timeout timeout timeout timeout") == row.steps);
     CHECK(run.history.stop_reason == row.reason);
   }
 }

@@ -156,6 +156,54 @@ TEST_CASE("a call that cannot continue a part leaves none that a later call woul
   }
 }
 
+namespace {
+
+// Responds with the bytes that are asked for, of 400 KiB, but sends only half of them.
+Step half_of_the_rest(Headers headers) {
+  Step step;
+  step.respond = [headers = std::move(headers)](const SeenRequest& request) {
+    constexpr std::size_t kSize = std::size_t{400} * 1024;
+    const auto range = request.headers.get("Range").value_or("bytes=0-");
+    const auto first = std::stoul(std::string(range.substr(range.find('=') + 1)));
+    Step half(first == 0 ? 200 : 206, headers, std::string(kSize - first, 'x'));
+    const auto last_and_total = std::to_string(kSize - 1) + "/" + std::to_string(kSize);
+    if (first > 0) {
+      half.headers.add("Content-Range", "bytes " + std::to_string(first) + "-" + last_and_total);
+    }
+    half.fault = Fault::Truncate;
+    return half;
+  };
+  return step;
+}
+
+std::size_t attempts_of_two(const FaultServer& server, SinkPtr sink) {
+  auto request = Request::get(server.url());
+  request.edit_options().sink = std::move(sink);
+  auto policy = hasty();
+  policy.max_attempts = 2;
+  const auto outcome = Client({retry(policy)}).send(request);
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().history.stop_reason == Reason::AttemptsExhausted);
+  return outcome.error().history.attempts.size();
+}
+
+}  // namespace
+
+TEST_CASE("only attempts that bring a download less than 64 KiB further count") {
+  const TemporaryDirectory directory;
+  // 200, 100, 50 and 25 KiB. The last two count.
+  const FaultServer resumable(Scenario{half_of_the_rest({{"ETag", "\"v1\""}})});
+  CHECK(attempts_of_two(resumable, save_to(directory.file("f"))) == 4);
+  std::string text;
+  CHECK(attempts_of_two(resumable, append_to(text)) == 4);
+  CHECK(text.size() == std::size_t{375} * 1024);
+  // 200 KiB, and the same ones again: only the first attempt brings something new.
+  const FaultServer from_the_beginning(Scenario{half_of_the_rest({})});
+  CHECK(attempts_of_two(from_the_beginning, save_to(directory.file("f"))) == 3);
+  // In memory, each attempt begins anew.
+  CHECK(attempts_of_two(resumable, nullptr) == 2);
+}
+
 TEST_CASE("a part that is shorter than the rest is followed by the rest of it") {
   const TemporaryDirectory directory;
   FaultServer server(

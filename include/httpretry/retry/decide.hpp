@@ -49,8 +49,8 @@ struct Clocks {
 
 // The state of the call, including the attempt that has just ended.
 struct RetryState {
-  // The number of failed attempts. Excludes pending responses, and an attempt on a stale connection
-  // that was sent again at once.
+  // The number of failed attempts. Excludes pending responses, an attempt on a stale connection
+  // that was sent again at once, and an attempt that brought a download at least 64 KiB further.
   int failures = 1;
   int hedges = 0;          // sends in addition to the attempts; they count toward max_attempts
   int throttles = 0;       // consecutive ones, up to the last attempt

@@ -76,7 +76,7 @@ Delivery::Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> write
     : sink_(std::move(sink)), writer_(std::move(writer)) {
   const auto start = writer_->had();
   if (!start) return;
-  position_ = start->size;
+  position_ = furthest_ = start->size;
   version_ = BodyVersion(*start);
   user_vouches_for_body_ = start->validator.empty();
 }
@@ -103,6 +103,12 @@ Delivery* Delivery::if_open(const Call& call) {
 
 bool Delivery::can_retry() const {
   return position_ == 0 || writer_->restartable() || !version_.validator.empty();
+}
+
+std::uint64_t Delivery::take_progress() {
+  const auto before = furthest_;
+  furthest_ = std::max(furthest_, position_);
+  return furthest_ - before;
 }
 
 // Resets the members of one exchange. The state of the writer stays.

@@ -14,6 +14,9 @@
 namespace httpretry {
 namespace {
 
+// An attempt that brings a download further by this many bytes does not count toward max_attempts.
+constexpr std::uint64_t kProgress = std::uint64_t{64} * 1024;
+
 // Returns whether the method is safe, as RFC 9110 defines it.
 bool changes_nothing(const Request& request) {
   const auto& method = request.method();
@@ -175,10 +178,11 @@ EndedAttempt RequestAttempts::facts_of(CurrentAttempt& attempt, const Outcome& o
                      .outcome = &outcome,
                      .replayable = request().body().replayable()};
   // The user already has a part of the response that another attempt could not continue.
-  const auto* delivery = request().options().sink ? Delivery::if_open(call_) : nullptr;
+  auto* delivery = request().options().sink ? Delivery::if_open(call_) : nullptr;
   const bool endless = call_.get<EndlessBody>() != nullptr;
   ended.streaming =
       delivery != nullptr && (endless ? delivery->has_begun() : !delivery->can_retry());
+  ended.progressed = delivery != nullptr && delivery->take_progress() >= kProgress;
   if (attempt.hedged) ended.hedged = &*attempt.hedged;
   return ended;
 }

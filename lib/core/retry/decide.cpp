@@ -42,7 +42,8 @@ Exceeded attempts_limit(const RetryPolicy& policy, Class cls, const RetryState& 
     if (!pending || !pending->max || state.polls < *pending->max) return {};
     return {.limit = Limit::MaxPolls, .count = *pending->max};
   }
-  if (policy.max_attempts && *policy.max_attempts - state.hedges <= state.failures) {
+  // The first attempt counts even if it got a download further, so that 1 means no retry.
+  if (policy.max_attempts && *policy.max_attempts - state.hedges <= std::max(state.failures, 1)) {
     return {.limit = Limit::MaxAttempts, .count = *policy.max_attempts};
   }
   const auto& backoff = backoff_for(policy, cls);
@@ -125,7 +126,7 @@ Waits waits_for(const RetryPolicy& policy, const Classified& classified, const R
   Waits waits;
   if (classified.cls == Class::Success || classified.cls == Class::Permanent) return waits;
   // Pending responses and failures are counted separately, and each kind has its own backoff.
-  const auto retry = classified.cls == Class::Pending ? state.polls : state.failures;
+  const auto retry = classified.cls == Class::Pending ? state.polls : std::max(state.failures, 1);
   const auto& backoff = backoff_for(policy, classified.cls);
   // `state.own_wait` is the result of the user's backoff function, if the user has one.
   waits.own = state.own_wait ? *state.own_wait : delay(backoff, retry, state.previous, unit_random);
@@ -252,8 +253,7 @@ std::string limit_text(const Decision& decision) {
              wait_text(decision.limit_time) + " by " + wait_text(decision.excess);
     case Limit::Deadline:
       if (decision.limit_time <= 0ns) return "the deadline has passed";
-      // If the server asked for a wait, the text names that one.
-      return "a wait of " + wait_text(decision.server_delay.value_or(decision.wait)) +
+      return "a wait of " + wait_text(plus(decision.limit_time, decision.excess)) +
              " would pass the deadline by " + wait_text(decision.excess);
     case Limit::ServerDelayMax:
       return std::string(to_string(decision.source)) + " asks for " +

@@ -238,7 +238,7 @@ RetryState RetryLoop::counted(const EndedAttempt& ended, Class cls) const {
   RetryState state = state_;
   const bool poll = cls == Class::Pending;
   if (poll) ++state.polls;
-  if (!poll && cls != Class::Success) ++state.failures;
+  if (!poll && cls != Class::Success && !ended.progressed) ++state.failures;
   state.throttles = cls == Class::Throttle ? state.throttles + 1 : 0;
   state.replayable = ended.replayable;
   state.streaming = ended.streaming;

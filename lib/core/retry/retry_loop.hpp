@@ -47,6 +47,7 @@ struct EndedAttempt {
   bool begun = true;                 // whether the transport began an exchange
   bool replayable = true;            // RetryState::replayable
   bool streaming = false;            // RetryState::streaming
+  bool progressed = false;           // brought a download at least 64 KiB further
   bool names_url = false;            // the response is pending and names the URL to poll
   HedgedSends* hedged = nullptr;     // nullptr if there was one send; `others` is moved from
 };

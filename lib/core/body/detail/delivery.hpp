@@ -60,6 +60,9 @@ class HTTPRETRY_API Delivery {
   [[nodiscard]] bool can_retry() const;
   // Returns whether the writer has part of the body.
   [[nodiscard]] bool has_bytes() const { return position_ > 0; }
+  // Returns how many bytes the writer got since the last call of this function that lie after all
+  // it ever had. Bytes that a restart repeats are not counted again.
+  std::uint64_t take_progress();
   // Returns whether the writer has the headers of a response.
   [[nodiscard]] bool has_begun() const { return !url_.empty(); }
 
@@ -125,6 +128,7 @@ class HTTPRETRY_API Delivery {
   bool held_back_ = false;  // the body of this exchange, until the rules have judged it
 
   std::uint64_t position_ = 0;        // how many bytes of the body the writer has
+  std::uint64_t furthest_ = 0;        // the largest position_ at a call of take_progress
   std::uint64_t to_skip_ = 0;         // bytes that will be received again and must be skipped
   std::uint64_t offset_ = 0;          // of the first byte of this exchange
   std::optional<std::uint64_t> end_;  // the end of the bytes that continue earlier ones
