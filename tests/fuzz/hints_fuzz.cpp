@@ -15,7 +15,8 @@ namespace {
 constexpr std::array kAll = {
     ServerDelaySource::RetryAfterMs,    ServerDelaySource::XMsRetryAfterMs,
     ServerDelaySource::XAmzRetryAfter,  ServerDelaySource::RetryAfter,
-    ServerDelaySource::XRateLimitReset, ServerDelaySource::RateLimitReset,
+    ServerDelaySource::XRateLimitReset, ServerDelaySource::XRateLimitResets,
+    ServerDelaySource::AnthropicResets, ServerDelaySource::RateLimitReset,
     ServerDelaySource::RateLimit,       ServerDelaySource::GrpcRetryPushback};
 
 void demand(bool holds) {

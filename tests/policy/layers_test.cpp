@@ -144,7 +144,8 @@ TEST_CASE("what is left out has the value that the format says") {
   CHECK(plain.policy->server_delay.headers ==
         std::vector{ServerDelaySource::RetryAfter, ServerDelaySource::RetryAfterMs,
                     ServerDelaySource::XMsRetryAfterMs, ServerDelaySource::XAmzRetryAfter,
-                    ServerDelaySource::XRateLimitReset, ServerDelaySource::RateLimitReset,
+                    ServerDelaySource::XRateLimitReset, ServerDelaySource::XRateLimitResets,
+                    ServerDelaySource::AnthropicResets, ServerDelaySource::RateLimitReset,
                     ServerDelaySource::RateLimit, ServerDelaySource::GrpcRetryPushback});
 }
 

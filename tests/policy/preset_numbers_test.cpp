@@ -187,7 +187,7 @@ TEST_CASE("what a preset says besides of servers' hints, polls and its end") {
   const auto standard = preset("standard");
   CHECK(standard.connect_timeout == 10s);
   CHECK(standard.attempt_timeout == kForever);
-  CHECK(standard.server_delay.headers.size() == 8);
+  CHECK(standard.server_delay.headers.size() == 10);
   CHECK(standard.server_delay.max == 1min);
   CHECK(standard.server_delay.combine == ServerDelayPolicy::Combine::Grow);
   CHECK(standard.server_delay.over_max == ServerDelayPolicy::OverMax::Stop);

@@ -102,7 +102,13 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
       {[=](auto& p) { p.budget.min_per_second = kMost; },
        "budget.min_per_second (9223372036854776) is out of range: 0 to 1e+09"},
       {[](auto& p) { p.budget.window = 0s; }, "budget.window must be more than 0"},
-      {[](auto& p) { p.budget.window = kForever; }, "budget.window is over 365 days"}};
+      {[](auto& p) { p.budget.window = kForever; }, "budget.window is over 365 days"},
+      {[](auto& p) { p.hedge.emplace().after = -1s; }, "hedge.after is negative"},
+      {[](auto& p) { p.hedge.emplace().quantile = 0.4; },
+       "hedge.quantile must be 0, or from 0.5 to 0.999"},
+      {[](auto& p) { p.hedge.emplace().max_hedges = 0; },
+       "hedge.max_hedges (0) is out of range: 1 to 4"},
+      {[](auto& p) { p.hedge.emplace().min = 6s; }, "hedge.min is over its max"}};
   for (const auto& row : rows) {
     RetryPolicy policy;
     row.change(policy);

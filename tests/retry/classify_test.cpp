@@ -86,6 +86,16 @@ TEST_CASE("a 503 that says when to come back is a throttle, and a reset does not
   CHECK(limited.server_delay->delay == 7s);
 }
 
+TEST_CASE("a 413 is a throttle if it says when to come back, and final otherwise") {
+  const auto told = classified(answer(413, {{"Retry-After", "7"}}));
+  CHECK(told.cls == Class::Throttle);
+  CHECK(told.refused);
+  CHECK(told.server_delay->delay == 7s);
+  CHECK(to_string(told.rule) == "error_codes: retry-after 7");
+  CHECK(classified(answer(413)).cls == Class::Permanent);
+  CHECK(classified(answer(414, {{"Retry-After", "7"}})).cls == Class::Permanent);
+}
+
 TEST_CASE("a misdirected request is worth one retry, on a connection of its own") {
   const auto result = classified(answer(421));
   CHECK(result.once);

@@ -144,6 +144,24 @@ TEST_CASE("RetryInfo in a body is a hint") {
   CHECK(classified(answer(400, {}, status_only)).cls == Class::Transient);
 }
 
+// Seen from the streaming methods of Firestore and Gemini: the error is an element of the stream.
+TEST_CASE("Google's errors are read in an array, too") {
+  const auto* body = R"([{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[
+      {"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}])";
+  const auto result = classified(answer(400, {}, body));
+  CHECK(result.cls == Class::Throttle);
+  CHECK(to_string(result.rule) == "error_codes: google RESOURCE_EXHAUSTED");
+  REQUIRE(result.server_delay);
+  CHECK(result.server_delay->delay == 7s);
+  const auto in_array = [](const std::string& error) {
+    return classified(answer(403, {}, R"([{"result":1}, {"error":)" + error + "}]"));
+  };
+  CHECK(in_array(R"({"errors":[{"reason":"userRateLimitExceeded"}]})").cls == Class::Throttle);
+  CHECK(in_array(R"({"errors":[{"reason":"dailyLimitExceeded"}]})").cls == Class::Permanent);
+  CHECK(in_array(R"({"details":[{"reason":"RATE_LIMIT_EXCEEDED"}]})").cls == Class::Throttle);
+  CHECK(in_array(R"({"status":"UNAVAILABLE"})").cls == Class::Transient);
+}
+
 // octokit's plugin-throttling; "Best practices" on docs.github.com.
 TEST_CASE("GitHub's limits, primary and secondary") {
   const auto* secondary = R"({"message":"You have exceeded a Secondary Rate limit."})";

@@ -22,7 +22,8 @@ WallTime epoch(std::int64_t seconds) { return WallTime(std::chrono::seconds(seco
 const std::vector<ServerDelaySource> kAll = {
     ServerDelaySource::RetryAfterMs,    ServerDelaySource::XMsRetryAfterMs,
     ServerDelaySource::XAmzRetryAfter,  ServerDelaySource::RetryAfter,
-    ServerDelaySource::XRateLimitReset, ServerDelaySource::RateLimitReset,
+    ServerDelaySource::XRateLimitReset, ServerDelaySource::XRateLimitResets,
+    ServerDelaySource::AnthropicResets, ServerDelaySource::RateLimitReset,
     ServerDelaySource::RateLimit,       ServerDelaySource::GrpcRetryPushback};
 
 std::optional<Duration> wait(const Headers& headers, WallTime now, bool throttled = true) {
@@ -182,7 +183,16 @@ TEST_CASE("Retry-After is a number or a date, and nothing else") {
          {"nan", {}},
          {"2 ", 2s},  // white space around a value is no part of it
          {"2s", {}},
-         {"2, 3", {}},
+         {"2, 3", 3s},  // two headers that a proxy has joined
+         {"3,2", 3s},
+         {"0 ,0", 0s},
+         {"-1, 2", 2s},
+         {"soon, later", {}},
+         {",", {}},
+         {"4, Fri, 31 Dec 1999 23:59:59 GMT", 4s},
+         {"Fri, 31 Dec 1999 23:59:59 GMT, 1", 2s},
+         {"Fri, 31 Dec 1999 23:59:59 GMT, Friday, 31-Dec-99 23:59:58 GMT", 2s},
+         {"1999-12-31T23:59:59Z", {}},
          {"badbadbad", {}},
          {"Fri, 32 Dec 1999 23:59:59 GMT", {}},
          {"Sun, 32 Dec 2030 25:99:99 GMT", {}},
@@ -270,9 +280,17 @@ TEST_CASE("a wait for a date is rounded up to the second") {
 
 TEST_CASE("resets are told apart by plausibility") {
   const auto now = epoch(1595320672);
-  for (const auto* header : {"x-ratelimit-reset", "ratelimit-reset"}) {
+  for (const auto* header :
+       {"x-ratelimit-reset", "ratelimit-reset", "x-ratelimit-reset-after",
+        "x-ratelimit-reset-requests", "anthropic-ratelimit-input-tokens-reset"}) {
     check(header, now,
           {{"1595320702", 30s},
+           {"2020-07-21T08:38:22Z", 30s},
+           {"2020-07-21T10:38:21.5+02:00", 30s},
+           {"2020-07-21T08:37:00Z", 0s},
+           {"2020-07-21", {}},
+           {"2.5", 2500ms},
+           {"1m2s", 62s},
            {"1595320702000", 30s},
            {"1595320702001", 30001ms},
            {"1595320701.5", 30s},
@@ -313,6 +331,34 @@ TEST_CASE("a reset counts only for a throttle and where nothing remains") {
   CHECK(wait(Headers{{"ratelimit-reset", "30"}, {"ratelimit-remaining", "0"}}, now) == 30s);
   CHECK_FALSE(
       wait(Headers{{"ratelimit-reset", "30"}, {"ratelimit-remaining", "1"}}, now).has_value());
+}
+
+// OpenAI, Anthropic and Discord. The texts are from their documentation.
+TEST_CASE("each quota with a reset of its own counts where nothing of it remains") {
+  const auto now = epoch(1595320672);
+  Headers openai{{"x-ratelimit-remaining-requests", "59"},
+                 {"x-ratelimit-remaining-tokens", "0"},
+                 {"x-ratelimit-reset-requests", "1s"},
+                 {"x-ratelimit-reset-tokens", "6m0s"}};
+  CHECK(wait(openai, now) == 6min);
+  CHECK_FALSE(wait(openai, now, /*throttled=*/false));
+  openai.set("x-ratelimit-remaining-requests", "0");
+  CHECK(wait(openai, now) == 6min);  // the longest
+  openai.set("x-ratelimit-remaining-tokens", "149984");
+  CHECK(wait(openai, now) == 1s);
+  openai.set("x-ratelimit-remaining-requests", "59");
+  CHECK_FALSE(wait(openai, now));
+  Headers anthropic{{"anthropic-ratelimit-requests-remaining", "49"},
+                    {"anthropic-ratelimit-requests-reset", "2020-07-21T08:39:00Z"},
+                    {"anthropic-ratelimit-tokens-remaining", "0"},
+                    {"anthropic-ratelimit-tokens-reset", "2020-07-21T08:38:02Z"}};
+  const auto hint = server_delay(anthropic, kAll, true, now);
+  REQUIRE(hint);
+  CHECK(hint->delay == 10s);
+  CHECK(to_string(hint->source) == "anthropic-ratelimit-*-reset");
+  CHECK(hint->raw == "2020-07-21T08:38:02Z");
+  CHECK(wait({{"X-RateLimit-Remaining", "0"}, {"X-RateLimit-Reset-After", "2.5"}}, now) == 2500ms);
+  CHECK_FALSE(wait({{"X-RateLimit-Remaining", "1"}, {"X-RateLimit-Reset-After", "2.5"}}, now));
 }
 
 TEST_CASE("the RateLimit field is a list of limits, and the longest of those used up counts") {
@@ -372,11 +418,12 @@ TEST_CASE("the RateLimit field of draft 7 is a dictionary") {
          {"limit=2, remaining=0, reset=99999999999999999999", kForever}});
 }
 
-// Names that some servers use and that are no source of ours: their units differ from one to the
-// next, or they describe a limit and not a wait.
+// Names that are no source of ours, although some servers use two of them: their units differ from
+// one to the next.
 TEST_CASE("other headers about limits are not read") {
-  for (const auto* header : {"x-ratelimit-reset-requests", "x-ratelimit-reset-tokens",
-                             "x-ratelimit-retry-after", "x-rate-limit-reset", "ratelimit-policy"}) {
+  for (const auto* header :
+       {"x-ratelimit-reset-", "x-ratelimit-resets", "anthropic-ratelimit-reset",
+        "x-ratelimit-retry-after", "x-rate-limit-reset", "ratelimit-policy"}) {
     CAPTURE(std::string(header));
     CHECK_FALSE(wait(Headers{{header, "30"}}, epoch(0)).has_value());
   }

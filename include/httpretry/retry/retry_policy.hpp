@@ -107,6 +107,8 @@ enum class ServerDelaySource : std::uint8_t {
   XAmzRetryAfter,     // x-amz-retry-after
   RetryAfter,         // retry-after
   XRateLimitReset,    // x-ratelimit-reset
+  XRateLimitResets,   // x-ratelimit-reset-*: with -requests and -tokens, or -after
+  AnthropicResets,    // anthropic-ratelimit-*-reset
   RateLimitReset,     // ratelimit-reset
   RateLimit,          // ratelimit
   GrpcRetryPushback,  // grpc-retry-pushback-ms
@@ -204,7 +206,9 @@ struct HTTPRETRY_API RetryPolicy {
   static RetryPolicy standard(const StandardPolicy& changes);
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 
-  std::optional<int> max_attempts;  // including the first; empty if only the time is limited
+  // Including the first; empty if only the time is limited. Attempts that bring a download at least
+  // 64 KiB further do not count, except with 1, which means no retry.
+  std::optional<int> max_attempts;
   Duration max_elapsed_time;
   ElapsedRule elapsed_rule = ElapsedRule::IncludeWait;
   Duration attempt_timeout = kForever;

@@ -3,8 +3,9 @@
 //   retry-after-ms, x-ms-retry-after-ms,   milliseconds, digits only
 //   x-amz-retry-after
 //   retry-after                            "30", "1.5" (seconds), or an HTTP date
-//   x-ratelimit-reset, ratelimit-reset     the same, and "6m0s", "12ms", "1595320702" (epoch),
-//                                          "1595320702000" (epoch in ms)
+//   x-ratelimit-reset, ratelimit-reset,    the same, and "6m0s", "12ms", "1595320702" (epoch),
+//   x-ratelimit-reset-*,                   "1595320702000" (epoch in ms),
+//   anthropic-ratelimit-*-reset            "2026-11-21T05:04:48Z"; "*" is any text
 //   ratelimit                              "burst";r=0;t=30
 //                                          limit=2, remaining=0, reset=30
 //   grpc-retry-pushback-ms                 milliseconds; negative: do not retry
@@ -42,10 +43,10 @@ struct HTTPRETRY_API ServerDelay {
   bool at_least = false;
 };
 
-// Returns the first valid server delay in the order of `sources`. If a header is repeated, the
-// longer delay is used. `wall_now` is the time when the response arrived. Dates are compared with
-// the Date of the response if that is within a day of `wall_now`, so that the wait is right even if
-// a clock is wrong.
+// Returns the first valid server delay in the order of `sources`. If a header is repeated, or has
+// several values ("2, 3"), the longest delay is used. `wall_now` is the time when the response
+// arrived. Dates are compared with the Date of the response if that is within a day of `wall_now`,
+// so that the wait is right even if a clock is wrong.
 //
 // The reset headers are used only if `throttled` is true and their "remaining" is 0 or missing,
 // because servers send them with every response.
@@ -60,7 +61,11 @@ struct HTTPRETRY_API ServerDelay {
 [[nodiscard]] HTTPRETRY_API std::optional<WallTime> parse_http_date(std::string_view text,
                                                                     WallTime now);
 
-// Returns the time in the first of these forms.
+// Parses "2026-11-21T05:04:48Z" (RFC 3339). A fraction of the second and an offset ("+02:00") are
+// allowed, and the years 1970 to 2199. Returns nullopt for other texts.
+[[nodiscard]] HTTPRETRY_API std::optional<WallTime> parse_rfc3339(std::string_view text);
+
+// Returns the time in the first form of parse_http_date.
 [[nodiscard]] HTTPRETRY_API std::string http_date(std::chrono::sys_seconds time);
 
 // Parses "1h30m", "1.5s", "12ms": one or more numbers, each with a unit of h, m, s, ms, us or ns.

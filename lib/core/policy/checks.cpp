@@ -2,13 +2,13 @@
 #include "policy_set_data.hpp"
 
 #include "lib/core/base/saturating.hpp"
+#include "lib/core/base/text.hpp"
 #include "lib/core/retry/policy_limits.hpp"
 
 #include <httpretry/retry/decide.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <cmath>
 #include <initializer_list>
 
 namespace httpretry::policy_file {
@@ -53,12 +53,6 @@ int attempts_reached(const RetryPolicy& retry) {
     elapsed = saturating::plus(elapsed, wait);
   }
   return max_attempts;
-}
-
-std::string short_number(double number) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%g", number);
-  return text.data();
 }
 
 // The checks of a policy. Each reports values that contradict each other, or that can never have an
@@ -293,11 +287,11 @@ struct PolicyChecker {
            "repeat forbids a second send of what may have been carried out: no hedge would "
            "ever be sent");
     }
-    constexpr double kRoundingError = 1e-9;
-    const auto needed = 2 * (1 - hedge.quantile);  // for example 0.1 for p95
-    if (has_quantile && hedge.budget && *hedge.budget < needed - kRoundingError) {
+    // For example 0.1 for p95. Rounded, because 1 - 0.9 is a little less than 0.1.
+    const auto needed = std::round(2 * (1 - hedge.quantile) * 1e9) / 1e9;
+    if (has_quantile && hedge.budget && *hedge.budget < needed) {
       warn({"hedge.budget", "hedge.after"},
-           "hedge.budget (" + short_number(*hedge.budget) + ") is under " + short_number(needed) +
+           "hedge.budget (" + text_of(*hedge.budget) + ") is under " + text_of(needed) +
                ", twice the part of the calls that are slower than " +
                policy::quantile_text(hedge.quantile) +
                ": where many are slow at once, many of them get no hedge");

@@ -43,6 +43,7 @@ class Checker {
     number("server_delay.spread", policy.server_delay.spread, policy::kShares);
     run(policy.budget);
     run(policy.guards);
+    if (policy.hedge) hedge(*policy.hedge);
     const auto& breaker = policy.guards.breaker;
     if (breaker && breaker->kind != BreakerPolicy::Kind::Share) {  // the others send probes
       demand(policy.attempt_timeout == kForever || breaker->probe_timeout >= policy.attempt_timeout,
@@ -117,6 +118,7 @@ class Checker {
     time("hedge.after", hedge.after);
     demand(hedge.quantile == 0 || (hedge.quantile >= 0.5 && hedge.quantile <= 0.999),
            "hedge.quantile", "must be 0, or from 0.5 to 0.999");
+    if (hedge.initial) time("hedge.initial", *hedge.initial);
     number("hedge.min_samples", hedge.min_samples, policy::kCounts);
     number("hedge.max_hedges", hedge.max_hedges, policy::kHedges);
     if (hedge.budget) number("hedge.budget", *hedge.budget, policy::kPartsOfSends);

@@ -35,6 +35,7 @@ constexpr Words kGoogleWords = {
     "rateLimitExceeded userRateLimitExceeded sharingRateLimitExceeded jobRateLimitExceeded "
     "RATE_LIMIT_EXCEEDED",
     "backendError internalError"};
+constexpr Words kGoogleStatuses = {"", "RESOURCE_EXHAUSTED", "UNAVAILABLE"};
 // The meaning of the words at a JSON pointer.
 struct Codes {
   Family family;
@@ -44,7 +45,11 @@ struct Codes {
 constexpr Codes kCodes[] = {
     {Family::Google, "/error/errors/*/reason", kGoogleWords},
     {Family::Google, "/error/details/*/reason", kGoogleWords},
-    {Family::Google, "/error/status", {"", "RESOURCE_EXHAUSTED", "UNAVAILABLE"}},
+    {Family::Google, "/error/status", kGoogleStatuses},
+    // Methods that stream send an array, in which each message or error is an element.
+    {Family::Google, "/*/error/errors/*/reason", kGoogleWords},
+    {Family::Google, "/*/error/details/*/reason", kGoogleWords},
+    {Family::Google, "/*/error/status", kGoogleStatuses},
     {Family::Github, "/errors/*/type", {"", "RATE_LIMITED", ""}},  // GraphQL
     {Family::Openai, "/error/code", {"insufficient_quota", "", ""}},
     {Family::Openai, "/error/type", {"insufficient_quota", "", ""}}};
@@ -52,7 +57,8 @@ constexpr Codes kCodes[] = {
 constexpr std::string_view kAwsJson[] = {"/code", "/__type"};
 constexpr std::string_view kAwsXml[] = {"/ErrorResponse/Error/Code", "/Error/Code",
                                         "/Response/Errors/Error/Code"};
-constexpr std::string_view kGoogleDelay = "/error/details/*/retryDelay";
+constexpr std::string_view kGoogleDelays[] = {"/error/details/*/retryDelay",
+                                              "/*/error/details/*/retryDelay"};
 constexpr std::string_view kGithubMessage = "/message";
 
 // The result of a rule that matches.
@@ -100,7 +106,8 @@ class BodyValues {
     }
     if (retry_on_.pending) paths.push_back(retry_on_.pending->json);
     for (const auto& codes : kCodes) paths.push_back(codes.path);
-    paths.insert(paths.end(), {kAwsJson[0], kAwsJson[1], kGoogleDelay, kGithubMessage});
+    paths.insert(paths.end(), std::begin(kGoogleDelays), std::end(kGoogleDelays));
+    paths.insert(paths.end(), {kAwsJson[0], kAwsJson[1], kGithubMessage});
     return json_values(body_, paths);
   }
 
@@ -178,11 +185,14 @@ bool is_proto_duration(const BodyValue& value) {
 
 // Returns the delay that a google.rpc.RetryInfo in the body asks for, or nullopt if it has none.
 std::optional<ServerDelay> retry_info(BodyValues& body) {
-  const auto* value = body.find(Source::Json, kGoogleDelay, is_proto_duration);
-  if (value == nullptr) return std::nullopt;
-  ServerDelay delay(*parse_go_duration(value->text), ServerDelaySource::RetryInfo, value->text);
-  delay.at_least = true;
-  return delay;
+  for (const auto path : kGoogleDelays) {
+    const auto* value = body.find(Source::Json, path, is_proto_duration);
+    if (value == nullptr) continue;
+    ServerDelay delay(*parse_go_duration(value->text), ServerDelaySource::RetryInfo, value->text);
+    delay.at_least = true;
+    return delay;
+  }
+  return std::nullopt;
 }
 
 // Looks up the words of the family in the body. Those of the first path in kCodes take precedence.

@@ -58,6 +58,7 @@ bool take_field(std::string_view& text, char field, Date& date) {
     case 'a': return take_name(text, kDays, weekday);
     case 'A': return take_name(text, kLongDays, weekday);
     case 'b': return take_name(text, kMonths, date.month);
+    case 'm': return take_digits(text, 2, date.month);
     case 'd': return take_digits(text, 2, date.day);
     case 'e': return take_digits(text, take(text, ' ') ? 1 : 2, date.day);  // " 6" or "16"
     case 'Y': return take_digits(text, 4, date.year);
@@ -113,6 +114,38 @@ std::optional<WallTime> parse_http_date(std::string_view text, WallTime now) {
   }
   if (const auto date = read_date(text, "%a %b %e %H:%M:%S %Y")) return wall_time(*date);
   return std::nullopt;
+}
+
+// Reads a date such as "2026-11-21T05:04:48.5+02:00": the date and the time, an optional fraction
+// of the second, and the zone, which is "Z" (UTC) or an offset from UTC.
+std::optional<WallTime> parse_rfc3339(std::string_view text) {
+  constexpr std::size_t kFrontSize = 19;  // up to the second
+  if (text.size() <= kFrontSize || std::string_view("Tt ").find(text[10]) == text.npos) return {};
+  auto date = read_date(text.substr(0, 10), "%Y-%m-%d");
+  const auto clock = read_date(text.substr(11, 8), "%H:%M:%S");
+  if (!date || !clock || date->year < 1970 || date->year >= 2200) return std::nullopt;
+  date->hour = clock->hour;
+  date->minute = clock->minute;
+  date->second = clock->second;
+  text.remove_prefix(kFrontSize);
+  Duration fraction{};
+  if (take(text, '.')) {
+    if (text.empty() || !is_digit(text.front())) return std::nullopt;
+    Duration unit = 100ms;  // the value of the digit: tenths, hundredths, …
+    for (; !text.empty() && is_digit(text.front()); text.remove_prefix(1), unit /= 10) {
+      fraction += (text.front() - '0') * unit;
+    }
+  }
+  const bool behind_utc = text.starts_with('-');
+  const bool utc = text == "Z" || text == "z";
+  const auto zone = utc                                   ? Date()
+                    : behind_utc || text.starts_with('+') ? read_date(text.substr(1), "%H:%M")
+                                                          : std::nullopt;
+  const auto time = wall_time(*date);  // nullopt if the day does not exist
+  if (!zone || !time) return std::nullopt;
+  // With "+02:00", the text is two hours ahead of UTC, so the offset is subtracted.
+  const Duration offset = zone->hour * 1h + zone->minute * 1min;
+  return *time + fraction - (behind_utc ? -offset : offset);
 }
 
 // Returns the date in the current format: "Sun, 06 Nov 1994 08:49:37 GMT".

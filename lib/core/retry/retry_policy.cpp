@@ -4,9 +4,7 @@
 #include "policy_limits.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 namespace httpretry {
 
@@ -35,7 +33,8 @@ PendingRule::PendingRule() {
   backoff.initial = 1s;
 }
 
-// 501, 505, 507 and 511 mean that a retry would give the same result.
+// 501, 505, 507 and 511 mean that a retry would give the same result. A 413 with Retry-After means
+// that the server has no room now (RFC 9110 §15.5.14).
 RetryOn::RetryOn() : statuses{408, 421, 425}, throttle_statuses{429} {
   statuses.add(500, 599);
   for (const auto hopeless : {501, 505, 507, 511}) statuses.remove(hopeless, hopeless);
@@ -44,12 +43,18 @@ RetryOn::RetryOn() : statuses{408, 421, 425}, throttle_statuses{429} {
        {Family::Aws, Family::Google, Family::Github, Family::Openai, Family::Stripe}) {
     error_codes.emplace_back(family);
   }
+  auto& too_large_now = error_codes.emplace_back();
+  too_large_now.status = StatusSet{413};
+  too_large_now.source = ErrorRule::Source::Header;
+  too_large_now.selector = "retry-after";
+  too_large_now.as = Class::Throttle;
 }
 
 ServerDelayPolicy::ServerDelayPolicy()
     : headers{ServerDelaySource::RetryAfter,      ServerDelaySource::RetryAfterMs,
               ServerDelaySource::XMsRetryAfterMs, ServerDelaySource::XAmzRetryAfter,
-              ServerDelaySource::XRateLimitReset, ServerDelaySource::RateLimitReset,
+              ServerDelaySource::XRateLimitReset, ServerDelaySource::XRateLimitResets,
+              ServerDelaySource::AnthropicResets, ServerDelaySource::RateLimitReset,
               ServerDelaySource::RateLimit,       ServerDelaySource::GrpcRetryPushback},
       max(1min) {}
 
@@ -87,9 +92,7 @@ RetryPolicy RetryPolicy::standard(const StandardPolicy& changes) {
 }
 
 std::string policy::quantile_text(double quantile) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "p%g", std::round(quantile * 1e5) / 1e3);
-  return text.data();
+  return "p" + text_of(std::round(quantile * 1e5) / 1e3);
 }
 
 std::string_view to_string(TransportKind kind) {
@@ -105,8 +108,9 @@ std::string_view to_string(ErrorRule::Family family) {
 std::string_view to_string(ServerDelaySource source) {
   return enum_word<ServerDelaySource::Function>(
       source, {"retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after", "retry-after",
-               "x-ratelimit-reset", "ratelimit-reset", "ratelimit", "grpc-retry-pushback-ms",
-               "google.rpc.RetryInfo", "github secondary rate limit", "function"});
+               "x-ratelimit-reset", "x-ratelimit-reset-*", "anthropic-ratelimit-*-reset",
+               "ratelimit-reset", "ratelimit", "grpc-retry-pushback-ms", "google.rpc.RetryInfo",
+               "github secondary rate limit", "function"});
 }
 
 }  // namespace httpretry

@@ -95,11 +95,33 @@ std::optional<Duration> seconds_or_date(std::string_view text, const Headers& he
   return round_up(between(reference(headers, wall_now), *date), 1s);
 }
 
+// Returns the longest wait in the value of Retry-After. It usually has one, but a proxy may join
+// two headers to "2, 3". Returns nullopt if the text has none.
+std::optional<Duration> retry_after(std::string_view text, const Headers& headers,
+                                    WallTime wall_now) {
+  std::optional<Duration> longest;
+  while (!text.empty()) {
+    auto end = text.find(',');
+    auto wait = seconds_or_date(trimmed(text.substr(0, end)), headers, wall_now);
+    if (!wait && end != std::string_view::npos) {  // a date may have a comma itself
+      const auto next = text.find(',', end + 1);
+      wait = seconds_or_date(trimmed(text.substr(0, next)), headers, wall_now);
+      if (wait) end = next;
+    }
+    longest = std::max(longest, wait);
+    text.remove_prefix(std::min(end, text.size() - 1) + 1);
+  }
+  return longest;
+}
+
 // Returns the time until a quota is reset, or nullopt if the text is malformed. Guesses what a
 // number means from its size. Below 10^9 (September 2001 as an epoch, 31 years as a delta) it is a
 // delta in seconds; up to 10^11 an epoch in seconds; up to 10^14 an epoch in milliseconds. Anything
 // larger can only be a delta that is too long to wait for.
 std::optional<Duration> reset(std::string_view text, const Headers& headers, WallTime wall_now) {
+  if (const auto date = parse_rfc3339(text)) {
+    return round_up(between(reference(headers, wall_now), *date), 1s);
+  }
   const auto decimal = decimal_at_front(text);
   if (!decimal) return seconds_or_date(text, headers, wall_now);
   if (decimal->size != text.size()) return parse_go_duration(text);
@@ -113,12 +135,27 @@ bool is_zero(std::string_view text) {
   return !text.empty() && text.find_first_not_of('0') == std::string_view::npos;
 }
 
-// Returns whether the quota whose reset the source names is used up. It is if the server does not
-// say what remains.
-bool is_used_up(ServerDelaySource source, const Headers& headers) {
-  const auto* name = source == ServerDelaySource::XRateLimitReset ? "x-ratelimit-remaining"
-                                                                  : "ratelimit-remaining";
-  const auto remaining = headers.get(name);
+// Returns whether the source reads headers of this name. "*" in the source's own name stands for
+// any text.
+bool reads(ServerDelaySource source, std::string_view name) {
+  auto end = to_string(source);
+  const auto star = end.find('*');
+  if (star == std::string_view::npos) return equal_ignoring_case(name, end);
+  const auto front = end.substr(0, star);
+  end.remove_prefix(star + 1);
+  return name.size() > front.size() + end.size() &&
+         equal_ignoring_case(name.substr(0, front.size()), front) &&
+         equal_ignoring_case(name.substr(name.size() - end.size()), end);
+}
+
+// Returns whether the quota whose reset the header `reset_name` has is used up. It is if the server
+// does not say what remains: "x-ratelimit-remaining-tokens" for "x-ratelimit-reset-tokens".
+bool is_used_up(std::string_view reset_name, const Headers& headers) {
+  auto name = to_lower(reset_name);
+  // Discord sends the time of "x-ratelimit-reset" a second time, as "x-ratelimit-reset-after".
+  if (name.ends_with("-after")) name.resize(name.rfind('-'));
+  constexpr std::string_view kReset = "reset";
+  const auto remaining = headers.get(name.replace(name.rfind(kReset), kReset.size(), "remaining"));
   return !remaining || is_zero(*remaining);
 }
 
@@ -231,11 +268,12 @@ std::optional<Duration> rate_limit(std::string_view text, const Headers& headers
 }
 
 // Returns the wait that one header of a response asks for, for example 2 minutes for "Retry-After:
-// 120". `source` is the header, and `text` its value. Returns nullopt if the value is malformed, or
-// if the header only describes a quota and the response is not a throttle: then the client need not
-// wait for the quota. `headers` are all headers of the response; dates are compared with its Date.
-std::optional<ServerDelay> read_header(ServerDelaySource source, std::string_view text,
+// 120". Returns nullopt if the value is malformed, or if the header only describes a quota and the
+// response is not a throttle: then the client need not wait for the quota. `headers` are all
+// headers of the response; dates are compared with its Date.
+std::optional<ServerDelay> read_header(ServerDelaySource source, Headers::Field header,
                                        const Headers& headers, bool throttled, WallTime wall_now) {
+  const auto text = header.value;
   std::optional<Duration> wait;
   bool do_not_retry = false;
   switch (source) {
@@ -243,11 +281,13 @@ std::optional<ServerDelay> read_header(ServerDelaySource source, std::string_vie
     case ServerDelaySource::RetryAfterMs:
     case ServerDelaySource::XMsRetryAfterMs:
     case ServerDelaySource::XAmzRetryAfter: wait = whole_number(text, 1ms); break;
-    case ServerDelaySource::RetryAfter: wait = seconds_or_date(text, headers, wall_now); break;
-    // These three say when a quota is full again.
+    case ServerDelaySource::RetryAfter: wait = retry_after(text, headers, wall_now); break;
+    // These five say when a quota is full again.
     case ServerDelaySource::XRateLimitReset:
+    case ServerDelaySource::XRateLimitResets:
+    case ServerDelaySource::AnthropicResets:
     case ServerDelaySource::RateLimitReset:
-      if (throttled && is_used_up(source, headers)) wait = reset(text, headers, wall_now);
+      if (throttled && is_used_up(header.name, headers)) wait = reset(text, headers, wall_now);
       break;
     case ServerDelaySource::RateLimit:
       if (throttled) wait = rate_limit(text, headers);
@@ -275,17 +315,16 @@ std::optional<ServerDelay> read_header(ServerDelaySource source, std::string_vie
 ServerDelay::ServerDelay(Duration wait, ServerDelaySource from, std::string_view text)
     : delay(wait), source(from), raw(text.substr(0, kRawKept)) {}
 
-// Returns the delay of the first source that the response has. If it has several such headers, the
-// longest delay counts.
+// Returns the delay of the first source that the response has. If it has several headers of this
+// source, the longest delay counts.
 std::optional<ServerDelay> server_delay(const Headers& headers,
                                         std::span<const ServerDelaySource> sources, bool throttled,
                                         WallTime wall_now) {
   for (const auto source : sources) {
-    const auto name = to_string(source);
     std::optional<ServerDelay> longest;
     for (const auto header : headers) {
-      if (!equal_ignoring_case(header.name, name)) continue;
-      auto delay = read_header(source, header.value, headers, throttled, wall_now);
+      if (!reads(source, header.name)) continue;
+      auto delay = read_header(source, header, headers, throttled, wall_now);
       if (delay && (!longest || delay->delay > longest->delay)) longest = std::move(delay);
     }
     if (longest) return longest;

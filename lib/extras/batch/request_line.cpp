@@ -5,6 +5,8 @@
 #include "path_below.hpp"
 #include "text.hpp"
 
+#include <httpretry/retry/server_delay.hpp>
+
 #include <algorithm>
 #include <array>
 

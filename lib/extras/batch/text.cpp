@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 
 namespace httpretry::batch {
@@ -23,22 +22,6 @@ constexpr auto kSextets = [] {
   return sextets;
 }();
 
-// Returns whether `text` matches `shape`, in which "d" stands for a digit, "s" for a sign, and "T"
-// for a separator of date and time.
-bool has_shape(std::string_view text, std::string_view shape) {
-  return std::ranges::equal(text, shape, [](char c, char expected) {
-    if (expected == 'd') return is_digit(c);
-    if (expected == 'T') return c == 'T' || c == 't' || c == ' ';
-    return expected == 's' ? c == '+' || c == '-' : c == expected;
-  });
-}
-
-// Returns the number that `digit_count` digits at an offset form. The caller has checked that they
-// are digits.
-int number_at(std::string_view text, std::size_t offset, std::size_t digit_count) {
-  return to_number<int>(text.substr(offset, digit_count)).value_or(0);
-}
-
 // Mixes the bits. Different values have different results.
 std::uint64_t mix(std::uint64_t value) {
   value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
@@ -53,49 +36,6 @@ void append_hex64(std::string& out, std::uint64_t value) {
 }
 
 }  // namespace
-
-// Parses a date such as "2026-11-21T05:04:48.5+02:00". It has three parts: date and time to the
-// second, an optional fraction of the second, and the zone, which is "Z" (UTC) or an offset from
-// UTC. Returns nullopt for other texts, and for years before 1970 or after 2199.
-std::optional<WallTime> parse_rfc3339(std::string_view text) {
-  using namespace std::chrono;
-  constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd";
-  // The offsets of the fields in kShape, and of those in the shape of the zone, "sdd:dd", in which
-  // "s" stands for a sign and "d" for a digit.
-  enum : std::size_t { kYear = 0, kMonth = 5, kDay = 8, kHour = 11, kMinute = 14, kSecond = 17 };
-  enum : std::size_t { kZoneHours = 1, kZoneMinutes = 4 };
-  const auto date_time = text.substr(0, kShape.size());
-  if (!has_shape(date_time, kShape)) return std::nullopt;
-  text.remove_prefix(date_time.size());
-  Duration fraction{};
-  if (text.starts_with('.')) {
-    Duration unit = milliseconds(100);  // what the digit stands for: tenths, hundredths, …
-    const auto end = std::min(text.find_first_not_of("0123456789", 1), text.size());
-    if (end == 1) return std::nullopt;  // no digit follows the point
-    for (std::size_t i = 1; i < end; ++i, unit /= 10) fraction += (text[i] - '0') * unit;
-    text.remove_prefix(end);
-  }
-  // The rest of the text is the zone.
-  const bool utc = text == "Z" || text == "z";
-  if (!utc && !has_shape(text, "sdd:dd")) return std::nullopt;
-  const auto zone_hours = utc ? 0 : number_at(text, kZoneHours, 2);
-  const auto zone_minutes = utc ? 0 : number_at(text, kZoneMinutes, 2);
-  const auto year_number = number_at(date_time, kYear, 4);
-  const auto month_number = static_cast<unsigned>(number_at(date_time, kMonth, 2));
-  const auto day_number = static_cast<unsigned>(number_at(date_time, kDay, 2));
-  const auto date = year(year_number) / month(month_number) / day(day_number);
-  const auto hour = number_at(date_time, kHour, 2);
-  const auto minute = number_at(date_time, kMinute, 2);
-  const auto second = number_at(date_time, kSecond, 2);
-  // A leap second has the number 60.
-  const bool is_valid = date.ok() && year_number >= 1970 && year_number < 2200 && hour < 24 &&
-                        minute < 60 && second <= 60 && zone_hours < 24 && zone_minutes < 60;
-  if (!is_valid) return std::nullopt;
-  // With "+02:00", the text is two hours ahead of UTC, so the offset is subtracted.
-  const Duration offset = hours(zone_hours) + minutes(zone_minutes);
-  return WallTime(sys_days(date)) + hours(hour) + minutes(minute) + seconds(second) + fraction -
-         (text.front() == '-' ? -offset : offset);
-}
 
 // Returns the bytes that a base64 text stands for, or nullopt if the text is not base64, or lacks
 // the "=" or "==" that pads its last group to four characters. Each other character stands for six

@@ -1,4 +1,4 @@
-// Pure functions for the texts of the input and the results: dates, base64, keys, hashes.
+// Pure functions for the texts of the input and the results: base64, keys, hashes.
 #pragma once
 
 #include <httpretry/http/time.hpp>
@@ -14,10 +14,6 @@ namespace httpretry::batch {
 [[nodiscard]] inline std::int64_t ms_of(WallTime time) {
   return std::chrono::floor<std::chrono::milliseconds>(time).time_since_epoch().count();
 }
-
-// Parses "2026-11-21T05:04:48Z". A fraction of the second and an offset ("+02:00") are allowed, and
-// the years 1970 to 2199. Returns nullopt for other texts.
-std::optional<WallTime> parse_rfc3339(std::string_view text);
 
 std::optional<std::string> decode_base64(std::string_view text);
 std::string encode_base64(std::string_view bytes);
