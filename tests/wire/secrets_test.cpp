@@ -96,6 +96,8 @@ TEST_CASE("an older TLS than allowed is refused") {
   const auto outcome = Client(options).get(old.url());
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().code == Errc::Tls);
+  CHECK(outcome.error().permanent);
+  CHECK(history_of(outcome).attempts.size() == 1);
 }
 
 TEST_CASE("who asks hears what TLS negotiated with the server") {

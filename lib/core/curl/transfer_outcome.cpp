@@ -16,6 +16,8 @@ namespace {
 
 // Part of OpenSSL's message if the received bytes are not TLS, such as a plain HTTP response.
 constexpr std::string_view kNoTls = "wrong version number";
+// Part of OpenSSL's message if one side supports no TLS version of the other.
+constexpr std::string_view kNoVersion = "alert protocol version";
 // libcurl looks up the names of proxies on its own threads. This is its message if one cannot
 // start.
 constexpr std::string_view kNoThread = "getaddrinfo() thread failed to start";
@@ -357,6 +359,9 @@ Error Transfer::curl_failure() {
     // libcurl may quote the URL of a proxy, with a password.
     error.message = printable(
         without_userinfo(text.empty() ? curl_easy_strerror(code_) : easy_->error_text.data()));
+    if (code_ == CURLE_SSL_CONNECT_ERROR && error.message.find(kNoVersion) != std::string::npos) {
+      error.permanent = true;
+    }
     if (code_ == CURLE_SSL_CONNECT_ERROR && error.message.find(kNoTls) != std::string::npos) {
       error.permanent = true;
       error.message = "the server does not speak TLS on port " + std::to_string(url_.port()) +
