@@ -8,12 +8,14 @@
 
 #include <httpretry/client/report.hpp>
 
+#include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -46,15 +48,21 @@ class FewFiles {
   std::vector<Descriptor> taken_;
 };
 
-// Gives the calling thread a network of its own, with one port for connections that it makes.
-// Returns false if the system does not allow it.
-bool enter_network_with_one_port() {
+// Gives the calling thread a network of its own, which has only "lo". Returns false if the system
+// does not allow it.
+bool enter_own_network() {
   if (::unshare(CLONE_NEWNET) != 0) return false;
   const Descriptor any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq loopback{};
   std::strcpy(loopback.ifr_name, "lo");
   loopback.ifr_flags = IFF_UP | IFF_RUNNING;
   REQUIRE(::ioctl(any.get(), SIOCSIFFLAGS, &loopback) == 0);
+  return true;
+}
+
+// The same, with one port for the connections that the thread makes.
+bool enter_network_with_one_port() {
+  if (!enter_own_network()) return false;
   write_file("/proc/sys/net/ipv4/ip_local_port_range", "40000 40000");
   return true;
 }
@@ -129,6 +137,27 @@ TEST_CASE("a call for which no local port is left has not failed to reach the se
     REQUIRE(::connect(first.get(), there, sizeof address) == 0);
     check_shortage(Client::bare().get("http://127.0.0.1:8080/"),
                    "cannot connect: all local ports for this server are in use");
+  });
+}
+
+// Gives "lo" an address that is not of loopback. Returns false if there is no IPv6.
+bool add_global_ipv6_address() {
+  struct {  // in6_ifreq, whose header does not fit <netinet/in.h>
+    in6_addr address;
+    std::uint32_t prefix_length;
+    int interface_index;
+  } request{{}, 64, static_cast<int>(::if_nametoindex("lo"))};
+  ::inet_pton(AF_INET6, "2001:db8::1", &request.address);
+  const Descriptor any(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return any.open() && ::ioctl(any.get(), SIOCSIFADDR, &request) == 0;
+}
+
+TEST_CASE("a machine whose network has only IPv6 still finds its own 127.0.0.1") {
+  run_on_thread([] {
+    if (!enter_own_network() || !add_global_ipv6_address()) return;
+    const auto addresses = system_lookup("localhost");
+    REQUIRE_MESSAGE(addresses, addresses.error().message);
+    CHECK(std::ranges::count(*addresses, "127.0.0.1") == 1);
   });
 }
 

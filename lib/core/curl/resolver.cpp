@@ -2,6 +2,7 @@
 
 #include "errors.hpp"
 
+#include "lib/core/base/descriptor.hpp"
 #include "lib/core/base/owned.hpp"
 #include "lib/core/base/shortage.hpp"
 #include "lib/core/base/signals.hpp"
@@ -9,6 +10,7 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -84,6 +86,18 @@ Result<Addresses> call_lookup(const Lookup& lookup, const std::string& host) {
   }
 }
 
+// Returns whether this machine can reach others with IPv4. Sends nothing, because UDP connects
+// without a packet.
+bool has_ipv4() {
+  const Descriptor udp(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in other_machine{};
+  other_machine.sin_family = AF_INET;
+  other_machine.sin_port = htons(9);
+  other_machine.sin_addr.s_addr = htonl(0xC0000201);  // 192.0.2.1, of documentation
+  return udp.open() && ::connect(udp.get(), reinterpret_cast<const sockaddr*>(&other_machine),
+                                 sizeof other_machine) == 0;
+}
+
 }  // namespace
 
 bool is_numeric(const std::string& address) {
@@ -99,7 +113,8 @@ Result<Addresses> system_lookup(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;      // IPv4 and IPv6
   hints.ai_socktype = SOCK_STREAM;  // otherwise each address is listed once per type of socket
-  hints.ai_flags = AI_ADDRCONFIG;   // no IPv6 addresses for a machine without IPv6, for example
+  // No IPv6 addresses for a machine without IPv6. The reverse would also leave out 127.0.0.1.
+  hints.ai_flags = has_ipv4() ? AI_ADDRCONFIG : 0;
   addrinfo* list = nullptr;
   errno = 0;  // getaddrinfo need not set it, and lookup_error must not see an old value
   const int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &list);
