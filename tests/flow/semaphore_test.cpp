@@ -108,6 +108,25 @@ TEST_CASE("a permit may outlive its semaphore, and a stopped wait gets none") {
   CHECK(kept);
 }
 
+TEST_CASE("a permit that comes before the stop, but too late to be used, goes to the next") {
+  ManualScheduler clock;
+  Semaphore one(1);
+  auto held = one.try_acquire();
+  std::stop_source stop;
+  const auto stopped = std::make_shared<detail::Running<Semaphore::Permit>>();
+  detail::run_into(stopped, one.acquire(clock, stop.get_token()));
+  const auto next = std::make_shared<detail::Running<Semaphore::Permit>>();
+  detail::run_into(next, one.acquire(clock));
+  clock.run();
+  held = Semaphore::Permit();  // the first one is granted the permit, and will continue
+  stop.request_stop();
+  clock.run();
+  REQUIRE(stopped->done());
+  CHECK_FALSE(stopped->take());
+  REQUIRE(next->done());
+  CHECK(next->take());
+}
+
 TEST_CASE("who waits for a permit may be destroyed, and the next gets it") {
   ManualScheduler clock;
   Semaphore one(1);

@@ -74,9 +74,10 @@ Task<Semaphore::Permit> Semaphore::wait(std::shared_ptr<State> state, Scheduler&
   if (!turn->happened()) {
     const ReturnTo return_to_loop(loop);
     co_await return_to_loop;
-    static_cast<void>(co_await turn->wait(loop, kNever, std::move(stop)));
-    if (!turn->happened()) co_return Permit();
+    static_cast<void>(co_await turn->wait(loop, kNever, stop));
   }
+  // The stop may have come after the permit was granted, but before this coroutine continued.
+  if (!turn->happened() || stop.stop_requested()) co_return Permit();
   co_return Permit(std::move(turn));
 }
 
