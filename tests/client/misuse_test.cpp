@@ -114,6 +114,33 @@ TEST_CASE("a Task that cannot be awaited any more, and a Client that was moved f
   }
 }
 
+TEST_CASE("a Request that was moved from aborts with a sentence if it is used") {
+  const auto* moved = "httpretry: a Request was used after it was moved from\n";
+  for (const auto& use :
+       {std::function<void(Request&)>(
+            [](Request& request) { std::fputs(request.url().c_str(), stdout); }),
+        std::function<void(Request&)>(
+            [](Request& request) { static_cast<void>(request.options()); }),
+        std::function<void(Request&)>(
+            [](Request& request) { static_cast<void>(request.repeatable()); }),
+        std::function<void(Request&)>(
+            [](Request& request) { static_cast<void>(request.parsed_url()); }),
+        std::function<void(Request&)>([](Request& request) { request.set_header("A", "b"); }),
+        std::function<void(Request&)>(
+            [](Request& request) { static_cast<void>(Client::bare().send(request)); })}) {
+    CHECK(last_words([&] {
+            auto request = Request::get("http://x/");
+            const Request taken = std::move(request);
+            use(request);  // NOLINT(bugprone-use-after-move)
+          }) == moved);
+  }
+  auto request = Request::get("http://x/");
+  const Request taken = std::move(request);
+  auto copy = request;  // NOLINT(bugprone-use-after-move)
+  copy = taken;
+  CHECK(copy.url() == "http://x/");
+}
+
 TEST_CASE("what would wait for its own loop throws there") {
   Conversation talk;
   talk.network->say(Response(200));

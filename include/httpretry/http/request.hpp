@@ -156,7 +156,8 @@ class HTTPRETRY_API Request {
   static Request patch(std::string url, Body body);
 
   Request(const Request& other) noexcept;
-  // A moved-from Request may only be assigned or destroyed.
+  // A moved-from Request may only be copied, assigned or destroyed. Any other use aborts with a
+  // message.
   Request(Request&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
   Request& operator=(const Request& other) noexcept;
   Request& operator=(Request&& other) noexcept;

@@ -19,6 +19,13 @@ std::string checked_method(std::string method) {
       "a request method must be a token of RFC 9110, such as GET or PROPFIND");
 }
 
+// Returns the data of a Request. Aborts if it was moved from.
+template <class Data>
+Data& checked(Data* data) {
+  if (data == nullptr) detail::misuse("a Request was used after it was moved from");
+  return *data;
+}
+
 }  // namespace
 
 // Shared by several handles. A handle that changes it copies it first, unless it is the only one.
@@ -92,19 +99,20 @@ void Request::release() noexcept {
   if (data_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete data_;
 }
 
-const std::string& Request::method() const { return data_->method; }
-const std::string& Request::url() const { return data_->url; }
-const Headers& Request::headers() const { return data_->headers; }
-const Body& Request::body() const { return data_->body; }
+const std::string& Request::method() const { return checked(data_).method; }
+const std::string& Request::url() const { return checked(data_).url; }
+const Headers& Request::headers() const { return checked(data_).headers; }
+const Body& Request::body() const { return checked(data_).body; }
 const RequestOptions& Request::options() const {
   static const RequestOptions defaults;
-  return data_->options ? *data_->options : defaults;
+  const auto& own = checked(data_).options;
+  return own ? *own : defaults;
 }
 
-const Result<Url>& Request::parsed_url() const { return data_->parsed_url(); }
+const Result<Url>& Request::parsed_url() const { return checked(data_).parsed_url(); }
 
 Request::Data& Request::edit() {
-  if (data_->owners.load(std::memory_order_acquire) != 1) {
+  if (checked(data_).owners.load(std::memory_order_acquire) != 1) {
     auto* const mine = new Data(*data_);
     release();
     data_ = mine;
