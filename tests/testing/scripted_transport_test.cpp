@@ -64,6 +64,17 @@ TEST_CASE("the script reads a body that can be read once, so it is not sent agai
   CHECK(*network.body(0) == "abcdefg");
 }
 
+TEST_CASE("steps that are added after the last one was repeated are played in order") {
+  const Network network;
+  const auto status = [&] { return network.send(Request::get("http://x/"))->status; };
+  network.script->say(Response(201));
+  for (int i = 0; i < 3; ++i) CHECK(status() == 201);
+  network.script->say(Response(202)).say(Response(203));
+  CHECK(status() == 202);
+  CHECK(status() == 203);
+  CHECK(status() == 203);
+}
+
 TEST_CASE("where nothing is sent, the body is not read, and the next attempt sends it") {
   for (const auto code : {Errc::Connect, Errc::Resolve, Errc::Tls}) {
     CAPTURE(code);

@@ -195,13 +195,14 @@ struct ScriptedTransport::Script {
     bool sends;  // false: fails before sending anything
   };
 
-  // Records the request, sets `index` to its position, and returns its step; nullptr if the script
-  // is empty.
+  // Records the request, sets `index` to its position, and returns its step: the next one, or again
+  // the last one. Returns nullptr if the script is empty.
   const Step* take(const Request& request, Time now, std::size_t& index) {
     const std::lock_guard lock(mutex);
     index = seen.size();
     seen.emplace_back(request, now);
-    return steps.empty() ? nullptr : &steps[std::min(index, steps.size() - 1)];
+    if (next < steps.size()) ++next;
+    return next == 0 ? nullptr : &steps[next - 1];
   }
   void record_body(std::size_t index, const std::string& bytes) {
     const std::lock_guard lock(mutex);
@@ -212,8 +213,9 @@ struct ScriptedTransport::Script {
     return step.respond(request, static_cast<int>(index) + 1);
   }
 
-  mutable std::mutex mutex;  // guards the two members below
+  mutable std::mutex mutex;  // guards the three members below
   std::deque<Step> steps;    // its elements keep their addresses
+  std::size_t next = 0;      // the step after the last one that was taken
   std::vector<Seen> seen;
   std::mutex responding;  // held while a function of the script runs
 };
