@@ -155,6 +155,18 @@ TEST_CASE("other parts are refused with the reason") {
   CHECK(problems_of(pattern("scheme=x host=a..b port=0 path=x methods=@,;")).size() == 6);
 }
 
+TEST_CASE("hosts that are not valid are not taken for each other") {
+  EndpointPattern pattern;
+  pattern.host = "a..b";
+  pattern.more_hosts = {"c..d", "ok", "e..f", "ok."};
+  std::vector<std::string> wrong;
+  for (const auto& problem : problems_of(pattern)) {
+    wrong.push_back(problem.message.substr(0, problem.message.find(" is not a host pattern")));
+  }
+  CHECK(wrong == std::vector<std::string>{"\"a..b\"", "\"c..d\"", "\"e..f\"",
+                                          "\"ok.\" is listed more than once"});
+}
+
 TEST_CASE("what is allowed has no problems") {
   for (const auto* text : {"scheme=http",
                            "scheme=https",

@@ -48,6 +48,7 @@ void check_more_hosts(const EndpointPattern& pattern, std::vector<PatternProblem
   std::set<NormalForm> hosts;
   const auto add = [&](const std::string& text) {  // returns false if the host is already there
     auto host = parse_host(text);
+    if (!host.problem.empty()) return true;  // has no normal form
     if (host.kind == HostPattern::Kind::Exact) host.labels = {host.name};
     return hosts.emplace(host.leading_star, std::move(host.labels)).second;
   };
