@@ -50,6 +50,30 @@ std::vector<std::string> parts_of(const SeenRequest& seen) {
 
 }  // namespace
 
+// RFC 9110 §9.3.2. libcurl would wait for the body that the response announces.
+TEST_CASE("the response to a HEAD has no body, even if the request has one") {
+  FaultServer server(Scenario{{200, std::string(2000, 'x')}});
+  auto policy = hasty();
+  policy.max_attempts = 1;
+  policy.attempt_timeout = 10s;
+  Client client({retry(policy)});
+  const std::pair<Body, std::string> rows[] = {{Body(), ""},
+                                               {Body("hello"), "hello"},
+                                               {Body::once(letters(5)), "lllll"},
+                                               {Body::once(letters(5), 5), "lllll"},
+                                               {Body(std::string()), ""}};
+  for (const auto& [body, received] : rows) {
+    CAPTURE(received);
+    const auto outcome = client.send(Request("HEAD", server.url()).set_body(body));
+    REQUIRE_MESSAGE(outcome, outcome.error().message);
+    CHECK(outcome->headers.get("Content-Length") == "2000");
+    CHECK(outcome->body.empty());
+    CHECK(wire_sends(outcome) == 1);
+    CHECK(server.seen().back().body == received);
+  }
+  CHECK(client.get(server.url())->body.size() == 2000);
+}
+
 TEST_CASE("a form goes out as its parts, and again for a retry") {
   const TemporaryDirectory directory;
   write_file(directory.file("cat.jpg"), "meow");

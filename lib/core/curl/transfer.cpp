@@ -285,6 +285,8 @@ bool Transfer::end_of_headers() {
     return abort_.set(Abort::ExpectRefused);
   }
   check_rest_at_ = reader_.head_suffices() ? later(loop_.now(), kRetriedBody) : kNever;
+  // If a HEAD has a body itself, libcurl waits for the body that the response announces.
+  awaits_stream_end_ = request_.method() == "HEAD" && request_.body().present();
   set_timer();  // different limits apply from here on
   // After an error status libcurl sends no more of the body, but notices that only when it runs. If
   // it is paused, the timer (set to a time in the past) fires at once and unpauses it.

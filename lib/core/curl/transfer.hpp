@@ -191,7 +191,7 @@ class Transfer final : public CancelableWait {
   bool running_ = false;
   bool curl_done_ = false;          // libcurl is done, but some bytes are not decoded yet
   bool curl_paused_ = false;        // libcurl is paused for the sink or for decoding
-  bool awaits_stream_end_ = false;  // the whole body has arrived, but not the end of its stream
+  bool awaits_stream_end_ = false;  // the whole response has arrived, but libcurl waits for more
   // The socket that libcurl last asked for:
   int socket_error_ = 0;           // why it could not be opened (errno), or 0
   sockaddr_in6 socket_address_{};  // IPv6 or IPv4; zero for other families

@@ -58,6 +58,7 @@ bool Transfer::about_to_send(int local_port) noexcept {
   reader_.awaits_block = true;  // a new response follows, and its first header block
   reader_.response.status = 0;
   check_rest_at_ = kNever;
+  awaits_stream_end_ = false;
   if (sends_.sends > 1) return true;  // the rest was done at the first send
   --shard->connecting;                // which counts the transfers that have not sent yet
   // A connection that is known to speak HTTP/1 need not be watched, which saves 8 000 instructions.
