@@ -99,7 +99,7 @@ class PolicyFile(ProgramTest):
         page = (ROOT / "lib/core/policy/policy-file.md").read_text()
         prose = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
         code = " ".join(re.findall(r"`([^`]+)`", prose))
-        told = set(re.findall(r"[$a-z][a-z0-9_-]*", code))
+        told = set(re.findall(r"[$a-z][a-z0-9_*-]*", code))
         self.assertEqual(sorted((keys | words) - told), [])
         first_cells = re.findall(r"^\| (`[^|]*) \|", prose, re.MULTILINE)
         rows = set(re.findall(r"`([^`]+)`", " ".join(first_cells)))

@@ -184,7 +184,8 @@ class Policy(ProgramTest):
             {"name": "method", "match": {"methods": ["PUT"]}, "policy": "standard"}]})
         for method, url in (("GET", "http://a.b/x"), ("GET", "http://c.d/y"), ("PUT", "http://c.d/y")):
             said = self.run_program("policy", "explain", "few.json", method, url, "--all").stdout
-            self.assertNotIn(b"*", said)
+            patterns, _, _ = said.partition(b"max_attempts")  # names of headers follow
+            self.assertNotIn(b"*", patterns)
         self.assertIn(b"near: path (", said)
 
     def test_explain_is_short_unless_all_is_asked_for(self):
