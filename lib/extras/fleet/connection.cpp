@@ -1,81 +1,119 @@
 #include "connection.hpp"
 
-#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
 #include <poll.h>
+#include <sys/socket.h>
 
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <system_error>
 #include <utility>
 
 namespace httpretry::fleet {
 namespace {
 
-// Converts a reply from hiredis's type to our own. Calls itself for the elements of a list.
-Reply to_reply(const redisReply& source) {
-  Reply reply;
-  switch (source.type) {
-    case REDIS_REPLY_INTEGER:
-      reply.kind = Reply::Kind::Integer;
-      reply.integer = source.integer;
-      break;
-    case REDIS_REPLY_STRING:
-    case REDIS_REPLY_STATUS:  // a short text such as "OK"
-      reply.kind = Reply::Kind::Text;
-      reply.text.assign(source.str, source.len);
-      break;
-    case REDIS_REPLY_ERROR:
-      reply.kind = Reply::Kind::Error;
-      reply.text.assign(source.str, source.len);
-      break;
-    case REDIS_REPLY_ARRAY:
-      reply.kind = Reply::Kind::List;
-      for (std::size_t index = 0; index < source.elements; ++index) {
-        reply.list.push_back(to_reply(*source.element[index]));
-      }
-      break;
-    case REDIS_REPLY_NIL:
-    default:
-      // A new Reply is Kind::Nil. Other types, such as maps and doubles, exist only in RESP3, a
-      // newer form of the protocol that our connections do not select.
-      break;
+// The limits of a reply: its elements, those of its lists included; how deep lists are nested; and
+// its bytes, which are those of the longest text that Redis itself allows.
+constexpr std::size_t kMostElements = 1'000'000;
+constexpr int kMostDepth = 7;
+constexpr std::size_t kMostBytes = 512U * 1024 * 1024;
+
+// Calls `fill` for the part of a reply that hiredis has read: an element of a list, or a new Reply.
+// Returns that part. Returns nullptr without memory; hiredis then fails with REDIS_ERR_OOM.
+template <class Fill>
+void* add_part(const redisReadTask* task, const Fill& fill) {
+  try {
+    if (task->parent != nullptr) {
+      auto& list = static_cast<Reply*>(task->parent->obj)->list;
+      auto& element = list.at(static_cast<std::size_t>(task->idx));
+      fill(element);
+      return &element;
+    }
+    auto reply = std::make_unique<Reply>();
+    fill(*reply);
+    return reply.release();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
-  return reply;
+}
+
+// Adds a list with this many elements, which hiredis reads next. Returns nullptr if that exceeds a
+// limit, or if it is no array, which no command of ours gets.
+void* add_list(const redisReadTask* task, std::size_t size) {
+  auto& count = *static_cast<std::size_t*>(task->privdata);  // Connection::element_count_
+  if (task->parent == nullptr) count = 0;
+  int depth = 0;
+  for (const auto* outer = task->parent; outer != nullptr; outer = outer->parent) ++depth;
+  if (depth >= kMostDepth || size > kMostElements - count || task->type != REDIS_REPLY_ARRAY) {
+    return nullptr;
+  }
+  count += size;
+  return add_part(task, [size](Reply& reply) {
+    reply.kind = Reply::Kind::List;
+    reply.list.resize(size);
+  });
+}
+
+// Sets the functions for types that only hiredis 1 has, and no command of ours gets: they fail.
+template <class Functions>
+void refuse_other_types(Functions& functions) {
+  const auto refuse = [](auto...) -> void* { return nullptr; };
+  if constexpr (requires { functions.createDouble; }) functions.createDouble = refuse;
+  if constexpr (requires { functions.createBool; }) functions.createBool = refuse;
+}
+
+// Returns the functions by which hiredis makes a Reply of what it reads.
+redisReplyObjectFunctions reply_functions() {
+  redisReplyObjectFunctions functions{};
+  functions.createString = [](const redisReadTask* task, char* text, std::size_t length) {
+    return add_part(task, [&](Reply& reply) {
+      const bool is_error = task->type == REDIS_REPLY_ERROR;
+      reply.kind = is_error ? Reply::Kind::Error : Reply::Kind::Text;
+      reply.text.assign(text, length);
+    });
+  };
+  functions.createArray = [](const redisReadTask* task, auto size) {
+    return add_list(task, static_cast<std::size_t>(size));
+  };
+  functions.createInteger = [](const redisReadTask* task, long long integer) {
+    return add_part(task, [integer](Reply& reply) {
+      reply.kind = Reply::Kind::Integer;
+      reply.integer = integer;
+    });
+  };
+  functions.createNil = [](const redisReadTask* task) {
+    return add_part(task, [](Reply& /*reply*/) {});  // a new Reply is Kind::Nil
+  };
+  functions.freeObject = [](void* reply) { delete static_cast<Reply*>(reply); };
+  refuse_other_types(functions);
+  return functions;
 }
 
 }  // namespace
 
 // Begins to connect to a server, in place of any earlier connection. Returns false if that fails at
 // once, for example because the host is unknown; `error_` then has the reason. True means begun,
-// not connected: hiredis calls on_status() when the connection is established or has failed.
+// not connected.
 bool Connection::open(const std::string& host, int port) {
+  static auto functions = reply_functions();
   close("the connection was closed");  // commands without a reply get this reason
   error_.clear();
-  connected_ = wants_to_read_ = wants_to_write_ = false;
-  context_ = redisAsyncConnect(host.c_str(), port);
+  context_ = redisConnectNonBlock(host.c_str(), port);
   if (context_ == nullptr || context_->err != 0) {
-    error_ = context_ == nullptr ? "out of memory" : context_->errstr;
-    if (context_ != nullptr) redisAsyncFree(std::exchange(context_, nullptr));
+    close(context_ == nullptr ? "out of memory" : context_->errstr);
     return false;
   }
-  context_->data = this;  // for on_status() and on_reply()
-  // Through these callbacks, hiredis reports which events of the socket it wants to wait for.
-  auto& events = context_->ev;
-  events.data = this;  // the callbacks get it as `self`
-  events.addRead = [](void* self) { static_cast<Connection*>(self)->wants_to_read_ = true; };
-  events.delRead = [](void* self) { static_cast<Connection*>(self)->wants_to_read_ = false; };
-  events.addWrite = [](void* self) { static_cast<Connection*>(self)->wants_to_write_ = true; };
-  events.delWrite = [](void* self) { static_cast<Connection*>(self)->wants_to_write_ = false; };
-  // Called before the context is freed: by close(), or by hiredis itself after the connection has
-  // failed or ended.
-  events.cleanup = [](void* self) { static_cast<Connection*>(self)->context_ = nullptr; };
-  // This calls addWrite, so it comes after the callbacks above have been set.
-  redisAsyncSetConnectCallback(context_, on_status);
-  redisAsyncSetDisconnectCallback(context_, on_status);
+  context_->reader->fn = &functions;
+  context_->reader->privdata = &element_count_;
   return true;
 }
 
 void Connection::close(const std::string& why) {
-  if (context_ == nullptr) return;
   error_ = why;
-  redisAsyncFree(context_);
+  if (context_ != nullptr) redisFree(std::exchange(context_, nullptr));
+  connected_ = wants_to_write_ = false;
+  for (const auto& done : std::exchange(awaited_, {})) done(Reply::lost_because(why));
 }
 
 // Sends a command, which consists of its name and its arguments: {"SELECT", "1"}. Calls `done`
@@ -90,50 +128,66 @@ void Connection::send(const std::vector<std::string>& words, Done done) {
     texts.push_back(word.data());
     lengths.push_back(word.size());
   }
-  auto callback = std::make_unique<Done>(std::move(done));
-  const int status =
-      redisAsyncCommandArgv(context_, on_reply, callback.get(), static_cast<int>(words.size()),
-                            texts.data(), lengths.data());
-  if (status == REDIS_OK) {
-    // on_reply() deletes the callback. hiredis calls on_reply() exactly once for each command that
-    // it has accepted, even if the connection ends without a reply.
-    static_cast<void>(callback.release());
-  } else {
-    (*callback)(Reply::lost_because("the connection is being closed"));
+  const auto count = static_cast<int>(words.size());
+  if (redisAppendCommandArgv(context_, count, texts.data(), lengths.data()) != REDIS_OK) {
+    return done(Reply::lost_because(context_->errstr));
   }
+  wants_to_write_ = true;
+  awaited_.push_back(std::move(done));
 }
 
-int Connection::descriptor() const { return context_ == nullptr ? -1 : context_->c.fd; }
+int Connection::descriptor() const { return context_ == nullptr ? -1 : context_->fd; }
 
 short Connection::wanted_events() const {
-  return static_cast<short>((wants_to_read_ ? POLLIN : 0) | (wants_to_write_ ? POLLOUT : 0));
+  if (!connected_) return POLLOUT;
+  return static_cast<short>(POLLIN | (wants_to_write_ ? POLLOUT : 0));
 }
 
 void Connection::on_events(short events) {
   constexpr short kBroken = POLLERR | POLLHUP;
-  if (context_ != nullptr && (events & (POLLOUT | kBroken)) != 0 && wants_to_write_) {
-    redisAsyncHandleWrite(context_);
+  if (context_ == nullptr) return;
+  if (!connected_) return on_connected();
+  if ((events & POLLOUT) != 0) {
+    int is_written = 0;
+    if (redisBufferWrite(context_, &is_written) != REDIS_OK) return close(context_->errstr);
+    wants_to_write_ = is_written == 0;
   }
-  if (context_ != nullptr && (events & (POLLIN | kBroken)) != 0) redisAsyncHandleRead(context_);
+  if ((events & (POLLIN | kBroken)) != 0) read_replies();
 }
 
-// hiredis calls this when the connection is established, has failed or has ended.
-void Connection::on_status(const redisAsyncContext* context, int status) {
-  auto& self = *static_cast<Connection*>(context->data);
-  self.connected_ = status == REDIS_OK;
-  if (!self.connected_) self.error_ = context->errstr;
+// Called when the connection is established or has failed.
+void Connection::on_connected() {
+  int failure = 0;
+  socklen_t size = sizeof failure;
+  if (::getsockopt(context_->fd, SOL_SOCKET, SO_ERROR, &failure, &size) != 0) failure = errno;
+  if (failure != 0) return close(std::generic_category().message(failure));
+  connected_ = true;
 }
 
-// hiredis calls this once for each command. `reply` is nullptr if the connection ends before the
-// reply arrives. `done` is the Done of send().
-void Connection::on_reply(redisAsyncContext* context, void* reply, void* done) {
-  const std::unique_ptr<Done> owned(static_cast<Done*>(done));
-  auto& self = *static_cast<Connection*>(context->data);
-  if (reply == nullptr) {
-    const auto* why = context->err != 0 ? context->errstr : self.error_.c_str();
-    return (*owned)(Reply::lost_because(why));
+// Reads what has arrived, and passes each complete reply to the command that awaits it. Closes the
+// connection if it has ended, or if the server sends what it must not.
+void Connection::read_replies() {
+  if (redisBufferRead(context_) != REDIS_OK) return close(context_->errstr);
+  while (context_ != nullptr) {  // a Done may close the connection
+    void* object = nullptr;
+    if (redisGetReplyFromReader(context_, &object) != REDIS_OK) {
+      const bool refused = context_->err == REDIS_ERR_OOM;  // add_part() or add_list()
+      return close(refused ? "the server sent a reply that is too large" : context_->errstr);
+    }
+    const std::unique_ptr<Reply> reply(static_cast<Reply*>(object));
+    if (!reply) break;  // the next one is not complete
+    if (awaited_.empty()) {
+      // A server with too many clients sends such an error.
+      const bool is_error = reply->kind == Reply::Kind::Error;
+      return close(is_error ? reply->text : "the server sent a reply to no command");
+    }
+    const auto done = std::move(awaited_.front());
+    awaited_.pop_front();
+    done(std::move(*reply));
   }
-  (*owned)(to_reply(*static_cast<const redisReply*>(reply)));
+  if (context_ != nullptr && context_->reader->len > kMostBytes) {
+    close("the server sent a reply that is too large");
+  }
 }
 
 }  // namespace httpretry::fleet

@@ -1,15 +1,20 @@
 // Connection: one connection to a Redis server, through hiredis. The owner polls its descriptor for
 // `wanted_events` and passes the events to `on_events`. Not thread-safe.
+//
+// Whatever the server sends, memory and time are limited: the connection closes after a reply that
+// is too large, malformed, or not to any command. This is why it does not use hiredis's callbacks:
+// they abort the process after a reply too many.
 #pragma once
 
 #include "reply.hpp"
 
+#include <cstddef>
+#include <deque>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-struct redisAsyncContext;
+struct redisContext;
 
 namespace httpretry::fleet {
 
@@ -31,7 +36,7 @@ class Connection {
   void send(const std::vector<std::string>& words, Done done);
 
   [[nodiscard]] bool is_open() const { return context_ != nullptr; }
-  [[nodiscard]] bool is_connected() const { return context_ != nullptr && connected_; }
+  [[nodiscard]] bool is_connected() const { return connected_; }
   // Returns the reason why the connection is not open.
   [[nodiscard]] const std::string& error() const { return error_; }
 
@@ -42,13 +47,14 @@ class Connection {
   void on_events(short events);
 
  private:
-  static void on_status(const redisAsyncContext* context, int status);
-  static void on_reply(redisAsyncContext* context, void* reply, void* done);
+  void on_connected();
+  void read_replies();
 
-  redisAsyncContext* context_ = nullptr;
+  redisContext* context_ = nullptr;
   bool connected_ = false;
-  bool wants_to_read_ = false;
   bool wants_to_write_ = false;
+  std::deque<Done> awaited_;       // for each command without a reply, in the order of the commands
+  std::size_t element_count_ = 0;  // of the reply that is being read
   std::string error_;
 };
 

@@ -49,9 +49,11 @@ void FleetState::apply_snapshot(const RedisState::Snapshot& snapshot, Time now) 
   drop_unused(now);
 }
 
-// Begins the pauses that other processes have begun or extended.
+// Begins the pauses that other processes have begun or extended. If there are very many, leaves out
+// those of scopes that this process does not use: it notices them when it uses the scope.
 void FleetState::apply_pauses(const RedisState::Snapshot& snapshot, Time now) {
   for (const auto& [key, until] : snapshot.pauses) {
+    if (scopes_.size() >= kMostScopesOfOthers && !scopes_.contains(key)) continue;
     const auto scope = scope_of(key, now);
     // This process's own pauses come back, with ends that are later by the time of a reply.
     const auto known = later(scope->pause.machine.until(), std::chrono::milliseconds(100));

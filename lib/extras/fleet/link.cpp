@@ -1,6 +1,7 @@
 #include "link.hpp"
 
 #include "lib/core/base/random.hpp"
+#include "lib/core/base/signals.hpp"
 
 #include <algorithm>
 #include <future>
@@ -31,7 +32,10 @@ Link::Link(Options options)
       host_(options_.address.host),
       port_(options_.address.port),
       wait_(options_.first_wait) {
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this] {
+    block_signals();  // hiredis may raise SIGPIPE
+    run();
+  });
 }
 
 Link::~Link() {
@@ -123,6 +127,7 @@ void Link::serve(Queue& outbox, Time now) {
 void Link::connect(Time now) {
   state_ = State::Connecting;
   began_ = now;
+  greeting_problem_.clear();
   if (!connection_.open(host_, port_)) go_down(connection_.error(), now_is());
 }
 
@@ -132,7 +137,6 @@ void Link::connect(Time now) {
 void Link::greet() {
   state_ = State::Greeting;
   hashes_.clear();  // this server may not have the scripts
-  greeting_problem_.clear();
   const auto& address = options_.address;
   // Keeps the first problem. check_deadlines() then closes the connection.
   const auto note_problem = [this](const Reply& reply) {
@@ -234,19 +238,14 @@ void Link::ping(Time now) {
 }
 
 // Records whether the server replies in time (`up`), and otherwise the reason. Calls on_change if
-// that has changed, and for a first connection that fails. The first result also ends
-// wait_for_first().
+// that or the reason has changed. The first result also ends wait_for_first().
 void Link::set_up(bool up, const std::string& why) {
   moving_ = false;
-  if (up) {
-    state_ = State::Up;
-    wait_ = options_.first_wait;
-  } else {
-    down_why_ = why;
-  }
-  const bool changed = up_.exchange(up, std::memory_order_relaxed) != up;
+  if (up) state_ = State::Up;
+  const bool other_reason = std::exchange(down_why_, why) != why;
+  const bool changed = up_.exchange(up, std::memory_order_relaxed) != up || other_reason;
   const bool first = std::exchange(awaits_first_, false);
-  if ((changed || (first && !up)) && options_.on_change) options_.on_change(up, why);
+  if (changed && options_.on_change) options_.on_change(up, why);
   if (!first) return;
   first_problem_ = why;
   first_ended_ = true;

@@ -44,11 +44,13 @@ class HTTPRETRY_API Link {
     std::vector<const Script*> scripts;
     Duration reply_timeout = std::chrono::milliseconds(50);
     Duration connect_timeout = std::chrono::milliseconds(500);
-    // The wait before it reconnects. It doubles after each failure, with jitter.
+    // The wait before it reconnects. It doubles after each failure, with jitter. A connection that
+    // lasts less than `longest_wait` is a failure, too.
     Duration first_wait = std::chrono::milliseconds(100);
     Duration longest_wait = std::chrono::seconds(5);
     // Both are called on the link's thread. `up` means that the server replies within
-    // `reply_timeout`; otherwise `why` has the reason.
+    // `reply_timeout`; otherwise `why` has the reason. on_change is called again for another
+    // reason.
     std::function<void(bool up, const std::string& why)> on_change;
     std::function<void()> on_tick;
     Duration tick = std::chrono::milliseconds(250);

@@ -28,6 +28,9 @@ std::string milliseconds_text(Duration limit) {
 void Link::check_deadlines(Time now) {
   if (state_ == State::Down) return;  // serve() reconnects when it is time
   if (!connection_.is_open()) return go_down(connection_.error(), now);
+  // A connection that is lost earlier counts as a failure: a server may greet and then misbehave.
+  const bool has_lasted = now - began_ >= options_.longest_wait;
+  if (state_ == State::Up && has_lasted) wait_ = options_.first_wait;
   if (state_ == State::Connecting && connection_.is_connected()) greet();
   if (moving_ && state_ == State::Up) {
     // A MOVED reply has named the node of the cluster that has the keys: follow_moved() has set

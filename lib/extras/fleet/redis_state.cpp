@@ -4,6 +4,7 @@
 
 #include "lib/core/base/random.hpp"
 
+#include <httpretry/http/headers.hpp>
 #include <httpretry/log/log.hpp>
 
 #include <algorithm>
@@ -22,8 +23,26 @@ std::int64_t in_us(Duration duration) {
   return std::chrono::ceil<std::chrono::microseconds>(bounded).count();
 }
 
+// The numbers of a reply may be any. They are clamped to what a working server may send, so that
+// later sums do not overflow.
+constexpr std::int64_t kMostCount = 1'000'000'000;
+constexpr std::int64_t kMostThousandths = 1000 * kMostCount;     // of a budget
+constexpr std::int64_t kMostGeneration = std::int64_t{1} << 53;  // exact in a double
+constexpr std::int64_t kMostWorkers = 100'000;                   // as in the URL
+
 Duration from_us(std::int64_t us) {
-  return std::chrono::duration_cast<Duration>(std::chrono::microseconds(us));
+  constexpr std::int64_t most = kLongest / std::chrono::microseconds(1);
+  return std::chrono::microseconds(std::clamp(us, -most, most));
+}
+
+int count_in(const Reply& reply, std::size_t index, std::int64_t most = kMostCount) {
+  return static_cast<int>(std::clamp<std::int64_t>(reply.at(index), 0, most));
+}
+
+// Returns when to query again after a reply that has granted nothing. `index` is that of the wait.
+// A wait of zero would make a query of each reply.
+Time next_query(const Reply& reply, std::size_t index, Time now) {
+  return later(now, std::max<Duration>(from_us(reply.at(index)), std::chrono::milliseconds(5)));
 }
 
 // All keys have the same hash tag, so that a cluster keeps them on one node.
@@ -54,6 +73,36 @@ enum SnapshotElement : std::size_t { kProcesses, kPauses, kCircuits, kSalt, kSna
 constexpr std::size_t kPauseSize = 2;
 constexpr std::size_t kCircuitSize = 9;
 
+bool is_integer(const Reply& reply) { return reply.kind == Reply::Kind::Integer; }
+
+template <std::size_t size>
+bool is_list_of(const Reply& reply) {
+  return reply.list.size() == size && std::ranges::all_of(reply.list, is_integer);
+}
+
+bool is_snapshot(const Reply& reply) {
+  const auto& parts = reply.list;
+  return parts.size() == kSnapshotElements && is_integer(parts[kProcesses]) &&
+         parts[kPauses].kind == Reply::Kind::List && parts[kCircuits].kind == Reply::Kind::List;
+}
+
+Reply unexpected_reply() {
+  Reply reply;
+  reply.kind = Reply::Kind::Error;
+  reply.text = "ODD the reply to a script has another form. Is this a Redis server?";
+  return reply;
+}
+
+// Returns what the people who run the server may have to act on. Each error code of Redis is such a
+// cause: OOM, NOPERM, WRONGPASS. ERR says nothing by itself, so its whole text counts. A server
+// that cannot be reached is one cause, whether it refuses connections or does not respond.
+std::string cause_of(const std::string& why) {
+  const auto code = why.substr(0, why.find(' '));
+  const bool is_code = std::ranges::all_of(code, [](char c) { return 'A' <= c && c <= 'Z'; });
+  if (!is_code) return "away";
+  return code == "ERR" ? why : code;
+}
+
 // Reads the eight integers of a reply of kVote or kSnapshot that begin at `start`: state, time
 // until it is no longer open, generation, openings in a row, counts (all, good, slow), failures in
 // a row.
@@ -61,12 +110,12 @@ RedisState::CircuitView to_view(const Reply& reply, std::size_t start, Time now)
   RedisState::CircuitView view;
   view.state = static_cast<Circuit>(std::clamp<std::int64_t>(reply.at(start), 0, 2));
   view.until = later(now, from_us(reply.at(start + 1)));
-  view.generation = reply.at(start + 2);
-  view.openings = static_cast<int>(reply.at(start + 3));
-  view.counts.all = static_cast<std::uint32_t>(reply.at(start + 4));
-  view.counts.good = static_cast<std::uint32_t>(reply.at(start + 5));
-  view.counts.slow = static_cast<std::uint32_t>(reply.at(start + 6));
-  view.failed_in_a_row = static_cast<int>(reply.at(start + 7));
+  view.generation = std::clamp<std::int64_t>(reply.at(start + 2), 0, kMostGeneration);
+  view.openings = count_in(reply, start + 3);
+  view.counts.all = static_cast<std::uint32_t>(count_in(reply, start + 4));
+  view.counts.good = static_cast<std::uint32_t>(count_in(reply, start + 5));
+  view.counts.slow = static_cast<std::uint32_t>(count_in(reply, start + 6));
+  view.failed_in_a_row = count_in(reply, start + 7);
   return view;
 }
 
@@ -119,9 +168,10 @@ Link::Options RedisState::link_options() {
 }
 
 // Posts a call of the script. The first `keys` of `words` are its keys, the others its arguments.
-// Returns false and does not call `done` if the server is away.
+// `done` gets an error in place of a reply that has another form than `is_expected` wants. Returns
+// false and does not call `done` if the server is away.
 bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::string> words,
-                      Done<Reply> done) {
+                      IsExpected is_expected, Done<Reply> done) {
   if (!link_.expects_reply()) return false;
   Command command;
   command.script = &script;
@@ -129,10 +179,13 @@ bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::s
   command.words = std::move(words);
   // The reply handler of kSnapshot reports its errors itself.
   const bool logs_errors = &script != &kSnapshot;
-  link_.post(std::move(command), [this, logs_errors, done = std::move(done)](const Reply& reply) {
-    if (reply.kind == Reply::Kind::Error && logs_errors) on_error(reply);
-    done(reply, now_is());
-  });
+  link_.post(std::move(command),
+             [this, logs_errors, is_expected, done = std::move(done)](Reply reply) {
+               if (!reply.failed() && !is_expected(reply)) reply = unexpected_reply();
+               const bool is_error = reply.kind == Reply::Kind::Error;
+               if (is_error && logs_errors) warn(reply.text, ", and asks again");
+               done(reply, now_is());
+             });
   return true;
 }
 
@@ -144,13 +197,13 @@ bool RedisState::take_tokens(const std::string& key, const RatePolicy& policy, s
   return post(kTakeTokens, /*keys=*/1,
               words(key_of("rate", key), policy.requests, policy.per, policy.burst, wanted,
                     given_back, kAhead),
-              [done = std::move(done), each](const Reply& reply, Time now) {
+              is_list_of<3>, [done = std::move(done), each, wanted](const Reply& reply, Time now) {
                 Tokens tokens;
                 tokens.away = reply.failed();
-                tokens.count = reply.at(0);
+                tokens.count = std::clamp<std::int64_t>(reply.at(0), 0, wanted);
                 tokens.first = now + from_us(reply.at(1));
                 tokens.each = each;
-                tokens.ask_again = later(now, from_us(reply.at(2)));
+                tokens.ask_again = next_query(reply, /*index=*/2, now);
                 done(tokens, now);
               });
 }
@@ -158,11 +211,11 @@ bool RedisState::take_tokens(const std::string& key, const RatePolicy& policy, s
 bool RedisState::hold_slots(const std::string& key, int max, int used, int wanted,
                             Done<Slots> done) {
   return post(kHoldSlots, /*keys=*/1,
-              words(key_of("slots", key), max, process_, used, wanted, kLease),
-              [done = std::move(done)](const Reply& reply, Time now) {
+              words(key_of("slots", key), max, process_, used, wanted, kLease), is_list_of<3>,
+              [done = std::move(done), max](const Reply& reply, Time now) {
                 Slots slots;
                 slots.away = reply.failed();
-                slots.granted = static_cast<int>(reply.at(0));
+                slots.granted = count_in(reply, /*index=*/0, max);
                 slots.contended = reply.at(2) != 0;
                 done(slots, now);
               });
@@ -189,7 +242,7 @@ bool RedisState::vote(const std::string& key, const BreakerPolicy& policy, const
           votes.trailing, votes.good_probes, votes.failed_probes, votes.open_for,
           // This process, whether it wants to send a probe, and the name of the circuit.
           process_, votes.wants_probe, key),
-      [done = std::move(done)](const Reply& reply, Time now) {
+      is_list_of<kMayProbe + 1>, [done = std::move(done)](const Reply& reply, Time now) {
         auto view = to_view(reply, /*start=*/0, now);
         view.away = reply.failed();  // an error, or no reply
         view.probe = reply.at(kMayProbe) != 0;
@@ -198,24 +251,26 @@ bool RedisState::vote(const std::string& key, const BreakerPolicy& policy, const
 }
 
 bool RedisState::pause(const std::string& key, Duration duration) {
-  return post(kPause, /*keys=*/1, words(key_of("pauses", "all"), key, duration),
+  return post(kPause, /*keys=*/1, words(key_of("pauses", "all"), key, duration), is_integer,
               [](const Reply&, Time) {});
 }
 
 bool RedisState::change_budget(const std::string& key, const BudgetPolicy& policy,
                                const BudgetChange& change, Done<BudgetView> done) {
   const auto finish = [done = std::move(done)](const Reply& reply, Time now) {
-    done({.away = reply.failed(), .balance = reply.integer}, now);
+    const auto balance = std::clamp(reply.integer, -kMostThousandths, kMostThousandths);
+    done({.away = reply.failed(), .balance = balance}, now);
   };
   const auto name = budget_key(key, policy);
   if (policy.kind == BudgetPolicy::Kind::Ratio) {
     return post(kBudgetWindow, /*keys=*/1,
-                words(key_of("window", name), policy.window, change.given - change.taken), finish);
+                words(key_of("window", name), policy.window, change.given - change.taken),
+                is_integer, finish);
   }
   return post(
       kBudget, /*keys=*/1,
       words(key_of("budget", name), policy.capacity, change.taken, change.given, kBudgetLife),
-      finish);
+      is_integer, finish);
 }
 
 // Sends the counts to kSendRate, which replies with: 1 if a rate is in force, the granted sends,
@@ -223,12 +278,12 @@ bool RedisState::change_budget(const std::string& key, const BudgetPolicy& polic
 bool RedisState::send_rate(const std::string& key, const Sends& sends, Done<SendsView> done) {
   return post(kSendRate, /*keys=*/1,
               words(key_of("sends", key), sends.ended, sends.throttled, sends.wanted),
-              [done = std::move(done)](const Reply& reply, Time now) {
+              is_list_of<3>, [done = std::move(done)](const Reply& reply, Time now) {
                 SendsView view;
                 view.away = reply.failed();
                 view.limited = reply.at(0) != 0;
-                view.granted = reply.at(1);
-                view.ask_again = later(now, from_us(reply.at(2)));
+                view.granted = count_in(reply, /*index=*/1);
+                view.ask_again = next_query(reply, /*index=*/2, now);
                 done(view, now);
               });
 }
@@ -237,21 +292,20 @@ bool RedisState::forget(const std::string& key) {
   return post(kForget, /*keys=*/5,
               words(key_of("rate", key), key_of("slots", key), key_of("circuit", key),
                     key_of("circuits", "all"), key_of("pauses", "all"), key),
-              [](const Reply&, Time) {});
+              is_integer, [](const Reply&, Time) {});
 }
 
 bool RedisState::open_circuit(const std::string& key, Duration duration) {
   return post(kOpenCircuit, /*keys=*/2,
-              words(key_of("circuit", key), key_of("circuits", "all"), duration, key),
+              words(key_of("circuit", key), key_of("circuits", "all"), duration, key), is_integer,
               [](const Reply&, Time) {});
 }
 
 // --- on the link's thread ---
 
-// Called when the server begins or ceases to reply in time.
+// Called when the server begins or ceases to reply in time, and for another reason why it does not.
 void RedisState::on_change(bool up, const std::string& why) {
   if (up) {
-    error_logged_ = false;
     check_server();
     request_snapshot();  // its reply ends the degraded state
   } else {
@@ -261,13 +315,13 @@ void RedisState::on_change(bool up, const std::string& why) {
 }
 
 // Logs the change, and records it for the observers of calls. Degraded means that limits are not
-// shared now, because of `why`.
+// shared now, because of `why`. While they are not, logs each other cause as well.
 void RedisState::set_degraded(bool degraded, const std::string& why) {
+  if (degraded) warn(why, " until it is back");
   if (change_.degraded == degraded) return;
   const auto place = options_.address.text();
-  if (degraded) {
-    warn(why, " until it is back");
-  } else {
+  if (!degraded) {
+    logged_causes_.clear();
     write_log(LogLevel::Info, "limits are shared again: " + place + " is back");
   }
   ++change_.number;
@@ -295,23 +349,20 @@ void RedisState::check_server() {
 // longer counts. on_snapshot_ gets the snapshot, or notice that the server is away. The server
 // stores `salt_` if it has no salt yet.
 void RedisState::request_snapshot() {
-  const bool posted =
-      post(kSnapshot, /*keys=*/4,
-           words(key_of("processes", "all"), key_of("pauses", "all"), key_of("circuits", "all"),
-                 key_of("salt", "all"), process_, kLease, salt_),
-           [this](const Reply& reply, Time now) {
-             // Degraded: limits are not shared now. If there is no reply, on_change() sets this.
-             if (reply.kind == Reply::Kind::Error) set_degraded(/*degraded=*/true, reply.text);
-             if (reply.kind != Reply::Kind::List || reply.list.size() != kSnapshotElements) {
-               return notify({.away = true});
-             }
-             set_degraded(/*degraded=*/false, {});
-             // `workers` in the URL is the least number that the user expects.
-             const auto processes =
-                 std::max<std::int64_t>(reply.at(kProcesses), options_.address.workers);
-             workers_.store(static_cast<int>(processes), std::memory_order_relaxed);
-             notify(to_snapshot(reply, now));
-           });
+  const bool posted = post(
+      kSnapshot, /*keys=*/4,
+      words(key_of("processes", "all"), key_of("pauses", "all"), key_of("circuits", "all"),
+            key_of("salt", "all"), process_, kLease, salt_),
+      is_snapshot, [this](const Reply& reply, Time now) {
+        // Degraded: limits are not shared now. If there is no reply, on_change() sets this.
+        if (reply.kind == Reply::Kind::Error) set_degraded(/*degraded=*/true, reply.text);
+        if (reply.failed()) return notify({.away = true});
+        set_degraded(/*degraded=*/false, {});
+        // `workers` in the URL is the least number that the user expects.
+        const auto processes = count_in(reply, kProcesses, kMostWorkers);
+        workers_.store(std::max(processes, options_.address.workers), std::memory_order_relaxed);
+        notify(to_snapshot(reply, now));
+      });
   if (!posted) notify({.away = true});  // post() sends nothing while the server is away
 }
 
@@ -320,13 +371,12 @@ void RedisState::notify(Snapshot snapshot) {
   if (on_snapshot_) on_snapshot_(snapshot, now_is());
 }
 
-void RedisState::on_error(const Reply& reply) {
-  if (change_.degraded || std::exchange(error_logged_, true)) return;
-  warn(reply.text, ", and asks again");
-}
-
-void RedisState::warn(const std::string& why, std::string_view until) const {
-  auto line = "limits are not shared: " + options_.address.text() + ": " + why;
+// Logs why limits are not shared: each cause once, until they are shared again. An error may
+// contain anything, so the number of lines is limited.
+void RedisState::warn(const std::string& why, std::string_view until) {
+  constexpr std::size_t most_causes = 10;
+  if (logged_causes_.size() >= most_causes || !logged_causes_.insert(cause_of(why)).second) return;
+  auto line = "limits are not shared: " + options_.address.text() + ": " + printable(why);
   line += "; this process goes on with 1/" + text(workers()) + " of each limit";
   write_log(LogLevel::Warning, line.append(until));
 }

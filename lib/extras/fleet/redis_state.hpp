@@ -15,6 +15,7 @@
 #include <httpretry/retry/retry_policy.hpp>
 
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -139,17 +140,17 @@ class RedisState {
  private:
   // A process that sends nothing for this time no longer counts, and loses its slots.
   static constexpr Duration kLease = std::chrono::seconds(3);
+  // Returns whether a reply is of the form that the script has.
+  using IsExpected = bool (*)(const Reply& reply);
   bool post(const Script& script, std::size_t keys, std::vector<std::string> words,
-            Done<Reply> done);
+            IsExpected is_expected, Done<Reply> done);
   [[nodiscard]] Link::Options link_options();
   void on_change(bool up, const std::string& why);
   void request_snapshot();
   void check_server();
   void set_degraded(bool degraded, const std::string& why);
-  void warn(const std::string& why, std::string_view until) const;
+  void warn(const std::string& why, std::string_view until);
   void notify(Snapshot snapshot);
-  // Logs an error of a script once per connection. It means a bug, or a server without memory.
-  void on_error(const Reply& reply);
 
   const Link::Options options_;
   const Done<Snapshot> on_snapshot_;
@@ -157,8 +158,8 @@ class RedisState {
   const std::string salt_;  // stored on the server unless it has one
   std::atomic<int> workers_;
   // Used by the link's thread only.
-  SharedStateChange change_;  // the latest
-  bool error_logged_ = false;
+  SharedStateChange change_;             // the latest
+  std::set<std::string> logged_causes_;  // why limits are not shared, until they are again
   std::vector<std::string> server_problems_;
   Link link_;  // declared last, because its thread uses the other members
 };

@@ -17,6 +17,18 @@ constexpr std::size_t kMostBytes = 1024 * 1024;
 // taken.
 constexpr std::size_t kEnqueueReplySize = 3;
 constexpr std::size_t kPresentIndex = 1;
+constexpr std::size_t kTakenIndex = 2;
+
+// Returns whether a reply to kEnqueue is about this many jobs.
+bool is_about(std::size_t job_count, const fleet::Reply& reply) {
+  const auto is_up_to = [](std::size_t most, std::int64_t number) {
+    return number >= 0 && static_cast<std::uint64_t>(number) <= most;
+  };
+  return reply.list.size() == kEnqueueReplySize && is_up_to(job_count, reply.at(kPresentIndex)) &&
+         std::ranges::all_of(reply.list[kTakenIndex].list, [&](const auto& index) {
+           return is_up_to(job_count - 1, index.integer);
+         });
+}
 
 std::string ms_text(const std::optional<WallTime>& time) {
   return time ? std::to_string(batch::ms_of(*time)) : "0";
@@ -113,7 +125,7 @@ bool Enqueue::compare() {
   bool ids_are_free = true;
   each_batch([&](const auto& jobs) {
     const auto reply = remote_.must(enqueue_command(jobs, Action::Compare));
-    if (reply.list.size() != kEnqueueReplySize) throw remote_.error(unexpected_reply());
+    if (!is_about(jobs.size(), reply)) throw remote_.error(unexpected_reply());
     ids_are_free = check_ids_are_free(jobs, reply) && ids_are_free;
     present_.push_back(static_cast<std::uint64_t>(reply.at(kPresentIndex)));
     without_id_ = without_id_ || std::ranges::any_of(jobs, [&](const auto& job) {
@@ -127,13 +139,13 @@ bool Enqueue::compare() {
 // Reports the jobs whose ids belong to other requests in the queue. Returns whether there are no
 // such jobs. The third part of a reply to kEnqueue is the list of their indexes in `jobs`.
 bool Enqueue::check_ids_are_free(const Jobs& jobs, const fleet::Reply& reply) const {
-  for (const auto& other : reply.list[2].list) {
+  for (const auto& other : reply.list[kTakenIndex].list) {
     const auto& job = jobs.at(static_cast<std::size_t>(other.integer));
     report(job, batch::stored_line(job.text, batch_.format).id_position,
            "the queue has a job with the id \"" + printable(job.id) +
                "\" already, which is another request: each job needs an id of its own");
   }
-  return reply.list[2].list.empty();
+  return reply.list[kTakenIndex].list.empty();
 }
 
 void Enqueue::report(const InputJob& job, Position at, std::string message) const {
@@ -181,7 +193,7 @@ bool Enqueue::add_batch(const Jobs& jobs, std::uint64_t present_before,
   const auto command = enqueue_command(jobs, Action::Add);
   bool was_repeated = false;  // after a lost reply
   auto reply = remote_.ask_repeatedly(command, options_.patience, stopped, was_repeated);
-  if (!reply.failed() && reply.list.size() != kEnqueueReplySize) reply = unexpected_reply();
+  if (!reply.failed() && !is_about(jobs.size(), reply)) reply = unexpected_reply();
   if (reply.failed()) {
     report.problem = remote_.error(reply).what();
     if (reply.lost()) report.maybe_line = jobs.back().line;  // perhaps added up to this line

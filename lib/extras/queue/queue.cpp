@@ -14,6 +14,9 @@ using batch::StoreError;
 
 constexpr const char* kLinesAtOnce = "500";
 constexpr std::int64_t kRetriedAtOnce = 100;
+// A cursor passes through a set in pages, which may have no new job. This many such pages in a row
+// are more than a server sends.
+constexpr int kMostEmptyPages = 10'000;
 
 // Connects to a queue that exists. Does so even if the server may delete keys, because the
 // functions of this file add no jobs that it could delete.
@@ -57,13 +60,14 @@ std::unordered_set<std::string> ids_in(batch::LineFile& file, Lines which,
 void each_page(RemoteQueue& remote, Lines which,
                const std::function<void(const std::vector<fleet::Reply>& entries)>& use) {
   const auto& stream = remote.key(which == Lines::Results ? Key::Results : Key::DeadLetters);
+  auto last = order_of("0-0");      // the id of the last entry; the ids grow, so this loop ends
   for (std::string from = "-";;) {  // "-" and "+" are the beginning and the end of the stream
     const auto page =
         remote.must(plain_command({"XRANGE", stream, from, "+", "COUNT", kLinesAtOnce}));
     for (const auto& entry : page.list) {
-      if (entry.list.size() != 2 || entry.list[1].list.size() != 4) {
-        throw remote.error(unexpected_reply());
-      }
+      const bool is_entry = entry.list.size() == 2 && entry.list[1].list.size() == 4;
+      const auto before = std::exchange(last, order_of(is_entry ? entry.list[0].text : ""));
+      if (last <= before) throw remote.error(unexpected_reply());
     }
     use(page.list);
     if (page.list.empty()) return;
@@ -111,7 +115,7 @@ QueueStatus read_status(const QueueOptions& options) {
       const auto& value = properties.list[i + 1];
       if (name == "name") worker.name = value.text;
       if (name == "pending") worker.jobs = static_cast<std::uint64_t>(value.integer);
-      if (name == "idle") worker.silent = std::chrono::milliseconds(value.integer);
+      if (name == "idle") worker.silent = ms_in(properties, i + 1);
     }
     status.workers.push_back(std::move(worker));
   }
@@ -165,7 +169,9 @@ std::vector<std::string> read_unknown(const QueueOptions& options) {
   std::unordered_set<std::string> ids;
   std::vector<std::pair<std::int64_t, std::string>> numbered_lines;
   std::string cursor = "0";  // stands for the beginning, and in a reply for the end
+  int empty_pages = 0;       // in a row
   do {
+    const auto ids_before = ids.size();
     // The reply is [next cursor, [job, …]], and each job is a list of the parts named above.
     const auto page = remote->must(kUnknown, {kNoConsumer, cursor, kLinesAtOnce});
     if (page.list.size() != 2) throw remote->error(unexpected_reply());
@@ -180,6 +186,8 @@ std::vector<std::string> read_unknown(const QueueOptions& options) {
       auto line = batch::line_with(text, request, id, job.list[kKey].text, /*last=*/"");
       numbered_lines.emplace_back(job.at(kLine), std::move(line));
     }
+    empty_pages = ids.size() == ids_before ? empty_pages + 1 : 0;
+    if (empty_pages > kMostEmptyPages) throw remote->error(unexpected_reply());
   } while (cursor != "0");
   std::ranges::sort(numbered_lines);
   std::vector<std::string> lines;
@@ -208,7 +216,8 @@ std::uint64_t retry_unknown(const QueueOptions& options) {
                        (reply.lost() ? maybe_more : "") +
                        ". Run the same command again for the others");
     }
-    if (reply.kind != fleet::Reply::Kind::Integer) throw remote->error(unexpected_reply());
+    const bool is_count = reply.kind == fleet::Reply::Kind::Integer && reply.integer >= 0;
+    if (!is_count || reply.integer > at_most) throw remote->error(unexpected_reply());
     queued += static_cast<std::uint64_t>(reply.integer);
     if (reply.integer < at_most) break;  // no more are unknown
   }

@@ -200,7 +200,8 @@ std::vector<const Job*> QueueStore::intend(std::span<const Job* const> jobs) {
       arguments.insert(arguments.end(), {taken.entry, std::to_string(taken.deliveries), taken.id});
     }
   }
-  const auto reply = remote_.ask(kIntend, std::move(arguments));
+  auto reply = remote_.ask(kIntend, std::move(arguments));
+  if (!reply.failed() && reply.list.size() != jobs.size()) reply = unexpected_reply();
   std::vector<const Job*> refused;
   // The reply has an integer for each job, which is 1 if the job may be sent.
   for (std::size_t i = 0; i < jobs.size(); ++i) {

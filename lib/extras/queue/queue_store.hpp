@@ -97,7 +97,7 @@ class QueueStore final : public batch::Store {
   void file(const std::string& id, const Script& script, std::vector<std::string> arguments,
             std::function<void(const fleet::Reply&, Time posted)> done);
   void post_filing(std::uint64_t number, Time now);
-  void on_filing_reply(std::uint64_t number, const fleet::Reply& reply, Time posted);
+  void on_filing_reply(std::uint64_t number, fleet::Reply reply, Time posted);
   void on_change(bool up, const std::string& why);
   void on_tick();
   void renew_leases(Time now);

@@ -23,6 +23,7 @@ constexpr std::size_t kMostMoved = 100;
 constexpr std::size_t kMostRenewed = 500;  // in one script
 constexpr std::size_t kLeastTakenOver = 10;
 constexpr int kRenewalsPerLease = 3;
+constexpr std::int64_t kMostAttempts = 1'000'000'000;
 
 // The parts of a job in the replies to kFetch and kReap.
 enum JobPart { kEntry, kId, kDeliveries, kAttempts, kSince, kLine, kKey, kRequest, kJobParts };
@@ -35,12 +36,6 @@ void set_host_and_priority(Job& job) {
   if (!line.parsed_url) return;
   job.host = line.parsed_url->origin();
   job.priority = line.priority;
-}
-
-// Returns a value by which entries, which have the form "MS-NUMBER", are sorted.
-std::pair<std::uint64_t, std::uint64_t> order_of(std::string_view entry) {
-  const auto ms = take_until(entry, '-');
-  return {to_number<std::uint64_t>(ms).value_or(0), to_number<std::uint64_t>(entry).value_or(0)};
 }
 
 // Reads a reply to XREADGROUP, which has the form [[stream, [[entry, ["i", id]], …]]]. Returns
@@ -108,9 +103,9 @@ void QueueStore::renew_leases(Time now) {
 // renews them.
 void QueueStore::on_leases_renewed(const Reply& reply, std::vector<std::shared_ptr<Lease>> leases,
                                    Time posted) {
-  if (reply.failed()) {
+  if (reply.kind != Reply::Kind::List) {
     const std::lock_guard lock(mutex_);
-    return on_error(reply);
+    return on_error(reply.failed() ? reply : unexpected_reply());
   }
   for (const auto& element : reply.list) {
     const auto index = static_cast<std::size_t>(element.integer);
@@ -141,7 +136,7 @@ void QueueStore::take_over_jobs(Time now) {
     const std::lock_guard lock(mutex_);
     taking_over_ = false;
     if (reply.failed()) return on_error(reply);
-    if (reply.list.size() != 2) return;
+    if (reply.list.size() != 2) return on_error(unexpected_reply());
     take_over_from_ = reply.list[0].text;
     // "0-0": the search has reached the end. Otherwise it continues with the next tick.
     if (take_over_from_ != "0-0") take_over_at_ = now;
@@ -217,7 +212,8 @@ void QueueStore::on_delivered(const Reply& reply) {
     const std::lock_guard lock(mutex_);
     asking_ = false;
     if (reply.failed()) return on_error(reply);
-    if (count == 0) return ask_for_jobs();
+    // The next tick requests jobs again: at once would be endless if a server replies at once.
+    if (count == 0) return;
     arriving_ += count;  // free_places() counts these jobs already
   }
   // Without an id, because the command is not about a single job.
@@ -237,9 +233,10 @@ void QueueStore::add_jobs(const std::vector<Reply>& jobs, Time posted) {
     Job job;
     job.number = ++last_number_;
     job.id = parts.list[kId].text;
-    job.attempts = static_cast<int>(parts.at(kAttempts));
-    const auto sent_since = parts.at(kSince);  // ms since 1970; 0: it was not sent before
-    if (sent_since != 0) job.maybe_sent_since = WallTime(std::chrono::milliseconds(sent_since));
+    job.attempts =
+        static_cast<int>(std::clamp<std::int64_t>(parts.at(kAttempts), 0, kMostAttempts));
+    const auto sent_since = ms_in(parts, kSince);  // since 1970; 0: it was not sent before
+    if (sent_since != Duration()) job.maybe_sent_since = WallTime(sent_since);
     job.key = parts.list[kKey].text;
     job.text = parts.list[kRequest].text;
     set_host_and_priority(job);

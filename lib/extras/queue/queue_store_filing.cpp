@@ -14,6 +14,8 @@ using fleet::Reply;
 
 // The wait before a command is posted again to which the server has replied with an error.
 constexpr Duration kTryAgain = std::chrono::seconds(1);
+// How often `close` gives back jobs that arrive late.
+constexpr int kMostLeaves = 100;
 // How long `close` waits for replies after `hurry`.
 constexpr Duration kHurriedWait = std::chrono::seconds(1);
 
@@ -35,19 +37,23 @@ void QueueStore::file(const std::string& id, const Script& script,
 void QueueStore::post_filing(std::uint64_t number, Time now) {
   auto& filing = filings_.at(number);
   filing.awaits_reply = true;
-  remote_.post(filing.command,
-               [this, number, now](const Reply& reply) { on_filing_reply(number, reply, now); });
+  remote_.post(filing.command, [this, number, now](Reply reply) {
+    on_filing_reply(number, std::move(reply), now);
+  });
 }
 
 // Handles the reply to a filing: a command that must be carried out, for example because it has the
 // result of a job. After a failure, keeps the command, and on_tick() posts it again. Otherwise
 // passes the reply on to the function that file() was given. The command was posted at `posted`.
-void QueueStore::on_filing_reply(std::uint64_t number, const Reply& reply, Time posted) {
+void QueueStore::on_filing_reply(std::uint64_t number, Reply reply, Time posted) {
   Filing filing;
   {
     const std::lock_guard lock(mutex_);
     auto& pending = filings_.at(number);
     const bool has_failed_before = pending.retry_at != Time{};
+    // Only kFetch, which is not about a single job, replies with a list.
+    const auto expected = pending.id.empty() ? Reply::Kind::List : Reply::Kind::Integer;
+    if (!reply.failed() && reply.kind != expected) reply = unexpected_reply();
     if (reply.failed()) {
       if (!has_failed_before) ++failing_;  // how many filings have failed at least once
       pending.awaits_reply = false;
@@ -140,7 +146,8 @@ std::vector<std::string> QueueStore::close(Duration limit) {
   // Gives back the jobs that have arrived in the meantime. kLeave replies with their number. More
   // may be delivered to this worker until the server notices that the connection which takes jobs
   // is closed, so this is repeated. If the command is lost, other workers take the jobs over.
-  while (remote_.ask(kLeave, {consumer_}).integer > 0) continue;
+  int leaves = 0;
+  while (remote_.ask(kLeave, {consumer_}).integer > 0 && ++leaves < kMostLeaves) continue;
   const auto totals = remote_.ask(kReadTotals, {kNoConsumer});  // the counts for the final report
   const std::lock_guard lock(mutex_);
   if (!totals.failed()) handle_totals(totals, now_is());

@@ -1,6 +1,7 @@
 #include "remote_queue.hpp"
 
 #include "lib/core/base/random.hpp"
+#include "lib/core/base/text.hpp"
 #include "lib/extras/fleet/server_facts.hpp"
 
 #include <httpretry/http/headers.hpp>
@@ -88,11 +89,22 @@ std::optional<Totals> read_totals(const Reply& reply) {
   totals.counts.unknown = next_count();
   totals.late = next_count();    // results that were filed after another worker had taken the job
   totals.poison = next_count();  // jobs that several workers took, and none of them filed a result
-  const auto next_due_ms = next();  // from now; -1: no job waits
-  if (next_due_ms >= 0) totals.next_due = std::chrono::milliseconds(next_due_ms);
-  totals.time = std::chrono::milliseconds(next());  // since 1970, by the server's clock
-  totals.damaged = next() == 1;                     // keys were lost or changed
+  // From now; -1: no job waits.
+  if (reply.at(index) >= 0) totals.next_due = ms_in(reply, index);
+  ++index;
+  totals.time = ms_in(reply, index++);  // since 1970, by the server's clock
+  totals.damaged = next() == 1;         // keys were lost or changed
   return totals;
+}
+
+std::pair<std::uint64_t, std::uint64_t> order_of(std::string_view entry) {
+  const auto ms = take_until(entry, '-');
+  return {to_number<std::uint64_t>(ms).value_or(0), to_number<std::uint64_t>(entry).value_or(0)};
+}
+
+Duration ms_in(const Reply& reply, std::size_t index) {
+  constexpr std::int64_t most = Duration::max() / std::chrono::milliseconds(1) / 2;
+  return std::chrono::milliseconds(std::clamp<std::int64_t>(reply.at(index), 0, most));
 }
 
 Reply unexpected_reply() {

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace httpretry::queue {
@@ -41,6 +42,13 @@ struct Totals {
 };
 // Returns nullopt if the reply has another form.
 [[nodiscard]] std::optional<Totals> read_totals(const fleet::Reply& reply);
+
+// Returns a value by which entries of a stream, which have the form "MS-NUMBER", are sorted.
+[[nodiscard]] std::pair<std::uint64_t, std::uint64_t> order_of(std::string_view entry);
+
+// Returns the time at `index` of a list, which is in ms. It is at least 0, and at most about 140
+// years, so that it can be added to a point in time.
+[[nodiscard]] Duration ms_in(const fleet::Reply& reply, std::size_t index);
 
 // Returns the error that replaces a reply of an unexpected form. Another program may use the keys
 // of the queue.
