@@ -114,6 +114,7 @@ void Loop::drive_shards() {
     const bool connecting_due = shard.call_connecting_at <= now();
     if (connecting_due) shard.call_connecting_at = kNever;
     if (shard.call_waiting_at <= now()) shard.run_waiting(now());
+    if (shard.release_at <= now()) shard.release_uploads();
     // Read here, because run_connecting may set the deadline to now, although no timer is due.
     const auto reason = shard.deadline <= now() ? Reason::Timer : Reason::SocketEvent;
     // A polled shard needs no such nudge: the call below runs all of its transfers.
@@ -150,7 +151,8 @@ Time Loop::next_work() const {
   if (!std::ranges::all_of(decoding, &Transfer::waits_for_sink)) return now();
   auto next = timers().next();
   for (const auto& shard : shards_)
-    next = std::min({next, shard->deadline, shard->call_connecting_at, shard->call_waiting_at});
+    next = std::min({next, shard->deadline, shard->call_connecting_at, shard->call_waiting_at,
+                     shard->release_at});
   return next;
 }
 
@@ -186,6 +188,7 @@ void Loop::poll_with_libcurl(Shard& polled, int timeout) {
   read_clock();
   if (ready == 0 && polled.call_connecting_at > now()) schedule_call(polled, Reason::Timer);
   if (code != CURLM_OK) return fail_all(polled, code);
+  polled.has_event = ready > 0;
   if (own_sockets.revents != 0) take_events();
 }
 
@@ -218,6 +221,9 @@ void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
   if (received && is_watching() && !shard.active.empty()) {
     shard.call_waiting_at = std::min(shard.call_waiting_at, now() + Shard::kMaxSilence);
   }
+  const bool had_event = std::exchange(shard.has_event, false) || socket != CURL_SOCKET_TIMEOUT;
+  if (shard.release_at != kNever && had_event) return shard.release_uploads();
+  if (is_watching() && heartbeat_->may_spin()) shard.hold_uploads(now());
 }
 
 // Reports to each finished transfer that libcurl is done with it. `code` is the result of driving
@@ -246,7 +252,7 @@ void Loop::fail_all(Shard& shard, CURLMcode code) {
   }
   while (!shard.unconfirmed.empty()) shard.unconfirmed.back()->confirm_end();
   shard.multi.reset();
-  shard.deadline = kNever;
+  shard.deadline = shard.release_at = kNever;
 }
 
 // Creates the multi handle of a shard, and connects it with the loop's sockets and timers, unless

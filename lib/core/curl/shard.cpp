@@ -9,8 +9,9 @@ namespace {
 
 // libcurl has no function to run a transfer, but it runs one that is unpaused.
 void run(const Transfer& transfer) {
-  curl_easy_pause(transfer.handle(), CURLPAUSE_RECV);
-  curl_easy_pause(transfer.handle(), CURLPAUSE_CONT);
+  const int held = transfer.is_upload_held() ? CURLPAUSE_SEND : CURLPAUSE_CONT;
+  curl_easy_pause(transfer.handle(), CURLPAUSE_RECV | held);
+  curl_easy_pause(transfer.handle(), held);
 }
 
 }  // namespace
@@ -33,6 +34,17 @@ void Shard::run_waiting(Time now) {
       call_waiting_at = std::min(call_waiting_at, waiting_since + kMaxSilence);
     }
   }
+}
+
+void Shard::hold_uploads(Time now) {
+  for (auto* transfer : active) {
+    if (transfer->hold_upload()) release_at = std::min(release_at, now + kMaxHold);
+  }
+}
+
+void Shard::release_uploads() {
+  release_at = kNever;
+  for (std::size_t i = active.size(); i-- > 0;) active[i]->release_upload();
 }
 
 }  // namespace httpretry

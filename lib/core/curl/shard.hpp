@@ -32,6 +32,14 @@ struct Shard {
   // short to be noticed.
   static constexpr Duration kMaxSilence = std::chrono::milliseconds(20);
 
+  // Pauses the uploads that make libcurl 7.88 spin: it watches an HTTP/2 socket for writing
+  // even if the server gives the stream no window, and then has nothing to do each time. They
+  // continue when the socket can be read, because the window comes that way, or after kMaxHold.
+  void hold_uploads(Time now);
+  void release_uploads();
+  // A window may have come while libcurl ran another transfer of the connection.
+  static constexpr Duration kMaxHold = std::chrono::milliseconds(100);
+
   Loop& loop;
   // The transfers on this shard get challenges from servers. libcurl 7.88 stores in the connection
   // that the body of such a request is left out, and then leaves out the bodies of other requests
@@ -43,6 +51,8 @@ struct Shard {
   Time deadline = kNever;            // when libcurl wants to be called even without an event
   Time call_connecting_at = kNever;  // when to call run_connecting
   Time call_waiting_at = kNever;     // when to call run_waiting
+  Time release_at = kNever;          // when to call release_uploads; kNever if none is held
+  bool has_event = false;            // of a polled shard: a socket has an event
   std::vector<Transfer*> active;
   std::size_t connecting = 0;  // of `active`: those that have not sent yet
   // libcurl is done with these, but their connection may be broken: see Transfer::probe_connection.

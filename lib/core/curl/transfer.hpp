@@ -104,6 +104,14 @@ class Transfer final : public CancelableWait {
     const bool waits = connection_ != nullptr && sends_.answered && !curl_paused_;
     return waits ? last_byte_ : kNever;
   }
+  // Pauses an upload that does not advance although libcurl is called, on a connection that may
+  // spin. Returns whether it is paused now.
+  bool hold_upload();
+  void release_upload() {
+    if (upload_held_) unpause();
+  }
+  [[nodiscard]] bool is_upload_held() const { return upload_held_; }
+
   // Returns whether nothing has been sent yet.
   [[nodiscard]] bool connecting() const { return sends_.sends == 0; }
 
@@ -191,6 +199,8 @@ class Transfer final : public CancelableWait {
   bool running_ = false;
   bool curl_done_ = false;          // libcurl is done, but some bytes are not decoded yet
   bool curl_paused_ = false;        // libcurl is paused for the sink or for decoding
+  bool upload_held_ = false;        // libcurl is paused because the server gives no window
+  std::uint64_t held_sent_ = 0;     // bytes of the body that were sent at the last hold_upload
   bool awaits_stream_end_ = false;  // the whole response has arrived, but libcurl waits for more
   // The socket that libcurl last asked for:
   int socket_error_ = 0;           // why it could not be opened (errno), or 0

@@ -166,6 +166,7 @@ void Transfer::probe_connection() {
     if (other == this || other->curl_paused_ || !shares_with(*other)) continue;
     if (!std::exchange(unconfirmed_, true)) shard->unconfirmed.push_back(this);
     // An error means that the other transfer has ended.
+    other->upload_held_ = false;
     if (curl_easy_pause(other->handle(), CURLPAUSE_SEND) != CURLE_OK) continue;
     curl_easy_pause(other->handle(), CURLPAUSE_CONT);
     // Transfers that used this one as their probe get the new probe too, because this one has

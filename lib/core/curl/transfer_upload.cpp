@@ -61,10 +61,24 @@ void Transfer::set_curl_paused(bool paused) {
 // Lets libcurl ask for the request's body again. It also receives again, unless it waits for the
 // sink or the decoding.
 void Transfer::unpause() {
+  upload_held_ = false;
   const auto code = curl_easy_pause(handle(), curl_paused_ ? CURLPAUSE_RECV : CURLPAUSE_CONT);
   if (code == CURLE_OK || !running_) return;
   code_ = code;
   end(abort_.why());
+}
+
+// The transfer does not wait for the sink: then its connection counts as one with progress.
+bool Transfer::hold_upload() {
+  static const bool spins = libcurl().version_num < CURL_VERSION_BITS(8, 0, 0);
+  const bool may_spin = spins && connection_ != nullptr && connection_->may_spin() &&
+                        request_.body().present() && !upload_.paused && !curl_done_;
+  if (!may_spin || upload_held_) return upload_held_;
+  const auto sent = sent_bytes();
+  // It advances (libcurl calls nothing for a body in memory), or libcurl has sent all of it.
+  if (std::exchange(held_sent_, sent) != sent || upload_.size() == sent) return false;
+  upload_held_ = curl_easy_pause(handle(), CURLPAUSE_SEND) == CURLE_OK;
+  return upload_held_;
 }
 
 // Returns whether the current response would end the request although libcurl announced less than

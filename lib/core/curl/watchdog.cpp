@@ -177,6 +177,7 @@ bool Heartbeat::leave() {
   // The number is even from here on, so the watchdog knows that libcurl is not running.
   beats_.fetch_add(1, std::memory_order_relaxed);
   const int handled_fd = fd_.load(std::memory_order_relaxed);
+  may_spin_ = false;
   // The last three members of a connection are for the watchdog's thread.
   for (auto& [fd, watched, beats, read, reading] : connections_) {
     if (handled_fd != kAnySocket && handled_fd != fd) continue;  // libcurl did not handle this one
@@ -185,7 +186,9 @@ bool Heartbeat::leave() {
       watched->silent_calls = 0;
       watched->read_at_first_count.reset();
     }
-    if (++watched->silent_calls % kSilentCalls != 0) continue;
+    ++watched->silent_calls;
+    may_spin_ = may_spin_ || watched->may_spin();
+    if (watched->silent_calls % kSilentCalls != 0) continue;
     const auto read_now = bytes_read(fd);
     if (!read_now) continue;  // unknown for now
     // Counts the bytes read since this code first looked after the last progress.

@@ -30,6 +30,9 @@ class Heartbeat {
     bool progressed = false;
     int paused = 0;             // paused transfers, whose data arrives without a callback
     unsigned silent_calls = 0;  // calls of libcurl without progress
+    // Returns whether the loop may be calling libcurl again and again for an upload that the server
+    // gives no window.
+    [[nodiscard]] bool may_spin() const { return silent_calls >= kSpinningCalls; }
     // Bytes read at the first count after the last progress.
     std::optional<std::uint64_t> read_at_first_count;
   };
@@ -40,6 +43,8 @@ class Heartbeat {
 
   // The functions below are for the thread that drives the loop.
 
+  // Returns whether `may_spin` is true for a connection that the last call of libcurl handled.
+  [[nodiscard]] bool may_spin() const { return may_spin_; }
   // Returns whether there is a connection to watch.
   [[nodiscard]] bool is_watching() const { return !connections_.empty(); }
   // Must be called around each call of libcurl while there is a connection to watch. `fd` is the
@@ -73,6 +78,7 @@ class Heartbeat {
   // libcurl has read for too long nevertheless.
   void check_connections(Duration cpu);
   static constexpr int kAnySocket = -1;
+  static constexpr unsigned kSpinningCalls = 16;
 
   std::atomic<std::uint64_t> beats_ = 1;  // odd while libcurl is running
   std::atomic<int> fd_ = -1;
@@ -81,6 +87,8 @@ class Heartbeat {
   // the thread that drives the loop adds and removes, so it reads without the mutex.
   std::mutex mutex_;
   std::vector<Connection> connections_;
+
+  bool may_spin_ = false;  // what `may_spin` returns
 
   // The values at the watchdog's last check:
   std::uint64_t seen_beats_ = 0;
