@@ -18,8 +18,8 @@ class Guards(ProgramTest):
         server = self.server(200)
         said = self.said(*RATE, "--report", "report.json", server.url("/a"), server.url("/b"), status=75)
         self.assertEqual(len(server.seen), 1)
-        self.assertRegex(said, rf"not sent: the rate of {server.url('')} allows it too late; "
-                               r"come back at \S+ \(rate_limited\)")
+        self.assertRegex(said, rf"^httpretry: \[2\] \(75\) GET {server.url('/b')}: not sent: the rate of "
+                               rf"{server.url('')} allows it too late; come back at \S+ \(rate_limited\)\n$")
         first, second = self.report()
         self.assertEqual((first["outcome"], second["outcome"]), ("response", "error"))
         self.assertEqual((second["error"]["kind"], second["error"]["maybe_sent"]),

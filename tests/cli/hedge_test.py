@@ -38,7 +38,7 @@ class Hedge(ProgramTest):
         server = self.slow(500)
         said = self.run_program(*HEDGE, "--set", 'retry_on.statuses=[503]', "-f", server.url(),
                                 status=22).stderr.decode()
-        self.assertRegex(said, r"failed after 2 attempts \(1 hedge\) in [\d.]+ m?s: (canceled, 500|500, canceled) ")
+        self.assertRegex(said, r"\(22\) GET \S+: failed after 2 attempts \(1 hedge\) in [\d.]+ m?s: (canceled, 500|500, canceled) ")
 
     def test_what_is_not_hedged_says_why(self):
         step = json.dumps({"steps": [{"status": 200, "delay": "900ms"}]})

@@ -24,7 +24,7 @@ class ManyUrls(ProgramTest):
             self.assertNotIn("secret", said)
         server = self.server(404)
         said = self.run_program(*urls[:1], server.url("/x?key=secret"), status=22).stderr.decode()
-        self.assertIn(f"[2] {server.url('/x')}?…: failed after 1 attempt", said)
+        self.assertIn(f"httpretry: [2] (22) GET {server.url('/x')}?…: failed after 1 attempt", said)
 
     def test_failures_of_a_dead_host_are_summed_up(self):
         holder, port = closed_port()

@@ -363,7 +363,8 @@ class ExitStatus(ProgramTest):
         result = self.run_program(server.url(), status=22)
         self.assertEqual(result.stdout, b"no")
         self.assertRegex(result.stderr.decode(),
-                         r"^failed after 1 attempt in [\d.]+ m?s: 404 \(not_retryable\)\n$")
+                         rf"^httpretry: \(22\) GET {server.url()}: failed after 1 attempt in [\d.]+ m?s: "
+                         r"404 \(not_retryable\)\n$")
         self.assertEqual(self.run_program("-f", server.url(), status=22).stdout, b"")
         self.assertEqual(self.run_program("--fail-with-body", server.url(), status=22).stdout,
                          b"no")
@@ -376,11 +377,35 @@ class ExitStatus(ProgramTest):
         self.assertEqual(result.stdout, b"busy")
         self.assertRegex(
             result.stderr.decode(),
-            r"^gave up after 5 attempts in [\d.]+ m?s: 503 each time \(attempts_exhausted\)\n$")
+            r"^httpretry: \(22\) GET \S+: gave up after 5 attempts in [\d.]+ m?s: "
+            r"503 each time \(attempts_exhausted\)\n$")
         self.assertEqual(len(server.seen), 5)
         server = self.server(500, 503, 404)
         result = self.run_program(*QUICK, server.url(), status=22)
         self.assertRegex(result.stderr.decode(), r": 500, 503, 404 \(not_retryable\)\n$")
+
+    def test_each_failure_is_one_line_with_program_and_url(self):
+        server = self.server(500, 404)
+        quick, secret = server.url("/a?key=s3cr3t").replace("//", "//me:s3cr3t@"), b"s3cr3t"
+        begin = rf"^httpretry: \(22\) GET {server.url('/a')}\?…: "
+        ran = self.run_program(*QUICK, quick, status=22)
+        self.assertRegex(ran.stderr.decode(), begin + r"failed after 2 attempts in [\d.]+ m?s: "
+                                                      r"500, 404 \(not_retryable\)\n$")
+        self.assertNotIn(secret, ran.stderr)
+        server = self.server(Response(302, headers=[("Location", "/b")]), 404)
+        ran = self.run_program("-L", server.url("/a"), status=22)
+        self.assertRegex(ran.stderr.decode(), r"^httpretry: \(22\) GET \S+/a: failed after 1 attempt and "
+                                              r"1 redirect in [\d.]+ m?s: 302, 404 \(not_retryable\)\n$")
+        # The cause is said once, also if that is all there is to say.
+        ran = self.run_program("-o", "/dev/full", self.server(Response(200, b"x")).url(), status=23)
+        self.assertRegex(ran.stderr.decode(), r"^httpretry: \(23\) GET \S+: .*No space left on device\n$")
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        url = f"http://127.0.0.1:{port}/"
+        ran = self.run_program(*QUICK, "--retry", 1, url, url, status=7)
+        for number, line in enumerate(ran.stderr.decode().splitlines(), 1):
+            self.assertRegex(line, rf"^httpretry: \[{number}\] \(7\) GET {url}: Failed to connect .*; gave up "
+                                   r"after 2 attempts in [\d.]+ m?s: connect each time \(attempts_exhausted\)$")
 
     def test_the_policy_judges_what_a_failure_is(self):
         rule = 'retry_on.error_codes=[{"json": "/error", "as": "permanent"}]'
@@ -399,7 +424,7 @@ class ExitStatus(ProgramTest):
         ran = self.run_program("--retry", "0", server.url("/a"), server.url("/b"), status=22)
         ends = [("[1]", "/a"), ("[2]", "/b")]
         for (number, path), line in zip(ends, ran.stderr.decode().splitlines(), strict=True):
-            begin = f"{number} {server.url(path)}: gave up after 1 attempt in "
+            begin = f"httpretry: {number} (22) GET {server.url(path)}: gave up after 1 attempt in "
             self.assertTrue(line.startswith(begin), line)
 
     def test_a_failure_says_what_would_help(self):
@@ -488,7 +513,7 @@ class ExitStatus(ProgramTest):
             "error_codes": [{"json": "/state", "in": ["FAILED"], "as": "permanent"}]}}}))
         server = self.server(Response(200, b'{"state": "FAILED"}'))
         result = self.run_program("--policy", "p.json", server.url(), status=22)
-        self.assertEqual(result.stderr.decode().split(": ", 1)[1], "200 (not_retryable)\n")
+        self.assertEqual(result.stderr.decode().rsplit(": ", 1)[1], "200 (not_retryable)\n")
 
     def test_help_is_cut_off_in_silence(self):
         done = subprocess.run(f"{shlex.quote(str(PROGRAM))} --help | head -1; exit ${{PIPESTATUS[0]}}",
@@ -588,7 +613,7 @@ class Until(ProgramTest):
                                "json:/state=FAILED", server.url(), status=22)
         self.assertEqual((ran.stdout, len(server.seen)), (b'{"state": "FAILED"}', 2))
         self.assertRegex(ran.stderr.decode(),
-                         r"^failed after 2 attempts in [\d.]+ m?s: 200 each time \(not_retryable\)\n$")
+                         r"^httpretry: \(22\) GET \S+: failed after 2 attempts in [\d.]+ m?s: 200 each time \(not_retryable\)\n$")
         self.assertIn("--until-fail needs --until", self.run_program(
             "--until-fail", "status=500", server.url(), status=2).stderr.decode())
 

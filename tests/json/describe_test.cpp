@@ -56,7 +56,46 @@ TEST_CASE("an attempt without a response is told by its error") {
 TEST_CASE("a call that was never begun is told, too") {
   Error error(Errc::Canceled);
   error.history.stop_reason = Reason::Canceled;
-  CHECK(describe(error) == "was canceled after 0 attempts in 0 s (canceled)");
+  CHECK(describe(error) == "was canceled before the first attempt in 0 s");
+  Error refused(Errc::InvalidRequest, "GET http://x/: not allowed");
+  refused.history.stop_reason = Reason::NotRetryable;
+  CHECK(describe(refused) == "not sent: GET http://x/: not allowed (not_retryable)");
+}
+
+TEST_CASE("a call that was canceled is told without the word twice") {
+  Error error(Errc::Canceled, "canceled");
+  error.history.stop_reason = Reason::Canceled;
+  error.history.elapsed = 2s;
+  error.history.attempts.emplace_back().error = Errc::Canceled;
+  CHECK(describe(error) == "was canceled after 1 attempt in 2.00 s");
+  error.history.attempts.front() = after({503}, Reason::Success, 0s).history.attempts.front();
+  CHECK(describe(error) == "was canceled after 1 attempt in 2.00 s: 503");
+}
+
+TEST_CASE("only what was sent counts as an attempt that failed") {
+  Error error(Errc::Tls, "the certificate of the client cannot be read");
+  error.history.stop_reason = Reason::NotRetryable;
+  error.history.attempts.emplace_back().error = Errc::Tls;
+  CHECK(describe(error) == "failed before it was sent in 0 s: tls (not_retryable)");
+  error.exchange.sent = Sent::Maybe;
+  CHECK(describe(error) == "failed after 1 attempt in 0 s: tls (not_retryable)");
+}
+
+TEST_CASE("a redirect is not counted as an attempt") {
+  CHECK(describe(after({302, 200}, Reason::Success, 5ms)) ==
+        "succeeded after 1 attempt and 1 redirect in 5.00 ms: 302, 200");
+  auto busy = after({302, 307, 503, 503}, Reason::AttemptsExhausted, 5ms);
+  CHECK(describe(busy) ==
+        "gave up after 2 attempts and 2 redirects in 5.00 ms: 302, 307, 503, 503 "
+        "(attempts_exhausted)");
+  auto retried = after({300, 200}, Reason::Success, 5ms);
+  retried.history.attempts.front().retried = true;
+  CHECK(describe(retried) == "succeeded after 2 attempts in 5.00 ms: 300, 200");
+}
+
+TEST_CASE("a response that needed no send has no attempts") {
+  Response cached(200);
+  CHECK(describe(cached) == "succeeded without an attempt in 0 s: 200");
 }
 
 TEST_CASE("a report needs no policy") {

@@ -34,6 +34,12 @@ std::string with_scheme(const std::string& url) {
   return has_one || malformed ? url : "http://" + url;
 }
 
+std::string shown_url(const Request& request) {
+  const auto& url = request.parsed_url();
+  if (!url) return without_secrets(request.url());
+  return printable(url->without_secrets()) + (url->query().empty() ? "" : "?…");
+}
+
 // The parts of a malformed URL have no clear ends, so this may remove too much, but not too little.
 std::string without_secrets(std::string_view malformed_url) {
   std::string shown(malformed_url.substr(0, malformed_url.find_first_of("?#")));

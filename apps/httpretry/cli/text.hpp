@@ -22,6 +22,9 @@ std::string counted(std::size_t count, const std::string& noun, const std::strin
 // Returns the URL, with "http://" in front if it has no scheme, as curl does.
 std::string with_scheme(const std::string& url);
 
+// Returns the URL of a request for a message: "http://host/path?…", without its query and secrets.
+std::string shown_url(const Request& request);
+
 // Returns a malformed URL for a message, without anything that may be a password or a key.
 std::string without_secrets(std::string_view malformed_url);
 

@@ -101,17 +101,33 @@ std::string file_of(const EndedCall& ended, const std::string& target) {
   return ended.outcome && name != "-" ? name : std::string();
 }
 
+// Returns the failure of a call in one line: "GET http://h/a: gave up after 3 attempts in 2.1 s:
+// 503, 503, timeout (attempts_exhausted)". An error is told by its message, which is followed by
+// the attempts if they say more.
+std::string failure_text(const EndedCall& ended) {
+  const auto& history = history_of(ended.outcome);
+  const auto summary = describe(ended.outcome);
+  const auto& method = ended.request.method();
+  const auto subject = method + " " + shown_url(ended.request) + ": ";
+  if (ended.outcome || history.stop_reason == Reason::Canceled) return subject + summary;
+  const auto& message = ended.outcome.error().message;
+  const bool names_url = message.starts_with(method + " ");  // as the transport's errors do
+  const bool is_in_summary = summary.find(message) != std::string::npos;
+  const bool says_more = history.attempts.size() > 1 || history.stop_reason != Reason::NotRetryable;
+  if (is_in_summary && says_more) return (names_url ? "" : subject) + summary;
+  return (names_url ? "" : subject) + message + (says_more ? "; " + summary : "");
+}
+
 // Explains a failure on standard error: prints a warning if the request may have been executed
-// twice, the error, a hint at a helpful option, and the call in one line ("gave up after 3 attempts
-// in 2.1 s: 503, 503, timeout"). `status` is the exit status. Prints at most the warning after a
-// success, and after a final error status that --no-fail accepts.
+// twice, a hint at a helpful option, and the failure. `status` is the exit status. Prints at most
+// the warning after a success, and after a final error status that --no-fail accepts.
 void print_explanation(const SendOptions& options, const EndedCall& ended, int status) {
   if (!shows_errors(options)) return;
   const auto& outcome = ended.outcome;
   const auto reason = history_of(outcome).stop_reason;
   // A response of 400 or more that the policy does not retry.
   const bool is_final_error = reason == Reason::NotRetryable && outcome && outcome->status >= 400;
-  // The label names the URL if there are several.
+  // The label has the number and the URL if there are several.
   const auto print = [&ended](const std::string& text) {
     print_message("httpretry: " + ended.label + text);
   };
@@ -123,9 +139,10 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
   }
   if (!ended.explained) return;  // many URLs fail in the same way; only the first are explained
   if (outcome && outcome->incomplete) print("a part of the response's body is missing");
-  if (!outcome) print("(" + std::to_string(status) + ") " + printable(outcome.error().message));
   if (const auto hint = advice(options, ended); !hint.empty()) print(hint);
-  print_message(ended.label + describe(outcome));
+  const auto number = ended.label.substr(0, ended.label.find(' ') + 1);  // "[2] "
+  const auto shown_status = status == kOk ? "" : "(" + std::to_string(status) + ") ";
+  print_message("httpretry: " + number + shown_status + printable(failure_text(ended)));
 }
 
 }  // namespace
@@ -161,6 +178,8 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
     std::string to_stderr;  // the part of the text after %{stderr}
     const Transferred transferred{ended, file_of(ended, target), status, received_of(ended)};
     const auto text = write_out(options.write_out, transferred, to_stderr);
+    const bool as_json = options.log_json && !to_stderr.empty();
+    if (as_json) print_message(std::exchange(to_stderr, {}));
     try_write([&] { write_all(STDERR_FILENO, to_stderr, cancel, "standard error"); });
     try_write([&] { write_stdout(text, cancel); });
   }

@@ -37,10 +37,8 @@ Outcome not_sent() {
 }  // namespace
 
 std::string WholeRun::label(std::size_t number, const Request& request) const {
-  const auto& url = request.parsed_url();
-  if (urls_ < 2 || !url) return {};
-  return "[" + std::to_string(number) + "] " + printable(url->without_secrets()) +
-         (url->query().empty() ? "" : "?…") + ": ";
+  if (urls_ < 2) return {};
+  return "[" + std::to_string(number) + "] " + shown_url(request) + ": ";
 }
 
 void WholeRun::add(std::size_t number, const Request& request, const Outcome& outcome, int status) {

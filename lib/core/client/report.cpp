@@ -204,6 +204,31 @@ std::string_view verb(Reason reason) {
   return reason == Reason::NotRetryable ? "failed" : "gave up";
 }
 
+std::string counted(std::ptrdiff_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+// Returns how many responses were followed by the request to their Location. Such a response is not
+// the last one of the call, and no retry followed it.
+std::ptrdiff_t redirects_in(const History& history) {
+  return std::ranges::count_if(history.attempts, [&](const Attempt& each) {
+    return each.status / 100 == 3 && !each.retried && &each != history.last();
+  });
+}
+
+// Returns what the call did before it ended: "after 2 attempts and 1 redirect".
+std::string effort_text(const Outcome& outcome) {
+  const auto& history = history_of(outcome);
+  const auto& attempts = history.attempts;
+  const bool was_canceled = history.stop_reason == Reason::Canceled;
+  if (attempts.empty()) return was_canceled ? "before the first attempt" : "without an attempt";
+  const bool failed_at_once = attempts.size() == 1 && history.stop_reason == Reason::NotRetryable;
+  if (failed_at_once && !outcome && !outcome.error().maybe_sent()) return "before it was sent";
+  const auto redirects = redirects_in(history);
+  return "after " + counted(std::ssize(attempts) - redirects, "attempt") +
+         (redirects > 0 ? " and " + counted(redirects, "redirect") : "") + hedges_text(attempts);
+}
+
 }  // namespace
 
 std::string attempt_text(const Attempt& attempt) {
@@ -218,21 +243,25 @@ std::string describe(const Outcome& outcome) {
   const auto count = history.attempts.size();
   const auto come_back = history.retry_at ? "; come back at " + rfc3339(*history.retry_at) : "";
   const auto reason = " (" + std::string(to_string(history.stop_reason)) + ")";
-  // A breaker or another limit held the request back, or this process lacked memory or descriptors.
-  const bool not_sent =
-      count == 0 && !outcome &&
-      (outcome.error().held_back() || history.stop_reason == Reason::LocalShortage);
+  const bool was_canceled = history.stop_reason == Reason::Canceled;
+  // For example, a breaker held the request back, or this process lacked descriptors.
+  const bool not_sent = count == 0 && !outcome && !was_canceled && !outcome.error().maybe_sent();
   if (not_sent) return "not sent: " + outcome.error().message + come_back + reason;
   std::string line(verb(history.stop_reason));
-  line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") +
-          hedges_text(history.attempts) + " in " + duration_text(history.elapsed);
-  if (count > 0) line += ": " + results_text(history.attempts);
+  line += " " + effort_text(outcome) + " in " + duration_text(history.elapsed);
+  // The result of an only attempt that was canceled is known.
+  if (count > 1 || (count == 1 && history.attempts[0].error != Errc::Canceled)) {
+    line += ": " + results_text(history.attempts);
+  } else if (count == 0 && outcome) {
+    line += ": " + std::to_string(outcome->status);
+  }
   // For this reason, the detail only repeats the number of attempts.
   const bool detail_is_known = history.stop_reason == Reason::AttemptsExhausted;
   if (!history.detail.empty() && !detail_is_known) line += "; " + history.detail;
   if (count > 0 && history.last()->ambiguous) line += "; an earlier attempt may have done it";
   if (!history.polled.empty()) line += "; polled " + history.polled.back().url;
-  return line + come_back + (history.stop_reason == Reason::Success ? "" : reason);
+  const bool reason_is_known = was_canceled || history.stop_reason == Reason::Success;
+  return line + come_back + (reason_is_known ? "" : reason);
 }
 
 // Writes the report of a call: its request, its outcome, the limits that it met, and its attempts.
