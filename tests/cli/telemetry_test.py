@@ -5,11 +5,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import threading
 
-from program import ProgramTest, Response, closed_port, main
+from program import LIMIT, ProgramTest, QUICK, Response, closed_port, main
 
 SECRET = "s3cr3t"
+PATIENT = {"OTEL_EXPORTER_OTLP_TIMEOUT": "60000"}  # for a collector on a busy machine
 HEX = re.compile(r"[0-9a-f]+")
 
 
@@ -21,7 +24,7 @@ class Telemetry(ProgramTest):
         done = self.run_program(
             "--metrics", "m.prom", "--har", "a.har", f"--otlp={collector.url('/x')}", "--log-json",
             "--set", "backoff.initial=1ms", "-H", f"Authorization: {SECRET}", "-b", f"a={SECRET}",
-            *args, *targets, status=status)
+            *args, *targets, status=status, env=PATIENT)
         self.assertNotIn(SECRET.encode(), done.stderr)
         lines = [json.loads(line) for line in done.stderr.decode().splitlines()
                  if line.startswith("{")]
@@ -201,7 +204,7 @@ class Telemetry(ProgramTest):
 
     def test_what_the_environment_says(self):
         server, collector = self.server(200), self.server(200)
-        asked = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SERVICE_NAME": "shop",
+        asked = PATIENT | {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SERVICE_NAME": "shop",
                  "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url("/x"),
                  "OTEL_EXPORTER_OTLP_HEADERS": f"api-key={SECRET}"}
         done = self.run_program(server.url(), env=asked)
@@ -220,11 +223,59 @@ class Telemetry(ProgramTest):
 
     def test_a_collector_that_refuses(self):
         server, collector = self.server(200), self.server(400)
-        done = self.run_program(f"--otlp={collector.url()}", "--metrics", "m.prom", server.url())
-        self.assertEqual(done.stderr.decode(),
-                         "httpretry: OTLP traces were dropped: the collector answered 400\n")
+        done = self.run_program(f"--otlp={collector.url()}", "--metrics", "m.prom", server.url(),
+                                env=PATIENT)
+        self.assertEqual(done.stderr.decode(), "httpretry: OTLP traces were dropped: POST "
+                                               f"{collector.url('/v1/traces')}: the collector answered 400\n")
         self.assertIn('httpretry_telemetry_dropped_total{signal="traces",why="refused"} 2\n',
                       (self.folder / "m.prom").read_text())
+
+    def test_a_dead_collector_is_named_with_the_cause(self):
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        server = self.server(200)
+        said = self.run_program(f"--otlp=http://me:{SECRET}@127.0.0.1:{port}/x?key={SECRET}", server.url())
+        self.assertRegex(said.stderr.decode(),
+                         r"^httpretry: OTLP: 2 spans and 0 data points were dropped, there was no time left: "
+                         rf"POST http://127.0.0.1:{port}/x/v1/traces: Failed to connect to .*\n$")
+        never = threading.Event()
+        self.addCleanup(never.set)
+        collector = self.server(Response(200, hold=never))
+        said = self.run_program(f"--otlp={collector.url()}", server.url())
+        self.assertRegex(said.stderr.decode(), f"no time left: POST {collector.url('/v1/traces')}: "
+                                               "the collector has not answered yet\n$")
+
+    def test_a_signal_ends_the_wait_for_the_collector(self):
+        never = threading.Event()
+        self.addCleanup(never.set)
+        collector, server = self.server(Response(200, hold=never)), self.server(200)
+        process = self.start(f"--otlp={collector.url()}", server.url(),
+                             env=PATIENT)
+        collector.arrived.get(timeout=LIMIT)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 143, said)
+        self.assertIn(b"the collector has not answered yet", said)
+
+    def test_the_log_is_json_whatever_happens(self):
+        (self.folder / "bad.json").write_text("{")
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        server = self.server(500)
+        dead = f"http://127.0.0.1:{port}/"
+        for args, status, about in (
+                ((server.url(),), 22, "(22) GET http"), (("-d", "x", server.url()), 22, "not retried, because"),
+                ((dead,), 7, "Failed to connect"), (("-Z", server.url(), dead), (7, 22), "2 failed"),
+                (("--trace", f"--otlp={dead}", server.url()), 22, "OTLP: "),
+                (("-w", "%{stderr}%{http_code} é\\n%{odd}", server.url()), 22, "500 é\n"),
+                (("--policy", "bad.json", server.url()), 3, "bad.json:1:2"), (("-o", "none/x", server.url()), 23, "none/x"),
+                (("ftp://h/",), 2, "must be http or https"), (("--bad",), 2, "--bad")):
+            with self.subTest(args=args):
+                ran = self.run_program("--log-json", *QUICK, "--retry", 1, *args, status=status)
+                lines = [json.loads(line) for line in ran.stderr.splitlines()]
+                self.assertTrue(all("time" in line for line in lines))
+                messages = [line["message"] for line in lines if line["event"] == "message"]
+                self.assertIn(about, "\n".join(messages))
 
     def test_nothing_is_sent_unasked(self):
         server, collector = self.server(200), self.server(200)

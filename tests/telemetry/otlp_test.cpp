@@ -233,7 +233,9 @@ TEST_CASE("what is left at the end is told") {
   sink(some_span());
   exporter.reset();
   sink(some_span());  // by a client that lives longer
-  CHECK(joined(told) == "OTLP: 2 spans and 0 data points were dropped, there was no time left\n");
+  CHECK(joined(told) ==
+        "OTLP: 2 spans and 0 data points were dropped, there was no time left: POST " +
+            collector.url("/v1/traces") + ": the collector has not answered yet\n");
   CHECK(collector.requests() == 1);
 }
 
@@ -258,7 +260,8 @@ TEST_CASE("each problem is told once, without the headers") {
     REQUIRE(exporter.flush(10s));
   }
   CHECK(drops(exporter, "traces", "refused") == 3);
-  CHECK(joined(told) == "OTLP traces were dropped: the collector answered 401\n");
+  CHECK(joined(told) == "OTLP traces were dropped: POST " + collector.url("/v1/traces") +
+                            ": the collector answered 401\n");
 }
 
 TEST_CASE("where endpoints lead") {

@@ -69,7 +69,8 @@ void RunDisplay::clear() const {
 
 void RunDisplay::show(const batch::RunProgress& progress) const {
   if (style_ == ProgressStyle::Line) return show_status(progress_line(progress));
-  print_message(style_ == ProgressStyle::Json ? progress_json(progress) : progress_line(progress));
+  if (style_ == ProgressStyle::Json) return print_json(progress_json(progress));
+  print_message(progress_line(progress));
 }
 
 void prepare_requests(BatchCommand& command) {

@@ -3,6 +3,7 @@
 
 #include "cli/exit_status.hpp"
 #include "cli/input.hpp"
+#include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "cli/policy_options.hpp"
 
@@ -12,8 +13,8 @@
 
 #include <fcntl.h>
 #include <csignal>
-#include <cstdio>
 #include <exception>
+#include <sstream>
 #include <vector>
 
 namespace httpretry::cli {
@@ -119,7 +120,7 @@ int run(const Args& args) {
 // Prints the error without secrets: a URL given in place of a number or a file may contain a
 // password.
 int print_error(const std::exception& error, int status) {
-  std::fprintf(stderr, "httpretry: %s\n", shown_value("", error.what()).c_str());
+  print_message("httpretry: " + shown_value("", error.what()));
   return status;
 }
 
@@ -149,10 +150,11 @@ int main(int argc, char** argv) {
     return run(Args(argv + first_argument, argv + argc));
   } catch (const UsageError& error) {
     print_error(error, kUsage);
-    std::fputs("httpretry: run httpretry --help for a list of options\n", stderr);
+    print_message("httpretry: run httpretry --help for a list of options");
     return kUsage;
   } catch (const BadPolicyFile& error) {
-    std::fputs(error.what(), stderr);  // complete lines, with the positions of the problems
+    std::istringstream lines(error.what());  // with the positions of the problems
+    for (std::string line; std::getline(lines, line);) print_message(line);
     return kBadPolicyFile;
   } catch (const ReadError& error) {
     return print_error(error, kReadError);

@@ -76,7 +76,8 @@ std::vector<Flag> message_flags(SendOptions& to) {
       "write an HTTP archive with an entry for each send, without bodies and secrets; - is "
       "standard output",
       "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces "
-      "(http://localhost:4318, or what OTEL_EXPORTER_OTLP_ENDPOINT says)");
+      "(http://localhost:4318, or what OTEL_EXPORTER_OTLP_ENDPOINT says); waits for it at the end, "
+      "at most 1 s, or as many ms as OTEL_EXPORTER_OTLP_TIMEOUT says");
   const std::vector<Flag> flags{
       {'\0', "trace", "", "show each attempt and decision on standard error as it happens",
        enable(to.trace)},

@@ -11,8 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kFlush = 10s;
-constexpr Duration kFlushAfterSignal = 1s;
+// How long the end of a run waits for the collector, which may be dead.
+constexpr Duration kFlush = 1s;
 
 // Only this variable turns traces on: a command must not send unexpected requests because another
 // OTEL_ variable is set.
@@ -22,10 +22,12 @@ using Problems = std::vector<std::string>;
 
 // Returns the exporter that sends traces and metrics to the collector that --otlp or the OTEL_
 // variables name. Adds a message to `problems` for each variable that cannot be used. With `quiet`,
-// problems while it exports are not printed. Throws UsageError if the URL is invalid.
-std::shared_ptr<Otlp> exporter_for(const TelemetryOptions& options, bool quiet,
-                                   Problems& problems) {
+// problems while it exports are not printed. Sets `flush_limit` if a variable says how long to wait for the
+// collector. Throws UsageError if the URL is invalid.
+std::shared_ptr<Otlp> exporter_for(const TelemetryOptions& options, bool quiet, Problems& problems,
+                                   Duration& flush_limit) {
   auto otlp = OtlpOptions::from_environment(&problems);
+  if (!variable("OTEL_EXPORTER_OTLP_TIMEOUT").empty()) flush_limit = otlp.timeout;
   if (options.otlp && !options.otlp->empty()) {  // --otlp=URL, where the traces go
     otlp.endpoint = *options.otlp;
     // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT may have set this one, which would take precedence. The
@@ -67,8 +69,12 @@ std::vector<Flag> telemetry_flags(TelemetryOptions& to, std::string_view about_h
        store(to.metrics_file)},
       {'\0', "har", "FILE", about_har, store(to.har_file)},
       {'\0', "otlp", "[=URL]", about_otlp, store(to.otlp)},
-      {'\0', "log-json", "", "show each send and each call as a line of JSON on standard error",
-       enable(to.log_json)},
+      {'\0', "log-json", "",
+       "show each send, each call and each message as a line of JSON on standard error",
+       [&to](Text /*value*/) {
+         to.log_json = true;
+         use_json_messages();
+       }},
   };
 }
 
@@ -76,10 +82,10 @@ std::vector<Flag> telemetry_flags(TelemetryOptions& to, std::string_view about_h
 // (--metrics), an HTTP archive (--har) and a log (--log-json). The others stay null. With `quiet`,
 // prints no messages about problems.
 RunTelemetry::RunTelemetry(const TelemetryOptions& options, bool quiet)
-    : metrics_file_(options.metrics_file), har_file_(options.har_file) {
+    : metrics_file_(options.metrics_file), har_file_(options.har_file), flush_limit_(kFlush) {
   if (options.otlp || environment_wants_traces()) {
     Problems problems;
-    exporter_ = exporter_for(options, quiet, problems);
+    exporter_ = exporter_for(options, quiet, problems, flush_limit_);
     tracer_ = tracer_for(*exporter_, problems);
     if (quiet) problems.clear();
     for (const auto& problem : problems) print_message("httpretry: " + printable(problem));
@@ -91,7 +97,7 @@ RunTelemetry::RunTelemetry(const TelemetryOptions& options, bool quiet)
   }
   if (!har_file_.empty()) har_ = std::make_unique<Har>();
   if (options.log_json) {
-    log_ = json_log([](std::string_view line) { print_message(std::string(line)); });
+    log_ = json_log([](std::string_view line) { print_json(std::string(line)); });
   }
 }
 
@@ -117,8 +123,14 @@ void RunTelemetry::write_har(const WaitLimit& limit) const {
   write_to(har_file_, har_->text(), &limit, Readers::Owner);
 }
 
+// Waits in short steps, so that a signal shortens the wait.
 void RunTelemetry::finish(const WaitLimit& limit) const {
-  if (exporter_) exporter_->flush(limit.signals().received() != 0 ? kFlushAfterSignal : kFlush);
+  if (!exporter_) return;
+  constexpr Duration kStep = 100ms;
+  const auto most = [&] { return limit.signals().received() != 0 ? kFlush : flush_limit_; };
+  for (Duration waited{}; waited < most(); waited += kStep) {
+    if (exporter_->flush(kStep)) return;
+  }
 }
 
 std::shared_ptr<const RunTelemetry> run_telemetry(const TelemetryOptions& options, bool quiet) {

@@ -41,12 +41,14 @@ class RunTelemetry {
   // Write the files at the end of the run. They throw WriteError.
   void write_metrics(const WaitLimit& limit) const;
   void write_har(const WaitLimit& limit) const;
-  // Sends the remaining spans, for at most ten seconds, or one second after a signal.
+  // Sends the remaining spans, for at most one second, or as long as OTEL_EXPORTER_OTLP_TIMEOUT says
+  // if no signal arrives.
   void finish(const WaitLimit& limit) const;
 
  private:
   std::string metrics_file_;
   std::string har_file_;
+  Duration flush_limit_;
   std::shared_ptr<Otlp> exporter_;
   std::shared_ptr<Metrics> metrics_;
   std::shared_ptr<Observer> tracer_;

@@ -67,6 +67,23 @@ std::string message_of(const Response& response) {
   return text == nullptr ? std::string() : ": " + *text;
 }
 
+// Returns why the collector did not accept a request: "POST http://localhost:4318/v1/traces: the
+// collector answered 400", or the message of an error. If stop() canceled the request, this is the
+// result of its last complete attempt, if there was one.
+std::string cause_of(const Request& request, const Outcome& outcome) {
+  const auto& url = request.parsed_url();
+  const auto subject = "POST " + (url ? url->without_secrets() : std::string()) + ": ";
+  if (outcome) return subject + "the collector answered " + std::to_string(outcome->status);
+  const auto& error = outcome.error();
+  if (error.code != Errc::Canceled) return error.message;
+  const auto& attempts = error.history.attempts;
+  const auto last = std::find_if(attempts.rbegin(), attempts.rend(),
+                                 [](const Attempt& each) { return each.error != Errc::Canceled; });
+  if (last == attempts.rend()) return subject + "the collector has not answered yet";
+  if (last->error) return last->error_message;
+  return subject + "the collector answered " + std::to_string(last->status);
+}
+
 // Starts a thread that blocks all signals, so that the program's own threads handle them. A thread
 // inherits the mask of the thread that starts it; this function restores the caller's mask.
 std::thread start_without_signals(std::function<void()> run) {
@@ -170,7 +187,8 @@ void Otlp::State::stop() {
   const auto points = dropped(Signal::Metrics, Why::Shutdown);
   if (spans == 0 && points == 0) return;
   report("OTLP: " + std::to_string(spans) + " spans and " + std::to_string(points) +
-         " data points were dropped, there was no time left");
+         " data points were dropped, there was no time left" +
+         (unfinished_.empty() ? "" : ": " + unfinished_));
 }
 
 // Waits until `until` or `wake()`, but at most a minute. Returns false if the thread must end.
@@ -251,18 +269,23 @@ void Otlp::State::send(Signal signal, std::string body, std::uint64_t items) {
   for (const auto field : options.headers) request.set_header(field.name, field.value);
   CallOptions call;
   call.stop = stop_.get_token();
-  record_result(signal, client_.send(request, call), items);
+  record_result(signal, request, client_.send(request, call), items);
 }
 
 // Handles the outcome of a request to the collector. `items` is the number of spans or data points
 // in it. Counts those that the collector did not accept as dropped, and reports why: there was no
 // response, the status was an error, or the response says that it rejects some of them.
-void Otlp::State::record_result(Signal signal, const Outcome& outcome, std::uint64_t items) {
+void Otlp::State::record_result(Signal signal, const Request& request, const Outcome& outcome,
+                                std::uint64_t items) {
   const std::string name(kSignals.at(static_cast<std::size_t>(signal)));
   if (!outcome) {
     const bool stopped = outcome.error().code == Errc::Canceled;  // by stop()
     drop(signal, stopped ? Why::Shutdown : Why::Unreachable, items);
-    if (!stopped) report("OTLP " + name + " were dropped: " + outcome.error().message);
+    if (stopped) {
+      unfinished_ = cause_of(request, outcome);  // stop() reports it
+    } else {
+      report("OTLP " + name + " were dropped: " + cause_of(request, outcome));
+    }
     return;
   }
   if (!outcome->is_2xx()) {
@@ -270,8 +293,7 @@ void Otlp::State::record_result(Signal signal, const Outcome& outcome, std::uint
     const auto* last_attempt = outcome->history.last();
     const bool was_refused = last_attempt == nullptr || last_attempt->cls == Class::Permanent;
     drop(signal, was_refused ? Why::Refused : Why::Unreachable, items);
-    return report("OTLP " + name + " were dropped: the collector answered " +
-                  std::to_string(outcome->status));
+    return report("OTLP " + name + " were dropped: " + cause_of(request, outcome));
   }
   const auto rejected = std::min(rejected_items(*outcome, signal), items);  // usually 0
   if (signal == Signal::Traces) exported.fetch_add(items - rejected, std::memory_order_relaxed);

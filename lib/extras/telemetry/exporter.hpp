@@ -62,7 +62,8 @@ struct Otlp::State {
   // Sends a request with a number of spans or data points, and records its result.
   void send(telemetry::Signal signal, std::string body, std::uint64_t items);
   // Counts and reports what the collector did not accept.
-  void record_result(telemetry::Signal signal, const Outcome& outcome, std::uint64_t items);
+  void record_result(telemetry::Signal signal, const Request& request, const Outcome& outcome,
+                     std::uint64_t items);
   void report(const std::string& message);
 
   const std::array<std::string, 2> urls_;
@@ -71,6 +72,7 @@ struct Otlp::State {
   Client client_;
   std::stop_source stop_;
   std::vector<std::string> reported_;
+  std::string unfinished_;  // why the request that stop() canceled had not succeeded
   std::thread thread_;
 };
 
