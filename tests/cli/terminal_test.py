@@ -1,13 +1,16 @@
 """Output that only a terminal gets: status line, progress bar, colors. Tested with a pseudo-terminal
 for the bytes, and with tmux for what a user sees."""
 
+import fcntl
 import os
 import pty
 import re
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import threading
 import time
 import unittest
@@ -17,13 +20,19 @@ from program import (Response, LIMIT, PROGRAM, ProgramTest, clean_environment, m
 
 WAIT = [("Retry-After", "1")]
 LONG_WAIT = [("Retry-After", "4")]  # for what must be seen in the meantime
+ERASE = r"\r\x1b\[K|\x1b\[\d+A\r\x1b\[J"  # before each new status line
+
+
+def set_columns(terminal, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
 
 class Terminal(ProgramTest):
-    def at_terminal(self, *args, status=0, env=None, ready=None):
-        """The program's standard error on a terminal. `ready` is called with the process when the
-        status line is shown."""
+    def at_terminal(self, *args, status=0, env=None, ready=None, when="waiting", columns=0):
+        """The program's standard error on a terminal. `ready` is called with the process and the terminal
+        when the status line contains `when`."""
         own, its = pty.openpty()
+        set_columns(own, columns)
         with (self.folder / "stdout").open("wb") as out:
             process = subprocess.Popen([PROGRAM, *map(str, args)], stdout=out, stderr=its,
                                        env=clean_environment() | {"TERM": "xterm"} | (env or {}),
@@ -33,8 +42,8 @@ class Terminal(ProgramTest):
 
         def look(said):
             nonlocal ready
-            if ready and "…".encode() in said:
-                ready(process)
+            if ready and when.encode() in said:
+                ready(process, own)
                 ready = None
 
         said = read_terminal(own, look)
@@ -84,7 +93,7 @@ class Terminal(ProgramTest):
             server = self.server(Response(503, b"", [("Retry-After", "50")]))
             began = time.monotonic()
             said = self.at_terminal(server.url(), status=status,
-                                    ready=lambda process, n=number: process.send_signal(n))
+                                    ready=lambda process, _, n=number: process.send_signal(n))
             self.assertLess(time.monotonic() - began, 50)
             self.assertRegex(said, r"\x1b\[Khttpretry: \(42\) GET \S+: was canceled after 1 attempt in [\d.]+ m?s: 503\r\n$")
 
@@ -95,6 +104,38 @@ class Terminal(ProgramTest):
             self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 87\.9 KiB, [\d.]+ KiB/s")
             self.assertTrue(said.endswith("\r\x1b[K"), said)
         self.assertEqual(len(self.out), 90000)
+
+    def test_the_lines_fit_on_the_terminal_even_after_it_was_resized(self):
+        server = self.server(Response(200, b"x" * 200000))
+        said = self.at_terminal("--limit-rate", "60K", "-o", "out", server.url(), columns=100, when="KiB/s",
+                                ready=lambda _, terminal: set_columns(terminal, 50))
+        lines = [line for line in re.split(ERASE, said) if line]
+        self.assertRegex(lines[0], r"^\[=+> {10,}\] +\d+ %  [\d.]+ KiB of 195\.3 KiB, [\d.]+ KiB/s$")
+        self.assertTrue(60 < len(lines[0]) < 100, lines)
+        self.assertRegex(lines[-1], r"^(\[[=> ]+\] )? *\d+ %  [\d.]+ KiB of 195\.3 KiB, [\d.]+ KiB/s$")
+        self.assertLess(len(lines[-1]), 50)
+        self.assertIn("\x1b[1A\r\x1b[J", said)  # the wide line takes two rows by then
+        server = self.server(Response(503, b"", WAIT), Response(200, b"x"))
+        said = self.at_terminal(server.url(), columns=30)
+        self.assertIn("attempt 1 of 5: 503, waiting…", re.split(ERASE, said))
+
+    def test_a_response_that_does_not_come(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        server = self.server(Response(200, b"x", hold=gate))
+        said = self.at_terminal(server.url(), when="no response after", ready=lambda *_: gate.set())
+        self.assertRegex(said, r"^attempt 1 of 5: no response after \d+ s…")
+        self.assertTrue(said.endswith("\r\x1b[K"), said)
+        self.assertEqual(self.out, b"x")
+
+    def test_polls_are_counted_for_themselves(self):
+        server = self.server(*[202] * 9, 503, 202, Response(200, b"x"))
+        pending = 'retry_on.pending={"statuses": [202], "backoff": {"kind": "none"}}'
+        said = self.at_terminal("--set", pending, "--set", "backoff.initial=1ms", server.url())
+        for line in ("attempt 1 of 5: 202, waiting", "poll 8: 202, waiting", "poll 9: 503, waiting",
+                     "attempt 2 of 5: 202, waiting"):
+            self.assertIn(line, said)
+        self.assertNotIn("attempt 3", said)
 
     def test_a_bar_for_a_long_upload(self):
         (self.folder / "file").write_bytes(b"u" * 1000000)
@@ -126,6 +167,17 @@ class Terminal(ProgramTest):
         said = self.at_terminal("-Z", "--set", "pause=none", server.url("/1"), server.url("/2"))
         self.assertIn("1 of 2 done, 1 running, 1 of them waiting…", said)
         self.assertRegex(said, r"\x1b\[Khttpretry: 2 succeeded, 0 failed, 3 attempts, 2 bytes in .* s\r\n$")
+
+    def test_the_line_of_many_urls_comes_back_after_a_message(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        server, slow = self.server(Response(404, b"x" * 2000)), self.server(Response(200, hold=gate))
+        line = "2.0 KiB, 1 of 2 done, 1 running, 1 failed…"
+        after_message = f"attempt in .*: 404 \\(not_retryable\\)\r\n{line}"
+        said = self.at_terminal("-Z", server.url(), slow.url(), status=22, when="\r\n2.0 KiB",
+                                ready=lambda *_: gate.set())
+        self.assertRegex(said, after_message)
+        self.assertRegex(said, r"\x1b\[Khttpretry: 1 succeeded, 1 failed, 2 attempts, 2000 bytes in .* m?s\r\n$")
 
     def test_colours_only_on_a_terminal(self):
         def trace(*args, env=None):

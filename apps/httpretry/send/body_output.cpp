@@ -35,7 +35,10 @@ void BodyOutput::write(std::string_view bytes) {
 void BodyOutput::finish() { write({}); }
 
 const Stream& BodyOutput::stream() {
-  if (!stream_) stream_.emplace(target_, cancel_, &limit_);
+  if (!stream_) {
+    if (target_ == "-" && ::isatty(STDOUT_FILENO) == 1) pause_.emplace();
+    stream_.emplace(target_, cancel_, &limit_);
+  }
   return *stream_;
 }
 

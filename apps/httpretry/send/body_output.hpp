@@ -1,6 +1,7 @@
 // BodyOutput writes the body of a response to standard output or to a pipe.
 #pragma once
 
+#include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "send/options.hpp"
 
@@ -35,6 +36,7 @@ class BodyOutput {
 
   std::string target_;
   const WaitLimit& limit_;
+  std::optional<StatusPause> pause_;  // while the body is on a terminal
   std::optional<Stream> stream_;
   std::string head_;
   int cancel_;

@@ -5,7 +5,6 @@
 #include "send/connection.hpp"
 #include "send/data.hpp"
 #include "send/poll_until.hpp"
-#include "send/status_line.hpp"
 #include "send/telemetry.hpp"
 #include "send/trace.hpp"
 #include "send/whole_run.hpp"
@@ -93,7 +92,6 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
     // As in curl, "* " marks the lines of -v that are not part of an HTTP message.
     client.observers.push_back(tracer(use_colors(options), options.verbose ? "* " : ""));
   }
-  if (shows_status_line(options)) client.observers.push_back(status_line(options, policies));
 
   // Last, because it may append a middleware that must be the innermost one.
   if (options.telemetry) options.telemetry->observe(client);

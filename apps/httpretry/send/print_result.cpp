@@ -151,7 +151,7 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
 // returns the exit status. An error in one write does not prevent the next, but makes the status
 // kWriteError.
 int print_result(const SendOptions& options, const EndedCall& ended, const WaitLimit& limit) {
-  show_status("");                                  // removes the status line
+  const StatusPause pause;
   const int cancel = limit.signals().descriptor();  // a signal ends the wait for a slow reader
   const auto& outcome = ended.outcome;
   const auto target = target_for(options, ended.index, ended.request);  // a file, or "-"

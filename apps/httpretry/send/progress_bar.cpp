@@ -18,7 +18,9 @@ using namespace std::chrono_literals;
 constexpr Duration kDelay = 500ms;
 constexpr Duration kInterval = 100ms;
 
-std::string amount(double bytes) {
+}  // namespace
+
+std::string byte_text(double bytes) {
   constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;
   for (; bytes >= 1000 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
@@ -27,24 +29,37 @@ std::string amount(double bytes) {
   return text.data();
 }
 
+namespace {
+
+// Returns the width of a bar next to a text: as much as the terminal has room for, within limits.
+std::size_t bar_width(const std::string& text) {
+  constexpr std::size_t kUsual = 24;  // if the width of the terminal is unknown
+  constexpr std::size_t kMost = 50;
+  constexpr std::size_t kBrackets = 3;  // with a space
+  const auto width = status_width();
+  const auto used = columns_of(text) + kBrackets;
+  return width == 0 ? kUsual : std::min(kMost, width - std::min(used, width));
+}
+
 // Returns the text of a progress bar: "[=====>    ]  52 %  5.2 MiB of 10.0 MiB, 1.3 MiB/s". The bar
-// is left out if the total number of bytes is unknown. `speed` is in bytes per second.
+// is left out if the total number of bytes is unknown, or if the terminal is too narrow. `speed` is
+// in bytes per second.
 std::string bar_text(std::uint64_t transferred, std::optional<std::uint64_t> total, double speed) {
-  std::string text;
+  constexpr std::size_t kShortestBar = 4;
   const auto bytes = static_cast<double>(transferred);
-  if (total && *total > 0) {
-    constexpr std::size_t kBarWidth = 24;
-    const auto share = std::min(1.0, bytes / static_cast<double>(*total));
-    const auto full = static_cast<std::size_t>(share * kBarWidth);
-    std::array<char, 8> percent{};  // "100 %"
-    std::snprintf(percent.data(), percent.size(), "%3.0f %%", share * 100);
-    auto bar = std::string(full, '=') + '>';
-    bar.resize(kBarWidth, ' ');  // removes the ">" if the bar is full
-    text = "[" + bar + "] " + percent.data() + "  ";
-  }
-  text += amount(bytes);
-  if (total) text += " of " + amount(static_cast<double>(*total));
-  return text + ", " + amount(speed) + "/s";
+  auto text = byte_text(bytes);
+  if (total) text += " of " + byte_text(static_cast<double>(*total));
+  text += ", " + byte_text(speed) + "/s";
+  if (!total || *total == 0) return text;
+  const auto share = std::min(1.0, bytes / static_cast<double>(*total));
+  std::array<char, 8> percent{};  // "100 %"
+  std::snprintf(percent.data(), percent.size(), "%3.0f %%", share * 100);
+  text = percent.data() + ("  " + text);
+  const auto width = bar_width(text);
+  if (width < kShortestBar) return text;
+  auto bar = std::string(static_cast<std::size_t>(share * static_cast<double>(width)), '=') + '>';
+  bar.resize(width, ' ');  // removes the ">" if the bar is full
+  return "[" + bar + "] " + text;
 }
 
 }  // namespace

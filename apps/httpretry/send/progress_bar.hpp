@@ -6,8 +6,12 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace httpretry::cli {
+
+// Returns a number of bytes for people: "5.2 MiB".
+std::string byte_text(double bytes);
 
 class ProgressBar {
  public:

@@ -7,7 +7,6 @@
 #include "send/client_options.hpp"
 #include "send/download.hpp"
 #include "send/print_result.hpp"
-#include "send/progress_bar.hpp"
 #include "send/status_line.hpp"
 #include "send/targets.hpp"
 #include "send/write_out.hpp"
@@ -36,11 +35,10 @@ bool may_show_early(const SendOptions& options) {
   return !options.parallel && !is_stream(options.headers_file);
 }
 
-// Returns whether to show a progress bar. It must not come between the pieces of a body on the same
-// terminal.
-bool shows_bar(const SendOptions& options, const std::string& target) {
-  const bool mixed = options.stream && may_show_early(options) && is_terminal(target);
-  return !options.parallel && shows_status_line(options) && !mixed;
+// Returns whether the status line may show a progress bar. It must not come between the pieces of a
+// body on the same terminal.
+bool may_show_bar(const SendOptions& options, const std::string& target) {
+  return !(options.stream && may_show_early(options) && is_terminal(target));
 }
 
 // Returns the object that receives the response body of the URL at `index` piece by piece. Returns
@@ -153,6 +151,7 @@ class Sender : public batch::Jobs {
         cookies_(group.cookies),
         run_(run),
         on_signal_(limit_.signals().stop(), [this] { stop_.request_stop(); }) {
+    if (shows_status_line(options_)) status_line_ = status_line(options_, policies_);
     jobs_.reserve(group.requests.size());
     for (auto& request : group.requests) jobs_.push_back({.request = std::move(request)});
   }
@@ -169,8 +168,14 @@ class Sender : public batch::Jobs {
  private:
   [[nodiscard]] bool may_continue() const { return !stop_.stop_requested() && !run_.must_end(); }
 
+  [[nodiscard]] ClientOptions options_for_client(std::shared_ptr<RetryBudget> budget) const {
+    auto client = client_options(options_, policies_, cookies_, std::move(budget));
+    if (status_line_) client.observers.push_back(status_line_);
+    return client;
+  }
+
   void send_in_order() {
-    Client client(client_options(options_, policies_, cookies_));
+    Client client(options_for_client(/*budget=*/nullptr));
     for (std::size_t i = 0; i < jobs_.size() && may_continue(); ++i) {
       auto options = prepare(i);
       finish(i, client.send(jobs_[i].request, std::move(options)));
@@ -197,8 +202,7 @@ class Sender : public batch::Jobs {
     };
     options.down_hosts = std::make_shared<batch::DownHosts>();
     const auto budget = has_own_budgets() ? nullptr : options.down_hosts;
-    batch::Runner runner(client_options(options_, policies_, cookies_, budget), store, *this,
-                         options);
+    batch::Runner runner(options_for_client(budget), store, *this, options);
     const std::stop_callback on_stop(stop_.get_token(), [&runner] { runner.stop(); });
     if (may_continue() && runner.run() == batch::RunEnd::Shortage) run_.record_shortage();
     run_.print_totals(std::chrono::steady_clock::now() - began);
@@ -256,9 +260,9 @@ class Sender : public batch::Jobs {
     if (!label.empty() || job.headers) {
       request.edit_options().context.set(UrlOfRun{std::move(label), job.headers});
     }
-    if (shows_bar(options_, target_for(options_, index, request))) {
-      const auto bar = std::make_shared<ProgressBar>();
-      request.edit_options().on_progress = [bar](const Progress& now) { bar->update(now); };
+    if (status_line_) {
+      const bool with_bar = may_show_bar(options_, target_for(options_, index, request));
+      request.edit_options().on_progress = status_line_->on_progress(with_bar);
     }
     if (needs_connections(options_.write_out)) {
       request.edit_options().on_connection = [&total = job.connections](ConnectionInfo last) {
@@ -327,6 +331,7 @@ class Sender : public batch::Jobs {
   WholeRun& run_;
   std::stop_source stop_;  // by a signal, or by --fail-early
   std::stop_callback<std::function<void()>> on_signal_;
+  std::shared_ptr<StatusLine> status_line_;  // null: not shown
   std::vector<Job> jobs_;
 };
 
