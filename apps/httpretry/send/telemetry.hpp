@@ -41,8 +41,8 @@ class RunTelemetry {
   // Write the files at the end of the run. They throw WriteError.
   void write_metrics(const WaitLimit& limit) const;
   void write_har(const WaitLimit& limit) const;
-  // Sends the remaining spans, for at most one second, or as long as OTEL_EXPORTER_OTLP_TIMEOUT says
-  // if no signal arrives.
+  // Sends the remaining spans, for at most one second, or as long as OTEL_EXPORTER_OTLP_TIMEOUT
+  // says if no signal arrives.
   void finish(const WaitLimit& limit) const;
 
  private:
