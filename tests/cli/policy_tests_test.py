@@ -98,6 +98,17 @@ class PolicyTests(ProgramTest):
         self.assertRegex(said, r'^p\.json:2:\d+: /tests/0/outcomes/1/fault: "rset" is not a fault; '
                                r'did you mean "reset"\?\n$')
 
+    def test_a_step_is_read_as_in_a_scenario(self):
+        self.assertEqual(self.check(test(url="http://c/", attempts=2, waits=["20s"], outcomes=[
+            {"status": 503, "body": None, "headers": {"Retry-After": {"at": "now+20"}, "a": ["b", "c"]}},
+            "200"])), "")
+        for value, problem in (("now+200", r'"now\+200" is no value: write the time as '
+                                           r'\{"at": "now\+200"\}'),
+                               ({"at": "soon"}, '"soon" is no time: write it like "now\\+60"')):
+            said = self.check(test(outcomes=[{"status": 503, "headers": {"Retry-After": value}}],
+                                   attempts=2), status=1)
+            self.assertRegex(said, r"^p\.json:2:\d+: /tests/0/outcomes/0/headers/Retry-After(/at)?: " + problem)
+
     def test_a_test_that_is_malformed_is_an_error_wherever_the_file_is_used(self):
         said = self.check(test(outcomes="503", attemps=2), status=1)
         self.assertIn('/tests/0/expect/attemps: unknown key; did you mean "attempts"?', said)

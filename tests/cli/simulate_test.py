@@ -108,6 +108,37 @@ class Simulate(ProgramTest):
                                       "--load", "closed", "--duration", "20s", "--format", "json"))
         self.assertEqual(report["runs"][0]["sends_per_call"], 2)
 
+    def test_the_policy_of_a_file_is_the_one_of_the_url_and_is_named(self):
+        file = self.folder / "p.json"
+        def write(**more):
+            file.write_text(json.dumps({"version": 1, **more}))
+        def named(*args):
+            report = json.loads(self.said("simulate", "--policy", "p.json", "--duration", "20s", "--format",
+                                          "json", *args))
+            return [run["policy"] for run in report["runs"]]
+        write()
+        self.assertEqual(named(), ["p.json (default)"])
+        write(default="careful", policies={"careful": {"max_attempts": 2}})
+        self.assertEqual(named("http://a.b/"), ["p.json (policy careful)"])
+        write(endpoints=[
+            {"name": "write", "match": {"host": "a.b", "methods": ["POST"]}, "policy": "standard"},
+            {"match": {"host": "a.b", "path": "/y/**"}, "policy": "standard"}])
+        self.assertEqual(named("POST", "http://a.b/x"), ["p.json (endpoint write)"])
+        self.assertEqual(named("--set", "max_attempts=2", "http://a.b/y"),
+                         ["p.json (endpoint /endpoints/1) max_attempts=2"])
+        self.assertEqual(named("--name", "ours", "http://a.b/y"), ["ours"])
+        self.assertIn("simulate needs a URL, because p.json has 2 endpoints",
+                      self.refused("simulate", "--policy", "p.json"))
+        said = self.refused("simulate", "--policy", "p.json", "http://u:secret@a.b/x?k=1")
+        self.assertIn("no endpoint of p.json matches GET http://a.b/x", said)
+        self.assertIn("near: write (p.json:1:30): method POST does not match GET\n"
+                      "near: /endpoints/1 (p.json:1:118): path /y/** does not match /x", said)
+        self.assertNotIn("secret", said)
+        self.assertIn("no endpoint of p.json matches GET http://c.d/",
+                      self.refused("simulate", "--policy", "p.json", "http://c.d/"))
+        done = self.run_program("simulate", "--duration", "20s", status=2, env={"HTTPRETRY_POLICY": "p.json"})
+        self.assertIn(b"simulate needs a URL", done.stderr)
+
     def test_bad_models_loads_and_triggers_are_named_with_their_positions(self):
         self.assertIn('--model:1:1: /kind: "bogus" is not one of', self.refused("simulate", "--model", "bogus"))
         said = self.refused("simulate", "--model", "fail:probabilty=2,probability=3")

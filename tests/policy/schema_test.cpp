@@ -86,8 +86,9 @@ void check_shape(const OrderedJson& file, const Shape& shape, Names& checked) {
 TEST_CASE("the schema has the keys of the loader, for each kind of object") {
   const auto file = OrderedJson::parse(policy_schema());
   Names checked;
-  for (const auto* const shape : {&kFile, &kPolicy, &kRule, &kEndpoint, &kMatch, &kTest,
-                                  &kTestRequest, &kTestStep, &kTestWait, &kTestExpect}) {
+  for (const auto* const shape :
+       {&kFile, &kPolicy, &kRule, &kEndpoint, &kMatch, &kTest, &kTestRequest, &kTestStep,
+        &kTestTime, &kTestWait, &kTestExpect}) {
     check_shape(file, *shape, checked);
   }
   checked.erase("file");

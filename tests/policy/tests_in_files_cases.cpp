@@ -15,6 +15,7 @@ const std::vector<Case>& tests() {
       {R"({"request": {"url": "http://b/"}, "expect": {"endpoint": null}})", ""},
       {R"({"request": {"url": "http://a/"}, "outcomes": ["503,200", {"status": 200, "body": "", "headers": {"a": "b"}, "delay": "1s", "times": 2}, {"fault": "drip", "interval": "1s", "size": 3}], "expect": {"waits": ["1s", {"max": "2s"}, {"min": "1s", "max": "1s"}], "reason": "success", "status": 200, "success": true}})", ""},
       {R"({"request": {"url": "http://a/"}, "outcomes": "503", "expect": {"waits": []}})", ""},
+      {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": 429, "body": null, "headers": {"a": ["b", "c"], "Retry-After": {"at": "now+60"}, "x-reset": [{"at": "now-1.5s", "as": "epoch"}]}}], "expect": {"attempts": 5}})", ""},
 
       {R"(7)", "p.json:1:26: /tests/0: expected a test, found 7"},
       {R"({"outcomes": "503", "expect": {"attempts": 1}})", "/tests/0: missing key \"request\""},
@@ -37,6 +38,12 @@ const std::vector<Case>& tests() {
       {R"({"request": {"url": "http://a/"}, "outcomes": [{"body": "x"}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0: a step has a \"status\" or a \"fault\""},
       {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": 99}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0/status: 99 is out of range: 200 to 999"},
       {R"({"request": {"url": "http://a/"}, "outcomes": [{"staus": 200}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0/staus: unknown key; did you mean \"status\"?"},
+
+      {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": null}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0: a step has a \"status\" or a \"fault\"", false},
+      {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": 200, "headers": {"a": 1}}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0/headers/a: expected a string or {\"at\": \"now+60\"}, found 1"},
+      {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": 200, "headers": {"a": ["b", {"as": "epoch"}]}}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0/headers/a/1: missing key \"at\""},
+      {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": 200, "headers": {"a": {"at": "now+1", "as": "epok"}}}], "expect": {"attempts": 1}})", "\"epok\" is not one of http-date, epoch, epoch-ms"},
+      {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": 200, "headers": {"a b": "c"}}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0/headers/a b: this cannot be sent as a header", false},
 
       {R"({"request": {"url": "http://a/"}, "expect": {"endpoint": "ap"}})", "/tests/0/expect/endpoint: there is no entry \"ap\"; did you mean \"api\"?", false},
       {R"({"request": {"url": "http://a/"}, "expect": {"endpoint": ""}})", "/tests/0/expect/endpoint: an empty name; null is no entry"},

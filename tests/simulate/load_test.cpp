@@ -95,6 +95,35 @@ TEST_CASE("with the load once each client makes one call at the beginning") {
   CHECK(run.finished_at_s == 0);
 }
 
+TEST_CASE("calls that take no time, with no time to think after them, end the simulation") {
+  auto options = with_load("closed:think=exponential(0s)");
+  options.policies = {{"strict", policy_of(R"({"rate": {"limit": "1/h", "max_wait": "0s"}})")}};
+  const auto report = simulate(options);
+  REQUIRE_FALSE(report.has_value());
+  CHECK(report.error().code == Errc::InvalidRequest);
+  CHECK(
+      report.error().message ==
+      "strict: at 0s, calls take no time, and \"think\" of the load adds none, so this would never "
+      "end; set a longer \"think\"");
+  // As soon as calls take time, the time to think may be zero.
+  options.model = model_of("fail:probability=0,network=1ms");
+  options.duration = 1s;
+  CHECK(run_of(options, no_retries()).calls == 100 * 500);
+}
+
+TEST_CASE("with the load once every trigger is checked") {
+  auto options = with_load("once");
+  options.policies = {{"none", no_retries()}};
+  Trigger fails(1s, 1s);
+  fails.fail = 1;
+  Trigger slows(1s, 1s);
+  slows.capacity = 0.5;
+  options.model.triggers = {fails, slows};
+  const auto report = simulate(options);
+  REQUIRE_FALSE(report.has_value());
+  CHECK(report.error().message.find("the model \"fail\" has none") != std::string::npos);
+}
+
 TEST_CASE("no call begins after the duration, and those under way go on to their end") {
   auto options = with_load("open:rate=100");
   options.model = model_of("queue:servers=1000,service=5s,network=0ms");

@@ -6,12 +6,11 @@
 #include "cli/policy_options.hpp"
 #include "plan/simulated_call.hpp"
 #include "plan/table.hpp"
-#include "policy/held_back.hpp"
+#include "policy/explain_text.hpp"
 
 #include <httpretry/client/report.hpp>
 
 #include <algorithm>
-#include <span>
 
 namespace httpretry::cli {
 namespace {
@@ -35,9 +34,6 @@ std::string policy_of(const ResolvedPolicy& resolved) {
   const auto what = resolved.name.empty() ? "preset " + resolved.preset : "policy " + resolved.name;
   return what == resolved.source ? what : what + " (" + resolved.source + ")";
 }
-
-// A file may have hundreds of endpoints for one host.
-constexpr std::size_t kMostNearMisses = 5;
 
 // Returns a line that warns of repeat: always, which a user may not expect.
 std::string repeat_text(const Request& request, const RetryPolicy& policy) {
@@ -63,19 +59,6 @@ std::string losers_text(const std::vector<PolicySet::Candidate>& candidates) {
     if (candidate.why_lost.empty()) continue;
     text += "endpoint " + candidate.resolved->endpoint + " (" + std::string(candidate.source) +
             ") loses: " + candidate.why_lost + '\n';
-  }
-  return text;
-}
-
-std::string near_misses_text(const std::vector<PolicySet::Candidate>& misses, std::size_t most) {
-  std::string text;
-  const auto shown = std::min(misses.size(), most);
-  for (const auto& miss : std::span(misses).first(shown)) {
-    text += "near: " + miss.resolved->endpoint + " (" + std::string(miss.source) +
-            "): " + miss.why_lost + '\n';
-  }
-  if (shown < misses.size()) {
-    text += "near: " + std::to_string(misses.size() - shown) + " more; --all shows them\n";
   }
   return text;
 }
@@ -136,8 +119,9 @@ std::string words_text(const PolicySet& set, const Request& request, bool show_a
   // The entries that match, with the winner first, and those that fail only one condition.
   const auto candidates = set.candidates(request.method(), url, request.headers());
   const auto misses = set.near_misses(request.method(), url, request.headers());
-  auto text = entry_text(resolved, candidates) + losers_text(candidates) +
-              near_misses_text(misses, show_all ? misses.size() : kMostNearMisses);
+  auto text =
+      entry_text(resolved, candidates) + losers_text(candidates) +
+      near_misses_text(misses, show_all ? misses.size() : kMostNearMisses, "; --all shows them");
   if (show_all) {
     text += values_text({resolved.values.begin(), resolved.values.end()});
   } else {

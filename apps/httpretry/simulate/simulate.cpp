@@ -5,6 +5,7 @@
 #include "cli/policy_options.hpp"
 #include "cli/text.hpp"
 #include "plan/simulated_call.hpp"
+#include "policy/explain_text.hpp"
 
 #include <httpretry/simulate/simulate.hpp>
 
@@ -122,21 +123,60 @@ T parsed(Result<T> (*parse)(std::string_view, const std::string&), const std::st
   return *std::move(result);
 }
 
-std::string name_of(const NamedChoice& named) {
+// Returns which policy of a file the request gets: "endpoint orders", "policy careful" or
+// "default".
+std::string policy_in_file(const ResolvedPolicy& resolved) {
+  if (!resolved.endpoint.empty()) return "endpoint " + resolved.endpoint;
+  return resolved.name.empty() ? "default" : "policy " + resolved.name;
+}
+
+// Returns the file of policies, or "" if the policy is a preset.
+std::string file_of(const PolicyChoice& choice) {
+  if (choice.file || choice.preset) return choice.file.value_or("");
+  return variable("HTTPRETRY_POLICY");
+}
+
+std::string name_of(const NamedChoice& named, const std::string& file,
+                    const ResolvedPolicy& resolved) {
   if (!named.name.empty()) return named.name;
-  const auto& choice = named.choice;
-  auto name = choice.file ? *choice.file : choice.preset.value_or("standard");
-  for (const auto& [key, value] : choice.settings) name.append(" ").append(key).append("=" + value);
+  auto name = file.empty() ? named.choice.preset.value_or("standard")
+                           : file + " (" + policy_in_file(resolved) + ")";
+  for (const auto& [key, value] : named.choice.settings) {
+    name.append(" ").append(key).append("=" + value);
+  }
   return name;
 }
 
-void choose_policies(SimulateOptions& options) {
-  if (options.policies.empty()) options.policies.emplace_back().name = variable("HTTPRETRY_POLICY");
+// Throws UsageError if the file has endpoints, but none for the request. A simulation of the
+// default would show a policy that the user does not mean.
+void check_match(const PolicySet& set, const std::string& file, const Request& request,
+                 bool has_url) {
+  if (set.endpoint_count() == 0) return;
+  if (!has_url) {
+    throw UsageError("simulate needs a URL, because " + printable(file) + " has " +
+                     counted(set.endpoint_count(), "endpoint"));
+  }
+  if (!policy_for(set, request).endpoint.empty()) return;
+  const auto& url = *request.parsed_url();
+  auto misses =
+      near_misses_text(set.near_misses(request.method(), url, request.headers()), kMostNearMisses);
+  if (!misses.empty()) misses = '\n' + misses.substr(0, misses.size() - 1);  // one line break less
+  throw UsageError("no endpoint of " + printable(file) + " matches " + request.method() + ' ' +
+                   url.without_secrets() + misses);
+}
+
+void choose_policies(SimulateOptions& options, bool has_url) {
+  auto& simulation = options.simulation;
+  if (options.policies.empty()) options.policies.emplace_back();
   for (auto& named : options.policies) {
-    const auto name = name_of(named);
-    auto own = std::exchange(named.choice.settings, options.settings);
-    for (auto& [key, value] : own) named.choice.set(std::move(key), std::move(value));
-    options.simulation.policies.emplace_back(name, chosen_policies(named.choice));
+    const auto file = file_of(named.choice);
+    auto choice = named.choice;
+    choice.settings = options.settings;
+    for (const auto& [key, value] : named.choice.settings) choice.set(key, value);
+    auto set = chosen_policies(choice);
+    check_match(set, file, simulation.request, has_url);
+    const auto name = name_of(named, file, policy_for(set, simulation.request));
+    simulation.policies.emplace_back(name, std::move(set));
   }
 }
 
@@ -180,7 +220,7 @@ int simulate(const Args& args) {
     simulation.request =
         plain_request(operands.size() == 2 ? operands.front() : "GET", operands.back());
   }
-  choose_policies(options);  // sets simulation.policies
+  choose_policies(options, /*has_url=*/!operands.empty());  // sets simulation.policies
   if (options.model) simulation.model = parsed(&parse_model, *options.model, "--model");
   for (const auto& trigger : options.triggers) {
     simulation.model.triggers.push_back(parsed(&parse_trigger, trigger, "--trigger"));

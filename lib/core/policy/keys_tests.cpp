@@ -41,17 +41,50 @@ constexpr Key kRequestKeys[] = {
     key<&PolicyTest::Request::headers>("headers", kHeaders).not_null(),
 };
 
-// A step is only checked here. It is passed on as it is written, and the module `testing` reads it.
+// A step is only checked here, with the keys of a scenario. It is passed on as it is written, and
+// the module `testing` reads it.
+constexpr std::string_view kTimeForms[] = {"http-date", "epoch", "epoch-ms"};
+constexpr Word<int> kTimeForm{Words(kTimeForms)};
+constexpr Key kTimeKeys[] = {
+    loader_key("at", kAnyText).needed().not_null(),
+    loader_key("as", kTimeForm),
+};
+
+// Checks the value of a header: a string, or a time such as {"at": "now+60"}.
+bool check_header(const JsonNode& json, Problems& problems) {
+  if (json.is(JsonType::Object)) {
+    return read_object(json, kTestTime, kCheckOnly, "an object", problems);
+  }
+  return expect(json, JsonType::String, R"(a string or {"at": "now+60"})", problems);
+}
+
+// Checks the headers of a step. An array is several headers with the same name.
+bool check_headers(const JsonNode& json, Headers& /*headers*/, Problems& problems) {
+  if (!expect(json, JsonType::Object, "an object", problems)) return false;
+  auto good = true;
+  for (const auto* const header : json.children) {
+    if (!valid_header_name(header->key)) {
+      good = refuse(*header, problems, "this cannot be sent as a header");
+    } else if (header->is(JsonType::Array)) {
+      for (const auto* const value : header->children) good &= check_header(*value, problems);
+    } else {
+      good &= check_header(*header, problems);
+    }
+  }
+  return good;
+}
+constexpr Custom<Headers> kStepHeaders(check_headers);
+
 constexpr double kMost = 9007199254740992;  // 2^53, the limit of exact integers in a double
 constexpr Number<int> kStatus(200, 999);
 constexpr Number<std::uint64_t> kTimes(1, kMost);
 constexpr Number<std::uint64_t> kSize(0, kMost);
 
 constexpr Key kStepKeys[] = {
-    loader_key("status", kStatus).not_null(),     loader_key("headers", kHeaders).not_null(),
-    loader_key("body", kAnyText).not_null(),      loader_key("delay", kDuration).not_null(),
-    loader_key("fault", kAnyText).not_null(),     loader_key("times", kTimes).not_null(),
-    loader_key("interval", kDuration).not_null(), loader_key("size", kSize).not_null(),
+    loader_key("status", kStatus),     loader_key("headers", kStepHeaders),
+    loader_key("body", kAnyText),      loader_key("delay", kDuration),
+    loader_key("fault", kAnyText),     loader_key("times", kTimes),
+    loader_key("interval", kDuration), loader_key("size", kSize),
 };
 
 // Reads one of the outcomes of a test: a text such as "503,timeout,200", or a step. Returns false
@@ -63,7 +96,7 @@ bool parse_outcome(const JsonNode& json, PolicyTest::Outcomes& outcomes, Problem
     return !json.text.empty() || refuse(json, problems, "an empty text; write \"503,timeout,200\"");
   }
   if (!read_object(json, kTestStep, kCheckOnly, "a string or an object", problems)) return false;
-  if (json.member("status") == nullptr && json.member("fault") == nullptr) {
+  if (json.find("status") == nullptr && json.find("fault") == nullptr) {
     return refuse(json, problems, "a step has a \"status\" or a \"fault\"");
   }
   outcomes.is_step = true;
@@ -153,6 +186,7 @@ bool read_test(const JsonNode& json, PolicyTest& test, Problems& problems) {
 constinit const Shape kTest{.name = "test", .keys = kTestKeys};
 constinit const Shape kTestRequest{.name = "test_request", .keys = kRequestKeys};
 constinit const Shape kTestStep{.name = "test_step", .keys = kStepKeys};
+constinit const Shape kTestTime{.name = "test_time", .keys = kTimeKeys};
 constinit const Shape kTestWait{.name = "test_wait", .keys = kWaitKeys};
 constinit const Shape kTestExpect{.name = "test_expect", .keys = kExpectKeys};
 

@@ -32,6 +32,7 @@ class Recorder {
   // Called after the tokens of one client have changed. `before` is empty the first time.
   void on_budget_changed(std::optional<double> before, double after, Time now);
 
+  [[nodiscard]] std::uint64_t calls() const { return run_.calls; }
   [[nodiscard]] std::uint64_t sends() const { return run_.sends; }
   // Returns the result after the run has ended. No call began after `most_time`.
   [[nodiscard]] SimulationRun take(Duration most_time);

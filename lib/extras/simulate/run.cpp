@@ -139,10 +139,26 @@ class Run {
     networks_.back().connect(*servers_.back());
   }
 
+  // Returns whether far too many calls have begun without any time passing. With a think time of
+  // zero, a client whose calls take no time, for example because a guard refuses them, would begin
+  // calls forever.
+  bool stands_still() {
+    constexpr std::uint64_t kMostCallsOfClient = 1000;
+    const auto calls = world_.recorder.calls();
+    if (std::exchange(last_check_, world_.now()) != world_.now()) calls_before_ = calls;
+    return calls - calls_before_ > kMostCallsOfClient * clients_.size();
+  }
+
   // Returns the error that ends the run early, if any.
-  std::optional<Error> early_end() const {
+  std::optional<Error> early_end() {
     const auto& options = world_.options;
     if (options.canceled && options.canceled()) return Error(Errc::Canceled, "canceled");
+    if (stands_still()) {
+      return Error(Errc::InvalidRequest,
+                   policy_.name + ": at " + to_text(world_.now().time_since_epoch()) +
+                       ", calls take no time, and \"think\" of the load adds none, so this would "
+                       "never end; set a longer \"think\"");
+    }
     if (world_.recorder.sends() <= options.most_sends) return std::nullopt;
     return Error(Errc::TooLarge, policy_.name + ": more than " +
                                      std::to_string(options.most_sends) +
@@ -160,7 +176,9 @@ class Run {
   std::vector<std::unique_ptr<Server>> servers_;
   std::unique_ptr<Arrivals> arrivals_;
   std::deque<RunClient> clients_;
-  CallList calls_;  // declared last, because its calls use the other members
+  Time last_check_{};               // the virtual time of the last check for an early end
+  std::uint64_t calls_before_ = 0;  // the calls that had begun when that time was first seen
+  CallList calls_;                  // declared last, because its calls use the other members
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ std::string problem_of(const SimulationOptions& options) {
     }
     // If all calls begin at once, the run lasts until the last of them ends, and not for a set
     // time.
-    if (options.load.kind == Load::Kind::Once) break;
+    if (options.load.kind == Load::Kind::Once) continue;
     if (trigger.end() > options.duration - kTimeToRecover) {
       return "a trigger ends at " + to_text(trigger.end()) + ", but the simulation at " +
              to_text(options.duration) +

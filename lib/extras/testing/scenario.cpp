@@ -73,6 +73,11 @@ bool read_header(const JsonNode& value, std::string_view name, Step& step, Probl
     valid = valid_header_name(name);
   } else {
     if (!expect(value, JsonType::String, R"(a string or {"at": "now+60"})", problems)) return false;
+    if (value.text.starts_with("now+") || value.text.starts_with("now-")) {
+      const auto time = described(value);
+      return refuse(value, problems,
+                    time + " is no value: write the time as {\"at\": " + time + "}");
+    }
     valid = step.headers.try_add(name, value.text);
   }
   if (!valid) problems.error(value, "this cannot be sent as a header");

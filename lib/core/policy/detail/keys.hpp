@@ -164,9 +164,10 @@ extern HTTPRETRY_API const Shape kEndpoint;
 extern HTTPRETRY_API const Shape kMatch;
 extern HTTPRETRY_API const Shape kPolicy;
 extern HTTPRETRY_API const Shape kRule;  // objects in retry_on.error_codes
-extern HTTPRETRY_API const Shape kTest;  // objects in tests; the next four are inside them
+extern HTTPRETRY_API const Shape kTest;  // objects in tests; the next five are inside them
 extern HTTPRETRY_API const Shape kTestRequest;
 extern HTTPRETRY_API const Shape kTestStep;
+extern HTTPRETRY_API const Shape kTestTime;
 extern HTTPRETRY_API const Shape kTestWait;
 extern HTTPRETRY_API const Shape kTestExpect;
 extern const Shape kRetryOn;

@@ -1,4 +1,4 @@
-#include "policy/held_back.hpp"
+#include "policy/explain_text.hpp"
 
 #include "cli/text.hpp"
 
@@ -187,6 +187,21 @@ std::string held_back_text(const ResolvedPolicy& resolved, const Request& reques
   }
   if (const auto& hedge = resolved.policy->hedge) {
     add("hedge", hedge_text(*hedge, *resolved.policy, request), hedge->scope);
+  }
+  return text;
+}
+
+std::string near_misses_text(const std::vector<PolicySet::Candidate>& misses, std::size_t most,
+                             std::string_view hint) {
+  std::string text;
+  const auto shown = std::min(misses.size(), most);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const auto& miss = misses[i];
+    text += "near: " + miss.resolved->endpoint + " (" + std::string(miss.source) +
+            "): " + miss.why_lost + '\n';
+  }
+  if (shown < misses.size()) {
+    text += "near: " + std::to_string(misses.size() - shown) + " more" + std::string(hint) + '\n';
   }
   return text;
 }
