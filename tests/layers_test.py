@@ -48,6 +48,7 @@ FOR_EXTRAS = {
     "json/detail/json.hpp": "batch and simulate read and write JSON",
     "client/detail/report.hpp": "batch writes a report as part of each result",
     "policy/detail/keys.hpp": "testing and simulate read values as a policy file has them",
+    "policy/detail/warnings.hpp": "the program shows the warnings about the policy of a request",
     "body/detail/delivery.hpp": "the scripted transport of testing gives bodies to sinks",
     "guard/detail/limits.hpp": "fleet decides by the same state machines",
     "guard/detail/shared_budget.hpp": "fleet falls back to a budget of its process",

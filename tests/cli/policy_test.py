@@ -11,7 +11,7 @@ from program import LIMIT, PROGRAM, ProgramTest, clean_environment, main, read_t
 
 GOOD = {"version": 1, "default": "careful",
         "policies": {"careful": {"preset": "constant", "max_attempts": 2,
-                                 "backoff": {"kind": "none"}}},
+                                 "backoff": {"kind": "constant", "interval": "1ms"}}},
         "endpoints": [{"name": "api", "match": {"path": "/api/**"}, "policy": {"max_attempts": 3}},
                       {"name": "all", "match": {"path": "/**"}, "policy": "careful"}]}
 
@@ -129,6 +129,16 @@ class Policy(ProgramTest):
         self.assertEqual(self.run_program("policy", "check", "odd.json").stdout.decode(),
                          "odd.json:1:78: warning: /default/server_delay/max: server_delay.max (9s) "
                          "is over max_elapsed_time (5s)\n")
+
+    def test_explain_shows_the_warnings_about_the_policy_of_the_request(self):
+        self.write("risky.json", {"version": 1, "policies": {
+            "base": {"budget": "none"}, "better": {"extends": "base", "budget": {"kind": "tokens"}}},
+            "default": "base", "endpoints": [{"match": {"host": "a.b"}, "policy": "better"}]})
+        args = ("policy", "explain", "risky.json", "GET")
+        said = self.run_program(*args, "http://c.d/").stdout.decode()
+        self.assertRegex(said, r'\nrisky\.json:\d+:\d+: warning: /policies/base/budget: while a server '
+                               r'fails, .*"allow": \["no_budget"\] silences this\n')
+        self.assertNotIn("warning", self.run_program(*args, "http://a.b/").stdout.decode())
 
     def test_check_survives_hostile_files(self):
         self.write("deep.json", "[" * 1_000_000)

@@ -33,7 +33,8 @@ std::vector<std::string> files_in(const std::string& page) {
 
 void check(const fs::path& where, const std::string& file) {
   CAPTURE(where);
-  CHECK(httpretry::cases::said_of(file).empty());
+  const auto problems = httpretry::check_policies(file, "p.json").problems;
+  CHECK_MESSAGE(problems.empty(), to_string(problems.front()));
 }
 
 }  // namespace

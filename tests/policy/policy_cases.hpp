@@ -24,7 +24,7 @@ std::string file_of(std::string_view policy);
 // The file with that test, which begins at line 1, column 26, and an entry "api" for the host "a".
 std::string file_with_test(std::string_view test);
 
-// All problems, a line each.
+// All problems, a line each, except the warnings of risks (risks_test.cpp).
 std::string said_of(std::string_view file);
 
 }  // namespace httpretry::cases

@@ -3,8 +3,6 @@
 #include "cli/input.hpp"
 #include "cli/text.hpp"
 
-#include <httpretry/policy/presets.hpp>
-
 #include <algorithm>
 
 namespace httpretry::cli {
@@ -41,22 +39,9 @@ PolicySet from_file(const std::string& path, int cancel) {
   throw BadPolicyFile(lines);
 }
 
-// Returns a hint at the presets whose names contain `word`. "aws" and "aws-standard" differ too
-// much for did_you_mean.
-std::string presets_with(const std::string& word) {
-  std::string names;
-  for (const auto& preset : presets()) {
-    if (word.size() < 3 || preset.name.find(word) == std::string_view::npos) continue;
-    names += (names.empty() ? "; did you mean " : ", ") + std::string(preset.name);
-  }
-  return names.empty() ? names : names + "?";
-}
-
 PolicySet from_preset(const std::string& name) {
   auto resolved = resolve_preset(name);
-  if (!resolved) {
-    throw UsageError("option --preset: " + resolved.error().message + presets_with(name));
-  }
+  if (!resolved) throw UsageError("option --preset: " + resolved.error().message);
   return PolicySet(*std::move(resolved));
 }
 

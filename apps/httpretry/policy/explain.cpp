@@ -8,6 +8,8 @@
 #include "plan/table.hpp"
 #include "policy/explain_text.hpp"
 
+#include "lib/core/policy/detail/warnings.hpp"
+
 #include <httpretry/client/report.hpp>
 
 #include <algorithm>
@@ -128,6 +130,9 @@ std::string words_text(const PolicySet& set, const Request& request, bool show_a
     const auto changed = changed_values(resolved);
     text += values_text(changed) + (changed.empty() ? "  all values" : "  all other values") +
             " are those of the preset " + resolved.preset + "; --all shows them\n";
+  }
+  for (const auto& warning : policy_file::warnings_of(set, resolved)) {
+    text += to_string(warning) + '\n';
   }
   // A warning if the policy repeats an unsafe request, and the limits that can delay the request.
   text += repeat_text(request, *resolved.policy) + held_back_text(resolved, request);

@@ -1,5 +1,5 @@
 // Checks combinations of the values of a policy.
-#include "policy_set_data.hpp"
+#include "checks.hpp"
 
 #include "lib/core/base/saturating.hpp"
 #include "lib/core/base/text.hpp"
@@ -14,20 +14,13 @@
 namespace httpretry::policy_file {
 namespace {
 
-// Returns for example "attempt_timeout (10s) is over max_elapsed_time (5s)".
-std::string over(std::string_view key, Duration value, std::string_view limit_key, Duration limit) {
-  return std::string(key) + " (" + httpretry::to_text(value) + ") is over " +
-         std::string(limit_key) + " (" + httpretry::to_text(limit) + ")";
-}
-
 constexpr int kMaxWaitsChecked = 10'000;  // limits the time of the check
 
 // Returns how many attempts can begin before max_elapsed_time ends the call, if each wait is as
 // short as the jitter allows and the attempts take no time. Fewer than max_attempts means that the
 // last attempts can never be reached. Returns max_attempts if all can begin, or if that is not
-// known. Looks at kMaxWaitsChecked waits at most. The policy must limit max_attempts.
-int attempts_reached(const RetryPolicy& retry) {
-  const auto max_attempts = *retry.max_attempts;
+// known. Looks at kMaxWaitsChecked waits at most.
+int attempts_reached(const RetryPolicy& retry, int max_attempts) {
   if (retry.max_elapsed_time == kForever) return max_attempts;
   // With `combine: server`, the server delay replaces the backoff and may be shorter.
   if (retry.server_delay.combine == ServerDelayPolicy::Combine::Server) return max_attempts;
@@ -57,7 +50,9 @@ int attempts_reached(const RetryPolicy& retry) {
 
 // The checks of a policy. Each reports values that contradict each other, or that can never have an
 // effect.
-struct PolicyChecker {
+struct PolicyChecker : PolicyCheck {
+  explicit PolicyChecker(const PolicyCheck& base) : PolicyCheck(base) {}
+
   // Makes all checks, and adds what they find to `problems`.
   void check() const {
     check_limits();
@@ -65,6 +60,7 @@ struct PolicyChecker {
     if (resolved.throttle_backoff) check_backoff("throttle_backoff", *resolved.throttle_backoff);
     check_pending();
     check_attempts();
+    check_timeouts();
     const auto& guards = resolved.guards;
     check_pause();
     if (guards.rate) check_elapsed("rate.max_wait", guards.rate->max_wait);
@@ -74,48 +70,13 @@ struct PolicyChecker {
     if (at("hedge") != nullptr && resolved.hedge) check_hedge(*resolved.hedge);
   }
 
-  const Layered& layered;       // the values with their layers
-  const RetryPolicy& resolved;  // the same values
-  const JsonNode& policy;       // the top layer
-  Problems& problems;
-
  private:
-  // The keys of a problem, for example "max_elapsed_time" and "backoff.initial".
-  using Keys = std::initializer_list<std::string>;
-
-  // Returns the value of a key, or nullptr if no layer has it.
-  [[nodiscard]] const Layered* at(std::string_view key) const {
-    const auto* value = &layered;
-    for (auto dot = key.find('.'); dot != key.npos && value != nullptr; dot = key.find('.')) {
-      value = value->find(key.substr(0, dot));
-      key.remove_prefix(dot + 1);
-    }
-    return value == nullptr ? nullptr : value->find(key);
-  }
-
-  // Returns whether the user wrote the value. The value of a preset is not the user's mistake.
-  [[nodiscard]] bool is_written(std::string_view key) const {
-    const auto* const value = at(key);
-    return value != nullptr && (value->origin->positions || is_within(*value->json, policy));
-  }
-
-  // Reports a problem at the first of its keys that is in `policy`, otherwise at the first one in a
-  // file. Without such a place, an error is reported at `policy`, and a warning is dropped.
-  void error(Keys keys, std::string message) const {
-    if (is_doubtful(keys)) return;
-    const auto* const place = place_of(keys);
-    problems.error(place == nullptr ? policy : *place, std::move(message));
-  }
-  void warn(Keys keys, std::string message) const {
-    const auto* const place = place_of(keys);
-    if (place != nullptr && !is_doubtful(keys)) problems.warn(*place, std::move(message));
-  }
-
   // Warns if the user wrote a limit that max_elapsed_time always ends first.
   void check_elapsed(const std::string& key, Duration limit) const {
     const auto elapsed = resolved.max_elapsed_time;
     if (!is_written(key) || limit == kForever || limit <= elapsed) return;
-    warn({key, "max_elapsed_time"}, over(key, limit, "max_elapsed_time", elapsed));
+    warn(Warning::NoEffect, {key, "max_elapsed_time"},
+         over(key, limit, "max_elapsed_time", elapsed));
   }
   void check_backoff(const std::string& key, const Backoff& backoff) const {
     const auto initial = key + ".initial";
@@ -126,25 +87,6 @@ struct PolicyChecker {
     if (at(key) != nullptr && backoff.low > backoff.high) {
       error({key + ".low", key + ".high"}, "low is over high");
     }
-  }
-
-  // Returns the value at which to report a problem of these keys, or nullptr. See `error`.
-  [[nodiscard]] const JsonNode* place_of(Keys keys) const {
-    for (const auto& key : keys) {
-      const auto* const value = at(key);
-      if (value != nullptr && is_within(*value->json, policy)) return value->json;
-    }
-    const auto* const key =
-        std::ranges::find_if(keys, [this](auto& one) { return is_written(one); });
-    return key == keys.end() ? nullptr : at(*key)->json;
-  }
-
-  // Returns whether a value of these keys is wrong by itself, which was reported before.
-  [[nodiscard]] bool is_doubtful(Keys keys) const {
-    return std::any_of(keys.begin(), keys.end(), [this](const std::string& key) {
-      const auto* const value = at(key);
-      return value != nullptr && value->doubtful;
-    });
   }
 
   void check_limits() const {
@@ -173,27 +115,54 @@ struct PolicyChecker {
     }
     const auto elapsed = resolved.max_elapsed_time;
     if (elapsed == kForever && !pending->max) {
-      warn({key}, "without its \"max\" or a max_elapsed_time, polling may never end");
+      warn(Warning::NoTimeLimit, {key},
+           "without its \"max\" or a max_elapsed_time, polling may never end");
     }
     const auto first_wait = delay_range(pending->backoff, /*attempt=*/1, {}).least;
     if (resolved.elapsed_rule == ElapsedRule::IncludeWait && first_wait > elapsed) {
-      warn({key + ".backoff", key, "max_elapsed_time"},
+      warn(Warning::NoEffect, {key + ".backoff", key, "max_elapsed_time"},
            over("the wait of pending", first_wait, "max_elapsed_time", elapsed) +
                ": there is never a poll");
     }
   }
 
-  // Warns of attempts that can never be made. The built-in number of attempts is not checked,
-  // because the user did not ask for it.
+  // Warns of attempts that can never be made. Of the built-in number of attempts, which the user
+  // did not ask for, only the first retry is checked.
   void check_attempts() const {
     const auto max = resolved.max_attempts;
-    if (!max || at("max_attempts")->origin == built_in().find("max_attempts")->origin) return;
-    const auto reached = attempts_reached(resolved);
-    if (reached >= *max) return;
-    warn({"max_attempts", "max_elapsed_time", "backoff"},
-         "attempt " + std::to_string(reached + 1) + " of " + std::to_string(*max) +
+    const bool is_built_in = at("max_attempts")->origin == built_in().find("max_attempts")->origin;
+    const auto wanted = max && !is_built_in ? *max : std::min(max.value_or(2), 2);
+    const auto reached = attempts_reached(resolved, wanted);
+    if (reached >= wanted) return;
+    warn(Warning::NoEffect, {"max_attempts", "max_elapsed_time", "backoff"},
+         "attempt " + std::to_string(reached + 1) +
+             (max ? " of " + std::to_string(*max) : std::string()) +
              " can never be reached: even the shortest waits before it pass max_elapsed_time (" +
              httpretry::to_text(resolved.max_elapsed_time) + ")");
+  }
+
+  // Warns of timeouts that another limit always ends first, and of an attempt_timeout after which
+  // no time is left.
+  void check_timeouts() const {
+    const auto attempt = resolved.attempt_timeout;
+    for (const auto& [key, limit] : {std::pair("connect_timeout", resolved.connect_timeout),
+                                     std::pair("response_timeout", resolved.response_timeout)}) {
+      if (limit == kForever || !is_written(key)) continue;
+      check_elapsed(key, limit);
+      if (limit <= attempt || limit > resolved.max_elapsed_time) continue;
+      warn(Warning::NoEffect, {key, "attempt_timeout"},
+           over(key, limit, "attempt_timeout", attempt) + ", which ends the attempt first");
+    }
+    const auto elapsed = resolved.max_elapsed_time;
+    if (resolved.max_attempts == 1 || !resolved.retry_on.covers(TransportKind::Timeout)) return;
+    if (resolved.elapsed_rule == ElapsedRule::BeforeWait || attempt > elapsed) return;
+    const bool includes_wait = resolved.elapsed_rule == ElapsedRule::IncludeWait;
+    const auto wait = includes_wait ? delay_range(resolved.backoff, /*retry=*/1).least : Duration();
+    if (saturating::plus(attempt, wait) < elapsed || attempt == kForever) return;
+    warn(Warning::NoEffect, {"attempt_timeout", "max_elapsed_time"},
+         "an attempt that takes attempt_timeout (" + httpretry::to_text(attempt) +
+             ") is never retried: max_elapsed_time (" + httpretry::to_text(elapsed) +
+             ") leaves no time for it");
   }
 
   // Only a server delay begins a pause.
@@ -202,7 +171,7 @@ struct PolicyChecker {
         !policy::ignores_servers(resolved.server_delay)) {
       return;
     }
-    warn({"pause", "server_delay"},
+    warn(Warning::NoEffect, {"pause", "server_delay"},
          "there is never a pause: server_delay ignores what a server asks for");
   }
 
@@ -259,7 +228,7 @@ struct PolicyChecker {
     if (!is_written("priority") || guards.priority == Priority::Normal || guards.has_limits()) {
       return;
     }
-    warn({"priority"},
+    warn(Warning::NoEffect, {"priority"},
          "nothing waits without \"rate\", \"concurrency\" or \"breaker\": a priority "
          "says nothing");
   }
@@ -279,18 +248,18 @@ struct PolicyChecker {
             over("hedge.min", hedge.min, "hedge.max", hedge.max));
     }
     if (resolved.max_attempts == 1) {
-      warn({"hedge.after", "max_attempts"},
+      warn(Warning::NoEffect, {"hedge.after", "max_attempts"},
            "max_attempts is 1, and counts hedges, too: no hedge would ever be sent");
     }
     if (resolved.repeat == Repeat::Never || resolved.repeat == Repeat::Refused) {
-      warn({"hedge.after", "repeat"},
+      warn(Warning::NoEffect, {"hedge.after", "repeat"},
            "repeat forbids a second send of what may have been carried out: no hedge would "
            "ever be sent");
     }
     // For example 0.1 for p95. Rounded, because 1 - 0.9 is a little less than 0.1.
     const auto needed = std::round(2 * (1 - hedge.quantile) * 1e9) / 1e9;
     if (has_quantile && hedge.budget && *hedge.budget < needed) {
-      warn({"hedge.budget", "hedge.after"},
+      warn(Warning::NoEffect, {"hedge.budget", "hedge.after"},
            "hedge.budget (" + text_of(*hedge.budget) + ") is under " + text_of(needed) +
                ", twice the part of the calls that are slower than " +
                policy::quantile_text(hedge.quantile) +
@@ -301,9 +270,72 @@ struct PolicyChecker {
 
 }  // namespace
 
-void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
-                  Problems& problems) {
-  PolicyChecker{layered, resolved, policy, problems}.check();
+std::string over(std::string_view key, Duration value, std::string_view limit_key, Duration limit) {
+  return std::string(key) + " (" + httpretry::to_text(value) + ") is over " +
+         std::string(limit_key) + " (" + httpretry::to_text(limit) + ")";
+}
+
+const Layered* PolicyCheck::at(std::string_view key) const {
+  const auto* value = &layered;
+  for (auto dot = key.find('.'); dot != key.npos && value != nullptr; dot = key.find('.')) {
+    value = value->find(key.substr(0, dot));
+    key.remove_prefix(dot + 1);
+  }
+  return value == nullptr ? nullptr : value->find(key);
+}
+
+bool PolicyCheck::is_written(std::string_view key) const {
+  const auto* const value = at(key);
+  return value != nullptr && (value->origin->positions || is_within(*value->json, policy));
+}
+
+void PolicyCheck::error(Keys keys, std::string message) const {
+  if (is_doubtful(keys)) return;
+  const auto* const place = place_of(keys);
+  problems.error(place == nullptr ? policy : *place, std::move(message));
+}
+
+void PolicyCheck::warn(Warning warning, Keys keys, std::string message) const {
+  const auto* const place = place_of(keys);
+  if (place == nullptr || is_doubtful(keys) || is_allowed(warning, layered)) return;
+  auto& added = warnings.emplace_back(problems.place_of(*place));
+  added.warning = true;
+  added.message = message;
+  problems.warn(*place, std::move(message));
+}
+
+// Returns the value at which to report a problem of these keys, or nullptr. See `error`.
+const JsonNode* PolicyCheck::place_of(Keys keys) const {
+  for (const auto& key : keys) {
+    const auto* const value = at(key);
+    if (value != nullptr && is_within(*value->json, policy)) return value->json;
+  }
+  const auto* const key = std::ranges::find_if(keys, [this](auto& one) { return is_written(one); });
+  return key == keys.end() ? nullptr : at(*key)->json;
+}
+
+// Returns whether a value of these keys is wrong by itself, which was reported before.
+bool PolicyCheck::is_doubtful(Keys keys) const {
+  return std::any_of(keys.begin(), keys.end(), [this](const std::string& key) {
+    const auto* const value = at(key);
+    return value != nullptr && value->doubtful;
+  });
+}
+
+bool is_allowed(Warning warning, const Layered& layered) {
+  const auto* const allow = layered.find("allow");
+  return allow != nullptr && std::ranges::any_of(allow->json->children, [&](const JsonNode* word) {
+           return word->text == to_string(warning);
+         });
+}
+
+std::vector<Problem> check_policy(const Layered& layered, const RetryPolicy& resolved,
+                                  const JsonNode& policy, Problems& problems) {
+  std::vector<Problem> warnings;
+  const PolicyCheck check{layered, resolved, policy, problems, warnings};
+  PolicyChecker(check).check();
+  check_risks(check);
+  return warnings;
 }
 
 }  // namespace httpretry::policy_file

@@ -64,13 +64,18 @@ class NamedPolicies {
     mark_used(found->second);
     return found->second.resolved;
   }
-  // Warns of policies that extend another one or are extended, but that no request uses.
+  // Warns of policies that no request uses. After an error, a use may be missing only because of
+  // it.
   void warn_of_unused() {
+    if (problems_.failed()) return;
     for (const auto* const named : in_order_) {
-      if (named->used || (!named->extended && named->extends == nullptr)) continue;
+      if (named->used || is_allowed(Warning::Unused, named->layered)) continue;
       problems_.warn(*named->json, "no endpoint uses this policy, nor does the default");
     }
   }
+
+  // Moves the warnings about the values of policies out.
+  auto take_warnings() { return std::move(warnings_); }
 
   // Moves the policies out, in the order of the file. Must be called once, after all lookups.
   std::vector<ResolvedPolicy> take() {
@@ -89,7 +94,6 @@ class NamedPolicies {
     Named* extends = nullptr;  // the policy that it extends; nullptr if that is built in
     State state = State::New;
     bool used = false;
-    bool extended = false;
     Layered layered;
     ResolvedPolicy resolved;
   };
@@ -128,7 +132,6 @@ class NamedPolicies {
       named->extends = extended_by(*named->json);
       chain.push_back(named);
       if (named->extends == nullptr) break;
-      named->extends->extended = true;
       named = named->extends;
     }
     if (named->state == Named::State::InChain && named->extends != nullptr) {
@@ -166,7 +169,8 @@ class NamedPolicies {
     if (preset != nullptr) merge_preset(layered, *preset->tree->root, preset->origin);
     merge_layer(layered, policy, kPolicy, origin_);
     auto result = read_policy(layered, policy, problems_, values_);
-    check_policy(layered, *result.policy, policy, problems_);
+    auto warnings = check_policy(layered, *result.policy, policy, problems_);
+    if (!warnings.empty()) warnings_.emplace(result.policy.get(), std::move(warnings));
     const auto& inherited = below == nullptr ? standard().preset : below->resolved.preset;
     result.preset = preset == nullptr ? inherited : policy.find("preset")->text;
     result.source = origin_.at(policy);
@@ -184,6 +188,7 @@ class NamedPolicies {
   Problems& problems_;
   LayerOrigin origin_;
   ValuePool values_;
+  std::map<const RetryPolicy*, std::vector<Problem>> warnings_;
   std::map<std::string_view, Named> policies_;
   std::vector<Named*> in_order_;
   std::vector<std::string_view> names_;
@@ -213,6 +218,7 @@ class Loader {
     check_guards_of_hosts(*data_, entries_, problems_);
     policies_.warn_of_unused();
     data_->policies = policies_.take();
+    data_->warnings_of_policies = policies_.take_warnings();
     if (const auto* const tests = member("tests", JsonType::Array, "an array")) {
       all_tests = read_tests(*tests, *data_, problems_);
     }

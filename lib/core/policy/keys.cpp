@@ -31,6 +31,8 @@ constexpr Word<ServerDelaySource> kSource{
 constexpr List kHeaders(kSource, "an array");
 constexpr Number<int> kSends(unlimited_range("the first send counts"));
 constexpr Optional kAttempts(kSends, "unlimited");
+constexpr Word<Warning> kWarning{Words::up_to(Warning::Unused)};
+constexpr List kAllow(kWarning, "an array of warnings", "an empty list allows none; leave it out");
 constexpr Text kPolicyName("a name", [](std::string_view text) { return !text.empty(); });
 
 constexpr auto kExponential = mask(Kind::Exponential);
@@ -86,8 +88,11 @@ constexpr Key kBudgetKeys[] = {
     key_of<kScopes, &BudgetPolicy::scope>("scope"),
 };
 
-constexpr Shape kBudget{
-    .name = "budget", .keys = kBudgetKeys, .kinds = Words(kBudgetKinds), .whole = true};
+constexpr Shape kBudget{.name = "budget",
+                        .keys = kBudgetKeys,
+                        .kinds = Words(kBudgetKinds),
+                        .whole = true,
+                        .example = R"({"kind": "tokens", "capacity": 500})"};
 
 constexpr Key kServerDelayKeys[] = {
     key<&ServerDelayPolicy::headers>("headers", kHeaders),
@@ -99,7 +104,7 @@ constexpr Key kServerDelayKeys[] = {
 };
 constexpr Shape kServerDelay{.name = "server_delay", .keys = kServerDelayKeys};
 
-// The keys of a policy. All except `extends` and `preset` are values of a RetryPolicy.
+// The keys of a policy. All except `extends`, `preset` and `allow` are values of a RetryPolicy.
 constexpr Key kPolicyKeys[] = {
     loader_key("extends", kPolicyName),
     loader_key("preset", kPolicyName),
@@ -124,6 +129,7 @@ constexpr Key kPolicyKeys[] = {
     key_of<kBreaker, &RetryPolicy::guards, &GuardPolicy::breaker>("breaker"),
     key_of<kPriorities, &RetryPolicy::guards, &GuardPolicy::priority>("priority"),
     key_of<kHedge, &RetryPolicy::hedge>("hedge"),
+    loader_key("allow", kAllow).keep(),
 };
 
 constexpr std::string_view kSchemeNames[] = {"http", "https"};
@@ -214,10 +220,12 @@ constinit const Shape kBackoff{.name = "backoff",
                                .kinds = Words(kKinds),
                                .jitters = Words(kJitters),
                                .whole = true,
-                               .prepare = [](void* object) {
-                                 auto& backoff = *static_cast<Backoff*>(object);
-                                 if (backoff.kind == Kind::Decorrelated) backoff.multiplier = 3;
-                               }};
+                               .prepare =
+                                   [](void* object) {
+                                     auto& backoff = *static_cast<Backoff*>(object);
+                                     if (backoff.kind == Kind::Decorrelated) backoff.multiplier = 3;
+                                   },
+                               .example = R"({"kind": "exponential", "initial": "300ms"})"};
 constinit const Shape kPolicy{.name = "policy", .keys = kPolicyKeys};
 
 }  // namespace httpretry::policy_file

@@ -61,11 +61,18 @@ void merge_object(Layered& value, const JsonNode& member, const Shape& shape,
   if (states_kind) value.doubtful = false;
 }
 
-// Returns the suggestion for the name of a preset that does not exist, or "".
+// Returns the suggestion for the name of a preset that does not exist, or "": the most similar one,
+// or all that contain the name, because "aws" and "aws-standard" differ too much for did_you_mean.
 std::string near_preset(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const auto& preset : presets()) names.push_back(preset.name);
-  return did_you_mean(name, names);
+  std::string containing;
+  for (const auto& preset : presets()) {
+    names.push_back(preset.name);
+    if (name.size() < 3 || preset.name.find(name) == std::string_view::npos) continue;
+    containing += (containing.empty() ? "; did you mean " : ", ") + std::string(preset.name);
+  }
+  auto similar = did_you_mean(name, names);
+  return !similar.empty() || containing.empty() ? similar : containing + "?";
 }
 
 // Reads the values of a policy from its layers.
@@ -86,7 +93,8 @@ struct PolicyReader {
       problems.error(position_of(member), not_of_kind(member.key, *kind->json));
     }
     for (const auto& key : shape.keys) {
-      if (key.field == nullptr || !traits.have(key)) continue;
+      const bool is_value = key.field != nullptr || (key.kept && layered.find(key.name) != nullptr);
+      if (!is_value || !traits.have(key)) continue;
       read_value(layered, key, target, parent, prefix);
       if (kind != nullptr && key.name == "kind" && shape.prepare != nullptr) shape.prepare(target);
     }
@@ -98,7 +106,7 @@ struct PolicyReader {
                   const std::string& prefix) {
     const auto* const stated = object.find(key.name);
     const auto* const layered = stated != nullptr ? stated : object.find(key.like);
-    auto* const field = key.field(target);
+    auto* const field = key.field == nullptr ? kCheckOnly : key.field(target);
     if (layered == nullptr) {
       if (key.required) {
         problems.error(position_of(object), "missing key " + quoted_text(key.name));
@@ -209,7 +217,8 @@ void merge_layer(Layered& below, const JsonNode& object, const Shape& shape,
     const auto* const key = shape.find(member->key);
     // Leaves out unknown keys, keys such as "preset" that are no value of a policy, and null, which
     // selects the value of the layer below.
-    if (key == nullptr || key->field == nullptr || member->is(JsonNode::Type::Null)) continue;
+    const bool is_value = key != nullptr && (key->field != nullptr || key->kept);
+    if (!is_value || member->is(JsonNode::Type::Null)) continue;
     auto& value = find_or_add(below, key->name);
     const bool is_new = value.json == nullptr;
     if (member->bad) {

@@ -1,5 +1,6 @@
 #include <httpretry/policy/policy_set.hpp>
 
+#include "lib/core/policy/detail/warnings.hpp"
 #include "policy_set_data.hpp"
 
 #include <algorithm>
@@ -25,6 +26,9 @@ OrderedJson write_policy(const ResolvedPolicy& resolved) {
     json["preset"] = resolved.preset;
   }
   json.update(write_object(kPolicy, resolved.policy.get()));
+  if (const auto* const allow = resolved.values.find("allow")) {
+    json["allow"] = OrderedJson::parse(allow->json);
+  }
   return json;
 }
 
@@ -54,7 +58,7 @@ struct Overlay {
   ResolvedPolicy make(const ResolvedPolicy& resolved) {
     const LayerOrigin before{.text = "built in", .resolved = &resolved.values};
     auto layered = built_in();
-    merge_layer(layered, tree.add(write_object(kPolicy, resolved.policy.get())), kPolicy, before);
+    merge_layer(layered, tree.add(write_policy(resolved)), kPolicy, before);
     if (preset != nullptr) merge_preset(layered, *preset->tree->root, preset->origin);
     merge_layer(layered, settings, kPolicy, origin);
     ValuePool pool;  // not shared, because it refers to `before`, which is local
@@ -267,6 +271,13 @@ std::string PolicySet::print() const {
   }
   // The file, the list of endpoints, and each endpoint have a line for each member.
   return json_text(file, /*levels=*/3) + "\n";
+}
+
+std::vector<Problem> policy_file::warnings_of(const PolicySet& set,
+                                              const ResolvedPolicy& resolved) {
+  const auto& all = PolicySet::Data::of(set).warnings_of_policies;
+  const auto found = all.find(resolved.policy.get());
+  return found == all.end() ? std::vector<Problem>() : found->second;
 }
 
 std::string policy_file::identity_of(std::string_view endpoint) {

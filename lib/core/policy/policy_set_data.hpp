@@ -33,6 +33,8 @@ struct PolicySet::Data {
   std::vector<Entry> entries;
   EndpointIndex index;  // of the entries
   std::vector<Problem> warnings;
+  // The warnings about the values of a policy. Policies without warnings are left out.
+  std::map<const RetryPolicy*, std::vector<Problem>> warnings_of_policies;
 
   static const Data& of(const PolicySet& set) { return *set.data_; }
   static PolicySet make_set(std::shared_ptr<const Data> data) { return PolicySet(std::move(data)); }
@@ -119,9 +121,11 @@ ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Probl
 
 // Reports values that contradict each other as errors, and values that can never have an effect as
 // warnings. A problem is reported at a key of `policy`, the top layer, if one of its keys is
-// involved.
-void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
-                  Problems& problems);
+// involved. Warns also of values that are harmful. Returns the warnings.
+std::vector<Problem> check_policy(const Layered& layered, const RetryPolicy& resolved,
+                                  const JsonNode& policy, Problems& problems);
+// Returns whether the policy allows a warning.
+bool is_allowed(Warning warning, const Layered& layered);
 
 // The settings of a builder.
 struct Layer {

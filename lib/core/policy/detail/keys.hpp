@@ -28,6 +28,7 @@ struct Key {
   bool required = false;
   bool block = false;          // a preset replaces the value even if it does not state the key
   bool nullable = true;        // null selects the value of the layer below
+  bool kept = false;           // a value of the policy in the file that RetryPolicy does not store
   std::string_view like = {};  // the key whose value is used if this one is left out
 
   [[nodiscard]] constexpr Key of(Mask kind_mask, Mask jitter_mask = kAll) {
@@ -37,6 +38,7 @@ struct Key {
   }
   [[nodiscard]] constexpr Key needed() { return required = true, *this; }
   [[nodiscard]] constexpr Key in_presets() { return block = true, *this; }
+  [[nodiscard]] constexpr Key keep() { return kept = true, *this; }
   [[nodiscard]] constexpr Key not_null() { return nullable = false, *this; }
   [[nodiscard]] constexpr Key default_like(std::string_view other) { return like = other, *this; }
 };
@@ -58,10 +60,26 @@ constexpr Key key(std::string_view name, const T& type) {
 inline constexpr Key whole_key(std::string_view name, const Type& type) {
   return {name, &type, [](void* object) { return object; }};
 }
+// Returns a key that the loader of the file uses.
 inline constexpr Key loader_key(std::string_view name) { return {name}; }
 inline constexpr Key loader_key(std::string_view name, const Type& type) { return {name, &type}; }
 
 struct LoadedPreset;
+
+// The warnings that a policy may allow on purpose, with its key "allow".
+enum class Warning : std::uint8_t {
+  NoBudget,        // no budget limits the retries
+  NoBackoff,       // retries or polls follow at once
+  NoTimeLimit,     // nothing limits the time of all retries or polls
+  NoTimeout,       // nothing ends an attempt that hangs
+  RepeatAlways,    // retries may execute a request twice
+  HedgedUnsafe,    // hedges may execute a request twice
+  RetriedStatus,   // successes, or failures that no retry changes, are retried
+  ServersIgnored,  // the waits that servers ask for are ignored
+  NoEffect,        // a value can never have an effect
+  Unused,          // no request gets the policy
+};
+std::string_view to_string(Warning warning);
 
 // The keys of one type of objects.
 struct HTTPRETRY_API Shape {
@@ -78,6 +96,7 @@ struct HTTPRETRY_API Shape {
   // Returns the preset that the key "preset" names, after the key was checked. nullptr if there is
   // no such key.
   const LoadedPreset& (*preset)(std::string_view name) = nullptr;
+  std::string_view example = {};  // shown if a file has something else than an object
 
   // Returns the first key with this name that belongs to one of these kinds, or nullptr.
   [[nodiscard]] const Key* find(std::string_view name, Mask among = kAll) const;
