@@ -198,7 +198,7 @@ class Plan(ProgramTest):
             's.json:2:3: /steps/1/statu: unknown key; did you mean "status"?',
             's.json:2:25: /steps/1/status: 99 is out of range: 200 to 999',
             's.json:2:38: /steps/1/delay: "x" is not a duration: write it like "250ms", '
-            '"1.5s" or "1h30m"',
+            '"1.5s" or "1h30m"; the units are h, m, s, ms, us and ns',
             's.json:3:10: /then: "again" is not one of repeat_last, restart, close'])
 
     def test_the_drawing(self):

@@ -71,7 +71,7 @@ TEST_CASE("of syntax errors the first is told, and nothing else of the file") {
 })") == "p.json:2:17: JSON has no comments\n");
   CHECK(said_of("{\"version\": }") == "p.json:1:13: expected a value, but there is \"}\"\n");
   CHECK(said_of("{\"version\": 1, \"policies\": {\"a\": {},}, }") ==
-        "p.json:1:37: /policies: there is a comma before this\n");
+        "p.json:1:37: /policies: there is a comma before this: remove it\n");
 }
 
 TEST_CASE("a NUL byte does not end a file") {
@@ -133,7 +133,8 @@ TEST_CASE("a key of `match` that could not be read is no missing key") {
                    R"(, "policy": {}}]})");
   };
   CHECK(said(R"({"port": "443"})") ==
-        "p.json:1:49: /endpoints/0/match/port: expected a number, found \"443\"\n");
+        "p.json:1:49: /endpoints/0/match/port: expected a number, found \"443\"; write "
+        "443, without quotes\n");
   CHECK(said(R"({"method": "GET"})") ==
         "p.json:1:41: /endpoints/0/match/method: unknown key; did you mean \"methods\"?\n");
   CHECK(said(R"({"scheme": "ftp", "host": "a*"})") ==

@@ -213,24 +213,45 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     const auto first = rest.empty() ? '\0' : rest.front();
     const bool expects_value = expected == "a value";
     const bool expects_string = expects_value || expected.starts_with("a key");
+    // The first word, for example of a key in YAML or of a unit behind a number.
+    const auto word = rest.substr(0, rest.find_first_of(" \t\r\n,:]}\""));
     if (first == '#' || rest.starts_with("//") || rest.starts_with("/*")) {
       problem(end_, "JSON has no comments");
     } else if (expected == "the end of the text") {
       problem(end_, "trailing content: the file holds one JSON value");
     } else if (first == '"' && expects_string) {  // the mistake is inside the string
       problem(std::min(last, text_.size()), reason(parser_message));
+    } else if (root_ == nullptr &&
+               (rest.starts_with("---") || rest.substr(word.size()).starts_with(':'))) {
+      problem(end_, "this looks like YAML: write JSON, with keys and strings in double quotes");
     } else if (expects_value && (first == '-' || is_digit(first))) {
       problem(end_, reason(parser_message));
     } else if (expects_value && is_letter(first)) {
       const auto letters = std::find_if_not(rest.begin(), rest.end(), is_letter) - rest.begin();
-      const auto word = rest.substr(0, static_cast<std::size_t>(letters));
-      problem(end_, "\"" + one_line(word) + "\" is not a JSON value: strings need double quotes");
+      const auto value = rest.substr(0, static_cast<std::size_t>(letters));
+      const bool is_number = value == "NaN" || value == "Infinity";
+      problem(end_, "\"" + one_line(value) + "\" is not a JSON value: " +
+                        (is_number ? "write a number, or \"none\" for no limit"
+                                   : "strings need double quotes"));
+    } else if (after_number(first)) {
+      problem(end_,
+              "write a string with double quotes, such as \"" +
+                  one_line(std::string(open_.back()->children.back()->text) + std::string(word)) +
+                  "\"");
     } else if ((first == '}' || first == ']') && after_comma()) {
-      problem(end_, "there is a comma before this");
+      problem(end_, "there is a comma before this: remove it");
     } else {
       const auto wanted = first == '\'' ? "a string in double quotes" : expected;
       problem(end_, "expected " + wanted + ", but " + found_text(rest));
     }
+  }
+  // Returns whether a letter or sign follows a number directly, as in 5s, 20% and 10/s, but not in
+  // 0x1.
+  [[nodiscard]] bool after_number(char first) const {
+    if (open_.empty() || open_.back()->children.empty() || after_key_) return false;
+    const auto& last = *open_.back()->children.back();
+    const bool is_word = (is_letter(first) && first != 'x') || first == '%' || first == '/';
+    return is_word && last.is(Type::Number) && end_ > 0 && is_digit(text_[end_ - 1]);
   }
   [[nodiscard]] bool after_comma() const {
     const auto last = text_.substr(0, end_).find_last_not_of(kBlanks);

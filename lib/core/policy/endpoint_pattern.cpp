@@ -72,14 +72,34 @@ std::optional<std::string> ascii_host(std::string_view text) {
   return to_lower(ascii);
 }
 
+// Returns whether a text was probably meant as a regular expression. None of these signs is in the
+// hosts and paths of usual requests.
+bool is_regex(std::string_view text) {
+  constexpr std::string_view kSigns[] = {".+", "\\", "]+", "]*", "(?"};
+  return text.starts_with('^') || text.starts_with(".*") ||
+         std::ranges::any_of(
+             kSigns, [text](std::string_view sign) { return text.find(sign) != text.npos; });
+}
+
 // Returns why a text cannot be the host of a pattern, or "" if nothing is wrong. The host is a name
 // such as "api.example.com", in which a label may be "*", or an address. parse_host checks an
 // address in brackets further, with libcurl.
 std::string problem_of_name(std::string_view name) {
   if (name.empty()) return "it has no name";
+  if (is_regex(name)) {
+    return "regular expressions are not supported; write \"*.example.com\" for all names below one";
+  }
   if (name.front() == '[') {  // an IPv6 address: "[::1]", or with a zone "[fe80::1%eth0]"
     if (name.back() != ']') return "its bracket is not closed, or something follows it";
     return name.find('%') == name.npos ? "" : "a zone is not looked at";
+  }
+  if (const auto scheme = name.find("://"); scheme != name.npos) {
+    auto host = name.substr(scheme + 3);
+    host = host.substr(0, host.find_first_of("/?#"));
+    host.remove_prefix(host.rfind('@') + 1);  // 0 without a "@"
+    if (!host.ends_with(']')) host = host.substr(0, host.rfind(':'));
+    return "only a name belongs here; write " + in_quotes(host) +
+           ", and \"scheme\": " + in_quotes(name.substr(0, scheme));
   }
   // The user has written more of a URL, such as "example.com/path".
   if (name.find_first_of("/?#@%\\") != name.npos) return "only a name belongs here";
@@ -172,6 +192,10 @@ Step step_of(std::string_view segment) {
 // "*" or "{name}" for any one segment, or "**" for any number of segments (Step::Rest). At most one
 // "**" may stand before the end, so that matching stays fast.
 std::string problem_of_path(std::string_view path) {
+  if (is_regex(path) || path.find(".*") != path.npos) {
+    return "regular expressions are not supported; write \"*\" for any one segment, and \"**\" for "
+           "any number of them";
+  }
   if (path.empty() || path.front() != '/') return "it must start with \"/\"";
   if (path.find_first_of("?#") != std::string_view::npos) {
     return "query and fragment are not looked at";

@@ -186,6 +186,12 @@ std::optional<double> percent_in(std::string_view text) {
 // a problem if it is neither.
 bool read_after(const JsonNode& json, HedgePolicy& policy, Problems& problems) {
   if (!expect(json, JsonType::String, kAfterText, problems)) return false;
+  if (json.text.ends_with('%')) {
+    const auto percent = json.text.substr(0, json.text.size() - 1);
+    return refuse(json, problems,
+                  described(json) + " is not " + kAfterText + "; write " +
+                      quoted_text("p" + std::string(percent)));
+  }
   if (!json.text.starts_with('p')) {
     policy.quantile = 0;
     return kDuration.read(json, &policy.after, problems);
@@ -233,7 +239,8 @@ constexpr Key kHedgeKeys[] = {
 }  // namespace
 
 constinit const Shape kPause{.name = "pause", .keys = kPauseKeys};
-constinit const Shape kRate{.name = "rate", .keys = kRateKeys, .whole = true};
+constinit const Shape kRate{
+    .name = "rate", .keys = kRateKeys, .whole = true, .example = R"({"limit": "10/s"})"};
 constinit const Shape kConcurrency{.name = "concurrency",
                                    .keys = kConcurrencyKeys,
                                    .kinds = Words(kLimiters),
@@ -252,6 +259,7 @@ constinit const Shape kBreaker{
       return *tree->root;
     },
     .preset = breaker_preset};
-constinit const Shape kHedge{.name = "hedge", .keys = kHedgeKeys, .whole = true};
+constinit const Shape kHedge{
+    .name = "hedge", .keys = kHedgeKeys, .whole = true, .example = R"({"after": "200ms"})"};
 
 }  // namespace httpretry::policy_file

@@ -113,9 +113,14 @@ bool ObjectType::read(const JsonNode& json, void* field, Problems& problems) con
     if (field != nullptr) reset(field, Initial::None);
     return true;
   }
-  return expect(json, JsonType::Object, optional_ ? "an object or \"none\"" : "an object",
-                problems) &&
-         read_members(json, shape_, field == nullptr ? kCheckOnly : reset(field), problems);
+  if (!json.is(JsonType::Object)) {
+    const auto* const expected = optional_ ? "an object or \"none\"" : "an object";
+    const auto hint =
+        shape_.example.empty() ? "" : "; write it like " + std::string(shape_.example);
+    return refuse(json, problems,
+                  "expected " + std::string(expected) + ", found " + described(json) + hint);
+  }
+  return read_members(json, shape_, field == nullptr ? kCheckOnly : reset(field), problems);
 }
 
 OrderedJson ObjectType::write(const void* field) const {

@@ -48,8 +48,52 @@ std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, D
 }
 
 constexpr Text kMethod("a method");
-constexpr const char* kNoDuration =
-    R"(is not a duration: write it like "250ms", "1.5s" or "1h30m")";
+constexpr const char* kUnitList = "; the units are h, m, s, ms, us and ns";
+
+// Returns the unit that people mean by a word such as "sec", or "" if it is not known.
+std::string_view unit_meant(std::string_view word) {
+  const auto name = to_lower(trimmed(word));
+  constexpr std::pair<std::string_view, std::string_view> kBeginnings[] = {
+      {"milli", "ms"}, {"msec", "ms"}, {"ms", "ms"}, {"micro", "us"}, {"us", "us"},
+      {"nano", "ns"},  {"ns", "ns"},   {"sec", "s"}, {"min", "m"},    {"h", "h"}};
+  if (name.empty() || name == "s") return "s";
+  if (name == "m") return "m";
+  for (const auto& [beginning, unit] : kBeginnings) {
+    if (name.starts_with(beginning)) return unit;
+  }
+  return {};
+}
+
+// Returns why a text is not a duration, with what to write instead. `whole` is the text, and `rest`
+// its end, from the first unit on that is wrong. "5sec" becomes "5s", and "2d" becomes "48h".
+std::string no_duration(std::string_view whole, std::string_view rest) {
+  const auto before = whole.substr(0, whole.size() - rest.size());
+  const auto days = to_number<std::int64_t>(before);
+  auto meant = std::string(before) + std::string(unit_meant(rest));
+  if ((rest == "d" || rest.starts_with("day")) && days && *days <= 365) {
+    meant = std::to_string(*days * 24) + "h";
+  } else if (before.empty() || unit_meant(rest).empty() || meant == whole) {
+    meant = R"(it like "250ms", "1.5s" or "1h30m)";
+  }
+  const auto quote = meant.starts_with("it ") ? "" : "\"";
+  return "is not a duration: write " + std::string(quote) + meant + '"' + kUnitList;
+}
+
+// Returns what to write instead of a string where a number is expected, or "": "; write 0.2" for
+// "20%", and "; write 4, without quotes" for "4".
+std::string number_meant(const JsonNode& json) {
+  if (!json.is(JsonType::String)) return {};
+  auto text = std::string_view(json.text);
+  const bool is_percent = text.ends_with('%');
+  if (is_percent) text.remove_suffix(1);
+  text = trimmed(text);
+  double number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = failure == std::errc() && end == text.data() + text.size();
+  if (!is_number || !std::isfinite(number)) return {};
+  return is_percent ? "; write " + text_of(number / 100)
+                    : "; write " + std::string(text) + ", without quotes";
+}
 
 }  // namespace
 
@@ -77,23 +121,24 @@ std::optional<double> number_in(const JsonNode& json) {
 // second value is the problem, for example "is negative".
 std::pair<Duration, std::string> duration_in(std::string_view text) {
   if (text.starts_with('-')) return {{}, "is negative"};
+  const auto whole = text;
   Duration sum{};
   const auto* next_unit = std::begin(kUnits);  // the longest unit that may follow
   do {
     // Takes the number from the front of the text: digits, and the fraction if there is a point.
     const auto digits = digits_of(text);
-    if (digits.empty()) return {{}, kNoDuration};
+    if (digits.empty()) return {{}, no_duration(whole, text)};
     text.remove_prefix(digits.size());
     std::string_view fraction;
     if (text.starts_with('.')) {
       fraction = digits_of(text.substr(1));
-      if (fraction.empty()) return {{}, kNoDuration};
+      if (fraction.empty()) return {{}, no_duration(whole, whole)};
       text.remove_prefix(1 + fraction.size());
     }
     // Takes the unit: everything up to the next number. Only shorter units may follow.
     const auto name = text.substr(0, text.find_first_of(kDigits));
     const auto* const unit = std::ranges::find(next_unit, std::end(kUnits), name, &Unit::name);
-    if (unit == std::end(kUnits)) return {{}, kNoDuration};
+    if (unit == std::end(kUnits)) return {{}, no_duration(whole, text)};
     next_unit = unit + 1;
     text.remove_prefix(name.size());
     // Adds both to the sum. Compares the number of units first, so that the product cannot
@@ -138,7 +183,11 @@ bool DurationType::parse(const JsonNode& json, Duration& value, Problems& proble
 // numbers, 1000 for thousandths, 0 for any number.
 std::optional<double> number_within(const JsonNode& json, const NumberLimits& limits,
                                     Problems& problems) {
-  if (!expect(json, JsonType::Number, limits.what, problems)) return std::nullopt;
+  if (!json.is(JsonType::Number)) {
+    problems.error(json, "expected " + std::string(limits.what) + ", found " + described(json) +
+                             number_meant(json));
+    return std::nullopt;
+  }
   const auto number = number_in(json);  // nullopt if no double is large enough
   if (!number || *number < limits.least || *number > limits.most || std::isnan(*number)) {
     const bool is_under = number && *number < limits.least;
