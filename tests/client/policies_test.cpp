@@ -31,7 +31,7 @@ std::string file_with(const std::string& policy, const std::string& endpoints = 
 std::string attempts(int count) {
   return R"({"max_attempts": )" + std::to_string(count) +
          R"(, "max_elapsed_time": "1h", "backoff": {"kind": "constant", "interval": "10s"},
-              "throttle_backoff": "none", "budget": "none"})";
+              "throttle_backoff": "none", "budget": "none", "allow": ["no_budget"]})";
 }
 
 std::string thrifty(const char* scope, int attempts = 2, int capacity = 100) {

@@ -83,6 +83,8 @@ constexpr auto kCommands = std::to_array<Command>({
      "Prints a line for each problem in the files, with its position and what was expected. Runs "
      "the tests in the files, in virtual time and without a network, and prints what they expect "
      "and do not get. On a terminal a line says that all is well.\n"
+     "Warns of policies that are valid but dangerous, such as retries without a budget; "
+     "\"allow\" in a policy silences a warning.\n"
      "The exit status is 1 if a file has errors or a test fails; warnings alone do not count.",
      kChecking, help_only, policy_check},
     {"policy explain", "FILE METHOD URL", "show which policy a request gets, and why",
@@ -114,7 +116,8 @@ constexpr auto kCommands = std::to_array<Command>({
      "the share of the capacity, the share of requests that fail, or the load, for a time.\n"
      "Times such as network or service are constant (10ms), exponential(10ms), normal(10ms,2ms) or "
      "lognormal(10ms,0.5). All keys with their defaults: lib/extras/simulate/README.md.\n"
-     "METHOD and URL choose the policy of a policy file; METHOD defaults to GET.",
+     "METHOD and URL choose the policy of a policy file, and are needed if it has "
+     "endpoints; METHOD defaults to GET.",
      kSimulating, simulate_table, simulate},
 #endif
 #ifdef HTTPRETRY_WITH_BATCH

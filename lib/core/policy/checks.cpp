@@ -335,6 +335,8 @@ std::vector<Problem> check_policy(const Layered& layered, const RetryPolicy& res
   const PolicyCheck check{layered, resolved, policy, problems, warnings};
   PolicyChecker(check).check();
   check_risks(check);
+  std::ranges::stable_sort(
+      warnings, {}, [](const Problem& warning) { return std::pair(warning.line, warning.column); });
   return warnings;
 }
 
