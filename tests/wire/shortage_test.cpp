@@ -149,7 +149,7 @@ bool add_global_ipv6_address() {
   } request{{}, 64, static_cast<int>(::if_nametoindex("lo"))};
   ::inet_pton(AF_INET6, "2001:db8::1", &request.address);
   const Descriptor any(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return any.open() && ::ioctl(any.get(), SIOCSIFADDR, &request) == 0;
+  return any.is_open() && ::ioctl(any.get(), SIOCSIFADDR, &request) == 0;
 }
 
 TEST_CASE("a machine whose network has only IPv6 still finds its own 127.0.0.1") {

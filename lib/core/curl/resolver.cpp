@@ -94,8 +94,8 @@ bool has_ipv4() {
   other_machine.sin_family = AF_INET;
   other_machine.sin_port = htons(9);
   other_machine.sin_addr.s_addr = htonl(0xC0000201);  // 192.0.2.1, of documentation
-  return udp.open() && ::connect(udp.get(), reinterpret_cast<const sockaddr*>(&other_machine),
-                                 sizeof other_machine) == 0;
+  return udp.is_open() && ::connect(udp.get(), reinterpret_cast<const sockaddr*>(&other_machine),
+                                    sizeof other_machine) == 0;
 }
 
 }  // namespace
