@@ -131,7 +131,11 @@ TEST_CASE("a server that is not there is told at once, and found when it comes")
   server.kill();
   CHECK(changes.first(3).back().substr(0, 4) == "down");
   server.start();
-  CHECK(changes.first(4).back() == "up");
+  // Before that, there may be one more change: the reason, from a broken connection to a refused
+  // one.
+  std::size_t count = 4;
+  if (changes.first(count).back().starts_with("down")) ++count;
+  CHECK(changes.first(count).back() == "up");
   CHECK(ask(link, add(4, 4)).integer == 8);
 }
 

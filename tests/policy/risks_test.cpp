@@ -73,16 +73,16 @@ constexpr Risk kRisks[] = {
 }  // namespace
 
 TEST_CASE("each risk is a warning at the key that settles it, and can be allowed on purpose") {
-  for (const auto& [policy, key, word] : kRisks) {
-    CAPTURE(policy);
-    const auto said = warnings_of(cases::file_of("{" + std::string(policy) + "}"));
+  for (const auto& row : kRisks) {
+    CAPTURE(row.policy);
+    const auto said = warnings_of(cases::file_of("{" + std::string(row.policy) + "}"));
     CAPTURE(said);
-    CHECK(std::count(said.begin(), said.end(), '\n') == (key.empty() ? 0 : 1));
-    CHECK(said.find("warning: /default/" + std::string(key) + ": ") ==
-          (key.empty() ? said.npos : said.find("warning: ")));
-    if (key.empty()) continue;
-    const auto allow = R"("allow": [")" + std::string(word) + "\"]";
-    CHECK(warnings_of(cases::file_of("{" + std::string(policy) + ", " + allow + "}")).empty());
+    CHECK(std::count(said.begin(), said.end(), '\n') == (row.key.empty() ? 0 : 1));
+    CHECK(said.find("warning: /default/" + std::string(row.key) + ": ") ==
+          (row.key.empty() ? said.npos : said.find("warning: ")));
+    if (row.key.empty()) continue;
+    const auto allow = R"("allow": [")" + std::string(row.word) + "\"]";
+    CHECK(warnings_of(cases::file_of("{" + std::string(row.policy) + ", " + allow + "}")).empty());
   }
 }
 

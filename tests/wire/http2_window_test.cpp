@@ -7,7 +7,7 @@
 using namespace httpretry;
 using namespace std::chrono_literals;
 
-TEST_CASE("an upload without a window waits, and does not run the loop again and again") {
+TEST_CASE("an upload without a window waits, and does not run its event loop again and again") {
   // The first window of a stream is 64 KiB, and this server never gives another.
   const FrameServer server([](const std::string&, int) { return FrameServer::Pieces{}; });
   const std::string large(1'000'000, 'x');
@@ -30,7 +30,10 @@ TEST_CASE("an upload without a window waits, and does not run the loop again and
       CHECK(timed_out(outcome));
     });
     int turns = 0;
-    for (; !over; ++turns) wait_and_turn(*loop);
+    while (!over) {
+      wait_and_turn(*loop);
+      ++turns;
+    }
     // It looks ten times in a second whether a window has come.
     CHECK(turns < 300);
   }

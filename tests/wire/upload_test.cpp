@@ -57,19 +57,22 @@ TEST_CASE("the response to a HEAD has no body, even if the request has one") {
   policy.max_attempts = 1;
   policy.attempt_timeout = 10s;
   Client client({retry(policy)});
-  const std::pair<Body, std::string> rows[] = {{Body(), ""},
-                                               {Body("hello"), "hello"},
-                                               {Body::once(letters(5)), "lllll"},
-                                               {Body::once(letters(5), 5), "lllll"},
-                                               {Body(std::string()), ""}};
-  for (const auto& [body, received] : rows) {
-    CAPTURE(received);
-    const auto outcome = client.send(Request("HEAD", server.url()).set_body(body));
+  const struct {
+    Body body;
+    std::string received;
+  } rows[] = {{Body(), ""},
+              {Body("hello"), "hello"},
+              {Body::once(letters(5)), "lllll"},
+              {Body::once(letters(5), 5), "lllll"},
+              {Body(std::string()), ""}};
+  for (const auto& row : rows) {
+    CAPTURE(row.received);
+    const auto outcome = client.send(Request("HEAD", server.url()).set_body(row.body));
     REQUIRE_MESSAGE(outcome, outcome.error().message);
     CHECK(outcome->headers.get("Content-Length") == "2000");
     CHECK(outcome->body.empty());
     CHECK(wire_sends(outcome) == 1);
-    CHECK(server.seen().back().body == received);
+    CHECK(server.seen().back().body == row.received);
   }
   CHECK(client.get(server.url())->body.size() == 2000);
 }
