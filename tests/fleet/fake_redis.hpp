@@ -36,7 +36,7 @@ class FakeRedis {
   // The bytes of replies.
   static std::string bulk(const std::string& text);
   static std::string list(const std::vector<std::int64_t>& integers);
-  // What a server replies to the commands with which a link begins; nil to all others.
+  // Returns the replies to the commands with which a link begins, and nil to all others.
   static std::string usual(const Words& words);
   // The key of a script, or an empty text.
   static std::string key_of(const Words& words);

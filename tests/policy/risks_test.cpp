@@ -19,7 +19,7 @@ std::string warnings_of(std::string_view file) {
 }
 
 // A policy, the key at which it gets its only warning, and the word that allows it; both are empty
-// if there is none.
+// if it gets none.
 struct Risk {
   std::string_view policy;  // without braces
   std::string_view key;

@@ -418,8 +418,7 @@ TEST_CASE("the RateLimit field of draft 7 is a dictionary") {
          {"limit=2, remaining=0, reset=99999999999999999999", kForever}});
 }
 
-// Names that are no source of ours, although some servers use two of them: their units differ from
-// one to the next.
+// Some servers use two of these headers, but in different units, so we do not read them.
 TEST_CASE("other headers about limits are not read") {
   for (const auto* header :
        {"x-ratelimit-reset-", "x-ratelimit-resets", "anthropic-ratelimit-reset",

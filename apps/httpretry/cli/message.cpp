@@ -16,7 +16,7 @@ namespace {
 
 std::mutex mutex;
 std::string status;      // the latest status line
-std::size_t drawn = 0;   // columns of the status line on the terminal; 0: there is none
+std::size_t drawn = 0;   // columns of the status line on the terminal; 0: none is shown
 std::size_t pauses = 0;  // how many StatusPause exist
 bool as_json = false;
 

@@ -102,8 +102,8 @@ std::string file_of(const EndedCall& ended, const std::string& target) {
 }
 
 // Returns the failure of a call in one line: "GET http://h/a: gave up after 3 attempts in 2.1 s:
-// 503, 503, timeout (attempts_exhausted)". An error is told by its message, which is followed by
-// the attempts if they say more.
+// 503, 503, timeout (attempts_exhausted)". For an error, the line has its message, and then the
+// attempts if they say more.
 std::string failure_text(const EndedCall& ended) {
   const auto& history = history_of(ended.outcome);
   const auto summary = describe(ended.outcome);

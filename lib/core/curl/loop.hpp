@@ -74,7 +74,7 @@ class Loop final : public RunQueue, public Transport {
   [[nodiscard]] Result<void> check_ip_version(const Url& url) const;
   // Returns what is known about the origin of the URL. The defaults if the loop has not sent to it.
   [[nodiscard]] const OriginInfo& origin(const Url& url) const;
-  // Returns the entry of the URL's origin, to be changed. Adds one if there is none.
+  // Returns the entry of the URL's origin, to be changed. Adds an entry if the origin has none.
   OriginInfo& edit_origin(const Url& url);
 
   // Returns a handle for one exchange.

@@ -1,4 +1,4 @@
-// What the checks of a policy have in common: how they look at its values, and where they report.
+// PolicyCheck, the base of the checks of a policy: looks up values and reports problems.
 #pragma once
 
 #include "policy_set_data.hpp"

@@ -20,7 +20,7 @@ bool has_no_waits(const Backoff& backoff) {
 constexpr std::string_view kIdempotent[] = {"GET", "HEAD",   "OPTIONS", "TRACE",
                                             "PUT", "DELETE", "QUERY"};
 
-// Returns the first method that may do harm if it is executed twice, or "" if there is none.
+// Returns the first method that may do harm if it is executed twice, or "" if no method may.
 std::string unsafe_method(const std::vector<std::string>& methods) {
   if (methods.empty()) return "POST";  // all methods
   const auto unsafe = std::ranges::find_if(methods, [](const std::string& method) {

@@ -39,7 +39,7 @@ void* add_part(const redisReadTask* task, const Fill& fill) {
 }
 
 // Adds a list with this many elements, which hiredis reads next. Returns nullptr if that exceeds a
-// limit, or if it is no array, which no command of ours gets.
+// limit, or if the list is not an array. Our commands get arrays only.
 void* add_list(const redisReadTask* task, std::size_t size) {
   auto& count = *static_cast<std::size_t*>(task->privdata);  // Connection::element_count_
   if (task->parent == nullptr) count = 0;
@@ -55,7 +55,8 @@ void* add_list(const redisReadTask* task, std::size_t size) {
   });
 }
 
-// Sets the functions for types that only hiredis 1 has, and no command of ours gets: they fail.
+// Makes replies fail that have a type of RESP3, which only hiredis 1 knows. Our commands do not get
+// such replies.
 template <class Functions>
 void refuse_other_types(Functions& functions) {
   const auto refuse = [](auto...) -> void* { return nullptr; };

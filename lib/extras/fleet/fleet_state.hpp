@@ -60,7 +60,7 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
   using ScopePtr = std::shared_ptr<Scope>;
   // A state that is not used for this time is dropped here. The remote state keeps its own copy.
   static constexpr Duration kDropUnusedAfter = std::chrono::seconds(10);
-  // With so many states, those that only other processes use are not kept here.
+  // If there are more states than this, the states that only other processes use are not kept.
   static constexpr std::size_t kMostScopesOfOthers = 10'000;
 
   static Pauses pause_of(const ScopePtr& scope) { return {scope, &scope->pause}; }
