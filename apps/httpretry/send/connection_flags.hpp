@@ -1,0 +1,16 @@
+// The flags for connections, which `httpretry`, `httpretry batch` and `httpretry work` share in
+// part.
+#pragma once
+
+#include "send/options.hpp"
+
+namespace httpretry::cli {
+
+// Returns the flags for the limits of connecting, the proxy, the addresses and the HTTP version.
+std::vector<Flag> connection_flags(SendOptions& to);
+// Returns the flags for the addresses at both ends of a connection.
+std::vector<Flag> address_flags(TransportOptions& to);
+// Returns the flags for TLS with servers.
+std::vector<Flag> tls_flags(TransportOptions& to);
+
+}  // namespace httpretry::cli
