@@ -40,16 +40,15 @@ int main() {
   policy.max_attempts = 6;
   policy.backoff.initial = 50ms;
 
-  Client client({
-      log(),  // once per call
-      redirect(),
-      retry(policy),
-      hedge(),
-      guards(),
-      timeout(2s),  // once per attempt
+  ClientOptions options;
+  options.policies = policy;
+  options.call_middlewares = {log()};
+  options.attempt_middlewares = {
+      timeout(2s),
       on_request("tenant",
                  [tenant](Request& request, Call&) { request.set_header("X-Tenant", tenant); }),
-  });
+  };
+  Client client(options);
 
   Outcome blocking = client.send(Request::get(url));
 

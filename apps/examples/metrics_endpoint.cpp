@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   const auto numbers = metrics();
   exporter->export_metrics(numbers);
   ClientOptions options;
-  options.middlewares.push_back(propagate());
+  options.attempt_middlewares.push_back(propagate());
   options.observers = {numbers, traces(exporter->sink())};
   Client client(options);
 

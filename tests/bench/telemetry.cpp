@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   if (which == "idle") options.observers.push_back(std::make_shared<Observer>());
   const bool spans = which == "traces" || which == "propagate" || which == "all";
   if (spans) options.observers.push_back(traces(exporter.emplace(where).sink()));
-  if (which == "propagate" || which == "all") options.middlewares.push_back(propagate());
+  if (which == "propagate" || which == "all") options.attempt_middlewares.push_back(propagate());
   if (which == "metrics" || which == "all") options.observers.push_back(numbers);
   demand(which == "off" || !options.observers.empty(),
          "OBSERVERS: off, idle, metrics, traces, propagate, all");

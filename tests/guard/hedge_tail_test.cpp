@@ -35,7 +35,7 @@ class Draws {
   Duration lognormal(double median_ms, double sigma) {
     std::normal_distribution<double> normal(std::log(median_ms), sigma);
     const std::chrono::duration<double, std::milli> time(std::exp(normal(random_)));
-    return std::chrono::duration_cast<Duration>(time);
+    return Duration(time);
   }
 
  private:

@@ -2,12 +2,43 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstdint>
+#include <limits>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
+
+// A duration of std::chrono converts to a Duration if nothing is lost, or if it counts in floating
+// point.
+static_assert(std::is_convertible_v<std::chrono::hours, Duration>);
+static_assert(std::is_convertible_v<std::chrono::duration<float, std::milli>, Duration>);
+static_assert(!std::is_convertible_v<std::chrono::duration<std::int64_t, std::pico>, Duration>);
+static_assert(!std::is_convertible_v<int, Duration>);
+static_assert(Duration(1.5s) == 1500ms);
+
+TEST_CASE("durations in floating point are rounded to nanoseconds, and saturate") {
+  const std::vector<std::pair<std::chrono::duration<double>, Duration>> rows = {
+      {0.0s, 0ns},
+      {0.3s, 300ms},
+      {-0.3s, -300ms},
+      {1e-9s, 1ns},
+      {1.4e-9s, 1ns},
+      {1.5e-9s, 2ns},
+      {1e300s, kForever},
+      {-1e300s, Duration::min()},
+      {std::chrono::duration<double>(std::numeric_limits<double>::infinity()), kForever},
+      {std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN()), 0ns},
+  };
+  for (const auto& [text, expected] : rows) {
+    const Duration converted = text;
+    CHECK(to_text(converted) == to_text(expected));
+  }
+}
 
 TEST_CASE("durations as a policy file writes them") {
   CHECK(to_text(0ns) == "0s");

@@ -12,7 +12,7 @@ const Backoff& backoff_for(const RetryPolicy& policy, Class cls) {
                                                            : policy.backoff;
 }
 
-Duration plus(Duration a, Duration b) { return kForever - a <= b ? kForever : a + b; }
+Duration plus(Duration a, Duration b) { return kForever - a <= b ? kForever : Duration(a + b); }
 
 // Returns the time at which the wait after an attempt ends.
 Duration end_of(const Attempt& attempt) {

@@ -108,7 +108,7 @@ Duration time_of(const Step& step, const RetryPolicy& policy) {
     case Fault::Drip: {
       const auto bytes = static_cast<std::int64_t>(step.body.size());
       const bool fits = bytes == 0 || step.interval < (kForever - step.delay) / bytes;
-      return fits ? step.delay + step.interval * bytes : kForever;
+      return fits ? Duration(step.delay + step.interval * bytes) : kForever;
     }
     default: return step.delay;
   }

@@ -218,7 +218,8 @@ std::string Axis::grid(int top, int bottom) const {
     constexpr double kMost = 9e9;  // seconds; a Duration cannot hold more
     const auto time = std::chrono::duration<double>(std::min(at, kMost));
     text += line(x(at), top, x(at), bottom, "grid");
-    text += text_at(x(at), bottom + 14, duration_text(std::chrono::round<Duration>(time)), "small",
+    text += text_at(x(at), bottom + 14,
+                    duration_text(std::chrono::round<std::chrono::nanoseconds>(time)), "small",
                     Anchor::Middle);
   }
   return text;

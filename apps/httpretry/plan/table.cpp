@@ -184,7 +184,8 @@ std::string table_of_calls(const SimulatedCalls& simulated) {
   }
   Duration last_end{};
   for (std::size_t i = 0; i < simulated.outcomes.size(); ++i) {
-    last_end = std::max(last_end, simulated.begun[i] + history_of(simulated.outcomes[i]).elapsed);
+    last_end = std::max<Duration>(last_end,
+                                  simulated.begun[i] + history_of(simulated.outcomes[i]).elapsed);
   }
   return aligned(rows) + not_sent(simulated.outcomes) + hedge_budget_text(simulated) +
          sends_by_second(events) + std::to_string(simulated.outcomes.size()) + " calls, " +

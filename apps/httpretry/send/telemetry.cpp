@@ -104,7 +104,7 @@ RunTelemetry::RunTelemetry(const TelemetryOptions& options, bool quiet)
 void RunTelemetry::observe(ClientOptions& client) const {
   if (tracer_) {  // first, so that the other observers know the trace
     client.observers.insert(client.observers.begin(), tracer_);
-    client.middlewares.push_back(propagate());
+    client.attempt_middlewares.push_back(propagate());
   }
   if (metrics_) client.observers.push_back(metrics_);
   if (log_) client.observers.push_back(log_);

@@ -194,18 +194,29 @@ class HTTPRETRY_API Client {
   [[nodiscard]] Scheduler& scheduler();
 
   // The functions below send a request as `send` does:
+  //   client.get(url)
   //   client.get(url, {{"Accept", "application/json"}})
+  //   client.get(url, CallOptions().with_timeout(2s))
   Outcome get(std::string url, const Headers& headers = Headers(),
               CallOptions options = CallOptions()) {
     return send_with(Request::get(std::move(url)), headers, {}, std::move(options));
+  }
+  Outcome get(std::string url, CallOptions options) {
+    return send(Request::get(std::move(url)), std::move(options));
   }
   Outcome head(std::string url, const Headers& headers = Headers(),
                CallOptions options = CallOptions()) {
     return send_with(Request::head(std::move(url)), headers, {}, std::move(options));
   }
+  Outcome head(std::string url, CallOptions options) {
+    return send(Request::head(std::move(url)), std::move(options));
+  }
   Outcome del(std::string url, const Headers& headers = Headers(),
               CallOptions options = CallOptions()) {
     return send_with(Request::del(std::move(url)), headers, {}, std::move(options));
+  }
+  Outcome del(std::string url, CallOptions options) {
+    return send(Request::del(std::move(url)), std::move(options));
   }
   // client.post(url, json_text, "application/json"). With an empty content type, no Content-Type
   // header is sent.
@@ -214,15 +225,24 @@ class HTTPRETRY_API Client {
     return send_with(Request::post(std::move(url), std::move(body)), headers, content_type,
                      std::move(options));
   }
+  Outcome post(std::string url, Body body, CallOptions options) {
+    return send(Request::post(std::move(url), std::move(body)), std::move(options));
+  }
   Outcome put(std::string url, Body body, std::string_view content_type = {},
               const Headers& headers = Headers(), CallOptions options = CallOptions()) {
     return send_with(Request::put(std::move(url), std::move(body)), headers, content_type,
                      std::move(options));
   }
+  Outcome put(std::string url, Body body, CallOptions options) {
+    return send(Request::put(std::move(url), std::move(body)), std::move(options));
+  }
   Outcome patch(std::string url, Body body, std::string_view content_type = {},
                 const Headers& headers = Headers(), CallOptions options = CallOptions()) {
     return send_with(Request::patch(std::move(url), std::move(body)), headers, content_type,
                      std::move(options));
+  }
+  Outcome patch(std::string url, Body body, CallOptions options) {
+    return send(Request::patch(std::move(url), std::move(body)), std::move(options));
   }
 
  private:

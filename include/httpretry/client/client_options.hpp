@@ -54,6 +54,16 @@ struct HTTPRETRY_API ClientOptions {
   // Default: redirect(), retry(), hedge(), guards()
   std::vector<MiddlewarePtr> middlewares = default_chain();
 
+  // Middlewares to add to that chain: those in the first list above it, so they run once per call,
+  // and those in the second list below it, so they run once per send.
+  //
+  //   options.call_middlewares = {log()};
+  //   options.attempt_middlewares = {timeout(2s), bearer(token)};
+  //
+  // Default: none
+  std::vector<MiddlewarePtr> call_middlewares;
+  std::vector<MiddlewarePtr> attempt_middlewares;
+
   // The URL to which the URL of a request is appended if that has no scheme and host ("/items",
   // "items?page=2"). A "/" at the end of base_url makes no difference.
   //
@@ -130,6 +140,24 @@ struct HTTPRETRY_API ClientOptions {
   //
   // Default: a generator that is seeded by the system
   std::function<double()> random;
+
+  // Set the members of these names, or add to them, in one expression:
+  //   Client client(ClientOptions().with_base_url("https://api.example.com/v1/")
+  //                     .with_attempt_middleware(bearer(token)));
+  ClientOptions& with_call_middleware(MiddlewarePtr added) {
+    return call_middlewares.push_back(std::move(added)), *this;
+  }
+  ClientOptions& with_attempt_middleware(MiddlewarePtr added) {
+    return attempt_middlewares.push_back(std::move(added)), *this;
+  }
+  ClientOptions& with_base_url(std::string url) { return base_url = std::move(url), *this; }
+  ClientOptions& with_policies(PolicySource source) { return policies = std::move(source), *this; }
+  ClientOptions& with_observer(std::shared_ptr<Observer> added) {
+    return observers.push_back(std::move(added)), *this;
+  }
+  ClientOptions& with_connection(TransportOptions settings) {
+    return connection = std::move(settings), *this;
+  }
 };
 
 // The settings of a single call, for the functions of Client that send.
@@ -160,12 +188,19 @@ struct HTTPRETRY_API CallOptions {
   // (ClientOptions::middlewares).
   //
   // Default: the endpoint's policy
-  std::shared_ptr<const RetryPolicy> policy;
+  CallPolicy policy;
 
   // The scheduler on which `co_send` resumes the coroutine that awaits it.
   //
   // Default: on the loop that carried the call
   Scheduler* resume_on = nullptr;
+
+  // Set the members of these names in one expression:
+  //   client.get(url, CallOptions().with_timeout(1.5s).with_stop(token))
+  CallOptions& with_stop(std::stop_token token) { return stop = std::move(token), *this; }
+  CallOptions& with_timeout(Duration limit) { return timeout = limit, *this; }
+  CallOptions& with_deadline(Time end) { return deadline = end, *this; }
+  CallOptions& with_policy(CallPolicy rules) { return policy = std::move(rules), *this; }
 };
 
 }  // namespace httpretry

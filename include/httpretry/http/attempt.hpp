@@ -143,6 +143,7 @@ struct Exchange {
   // The server did not process the request (HTTP/2 REFUSED_STREAM, or a GOAWAY that names an
   // earlier stream).
   bool refused = false;
+  bool retry_requested = false;  // by the function of the middleware retry_if
   // Body bytes on the wire, so compressed if the body is. If there were several sends, only those
   // of the last one.
   std::uint64_t body_sent = 0;

@@ -5,7 +5,14 @@
 #include <httpretry/http/context.hpp>
 #include <httpretry/http/url.hpp>
 
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace httpretry {
 
@@ -73,6 +80,19 @@ struct HTTPRETRY_API Credentials {
   std::string password;
 };
 
+// The policy of one request: a RetryPolicy, or a pointer to one that many requests share. If empty,
+// the endpoint's policy applies.
+class CallPolicy : public std::shared_ptr<const RetryPolicy> {
+ public:
+  using std::shared_ptr<const RetryPolicy>::shared_ptr;
+  CallPolicy() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  CallPolicy(std::shared_ptr<const RetryPolicy> shared) noexcept : shared_ptr(std::move(shared)) {}
+  template <std::same_as<RetryPolicy> Policy>
+  CallPolicy(Policy policy)  // NOLINT(google-explicit-constructor)
+      : shared_ptr(std::make_shared<const Policy>(std::move(policy))) {}
+};
+
 // The options of one request. They are not part of the HTTP message.
 struct HTTPRETRY_API RequestOptions {
   RequestOptions() = default;
@@ -82,7 +102,9 @@ struct HTTPRETRY_API RequestOptions {
   // Used instead of the endpoint's policy. The request ends with Errc::InvalidRequest if `check`
   // rejects this policy, or if the client has no retry() or lacks a middleware that the policy
   // needs (ClientOptions::middlewares).
-  std::shared_ptr<const RetryPolicy> policy;
+  CallPolicy policy;
+  // The limit of the whole call, as in CallOptions. The earlier one applies.
+  Duration timeout = kForever;
   // Used instead of the policy's priority.
   std::optional<Priority> priority;
   // Whether sending the request twice has the same effect as sending it once. If empty,
@@ -185,6 +207,21 @@ class HTTPRETRY_API Request {
   Request& set_form(const Form& form);
   // Returns the options for changes: request.edit_options().compressed = true.
   RequestOptions& edit_options();
+
+  // Set a header, and the options of these names, in one expression:
+  //   client.send(Request::put(url, body).header("Accept", "text/plain").timeout(1.5s))
+  Request& header(std::string_view name, std::string_view value) { return set_header(name, value); }
+  Request& timeout(Duration limit) { return edit_options().timeout = limit, *this; }
+  Request& policy(CallPolicy rules) { return edit_options().policy = std::move(rules), *this; }
+  Request& credentials(Credentials login) {
+    return edit_options().credentials = std::move(login), *this;
+  }
+  Request& sink(std::shared_ptr<Sink> destination) {
+    return edit_options().sink = std::move(destination), *this;
+  }
+  Request& on_progress(std::function<void(const Progress&)> function) {
+    return edit_options().on_progress = std::move(function), *this;
+  }
 
   // Returns whether sending the request twice has the same effect as sending it once.
   // options().repeatable decides if it is set. Otherwise this is true for GET, HEAD, OPTIONS,

@@ -8,7 +8,7 @@
 // The time limits, and where each is set:
 //
 //   limit                         set in
-//   the whole call                CallOptions::timeout, CallOptions::deadline
+//   the whole call                timeout: CallOptions, RequestOptions; CallOptions::deadline
 //   the call until the headers    the policy's max_elapsed_time. Sending a body is within it;
 //     of its last response        the body of a success may take longer, that of a failure not
 //   an attempt                    the policy's attempt_timeout; timeout() below retry()
@@ -30,13 +30,48 @@
 #include <httpretry/export.hpp>
 
 #include <chrono>
+#include <concepts>
+#include <limits>
 #include <string>
+#include <type_traits>
 
 namespace httpretry {
 
-using Duration = std::chrono::nanoseconds;
-using Time = std::chrono::time_point<std::chrono::steady_clock, Duration>;
-using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
+// A time span in nanoseconds. Durations of std::chrono convert to it implicitly, even those that
+// count in floating point: 250ms, 1.5s, duration<double>(limit). A floating-point value that is out
+// of range becomes the nearest Duration, and NaN becomes zero.
+class Duration : public std::chrono::nanoseconds {
+ public:
+  constexpr Duration() : std::chrono::nanoseconds(0) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  constexpr Duration(std::chrono::nanoseconds time) : std::chrono::nanoseconds(time) {}
+  constexpr explicit Duration(rep count) : std::chrono::nanoseconds(count) {}
+  static constexpr Duration zero() { return {}; }
+  static constexpr Duration min() { return std::chrono::nanoseconds::min(); }
+  static constexpr Duration max() { return std::chrono::nanoseconds::max(); }
+  // Integral durations convert exactly or not at all.
+  template <class Rep, class Period>
+  requires std::is_convertible_v<std::chrono::duration<Rep, Period>, std::chrono::nanoseconds>
+  constexpr Duration(
+      std::chrono::duration<Rep, Period> time)  // NOLINT(google-explicit-constructor)
+      : std::chrono::nanoseconds(time) {}
+  template <std::floating_point Rep, class Period>
+  constexpr Duration(
+      std::chrono::duration<Rep, Period> time)  // NOLINT(google-explicit-constructor)
+      : std::chrono::nanoseconds(rounded(std::chrono::duration<double, std::nano>(time).count())) {}
+
+ private:
+  static constexpr rep rounded(double count) {
+    // 2^63, the first double above the largest count.
+    constexpr double kEnd = 9223372036854775808.0;
+    if (count >= kEnd) return std::numeric_limits<rep>::max();
+    if (count < -kEnd) return std::numeric_limits<rep>::min();
+    if (count != count) return 0;  // NaN
+    return static_cast<rep>(count + (count < 0 ? -0.5 : 0.5));
+  }
+};
+using Time = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
+using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>;
 
 // "No limit". The library's sums with these constants saturate and never overflow.
 inline constexpr Duration kForever = Duration::max();

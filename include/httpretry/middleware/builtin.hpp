@@ -10,7 +10,6 @@
 #include <httpretry/chain/middleware.hpp>
 #include <httpretry/log/log.hpp>
 
-#include <concepts>
 #include <functional>
 #include <string>
 #include <vector>
@@ -44,11 +43,20 @@ struct HTTPRETRY_API RedirectOptions {
 // Returns a middleware that sets a time limit for everything below it: for each attempt if it is
 // below `retry`, and for the whole call if it is above. At the limit the outcome is Errc::Timeout.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr timeout(Duration limit);
-// The same for a floating-point duration: timeout(0.5s)
-template <std::floating_point Seconds, class Period>
-[[nodiscard]] MiddlewarePtr timeout(std::chrono::duration<Seconds, Period> limit) {
-  return timeout(std::chrono::duration_cast<Duration>(limit));
-}
+
+// Returns a middleware that has an attempt retried if `should_retry` returns true for its outcome,
+// although the policy does not retry it. Put it below `retry`:
+//
+//   options.attempt_middlewares = {retry_if([](const Outcome& outcome) {
+//     return outcome && outcome->status == 200 && outcome->body.empty();
+//   })};
+//
+// All limits of the policy apply, and a request that the server may have executed is still retried
+// only if that is safe. Several threads call `should_retry` at once. It is not called if the call
+// was canceled or its request is invalid, nor for a response whose body went to a sink. To retry
+// further statuses, no function is needed: policy.retry_on.statuses.add(409).
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr
+retry_if(std::function<bool(const Outcome& outcome)> should_retry);
 
 // Returns a middleware that adds the headers that a request lacks. It adds them only to requests to
 // the origin of the call: they may be secrets, so they do not follow a redirect to another origin.

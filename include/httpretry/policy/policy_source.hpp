@@ -49,6 +49,8 @@ class HTTPRETRY_API PolicySource {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): a set is a source
   PolicySource(PolicySet policies) : policies_(std::move(policies)) {}
+  // One policy for all requests. Throws std::invalid_argument if `check` rejects it.
+  PolicySource(RetryPolicy policy);  // NOLINT(google-explicit-constructor)
 
   // Reads the file and watches it from then on. Returns the errors of PolicySet::load, and an error
   // if the path is not a regular file.

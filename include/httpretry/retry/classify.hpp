@@ -52,6 +52,7 @@ struct HTTPRETRY_API Rule {
     Error,       // "error: canceled"; a retry cannot help
     Proxy,       // "proxy: status 503"
     ServerSays,  // "grpc-retry-pushback-ms"; the server asks the client not to retry
+    Requested,   // "retry_if"
   };
 
   Rule() = default;

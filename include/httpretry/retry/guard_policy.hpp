@@ -36,6 +36,11 @@ struct HTTPRETRY_API PausePolicy {
 // to `burst` of them may be sent at once.
 struct HTTPRETRY_API RatePolicy {
   RatePolicy() = default;
+  static RatePolicy per_second(std::int64_t requests) {
+    RatePolicy rate;
+    rate.requests = requests;
+    return rate;
+  }
   friend bool operator==(const RatePolicy&, const RatePolicy&) = default;
 
   std::int64_t requests = 10;

@@ -24,6 +24,7 @@ class HTTPRETRY_API StatusSet {
   // Adds the statuses from `first` to `last`. Ignores those outside 100 to 599.
   void add(int first, int last);
   void add(int status) { add(status, status); }
+  void add(const StatusSet& others) { bits_ |= others.bits_; }
   void remove(int first, int last);
   [[nodiscard]] bool contains(int status) const {
     return status >= 100 && status <= 599 && bits_[static_cast<std::size_t>(status - 100)];
@@ -194,6 +195,7 @@ struct StandardPolicy {
   Duration attempt_timeout = kForever;
   Duration response_timeout = kForever;
   Repeat repeat = Repeat::Safe;
+  StatusSet also_retry = {};  // statuses to retry in addition to those of the preset
 };
 
 // RetryPolicy says how the requests to one endpoint are retried. It is plain data with the members
@@ -202,7 +204,8 @@ struct StandardPolicy {
 // A default-constructed RetryPolicy is the preset "standard".
 struct HTTPRETRY_API RetryPolicy {
   RetryPolicy();  // the preset "standard"
-  // Returns the preset "standard" with changes: RetryPolicy::standard({.max_attempts = 3})
+  // Returns the preset "standard" with changes:
+  //   RetryPolicy::standard({.max_attempts = 3, .also_retry = {404, 409}})
   static RetryPolicy standard(const StandardPolicy& changes);
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 

@@ -3,7 +3,7 @@
 //   const auto exporter = std::make_shared<Otlp>(OtlpOptions::from_environment());
 //   const auto tracer = traces(exporter->sink());
 //   ClientOptions options;
-//   options.middlewares.push_back(propagate());
+//   options.attempt_middlewares.push_back(propagate());
 //   options.observers = {tracer};
 //
 // A call is a span of kind INTERNAL. Each of its sends is a child span of kind CLIENT. The child

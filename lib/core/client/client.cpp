@@ -91,10 +91,24 @@ Task<Outcome> await_call(std::shared_ptr<detail::ClientCore> core, Request reque
 
 }  // namespace
 
+namespace {
+
+// Puts the middlewares of the three lists into one, in the order in which a request passes them.
+ClientOptions with_one_chain(ClientOptions options) {
+  auto& chain = options.middlewares;
+  const auto above = std::exchange(options.call_middlewares, {});
+  const auto below = std::exchange(options.attempt_middlewares, {});
+  chain.insert(chain.begin(), above.begin(), above.end());
+  chain.insert(chain.end(), below.begin(), below.end());
+  return options;
+}
+
+}  // namespace
+
 std::vector<MiddlewarePtr> default_chain() { return {redirect(), retry(), hedge(), guards()}; }
 
 Client::Client(ClientOptions options)
-    : core_(std::make_shared<detail::ClientCore>(std::move(options))) {}
+    : core_(std::make_shared<detail::ClientCore>(with_one_chain(std::move(options)))) {}
 Client::Client(std::initializer_list<MiddlewarePtr> middlewares)
     : Client([&] {
         ClientOptions options;

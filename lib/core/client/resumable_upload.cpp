@@ -110,7 +110,8 @@ class Upload : public std::enable_shared_from_this<Upload> {
 
   [[nodiscard]] CallOptions call() const {
     auto call = options_.call;
-    if (call.timeout != kForever) call.timeout = std::max(call.timeout - used_, Duration::zero());
+    if (call.timeout != kForever)
+      call.timeout = std::max<Duration>(call.timeout - used_, Duration::zero());
     return call;
   }
 

@@ -108,7 +108,8 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn placemen
                          CallOptions options, Completion& completion) {
   Call::State state;
   set_up(state, *client, placement, options);
-  Call call(state, std::min(options.deadline, later(state.started, options.timeout)),
+  const auto timeout = std::min(options.timeout, request.options().timeout);
+  Call call(state, std::min(options.deadline, later(state.started, timeout)),
             std::move(options.stop));
 
   std::optional<Outcome> result;

@@ -175,7 +175,7 @@ Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
   auto& facts = exchange_of(outcome);  // what was sent, and when
   add_preceding_step(facts.timings, lookup_time);
   // For a connection from the pool, the exchange has left this time at zero.
-  facts.timings.resolved = std::max(facts.timings.resolved, lookup_time);
+  facts.timings.resolved = std::max<Duration>(facts.timings.resolved, lookup_time);
   // If anything was sent, libcurl has surely stored the addresses, so no look-up is needed for a
   // time.
   if (facts.sent != Sent::Never) edit_origin(url).addresses_until = resolved.use_until;

@@ -256,7 +256,7 @@ Task<Resolver::Resolved> Resolver::resolve(std::string host, Scheduler& schedule
     state_->drop_old(now);
     const auto& entry = state_->entries[host];  // an empty one if the host is new
     const auto known = entry.last_success;
-    const auto age = known ? now - known->requested_at : kForever;
+    const auto age = known ? Duration(now - known->requested_at) : kForever;
     const bool pending = entry.pending != nullptr;
     // A look-up may be pending although the addresses are fresh: `renew` requests one if none of
     // them could be reached.

@@ -161,7 +161,7 @@ Time Transfer::time_limit() const {
     // nothing until that second is over.
     const auto sent = static_cast<double>(std::max(upload_.given, polled_sent_));
     const std::chrono::duration<double> needed(sent / static_cast<double>(*options_.upload_rate));
-    reference = std::max(reference, later(started_, std::chrono::duration_cast<Duration>(needed)));
+    reference = std::max(reference, later(started_, Duration(needed)));
   }
   const auto limit = std::min(call_.deadline(), later(reference, timeout));
   const bool is_success = headers_done && !reader_.head_suffices();

@@ -120,7 +120,7 @@ SendEnd end_of_send(const RetryPolicy& policy, const Classified& verdict, const 
   end.responded = outcome.has_value() && !throttled;
   // For the breaker, which may count slow sends as well. There is no first byte without a response.
   const auto first_byte = exchange_of(outcome).timings.first_byte;
-  end.took = first_byte > Duration::zero() ? first_byte : now - sent_at;
+  end.took = first_byte > Duration::zero() ? first_byte : Duration(now - sent_at);
   if (verdict.server_delay) {  // a breaker that opens now stays open for at least this time
     end.server_delay = std::min(verdict.server_delay->delay, policy.server_delay.max);
   }

@@ -13,7 +13,7 @@ constexpr double kError = 0.05;
 constexpr double kGrowth = (1 + kError) / (1 - kError);
 
 std::int64_t slot_number(Time now) {
-  return std::max(now.time_since_epoch(), Duration::zero()) / std::chrono::seconds(10);
+  return std::max<Duration>(now.time_since_epoch(), Duration::zero()) / std::chrono::seconds(10);
 }
 
 // The upper bound of each bucket in nanoseconds.

@@ -25,7 +25,7 @@ class Rate {
 
  private:
   static Duration interval(const RatePolicy& policy) {
-    return std::max(policy.per / policy.requests, Duration(1));
+    return std::max<Duration>(policy.per / policy.requests, Duration(1));
   }
 
   Time full_at_{};

@@ -30,7 +30,7 @@ class Window {
  public:
   // Adds counts to the current tenth of a window of this length.
   void add(const Counts& more, Time now, Duration length) {
-    const auto length_of_tenth = std::max(length / kTenths, Duration(1));
+    const auto length_of_tenth = std::max<Duration>(length / kTenths, Duration(1));
     if (length_of_tenth != length_of_tenth_ && end_ != Time()) list_all();
     length_of_tenth_ = length_of_tenth;
     std::erase_if(listed_, [&](const Tenth& one) { return is_over(one.end, now); });
@@ -90,7 +90,7 @@ class Window {
   // Moves to the tenth of `now`, and drops those that leave the window. Tenths begin at multiples
   // of their length.
   void begin_tenth(Time now) {
-    const auto since_epoch = std::max(now.time_since_epoch(), Duration::zero());
+    const auto since_epoch = std::max<Duration>(now.time_since_epoch(), Duration::zero());
     const auto end = Time((since_epoch / length_of_tenth_ + 1) * length_of_tenth_);
     const auto passed = std::min<std::int64_t>((end - end_) / length_of_tenth_, kTenths);
     std::move_backward(tenths_.begin(), tenths_.end() - passed, tenths_.end());

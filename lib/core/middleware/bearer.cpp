@@ -91,7 +91,8 @@ class Bearer final : public Middleware {
     const bool usable = !fetched->text.empty() && valid_header_value(fetched->text);
     if (!usable) co_return unusable_token_error();
     const auto valid_for = fetched->valid_for;
-    const auto lead = valid_for == kForever ? Duration() : std::min(kLongestLead, valid_for / 10);
+    const auto lead =
+        valid_for == kForever ? Duration() : std::min<Duration>(kLongestLead, valid_for / 10);
     const std::lock_guard lock(mutex_);
     text_ = fetched->text;
     renew_at_ = later(fetch_began, valid_for - lead);

@@ -1,8 +1,10 @@
-// The middlewares timeout and default_headers, and the idempotency keys of the middleware retry.
+// The middlewares timeout, retry_if and default_headers, and the idempotency keys of the middleware
+// retry.
 #include <httpretry/middleware/builtin.hpp>
 
 #include "lib/core/base/random.hpp"
 #include "lib/core/chain/detail/call_state.hpp"
+#include "lib/core/retry/error_codes.hpp"
 
 #include <stdexcept>
 
@@ -29,6 +31,15 @@ class Timeout final : public Middleware {
 }  // namespace
 
 MiddlewarePtr timeout(Duration limit) { return std::make_shared<Timeout>(limit); }
+
+MiddlewarePtr retry_if(std::function<bool(const Outcome&)> should_retry) {
+  return on_outcome("retry_if", [should_retry = std::move(should_retry)](const Request&,
+                                                                         Outcome& outcome, Call&) {
+    const bool can_ask =
+        outcome ? outcome->delivered == 0 : policy::transport_kind(outcome.error()).has_value();
+    if (can_ask && should_retry(outcome)) exchange_of(outcome).retry_requested = true;
+  });
+}
 
 MiddlewarePtr default_headers(Headers headers) {
   return on_request("default_headers",

@@ -290,10 +290,6 @@ MiddlewarePtr retry(PolicySet policies) { return retry(PolicySource(std::move(po
 MiddlewarePtr retry(Result<PolicySet> loaded) { return retry(std::move(loaded).value()); }
 MiddlewarePtr retry(Result<PolicySource> watched) { return retry(std::move(watched).value()); }
 
-MiddlewarePtr retry(RetryPolicy policy) {
-  ResolvedPolicy for_all_requests;
-  for_all_requests.policy = std::make_shared<const RetryPolicy>(std::move(policy));
-  return retry(PolicySet(std::move(for_all_requests)));
-}
+MiddlewarePtr retry(RetryPolicy policy) { return retry(PolicySource(std::move(policy))); }
 
 }  // namespace httpretry

@@ -254,6 +254,12 @@ Result<PolicySet> PolicySet::load(const std::string& path) {
   return Error(Errc::InvalidRequest, "cannot read the policy file " + path + ": " + file.problem);
 }
 
+PolicySource::PolicySource(RetryPolicy policy) {
+  ResolvedPolicy for_all_requests;
+  for_all_requests.policy = std::make_shared<const RetryPolicy>(std::move(policy));
+  policies_ = PolicySet(std::move(for_all_requests));
+}
+
 Result<PolicySource> PolicySource::watch(std::string path) {
   const auto file = read_file(path, FileKind::Regular);
   if (!file.problem.empty()) {

@@ -187,7 +187,9 @@ bool Budget::count_failure() {
   return left_ > policy_.capacity / 2;
 }
 
-Duration Budget::period_length() const { return std::max(policy_.window / kPeriods, Duration(1)); }
+Duration Budget::period_length() const {
+  return std::max<Duration>(policy_.window / kPeriods, Duration(1));
+}
 
 std::int64_t Budget::period(Time now) const {
   return std::max<std::int64_t>(now.time_since_epoch() / period_length(), 0);

@@ -201,6 +201,7 @@ std::string to_string(const Rule& rule) {
     case Rule::Kind::Proxy: return "proxy: status " + std::to_string(rule.status);
     // In this header the server asked the client not to retry.
     case Rule::Kind::ServerSays: return "grpc-retry-pushback-ms";
+    case Rule::Kind::Requested: return "retry_if";
   }
   return "?";  // not reached
 }
@@ -213,8 +214,15 @@ Observed::Observed(const Outcome& result, std::string_view body_start, WallTime 
 
 Classified classify(const RetryPolicy& policy, const Observed& observed) {
   const auto& outcome = *observed.outcome;
-  return outcome ? classify_response(policy, *outcome, observed)
-                 : classify_error(policy, outcome.error(), observed.wall_now);
+  auto result = outcome ? classify_response(policy, *outcome, observed)
+                        : classify_error(policy, outcome.error(), observed.wall_now);
+  // An outcome that is retried anyway keeps its class, which may be more precise.
+  const bool is_final = result.cls == Class::Success || result.cls == Class::Permanent;
+  if (exchange_of(outcome).retry_requested && is_final) {
+    result.cls = Class::Transient;
+    result.rule.kind = Rule::Kind::Requested;
+  }
+  return result;
 }
 
 // Returns why a call ends that ends with this error. NotRetryable: no reason of its own.

@@ -72,7 +72,7 @@ std::optional<Duration> counted_delay(const ServerDelayPolicy& policy, const Cla
   if (!classified.server_delay || policy.combine == ServerDelayPolicy::Combine::Own) {
     return std::nullopt;
   }
-  return std::min(classified.server_delay->delay, plus(own_wait, policy.max_over_own));
+  return std::min<Duration>(classified.server_delay->delay, plus(own_wait, policy.max_over_own));
 }
 
 // Returns the limit that the server delay exceeds: the policy's maximum or the deadline, or None.
@@ -107,9 +107,8 @@ Duration combined(const ServerDelayPolicy& policy, const ServerDelay& delay, Dur
 
 // Returns what is left of max_elapsed_time, which is negative after the limit has passed.
 Duration time_left(const RetryPolicy& policy, const Clocks& clocks) {
-  return policy.max_elapsed_time == kForever
-             ? kForever
-             : minus(policy.max_elapsed_time, between(clocks.started, clocks.now));
+  if (policy.max_elapsed_time == kForever) return kForever;
+  return minus(policy.max_elapsed_time, between(clocks.started, clocks.now));
 }
 
 struct Waits {

@@ -145,7 +145,7 @@ std::optional<WallTime> parse_rfc3339(std::string_view text) {
   if (!zone || !time) return std::nullopt;
   // With "+02:00", the text is two hours ahead of UTC, so the offset is subtracted.
   const Duration offset = zone->hour * 1h + zone->minute * 1min;
-  return *time + fraction - (behind_utc ? -offset : offset);
+  return *time + fraction - (behind_utc ? Duration(-offset) : offset);
 }
 
 // Returns the date in the current format: "Sun, 06 Nov 1994 08:49:37 GMT".

@@ -12,8 +12,7 @@
 namespace httpretry::policy {
 
 // A limit may also be kForever, which is "none" in a file.
-inline constexpr auto kLongestDuration =
-    std::chrono::duration_cast<Duration>(std::chrono::hours(365 * 24));
+inline constexpr Duration kLongestDuration = std::chrono::hours(365 * 24);
 
 // The range of a number; both ends are allowed. A number is stored as a count of 1/`parts`, and
 // must be a multiple of it. With one part, a floating-point number may have any value in the range.
@@ -42,8 +41,7 @@ inline constexpr NumberLimits kShareFactors{1, 1000};
 inline constexpr NumberLimits kQueues{0, std::numeric_limits<int>::max()};
 inline constexpr NumberLimits kProbes{1, 1000};
 inline constexpr NumberLimits kRequests{1, 1e9};
-inline constexpr auto kShortestWindow =
-    std::chrono::duration_cast<Duration>(std::chrono::milliseconds(100));
+inline constexpr Duration kShortestWindow = std::chrono::milliseconds(100);
 inline constexpr NumberLimits kHedges{1, 4};
 
 // Returns whether the attempts might never end.

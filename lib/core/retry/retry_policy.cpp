@@ -88,6 +88,7 @@ RetryPolicy RetryPolicy::standard(const StandardPolicy& changes) {
   policy.attempt_timeout = changes.attempt_timeout;
   policy.response_timeout = changes.response_timeout;
   policy.repeat = changes.repeat;
+  policy.retry_on.statuses.add(changes.also_retry);
   return policy;
 }
 

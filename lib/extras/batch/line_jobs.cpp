@@ -244,9 +244,9 @@ std::optional<Duration> LineJobs::wait_before_next_call(const Job& job, const Li
   // `retry_at` is the time at which the server, or the limit that held the request back, allows the
   // next attempt.
   if (history.retry_at && history.stop_reason == Reason::ServerDelayTooLong) {
-    wait = std::max(*history.retry_at - local_date, Duration::zero());
+    wait = std::max<Duration>(*history.retry_at - local_date, Duration::zero());
   } else if (!outcome && outcome.error().held_back()) {
-    wait = history.retry_at ? std::max(*history.retry_at - local_date, Duration::zero())
+    wait = history.retry_at ? std::max<Duration>(*history.retry_at - local_date, Duration::zero())
                             : kUnknownWait;
   }
   // An exhausted budget shows that the host fails, not the job, which may have attempts left.

@@ -30,7 +30,7 @@ ClientOptions Runner::Work::with_middlewares(ClientOptions options) {
   };
   if (options_.down_hosts) add_before_guards(few_retries(watch_));
   if (limit_) add_before_guards(limited_sends(limit_));
-  options.middlewares.push_back(watched_sends());
+  options.attempt_middlewares.push_back(watched_sends());
   options.observers.push_back(watch_);
   const auto most = static_cast<int>(std::min<std::size_t>(options_.parallel, 1'000'000));
   // 0: no limit.
@@ -162,7 +162,7 @@ std::optional<RunEnd> Runner::Work::find_end_when_idle() {
   if (current_time >= take_again_at_) return std::nullopt;
   auto time_to_next = store_.next_due().value_or(kForever);
   if (const auto hold_end = lanes_.next_end_of_hold(current_time)) {
-    time_to_next = std::min(time_to_next, *hold_end - current_time);
+    time_to_next = std::min<Duration>(time_to_next, *hold_end - current_time);
   } else if (counts.queued > 0) {
     // Queued jobs of a host that is not held can be sent now: the next take() finds one.
     time_to_next = Duration::zero();
@@ -204,7 +204,7 @@ RunProgress Runner::Work::progress() const {
   if (progress.per_second > 0) {
     const std::chrono::duration<double> seconds(static_cast<double>(jobs_left) /
                                                 progress.per_second);
-    progress.time_left = std::chrono::duration_cast<Duration>(seconds);
+    progress.time_left = Duration(seconds);
   }
   for (const auto* lane : lanes_.held(current_time)) {
     progress.paused.push_back({.name = lane->host, .paused = lane->held_until - current_time});

@@ -232,7 +232,7 @@ void Link::ping(Time now) {
     if (reply.failed()) return;
     if (now_is() - now <= options_.reply_timeout) set_up(/*up=*/true, {});
   };
-  wait_ = std::min(2 * wait_, options_.longest_wait);
+  wait_ = std::min<Duration>(2 * wait_, options_.longest_wait);
   next_try_ = later(now, wait_);
   send(posted, now);
 }
@@ -267,9 +267,8 @@ void Link::go_down(const std::string& why, Time now) {
   host_ = options_.address.host;
   port_ = options_.address.port;
   state_ = State::Down;
-  next_try_ =
-      later(now, std::chrono::duration_cast<Duration>(wait_ * (0.5 + 0.5 * random_number())));
-  wait_ = std::min(2 * wait_, options_.longest_wait);
+  next_try_ = later(now, Duration(wait_ * (0.5 + 0.5 * random_number())));
+  wait_ = std::min<Duration>(2 * wait_, options_.longest_wait);
   set_up(/*up=*/false, why);
 }
 

@@ -193,7 +193,7 @@ bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::s
 // `away` is set; the same in the functions below.
 bool RedisState::take_tokens(const std::string& key, const RatePolicy& policy, std::int64_t wanted,
                              std::int64_t given_back, Done<Tokens> done) {
-  const auto each = std::max(policy.per / policy.requests, Duration(1));
+  const auto each = std::max<Duration>(policy.per / policy.requests, Duration(1));
   return post(kTakeTokens, /*keys=*/1,
               words(key_of("rate", key), policy.requests, policy.per, policy.burst, wanted,
                     given_back, kAhead),

@@ -125,7 +125,7 @@ void QueueStore::on_leases_renewed(const Reply& reply, std::vector<std::shared_p
 void QueueStore::take_over_jobs(Time now) {
   // The next search is after 1/4 to 3/4 of a lease, so that the workers do not search all at once.
   const auto wait = options_.lease / 2 * (0.5 + random_number());
-  take_over_at_ = later(now, std::chrono::duration_cast<Duration>(wait));
+  take_over_at_ = later(now, Duration(wait));
   // Even a worker without free places takes over a few jobs.
   const auto count = std::max(free_places(), kLeastTakenOver);
   taking_over_ = true;  // on_tick() begins no other search

@@ -130,7 +130,7 @@ std::vector<std::string> QueueStore::close(Duration limit) {
   stop_taking();
   // The jobs that wait here for a short time wait on the server from now on.
   for (const auto& [due, job] : short_waits_) {
-    wait_remotely(job, std::max(due - now_is(), Duration::zero()), job.attempts);
+    wait_remotely(job, std::max<Duration>(due - now_is(), Duration::zero()), job.attempts);
   }
   short_waits_.clear();
   std::vector<std::string> unfiled_ids;

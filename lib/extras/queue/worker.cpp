@@ -101,7 +101,7 @@ batch::LineJobsStore lines_store(const QueueStore& store, const std::string& fil
 ClientOptions client_options(batch::BatchOptions& batch) {
   auto client = std::move(batch.client);
   client.policies = batch.policies;
-  client.middlewares.push_back(leased_sends());
+  client.attempt_middlewares.push_back(leased_sends());
   return client;
 }
 

@@ -66,7 +66,8 @@ class EvenArrivals final : public Arrivals {
     const double rate = rate_now();
     const auto now = world_.now().time_since_epoch();
     exact_ = rate <= 0 ? seconds(now + kRecheckAfter) : exact_ + 1 / rate;
-    schedule(clients_[next_ % clients_.size()], std::max(time_of(exact_) - now, Duration::zero()));
+    schedule(clients_[next_ % clients_.size()],
+             std::max<Duration>(time_of(exact_) - now, Duration::zero()));
   }
 
   std::size_t next_ = 0;

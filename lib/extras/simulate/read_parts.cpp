@@ -168,7 +168,7 @@ std::optional<Duration> milliseconds(const JsonNode* json, Problems& problems) {
   constexpr NumberLimits kLimits{0, 1e12, 0, "milliseconds"};
   const auto value = number_within(*json, kLimits, problems);
   if (!value) return std::nullopt;
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(*value));
+  return Duration(std::chrono::duration<double, std::milli>(*value));
 }
 
 constexpr Errc kTransportErrors[] = {Errc::Resolve, Errc::Connect, Errc::Tls,     Errc::Timeout,

@@ -27,8 +27,7 @@ std::string percent(double ratio) {
 }
 
 std::string milliseconds(double value) {
-  return duration_text(
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(value)));
+  return duration_text(Duration(std::chrono::duration<double, std::milli>(value)));
 }
 
 std::string describe(const Distribution& distribution) {
