@@ -53,6 +53,8 @@ FOR_EXTRAS = {
     "guard/detail/limits.hpp": "fleet decides by the same state machines",
     "guard/detail/shared_budget.hpp": "fleet falls back to a budget of its process",
 }
+# The public headers that include another library. They may use the whole core, and no header includes them.
+BRIDGES = {"json/nlohmann.hpp"}
 # What is declared in one module and defined in another: these parts need a library that only the other sees.
 DEFINED_ELSEWHERE = {("http", "curl"): {"Url"}, ("http", "json"): {"Response"}}
 
@@ -66,10 +68,13 @@ for modules in MAY_INCLUDE.values():
 MAY_INCLUDE["export"] = set()
 MAY_INCLUDE["apps"].add("httpretry")
 
+MAY_INCLUDE["bridge"] = set(CORE) | {"export"}
+MAY_INCLUDE["apps"].add("bridge")
+
 # The modules that see each library.
 LIBRARIES = {
     "curl/": {"curl"},
-    "nlohmann/": {"json"},
+    "nlohmann/": {"json", "bridge"},
     "spdlog/": {"spdlog"},
     "fmt/": {"spdlog"},
     "zlib.h": {"curl", "testing"},
@@ -119,6 +124,8 @@ def module_of(path, root):
     parts = list(path.relative_to(root).parts)
     if parts[0] == "apps":
         return "apps"
+    if parts[0] == "include" and "/".join(parts[2:]) in BRIDGES:
+        return "bridge"
     if len(parts) > 2 and parts[-2] == "detail":
         parts.pop(-2)
     if parts[0] == "include" and len(parts) == 3 and path.stem in OUTSIDE:
@@ -153,7 +160,7 @@ def check_foreign(module, public, name):
         return f"retry may not include <{name}>: no threads, no clocks, no chance, no files"
     if name in STANDARD:
         return None
-    if public:
+    if public and module != "bridge":
         return f"a public header includes the standard library and <httpretry/...> only, not <{name}>"
     for prefix, modules in LIBRARIES.items():
         if name == prefix or (prefix.endswith("/") and name.startswith(prefix)):
@@ -256,7 +263,7 @@ WRONG = [
     ("lib/core/curl/a.cpp", '#include "lib/core/middleware/b.hpp"', "which is middleware"),
     ("lib/core/curl/a.cpp", "#include <lib/core/middleware/b.hpp>", "which is middleware"),
     ("lib/core/middleware/a.cpp", '#include "../curl/b.hpp"', "which is curl"),
-    ("lib/core/middleware/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
+    ("lib/core/middleware/a.cpp", "#include <nlohmann/json.hpp>", "from bridge and json only"),
     ("lib/core/middleware/a.cpp", "#include <spdlog/spdlog.h>", "from spdlog only"),
     ("lib/core/client/a.cpp", "#include <zlib.h>", "from curl and testing only"),
     ("lib/core/curl/a.cpp", "#include <idn2.h>", "from policy only"),
@@ -264,9 +271,11 @@ WRONG = [
     ("lib/core/client/a.cpp", "#include <httpretry/testing/testing.hpp>", "which is testing"),
     ("lib/core/flow/a.cpp", "#include <httpretry/middleware/builtin.hpp>", "which is middleware"),
     ("lib/core/client/a.cpp", "#include <httpretry/httpretry.hpp>", "which is httpretry"),
+    ("include/httpretry/client/a.hpp", "#include <httpretry/json/nlohmann.hpp>", "which is bridge"),
+    ("include/httpretry/json/nlohmann.hpp", "#include <curl/curl.h>", "from curl only"),
     ("lib/core/client/a.cpp", "#include <uv.h>", "unknown"),
     ("lib/core/client/a.cpp", "#include <hiredis/async.h>", "from fleet only"),
-    ("apps/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
+    ("apps/a.cpp", "#include <nlohmann/json.hpp>", "from bridge and json only"),
     ("lib/extras/fleet/a.cpp", '#include "lib/core/curl/b.hpp"', "which is curl"),
     ("lib/extras/batch/a.cpp", '#include "lib/core/middleware/b.hpp"', "FOR_EXTRAS"),
     ("lib/core/curl/a.cpp", "Headers::Headers() = default;", "which http declares"),
@@ -286,6 +295,7 @@ RIGHT = [
     ("apps/a.cpp", "#include <httpretry/testing/testing.hpp>\n#include <httpretry/httpretry.hpp>"),
     ("include/httpretry/flow/task.hpp", "#include <httpretry/flow/detail/promise.hpp>"),
     ("include/httpretry/flow/detail/b.hpp", "#include <httpretry/http/headers.hpp>"),
+    ("include/httpretry/json/nlohmann.hpp", "#include <nlohmann/json.hpp>\n#include <httpretry/http/headers.hpp>"),
     ("include/httpretry/testing/testing.hpp", "#include <httpretry/flow/detail/promise.hpp>"),
     ("lib/core/curl/a.cpp", "#include <httpretry/flow/detail/promise.hpp>"),
 ]
@@ -296,7 +306,7 @@ def problems_of(file, text):
         root = pathlib.Path(folder).resolve()
         existing = ["include/httpretry/" + name + ".hpp" for name in
                     ("http/headers", "retry/decide", "flow/task", "flow/detail/promise", "middleware/builtin",
-                     "testing/testing", "httpretry")]
+                     "testing/testing", "json/nlohmann", "httpretry")]
         for name in existing + ["lib/core/base/b.hpp", "lib/core/curl/b.hpp", "lib/core/middleware/b.hpp",
                                 "lib/core/flow/detail/run_queue.hpp", file]:
             (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -70,7 +70,7 @@ int main() {
   std::printf("a server that fails on purpose listens on %s\n", server.url().c_str());
 
   ClientOptions options;
-  options.middlewares.push_back(timeout(500ms));
+  options.attempt_middlewares = {timeout(500ms)};
   options.observers = {std::make_shared<Printer>()};
   Client client(options);
 

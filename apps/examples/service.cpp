@@ -102,9 +102,8 @@ int main() {
 
   const auto counters = std::make_shared<Counters>();
   ClientOptions options;
-  auto& chain = options.middlewares;
-  chain.insert(chain.begin(), std::make_shared<Cache>(1min));
-  chain.push_back(sign("secret"));
+  options.call_middlewares = {std::make_shared<Cache>(1min)};
+  options.attempt_middlewares = {sign("secret")};
   options.policies = PolicySource::watch(policy_file).value();
   options.observers = {counters};
   Client client(options);

@@ -123,7 +123,7 @@ int main() {
   const auto url = server.url("/v1/items");
   Client issuer;
   ClientOptions options;
-  options.middlewares.push_back(bearer([&](Call&) { return fetch_token(issuer, url); }));
+  options.attempt_middlewares.push_back(bearer([&](Call&) { return fetch_token(issuer, url); }));
   Client client(options);
 
   Form form;

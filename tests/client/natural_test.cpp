@@ -88,27 +88,28 @@ TEST_CASE("a call takes its headers, and a body its type") {
   CHECK(talk.sent(3).headers().empty());
 }
 
-TEST_CASE("what has no scheme and host is sent to the base URL, with its query") {
+TEST_CASE("a URL without a scheme is resolved against the base URL, and gets its query") {
   struct Row {
     const char* base;
     const char* url;
     const char* sent;
   };
   for (const auto& row : {
-           Row{"https://api.example.com/v1", "items", "https://api.example.com/v1/items?key=a%26b"},
-           Row{"https://api.example.com/v1/", "/items",
+           Row{"https://api.example.com/v1/", "items",
                "https://api.example.com/v1/items?key=a%26b"},
+           Row{"https://api.example.com/v1/", "/items", "https://api.example.com/items?key=a%26b"},
+           Row{"https://api.example.com/v1/", "../v2/items",
+               "https://api.example.com/v2/items?key=a%26b"},
            Row{"https://api.example.com", "items?page=2",
                "https://api.example.com/items?page=2&key=a%26b"},
-           Row{"https://api.example.com/v1", "", "https://api.example.com/v1?key=a%26b"},
-           Row{"https://api.example.com/v1", "?page=2",
-               "https://api.example.com/v1?page=2&key=a%26b"},
-           Row{"https://api.example.com/v1", "items:batch?at=http://y/",
+           Row{"https://api.example.com/v1/", "", "https://api.example.com/v1/?key=a%26b"},
+           Row{"https://api.example.com/v1/", "?page=2",
+               "https://api.example.com/v1/?page=2&key=a%26b"},
+           Row{"https://api.example.com/v1/", "items:batch?at=http://y/",
                "https://api.example.com/v1/items:batch?at=http://y/&key=a%26b"},
-           Row{"https://api.example.com/v1", "//other.example.com/",
-               "https://api.example.com/v1//other.example.com/?key=a%26b"},
-           // The key stays at home.
-           Row{"https://api.example.com/v1", "http://other.example.com/",
+           // The key goes to its own origin only.
+           Row{"https://api.example.com/v1/", "//other.example.com/", "https://other.example.com/"},
+           Row{"https://api.example.com/v1/", "http://other.example.com/",
                "http://other.example.com/"},
        }) {
     CAPTURE(row.url);
@@ -124,7 +125,7 @@ TEST_CASE("what has no scheme and host is sent to the base URL, with its query")
 
 TEST_CASE("a base URL that cannot be one is refused") {
   for (const auto* base :
-       {"api.example.com", "/v1", "ftp://x/", "https://x/?a=1", "https://x/#a"}) {
+       {"api.example.com", "/v1", "ftp://x/", "https://x/?a=1", "https://x/#a", "https://x/v1"}) {
     CAPTURE(base);
     ClientOptions options;
     options.base_url = base;

@@ -3,6 +3,7 @@
 #include <httpretry/http/headers.hpp>
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/url.hpp>
+#include <httpretry/json/nlohmann.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
 #include <cstdio>

@@ -245,6 +245,20 @@ class HTTPRETRY_API Client {
     return send(Request::patch(std::move(url), std::move(body)), std::move(options));
   }
 
+  // With a value that BodyOf makes a body: client.post(url, UrlEncoded().add("name", "Ann"))
+  template <HasBody T>
+  Outcome post(std::string url, const T& value, CallOptions options = CallOptions()) {
+    return send(Request::post(std::move(url), value), std::move(options));
+  }
+  template <HasBody T>
+  Outcome put(std::string url, const T& value, CallOptions options = CallOptions()) {
+    return send(Request::put(std::move(url), value), std::move(options));
+  }
+  template <HasBody T>
+  Outcome patch(std::string url, const T& value, CallOptions options = CallOptions()) {
+    return send(Request::patch(std::move(url), value), std::move(options));
+  }
+
  private:
   friend struct detail::CoreOf;
   Outcome send_with(Request request, const Headers& headers, std::string_view content_type,

@@ -64,13 +64,15 @@ struct HTTPRETRY_API ClientOptions {
   std::vector<MiddlewarePtr> call_middlewares;
   std::vector<MiddlewarePtr> attempt_middlewares;
 
-  // The URL to which the URL of a request is appended if that has no scheme and host ("/items",
-  // "items?page=2"). A "/" at the end of base_url makes no difference.
+  // The URL against which the URL of a request is resolved if it has no scheme (RFC 3986). Its path
+  // must end with "/". With "https://api.example.com/v1/", "items?page=2" is
+  // "https://api.example.com/v1/items?page=2", and "/items" is "https://api.example.com/items".
   //
   // Default: empty. Such a request ends with Errc::InvalidRequest.
   std::string base_url;
 
   // Names and values to add to the query of requests that use base_url, for example an API key.
+  // They are added only to URLs of the same origin.
   //
   // Default: none
   std::vector<std::pair<std::string, std::string>> base_query;

@@ -3,6 +3,7 @@
 #include <httpretry/http/headers.hpp>
 #include <httpretry/http/result.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace httpretry {
@@ -91,7 +93,7 @@ class HTTPRETRY_API Body {
 //
 //   Form form;
 //   form.add("title", "A cat").add_file("picture", "cat.jpg");
-//   client.send(Request::post(url, Body()).set_form(form));
+//   client.post(url, form);
 //
 // Files are read while the form is sent, once for each attempt. A form can be sent again if all of
 // its parts can.
@@ -128,6 +130,44 @@ class HTTPRETRY_API Form {
  private:
   std::string boundary_;
   std::vector<FormPart> parts_;
+};
+
+// UrlEncoded is a form of names and values in the format of a query: "name=Ann%20Lee&age=30"
+// (application/x-www-form-urlencoded).
+//
+//   client.post(url, UrlEncoded().add("grant_type", "client_credentials"))
+class HTTPRETRY_API UrlEncoded {
+ public:
+  UrlEncoded() = default;
+  UrlEncoded& add(std::string_view name, std::string_view value);
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// BodyOf<T> makes a value of type T the body of a request, with its Content-Type:
+// Request::post(url, value). It is specialized here for forms, and for JSON in json/nlohmann.hpp. A
+// program may specialize it for its own types.
+template <class T>
+struct BodyOf;
+template <>
+struct BodyOf<UrlEncoded> {
+  static Body body(const UrlEncoded& form) { return form.text(); }
+  static std::string content_type(const UrlEncoded& /*form*/) {
+    return "application/x-www-form-urlencoded";
+  }
+};
+template <>
+struct BodyOf<Form> {
+  static Body body(const Form& form) { return form.body(); }
+  static std::string content_type(const Form& form) { return form.content_type(); }
+};
+
+template <class T>
+concept HasBody = requires(const T& value) {
+  { BodyOf<T>::body(value) } -> std::convertible_to<Body>;
+  { BodyOf<T>::content_type(value) } -> std::convertible_to<std::string>;
 };
 
 }  // namespace httpretry

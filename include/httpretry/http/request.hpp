@@ -176,6 +176,20 @@ class HTTPRETRY_API Request {
   static Request post(std::string url, Body body);
   static Request put(std::string url, Body body);
   static Request patch(std::string url, Body body);
+  // The same with a value that BodyOf makes a body: a form, or JSON (json/nlohmann.hpp). These set
+  // its Content-Type.
+  template <HasBody T>
+  static Request post(std::string url, const T& value) {
+    return post(std::move(url), Body()).set_body(value);
+  }
+  template <HasBody T>
+  static Request put(std::string url, const T& value) {
+    return put(std::move(url), Body()).set_body(value);
+  }
+  template <HasBody T>
+  static Request patch(std::string url, const T& value) {
+    return patch(std::move(url), Body()).set_body(value);
+  }
 
   Request(const Request& other) noexcept;
   // A moved-from Request may only be copied, assigned or destroyed. Any other use aborts with a
@@ -204,7 +218,12 @@ class HTTPRETRY_API Request {
   Request& add_query(std::string_view name, std::string_view value);
   Request& set_body(Body body);
   // Sets the body and its Content-Type.
-  Request& set_form(const Form& form);
+  template <HasBody T>
+  Request& set_body(const T& value) {
+    return set_body(Body(BodyOf<T>::body(value)))
+        .set_header("Content-Type", BodyOf<T>::content_type(value));
+  }
+  Request& set_form(const Form& form) { return set_body(form); }
   // Returns the options for changes: request.edit_options().compressed = true.
   RequestOptions& edit_options();
 

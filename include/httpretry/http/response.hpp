@@ -3,14 +3,27 @@
 #include <httpretry/http/result.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 namespace httpretry {
 
 // A scalar of a JSON document, in standard types.
 using JsonValue =
     std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string>;
+
+// A cookie that a response sets.
+struct HTTPRETRY_API SetCookie {
+  SetCookie() = default;
+
+  std::string name;
+  std::string value;
+  // The attributes in their order. The names ignore case; "Secure" and "HttpOnly" have no value.
+  Headers attributes;  // "Path: /", "Max-Age: 3600"
+};
 
 // Response is a server's response, with the history of the call.
 struct HTTPRETRY_API Response {
@@ -38,6 +51,15 @@ struct HTTPRETRY_API Response {
   // Returns Errc::Protocol if the body is not JSON or has no scalar at the pointer. Returns
   // Errc::InvalidRequest if `pointer` is not a JSON pointer, or if the body went to a sink.
   [[nodiscard]] Result<JsonValue> json_at(std::string_view pointer) const;
+
+  // Resolves a reference in the response ("next?page=2", "/items", an absolute URL) against its
+  // URL.
+  [[nodiscard]] Result<std::string> resolve(std::string_view reference) const;
+  // Returns the absolute URL of the first link with this relation ("next") in the Link headers
+  // (RFC 8288), or nullopt if there is no such link.
+  [[nodiscard]] std::optional<std::string> link(std::string_view relation) const;
+  // Returns the cookies that the response sets. Those without a name are left out, as browsers do.
+  [[nodiscard]] std::vector<SetCookie> cookies() const;
 };
 
 // The result of all send functions, middlewares and transports.

@@ -74,8 +74,11 @@ std::string base_problem(const std::string& base) {
   if (base.empty()) return {};
   const auto url = Url::parse(base);
   if (!url) return url.error().message;
-  const bool plain = base.find_first_of("?#") == std::string::npos;
-  return plain ? "" : "a query belongs into base_query, and a fragment is not sent";
+  if (base.find_first_of("?#") != std::string::npos) {
+    return "a query belongs into base_query, and a fragment is not sent";
+  }
+  if (url->path().ends_with('/')) return {};
+  return "its path must end with \"/\", because a relative URL replaces what follows the last one";
 }
 
 }  // namespace

@@ -44,19 +44,20 @@ Error drained_error() {
                    "client");
 }
 
-// Prepends the client's base URL to a URL that is not absolute, and adds the base query.
-void add_base(const ClientOptions& options, Request& request) {
+// Resolves a URL without a scheme against the client's base URL, and adds the base query. The query
+// may be secret, so a URL of another origin ("//other.example.com/") does not get it.
+Result<void> add_base(const ClientOptions& options, const Url& base, Request& request) {
   const std::string_view url = request.url();
-  const auto first_delimiter = url.find_first_of(":/?#");
-  if (first_delimiter != url.npos && url.substr(first_delimiter, 3) == "://") return;
-  std::string full_url = options.base_url;
-  const bool has_path = !url.empty() && url.front() != '?' && url.front() != '#';
-  if (has_path) {
-    while (full_url.ends_with('/')) full_url.pop_back();
-    if (url.front() != '/') full_url += '/';
-  }
-  request.set_url(full_url.append(url));
+  const auto first_delimiter = std::min(url.find_first_of(":/?#"), url.size());
+  if (url.substr(first_delimiter, 3) == "://") return {};
+  // The name in "items:batch" is no scheme.
+  const bool has_colon = url.substr(first_delimiter).starts_with(':');
+  const auto resolved = base.resolve((has_colon ? "./" : "") + std::string(url));
+  if (!resolved) return not_begun(resolved.error().code, resolved.error().message);
+  request.set_url(resolved->to_string());
+  if (resolved->origin() != base.origin()) return {};
   for (const auto& [name, value] : options.base_query) request.add_query(name, value);
+  return {};
 }
 
 Task<bool> sleep_there(Scheduler& scheduler, Time when, std::stop_token stop) {
@@ -79,6 +80,8 @@ T run_on(Scheduler& driver, Task<T> task) {
 
 ClientCore::ClientCore(ClientOptions options)
     : options_(checked(std::move(options))),
+      base_url_(options_.base_url.empty() ? std::nullopt
+                                          : std::optional(Url::parse(options_.base_url).value())),
       retries_(has_retry(options_)),
       on_event_loop_(std::dynamic_pointer_cast<EventLoop>(options_.scheduler) != nullptr),
       process_(::getpid()),
@@ -103,7 +106,10 @@ ClientCore::ClientCore(ClientOptions options)
 Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options,
                                  CallsInFlight::Registration& registration,
                                  LoopPool::Lease* leased_loop) {
-  if (!options_.base_url.empty()) add_base(options_, request);
+  if (base_url_) {
+    if (auto added = add_base(options_, *base_url_, request); !added)
+      return std::move(added).error();
+  }
   if (options.policy) request.edit_options().policy = std::move(options.policy);
   if (request.options().policy && !retries_) {
     return not_begun(Errc::InvalidRequest,

@@ -61,6 +61,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   std::shared_ptr<const ForCalls> for_calls() { return {shared_from_this(), &for_calls_}; }
 
   ClientOptions options_;
+  const std::optional<Url> base_url_;
   const bool retries_;
   const bool on_event_loop_;
   const int process_;  // the process that made the client

@@ -1,4 +1,5 @@
 #include <httpretry/http/body.hpp>
+#include <httpretry/http/url.hpp>
 
 #include "lib/core/base/random.hpp"
 
@@ -177,5 +178,11 @@ Body Form::body() const {
 }
 
 std::string Form::content_type() const { return "multipart/form-data; boundary=" + boundary_; }
+
+UrlEncoded& UrlEncoded::add(std::string_view name, std::string_view value) {
+  if (!text_.empty()) text_ += '&';
+  text_.append(percent_encode(name)).append("=").append(percent_encode(value));
+  return *this;
+}
 
 }  // namespace httpretry

@@ -148,9 +148,6 @@ Request& Request::set_body(Body body) {
   edit().body = std::move(body);
   return *this;
 }
-Request& Request::set_form(const Form& form) {
-  return set_header("Content-Type", form.content_type()).set_body(form.body());
-}
 RequestOptions& Request::edit_options() {
   auto& options = edit().options;
   if (!options) options = detail::HeapOptional<RequestOptions>(std::in_place);

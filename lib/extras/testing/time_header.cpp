@@ -44,7 +44,7 @@ std::optional<Duration> parse_offset(std::string_view text) {
   if (amount.find_first_not_of("0123456789.") == std::string::npos) amount += 's';
   const auto [duration, problem] = policy_file::duration_in(amount);
   if (!problem.empty()) return std::nullopt;
-  return sign == '-' ? -duration : duration;
+  return sign == '-' ? Duration(-duration) : duration;
 }
 
 }  // namespace httpretry

@@ -1,0 +1,108 @@
+// The links and cookies of a response.
+#include <httpretry/http/response.hpp>
+
+#include "lib/core/base/text.hpp"
+
+#include <httpretry/http/url.hpp>
+
+namespace httpretry {
+namespace {
+
+// Removes a token or a quoted string from the front of `text`, up to one of the `ends`, and returns
+// it without its quotes.
+std::string take_value(std::string_view& text, std::string_view ends) {
+  std::string value;
+  if (!take(text, '"')) {
+    value = trimmed(text.substr(0, text.find_first_of(ends)));
+    text.remove_prefix(std::min(text.find_first_of(ends), text.size()));
+    return value;
+  }
+  while (!text.empty() && !take(text, '"')) {
+    if (text.front() == '\\' && text.size() > 1) text.remove_prefix(1);
+    value += text.front();
+    text.remove_prefix(1);
+  }
+  text.remove_prefix(std::min(text.find_first_of(ends), text.size()));
+  return value;
+}
+
+void skip_blanks(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+}
+
+struct Link {
+  std::string target;
+  std::string relations;    // separated by spaces
+  bool of_response = true;  // false: it has an anchor, so it belongs to another document
+};
+
+// Removes a link, such as `<items?page=2>; rel="next"`, from the front of `text`. Returns nullopt
+// at the end of the text, and if it is malformed.
+std::optional<Link> take_link(std::string_view& text) {
+  while (text.starts_with(',') || text.starts_with(' ') || text.starts_with('\t')) {
+    text.remove_prefix(1);
+  }
+  if (!take(text, '<') || text.find('>') == std::string_view::npos) return std::nullopt;
+  Link link;
+  link.target = take_until(text, '>');
+  bool has_relations = false;
+  for (skip_blanks(text); take(text, ';'); skip_blanks(text)) {
+    skip_blanks(text);
+    const auto name = take_value(text, "=;,");
+    std::string value;
+    if (take(text, '=')) {
+      skip_blanks(text);
+      value = take_value(text, ";,");
+    }
+    if (equal_ignoring_case(name, "anchor")) link.of_response = false;
+    // Only the first `rel` counts (RFC 8288 §3.3).
+    if (equal_ignoring_case(name, "rel") && !std::exchange(has_relations, true)) {
+      link.relations = value;
+    }
+  }
+  return link;
+}
+
+bool has_relation(std::string_view relations, std::string_view relation) {
+  while (!relations.empty()) {
+    if (equal_ignoring_case(take_until(relations, ' '), relation)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::string> Response::resolve(std::string_view reference) const {
+  return Url::parse(url)
+      .and_then([&](const Url& base) { return base.resolve(reference); })
+      .transform([](const Url& resolved) { return resolved.to_string(); });
+}
+
+std::optional<std::string> Response::link(std::string_view relation) const {
+  for (std::string_view text : headers.get_all("Link")) {
+    while (const auto link = take_link(text)) {
+      if (!link->of_response || !has_relation(link->relations, relation)) continue;
+      if (auto target = resolve(link->target)) return *std::move(target);
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<SetCookie> Response::cookies() const {
+  std::vector<SetCookie> cookies;
+  for (std::string_view text : headers.get_all("Set-Cookie")) {
+    auto pair = take_until(text, ';');
+    SetCookie cookie;
+    cookie.name = trimmed(take_until(pair, '='));
+    cookie.value = trimmed(pair);
+    while (!text.empty()) {
+      auto attribute = take_until(text, ';');
+      const auto name = trimmed(take_until(attribute, '='));
+      static_cast<void>(cookie.attributes.try_add(name, trimmed(attribute)));  // if it is malformed
+    }
+    if (!cookie.name.empty()) cookies.push_back(std::move(cookie));
+  }
+  return cookies;
+}
+
+}  // namespace httpretry
