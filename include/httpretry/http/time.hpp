@@ -67,7 +67,8 @@ class Duration : public std::chrono::nanoseconds {
     if (count >= kEnd) return std::numeric_limits<rep>::max();
     if (count < -kEnd) return std::numeric_limits<rep>::min();
     if (count != count) return 0;  // NaN
-    return static_cast<rep>(count + (count < 0 ? -0.5 : 0.5));
+    using Nanoseconds = std::chrono::duration<double, std::nano>;
+    return std::chrono::round<std::chrono::nanoseconds>(Nanoseconds(count)).count();
   }
 };
 using Time = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;

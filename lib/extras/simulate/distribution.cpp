@@ -32,7 +32,7 @@ Duration draw_value(const Distribution& distribution, RandomStream& random) {
 Duration time_of(double value) {
   if (!(value > 0)) return Duration::zero();
   if (value >= seconds(kMost)) return kMost;
-  return std::chrono::round<Duration>(std::chrono::duration<double>(value));
+  return Duration(std::chrono::duration<double>(value));
 }
 
 // Returns a random duration from the distribution. A negative one counts as positive.
