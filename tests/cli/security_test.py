@@ -207,6 +207,13 @@ class Bombs(ProgramTest):
         self.ends(Endless(b"HTTP/1.1 200 OK\r\nA: ", b"b" * 1000), (27, 56, 63))
         self.ends(Endless(b"HTTP/1.1 ", b"b" * 1000), (1, 27, 56, 63))
 
+    def test_too_many_headers_get_no_advice_about_the_body(self):
+        for line in (b"A: " + b"b" * 1000 + b"\r\n", b"A: b\r\n"):  # too large, too many
+            server = self.server(Endless(b"HTTP/1.1 200 OK\r\n", line))
+            said = self.run_program("--retry", 0, server.url(), status=63).stderr.decode()
+            self.assertRegex(said, r"^httpretry: \(63\) GET \S+: the response (headers are larger|has more) than \d+ "
+                                   r"(bytes|headers)\n$")
+
     def test_interim_responses_without_an_end(self):
         self.ends(Endless(b"", b"HTTP/1.1 103 Early\r\nA: b\r\n\r\n"), (63,))
 

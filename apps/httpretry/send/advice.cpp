@@ -52,7 +52,10 @@ std::string advice_on_long_pipe(const Request& request) {
 // would help.
 std::string advice(const SendOptions& options, const EndedCall& ended) {
   const auto& outcome = ended.outcome;
-  if (!outcome && outcome.error().code == Errc::TooLarge && !options.max_file_size) {
+  // The limit of the headers is fixed.
+  const bool body_is_too_large = !outcome && outcome.error().code == Errc::TooLarge &&
+                                 outcome.error().message.find("body is") != std::string::npos;
+  if (body_is_too_large && !options.max_file_size) {
     return "the response is too large to hold in memory; --max-filesize BYTES raises the limit";
   }
   if (!options.until.empty() && ended_pending(outcome)) {

@@ -58,7 +58,8 @@ std::vector<Flag> response_flags(SendOptions& to) {
        "print FORMAT after each response: curl's variables, such as %{http_code} and %{json}, and "
        "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads FORMAT from a file",
        store(to.write_out)},
-      {'\0', "max-filesize", "BYTES", "fail if a response is larger than this: 500, 20K, 3M, 1G",
+      {'\0', "max-filesize", "BYTES",
+       "fail if the body of a response is larger than this: 500, 20K, 3M, 1G",
        [&](Text v) { to.max_file_size = unless_zero(parse_bytes(v, "--max-filesize")); }},
       {'\0', "limit-rate", "SPEED",
        "transfer at most this many bytes a second, down and up: 20K, 3M; has no effect on a "
