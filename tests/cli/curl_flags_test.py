@@ -237,7 +237,7 @@ class Groups(ProgramTest):
         self.assertEqual(ran.stdout, b"xx")
         self.assertEqual([each["url"] for each in self.report()],
                          [server.url(f"/{i}") for i in (1, 2, 3)])
-        self.assertIn(f"[3] {server.url('/3')}: done: 200", ran.stderr.decode())
+        self.assertIn(f"[3] {server.url('/3')}: done: succeeded after 1 attempt in ", ran.stderr.decode())
 
     def test_groups_share_cookies(self):
         server = self.server(Response(200, b"", [("Set-Cookie", "a=1")]), 200)

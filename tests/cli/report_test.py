@@ -1,8 +1,9 @@
 """The report agrees with what the server received."""
 
 import json
+import signal
 
-from program import Response, ProgramTest, QUICK, closed_port, main
+from program import LIMIT, Response, ProgramTest, QUICK, closed_port, main
 
 CALL = ["url", "method", "policy", "outcome", "status", "error", "stop_reason", "retry_at",
         "elapsed_ms", "circuit", "limits", "bytes", "http_version", "hedges", "hedge_refused",
@@ -87,10 +88,21 @@ class Report(ProgramTest):
         self.assertEqual(lines[0], f"attempt 1: GET {server.url('/')}")
         self.assertRegex(lines[1], r"^attempt 1: 503 after .* transient \(status 503\), "
                                    r"sent: answered, budget 495; retry in ")
-        self.assertRegex(lines[4], r"^done: 200 after 2 attempts in .* \(success\)$")
+        self.assertRegex(lines[4], r"^done: succeeded after 2 attempts in [\d.]+ m?s: 503, 200$")
         server = self.server(Response(302, b"", [("Location", "/b")]), 200)
         said = self.run_program("-L", "--trace", server.url("/a")).stderr.decode()
         self.assertIn(f"\nredirect: GET {server.url('/b')}\n", said)
+        self.assertRegex(said, r"\ndone: succeeded after 1 attempt and 1 redirect in [\d.]+ m?s: 302, 200\n$")
+
+    def test_the_end_of_a_trace_names_a_reason_once(self):
+        server = self.server(Response(503, b"", [("Retry-After", "50")]))
+        process = self.start("--trace", server.url())
+        for line in iter(process.stderr.readline, b""):
+            if line.startswith(b"attempt 1: 503"):
+                process.send_signal(signal.SIGINT)
+                break
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertRegex(said.decode(), r"(?m)^done: was canceled after 1 attempt in [\d.]+ m?s: 503$")
 
 
 if __name__ == "__main__":

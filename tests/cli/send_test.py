@@ -340,7 +340,7 @@ class Output(ProgramTest):
         self.assertRegex(text, r"\n< HTTP/1.1 503 Reason\n(< .*\n)+\* attempt 1: 503 after [\d.]+ ms: "
                                r"transient \(status 503\), .*; retry in [\d.]+ m?s\n\* attempt 2: GET ")
         self.assertRegex(text, r"\n< X-A: b\n< \n\* attempt 2: 200 after .*success.*\n"
-                               r"\* done: 200 after 2 attempts in [\d.]+ m?s \(success\)$")
+                               r"\* done: succeeded after 2 attempts in [\d.]+ m?s: 503, 200$")
 
     def test_verbose_shows_tls_and_whether_the_connection_was_used_before(self):
         process = self.start("serve", "--tls", "--outcomes", "503,200")

@@ -113,13 +113,7 @@ class Tracer final : public Observer {
   }
 
   void call_ended(const Call& call, const Outcome& outcome) noexcept override {
-    const auto& history = history_of(outcome);
-    const auto result =
-        outcome ? std::to_string(outcome->status) : std::string(to_string(outcome.error().code));
-    print_message(mark(call) + "done: " + result + " after " +
-                  counted(history.attempts.size(), "attempt") + " in " +
-                  duration_text(history.elapsed) + " (" +
-                  std::string(to_string(history.stop_reason)) + ")");
+    print_message(mark(call) + "done: " + printable(describe(outcome)));
   }
 
  private:
