@@ -1,4 +1,5 @@
-"""The reference pages are what the program prints, and the page about policy files names every key.
+"""The reference pages are what the program prints, and the pages about policy files, reports and results name every key
+and field.
 
 HTTPRETRY_UPDATE=1 writes the generated pages again."""
 
@@ -6,8 +7,9 @@ import json
 import os
 import pathlib
 import re
+import threading
 
-from program import ProgramTest, main
+from program import QUICK, ProgramTest, Response, closed_port, main
 
 ROOT = pathlib.Path(__file__).parents[2]
 SHOWN_WAITS = 5
@@ -104,6 +106,68 @@ class PolicyFile(ProgramTest):
         first_cells = re.findall(r"^\| (`[^|]*) \|", prose, re.MULTILINE)
         rows = set(re.findall(r"`([^`]+)`", " ".join(first_cells)))
         self.assertEqual(sorted(rows - keys - words), [])
+
+
+def fields_of(value, prefix=""):
+    """The names of all members of an object and of the objects in it. A list is not looked into."""
+    names = set()
+    for name, member in value.items():
+        names.add(prefix + name)
+        if isinstance(member, dict):
+            names |= fields_of(member, f"{prefix}{name}.")
+    return names
+
+
+def documented(page, heading, number=0):
+    """The names in the first cells of a table under a heading."""
+    section = (ROOT / page).read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    tables = re.findall(r"^\| field \| type \| meaning \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", section, re.MULTILINE)
+    return re.findall(r"^\| `([a-z_.0-9]+)` \| (?:string|number|boolean|object|array|date|any) \| \S", tables[number],
+                      re.MULTILINE)
+
+
+class Fields(ProgramTest):
+    def check(self, written, names):
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual(sorted(written), sorted(names))
+
+    def test_the_page_names_every_field_of_a_report_and_no_other(self):
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        guards = ("--set", 'breaker={"kind": "consecutive", "failures": 9}', "--set", 'concurrency={"max": 2}')
+        polled = ("--set", 'retry_on.pending={"statuses": [202], "url_from": ["location"], "backoff": {"kind": "none"}}')
+        held = threading.Event()
+        reports = []
+        runs = [(self.server(503, 200), guards, ()), (self.server(Response(202, b"", [("Location", "/b")]), 200), polled, ()),
+                (self.server(503, 404), (), ("-X", "DELETE")),
+                (self.server(Response(200, hold=held), 200), ("--set", 'hedge={"after": "20ms", "budget": "none"}'), ())]
+        self.addCleanup(held.set)  # before the servers are closed
+        for server, options, args in runs:
+            self.run_program(*QUICK, *options, *args, "--no-fail", "--report", "report.json", server.url())
+            reports.append(self.report())
+        self.run_program("--retry", 0, "--report", "report.json", f"http://127.0.0.1:{port}/", status=7)
+        reports.append(self.report())
+        reports.append(json.loads(self.run_program("plan", "--format", "json", "--outcomes", "200", "http://h/").stdout))
+        page = "apps/httpretry/README.md"
+        self.check(set.union(*map(fields_of, reports)), documented(page, "The report"))
+        attempts = set.union(*(fields_of(each) for report in reports for each in report["attempts"]))
+        errors = {name for name in attempts if name.startswith("error.")}
+        self.assertEqual({name for name in documented(page, "The report") if name.startswith("error.")}, errors)
+        self.check(attempts - errors, documented(page, "The report", 1))
+
+    def test_the_page_names_every_field_of_a_result_and_no_other(self):
+        server = self.server(Response(200, b"text"), Response(200, b"\xff"), Response(200, b"x" * 70000), Response(404))
+        lines = [{"url": server.url(), "tag": 1}] + [{"url": server.url()}] * 3
+        (self.folder / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.run_program("batch", "--response-headers", "--parallel", 1, "in.jsonl", status=22)
+        (self.folder / "files.jsonl").write_text(json.dumps({"url": self.server(Response(200, b"text")).url()}) + "\n")
+        self.run_program("batch", "--bodies", "bodies", "files.jsonl")
+        written = set()
+        for name in ("in", "files"):
+            for line in (self.folder / f"{name}.jsonl.results.jsonl").read_text().splitlines():
+                written |= set(json.loads(line))
+        of_report = {name for name in documented("apps/httpretry/README.md", "The report") if "." not in name}
+        self.check(written - of_report, documented("lib/extras/batch/README.md", "Results"))
 
 
 if __name__ == "__main__":
