@@ -187,6 +187,23 @@ class Policy(ProgramTest):
         self.assertEqual(said[:2], ["endpoint write (near.json:3:1) is the only one that matches: "
                                     "policy standard (built in)", near[1]])
 
+    def test_explain_names_the_entries_whose_host_is_nearly_that_of_the_request(self):
+        hosts = ["*.b.example", "api.example.com", ["www.example.org", "www.example.net"], "*.shop.test", "10.0.0.1"]
+        self.write("hosts.json", {"version": 1, "endpoints": [
+            {"name": f"e{n}", "match": {"host": host, "path": "/x"}, "policy": "standard"} for n, host in enumerate(hosts)]})
+        for host, path, why in (
+                ("b.example", "x", "host *.b.example does not match b.example, only names below it"),
+                ("b.example", "y", "path /x does not match /y; host *.b.example does not match b.example, "
+                                   "only names below it"),
+                ("api.exmaple.com", "x", "host api.example.com does not match api.exmaple.com"),
+                ("wwww.example.nett", "x", "host www.example.net does not match wwww.example.nett"),
+                ("a.b.shap.test", "x", ""), ("a.shap.test", "x", "host *.shop.test does not match a.shap.test"),
+                ("appi.exmmaple.comm", "x", ""), ("c.example", "x", ""), ("api.example.com", "x", ""),
+                ("10.0.0.2", "x", "host 10.0.0.1 does not match 10.0.0.2")):
+            with self.subTest(host=host, path=path):
+                said = self.run_program("policy", "explain", "hosts.json", "GET", f"http://{host}/{path}").stdout.decode()
+                self.assertEqual(re.findall(r"^near: .*?\): (.*)$", said, re.MULTILINE), [why] if why else [])
+
     def test_explain_shows_no_pattern_that_nobody_wrote(self):
         self.write("few.json", {"version": 1, "endpoints": [
             {"name": "host", "match": {"host": "a.b"}, "policy": "standard"},

@@ -3,6 +3,8 @@
 
 #include <httpretry/export.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,9 +27,11 @@ struct HTTPRETRY_API Problem {
 [[nodiscard]] HTTPRETRY_API std::string to_string(const Problem& problem);
 
 // Returns the element of `names` that is most similar to a misspelled word, or an empty string if
-// none is similar. Up to a third of the letters may be wrong, and always one.
+// none is similar. Up to a third of the letters may be wrong, and always one, but not more than
+// `most_wrong`.
 [[nodiscard]] HTTPRETRY_API std::string_view nearest(std::string_view word,
-                                                     std::span<const std::string_view> names);
+                                                     std::span<const std::string_view> names,
+                                                     std::size_t most_wrong = SIZE_MAX);
 
 // Returns the end of an error message: `; did you mean "max_attempts"?`, or an empty string.
 [[nodiscard]] HTTPRETRY_API std::string did_you_mean(std::string_view word,

@@ -168,8 +168,9 @@ class HTTPRETRY_API PolicySet {
   [[nodiscard]] std::vector<Candidate> candidates(std::string_view method, const Url& url,
                                                   const Headers& headers = Headers()) const;
   // Returns the entries that match except for one condition other than the host. Entries with a
-  // matching path come first. If no entry matches and none is that close, returns those with the
-  // fewest failing conditions. The reason names the mismatch: "methods POST PUT do not match GET".
+  // matching path come first. If no entry matches, returns those with the fewest failing
+  // conditions, and a host with one or two wrong letters also counts as one. The reason names the
+  // mismatch: "methods POST PUT do not match GET".
   [[nodiscard]] std::vector<Candidate> near_misses(std::string_view method, const Url& url,
                                                    const Headers& headers = Headers()) const;
 

@@ -41,11 +41,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 // Returns the name that `word` is most likely a misspelling of, or "" if none is near. A third of
-// its letters may be wrong, but at least one.
-std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
+// its letters may be wrong, but at least one, and at most `most_wrong`.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> names,
+                         std::size_t most_wrong) {
   std::string_view best;
   if (word.size() > kMaxWord) return best;
-  auto best_distance = std::max<std::size_t>(word.size() / 3, 1) + 1;  // the first too great one
+  // The first distance that is too great.
+  auto best_distance = std::min(std::max<std::size_t>(word.size() / 3, 1), most_wrong) + 1;
   for (const auto name : names.subspan(0, std::min(names.size(), kMaxNames))) {
     if (name.empty() || name.size() > kMaxWord) continue;
     const auto [shorter, longer] = std::minmax({name.size(), word.size()});

@@ -1,5 +1,6 @@
 #include <httpretry/policy/policy_set.hpp>
 
+#include "endpoint_pattern.hpp"
 #include "lib/core/policy/detail/warnings.hpp"
 #include "policy_set_data.hpp"
 
@@ -140,6 +141,31 @@ std::vector<std::string> mismatches(const EndpointPattern& pattern, std::string_
   return texts;
 }
 
+// Returns why no host of a pattern matches `host` if one of them nearly does: it has as many labels
+// and differs in one or two letters, or its leading "*." has no label to match. Returns ""
+// otherwise.
+std::string near_host(const EndpointPattern& pattern, std::string_view host) {
+  constexpr std::size_t kMostWrong = 2;
+  const auto compare = [host](const std::string& text) -> std::string {
+    const auto name = policy::parse_host(text).name;  // without a leading "*."
+    const auto does_not = "host " + one_line(text) + " does not match " + one_line(host);
+    auto rest = policy::without_trailing_dots(host);
+    if (text.starts_with("*.")) {
+      if (rest == name) return does_not + ", only names below it";
+      rest.remove_prefix(rest.find('.') + 1);
+    }
+    const bool has_as_many_labels = std::ranges::count(rest, '.') == std::ranges::count(name, '.');
+    const std::string_view names[] = {name};
+    const bool is_near = has_as_many_labels && !nearest(rest, names, kMostWrong).empty();
+    return is_near ? does_not : std::string();
+  };
+  auto why = compare(pattern.host.value_or(""));
+  for (std::size_t i = 0; why.empty() && i < pattern.more_hosts.size(); ++i) {
+    why = compare(pattern.more_hosts[i]);
+  }
+  return why;
+}
+
 }  // namespace
 
 const PolicyValue* PolicyValues::find(std::string_view key) const {
@@ -194,9 +220,9 @@ std::vector<PolicySet::Candidate> PolicySet::candidates(std::string_view method,
 }
 
 // Returns the entries that nearly match a request, each with the reason why it does not: "port 8443
-// does not match 80". Their hosts match, and no other entry has fewer parts that do not match. If
-// an entry matches, only those that fail by a single part are of interest. Entries whose path
-// matches come first.
+// does not match 80". No other entry has fewer parts that do not match. If an entry matches, only
+// those that fail by a single part other than the host are of interest. Otherwise, a host may also
+// nearly match. Entries whose path matches come first.
 std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method, const Url& url,
                                                          const Headers& headers) const {
   const bool has_winner = data_->index.find(method, url, headers).has_value();
@@ -212,8 +238,13 @@ std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method
     EndpointPattern hosts;  // the entry's pattern without its other parts
     hosts.host = entry.pattern.host;
     hosts.more_hosts = entry.pattern.more_hosts;
-    if (!fits(hosts)) continue;
-    const auto reasons = mismatches(entry.pattern, method, url, fits);
+    std::string why_host;
+    if (!fits(hosts)) {
+      if (!has_winner) why_host = near_host(entry.pattern, url.host());
+      if (why_host.empty()) continue;
+    }
+    auto reasons = mismatches(entry.pattern, method, url, fits);
+    if (!why_host.empty()) reasons.push_back(std::move(why_host));
     // Without a reason, the entry matches.
     if (reasons.empty() || reasons.size() > fewest_reasons) continue;
     if (reasons.size() < fewest_reasons) {  // nearer than all others so far
