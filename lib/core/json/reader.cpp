@@ -245,13 +245,14 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
       problem(end_, "expected " + wanted + ", but " + found_text(rest));
     }
   }
-  // Returns whether a letter or sign follows a number directly, as in 5s, 20% and 10/s, but not in
-  // 0x1.
+  // Returns whether a letter or sign follows a number on its line, as in 5s, 5 s, 20% and 10/s, but
+  // not in 0x1.
   [[nodiscard]] bool after_number(char first) const {
     if (open_.empty() || open_.back()->children.empty() || after_key_) return false;
     const auto& last = *open_.back()->children.back();
     const bool is_word = (is_letter(first) && first != 'x') || first == '%' || first == '/';
-    return is_word && last.is(Type::Number) && end_ > 0 && is_digit(text_[end_ - 1]);
+    const auto before = text_.substr(0, end_).find_last_not_of(" \t");
+    return is_word && last.is(Type::Number) && before != text_.npos && is_digit(text_[before]);
   }
   [[nodiscard]] bool after_comma() const {
     const auto last = text_.substr(0, end_).find_last_not_of(kBlanks);

@@ -34,7 +34,7 @@ constexpr Unit kUnits[] = {{"h", 1h},   {"m", 1min}, {"s", 1s},
 // are 1, "5" and a second. Returns nullopt if the result is not a whole number of nanoseconds.
 std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, Duration unit) {
   while (!fraction.empty() && fraction.back() == '0') fraction.remove_suffix(1);
-  if (fraction.size() > 12) return std::nullopt;  // so that the product below cannot overflow
+  if (fraction.size() > 13) return std::nullopt;  // 13 digits of an hour can be whole nanoseconds
   // Nanoseconds of the fraction: for "1.5s", 5 times a second, divided by 10 for each digit. This
   // multiplies first, because a digit of an hour's or a minute's fraction need not be a whole
   // number of nanoseconds by itself.
