@@ -124,6 +124,14 @@ TEST_CASE("the layout with a member a line is that of OrderedJson::dump(2)") {
   CHECK(written(value, Layout::Line) == value.dump());
 }
 
+TEST_CASE("an empty list or object is on one line, wherever it begins") {
+  const std::string key(120, 'k');
+  for (const auto& empty : {OrderedJson::array(), OrderedJson::object()}) {
+    const OrderedJson json = {{key, empty}};
+    CHECK(json_text(json, /*levels=*/1) == "{\n  \"" + key + "\": " + empty.dump() + "\n}");
+  }
+}
+
 TEST_CASE("a terminal finds nothing to obey, and JSON no number that is none") {
   CHECK(written("\x1b \x7f \xC2\x9b\t", Layout::Line) == R"("\u001b \u007f \u009b\t")");
   CHECK(written(std::numeric_limits<double>::infinity(), Layout::Line) == "null");

@@ -104,7 +104,8 @@ void append_lines(std::string& out, const OrderedJson& json, int levels, std::si
   if (levels <= 0 || !json.is_structured() || json.empty()) {
     const auto line = one_line_of(json);
     const bool fits = column + line.size() <= kLineWidth;
-    if (fits || !json.is_structured()) {  // a string or a number has no members to put on lines
+    // A string, a number or an empty list has no members to put on lines.
+    if (fits || !json.is_structured() || json.empty()) {
       out += line;
       return;
     }
