@@ -152,12 +152,13 @@ Exceeded time_limit(const RetryPolicy& policy, Duration wait, const Clocks& cloc
   }
   const auto left = time_left(policy, clocks);
   if (left == kForever) return {};
+  const auto excess = minus(wait, left);
   // BeforeWait counts only the time spent so far: the wait may end after the limit.
-  const auto excess = minus(policy.elapsed_rule == ElapsedRule::BeforeWait ? 0ns : wait, left);
+  const bool exceeds = policy.elapsed_rule == ElapsedRule::BeforeWait ? left < 0ns : excess > 0ns;
   // A wait that ends exactly at the limit is within it, except that ClipWait needs some time left.
   // ClipWait has already shortened our own wait, so a wait that is still too long is the server's.
   const bool none_left = policy.elapsed_rule == ElapsedRule::ClipWait && left <= 0ns;
-  if (excess <= 0ns && !none_left) return {};
+  if (!exceeds && !none_left) return {};
   return {.limit = Limit::MaxElapsedTime, .time = policy.max_elapsed_time, .excess = excess};
 }
 
@@ -248,6 +249,9 @@ std::string limit_text(const Decision& decision) {
     case Limit::MaxPolls: return limit_reached("pending.max", decision.limit_count);
     case Limit::BackoffAbort: return limit_reached("backoff.abort", decision.limit_count);
     case Limit::MaxElapsedTime:
+      if (decision.excess > decision.wait) {
+        return "max_elapsed_time " + wait_text(decision.limit_time) + " has passed";
+      }
       return "a wait of " + wait_text(decision.wait) + " would pass max_elapsed_time " +
              wait_text(decision.limit_time) + " by " + wait_text(decision.excess);
     case Limit::Deadline:
