@@ -282,6 +282,14 @@ class Telemetry(ProgramTest):
         self.run_program(server.url(), env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url()})
         self.assertEqual(collector.seen, [])
 
+    def test_a_variable_with_a_bad_url_is_named_and_a_long_timeout_is_no_mistake(self):
+        server, collector = self.server(200), self.server(200)
+        ran = self.run_program(f"--otlp={collector.url()}", server.url(), env={
+            "OTEL_EXPORTER_OTLP_TIMEOUT": "120000", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"http://me:{SECRET}@"})
+        self.assertEqual(ran.stderr.decode(), "httpretry: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: not a usable URL such as "
+                                              "http://localhost:4318; it is ignored\n")
+        self.assertEqual(len(collector.seen), 1)
+
     def test_an_endpoint_that_is_none(self):
         self.assertIn("option --otlp: the OTLP endpoint is not a usable URL",
                       self.usage_error("--otlp=nowhere", "http://h/"))

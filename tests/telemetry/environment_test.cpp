@@ -76,6 +76,16 @@ TEST_CASE("each variable does what the standard says, and what cannot be used is
        "http://localhost:4318 t=http://t m=http://m unknown_service 10000",
        ""},
       {{{"OTEL_EXPORTER_OTLP_ENDPOINT", ""}, {"OTEL_SERVICE_NAME", ""}}, kDefault, ""},
+      {{{"OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"},
+        {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://me:s3cr3t@"},
+        {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "ftp://m"}},
+       kDefault,
+       "OTEL_EXPORTER_OTLP_ENDPOINT: not a usable URL such as http://localhost:4318; it is "
+       "ignored\n"
+       "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: not a usable URL such as http://localhost:4318; it is "
+       "ignored\n"
+       "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: not a usable URL such as http://localhost:4318; it is "
+       "ignored\n"},
       {{{"OTEL_EXPORTER_OTLP_HEADERS", "Api-Key=a%20b, x=y=z,,"}},
        "http://localhost:4318 t= m= unknown_service 10000 Api-Key:a b x:y=z",
        ""},

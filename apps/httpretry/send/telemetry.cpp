@@ -23,7 +23,7 @@ using Problems = std::vector<std::string>;
 // Returns the exporter that sends traces and metrics to the collector that --otlp or the OTEL_
 // variables name. Adds a message to `problems` for each variable that cannot be used. With `quiet`,
 // problems while it exports are not printed. Sets `flush_limit` if a variable says how long to wait
-// for the collector. Throws UsageError if the URL is invalid.
+// for the collector. Throws UsageError if the URL of --otlp is invalid.
 std::shared_ptr<Otlp> exporter_for(const TelemetryOptions& options, bool quiet, Problems& problems,
                                    Duration& flush_limit) {
   auto otlp = OtlpOptions::from_environment(&problems);
@@ -46,7 +46,6 @@ std::shared_ptr<Otlp> exporter_for(const TelemetryOptions& options, bool quiet, 
   try {
     return std::make_shared<Otlp>(std::move(otlp));
   } catch (const std::invalid_argument& error) {
-    // A URL is invalid: that of --otlp, or one of the variables, which --otlp alone refers to.
     throw UsageError(std::string("option --otlp: ") + error.what());
   }
 }

@@ -128,9 +128,16 @@ OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
   const auto override_if_set = [](std::string& option, const char* name) {
     if (auto value = variable(name); !value.empty()) option = std::move(value);
   };
-  override_if_set(options.endpoint, "OTEL_EXPORTER_OTLP_ENDPOINT");
-  override_if_set(options.traces_endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-  override_if_set(options.metrics_endpoint, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
+  const auto override_url = [&](std::string& option, const char* name) {
+    const auto value = variable(name);
+    if (value.empty() || Url::parse(value)) return override_if_set(option, name);
+    // The value may have a password, so it is not shown.
+    add_problem(problems, std::string(name) +
+                              ": not a usable URL such as http://localhost:4318; it is ignored");
+  };
+  override_url(options.endpoint, "OTEL_EXPORTER_OTLP_ENDPOINT");
+  override_url(options.traces_endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+  override_url(options.metrics_endpoint, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
   for (const auto& [name, value] : pairs_in("OTEL_EXPORTER_OTLP_HEADERS", problems)) {
     if (!options.headers.try_add(name, value)) {
       add_problem(problems, "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is left out");

@@ -24,8 +24,10 @@ RetryPolicy policy_of(const OtlpOptions& options) {
   if (!policy) {
     const auto set = parse_policies(R"({"version": 1, "default": {"preset": "otlp"}})", "otlp");
     policy = *set.value().find("POST", *Url::parse("http://localhost/")).policy;
+    policy->max_elapsed_time = std::max(policy->max_elapsed_time, options.timeout);
   }
-  policy->attempt_timeout = std::min(policy->attempt_timeout, options.timeout);
+  policy->attempt_timeout =
+      std::min({policy->attempt_timeout, options.timeout, policy->max_elapsed_time});
   return *std::move(policy);
 }
 
