@@ -64,10 +64,10 @@ bool ask_password(const std::string& question, std::string& answer, int cancel) 
   for (char letter = '\0';;) {
     // Waits until the terminal or `cancel` is readable. There is no time limit.
     std::array<::pollfd, 2> waits{{{terminal, POLLIN, 0}, {cancel, POLLIN, 0}}};
-    if (::poll(waits.data(), waits.size(), /*timeout=*/-1) > 0 && waits[1].revents != 0) {
+    if (::poll(waits.data(), waits.size(), /*timeout=*/-1) < 0) continue;  // interrupted
+    if (waits[1].revents != 0) {
       throw WaitEnded("no password was given: " + std::generic_category().message(EINTR));
     }
-    // Only the terminal is readable. Or `poll` was interrupted: then `read` waits instead.
     const auto count = ::read(terminal, &letter, /*count=*/1);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;  // waits again
     if (count <= 0 || letter == '\n') break;  // end of input, or an error: keeps the text so far
