@@ -139,6 +139,39 @@ TEST_CASE("a server that greets and then ends each connection is asked more and 
   CHECK(downs[7] - downs[0] >= 63ms);
 }
 
+TEST_CASE("a MOVED is followed, but nodes that name themselves or each other are asked rarely") {
+  // Each reply names a node by its port; 0 stands for a value.
+  std::atomic<int> first_names = 0;
+  std::atomic<int> second_names = 0;
+  const auto respond = [](const std::atomic<int>& port) {
+    return [&port](const FakeRedis::Words& words) -> std::string {
+      if (words[0] != "GET") return FakeRedis::usual(words);
+      return port == 0 ? "+value\r\n" : "-MOVED 1 127.0.0.1:" + std::to_string(port) + "\r\n";
+    };
+  };
+  FakeRedis first(respond(first_names));
+  FakeRedis second(respond(second_names));
+  const auto port_of = [](const FakeRedis& server) { return server.address().port; };
+  auto options = options_for(first);
+  options.first_wait = 100ms;
+  {
+    first_names = port_of(second);
+    Link link(options);
+    CHECK(ask(link, {"GET", "key"}).text == "value");
+    CHECK(ask(link, {"GET", "key"}).text == "value");
+    CHECK(first.connections() + second.connections() == 2);
+  }
+  for (const auto* const named : {&first, &second}) {
+    first_names = port_of(*named);
+    second_names = port_of(first);
+    const auto before = first.connections() + second.connections();
+    Link link(options);
+    for (int i = 0; i < 1000; ++i) CHECK(ask(link, {"GET", "key"}).failed());
+    // The waits double.
+    CHECK(first.connections() + second.connections() - before <= 50);
+  }
+}
+
 TEST_CASE("a write to a connection that the server has ended raises no signal") {
   // hiredis 0.14 writes with write(), so the thread of a link must block SIGPIPE.
   FakeRedis server(FakeRedis::usual);

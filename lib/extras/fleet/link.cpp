@@ -127,7 +127,7 @@ void Link::serve(Queue& outbox, Time now) {
 void Link::connect(Time now) {
   state_ = State::Connecting;
   began_ = now;
-  greeting_problem_.clear();
+  problem_.clear();
   if (!connection_.open(host_, port_)) go_down(connection_.error(), now_is());
 }
 
@@ -140,7 +140,7 @@ void Link::greet() {
   const auto& address = options_.address;
   // Keeps the first problem. check_deadlines() then closes the connection.
   const auto note_problem = [this](const Reply& reply) {
-    if (reply.failed() && greeting_problem_.empty()) greeting_problem_ = reply.text;
+    if (reply.failed() && problem_.empty()) problem_ = reply.text;
   };
   if (!address.password.empty()) {
     std::vector<std::string> words = {"AUTH"};
@@ -168,7 +168,7 @@ void Link::greet() {
 // Decides after a greeting without problems whether the link is up, or must first show with a PING
 // that it replies in time.
 void Link::on_greeted(Time now) {
-  if (!greeting_problem_.empty()) return;  // check_deadlines handles it
+  if (!problem_.empty()) return;  // check_deadlines handles it
   last_reply_ = now;
   // After a loss, a server that greets slowly stays Late, because calls would wait for it. A PING
   // then measures its replies.
@@ -211,6 +211,7 @@ void Link::on_reply(const std::shared_ptr<Posted>& posted, Reply reply) {
 
 // The reply is like "MOVED 3999 127.0.0.1:6381". Another node of the cluster has the keys.
 bool Link::follow_moved(const Reply& reply) {
+  if (moving_) return true;  // an earlier reply on this connection has named the node
   const std::string_view text = reply.text;
   const auto space = text.rfind(' ');
   const auto colon = text.rfind(':');
@@ -218,7 +219,16 @@ bool Link::follow_moved(const Reply& reply) {
   const auto port = to_number<int>(text.substr(colon + 1));
   if (!port) return false;
   const bool has_host = colon > space + 1;  // otherwise the host is the one that replied
-  if (has_host) host_ = text.substr(space + 1, colon - space - 1);
+  auto host = has_host ? std::string(text.substr(space + 1, colon - space - 1)) : host_;
+  // Nodes that name themselves or each other would make the link reconnect without a pause. So it
+  // follows only one reply until a connection has lasted, and otherwise connects again later.
+  const bool is_here = host == host_ && *port == port_;
+  const bool has_moved = host_ != options_.address.host || port_ != options_.address.port;
+  if (is_here || (has_moved && last_reply_ - began_ < options_.longest_wait)) {
+    problem_ = "its MOVED leads to no node that has the keys";
+    return false;
+  }
+  host_ = std::move(host);
   port_ = *port;
   moving_ = true;
   return true;

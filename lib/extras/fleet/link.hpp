@@ -100,7 +100,8 @@ class HTTPRETRY_API Link {
   void on_greeted(Time now);
   void send(const std::shared_ptr<Posted>& posted, Time now);
   void on_reply(const std::shared_ptr<Posted>& posted, Reply reply);
-  // Sets the address of the node that a MOVED reply names. Returns false if it cannot be parsed.
+  // Sets the address of the node that a MOVED reply names. Returns false if it cannot be parsed, or
+  // leads nowhere.
   bool follow_moved(const Reply& reply);
   void ping(Time now);
   // Reports a loss for each of these commands that has no reply yet.
@@ -119,9 +120,9 @@ class HTTPRETRY_API Link {
   std::string host_;
   int port_ = 0;
   std::map<const Script*, std::string> hashes_;
-  Queue sent_;    // commands without a reply; `done` is empty after a reported loss
-  Queue resend_;  // commands to send once more
-  std::string greeting_problem_;
+  Queue sent_;           // commands without a reply; `done` is empty after a reported loss
+  Queue resend_;         // commands to send once more
+  std::string problem_;  // why check_deadlines() must close the connection, or empty
   Duration wait_{};
   Time next_try_{};  // next time to connect or, if Late, to send a PING
   Time began_{};     // when it began to connect

@@ -39,7 +39,7 @@ void Link::check_deadlines(Time now) {
     sent_.clear();
     return connect(now);
   }
-  if (!greeting_problem_.empty()) return go_down(std::exchange(greeting_problem_, {}), now);
+  if (!problem_.empty()) return go_down(std::exchange(problem_, {}), now);
   if (state_ == State::Connecting || state_ == State::Greeting) {
     if (now - began_ < options_.connect_timeout) return;
     return go_down("no connection within " + milliseconds_text(options_.connect_timeout), now);
