@@ -207,6 +207,29 @@ TEST_CASE("a run is not over while a job that it gives back is not filed") {
   CHECK(next_job(store).id == job.id);
 }
 
+TEST_CASE("after an intent that could not be recorded, a worker requests no jobs for a second") {
+  Fixture queue;
+  queue.enqueue_one();
+  StoreOptions options;
+  options.remote.address = queue.options().address;
+  options.tell = [](const std::string& /*text*/) {};
+  QueueStore store(options);
+  auto job = next_job(store);
+  RemoteQueue other(options.remote);
+  CHECK(other.connect().empty());
+  other.open_existing();
+  // The job cannot be counted as sent, but can be given back.
+  const auto set = other.ask(plain_command({"HSET", other.key(Key::Properties), "n:s", "x"}));
+  CHECK_FALSE(set.failed());
+  const auto began = std::chrono::steady_clock::now();
+  const std::vector<const batch::Job*> jobs{&job};
+  for (int i = 0; i < 2; ++i) {  // an earlier request may get the job once more
+    CHECK(store.intend(jobs).size() == 1);
+    job = next_job(store);
+  }
+  CHECK(std::chrono::steady_clock::now() - began >= 1s);
+}
+
 TEST_CASE("a worker that ends has no job, also if the server gives it what it gave back") {
   Fixture queue;
   queue.enqueue_one();

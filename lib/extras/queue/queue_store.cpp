@@ -202,6 +202,12 @@ std::vector<const Job*> QueueStore::intend(std::span<const Job* const> jobs) {
   }
   auto reply = remote_.ask(kIntend, std::move(arguments));
   if (!reply.failed() && reply.list.size() != jobs.size()) reply = unexpected_reply();
+  if (reply.failed()) {
+    const std::lock_guard lock(mutex_);
+    // Before the jobs are given back. Otherwise this worker would request them again at once.
+    if (!reply.lost()) take_at_ = later(now_is(), kTryAgain);
+    on_error(reply);
+  }
   std::vector<const Job*> refused;
   // The reply has an integer for each job, which is 1 if the job may be sent.
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -209,10 +215,6 @@ std::vector<const Job*> QueueStore::intend(std::span<const Job* const> jobs) {
     if (may_be_sent) continue;
     refused.push_back(jobs[i]);
     give_back(*jobs[i]);
-  }
-  if (reply.failed()) {
-    const std::lock_guard lock(mutex_);
-    on_error(reply);
   }
   return refused;
 }

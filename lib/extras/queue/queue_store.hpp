@@ -126,6 +126,9 @@ class QueueStore final : public batch::Store {
 
   // How long the server waits for jobs before it replies that there are none.
   static constexpr Duration kLongestTake = std::chrono::seconds(2);
+  // How long the store waits after an error of the server: before it posts the command again, or
+  // takes jobs again.
+  static constexpr Duration kTryAgain = std::chrono::seconds(1);
   static Time now_is() { return std::chrono::steady_clock::now(); }
   static std::int64_t to_ms(Duration time) {
     return std::chrono::ceil<std::chrono::milliseconds>(time).count();
@@ -159,6 +162,7 @@ class QueueStore final : public batch::Store {
   batch::Counts counts_;
   std::optional<Time> due_at_;  // when the next waiting job is due
   Duration server_offset_{};    // the server's clock minus our steady clock
+  Time take_at_{};              // after a failed intent: when to take jobs again
   Time renew_at_{};             // the next time for renew_leases, and so on
   Time take_over_at_{};
   Time move_due_at_{};

@@ -192,6 +192,7 @@ std::size_t QueueStore::free_places() const {
 // replies at once if it has any, otherwise after kLongestTake at most.
 void QueueStore::ask_for_jobs() {
   if (asking_ || closing_ || !taker_ || !remote_.up() || failing_ > 0 || !gone_.empty()) return;
+  if (now_is() < take_at_) return;
   const auto count = free_places();
   if (count == 0) return;
   asking_ = true;

@@ -12,8 +12,6 @@ namespace {
 
 using fleet::Reply;
 
-// The wait before a command is posted again to which the server has replied with an error.
-constexpr Duration kTryAgain = std::chrono::seconds(1);
 // How often `close` gives back jobs that arrive late.
 constexpr int kMostLeaves = 100;
 // How long `close` waits for replies after `hurry`.
