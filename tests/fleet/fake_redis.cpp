@@ -80,6 +80,12 @@ int FakeRedis::commands(const std::string& prefix) const {
   }));
 }
 
+bool FakeRedis::has_unread(int connection) const {
+  char byte = 0;
+  const auto& client = *std::next(clients_.begin(), connection);
+  return ::recv(client.socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 std::string FakeRedis::bulk(const std::string& text) {
   return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
 }

@@ -30,6 +30,9 @@ class FakeRedis {
   [[nodiscard]] int connections() const;
   // The commands so far whose first key begins with `prefix`, and all of them without one.
   [[nodiscard]] int commands(const std::string& prefix = "") const;
+  // Returns whether this connection, counted from 0, has sent bytes that the server has not read.
+  // Only for use in `Respond`.
+  [[nodiscard]] bool has_unread(int connection) const;
   // Whether it resets each connection after its next command, in place of a response.
   void set_resets(bool resets) { resets_ = resets; }
 

@@ -144,6 +144,11 @@ std::vector<std::string> QueueStore::close(Duration limit) {
   // Gives back the jobs that have arrived in the meantime. kLeave replies with their number. More
   // may be delivered to this worker until the server notices that the connection which takes jobs
   // is closed, so this is repeated. If the command is lost, other workers take the jobs over.
+  //
+  // The PING makes sure that the server has read everything from that connection. It may read two
+  // connections in another order than they were written to, and a request for jobs that it reads
+  // after kLeave would make this worker known again.
+  static_cast<void>(remote_.ask(plain_command({"PING"})));
   int leaves = 0;
   while (remote_.ask(kLeave, {consumer_}).integer > 0 && ++leaves < kMostLeaves) continue;
   const auto totals = remote_.ask(kReadTotals, {kNoConsumer});  // the counts for the final report
