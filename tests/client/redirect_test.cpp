@@ -39,6 +39,39 @@ TEST_CASE("methods and bodies across a redirect follow RFC 9110") {
   }
 }
 
+TEST_CASE("a POST stays a POST after the statuses that the options name") {
+  for (const int status : {301, 302, 303}) {
+    for (const int named : {301, 302, 303}) {
+      Conversation talk;
+      talk.network->say(redirect_to(status, "/next")).say(Response(200));
+      RedirectOptions options;
+      options.keep_post_after = {named};
+      REQUIRE(talk.client({redirect(options)}).send(Request::post("http://x/a", "data")));
+      CHECK(talk.sent(1).method() == (status == named ? "POST" : "GET"));
+      CHECK(talk.sent(1).body().present() == (status == named));
+    }
+  }
+}
+
+TEST_CASE("another origin that is trusted gets everything except Host") {
+  Conversation talk;
+  talk.network->say(redirect_to(307, "http://y/next")).say(Response(200));
+  RedirectOptions options;
+  options.trust_other_origins = true;
+  auto request = Request::post("http://me:pw@x/a", "data")
+                     .set_header("X-Key", "secret")
+                     .set_header("Host", "z");
+  request.edit_options().credentials.emplace(Credentials::Scheme::Basic, "ann", "secret");
+
+  REQUIRE(talk.client({redirect(options)}).send(request));
+
+  CHECK(talk.sent(1).url() == "http://me:pw@y/next");
+  CHECK(talk.sent(1).headers().get("X-Key") == "secret");
+  CHECK_FALSE(talk.sent(1).headers().contains("Host"));
+  CHECK(talk.sent(1).body().present());
+  CHECK(talk.sent(1).options().credentials.has_value());
+}
+
 TEST_CASE("answers that are no redirect, or say not where to, are handed out") {
   for (const int status : {300, 304, 305, 306, 200, 404}) {
     Conversation talk;

@@ -22,6 +22,12 @@ TEST_CASE("a URL is taken apart as libcurl will read it") {
   CHECK(url->to_string() == "https://example.com:8443/a/c%2Fd?q=1&r=%20");
 }
 
+TEST_CASE("dot segments are kept if that is wanted") {
+  const char* const text = "http://x/a/./b/../c";
+  CHECK(Url::parse(text)->path() == "/a/c");
+  CHECK(Url::parse(text, /*keep_dot_segments=*/true)->path() == "/a/./b/../c");
+}
+
 TEST_CASE(
     "what a URL leaves out has its usual value, and the usual port is left out of the origin") {
   const auto url = Url::parse("http://x");

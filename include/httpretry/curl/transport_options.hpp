@@ -52,6 +52,12 @@ struct HTTPRETRY_API ClientCertificate {
 
   // Default: empty, the key is not encrypted
   std::string key_password;
+
+  // The formats of `file` and of `key_file`: "PEM", "DER" or "P12".
+  //
+  // Default: empty, by the name of `file`, and PEM for `key_file`
+  std::string type;
+  std::string key_type;
 };
 
 // The proxy between the client and all servers.
@@ -65,7 +71,7 @@ struct HTTPRETRY_API ProxyOptions {
   // Default: taken from the environment variables that curl reads
   std::optional<std::string> url;
 
-  // Credentials for the proxy. They are never sent to servers.
+  // Credentials for the proxy, with the scheme Basic or Digest. They are never sent to servers.
   //
   // Default: none
   std::optional<Credentials> credentials;
@@ -75,6 +81,11 @@ struct HTTPRETRY_API ProxyOptions {
   //
   // Default: NO_PROXY in the environment
   std::optional<std::string> no_proxy;
+
+  // Headers for an http or https proxy. Servers do not get them.
+  //
+  // Default: none
+  Headers headers;
 
   // For an https proxy: a PEM file with the trusted certificates.
   //
@@ -185,6 +196,11 @@ struct HTTPRETRY_API TransportOptions {
   //
   // Default: TLS 1.2
   TlsVersion min_tls = TlsVersion::Tls12;
+
+  // The maximum TLS version.
+  //
+  // Default: none
+  std::optional<TlsVersion> max_tls;
 
   // The certificate of this client.
   //

@@ -69,15 +69,31 @@ enum class HttpVersion : std::uint8_t {
 };
 
 // A user name and a password, used when the server requests them and sent only to the origin of the
-// request. Requests with Digest use HTTP/1.1; see lib/core/curl/README.md.
+// request. Requests with Digest, Ntlm and Any use HTTP/1.1; see lib/core/curl/README.md.
 struct HTTPRETRY_API Credentials {
-  enum class Scheme : std::uint8_t { Basic, Digest };
+  enum class Scheme : std::uint8_t {
+    Basic,
+    Digest,
+    // NTLM authenticates a connection. So each request has a connection that no other request uses.
+    Ntlm,
+    // The best of the three above that the server offers. The first request is sent without
+    // credentials. Each request has connections that no other request uses.
+    Any,
+    // Signs the request with AWS Signature Version 4. `user` is the id of the access key,
+    // `password` the secret key. The body must be in memory, unless a header "x-amz-content-sha256"
+    // has its hash. The query must be sorted by name and percent-encoded. Each attempt has a new
+    // signature.
+    AwsSigV4,
+  };
   Credentials() = default;
   Credentials(Scheme how, std::string name, std::string secret);
 
   Scheme scheme = Scheme::Basic;
   std::string user;
   std::string password;
+  // For AwsSigV4: "PROVIDER1[:PROVIDER2[:REGION[:SERVICE]]]", such as "aws:amz:eu-central-1:s3".
+  // Region and service are taken from the host name if they are not given.
+  std::string signer;
 };
 
 // The policy of one request: a RetryPolicy, or a pointer to one that many requests share. If empty,
@@ -216,6 +232,9 @@ class HTTPRETRY_API Request {
   Request& add_header(std::string_view name, std::string_view value);
   Request& remove_header(std::string_view name);
   Request& add_query(std::string_view name, std::string_view value);
+  // Makes this URL, and those that are set later, keep segments "." and ".." in their paths. By
+  // default they are resolved: "/a/../b" is sent as "/b".
+  Request& keep_dot_segments();
   Request& set_body(Body body);
   // Sets the body and its Content-Type.
   template <HasBody T>

@@ -20,14 +20,15 @@ class HTTPRETRY_API Url {
  public:
   // Returns the URL, or Errc::InvalidRequest with the reason if the text is not an absolute http(s)
   // URL with a host. Spaces and control characters are errors. Bytes above 0x7F in path and query
-  // are percent-encoded.
-  static Result<Url> parse(std::string_view text);
+  // are percent-encoded. Segments "." and ".." of the path are resolved, unless
+  // `keep_dot_segments`.
+  static Result<Url> parse(std::string_view text, bool keep_dot_segments = false);
 
   // In lower case, with international names in their ASCII form and IPv6 addresses in brackets.
   [[nodiscard]] std::string_view scheme() const;
   [[nodiscard]] std::string_view host() const;
   [[nodiscard]] std::uint16_t port() const;  // the scheme's default if the URL has no port
-  // Percent-encoded, without dot segments; at least "/".
+  // Percent-encoded, without dot segments unless they were kept; at least "/".
   [[nodiscard]] std::string_view path() const;
   [[nodiscard]] std::string_view query() const;  // percent-encoded, without the "?"
   [[nodiscard]] bool has_userinfo() const;

@@ -33,6 +33,11 @@ struct HTTPRETRY_API RedirectOptions {
   // are sent there: Accept, Accept-Encoding, Accept-Language, Cache-Control, Content-Type, Range,
   // User-Agent and conditions. All others are removed, because an unknown header may be a secret.
   std::vector<std::string> headers_to_other_origins;
+  // Sends everything to other origins: credentials, the name and password in the URL, bodies, and
+  // all headers except Host.
+  bool trust_other_origins = false;
+  // The statuses after which a POST stays a POST with its body: 301, 302 or 303.
+  std::vector<int> keep_post_after;
 };
 // Returns a middleware that follows redirects: 301, 302, 303, 307 and 308 with a Location. Methods
 // change as in RFC 9110 §15.4 and in browsers: after 303, all methods except HEAD become GET; after

@@ -19,6 +19,19 @@ long to_ms(Duration time) {
   return std::max(1L, static_cast<long>(bounded.count()));
 }
 
+// Returns libcurl's bits for a scheme.
+unsigned long auth_bits(Credentials::Scheme scheme) {
+  using enum Credentials::Scheme;
+  switch (scheme) {
+    case Basic: return CURLAUTH_BASIC;
+    case Digest: return CURLAUTH_DIGEST;
+    case Ntlm: return CURLAUTH_NTLM;
+    case Any: return CURLAUTH_BASIC | CURLAUTH_DIGEST | CURLAUTH_NTLM;
+    case AwsSigV4: return CURLAUTH_AWS_SIGV4;
+  }
+  return CURLAUTH_NONE;
+}
+
 // Returns the host whose cookies libcurl sends: that of the Host header, without its port, or that
 // of the URL. An IPv6 address is returned without brackets.
 std::string_view cookie_host(const Request& request, const Url& url) {
@@ -110,12 +123,14 @@ void Easy::set_http_version(const SendPlan& plan, bool tls, bool report_tls) {
   // connection can carry both. With TLS the handshake tells. Without TLS only the first response
   // would, and libcurl would hold back all other requests to the server until then.
   set(CURLOPT_PIPEWAIT, tls ? 1L : 0L);
-  // Each of two cases needs a connection that no other request uses before or after. With digest,
-  // libcurl 7.88 stores in the connection that a body is left out, and then leaves out the bodies
-  // of later requests. And without TLS it fails (CURLE_HTTP2) at the second request on a connection
-  // with HTTP/2.
+  // Each of three cases needs a connection that no other request uses before or after. NTLM
+  // authenticates the connection, not the request. With digest, libcurl 7.88 stores in the
+  // connection that a body is left out, and then leaves out the bodies of later requests. And
+  // without TLS it fails (CURLE_HTTP2) at the second request on a connection with HTTP/2. While
+  // libcurl authenticates, it ignores both options, so all steps of NTLM use the same connection.
   static const bool reuses_http2_without_tls = libcurl().version_num >= CURL_VERSION_BITS(8, 0, 0);
-  closes_connection = only_http2 && (plan.negotiates || (!reuses_http2_without_tls && !tls));
+  closes_connection = plan.own_connection ||
+                      (only_http2 && (plan.negotiates || (!reuses_http2_without_tls && !tls)));
   set(CURLOPT_FORBID_REUSE, closes_connection ? 1L : 0L);  // closes it after the exchange
   set(CURLOPT_FRESH_CONNECT, plan.fresh_connection || closes_connection ? 1L : 0L);
 }
@@ -129,7 +144,9 @@ void Easy::set_certificate(bool use) {
     return use && !text.empty() ? text.c_str() : nullptr;
   };
   const bool pkcs12 = certificate.file.ends_with(".p12") || certificate.file.ends_with(".pfx");
-  set(CURLOPT_SSLCERTTYPE, pkcs12 ? "P12" : "PEM");
+  const char* const by_name = pkcs12 ? "P12" : "PEM";
+  set(CURLOPT_SSLCERTTYPE, certificate.type.empty() ? by_name : certificate.type.c_str());
+  set_text(CURLOPT_SSLKEYTYPE, certificate.key_type);
   set(CURLOPT_SSLCERT, text_to_set(certificate.file));
   set(CURLOPT_SSLKEY, text_to_set(certificate.key_file));
   set(CURLOPT_KEYPASSWD, text_to_set(certificate.key_password));
@@ -175,8 +192,10 @@ void Easy::return_cookies() { options_.cookies->learn(cookies_before_, cookie_li
 
 void Easy::set_credentials(const Credentials& credentials, CURLoption scheme, CURLoption user,
                            CURLoption password) {
-  const bool digest = credentials.scheme == Credentials::Scheme::Digest;
-  set(scheme, digest ? CURLAUTH_DIGEST : CURLAUTH_BASIC);
+  using enum Credentials::Scheme;
+  // This also changes CURLOPT_HTTPAUTH, to the value that the next statement sets.
+  if (credentials.scheme == AwsSigV4) set(CURLOPT_AWS_SIGV4, credentials.signer.c_str());
+  set(scheme, auth_bits(credentials.scheme));
   set(user, credentials.user.c_str());
   set(password, credentials.password.c_str());
 }
@@ -250,7 +269,8 @@ void Easy::set_method_and_body(const Request& request, const SendPlan& plan) {
 }
 
 // Sets the header lines of the request, and those that the library adds. A line such as "Accept:",
-// without a value, keeps libcurl from adding its own Accept, Expect or Content-Type.
+// without a value, keeps libcurl from adding its own Accept, Expect or Content-Type. In a request
+// with a signature it must not occur, because libcurl 7.88 signs it and does not send it.
 void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
   const auto& options = request.options();
@@ -261,7 +281,9 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
     if (plan.cookies && equal_ignoring_case(headers[i].name, "Cookie")) continue;
     lines_.add(headers.line(i));
   }
-  if (!headers.contains("Accept")) lines_.add("Accept:");
+  const auto& credentials = options.credentials;
+  const bool is_signed = credentials && credentials->scheme == Credentials::Scheme::AwsSigV4;
+  if (!headers.contains("Accept")) lines_.add(is_signed ? "Accept: */*" : "Accept:");
   if (sends_length_0_) lines_.add("Content-Length: 0");  // see set_method_and_body
   // `user_agent_` is a whole line, "User-Agent: ...".
   if (!user_agent_.empty() && !headers.contains("User-Agent")) lines_.add(user_agent_.c_str());
@@ -271,11 +293,16 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
     } else {
       const auto& min_size = options.expect_continue_from;
       // The size of a body is -1 if it is unknown. As an unsigned number, that is the largest size.
-      expects = min_size && request.body().present() &&
-                static_cast<std::uint64_t>(plan.body_size) >= *min_size;
-      lines_.add(expects ? "Expect: 100-continue" : "Expect:");
+      // libcurl would add the header itself to a larger body if there is no line for it.
+      constexpr std::uint64_t kLibcurlsMinimum = 1024 * 1024;
+      const auto size = static_cast<std::uint64_t>(plan.body_size);
+      expects = request.body().present() &&
+                ((min_size && size >= *min_size) || (is_signed && size >= kLibcurlsMinimum));
+      if (expects || !is_signed) lines_.add(expects ? "Expect: 100-continue" : "Expect:");
     }
-    if (!headers.contains("Content-Type")) lines_.add("Content-Type:");
+    if (!headers.contains("Content-Type")) {
+      lines_.add(is_signed ? "Content-Type: application/octet-stream" : "Content-Type:");
+    }
   }
   if (options.compressed && !headers.contains("Accept-Encoding"))
     lines_.add("Accept-Encoding: gzip");

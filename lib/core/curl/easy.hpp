@@ -30,12 +30,15 @@ struct SendPlan {
   // An option is set on the handle that must not serve another request, so the handle is destroyed
   // after this one.
   bool private_handle = false;
-  // Digest: libcurl first gets a challenge, from the server or a proxy, by a request without the
-  // body.
+  // Digest and the like: libcurl first gets a challenge, from the server or a proxy, by a request
+  // without the body.
   bool asks_for_challenge = false;
   // The challenge may come from the server. The connection is then shared with no other request:
   // see Shard::negotiates.
   bool negotiates = false;
+  // The credentials count for the whole connection (NTLM). So the request gets a new connection,
+  // which is closed after it.
+  bool own_connection = false;
   HttpVersion version = HttpVersion::Any;
   bool may_multiplex = false;  // the connection may turn out to speak HTTP/2
 
@@ -161,6 +164,7 @@ class Easy {
   CurlList lines_;
   CurlList addresses_;
   CurlList connect_to_;
+  CurlList proxy_lines_;
 
   // The options that are set on the handle.
   std::optional<Url> url_;

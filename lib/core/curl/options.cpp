@@ -35,6 +35,11 @@ void check_pem(std::string_view option, std::string_view pem, std::string_view k
                      " in it; expected the text of a PEM file, not its name");
 }
 
+void check_certificate_type(std::string_view option, const std::string& type) {
+  if (type.empty() || type == "PEM" || type == "DER" || type == "P12") return;
+  refuse(option, "expected PEM, DER or P12");
+}
+
 // Checks that the client certificate and its key are given either as files or as PEM texts, but not
 // one of each. A single file or text may hold both. Throws std::invalid_argument, as `refuse` and
 // the other check functions do.
@@ -44,6 +49,8 @@ void check_certificate(const ClientCertificate& cert) {
   check_text("client_certificate.file", cert.file);
   check_text("client_certificate.key_file", cert.key_file);
   check_text("client_certificate.key_password", cert.key_password);
+  check_certificate_type("client_certificate.type", cert.type);
+  check_certificate_type("client_certificate.key_type", cert.key_type);
   check_pem("client_certificate.pem", cert.pem, "CERTIFICATE");
   check_pem("client_certificate.key_pem", cert.key_pem, "PRIVATE KEY");
   const bool as_file = !cert.file.empty() || !cert.key_file.empty();
@@ -65,6 +72,11 @@ void check_proxy(const ProxyOptions& proxy) {
   check_pem("proxy.ca_pem", proxy.ca_pem, "CERTIFICATE");
   if (proxy.credentials) {
     if (const char* why = problem_of(*proxy.credentials)) refuse("proxy.credentials", why);
+    using Scheme = Credentials::Scheme;
+    const auto scheme = proxy.credentials->scheme;
+    if (scheme != Scheme::Basic && scheme != Scheme::Digest) {
+      refuse("proxy.credentials", "the scheme must be Basic or Digest");
+    }
   }
   if (!proxy.url || proxy.url->empty()) return;  // "" means no proxy
   check_text("proxy.url", *proxy.url);
@@ -203,6 +215,9 @@ void check(const TransportOptions& options) {
   }
   if (!valid_header_value(options.user_agent))
     refuse("user_agent", "it cannot be sent as a header");
+  if (options.max_tls && *options.max_tls < options.min_tls) {
+    refuse("max_tls", "it is below min_tls");
+  }
   if (options.netrc) check_text("netrc", *options.netrc);
   check_pins(options.pinned_keys);
   check_proxy(options.proxy);
@@ -238,7 +253,8 @@ Easy::Easy(const TransportOptions& options, bool with_proxy)
       user_agent_(options.user_agent.empty() ? "" : "User-Agent: " + options.user_agent),
       handle_(curl_easy_init()) {
   if (!handle_) throw std::bad_alloc();
-  set(CURLOPT_NOSIGNAL, 1L);  // signals would disturb a program with several threads
+  set(CURLOPT_NOSIGNAL, 1L);    // signals would disturb a program with several threads
+  set(CURLOPT_PATH_AS_IS, 1L);  // each URL is already in the form in which it is sent
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_ERRORBUFFER, error_text.data());
   set(CURLOPT_TCP_KEEPALIVE, 1L);
@@ -281,9 +297,13 @@ Easy::Easy(const TransportOptions& options, bool with_proxy)
 // Sets how libcurl verifies servers: the lowest TLS version, the pinned keys, and the certificates
 // that it trusts (from a bundle file, a directory, or a PEM text in memory).
 void Easy::configure_tls() {
-  set(CURLOPT_SSLVERSION,
-      static_cast<long>(options_.min_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_TLSv1_3
-                                                              : CURL_SSLVERSION_TLSv1_2));
+  long versions =
+      options_.min_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2;
+  if (options_.max_tls) {
+    versions |= *options_.max_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_MAX_TLSv1_3
+                                                       : CURL_SSLVERSION_MAX_TLSv1_2;
+  }
+  set(CURLOPT_SSLVERSION, versions);
   set_text(CURLOPT_PINNEDPUBLICKEY, options_.pinned_keys);
   set(CURLOPT_SSL_VERIFYPEER, options_.verify_tls ? 1L : 0L);
   // With 2, the certificate must be for the host.
@@ -335,6 +355,8 @@ void Easy::configure_proxy(bool with_proxy) {
   // because libcurl would trust those as well.
   if (!proxy.ca_file.empty() || !proxy.ca_pem.empty()) set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
   if (proxy.no_proxy) set(CURLOPT_NOPROXY, proxy.no_proxy->c_str());
+  for (std::size_t i = 0; i < proxy.headers.size(); ++i) proxy_lines_.add(proxy.headers.line(i));
+  set(CURLOPT_PROXYHEADER, proxy_lines_.chained());
   if (!proxy.credentials) return;
   set_credentials(*proxy.credentials, CURLOPT_PROXYAUTH, CURLOPT_PROXYUSERNAME,
                   CURLOPT_PROXYPASSWORD);

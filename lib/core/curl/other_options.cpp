@@ -23,12 +23,13 @@ constexpr std::array kRefused{
             "use TransportOptions::ca_file, ca_pem, ca_path and ca_reload"},
     Refused{" PROXY_CAINFO PROXY_CAINFO_BLOB PROXY_CAPATH ",
             "use TransportOptions::proxy.ca_file and proxy.ca_pem"},
+    Refused{" PROXYHEADER ", "use TransportOptions::proxy.headers"},
     Refused{" SSLCERT SSLCERT_BLOB SSLCERTTYPE SSLKEY SSLKEY_BLOB SSLKEYTYPE KEYPASSWD ",
             "use TransportOptions::client_certificate"},
     Refused{" SSL_VERIFYPEER SSL_VERIFYHOST ", "use TransportOptions::verify_tls"},
     Refused{" PROXY_SSL_VERIFYPEER PROXY_SSL_VERIFYHOST ",
             "use TransportOptions::proxy.verify_tls"},
-    Refused{" SSLVERSION PROXY_SSLVERSION ", "use TransportOptions::min_tls"},
+    Refused{" SSLVERSION PROXY_SSLVERSION ", "use TransportOptions::min_tls and max_tls"},
     Refused{" PINNEDPUBLICKEY ", "use TransportOptions::pinned_keys"},
     Refused{" PROXY PRE_PROXY PROXYPORT PROXYTYPE PROXYUSERPWD PROXYUSERNAME PROXYPASSWORD "
             "PROXYAUTH NOPROXY ",
@@ -48,15 +49,14 @@ constexpr std::array kRefused{
     Refused{" USERAGENT ", "use TransportOptions::user_agent"},
     Refused{" MAXAGE_CONN ", "use TransportOptions::max_idle"},
     Refused{" CONNECTTIMEOUT CONNECTTIMEOUT_MS ", "use TransportOptions::connect_timeout"},
-    Refused{" TIMEOUT TIMEOUT_MS LOW_SPEED_LIMIT LOW_SPEED_TIME SERVER_RESPONSE_TIMEOUT "
-            "ACCEPTTIMEOUT_MS ",
+    Refused{" TIMEOUT TIMEOUT_MS SERVER_RESPONSE_TIMEOUT ACCEPTTIMEOUT_MS ",
             "the limits of time are those of a policy and of a request, listed in time.hpp"},
     Refused{" MAXFILESIZE MAXFILESIZE_LARGE ", "use max_body of the client or the request"},
     Refused{" MAX_SEND_SPEED_LARGE ", "use RequestOptions::upload_rate"},
     Refused{" EXPECT_100_TIMEOUT_MS ", "use RequestOptions::expect_timeout"},
     Refused{" HTTP_VERSION PIPEWAIT ", "use RequestOptions::http_version"},
     Refused{" FRESH_CONNECT FORBID_REUSE CONNECT_ONLY ", "use RequestOptions::fresh_connection"},
-    Refused{" USERPWD USERNAME PASSWORD HTTPAUTH UNRESTRICTED_AUTH ",
+    Refused{" USERPWD USERNAME PASSWORD HTTPAUTH AWS_SIGV4 UNRESTRICTED_AUTH ",
             "use RequestOptions::credentials"},
     Refused{" XOAUTH2_BEARER ", "use the middleware bearer()"},
     Refused{" ACCEPT_ENCODING TRANSFER_ENCODING HTTP_CONTENT_DECODING HTTP_TRANSFER_DECODING ",
@@ -66,7 +66,8 @@ constexpr std::array kRefused{
             "use RequestOptions::on_progress"},
     Refused{" HTTPHEADER REFERER RANGE TIMECONDITION TIMEVALUE TIMEVALUE_LARGE ",
             "set the header of the request"},
-    Refused{" URL CURLU PORT DEFAULT_PROTOCOL REQUEST_TARGET CUSTOMREQUEST HTTPGET POST PUT UPLOAD "
+    Refused{" URL CURLU PATH_AS_IS PORT DEFAULT_PROTOCOL REQUEST_TARGET CUSTOMREQUEST HTTPGET POST "
+            "PUT UPLOAD "
             "NOBODY POSTFIELDS COPYPOSTFIELDS POSTFIELDSIZE POSTFIELDSIZE_LARGE INFILESIZE "
             "INFILESIZE_LARGE MIMEPOST HTTPPOST RESUME_FROM RESUME_FROM_LARGE ",
             "the URL, the method and the body are those of the request"},

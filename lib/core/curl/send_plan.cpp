@@ -37,8 +37,9 @@ Error unreadable(const std::string& option, const std::string& path, const std::
   return error;
 }
 
-bool is_digest(const std::optional<Credentials>& credentials) {
-  return credentials && credentials->scheme == Credentials::Scheme::Digest;
+bool has_scheme(const std::optional<Credentials>& credentials,
+                std::initializer_list<Credentials::Scheme> schemes) {
+  return credentials && std::ranges::find(schemes, credentials->scheme) != schemes.end();
 }
 
 // Returns an error if a file that libcurl reads for this request is a pipe or a device: libcurl
@@ -103,10 +104,12 @@ SendPlan plan_send(const Request& request, const ExchangeLimits& limits, const U
                         plan.netrc || request_options.on_connection ||
                         request_options.on_progress || request_options.upload_rate ||
                         (plan.certificate && would_share_session(options));
-  // For digest, libcurl first sends the request without its body, to get a challenge: from the
-  // server (`negotiates`), or also from a proxy.
-  plan.negotiates = is_digest(request_options.credentials);
-  plan.asks_for_challenge = plan.negotiates || is_digest(options.proxy.credentials);
+  // For digest and NTLM, libcurl first sends the request without its body, to get a challenge: from
+  // the server (`negotiates`), or also from a proxy.
+  using enum Credentials::Scheme;
+  plan.negotiates = has_scheme(request_options.credentials, {Digest, Ntlm, Any});
+  plan.own_connection = has_scheme(request_options.credentials, {Ntlm, Any});
+  plan.asks_for_challenge = plan.negotiates || has_scheme(options.proxy.credentials, {Digest});
   plan.version = request_options.http_version;
   // libcurl 7.88 stores in the connection that a body is left out. With HTTP/2, it would then leave
   // out the bodies of parallel requests.
@@ -139,6 +142,14 @@ Result<void> check_sendable(const Request& request, const TransportOptions& opti
   }
   if (const auto& credentials = request.options().credentials) {
     if (const char* why = problem_of(*credentials)) return Error(Errc::InvalidRequest, why);
+    const bool is_streamed = request.body().present() && request.body().bytes() == nullptr;
+    if (credentials->scheme == Credentials::Scheme::AwsSigV4 && is_streamed &&
+        !request.headers().contains("x-amz-content-sha256")) {
+      return Error(
+          Errc::InvalidRequest,
+          "a body that is signed must be in memory, or the header x-amz-content-sha256 must "
+          "have its hash");
+    }
   }
   const bool tls = request.parsed_url()->scheme() == "https";
   if (auto checked = check_tls_files(options, tls); !checked) return checked;
@@ -149,12 +160,14 @@ Result<void> check_sendable(const Request& request, const TransportOptions& opti
 const char* problem_of(const Credentials& credentials) {
   constexpr std::string_view kForbidden("\r\n\0", 3);  // with the NUL
   if (credentials.user.find_first_of(kForbidden) != std::string::npos ||
-      credentials.password.find_first_of(kForbidden) != std::string::npos) {
+      credentials.password.find_first_of(kForbidden) != std::string::npos ||
+      credentials.signer.find_first_of(kForbidden) != std::string::npos) {
     return "a name or password with a line break or a NUL byte cannot be sent";
   }
   // RFC 7617 §2: the first colon ends the name.
-  const bool basic = credentials.scheme == Credentials::Scheme::Basic;
-  if (basic && credentials.user.find(':') != std::string::npos) {
+  using enum Credentials::Scheme;
+  const bool may_be_basic = credentials.scheme == Basic || credentials.scheme == Any;
+  if (may_be_basic && credentials.user.find(':') != std::string::npos) {
     return "a name with a colon cannot be sent by the scheme Basic";
   }
   return nullptr;

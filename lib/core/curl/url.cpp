@@ -222,7 +222,7 @@ std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
 }
 
 // Parses an absolute URL. Returns an error that says what is wrong.
-Result<Url> Url::parse(std::string_view text) {
+Result<Url> Url::parse(std::string_view text, bool keep_dot_segments) {
   if (auto plain = Parts::read_plain(text)) return *std::move(plain);
   if (text.find(' ') != std::string_view::npos) {
     return bad_url("it holds a blank; in a path or query, write %20");
@@ -230,7 +230,7 @@ Result<Url> Url::parse(std::string_view text) {
   if (text.starts_with('/')) {
     return bad_url("it begins with \"/\" and has no host; is a variable empty?");
   }
-  return Parts::read(CurlUrl(curl_url()), text);
+  return Parts::read(CurlUrl(curl_url()), text, keep_dot_segments ? CURLU_PATH_AS_IS : 0U);
 }
 
 std::string_view Url::scheme() const { return parts_->between(0, parts_->scheme_end); }

@@ -37,6 +37,7 @@ struct Request::Data {
         headers(other.headers),
         body(other.body),
         options(other.options),
+        keeps_dot_segments(other.keeps_dot_segments),
         parsed(other.is_parsed.load(std::memory_order_acquire) ? other.parsed : std::nullopt),
         is_parsed(parsed.has_value()) {}
   Data& operator=(const Data&) = delete;
@@ -45,7 +46,7 @@ struct Request::Data {
   const Result<Url>& parsed_url() const {
     if (!is_parsed.load(std::memory_order_acquire)) {
       std::call_once(*parsing, [this] {
-        parsed = Url::parse(url);
+        parsed = Url::parse(url, keeps_dot_segments);
         is_parsed.store(true, std::memory_order_release);
       });
     }
@@ -64,6 +65,7 @@ struct Request::Data {
   Headers headers;
   Body body;
   detail::HeapOptional<RequestOptions> options;  // empty for most requests, which use the defaults
+  bool keeps_dot_segments = false;
 
  private:
   mutable std::optional<std::once_flag> parsing{std::in_place};
@@ -143,6 +145,10 @@ Request& Request::remove_header(std::string_view name) {
 }
 Request& Request::add_query(std::string_view name, std::string_view value) {
   return set_url(with_query(url(), name, value));
+}
+Request& Request::keep_dot_segments() {
+  edit().keeps_dot_segments = true;
+  return set_url(url());  // which is parsed again
 }
 Request& Request::set_body(Body body) {
   edit().body = std::move(body);

@@ -46,6 +46,13 @@ void move_to(Request& request, const Url& url, std::span<const std::string> allo
   if (!same_origin) remove_secrets(request, allowed);
 }
 
+void move_to_trusted(Request& request, const Url& url) {
+  const Url from = *request.parsed_url();
+  const auto target = url.to_string();
+  request.set_url(from.has_userinfo() ? with_userinfo_of(request.url(), target) : target);
+  if (url.origin() != from.origin()) request.remove_header("Host");
+}
+
 Error not_followed(const Response& response, CurlCode curl_code, std::string why) {
   Error error(Errc::Protocol, std::move(why));
   error.permanent = true;

@@ -14,6 +14,10 @@ namespace httpretry {
 // secrets.
 void move_to(Request& request, const Url& url, std::span<const std::string> allowed = {});
 
+// The same, but another origin gets everything, too: userinfo, credentials, and all headers except
+// Host.
+void move_to_trusted(Request& request, const Url& url);
+
 // The codes of libcurl that such errors have. None: libcurl has no such error.
 enum class CurlCode { None = 0, UnsupportedProtocol = 1, MalformedUrl = 3, TooManyRedirects = 47 };
 

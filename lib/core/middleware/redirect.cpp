@@ -6,6 +6,7 @@
 
 #include <httpretry/middleware/builtin.hpp>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace httpretry {
@@ -15,7 +16,10 @@ bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-bool becomes_get(int status, const std::string& method) {
+bool becomes_get(int status, const std::string& method, const std::vector<int>& keep_post_after) {
+  if (method == "POST" && std::ranges::find(keep_post_after, status) != keep_post_after.end()) {
+    return false;
+  }
   if (status == 303) return method != "GET" && method != "HEAD";
   return (status == 301 || status == 302) && method == "POST";
 }
@@ -80,10 +84,13 @@ class Redirect final : public Middleware {
       return not_followed(response, CurlCode::UnsupportedProtocol, why);
     }
     Request next = request;
-    move_to(next, *target, options_.headers_to_other_origins);
-    if (becomes_get(response.status, request.method())) drop_body(next);
+    const bool trusted = options_.trust_other_origins;
+    trusted ? move_to_trusted(next, *target)
+            : move_to(next, *target, options_.headers_to_other_origins);
+    if (becomes_get(response.status, request.method(), options_.keep_post_after)) drop_body(next);
     const bool same_origin = target->origin() == from->origin();
-    if (!same_origin && next.body().present() && !options_.allow_body_to_other_origin) {
+    const bool may_have_body = same_origin || trusted || options_.allow_body_to_other_origin;
+    if (next.body().present() && !may_have_body) {
       return not_followed(response, CurlCode::None,
                           "a redirect with the body to another origin, " +
                               std::string(target->origin()) + ", is not followed");
