@@ -36,6 +36,39 @@ class Usage(ProgramTest):
         self.assertEqual(self.run_program("-X", "GET", "--help").stdout,
                          self.run_program("--help").stdout)
 
+    def test_help_about_a_topic(self):
+        whole = self.run_program("--help").stdout
+        for words in (("help",), ("help", "all"), ("-h", "all"), ("--help", "all")):
+            self.assertEqual(self.run_program(*words).stdout, whole)
+        group = self.run_program("--help", "tls").stdout.decode()
+        self.assertTrue(group.startswith("TLS:\n  -k, --insecure"))
+        self.assertIn("\n" + group, whole.decode())
+        self.assertEqual(self.run_program("help", "TLS").stdout.decode(), group)
+        for topic in ("--retry-delay", "retry-delay", "--output", "-o", "--no-location"):
+            text = self.run_program("--help", topic).stdout.decode()
+            self.assertIn(text, whole.decode())
+            self.assertIn(topic.replace("no-", "") + " ", text + " ")
+            self.assertEqual(len(re.findall(r"^ {2}(?:-\S, |    )--", text, re.MULTILINE)), 1)
+        for words in (("plan",), ("policy", "check")):
+            text = self.run_program(*words, "--help").stdout
+            self.assertEqual(self.run_program("help", *words).stdout, text)
+        self.assertEqual(self.run_program("help", "policy").stdout,
+                         self.run_program("policy", "--help").stdout)
+        self.assertTrue(self.run_program("plan", "--help", "--seed").stdout.startswith(b"      --seed N"))
+        self.assertIn("--negotiate is curl's", self.run_program("--help", "negotiate").stdout.decode())
+        self.assertIn('option --help: "nothing" is neither an option nor one of all, request, body, ',
+                      self.usage_error("--help", "nothing"))
+
+    def test_no_turns_an_option_off(self):
+        server = self.server(Response(302, b"", [("Location", "/b")]), 200)
+        self.run_program("-L", "--no-location", server.url())
+        self.assertEqual(len(server.seen), 1)
+        self.run_program("--no-insecure", "--no-progress-bar", "--no-compressed", server.url())
+        for args, message in ((("--no-location=1", "u"), "option --no-location takes no value"),
+                              (("--no-retry", "u"), "option --no-retry is unknown"),
+                              (("--no-zzzz", "u"), "option --no-zzzz is unknown")):
+            self.assertIn(message, self.usage_error(*args))
+
     def flags(self, *words):
         """The long and the short flags of a command, as its help has them."""
         text = self.run_program(*words, "--help").stdout.decode()
@@ -138,7 +171,7 @@ class Usage(ProgramTest):
         return {entry[1]: " ".join(entry[2].split()) for entry in named}
 
     def test_only_documented_options_take_an_empty_value(self):
-        take_one = {"cookie", "data", "data-binary", "data-raw", "data-urlencode", "header", "json",
+        take_one = {"cookie", "data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "header", "json",
                     "noproxy", "proxy", "referer", "user", "user-agent"}
         for words in self.COMMANDS:
             options = self.options_with_values(*words)
@@ -270,12 +303,11 @@ class Usage(ProgramTest):
 
     def test_options_of_curls_that_are_missing_on_purpose_are_named(self):
         for args, message in (
-                (("--anyauth", "u"), "option --anyauth is curl's, and missing here on purpose: name the "
-                                     "scheme: --basic or --digest"),
-                (("-sR", "u"), "option -R (in -sR) is curl's, and missing here on purpose: a file has "),
+                (("--negotiate", "u"), "option --negotiate is curl's, and missing here on purpose: "
+                                       "Kerberos is not supported; use --ntlm"),
+                (("-s1", "u"), "option -1 (in -s1) is curl's, and missing here on purpose: TLS before"),
                 (("--ftp-pasv", "u"), "it is for protocols other than HTTP"),
-                (("-0", "u"), "only HTTP/1.1 and HTTP/2 are sent"),
-                (("-Y", "100", "u"), "--set stall_timeout=30s ends an attempt")):
+                (("-0", "u"), "only HTTP/1.1 and HTTP/2 are sent")):
             with self.subTest(args=args):
                 self.assertIn(message, self.usage_error(*args))
 
@@ -286,6 +318,12 @@ class Usage(ProgramTest):
             self.skipTest(NOT_HERE + "curl 7.88, whose options we know")
         listed = subprocess.run(["curl", "--help", "all"], stdout=subprocess.PIPE, check=True).stdout
         options = re.findall(r"^ (?:(-.), |    ) *(--[\w.-]+)", listed.decode(), re.M)
+        page = self.run_program("manual", "--markdown").stdout.decode()
+        section = page.split("## Options of curl that are refused\n")[1].split("\n## ")[0]
+        refused = re.findall(r"-[^ ,]+", ", ".join(re.findall(r"^\| `(.*)` \|", section, re.M)))
+        self.assertEqual(len(refused), len(set(refused)))
+        self.assertEqual([option for option in refused if f" {option} " in known or
+                          f" {option}, " in known or f" {option}\n" in known], [])
         self.assertGreater(len(options), 200)
         for letter, name in options:
             if f"{name} " in known or f"{name}\n" in known:
@@ -294,6 +332,7 @@ class Usage(ProgramTest):
                 with self.subTest(option=option):
                     self.assertIn(f"option {option} is curl's, and missing here on purpose: ",
                                   self.usage_error(option, "http://h.invalid/"))
+                    self.assertIn(option, refused)
 
     def test_the_variable_that_names_a_policy_file_is_named(self):
         ran = self.run_program("http://h.invalid/", env={"HTTPRETRY_POLICY": "/none"}, status=3)

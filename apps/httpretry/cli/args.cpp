@@ -50,13 +50,26 @@ class Parser {
     return nullptr;
   }
 
+  // Returns the switch that "no-NAME" turns off, or nullptr if there is no such flag.
+  [[nodiscard]] const Switch* switch_of(std::string_view name) const {
+    if (!name.starts_with("no-")) return nullptr;
+    const auto* flag = find([&](const Flag& known) { return known.name == name.substr(3); });
+    return flag == nullptr ? nullptr : flag->apply.target<Switch>();
+  }
+
   // Applies "--name", "--name=value", or "--name" with the next argument as its value.
   void long_flag(const std::string& arg) {
     const auto equals = arg.find('=');
     const auto name = arg.substr(2, equals == std::string::npos ? equals : equals - 2);
-    const auto* flag = find([&](const Flag& known) { return known.name == name; });
-    if (flag == nullptr) throw unknown("--" + name, "", did_you_mean_flag(name));
     const auto shown = "--" + name;
+    const auto* flag = find([&](const Flag& known) { return known.name == name; });
+    if (flag == nullptr) {
+      const auto* off = switch_of(name);
+      if (off == nullptr) throw unknown(shown, "", did_you_mean_flag(name));
+      if (equals != std::string::npos) throw UsageError("option " + shown + " takes no value");
+      *off->target = !off->value;
+      return;
+    }
     if (flag->takes_value()) {
       apply(*flag, equals == std::string::npos ? value_after(shown) : arg.substr(equals + 1));
     } else if (equals == std::string::npos) {
@@ -173,7 +186,10 @@ std::vector<std::string> Flag::choices() const {
 }
 
 Flag help_flag() {
-  return {'h', "help", "", "show this help", [](const std::string&) { throw HelpRequested(); }};
+  return {'h', "help", "",
+          "show this help; with a topic after it, such as an option or the title of a group, only "
+          "that part",
+          [](const std::string&) { throw HelpRequested(); }};
 }
 
 std::vector<Flag> joined(std::vector<Flag> flags, const std::vector<Flag>& more) {

@@ -23,7 +23,8 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Thrown for --help; the arguments after it are not parsed.
+// Thrown for --help; the arguments after it are not parsed. Only the first of them is read, by the
+// caller: the topic of the help.
 struct HelpRequested {};
 
 struct Flag {
@@ -54,7 +55,15 @@ template <class Target, class Value>
 auto set(Target& target, Value value) {
   return [&target, value](Text /*value*/) { target = value; };
 }
-inline auto enable(bool& target) { return set(target, true); }
+// The action of a flag that turns something on or off. The parser accepts --no-NAME for such a flag
+// and then does the opposite.
+struct Switch {
+  bool* target;
+  bool value;
+  void operator()(Text /*value*/) const { *target = value; }
+};
+inline Switch set(bool& target, bool value) { return {&target, value}; }
+inline Switch enable(bool& target) { return {&target, true}; }
 inline auto append(std::vector<std::string>& target) {
   return [&target](Text value) { target.push_back(value); };
 }

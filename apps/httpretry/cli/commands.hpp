@@ -59,8 +59,10 @@ FlagTable batch_table();
 FlagTable work_table();
 FlagTable manual_table();
 
-// Returns the output of --help.
-std::string help_text(const Command& command);
+// Returns the output of --help. `topic` is an option such as "--retry" or "retry", or the title of
+// a group of options, whose part of the help is returned; "" or "all" stands for the whole help.
+// Throws UsageError for any other topic.
+std::string help_text(const Command& command, const std::string& topic);
 // Returns the manual page in Markdown.
 std::string manual_in_markdown();
 

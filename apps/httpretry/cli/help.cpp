@@ -1,6 +1,8 @@
 // --help: formats the help texts of the tables for a terminal of 80 columns.
 #include "cli/commands.hpp"
 #include "cli/reference.hpp"
+#include "lib/core/base/text.hpp"
+#include "send/flags.hpp"
 
 #include <algorithm>
 
@@ -48,13 +50,41 @@ std::string line_of(const Flag& flag) {
   return line + wrapped(flag.help, kColumn, kColumn);
 }
 
+std::string lines_of(const FlagGroup& group) {
+  auto text = std::string(group.title) + ":\n";
+  for (const auto& flag : group.flags) text += line_of(flag);
+  return text;
+}
+
 std::string flags_of(const Command& command) {
   std::string text;
-  for (const auto& group : command.flags()) {
-    text += '\n' + std::string(group.title) + ":\n";
-    for (const auto& flag : group.flags) text += line_of(flag);
-  }
+  for (const auto& group : command.flags()) text += '\n' + lines_of(group);
   return text;
+}
+
+// Returns whether a topic names the flag: "--retry", "retry", "-o" or "--no-location".
+bool names(std::string_view topic, const Flag& flag) {
+  if (topic.size() == 2 && topic[0] == '-' && topic[1] == flag.letter) return true;
+  if (topic.starts_with("--")) topic.remove_prefix(2);
+  return topic == flag.name || (topic.starts_with("no-") && topic.substr(3) == flag.name);
+}
+
+// Returns the part of the help that `topic` names: a group of options, or an option.
+std::string part_of_help(const Command& command, const std::string& topic) {
+  std::string titles = "all";
+  for (const auto& group : command.flags()) {
+    if (equal_ignoring_case(group.title, topic)) return lines_of(group);
+    titles += ", " + to_lower(group.title);
+  }
+  for (const auto& group : command.flags()) {
+    for (const auto& flag : group.flags) {
+      if (names(topic, flag)) return line_of(flag);
+    }
+  }
+  const auto option = topic.starts_with('-') ? topic : "--" + topic;
+  const auto about = command.name.empty() ? about_unknown_option(option) : std::string();
+  if (!about.empty()) return wrapped(option + about, 0, 0);
+  throw UsageError("option --help: \"" + topic + "\" is neither an option nor one of " + titles);
 }
 
 std::string examples_of(const Command& command) {
@@ -86,7 +116,8 @@ std::string statuses() {
 
 }  // namespace
 
-std::string help_text(const Command& command) {
+std::string help_text(const Command& command, const std::string& topic) {
+  if (!topic.empty() && topic != "all") return part_of_help(command, topic);
   const bool sends = command.name.empty();
   auto text = command.synopsis() + '\n';
   if (sends) text += other_commands();

@@ -12,6 +12,7 @@
 #include <httpretry/json/problem.hpp>
 
 #include <fcntl.h>
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <sstream>
@@ -30,9 +31,24 @@ int run(const Command& command, const Args& args) {
   try {
     return command.run(args);
   } catch (const HelpRequested&) {
-    print_help(help_text(command));
+    const auto help = std::ranges::find_if(
+        args, [](const std::string& arg) { return arg == "-h" || arg == "--help"; });
+    const bool has_topic = args.end() - help > 1;
+    print_help(help_text(command, has_topic ? help[1] : ""));
     return kOk;
   }
+}
+
+// Returns the arguments that stand for "help WORD...": those of a command with --help after them,
+// or --help with a topic.
+Args without_help_command(const Args& args) {
+  Args words(args.begin() + 1, args.end());
+  const bool is_command =
+      !words.empty() && std::ranges::any_of(commands(), [&](const Command& command) {
+        return (std::string(command.name) + ' ').starts_with(words.front() + ' ');
+      });
+  words.insert(is_command ? words.end() : words.begin(), "--help");
+  return words;
 }
 
 // Returns the two-word commands that begin with `family`, such as "policy".
@@ -102,6 +118,7 @@ void check_first_url(const std::string& url) {
 // Runs the command that the first one or two words name, or sends if they name none. Returns the
 // exit status.
 int run(const Args& args) {
+  if (!args.empty() && args.front() == "help") return run(without_help_command(args));
   std::string name;
   for (std::size_t words = 1; words <= 2 && words <= args.size(); ++words) {
     name += (words == 1 ? "" : " ") + args[words - 1];

@@ -39,9 +39,19 @@ constexpr auto kDifferences = std::to_array<Entry>({
     {"-z", "a server that ignores the date is believed: its response is written"},
     {"--next, -Z", "the groups of --next go one after another; -Z sends each at once"},
     {"--trace", "takes no file; see --stderr"},
-    {"not supported",
-     "HTTP/1.0 and HTTP/3, --anyauth, --rate, -R, ~/.curlrc, and what is for other protocols; "
-     "each such option says why"},
+    {"-L",
+     "follows no redirect from https to http (exit status 1), not even with --location-trusted"},
+    {"--no-OPTION", "turns off an option that only turns something on, such as --no-location"},
+    {"~/.curlrc", "is not read; -K reads a file of options"},
+    {"invalid values",
+     "have the exit status 2, as any error in the command line: a URL (curl: 3, or 1 for its "
+     "scheme), -O without a file name (23), --resolve (49), --disallow-username-in-url (67); 3 is "
+     "an error in a policy file"},
+    {"files that cannot be read",
+     "are errors with the exit status 26 before anything is sent; curl ignores those of -d, -H, -w "
+     "and --netrc-file"},
+    {"a Location that is not a URL", "has the exit status 8 (curl: 3)"},
+    {"signals", "have an exit status of 128 plus their number, after files were put in order"},
 });
 
 // The exit statuses of the program and their meanings.
@@ -143,18 +153,20 @@ constexpr auto kEnvironment = std::to_array<Entry>({
     {"NO_COLOR", "if not empty: no colors, unless --color says otherwise"},
 });
 
-constexpr auto kSections = std::to_array<Section>({
-    {"Differences from curl", kDifferences},
-    {"Exit status", kExitStatuses},
-    {"Stop reasons (stop_reason)", kStopReasons},
-    {"Whether the request was sent (sent)", kSentWords},
-    {"Outcomes, for plan and serve", kOutcomes},
-    {"Environment", kEnvironment},
-});
-
 }  // namespace
 
-std::span<const Section> reference() { return kSections; }
+std::span<const Section> reference() {
+  static const std::array sections{
+      Section{"Differences from curl", kDifferences},
+      Section{"Options of curl that are refused", refused_options()},
+      Section{"Exit status", kExitStatuses},
+      Section{"Stop reasons (stop_reason)", kStopReasons},
+      Section{"Whether the request was sent (sent)", kSentWords},
+      Section{"Outcomes, for plan and serve", kOutcomes},
+      Section{"Environment", kEnvironment},
+  };
+  return sections;
+}
 
 std::span<const Entry> exit_statuses() { return kExitStatuses; }
 

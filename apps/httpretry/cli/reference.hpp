@@ -18,6 +18,9 @@ struct Section {
 // Returns the sections in the order of the manual page.
 std::span<const Section> reference();
 
+// Returns the options of curl 7.88 that are refused, each with the reason and what to use instead.
+std::span<const Entry> refused_options();
+
 // Returns the exit statuses, which --help also shows.
 std::span<const Entry> exit_statuses();
 

@@ -22,16 +22,16 @@ std::string counted(std::size_t count, const std::string& noun, const std::strin
   return count == 1 ? text + noun : text + (plural.empty() ? noun + 's' : plural);
 }
 
-std::string with_scheme(const std::string& url) {
-  const auto scheme = url.find("://");
-  const bool has_one = scheme != std::string::npos && url.find_first_of("/?#") > scheme;
+std::string with_scheme(const std::string& url, const std::string& scheme) {
+  const auto mark = url.find("://");
+  const bool has_one = mark != std::string::npos && url.find_first_of("/?#") > mark;
   // These stay malformed. "http:a" does not mean port "a" of a host "http", and a scheme in front
   // of "/a" would make "a" the host.
   const auto word = url.substr(0, url.find(':'));
   const bool malformed =
       url.starts_with('/') ||
       (word != url && (equal_ignoring_case(word, "http") || equal_ignoring_case(word, "https")));
-  return has_one || malformed ? url : "http://" + url;
+  return has_one || malformed ? url : scheme + "://" + url;
 }
 
 std::string shown_url(const Request& request) {

@@ -19,8 +19,8 @@ std::string join(const std::vector<std::string>& texts, std::string_view separat
 // Returns "1 call" or "3 calls". `plural` is for nouns whose plural is not made with "s".
 std::string counted(std::size_t count, const std::string& noun, const std::string& plural = "");
 
-// Returns the URL, with "http://" in front if it has no scheme, as curl does.
-std::string with_scheme(const std::string& url);
+// Returns the URL, with a scheme in front if it has none, as curl does.
+std::string with_scheme(const std::string& url, const std::string& scheme = "http");
 
 // Returns the URL of a request for a message: "http://host/path?…", without its query and secrets.
 std::string shown_url(const Request& request);

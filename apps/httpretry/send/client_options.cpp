@@ -2,6 +2,7 @@
 
 #include "cli/input.hpp"
 #include "cli/text.hpp"
+#include "lib/core/base/text.hpp"
 #include "send/connection.hpp"
 #include "send/data.hpp"
 #include "send/poll_until.hpp"
@@ -42,6 +43,20 @@ MiddlewarePtr keep_headers() {
   });
 }
 
+// Returns the text of a cookie file without the cookies that have no time of expiry. Their lines
+// become empty, so that the other lines keep their numbers.
+std::string without_session_cookies(std::string_view text) {
+  std::string kept;
+  while (!text.empty()) {
+    const auto line = take_until(text, '\n');
+    auto rest = line;
+    for (int field = 1; field < 5; ++field) take_until(rest, '\t');
+    if (take_until(rest, '\t') != "0") kept += line;  // the fifth field is the time
+    kept += '\n';
+  }
+  return kept;
+}
+
 }  // namespace
 
 std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel,
@@ -51,7 +66,9 @@ std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel,
   for (const auto& file : options.cookie_files) {
     if (::access(file.c_str(), F_OK) != 0) continue;  // as curl does; -c may create it
     // CookieJar::load would wait for a pipe without a way to cancel that.
-    const auto loaded = jar->add(read_named(file, kMaxTextFile, cancel), file);
+    auto text = read_named(file, kMaxTextFile, cancel);
+    if (options.junk_session_cookies) text = without_session_cookies(text);
+    const auto loaded = jar->add(text, file);
     if (!loaded) throw ReadError(loaded.error().message);
   }
   return jar;
@@ -69,6 +86,8 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   if (options.follow) {
     RedirectOptions redirects;
     redirects.limit = options.max_redirects;
+    redirects.trust_other_origins = options.trust_other_origins;
+    redirects.keep_post_after = options.keep_post_after;
     client.middlewares.push_back(redirect(redirects));
   }
   // Checks each redirect, too, because it comes after `redirect`.
@@ -100,6 +119,12 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   client.connection = options.connection;
   client.connection.user_agent.clear();  // set in each request, unless -A is ""
   client.connection.cookies = std::move(cookies);
+  client.connection.cookies_of_other_origins = options.trust_other_origins;
+  if (options.speed_limit || options.speed_time) {  // with curl's default for the other one
+    auto& others = client.connection.curl_options;
+    others.emplace_back("LOW_SPEED_LIMIT", options.speed_limit.value_or(1));
+    others.emplace_back("LOW_SPEED_TIME", options.speed_time.value_or(30));
+  }
   return client;
 }
 

@@ -1,12 +1,37 @@
 #include "send/connection_flags.hpp"
 
+#include "lib/core/base/text.hpp"
 #include "send/connection.hpp"
 
 namespace httpretry::cli {
+namespace {
 
-// Returns the flags for the addresses at both ends of a connection. Each has a letter ('\0': none),
-// a name, the name of its value (empty: none), a help text, and an action that stores the value `v`
-// in `to`, which must outlive the flags. kMayBeEmpty says that the value may be "".
+// Return actions that pass the value of a flag on to libcurl, as the option with this name.
+auto pass_text(TransportOptions& to, const char* name) {
+  return [&to, name](Text v) { to.curl_options.emplace_back(name, v); };
+}
+auto pass_number(TransportOptions& to, const char* name, long value) {
+  return [&to, name, value](Text /*v*/) { to.curl_options.emplace_back(name, value); };
+}
+
+// Sets the ports of --local-port: one, or a range such as 4000-4100.
+void set_local_ports(TransportOptions& to, Text value) {
+  std::string_view rest = value;
+  const auto first = to_number<std::uint16_t>(take_until(rest, '-'));
+  const auto last = value.find('-') == std::string::npos ? first : to_number<std::uint16_t>(rest);
+  if (first.value_or(0) == 0 || last < first) {
+    throw UsageError("option --local-port: \"" + value +
+                     "\" is not a port or a range such as 4000-4100");
+  }
+  to.curl_options.emplace_back("LOCALPORT", long{*first});
+  to.curl_options.emplace_back("LOCALPORTRANGE", long{*last} - *first + 1);
+}
+
+}  // namespace
+
+// Returns the flags for both ends of a connection. Each has a letter ('\0': none), a name, the name
+// of its value (empty: none), a help text, and an action that stores the value `v` in `to`, which
+// must outlive the flags. kMayBeEmpty says that the value may be "".
 std::vector<Flag> address_flags(TransportOptions& to) {
   return {
       {'\0', "noproxy", "LIST",
@@ -23,26 +48,48 @@ std::vector<Flag> address_flags(TransportOptions& to) {
       {'6', "ipv6", "", "use IPv6 addresses only", set(to.ip_version, IpVersion::V6)},
       {'\0', "interface", "NAME", "connect from this network interface, address or host",
        store(to.local_interface)},
+      {'\0', "local-port", "PORT[-PORT]", "connect from this port, or from a free one of a range",
+       [&](Text v) { set_local_ports(to, v); }},
       {'\0', "unix-socket", "FILE", "connect to this Unix socket", store(to.unix_socket)},
+      {'\0', "keepalive-time", "SECONDS",
+       "how long a connection is idle before the system probes it, and the time between probes "
+       "(30)",
+       [&](Text v) {
+         const long seconds = parse_count(v, "--keepalive-time");
+         if (seconds == 0) return;  // the default
+         to.curl_options.emplace_back("TCP_KEEPIDLE", seconds);
+         to.curl_options.emplace_back("TCP_KEEPINTVL", seconds);
+       }},
+      {'\0', "no-keepalive", "", "do not probe idle connections",
+       pass_number(to, "TCP_KEEPALIVE", 0)},
+      {'\0', "tcp-nodelay", "", "accepted, because it is the default", [](Text) {}},
+      {'\0', "happy-eyeballs-timeout-ms", "MILLISECONDS",
+       "how long IPv6 is tried before IPv4 is tried as well (200)",
+       [&](Text v) {
+         to.curl_options.emplace_back("HAPPY_EYEBALLS_TIMEOUT_MS",
+                                      parse_count(v, "--happy-eyeballs-timeout-ms"));
+       }},
   };
 }
 
 // Returns the flags for connections. Each has a letter ('\0': none), a name, the name of its value
 // (empty: none), a help text, and an action that stores the value `v` in `to`, which must outlive
-// the flags. kMayBeEmpty says that the value may be "".
+// the flags.
 std::vector<Flag> connection_flags(SendOptions& to) {
-  const std::vector<Flag> limits_and_proxy{
+  const std::vector<Flag> limits{
       {'m', "max-time", "SECONDS",
        "time limit for each URL: all attempts, waits and redirects; for each attempt, use --set "
        "attempt_timeout=5s",
        [&](Text v) { to.max_time = parse_seconds(v, "--max-time"); }},
       {'\0', "connect-timeout", "SECONDS", "time limit for connecting",
        [&](Text v) { to.connect_timeout = unless_zero(parse_seconds(v, "--connect-timeout")); }},
-      {'x', "proxy", "URL",
-       "use a proxy: http, https, socks4, socks4a, socks5 or socks5h; \"\": none",
-       store(to.connection.proxy.url), kMayBeEmpty},
-      {'U', "proxy-user", "NAME[:PASSWORD]", "name and password for the proxy, as with -u",
-       store(to.proxy_user)},
+      {'Y', "speed-limit", "BYTES",
+       "end an attempt that transfers less than this many bytes a second for 30 s, or for the time "
+       "of -y; 0: no limit",
+       [&](Text v) { to.speed_limit = parse_count(v, "--speed-limit"); }},
+      {'y', "speed-time", "SECONDS",
+       "the time for -Y; without -Y: end an attempt that transfers nothing for so long",
+       [&](Text v) { to.speed_time = parse_count(v, "--speed-time"); }},
   };
   const std::vector<Flag> versions{
       {'\0', "http1.1", "", "use HTTP/1.1 only", set(to.http_version, HttpVersion::Http1)},
@@ -51,7 +98,50 @@ std::vector<Flag> connection_flags(SendOptions& to) {
       {'\0', "http2-prior-knowledge", "", "use HTTP/2 without negotiating it",
        set(to.http_version, HttpVersion::Http2PriorKnowledge)},
   };
-  return joined(joined(limits_and_proxy, address_flags(to.connection)), versions);
+  return joined(joined(limits, address_flags(to.connection)), versions);
+}
+
+// Returns the flags for the proxy. Each has a letter ('\0': none), a name, the name of its value
+// (empty: none), a help text, and an action that stores the value `v` in `to`, which must outlive
+// the flags. kMayBeEmpty says that the value may be "".
+std::vector<Flag> proxy_flags(SendOptions& to) {
+  auto& proxy = to.connection.proxy;
+  const auto with_scheme = [&proxy](const char* scheme) {
+    return [&proxy, scheme](Text v) { proxy.url = scheme + v; };
+  };
+  return {
+      {'x', "proxy", "URL",
+       "use a proxy: http, https, socks4, socks4a, socks5 or socks5h; \"\": none", store(proxy.url),
+       kMayBeEmpty},
+      {'\0', "socks4", "HOST[:PORT]", "the same as -x socks4://HOST:PORT",
+       with_scheme("socks4://")},
+      {'\0', "socks4a", "HOST[:PORT]", "the same as -x socks4a://HOST:PORT",
+       with_scheme("socks4a://")},
+      {'\0', "socks5", "HOST[:PORT]", "the same as -x socks5://HOST:PORT",
+       with_scheme("socks5://")},
+      {'\0', "socks5-hostname", "HOST[:PORT]", "the same as -x socks5h://HOST:PORT",
+       with_scheme("socks5h://")},
+      {'U', "proxy-user", "NAME[:PASSWORD]", "name and password for the proxy, as with -u",
+       store(to.proxy_user)},
+      {'\0', "proxy-basic", "", "with -U: basic authentication (the default)",
+       set(to.proxy_auth, Credentials::Scheme::Basic)},
+      {'\0', "proxy-digest", "", "with -U: digest authentication",
+       set(to.proxy_auth, Credentials::Scheme::Digest)},
+      {'p', "proxytunnel", "", "reach even http URLs through a tunnel (CONNECT) of the proxy",
+       pass_number(to.connection, "HTTPPROXYTUNNEL", 1)},
+      {'\0', "proxy-header", "LINE", "add a header for the proxy, or the headers in @FILE",
+       append(to.proxy_headers)},
+      {'\0', "proxy-insecure", "", "accept any certificate of an https proxy",
+       set(proxy.verify_tls, false)},
+      {'\0', "proxy-cacert", "FILE", "trust the certificates in FILE for an https proxy",
+       store(proxy.ca_file)},
+      {'\0', "proxy-ciphers", "LIST", "like --ciphers, for an https proxy",
+       pass_text(to.connection, "PROXY_SSL_CIPHER_LIST")},
+      {'\0', "proxy-tls13-ciphers", "LIST", "like --tls13-ciphers, for an https proxy",
+       pass_text(to.connection, "PROXY_TLS13_CIPHERS")},
+      {'\0', "suppress-connect-headers", "",
+       "accepted, because the responses to CONNECT are never shown", [](Text) {}},
+  };
 }
 
 // Returns the flags for TLS. Each has a letter ('\0': none), a name, the name of its value (empty:
@@ -64,10 +154,19 @@ std::vector<Flag> tls_flags(TransportOptions& to) {
       {'\0', "cacert", "FILE", "trust the certificates in FILE", store(to.ca_file)},
       {'\0', "capath", "FOLDER", "trust the certificates in FOLDER, which c_rehash prepared",
        store(to.ca_path)},
+      {'\0', "crlfile", "FILE", "accept no certificate that is on the revocation list in FILE",
+       pass_text(to, "CRLFILE")},
+      {'\0', "cert-status", "", "require the server to prove that its certificate is not revoked",
+       pass_number(to, "SSL_VERIFYSTATUS", 1)},
       {'E', "cert", "FILE[:PASSWORD]", "the client certificate, PEM or PKCS #12",
        [&](Text v) { set_certificate(certificate, v); }},
+      {'\0', "cert-type", "PEM|DER|P12",
+       "the format of the client certificate (P12 if its name ends in .p12 or .pfx, otherwise PEM)",
+       store(certificate.type)},
       {'\0', "key", "FILE", "its private key, if it is in another file",
        store(certificate.key_file)},
+      {'\0', "key-type", "PEM|DER", "the format of the private key (PEM)",
+       store(certificate.key_type)},
       {'\0', "pass", "PASSWORD", "the password of the private key",
        store(certificate.key_password)},
       {'\0', "pinnedpubkey", "HASHES",
@@ -76,6 +175,17 @@ std::vector<Flag> tls_flags(TransportOptions& to) {
       {'\0', "tlsv1.2", "", "use TLS 1.2 or later (the default)",
        set(to.min_tls, TlsVersion::Tls12)},
       {'\0', "tlsv1.3", "", "use TLS 1.3 or later", set(to.min_tls, TlsVersion::Tls13)},
+      {'\0', "tls-max", "default|1.2|1.3", "use no later version of TLS",
+       [&](Text v) {
+         to.max_tls.reset();
+         if (v != "default") to.max_tls = v == "1.2" ? TlsVersion::Tls12 : TlsVersion::Tls13;
+       }},
+      {'\0', "ciphers", "LIST", "the ciphers for TLS 1.2, in OpenSSL's words",
+       pass_text(to, "SSL_CIPHER_LIST")},
+      {'\0', "tls13-ciphers", "LIST", "the ciphers for TLS 1.3", pass_text(to, "TLS13_CIPHERS")},
+      {'\0', "curves", "LIST", "the curves for the key exchange, such as X25519:P-256",
+       pass_text(to, "SSL_EC_CURVES")},
+      {'\0', "no-alpn", "", "do not negotiate HTTP/2", pass_number(to, "SSL_ENABLE_ALPN", 0)},
   };
 }
 

@@ -6,8 +6,10 @@
 
 namespace httpretry::cli {
 
-// Returns the flags for the limits of connecting, the proxy, the addresses and the HTTP version.
+// Returns the flags for the limits of time and speed, the addresses and the HTTP version.
 std::vector<Flag> connection_flags(SendOptions& to);
+// Returns the flags for the proxy, except --noproxy.
+std::vector<Flag> proxy_flags(SendOptions& to);
 // Returns the flags for the addresses at both ends of a connection.
 std::vector<Flag> address_flags(TransportOptions& to);
 // Returns the flags for TLS with servers.

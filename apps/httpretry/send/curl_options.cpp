@@ -1,6 +1,10 @@
+#include "cli/reference.hpp"
+#include "lib/core/base/text.hpp"
 #include "send/flags.hpp"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace httpretry::cli {
 namespace {
@@ -11,67 +15,53 @@ struct Missing {
 };
 
 constexpr Missing kMissing[] = {
-    {" -a --append -B --use-ascii --compressed-ssh --crlf --disable-eprt --disable-epsv"
-     " --ftp-account --ftp-alternative-to-user --ftp-create-dirs --ftp-method --ftp-pasv -P"
-     " --ftp-port --ftp-pret --ftp-skip-pasv-ip --ftp-ssl-ccc --ftp-ssl-ccc-mode --ftp-ssl-control"
-     " --hostpubmd5 --hostpubsha256 --krb -l --list-only --login-options --mail-auth --mail-from"
-     " --mail-rcpt --mail-rcpt-allowfails --pubkey -Q --quote --sasl-authzid --sasl-ir --ssl"
-     " --ssl-reqd -t --telnet-option --tftp-blksize --tftp-no-options ",
+    {" -a --append -B --use-ascii --compressed-ssh --create-file-mode --crlf --disable-eprt"
+     " --disable-epsv --ftp-account --ftp-alternative-to-user --ftp-create-dirs --ftp-method"
+     " --ftp-pasv -P --ftp-port --ftp-pret --ftp-skip-pasv-ip --ftp-ssl-ccc --ftp-ssl-ccc-mode"
+     " --ftp-ssl-control --hostpubmd5 --hostpubsha256 --krb -l --list-only --login-options"
+     " --mail-auth --mail-from --mail-rcpt --mail-rcpt-allowfails --pubkey -Q --quote"
+     " --sasl-authzid --sasl-ir --ssl --ssl-reqd -t --telnet-option --tftp-blksize"
+     " --tftp-no-options ",
      "it is for protocols other than HTTP"},
-    {" -0 --http1.0 --http0.9 --http3 --http3-only --alt-svc --hsts --raw --tr-encoding"
-     " --haproxy-protocol ",
-     "only HTTP/1.1 and HTTP/2 are sent, to the URL that is given"},
-    {" -1 --tlsv1 --tlsv1.0 --tlsv1.1 -2 --sslv2 -3 --sslv3 --ssl-allow-beast ",
-     "TLS before 1.2 is not safe"},
-    {" --ciphers --curves --tls13-ciphers --tls-max --false-start --no-alpn --no-npn"
-     " --no-sessionid --egd-file --random-file --engine --cert-status --crlfile --tlsauthtype"
-     " --tlspassword --tlsuser --ssl-auto-client-cert --ssl-no-revoke --ssl-revoke-best-effort ",
-     "libcurl's defaults of TLS are used"},
-    {" --cert-type --key-type ", "a certificate is PEM, or PKCS #12 if its name ends in .p12"},
-    {" --anyauth ", "name the scheme: --basic or --digest"},
-    {" --negotiate --ntlm --ntlm-wb --delegation --service-name --aws-sigv4 ",
-     "use --basic, --digest or --oauth2-bearer, or the header of your own with -H"},
-    {" --proxy-anyauth --proxy-basic --proxy-digest --proxy-negotiate --proxy-ntlm"
-     " --proxy-service-name --proxy-header --socks5-basic --socks5-gssapi --socks5-gssapi-nec"
-     " --socks5-gssapi-service ",
-     "a proxy gets the name and password of -U, with basic authentication"},
-    {" --proxy-cacert --proxy-capath --proxy-cert --proxy-cert-type --proxy-ciphers "
-     "--proxy-crlfile --proxy-insecure --proxy-key --proxy-key-type --proxy-pass "
-     "--proxy-pinnedpubkey --proxy-ssl-allow-beast --proxy-ssl-auto-client-cert "
-     "--proxy-tls13-ciphers --proxy-tlsauthtype --proxy-tlspassword --proxy-tlsuser --proxy-tlsv1 ",
-     "an https proxy is reached with the same TLS as any server"},
-    {" --preproxy --proxy1.0 -p --proxytunnel --socks4 --socks4a --socks5 --socks5-hostname ",
-     "use -x with http://, https://, socks4://, socks4a://, socks5:// or socks5h://"},
+    {" --ssl-auto-client-cert --ssl-no-revoke --ssl-revoke-best-effort"
+     " --proxy-ssl-auto-client-cert ",
+     "it is for Windows"},
+    {" --egd-file --metalink --no-npn --ntlm-wb --random-file ",
+     "it has no effect in recent versions of curl; leave it out"},
+    {" -0 --http1.0 --http0.9 --http3 --http3-only --haproxy-protocol --raw --tr-encoding ",
+     "only HTTP/1.1 and HTTP/2 are sent; use --http1.1 or --http2"},
+    {" --alt-svc --hsts ",
+     "a request goes to the origin of its URL only; write https:// in the URL"},
+    {" -1 --tlsv1 --tlsv1.0 --tlsv1.1 -2 --sslv2 -3 --sslv3 --ssl-allow-beast --proxy-tlsv1"
+     " --proxy-ssl-allow-beast ",
+     "TLS before 1.2 is not safe; use --tlsv1.2 or --tlsv1.3"},
+    {" --false-start --no-sessionid ",
+     "a TLS session is resumed only with the same certificates; leave it out"},
+    {" --engine --tlsauthtype --tlspassword --tlsuser ", "use --cert and --key, which read files"},
+    {" --negotiate --delegation --service-name ",
+     "Kerberos is not supported; use --ntlm, --digest, --oauth2-bearer, or --cert"},
+    {" --proxy-anyauth --proxy-negotiate --proxy-ntlm --proxy-service-name --socks5-basic"
+     " --socks5-gssapi --socks5-gssapi-nec --socks5-gssapi-service ",
+     "use -U with --proxy-basic or --proxy-digest; a SOCKS proxy gets the name and password of -U"},
+    {" --proxy-capath --proxy-cert --proxy-cert-type --proxy-crlfile --proxy-key --proxy-key-type"
+     " --proxy-pass --proxy-pinnedpubkey --proxy-tlsauthtype --proxy-tlspassword --proxy-tlsuser ",
+     "use --proxy-cacert, and -U instead of a client certificate"},
+    {" --preproxy --proxy1.0 ", "there is one proxy, which speaks HTTP/1.1 or SOCKS; use -x"},
     {" --dns-interface --dns-ipv4-addr --dns-ipv6-addr --dns-servers --doh-cert-status"
      " --doh-insecure --doh-url ",
      "the system looks up names; --resolve gives the address of one"},
-    {" --local-port --keepalive-time --no-keepalive --tcp-fastopen --tcp-nodelay"
-     " --happy-eyeballs-timeout-ms --abstract-unix-socket ",
-     "libcurl's defaults of TCP are used; see --interface and --unix-socket"},
-    {" --trace-ascii --trace-time --libcurl --styled-output ",
+    {" --abstract-unix-socket ", "use --unix-socket"},
+    {" --tcp-fastopen ",
+     "a server may receive the first packet twice, which is not safe for every request"},
+    {" --trace-ascii --trace-time --libcurl ",
      "use --trace, -v or --report; they do not show secrets"},
-    {" -Y --speed-limit -y --speed-time ",
-     "--set stall_timeout=30s ends an attempt whose body pauses for so long"},
+    {" --styled-output ", "use --color"},
     {" --rate ", "the policy limits how often a request is sent, and --parallel-max how many"},
-    {" --location-trusted ", "names and passwords are sent to the first origin only"},
-    {" --post301 --post302 --post303 ",
-     "a 301, 302 or 303 changes POST to GET, as browsers do; a 307 or 308 keeps it"},
-    {" --etag-compare --etag-save ",
-     "use -C - to continue a download, or -z FILE to ask for what is newer"},
-    {" --netrc-optional ", "use -n, which is not an error without a file"},
-    {" --data-ascii ", "use --data, which is the same"},
-    {" --expect100-timeout ", "the body is sent after a second without a response"},
-    {" --remove-on-error --no-clobber ",
-     "a file is written aside and replaces the old one only when it is complete"},
-    {" -R --remote-time --xattr --create-file-mode ",
-     "a file has the time and the mode of any new file; the headers are in the file of -D"},
-    {" --path-as-is --request-target --proto-default --disallow-username-in-url ",
-     "the request is for the URL as it is written"},
-    {" -j --junk-session-cookies ", "start with an empty -b file instead"},
-    {" -: ", "write --next"},
-    {" --parallel-immediate --ignore-content-length --suppress-connect-headers --form-escape"
-     " --metalink -M --manual ",
-     "there is nothing like it here; httpretry manual shows the manual"},
+    {" --xattr ", "use -D FILE, which has the headers"},
+    {" --request-target ", "the target is the path of the URL; --path-as-is keeps its dots"},
+    {" --ignore-content-length ", "a response with a wrong length is an error"},
+    {" --form-escape ", "quotes in the names of a form are percent-encoded, as in browsers"},
+    {" -M --manual ", "use httpretry manual"},
 };
 
 // Options of other programs, with the option to use instead.
@@ -98,6 +88,26 @@ const Missing* find_in(const auto& table, std::string_view option) {
 }
 
 }  // namespace
+
+std::span<const Entry> refused_options() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> lists;  // "-0, --http1.0"
+    for (const auto& row : kMissing) {
+      std::string list;
+      for (auto rest = row.options.substr(1); !rest.empty();) {
+        list.append(list.empty() ? "" : ", ").append(take_until(rest, ' '));
+      }
+      lists.push_back(std::move(list));
+    }
+    return lists;
+  }();
+  static const std::vector<Entry> entries = [] {
+    std::vector<Entry> rows;
+    for (const auto& name : names) rows.push_back({name, kMissing[rows.size()].why});
+    return rows;
+  }();
+  return entries;
+}
 
 std::string about_unknown_option(std::string_view option) {
   if (const auto* row = find_in(kMissing, option); row != nullptr) {

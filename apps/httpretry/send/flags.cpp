@@ -55,6 +55,20 @@ std::vector<Flag> request_flags(SendOptions& to) {
        set(to.auth, Credentials::Scheme::Basic)},
       {'\0', "digest", "", "with -u: digest authentication",
        set(to.auth, Credentials::Scheme::Digest)},
+      {'\0', "ntlm", "", "with -u: NTLM authentication; each request has a connection of its own",
+       set(to.auth, Credentials::Scheme::Ntlm)},
+      {'\0', "anyauth", "",
+       "with -u: the best of basic, digest and NTLM that the server offers; the first request is "
+       "sent without credentials",
+       set(to.auth, Credentials::Scheme::Any)},
+      {'\0', "aws-sigv4", "PROVIDER",
+       "with -u KEY:SECRET: sign the request with AWS Signature V4, such as "
+       "aws:amz:eu-central-1:s3; each attempt has a new signature; a -T file is read into memory, "
+       "and -F is not possible",
+       [&](Text v) {
+         to.signer = v;
+         to.auth = Credentials::Scheme::AwsSigV4;
+       }},
       {'\0', "oauth2-bearer", "TOKEN", "send this token in the Authorization header",
        store(to.bearer)},
       {'b', "cookie", "DATA",
@@ -68,6 +82,10 @@ std::vector<Flag> request_flags(SendOptions& to) {
        }},
       // An empty name of the file stands for ~/.netrc.
       {'n', "netrc", "", "read name and password from ~/.netrc", set(to.connection.netrc, "")},
+      {'j', "junk-session-cookies", "", "leave out the session cookies in the files of -b",
+       enable(to.junk_session_cookies)},
+      {'\0', "netrc-optional", "", "the same as --netrc; -u and a name in the URL take precedence",
+       set(to.connection.netrc, "")},
       {'\0', "netrc-file", "FILE", "like --netrc, with this file", store(to.connection.netrc)},
       {'r', "range", "RANGE",
        "request these bytes only: 0-99, 500-, -100; a retry requests the same ones",
@@ -76,8 +94,18 @@ std::vector<Flag> request_flags(SendOptions& to) {
        "request only a response newer than DATE, or than the file of that name; -DATE: only an "
        "older one",
        store(to.time_condition)},
+      {'\0', "etag-compare", "FILE",
+       "request only a response whose ETag is not the one in FILE; a missing FILE is an error "
+       "without --etag-save",
+       store(to.etag_compare)},
       {'I', "head", "", "send HEAD, and show the headers only", enable(to.head)},
+      {'\0', "path-as-is", "", "keep /./ and /../ in the path of the URL",
+       enable(to.keep_dot_segments)},
       {'\0', "compressed", "", "request gzip, and show the decoded body", enable(to.compressed)},
+      {'\0', "disallow-username-in-url", "", "refuse a URL with a name or a password",
+       enable(to.refuse_userinfo)},
+      {'\0', "proto-default", "http|https", "the scheme of a URL that has none (http)",
+       store(to.default_scheme)},
       {'\0', "url", "URL", "a URL, for use in a file of options (-K)", append(to.urls)},
   };
 }
@@ -97,6 +125,7 @@ std::vector<Flag> body_flags(SendOptions& to) {
       {'d', "data", "DATA",
        "send DATA with POST; @FILE reads a file, @- standard input; \"\": an empty body",
        add_data(data_text), kMayBeEmpty},
+      {'\0', "data-ascii", "DATA", "like --data", add_data(data_text), kMayBeEmpty},
       {'\0', "data-raw", "DATA", "like --data, but \"@\" has no special meaning",
        add_data(data_raw), kMayBeEmpty},
       {'\0', "data-binary", "DATA", "like --data, but keep line ends", add_data(data_bytes),
@@ -124,6 +153,9 @@ std::vector<Flag> body_flags(SendOptions& to) {
        "upload FILE with PUT; - is standard input, which is read before sending, up to 64 MiB, so "
        "that a retry can send it again",
        append(to.uploads)},
+      {'\0', "expect100-timeout", "SECONDS",
+       "with -H \"Expect: 100-continue\": how long the body waits for the server (1)",
+       [&](Text v) { to.expect_timeout = parse_seconds(v, "--expect100-timeout"); }},
   };
 }
 
@@ -131,8 +163,18 @@ std::vector<Flag> body_flags(SendOptions& to) {
 // (empty: none), a help text, and an action that stores the value `v` in `to`, which must outlive
 // the flags.
 std::vector<Flag> redirect_flags(SendOptions& to) {
+  const auto keep_post = [&to](int status) {
+    return [&to, status](Text /*v*/) { to.keep_post_after.push_back(status); };
+  };
   return {
       {'L', "location", "", "follow redirects", enable(to.follow)},
+      {'\0', "location-trusted", "",
+       "follow redirects, and send credentials, cookies, all headers and bodies to other origins "
+       "too",
+       [&](Text /*v*/) { to.follow = to.trust_other_origins = true; }},
+      {'\0', "post301", "", "keep the method POST after a 301", keep_post(301)},
+      {'\0', "post302", "", "keep the method POST after a 302", keep_post(302)},
+      {'\0', "post303", "", "keep the method POST after a 303", keep_post(303)},
       {'\0', "max-redirs", "N", "follow at most N redirects (10); -1: no limit",
        [&](Text v) {
          to.max_redirects = v == "-1" ? std::numeric_limits<int>::max()
@@ -220,8 +262,12 @@ std::vector<Flag> other_flags(SendOptions& to) {
          to.parallel_max = parse_count(v, "--parallel-max");
          if (to.parallel_max == 0) throw UsageError("option --parallel-max must be at least 1");
        }},
+      {'\0', "parallel-max-host", "N", "with -Z: at most N requests at a time to each host",
+       [&](Text v) { to.parallel_max_host = parse_count(v, "--parallel-max-host"); }},
+      {'\0', "parallel-immediate", "",
+       "accepted without an effect: over HTTP/2, requests share connections", [](Text) {}},
       {'\0', "fail-early", "", "stop at the first URL that fails", enable(to.fail_early)},
-      {'\0', "next", "",
+      {':', "next", "",
        "start a new group of URLs, which is sent after this one and has its own options; also as a "
        "line of a file of options",
        [&](Text) { begin_next_group(to); }},
@@ -229,7 +275,7 @@ std::vector<Flag> other_flags(SendOptions& to) {
        [&](Text v) { read_config(v, to); }},
       {'q', "disable", "", "accepted, because there is no file of options to skip", [](Text) {}},
       {'g', "globoff", "", "accepted, because [] and {} have no special meaning in a URL",
-       [](Text) {}},
+       enable(to.globoff)},
       {'V', "version", "", "show our version and libcurl's", enable(to.version)},
       help_flag(),
   };
@@ -245,6 +291,7 @@ FlagTable send_flags(SendOptions& to) {
           {"Retries", retry_flags(to)},
           {"Redirects", redirect_flags(to)},
           {"Connection", connection_flags(to)},
+          {"Proxy", proxy_flags(to)},
           {"TLS", tls_flags(to.connection)},
           {"Messages", message_flags(to)},
           {"Other", other_flags(to)}};

@@ -43,6 +43,7 @@ struct RunOptions : TelemetryOptions {
 
   bool parallel = false;
   long parallel_max = 50;
+  long parallel_max_host = 0;  // 0: no limit
   bool fail_early = false;
   bool show_error = false;
   bool progress = true;  // a status line on a terminal
@@ -58,6 +59,8 @@ struct SendOptions : RunOptions {
   std::vector<SendOptions> earlier;  // the groups before this one
 
   std::vector<std::string> urls;
+  std::string default_scheme = "http";  // --proto-default
+  bool refuse_userinfo = false;         // --disallow-username-in-url
 
   std::string method;                // -X; empty: implied by other options
   std::vector<std::string> headers;  // in the syntax of curl's -H
@@ -74,34 +77,54 @@ struct SendOptions : RunOptions {
   std::string referer;
   std::optional<std::string> user;  // "name:password", or "name" before the prompt
   Credentials::Scheme auth = Credentials::Scheme::Basic;
+  std::string signer;  // --aws-sigv4
   std::string bearer;
 
   std::string range;                                             // -r: "0-99"
   std::string time_condition;                                    // -z: a date, or a file
   std::optional<std::pair<std::string, std::string>> condition;  // its header
 
+  std::string etag_compare;         // a file; empty: none
+  std::string etag_save;            // likewise
+  std::optional<std::string> etag;  // of the file etag_compare
+
   bool follow = false;
-  Protocols protocols;           // --proto
-  Protocols redirect_protocols;  // --proto-redir
+  bool trust_other_origins = false;  // --location-trusted
+  std::vector<int> keep_post_after;  // --post301 and so on: the statuses
+  Protocols protocols;               // --proto
+  Protocols redirect_protocols;      // --proto-redir
   int max_redirects = 10;
   std::optional<Duration> max_time;
   std::optional<Duration> connect_timeout;
+  std::optional<Duration> expect_timeout;
+  std::optional<long> speed_limit;  // -Y: bytes per second
+  std::optional<long> speed_time;   // -y: seconds
   bool compressed = false;
   HttpVersion http_version = HttpVersion::Any;
-  TransportOptions connection;            // proxies, TLS, addresses
-  std::string proxy_user;                 // as `user`; empty: none
-  std::vector<std::string> cookies;       // of -b: "NAME=VALUE"
-  std::vector<std::string> cookie_files;  // of -b: files
-  std::string cookie_jar;                 // -c
-  bool use_cookies = false;               // -b FILE or -c
-  bool resume = false;                    // -C -
-  std::uint64_t offset = 0;               // -C N: bytes to skip
-  bool name_all_files = false;            // --remote-name-all
-  bool name_from_header = false;          // -J
-  std::string output_folder;              // --output-dir
-  bool create_folders = false;            // --create-dirs
-  std::string headers_file;               // -D
-  bool stream = false;                    // -N
+  TransportOptions connection;  // proxies, TLS, addresses
+  std::string proxy_user;       // as `user`; empty: none
+  Credentials::Scheme proxy_auth = Credentials::Scheme::Basic;
+  std::vector<std::string> proxy_headers;  // --proxy-header, as `headers`
+  std::vector<std::string> cookies;        // of -b: "NAME=VALUE"
+  std::vector<std::string> cookie_files;   // of -b: files
+  std::string cookie_jar;                  // -c
+  bool use_cookies = false;                // -b FILE or -c
+  bool junk_session_cookies = false;       // -j
+  bool keep_dot_segments = false;          // --path-as-is
+  bool resume = false;                     // -C -
+  std::uint64_t offset = 0;                // -C N: bytes to skip
+  bool name_all_files = false;             // --remote-name-all
+  bool name_from_header = false;           // -J
+  std::string output_folder;               // --output-dir
+  bool no_clobber = false;                 // --no-clobber
+  bool skip_existing = false;              // --skip-existing
+  bool remote_time = false;                // -R
+  bool globoff = false;                    // -g
+  // The n-th belongs to the n-th URL; filled by --no-clobber when the requests are created.
+  std::vector<std::string> unused_names;
+  bool create_folders = false;  // --create-dirs
+  std::string headers_file;     // -D
+  bool stream = false;          // -N
   std::optional<std::uint64_t> max_file_size;
   std::optional<std::uint64_t> bytes_per_second;
 
@@ -133,6 +156,9 @@ void parse_send(const Args& args, SendOptions& to);
 // Returns the request for the URL at `index`. Throws UsageError and ReadError; `cancel` is that of
 // upload_body.
 Request request_for(const SendOptions& options, std::size_t index, int cancel);
+
+// Returns the headers of --proxy-header. Throws like request_for.
+Headers proxy_headers(const SendOptions& options, int cancel);
 
 // Ends the group and starts the next one, which keeps only the options of the whole run. Throws
 // UsageError if the group has no URL.

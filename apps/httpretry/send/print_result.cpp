@@ -147,6 +147,17 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
 
 }  // namespace
 
+// Writes what follows a successful response: the time of the file (-R) and the ETag. Throws
+// WriteError.
+void write_details(const SendOptions& options, const EndedCall& ended, const std::string& file,
+                   const WaitLimit& limit) {
+  const auto& headers = ended.outcome->headers;
+  if (options.remote_time && !file.empty()) set_remote_time(file, headers);
+  if (options.etag_save.empty()) return;
+  const auto etag = std::string(headers.get("ETag").value_or(""));
+  write_to(options.etag_save, etag.empty() ? etag : etag + '\n', &limit);
+}
+
 // Ends the output for one URL: writes the response and the text of -w, explains a failure, and
 // returns the exit status. An error in one write does not prevent the next, but makes the status
 // kWriteError.
@@ -174,6 +185,10 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
     }
   };
   try_write([&] { write_body({options, ended.index, target, limit}, ended); });
+  const bool is_new_content = outcome && outcome->status / 100 == 2;
+  if (status == kOk && is_new_content) {
+    try_write([&] { write_details(options, ended, file_of(ended, target), limit); });
+  }
   if (!options.write_out.empty()) {
     std::string to_stderr;  // the part of the text after %{stderr}
     const Transferred transferred{ended, file_of(ended, target), status, received_of(ended)};

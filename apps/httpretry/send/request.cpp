@@ -8,7 +8,10 @@
 
 #include <httpretry/http/url.hpp>
 
+#include <openssl/evp.h>
+
 #include <algorithm>
+#include <array>
 #include <sstream>
 
 namespace httpretry::cli {
@@ -34,7 +37,7 @@ std::string with_file_name(const std::string& url, const std::string& file) {
 }
 
 std::string url_of(const SendOptions& options, std::size_t index) {
-  auto url = with_scheme(options.urls[index]);
+  auto url = with_scheme(options.urls[index], options.default_scheme);
   if (index < options.uploads.size()) url = with_file_name(url, options.uploads[index]);
   for (const auto& item : options.url_query) url = with_query_text(url, item);
   if (options.data_in_url && options.data) url = with_query_text(url, *options.data);
@@ -62,6 +65,7 @@ void set_defaults(const SendOptions& options, Request& request) {
   put_default(request, "Referer", options.referer);
   if (!options.range.empty()) request.set_header("Range", "bytes=" + options.range);
   if (options.condition) request.set_header(options.condition->first, options.condition->second);
+  if (options.etag) request.set_header("If-None-Match", *options.etag);
   put_default(request, "Cookie", join(options.cookies, "; "));
   if (!options.bearer.empty()) request.set_header("Authorization", "Bearer " + options.bearer);
   if (options.data && !options.data_in_url) {
@@ -72,8 +76,9 @@ void set_defaults(const SendOptions& options, Request& request) {
 
 // Applies one -H of the user to the request: "Name: value" sets a header, "Name;" sets an empty
 // one, and "Name:" removes a default one. `names_so_far` has the names of earlier -H, and receives
-// this one. Throws UsageError. The value may be secret, so the message does not contain it.
-void apply_header(Request& request, const std::string& line,
+// this one. `flag` is the name of the option. Throws UsageError. The value may be secret, so the
+// message does not contain it.
+void apply_header(Request& request, const std::string& flag, const std::string& line,
                   std::vector<std::string>& names_so_far) {
   const auto name_end = line.find_first_of(":;");
   if (name_end == std::string::npos || name_end == 0) {
@@ -81,7 +86,8 @@ void apply_header(Request& request, const std::string& line,
     const auto space = line.find(' ');
     const auto shown = space == std::string::npos ? std::string("the text")
                                                   : "\"" + line.substr(0, space) + " …\"";
-    throw UsageError("option -H: " + shown + " is not a header; expected \"Name: value\"");
+    throw UsageError("option " + flag + ": " + shown +
+                     " is not a header; expected \"Name: value\"");
   }
   const auto name = line.substr(0, name_end);
   const auto value = line.substr(name_end + 1);
@@ -93,26 +99,28 @@ void apply_header(Request& request, const std::string& line,
   names_so_far.push_back(name);
   if (is_blank && line[name_end] == ':') return;  // "Name:"; the default was removed above
   if (!is_blank && line[name_end] == ';') {
-    throw UsageError("option -H: \"" + name +
+    throw UsageError("option " + flag + ": \"" + name +
                      ";\" means an empty header, but text follows the \";\"");
   }
   request.add_header(name, is_blank ? std::string() : value);
 }
 
-// Applies all -H of a group: each is a header, or "@FILE" with a header on each line.
-void apply_headers(const SendOptions& options, int cancel, Request& request) {
+// Applies all -H of a group, or another `flag` like it: each is a header, or "@FILE" with a header
+// on each line.
+void apply_headers(const std::string& flag, const std::vector<std::string>& headers, int cancel,
+                   Request& request) {
   std::vector<std::string> names_so_far;
-  for (const auto& header : options.headers) {
+  for (const auto& header : headers) {
     if (header.empty()) continue;
     if (!header.starts_with('@')) {
-      apply_header(request, header, names_so_far);
+      apply_header(request, flag, header, names_so_far);
       continue;
     }
     auto lines = read_named(header.substr(1), kMaxTextFile, cancel);
     std::erase(lines, '\r');
     std::istringstream stream(lines);
     for (std::string line; std::getline(stream, line);) {
-      if (!line.empty()) apply_header(request, line, names_so_far);
+      if (!line.empty()) apply_header(request, flag, line, names_so_far);
     }
   }
 }
@@ -125,13 +133,46 @@ Form form_of(const SendOptions& options, int cancel) {
 
 // Sets the body for -T. With an offset, Content-Range states which part of the file it is.
 void set_upload(const SendOptions& options, const std::string& file, int cancel, Request& request) {
-  auto body = upload_body(file, cancel, options.offset);
+  Body body;
+  if (options.signer.empty()) {
+    body = upload_body(file, cancel, options.offset);
+  } else {  // libcurl can sign only a body in memory
+    auto bytes = read_named(file, kMaxDataFile, cancel);
+    bytes.erase(0, options.offset);
+    body = std::move(bytes);
+  }
   if (options.offset > 0) {
     const auto end = options.offset + size_of(body);
     request.set_header("Content-Range", "bytes " + std::to_string(options.offset) + "-" +
                                             std::to_string(end - 1) + "/" + std::to_string(end));
   }
   request.set_body(std::move(body));
+}
+
+// Sets the header with the hash of the body, which some services of AWS require in a signed request
+// and which not every libcurl sends.
+void set_body_hash(Request& request) {
+  constexpr const char* kName = "x-amz-content-sha256";
+  const auto* bytes = request.body().bytes();
+  if (request.headers().contains(kName) || (request.body().present() && bytes == nullptr)) return;
+  const std::string_view text = bytes == nullptr ? std::string_view() : *bytes;
+  std::array<unsigned char, EVP_MAX_MD_SIZE> hash{};
+  unsigned size = 0;
+  if (EVP_Digest(text.data(), text.size(), hash.data(), &size, EVP_sha256(), nullptr) != 1) {
+    throw std::runtime_error("the hash of the body cannot be computed");
+  }
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  for (unsigned i = 0; i < size; ++i) {
+    hex += kDigits[hash[i] >> 4U];
+    hex += kDigits[hash[i] & 0xFU];
+  }
+  request.set_header(kName, hex);
+}
+
+// Returns whether the value of --aws-sigv4 names AWS, "aws:amz:...", and not another provider.
+bool signs_for_aws(const SendOptions& options) {
+  return equal_ignoring_case((options.signer + ":").substr(0, 8), "aws:amz:");
 }
 
 void apply_options(const SendOptions& options, Request& request) {
@@ -141,7 +182,10 @@ void apply_options(const SendOptions& options, Request& request) {
   own.max_body = options.max_file_size.value_or(kMostInMemory);
   own.http_version = options.http_version;
   own.upload_rate = options.bytes_per_second;
-  if (options.user) own.credentials = credentials_of(*options.user, options.auth);
+  if (options.expect_timeout) own.expect_timeout = *options.expect_timeout;
+  if (!options.user) return;
+  own.credentials = credentials_of(*options.user, options.auth);
+  own.credentials->signer = options.signer;
 }
 
 }  // namespace
@@ -153,23 +197,38 @@ Request request_for(const SendOptions& options, std::size_t index, int cancel) {
   const bool has_upload = index < options.uploads.size();  // the n-th -T belongs to the n-th URL
   try {
     Request request(method_of(options, has_upload), url_of(options, index));
+    if (options.keep_dot_segments) request.keep_dot_segments();
     if (const auto& url = request.parsed_url(); !url) {
       throw UsageError("\"" + without_secrets(options.urls[index]) + "\" is " +
                        url.error().message);
+    } else if (url->has_userinfo() && options.refuse_userinfo) {
+      throw UsageError("option --disallow-username-in-url: " +
+                       without_secrets(options.urls[index]) + " has a name or password");
     }
     set_defaults(options, request);  // first, because -H may replace them
     if (!options.form.empty()) request.set_form(form_of(options, cancel));
-    apply_headers(options, cancel, request);
+    apply_headers("-H", options.headers, cancel, request);
     if (has_upload) {
       set_upload(options, options.uploads[index], cancel, request);
     } else if (options.data && !options.data_in_url) {
       request.set_body(*options.data);
     }
     apply_options(options, request);
+    if (signs_for_aws(options)) set_body_hash(request);
     return request;
   } catch (const std::invalid_argument& error) {  // for example, an invalid method or header
     throw UsageError(error.what());
   }
+}
+
+Headers proxy_headers(const SendOptions& options, int cancel) {
+  auto request = Request::get("http://proxy/");  // never sent
+  try {
+    apply_headers("--proxy-header", options.proxy_headers, cancel, request);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+  return request.headers();
 }
 
 }  // namespace httpretry::cli

@@ -32,12 +32,32 @@ namespace {
 // Throws UsageError if -C is combined with an option that it excludes.
 void check_continue_at(const SendOptions& options) {
   if (!options.range.empty()) throw UsageError("-C cannot be combined with -r");
+  if (options.no_clobber) throw UsageError("-C cannot be combined with --no-clobber");
   if (options.include || options.head || !options.until.empty()) {
     throw UsageError("-C cannot be combined with -i, -I or --until");
   }
   if (!options.data_items.empty() || !options.form.empty() ||
       (options.resume && !options.uploads.empty())) {
     throw UsageError("-C cannot be combined with -d or -F; with -T it needs a number of bytes");
+  }
+}
+
+// Throws UsageError if a -o has "#1" and its URL has [] or {}: curl would send several requests,
+// and put the text of each into the name of its file.
+void check_globs(const SendOptions& options) {
+  if (options.globoff) return;
+  for (std::size_t i = 0; i < options.outputs.size(); ++i) {
+    const auto& output = options.outputs[i];
+    const auto& url = options.urls[i];
+    const auto number = output.find('#') + 1;
+    if (number == 0 || number == output.size() || output[number] < '1' || output[number] > '9') {
+      continue;
+    }
+    const auto bracket = url.find('[', url.find("://[") == std::string::npos ? 0 : url.find(']'));
+    if (url.find('{') == std::string::npos && bracket == std::string::npos) continue;
+    throw UsageError("option -o: \"" + output +
+                     "\" needs a URL for each file, because [] and {} have no special meaning in a "
+                     "URL; let the shell write the URLs and -o, or use -g");
   }
 }
 
@@ -56,6 +76,13 @@ void check(const SendOptions& options) {
     throw UsageError("-J cannot be combined with -i or -C");
   }
   if (continues) check_continue_at(options);
+  if (options.urls.size() > 1 && !(options.etag_save.empty() && options.etag_compare.empty())) {
+    throw UsageError("--etag-save and --etag-compare need a single URL; --next starts another one");
+  }
+  if (!options.signer.empty() && !options.user) {
+    throw UsageError("--aws-sigv4 needs -u KEY:SECRET");
+  }
+  check_globs(options);
 }
 
 // Throws UsageError if the response of a URL goes to standard output, but -C - needs a file, or the
@@ -91,13 +118,31 @@ void add_retry_all(SendOptions& options) {
   options.policy.set("repeat", R"("always")");
 }
 
-// Returns the requests for the URLs of a group, and creates the folders for their responses.
-std::vector<Request> requests_for(const SendOptions& options, int cancel) {
+// Returns the requests for the URLs of a group, and creates the folders for their responses. With
+// --skip-existing, removes the URLs whose files exist; with --no-clobber, finds other names.
+// `names` has the names that --no-clobber found for earlier URLs, and receives those for this
+// group.
+std::vector<Request> requests_for(SendOptions& options, int cancel,
+                                  std::vector<std::string>& names) {
   std::vector<Request> requests;
-  for (std::size_t i = 0; i < options.urls.size(); ++i) {
-    requests.push_back(request_for(options, i, cancel));
-    check_target(options, i, requests.back());
-    if (options.create_folders) create_folder_of(target_for(options, i, requests.back()));
+  while (requests.size() < options.urls.size()) {
+    const auto i = requests.size();
+    auto request = request_for(options, i, cancel);
+    check_target(options, i, request);
+    const auto target = target_for(options, i, request);
+    if (options.skip_existing && !is_stream(target) && file_exists(target)) {
+      if (!options.silent) {
+        print_message("httpretry: " + printable(target) + " exists, so its URL is skipped");
+      }
+      remove_url(options, i);
+      continue;
+    }
+    if (options.no_clobber) {
+      options.unused_names.push_back(unused_name(target, names));
+      names.push_back(options.unused_names.back());
+    }
+    if (options.create_folders) create_folder_of(target);
+    requests.push_back(std::move(request));
   }
   if (options.create_folders) create_folder_of(options.headers_file);
   return requests;
@@ -154,8 +199,7 @@ void ask_passwords(SendOptions& options, int cancel) {
   if (options.user && options.bearer.empty()) complete_credentials(*options.user, "-u", cancel);
   if (options.proxy_user.empty()) return;
   complete_credentials(options.proxy_user, "-U", cancel);
-  options.connection.proxy.credentials =
-      credentials_of(options.proxy_user, Credentials::Scheme::Basic);
+  options.connection.proxy.credentials = credentials_of(options.proxy_user, options.proxy_auth);
 }
 
 // Returns the header for the value of -z: a date, or a file whose modification time is used. A "-"
@@ -181,6 +225,17 @@ void read_time_condition(SendOptions& options) {
                 "\" is neither a date nor a file, so the response is requested whatever its date");
 }
 
+// Sets the ETag of --etag-compare. As in curl, a file that is missing or empty stands for an ETag
+// that no response has, and a missing file is an error unless --etag-save may create it.
+void read_etag(SendOptions& options, int cancel) {
+  const auto& file = options.etag_compare;
+  if (file.empty()) return;
+  const bool is_new = !options.etag_save.empty() && file != "-" && !file_exists(file);
+  auto text = is_new ? std::string() : read_named(file, kMaxTextFile, cancel);
+  std::erase_if(text, [](char c) { return c == '\r' || c == '\n'; });
+  options.etag = text.empty() ? "\"\"" : text;
+}
+
 // Returns the -m of the command line. It also limits the wait for the files of -K, even those
 // before it, so this parses the arguments without reading these files.
 std::optional<Duration> max_time_of(const Args& args) {
@@ -201,8 +256,9 @@ int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadErr
 }
 
 // Creates the requests of a group and reads all files that its options name. Throws ReadError,
-// UsageError and BadPolicyFile. All groups share `jar`; the first group with cookies creates it.
-void prepare(Group& group, std::shared_ptr<CookieJar>& jar) {
+// UsageError and BadPolicyFile. All groups share `jar`, which the first group with cookies creates,
+// and `names`, which --no-clobber has chosen.
+void prepare(Group& group, std::shared_ptr<CookieJar>& jar, std::vector<std::string>& names) {
   auto& options = group.options;
   const int cancel = group.limit.descriptor();
   auto policies = chosen_policies(options.policy, cancel);
@@ -211,7 +267,9 @@ void prepare(Group& group, std::shared_ptr<CookieJar>& jar) {
   if (group.cookies) jar = group.cookies;
   read_data(options, cancel);
   read_time_condition(options);
-  group.requests = requests_for(options, cancel);
+  read_etag(options, cancel);
+  options.connection.proxy.headers = proxy_headers(options, cancel);
+  group.requests = requests_for(options, cancel, names);
   add_environment(options.connection);
   group.piped.emplace(options.connection, may_use_tls(options, group.requests), cancel);
   group.policies = fit_budget(options, std::move(policies), group.requests);
@@ -254,18 +312,20 @@ int send_all(std::vector<SendOptions>& all, const Signals& signals) {
   for (auto& options : all) {
     options.telemetry = telemetry;
     options.shared_state = state;
-    groups.emplace_back(options, signals, url_count + 1);  // the number of its first URL, from 1
-    url_count += options.urls.size();
+    groups.emplace_back(options, signals);
   }
   std::shared_ptr<CookieJar> jar;  // shared by all groups; created by the first with cookies
+  std::vector<std::string> names;  // of --no-clobber
   try {
     for (auto& group : groups) {
       try {
-        prepare(group, jar);
+        prepare(group, jar, names);
       } catch (const ReadError& error) {
         // Returns a status if a signal or -m ended the wait; otherwise throws the error again.
         return wait_ended(group.options, group.limit, error);
       }
+      group.first = url_count + 1;
+      url_count += group.requests.size();
     }
     return send_groups(groups, run_options, url_count);
   } catch (const std::invalid_argument& error) {  // an option that the client rejects

@@ -93,8 +93,10 @@ struct Job {
 // UrlStore holds the URLs of a group for batch::Runner: in memory, without a journal.
 class UrlStore final : public batch::Store {
  public:
-  // `hosts` has the host of each URL.
-  explicit UrlStore(const std::vector<std::string>& hosts) {
+  // `hosts` has the host of each URL. At most `most_per_host` jobs of a host are taken and not yet
+  // finished; 0 means no limit.
+  UrlStore(const std::vector<std::string>& hosts, std::size_t most_per_host)
+      : most_per_host_(most_per_host) {
     for (std::size_t i = 0; i < hosts.size(); ++i) queues_[hosts[i]].push_back(i + 1);
     counts_.queued = hosts.size();
   }
@@ -107,6 +109,9 @@ class UrlStore final : public batch::Store {
       for (auto& [host, queue] : queues_) {
         if (most == 0) return;
         if (queue.empty() || !wants(host)) continue;
+        auto& taken = taken_[host];
+        if (most_per_host_ > 0 && taken == most_per_host_) continue;
+        ++taken;
         batch::Job job;
         job.number = queue.front();
         job.host = host;
@@ -117,8 +122,12 @@ class UrlStore final : public batch::Store {
       }
     }
   }
-  void give_back(const batch::Job& job) override { queues_.at(job.host).push_front(job.number); }
-  void finish(const batch::Job& /*job*/, batch::JobEnd /*end*/) override {
+  void give_back(const batch::Job& job) override {
+    queues_.at(job.host).push_front(job.number);
+    --taken_.at(job.host);
+  }
+  void finish(const batch::Job& job, batch::JobEnd /*end*/) override {
+    --taken_.at(job.host);
     --counts_.queued;
     ++counts_.done;
   }
@@ -136,7 +145,9 @@ class UrlStore final : public batch::Store {
   std::optional<Duration> next_due() override { return std::nullopt; }
 
  private:
+  const std::size_t most_per_host_;
   std::map<std::string, std::deque<std::size_t>> queues_;  // by host: numbers of URLs, from 1
+  std::map<std::string, std::size_t> taken_;               // by host: jobs that have not ended
   batch::Counts counts_;
 };
 
@@ -157,7 +168,7 @@ class Sender : public batch::Jobs {
   }
 
   void send() {
-    options_.parallel ? send_in_parallel() : send_in_order();
+    if (!jobs_.empty()) options_.parallel ? send_in_parallel() : send_in_order();
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const auto& request = jobs_[i].request;
       if (!jobs_[i].started) run_.record_not_sent(first_ + i, request);
@@ -188,7 +199,7 @@ class Sender : public batch::Jobs {
     const auto began = std::chrono::steady_clock::now();
     std::vector<std::string> hosts;
     for (const auto& job : jobs_) hosts.emplace_back(job.request.parsed_url()->origin());
-    UrlStore store(hosts);
+    UrlStore store(hosts, static_cast<std::size_t>(options_.parallel_max_host));
     batch::RunnerOptions options;
     options.parallel = static_cast<std::size_t>(options_.parallel_max);
     // A signal or a shortage ends the run at once; waiting in the store does not occur.

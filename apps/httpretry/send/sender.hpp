@@ -17,13 +17,12 @@ namespace httpretry::cli {
 
 // A group of URLs with everything that is needed to send it.
 struct Group {
-  Group(SendOptions& its, const Signals& signals, std::size_t number)
-      : options(its), limit(signals, its.max_time), first(number) {}
+  Group(SendOptions& its, const Signals& signals) : options(its), limit(signals, its.max_time) {}
 
   SendOptions& options;
   // Limits the wait for pipes; its time starts again with each URL.
   WaitLimit limit;
-  std::size_t first;  // the number of its first URL
+  std::size_t first = 1;  // the number of its first URL, among the URLs of all groups
   PolicySet policies;
   std::shared_ptr<CookieJar> cookies;
   std::vector<Request> requests;

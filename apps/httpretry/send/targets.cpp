@@ -1,5 +1,6 @@
 #include "send/targets.hpp"
 
+#include "cli/date.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
@@ -7,8 +8,10 @@
 #include "lib/core/base/descriptor.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -69,9 +72,41 @@ bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x
 }  // namespace
 
 std::string target_for(const SendOptions& options, std::size_t index, const Request& request) {
+  if (index < options.unused_names.size()) return options.unused_names[index];
   const auto output = output_of(options, index);
   if (output == "-" || output == "/dev/stdout") return "-";
+  if (output == "/dev/null") return output;  // whatever --output-dir says
   return in_folder(options, output == kRemoteName ? remote_name(options, index, request) : output);
+}
+
+bool file_exists(const std::string& path) {
+  struct ::stat about {};
+  return ::lstat(path.c_str(), &about) == 0;
+}
+
+std::string unused_name(const std::string& target, const std::vector<std::string>& others) {
+  if (is_stream(target) || target == "/dev/null") return target;
+  for (int number = 0; number <= 100; ++number) {
+    auto name = number == 0 ? target : target + '.' + std::to_string(number);
+    if (!file_exists(name) && std::ranges::find(others, name) == others.end()) return name;
+  }
+  throw WriteError("option --no-clobber: " + printable(target) + " and the names up to " +
+                   printable(target) + ".100 are taken");
+}
+
+void remove_url(SendOptions& options, std::size_t index) {
+  for (auto* list : {&options.urls, &options.uploads, &options.outputs}) {
+    if (index < list->size()) list->erase(list->begin() + static_cast<std::ptrdiff_t>(index));
+  }
+}
+
+void set_remote_time(const std::string& file, const Headers& headers) {
+  const auto time = date_in(std::string(headers.get("Last-Modified").value_or("")));
+  struct ::stat about {};
+  if (!time || ::stat(file.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return;
+  const std::array<::timespec, 2> times{{{*time, 0}, {*time, 0}}};
+  // A failure is ignored, because the content of the file is complete.
+  static_cast<void>(::utimensat(AT_FDCWD, file.c_str(), times.data(), 0));
 }
 
 bool names_stdout(const SendOptions& options, std::size_t index) {

@@ -13,6 +13,19 @@ namespace httpretry::cli {
 // Throws UsageError.
 std::string target_for(const SendOptions& options, std::size_t index, const Request& request);
 
+// Returns whether a file or a link of this name exists.
+bool file_exists(const std::string& path);
+
+// Returns the name for --no-clobber: `target` or, if a file of that name exists or `others` has it,
+// `target` with ".1" to ".100" at the end. Throws WriteError if all are taken.
+std::string unused_name(const std::string& target, const std::vector<std::string>& others);
+
+// Removes a URL with the file of its -T and the name of its -o.
+void remove_url(SendOptions& options, std::size_t index);
+
+// Sets the time of a regular file to the Last-Modified of its response, if it has a valid one.
+void set_remote_time(const std::string& file, const Headers& headers);
+
 // Returns whether the user named standard output with -o.
 bool names_stdout(const SendOptions& options, std::size_t index);
 

@@ -100,7 +100,7 @@ void WholeRun::write_report(const WaitLimit& limit) const {
   if (options_.report.empty()) return;
   const auto text = join(reports_, ",\n");
   limit.restart();
-  write_to(options_.report, urls_ > 1 ? "[" + text + "]\n" : text + "\n", &limit);
+  write_to(options_.report, urls_ == 1 ? text + "\n" : "[" + text + "]\n", &limit);
 }
 
 void WholeRun::write_headers(const WaitLimit& limit) const {
