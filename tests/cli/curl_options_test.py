@@ -518,6 +518,29 @@ class Tls(ProgramTest):
         self.assertEqual(handshakes[-1][1], "TLS_CHACHA20_POLY1305_SHA256")
         self.run_program("--retry", 0, "--proxy-insecure", "--proxy-ciphers", "none", *flags, status=59)
 
+    def test_an_https_proxy_that_wants_a_certificate(self):
+        def wants_certificate(context):
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(self.folder / "cert.pem")
+        proxy = self.server(Response(200, b"by proxy"))
+        self.tls_server(proxy, wants_certificate)
+        self.openssl("rsa", "-aes128", "-in", "key.pem", "-out", "locked.pem", "-passout", "pass:pw")
+        self.openssl("rsa", "-in", "key.pem", "-outform", "DER", "-out", "key.der")
+        flags = ("--retry", 0, "--proxy-cacert", "cert.pem", "-x", f"https://127.0.0.1:{proxy.port}",
+                 "http://h.invalid/")
+        self.run_program(*flags, status=(35, 56))
+        for more in (("--proxy-cert", "cert.pem", "--proxy-key", "key.pem", "--proxy-key-type", "PEM"),
+                     ("--proxy-cert", "cert.pem", "--proxy-cert-type", "PEM", "--proxy-key", "key.der",
+                      "--proxy-key-type", "DER"),
+                     ("--proxy-cert", "cert.pem:pw", "--proxy-key", "locked.pem"),
+                     ("--proxy-cert", "cert.pem", "--proxy-key", "locked.pem", "--proxy-pass", "pw")):
+            with self.subTest(more=more):
+                self.assertEqual(self.run_program(*more, *flags).stdout, b"by proxy")
+        self.run_program("--proxy-pinnedpubkey", "sha256//" + "A" * 43 + "=", *flags, status=90)
+        self.run_program("--proxy-crlfile", "none", *flags, status=82)
+        self.assertIn('option --proxy-cert: no file is named before the ":"',
+                      self.usage_error("--proxy-cert", ":pw", "u"))
+
     def test_formats_of_certificates(self):
         self.openssl("x509", "-in", "cert.pem", "-outform", "DER", "-out", "cert.der")
         self.openssl("rsa", "-in", "key.pem", "-outform", "DER", "-out", "key.der")

@@ -97,11 +97,12 @@ void complete_credentials(std::string& text, const std::string& flag, int cancel
   text += ':' + password;
 }
 
-void set_certificate(ClientCertificate& certificate, const std::string& text) {
+void set_certificate(ClientCertificate& certificate, const std::string& flag,
+                     const std::string& text) {
   certificate.file.clear();
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == ':') {
-      if (i == 0) throw UsageError("option --cert: no file is named before the \":\"");
+      if (i == 0) throw UsageError("option " + flag + ": no file is named before the \":\"");
       certificate.key_password = text.substr(i + 1);
       return;
     }

@@ -15,8 +15,10 @@ Credentials credentials_of(const std::string& text, Credentials::Scheme scheme);
 // "-U". Throws UsageError if there is no terminal; `cancel` is that of read_whole.
 void complete_credentials(std::string& text, const std::string& flag, int cancel);
 
-// Sets a certificate from curl's FILE[:PASSWORD], in which "\:" is a colon in the file name.
-void set_certificate(ClientCertificate& certificate, const std::string& text);
+// Sets a certificate from curl's FILE[:PASSWORD], in which "\:" is a colon in the file name. `flag`
+// is the name of the option in messages.
+void set_certificate(ClientCertificate& certificate, const std::string& flag,
+                     const std::string& text);
 
 // Replaces the option at the start of an error message by its flag: "TransportOptions::ca_file …"
 // becomes "option --cacert …".

@@ -27,6 +27,15 @@ void set_local_ports(TransportOptions& to, Text value) {
   to.curl_options.emplace_back("LOCALPORTRANGE", long{*last} - *first + 1);
 }
 
+// Sets the client certificate for an https proxy, from FILE[:PASSWORD].
+void set_proxy_certificate(TransportOptions& to, Text value) {
+  ClientCertificate certificate;
+  set_certificate(certificate, "--proxy-cert", value);
+  to.curl_options.emplace_back("PROXY_SSLCERT", certificate.file);
+  if (certificate.key_password.empty()) return;
+  to.curl_options.emplace_back("PROXY_KEYPASSWD", certificate.key_password);
+}
+
 }  // namespace
 
 // Returns the flags for both ends of a connection. Each has a letter ('\0': none), a name, the name
@@ -135,6 +144,20 @@ std::vector<Flag> proxy_flags(SendOptions& to) {
        set(proxy.verify_tls, false)},
       {'\0', "proxy-cacert", "FILE", "trust the certificates in FILE for an https proxy",
        store(proxy.ca_file)},
+      {'\0', "proxy-crlfile", "FILE", "like --crlfile, for an https proxy",
+       pass_text(to.connection, "PROXY_CRLFILE")},
+      {'\0', "proxy-pinnedpubkey", "HASHES", "like --pinnedpubkey, for an https proxy",
+       pass_text(to.connection, "PROXY_PINNEDPUBLICKEY")},
+      {'\0', "proxy-cert", "FILE[:PASSWORD]", "the client certificate for an https proxy",
+       [&](Text v) { set_proxy_certificate(to.connection, v); }},
+      {'\0', "proxy-cert-type", "PEM|DER|P12", "its format (PEM)",
+       pass_text(to.connection, "PROXY_SSLCERTTYPE")},
+      {'\0', "proxy-key", "FILE", "its private key, if it is in another file",
+       pass_text(to.connection, "PROXY_SSLKEY")},
+      {'\0', "proxy-key-type", "PEM|DER", "the format of that file (PEM)",
+       pass_text(to.connection, "PROXY_SSLKEYTYPE")},
+      {'\0', "proxy-pass", "PASSWORD", "the password of the private key for an https proxy",
+       pass_text(to.connection, "PROXY_KEYPASSWD")},
       {'\0', "proxy-ciphers", "LIST", "like --ciphers, for an https proxy",
        pass_text(to.connection, "PROXY_SSL_CIPHER_LIST")},
       {'\0', "proxy-tls13-ciphers", "LIST", "like --tls13-ciphers, for an https proxy",
@@ -159,7 +182,7 @@ std::vector<Flag> tls_flags(TransportOptions& to) {
       {'\0', "cert-status", "", "require the server to prove that its certificate is not revoked",
        pass_number(to, "SSL_VERIFYSTATUS", 1)},
       {'E', "cert", "FILE[:PASSWORD]", "the client certificate, PEM or PKCS #12",
-       [&](Text v) { set_certificate(certificate, v); }},
+       [&](Text v) { set_certificate(certificate, "--cert", v); }},
       {'\0', "cert-type", "PEM|DER|P12",
        "the format of the client certificate (P12 if its name ends in .p12 or .pfx, otherwise PEM)",
        store(certificate.type)},

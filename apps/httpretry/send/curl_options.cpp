@@ -43,9 +43,8 @@ constexpr Missing kMissing[] = {
     {" --proxy-anyauth --proxy-negotiate --proxy-ntlm --proxy-service-name --socks5-basic"
      " --socks5-gssapi --socks5-gssapi-nec --socks5-gssapi-service ",
      "use -U with --proxy-basic or --proxy-digest; a SOCKS proxy gets the name and password of -U"},
-    {" --proxy-capath --proxy-cert --proxy-cert-type --proxy-crlfile --proxy-key --proxy-key-type"
-     " --proxy-pass --proxy-pinnedpubkey --proxy-tlsauthtype --proxy-tlspassword --proxy-tlsuser ",
-     "use --proxy-cacert, and -U instead of a client certificate"},
+    {" --proxy-capath ", "use --proxy-cacert"},
+    {" --proxy-tlsauthtype --proxy-tlspassword --proxy-tlsuser ", "use -U or --proxy-cert"},
     {" --preproxy --proxy1.0 ", "there is one proxy, which speaks HTTP/1.1 or SOCKS; use -x"},
     {" --dns-interface --dns-ipv4-addr --dns-ipv6-addr --dns-servers --doh-cert-status"
      " --doh-insecure --doh-url ",
