@@ -51,7 +51,7 @@ constexpr auto kDifferences = std::to_array<Entry>({
      "are errors with the exit status 26 before anything is sent; curl ignores those of -d, -H, -w "
      "and --netrc-file"},
     {"a Location that is not a URL", "has the exit status 8 (curl: 3)"},
-    {"signals", "have an exit status of 128 plus their number, after files were put in order"},
+    {"signals", "result in the exit status 128 plus their number; curl is killed by them"},
 });
 
 // The exit statuses of the program and their meanings.

@@ -97,7 +97,7 @@ std::vector<Flag> connection_flags(SendOptions& to) {
        "of -y; 0: no limit",
        [&](Text v) { to.speed_limit = parse_count(v, "--speed-limit"); }},
       {'y', "speed-time", "SECONDS",
-       "the time for -Y; without -Y: end an attempt that transfers nothing for so long",
+       "the time for -Y; without -Y: end an attempt that transfers nothing in this time",
        [&](Text v) { to.speed_time = parse_count(v, "--speed-time"); }},
   };
   const std::vector<Flag> versions{

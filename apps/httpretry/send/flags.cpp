@@ -55,7 +55,7 @@ std::vector<Flag> request_flags(SendOptions& to) {
        set(to.auth, Credentials::Scheme::Basic)},
       {'\0', "digest", "", "with -u: digest authentication",
        set(to.auth, Credentials::Scheme::Digest)},
-      {'\0', "ntlm", "", "with -u: NTLM authentication; each request has a connection of its own",
+      {'\0', "ntlm", "", "with -u: NTLM authentication; each request has a separate connection",
        set(to.auth, Credentials::Scheme::Ntlm)},
       {'\0', "anyauth", "",
        "with -u: the best of basic, digest and NTLM that the server offers; the first request is "
