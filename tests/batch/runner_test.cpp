@@ -266,6 +266,25 @@ TEST_CASE("jobs that are prepared ahead change neither what is sent nor how many
   CHECK(server.connections() <= 3 + 5);  // a connection may have been closed meanwhile
 }
 
+TEST_CASE("no end is estimated while jobs wait") {
+  FaultServer server;
+  Fixture all;
+  all.options.parallel = 1;
+  for (int i = 0; i < 20; ++i) all.store.add(server.url());
+  all.store.add_waiting(server.url(), 100ms);
+  bool estimated_with_waits = false;
+  bool estimated = false;
+  all.options.progress_every = 0ms;
+  all.options.on_progress = [&](const RunProgress& progress) {
+    const bool has_waits = progress.counts.waiting > 0;
+    estimated_with_waits = estimated_with_waits || (has_waits && progress.time_left);
+    estimated = estimated || (!has_waits && progress.time_left);
+  };
+  CHECK(all.run() == RunEnd::Finished);
+  CHECK(estimated);
+  CHECK_FALSE(estimated_with_waits);
+}
+
 TEST_CASE("jobs that are prepared ahead are given back at the end of a run") {
   FaultServer server({404});
   Fixture all;

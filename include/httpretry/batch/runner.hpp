@@ -62,13 +62,14 @@ struct HTTPRETRY_API RunProgress {
   };
 
   Counts counts;
-  std::uint64_t ended = 0;            // jobs that ended in this run
-  std::size_t in_flight = 0;          // calls
-  std::size_t in_wait = 0;            // the number of these calls that are between two attempts
-  double per_second = 0;              // jobs that ended, over the last ten seconds
-  std::optional<Duration> median;     // the duration of the last calls
-  std::optional<Duration> time_left;  // at this rate
-  std::vector<Host> paused;           // the longest pause first
+  std::uint64_t ended = 0;         // jobs that ended in this run
+  std::size_t in_flight = 0;       // calls
+  std::size_t in_wait = 0;         // the number of these calls that are between two attempts
+  double per_second = 0;           // jobs that ended, over the last ten seconds
+  std::optional<Duration> median;  // the duration of the last calls
+  // At this rate. Empty while it is unknown: no job has ended yet, jobs wait, or hosts are paused.
+  std::optional<Duration> time_left;
+  std::vector<Host> paused;  // the longest pause first
 };
 
 // The options of a Runner: how many jobs it sends at once and how fast, and when its run ends.

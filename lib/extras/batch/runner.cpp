@@ -188,7 +188,7 @@ Time Runner::Work::wake_at() const {
 
 // Returns a snapshot of the run for a progress display: counts, rates, and the hosts that are
 // paused. Estimates the time that is left from the rate at which jobs have ended in the last
-// seconds.
+// seconds, unless jobs wait or hosts are paused.
 RunProgress Runner::Work::progress() const {
   const auto current_time = now();
   RunProgress progress;
@@ -199,15 +199,16 @@ RunProgress Runner::Work::progress() const {
   progress.in_wait = in_wait_;
   progress.per_second = pace_.per_second(current_time);
   progress.median = pace_.median();
-  // Waiting jobs are left out, because their waits decide when they are sent.
-  const auto jobs_left = progress.counts.queued + progress.counts.sending;
-  if (progress.per_second > 0) {
+  for (const auto* lane : lanes_.held(current_time)) {
+    progress.paused.push_back({.name = lane->host, .paused = lane->held_until - current_time});
+  }
+  // Waits and pauses decide when the jobs that they hold back are sent, and not the rate.
+  const bool is_held_back = progress.counts.waiting > 0 || !progress.paused.empty();
+  if (progress.per_second > 0 && !is_held_back) {
+    const auto jobs_left = progress.counts.queued + progress.counts.sending;
     const std::chrono::duration<double> seconds(static_cast<double>(jobs_left) /
                                                 progress.per_second);
     progress.time_left = Duration(seconds);
-  }
-  for (const auto* lane : lanes_.held(current_time)) {
-    progress.paused.push_back({.name = lane->host, .paused = lane->held_until - current_time});
   }
   return progress;
 }
