@@ -49,6 +49,44 @@ TEST_CASE("every mistake in an input is named with its line and column") {
   CHECK(problems[6] == "8:20: /url: duplicate key, first defined at column 2");
 }
 
+TEST_CASE("one run reports every mistake: those in lines, and those between lines") {
+  const auto problems = problems_of(
+      R"({"id":"a","url":"http://a/","policy":"nope","body_file":"/no/such"}
+{"id":"a","url":"http://a/","key":[]}
+{"id":"a"}
+{"id":"b","url":"http://a/","body":"1","key":"k","output":"o"}
+{"id":"b","url":"http://a/","body":"2","key":"k","output":"o","tga":1}
+{"id":"4"
+)");
+  CHECK(
+      problems ==
+      Texts{R"(1:38: no policy and no preset is named "nope")",
+            "1:57: /body_file: cannot read body file /no/such: No such file or directory",
+            "2:35: /key: expected a string, or true for a key that is made, but this is an array",
+            R"(3:1: it has no "url")", "5:63: /tga: unknown key; did you mean \"tag\"?",
+            R"(6:10: expected "," or "}", but the text ends)",
+            R"(2:7: the id "a" is that of line 1, too: each job needs one of its own)",
+            R"(3:7: the id "a" is that of line 1, too: each job needs one of its own)",
+            R"(5:7: the id "b" is that of line 4, too: each job needs one of its own)",
+            R"(5:46: the key "k" is that of line 4, too, which is another request: a server would )"
+            "take them for the same",
+            R"(5:59: the response would go to "o", as that of line 4 does: each needs a file of )"
+            "its own"});
+}
+
+TEST_CASE("a file for a body that is missing or cannot be read is a mistake with a position") {
+  const Folder folder;
+  const auto line = [](const std::string& path) {
+    return R"({"url":"http://a/","body_file":")" + path + "\"}\n";
+  };
+  const auto good = folder.write("body", "x");
+  CHECK(problems_of(line(good)).empty());
+  const auto problems = problems_of(line(good) + line(folder / ".") + line(good + "2"));
+  REQUIRE(problems.size() == 2);
+  CHECK(problems[0].starts_with("2:32: /body_file: cannot read body file " + (folder / ".")));
+  CHECK(problems[1].starts_with("3:32: /body_file: cannot read body file " + good + "2: No such"));
+}
+
 TEST_CASE("an input may begin with a byte order mark and end without a line end") {
   CHECK(problems_of("\xEF\xBB\xBF{\"url\":\"http://a/\"}\r\nhttp://b/").empty());
   CHECK(problems_of("").empty());

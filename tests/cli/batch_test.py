@@ -292,13 +292,14 @@ class Input(BatchTest):
     def test_every_mistake_is_named_and_nothing_is_sent(self):
         server = self.server(200)
         file = self.input(server.url(), {"url": server.url(), "tga": 1}, "nonsense",
-                          {"url": server.url(), "policy": "nope"})
+                          {"url": server.url(), "policy": "nope"}, {"url": server.url(), "body_file": "none"})
         for flags in ((), ("--check",), ("--dry-run",)):
             said = self.refused(*flags, file).splitlines()
-            self.assertEqual(len(said), 3, said)
+            self.assertEqual(len(said), 4, said)
             self.assertRegex(said[0], r'^in\.jsonl:2:\d+: /tga: unknown key; did you mean "tag"\?$')
             self.assertTrue(said[1].startswith("in.jsonl:3:1: "), said[1])
             self.assertRegex(said[2], r'^in\.jsonl:4:\d+: no policy and no preset is named "nope"$')
+            self.assertRegex(said[3], r"^in\.jsonl:5:\d+: /body_file: cannot read body file none: No such file or dir")
         self.assertEqual(server.seen, [])
         self.assertEqual(os.listdir(self.folder), [file])
 

@@ -226,7 +226,7 @@ std::vector<SummaryRow> Batch::summary() const {
 // the input is invalid, returns a report whose `good` is false; options.on_problem has been called.
 InputReport check_input(const BatchOptions& options) {
   InputReport report;
-  const auto database = import_to_temporary(options);
+  const auto database = import_to_temporary(options, BodyFiles::Here);
   report.good = database != nullptr;
   if (!report.good) return report;
 

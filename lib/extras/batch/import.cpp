@@ -70,16 +70,16 @@ void report_problem(const BatchOptions& options, const std::string& file, std::u
   if (options.on_problem) options.on_problem(problem);
 }
 
-bool import_all(const BatchOptions& options, Database& database) {
+bool import_all(const BatchOptions& options, Database& database, BodyFiles body_files) {
   create_tables(database, options);
   LineSource input(options.input);
-  return Importer(database, options).add_all(input);
+  return Importer(database, options, body_files).add_all(input);
 }
 
-std::unique_ptr<Database> import_to_temporary(const BatchOptions& options) {
+std::unique_ptr<Database> import_to_temporary(const BatchOptions& options, BodyFiles body_files) {
   auto database = std::make_unique<Database>("", Database::Mode::Create);
   database->execute("PRAGMA journal_mode = OFF; PRAGMA cache_size = -32000; BEGIN");
-  return import_all(options, *database) ? std::move(database) : nullptr;
+  return import_all(options, *database, body_files) ? std::move(database) : nullptr;
 }
 
 std::string read_meta_text(const Database& database, std::string_view name) {
@@ -108,9 +108,10 @@ void Importer::Order::add(std::string_view text) {
 }
 
 // Loads the hosts, the lanes and the progress of an import that this one continues.
-Importer::Importer(Database& database, const BatchOptions& options)
+Importer::Importer(Database& database, const BatchOptions& options, BodyFiles body_files)
     : database_(database),
       options_(options),
+      body_files_(body_files),
       policies_(options.policies),
       insert_(database.prepare("INSERT INTO job VALUES(?, ?, ?, ?, ?, ?, ?)")),
       insert_waiting_(database.prepare("INSERT INTO state(line, state, until) VALUES(?, 6, ?)")),
@@ -142,8 +143,8 @@ bool Importer::add_all(LineSource& input) {
   return finish();
 }
 
-// Adds the job of a line of the input. If the line is invalid, reports its problems instead, and
-// the import fails at its end. A blank line has a number, but is no job.
+// Adds the job of a line of the input. If the line is invalid, reports its problems, and the import
+// fails at its end. A blank line has a number, but is no job.
 void Importer::add(std::uint64_t line_number, std::string_view text) {
   imported_.lines = line_number;
   // By this hash of all lines, the next run detects that one of them has changed.
@@ -158,7 +159,8 @@ void Importer::add(std::uint64_t line_number, std::string_view text) {
       found.line = static_cast<int>(line_number);
       if (options_.on_problem) options_.on_problem(found);
     }
-    return;
+    // A line without a URL is compared with others if it has an id.
+    if (!line.parsed_url && line.id.empty()) return;
   }
   // A dead letter has the result of an earlier run as its member "last". That is not stored.
   if (!line.text_without_last.empty()) text = line.text_without_last;
@@ -167,11 +169,22 @@ void Importer::add(std::uint64_t line_number, std::string_view text) {
 
 // Inserts the row of a job into the table `job`, with the columns line, host, priority, id, key,
 // output and input. If the line has a date before which it must not be sent, also inserts a row
-// into the table `state`. Reports a problem if the policy that the line names does not exist.
+// into the table `state`. Reports a problem if the policy that the line names does not exist, or if
+// the file for its body cannot be read. Inserts even a line with problems, so that finish()
+// compares it with the others.
 void Importer::insert(std::uint64_t line_number, std::string_view text, const RequestLine& line) {
-  const auto policy = policies_.find(line);
-  if (!policy) return report(line_number, line.policy_position, policy.error().message);
-  const auto host = host_number(std::string(line.parsed_url->origin()));
+  std::shared_ptr<const RetryPolicy> policy;  // null after a problem
+  std::int64_t host = 0;                      // no host has this number
+  if (line.parsed_url) {
+    auto found = policies_.find(line);
+    if (found) {
+      policy = *std::move(found);
+    } else {
+      report(line_number, line.policy_position, found.error().message);
+    }
+    host = host_number(std::string(line.parsed_url->origin()));
+  }
+  check_body_file(line_number, line);
   const auto priority = static_cast<int>(line.priority);
   insert_lane(host, line.priority);
   ++imported_.jobs;
@@ -181,7 +194,8 @@ void Importer::insert(std::uint64_t line_number, std::string_view text, const Re
   // If ids, files and keys arrive in ascending order, finish() need not look for duplicates.
   if (id) ids_.add(*id);
   if (output) outputs_.add(*output);
-  const auto header = key_header(line, **policy);  // empty: the request gets no idempotency key
+  // Empty: the request gets no idempotency key.
+  const auto header = policy ? key_header(line, *policy) : std::string();
   std::string key = line.key;
   // A line may also have its key as a header, without the member "key".
   if (!header.empty() && key.empty()) key = line.headers[header];
@@ -197,6 +211,15 @@ void Importer::insert(std::uint64_t line_number, std::string_view text, const Re
     insert_.run(line_number, host, priority, id, nullptr, output, text);
   }
   if (line.not_before) insert_waiting_.run(line_number, ms_of(*line.not_before));
+}
+
+// Reports a problem if the body of a line is in a file of this machine that cannot be read.
+void Importer::check_body_file(std::uint64_t line_number, const RequestLine& line) {
+  const bool is_here = line.content == RequestLine::Content::File && !line.body.empty() &&
+                       body_files_ == BodyFiles::Here;
+  if (!is_here) return;
+  const auto opened = Body::file(line.body).open();
+  if (!opened) report(line_number, line.file_position, "/body_file: " + opened.error().message);
 }
 
 // Inserts the lane of a host and a priority, unless it has been inserted before.
@@ -228,15 +251,13 @@ std::int64_t Importer::host_number(const std::string& origin) {
   return entry->second;
 }
 
-// Reports repeated ids, keys and outputs. Returns false if the input has any problem. Otherwise
-// writes the progress of the import, so that a later run can continue it.
+// Reports repeated ids, keys and outputs, even after other problems. Returns false if the input has
+// any problem. Otherwise writes the progress of the import, so that a later run can continue it.
 bool Importer::finish() {
-  if (!failed_) {
-    if (!ids_.ascending) compare_ids();
-    compare_ids_with_lines();
-    if (!keys_.ascending) compare_keys();
-    if (!outputs_.ascending) compare_outputs();
-  }
+  if (!ids_.ascending) compare_ids();
+  compare_ids_with_lines();
+  if (!keys_.ascending) compare_keys();
+  if (!outputs_.ascending) compare_outputs();
   if (failed_) return false;
   // A run reads the jobs lane by lane. A single lane is the whole table, and needs no index.
   if (database_.number("SELECT count(*) FROM lane") > 1) {

@@ -35,18 +35,25 @@ struct Imported {
 };
 [[nodiscard]] Imported read_imported(const Database& database);
 
+// The place of the files that lines name as their bodies ("body_file").
+enum class BodyFiles : std::uint8_t {
+  Here,       // on this machine: a file that cannot be read is a problem
+  Elsewhere,  // on that of a worker
+};
+
 // Creates the tables and reads all lines of the input into them. Returns false after problems.
 // Throws StoreError.
-bool import_all(const BatchOptions& options, Database& database);
+bool import_all(const BatchOptions& options, Database& database, BodyFiles body_files);
 // Does the same in a temporary database, which it returns with the transaction still open. Returns
 // nullptr after problems.
-HTTPRETRY_API std::unique_ptr<Database> import_to_temporary(const BatchOptions& options);
+HTTPRETRY_API std::unique_ptr<Database> import_to_temporary(const BatchOptions& options,
+                                                            BodyFiles body_files);
 
 // Adds lines to a database within a transaction of the caller.
 class Importer {
  public:
   // Continues after the lines that are in the database. `options` must outlive it.
-  Importer(Database& database, const BatchOptions& options);
+  Importer(Database& database, const BatchOptions& options, BodyFiles body_files);
 
   // Adds the remaining lines of `input`, and checks that ids, keys and outputs are unique. Then
   // writes the progress of the import. Returns false after problems.
@@ -66,6 +73,7 @@ class Importer {
   void insert(std::uint64_t line_number, std::string_view text, const RequestLine& line);
   void insert_lane(std::int64_t host, Priority priority);
   bool finish();
+  void check_body_file(std::uint64_t line_number, const RequestLine& line);
   void report(std::uint64_t line, Position at, std::string message);
   [[nodiscard]] std::string file_of(std::uint64_t number, const RequestLine& line) const;
   std::int64_t host_number(const std::string& origin);
@@ -81,6 +89,7 @@ class Importer {
 
   Database& database_;
   const BatchOptions& options_;
+  BodyFiles body_files_;
   LinePolicies policies_;
   std::string file_;  // the name of the input
   Statement insert_;

@@ -52,7 +52,7 @@ std::unique_ptr<Database> create_journal(const BatchOptions& options) {
     Database database(unfinished, Database::Mode::Create);
     database.execute(kImportSettings);
     database.execute("BEGIN");
-    input_is_valid = import_all(options, database);
+    input_is_valid = import_all(options, database, BodyFiles::Here);
     if (input_is_valid) database.execute("COMMIT");
     // Here the database is closed, so that its file can be renamed.
   } catch (...) {
@@ -144,7 +144,7 @@ std::unique_ptr<Database> resume_journal(const BatchOptions& options) {
     return nullptr;
   }
   database->execute("BEGIN IMMEDIATE");
-  const bool are_valid = Importer(*database, options).add_all(input);
+  const bool are_valid = Importer(*database, options, BodyFiles::Here).add_all(input);
   database->execute(are_valid ? "COMMIT" : "ROLLBACK");
   return are_valid ? std::move(database) : nullptr;
 }

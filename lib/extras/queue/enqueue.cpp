@@ -156,7 +156,7 @@ void Enqueue::report(const InputJob& job, Position at, std::string message) cons
 // nullptr after problems in the input. Throws StoreError if the server fails.
 std::unique_ptr<Enqueue> Enqueue::open(const QueueOptions& options,
                                        const batch::BatchOptions& batch) {
-  auto input = batch::import_to_temporary(batch);
+  auto input = batch::import_to_temporary(batch, batch::BodyFiles::Elsewhere);
   if (!input) return nullptr;
   std::unique_ptr<Enqueue> enqueue(new Enqueue(options, batch, std::move(input)));
   if (!enqueue->check_files()) return nullptr;
