@@ -1,11 +1,9 @@
 """Options of curl that are about files, ranges, protocols, passwords and several groups of URLs."""
 
 import os
-import pty
 import signal
 
-from program import (LIMIT, PROGRAM, ProgramTest, QUICK, Response, clean_environment, main,
-                     read_terminal)
+from program import LIMIT, ProgramTest, QUICK, Response, main
 
 BODY = b"0123456789"
 
@@ -161,22 +159,6 @@ class Protocols(ProgramTest):
 
 
 class Passwords(ProgramTest):
-    def type_at_terminal(self, *args, typed, question):
-        """What the terminal showed, and the exit status."""
-        child, terminal = pty.fork()
-        if child == 0:
-            os.chdir(self.folder)
-            os.execve(PROGRAM, [PROGRAM, *args], clean_environment())
-        
-        def answer(said):
-            if said.endswith(question):
-                os.write(terminal, typed)
-
-        said = read_terminal(terminal, answer)
-        _, status = os.waitpid(child, 0)
-        os.close(terminal)
-        return said, status
-
     def test_a_password_is_asked_for_and_not_shown(self):
         server = self.server(200)
         said, status = self.type_at_terminal("-u", "me", server.url(), typed=b"secret\n",

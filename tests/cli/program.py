@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import pty
 import queue
 import re
 import signal
@@ -235,6 +236,22 @@ class ProgramTest(unittest.TestCase):
         said += program.communicate(timeout=LIMIT)[1].decode()
         self.assertEqual((program.returncode, said.count(notice)), (0, 1), said)
         return said
+
+    def type_at_terminal(self, *args, typed, question):
+        """What the terminal showed, and the exit status."""
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(self.folder)
+            os.execve(PROGRAM, [PROGRAM, *args], clean_environment())
+
+        def answer(said):
+            if said.endswith(question):
+                os.write(terminal, typed)
+
+        said = read_terminal(terminal, answer)
+        _, status = os.waitpid(child, 0)
+        os.close(terminal)
+        return said, status
 
     def report(self, name="report.json"):
         return json.loads((self.folder / name).read_text())

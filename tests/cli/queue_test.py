@@ -255,6 +255,30 @@ class Queues(QueueTest):
         self.assertEqual((self.status()["queued"], server.seen), (1, []))
 
 
+    def test_a_worker_has_the_connections_and_credentials_of_its_command_line(self):
+        self.redis()
+        server = self.server(200)
+        url = f"http://h.invalid:{server.port}/"
+        self.enqueue({"url": url, "id": "a"}, {"url": url, "id": "b", "headers": {"Authorization": "Bearer x"}})
+        self.drain(*QUIET, "-u", "me:pw", "--connect-to", f"h.invalid:{server.port}:127.0.0.1:{server.port}")
+        self.assertEqual(sorted(seen.headers["authorization"] for seen in server.seen),
+                         ["Basic bWU6cHc=", "Bearer x"])
+        self.assertEqual({seen.headers["accept"] for seen in server.seen}, {"*/*"})
+
+    def test_status_as_json(self):
+        self.redis()
+        server = self.server(200)
+        self.enqueue({"url": server.url(), "id": "a"}, {"url": server.url(), "id": "b",
+                                                        "not_before": "2190-01-01T00:00:00Z"})
+        self.drain(*QUIET, status=75)
+        status = json.loads(self.work("--status", "--format", "json").stdout)
+        self.assertGreater(status.pop("next_due_ms"), 1e9)
+        self.assertEqual(status, {
+            "server": self.queue.url().removesuffix("?job=jobs"), "queue": "jobs", "total": 2, "done": 1, "dead": 0,
+            "waiting": 1, "unknown": 0, "queued": 0, "sending": 0, "ended_workers": 0, "late_results": 0,
+            "workers": []})
+
+
 class Waits(QueueTest):
     def test_a_long_wait_is_kept_by_the_server(self):
         self.redis()

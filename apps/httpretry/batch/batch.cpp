@@ -26,9 +26,11 @@ std::string only_operand(const Args& operands, const char* what) {
   throw UsageError(std::string("expected one operand, ") + what);
 }
 
-int print_status(const Args& operands) {
+int print_status(const BatchCommand& command, const Args& operands) {
   const auto journal = only_operand(operands, "the journal");
-  write_stdout(status_text(journal, batch::read_status(journal)));
+  const auto status = batch::read_status(journal);
+  const bool as_json = command.format == StatusFormat::Json;
+  write_stdout(as_json ? status_json(journal, status) : status_text(journal, status));
   return kOk;
 }
 
@@ -69,21 +71,26 @@ int check_input(BatchCommand& command) {
 // Prints the end of a run on standard error: its results by host, the number of jobs in each state,
 // and what the user can do about jobs that are waiting or unknown. `end` is why the run ended.
 void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
-  auto summary = summary_text(run.summary());
+  const auto rows = run.summary();
+  auto summary = summary_text(rows);
   if (!summary.empty()) {
     summary.pop_back();  // print_message adds the last newline
     print_message(summary);
   }
   const auto counts = run.counts();
   print_message(end_line(counts, end, command));
-  // Idle: the jobs that are left have to wait longer than --max-idle. The next run continues with
-  // them, because the journal has their state.
+  // The next run continues with the jobs that are left, because the journal has their state.
   if (counts.waiting > 0 && end == RunEnd::Idle) {
     const auto now = std::chrono::system_clock::now();
     if (const auto time_until_due = run.next_due()) {
-      print_message("httpretry: start the same command again at " + rfc3339(now + *time_until_due) +
-                    " or later");
+      print_message(idle_text("at " + rfc3339(now + *time_until_due), command));
     }
+  }
+  if (const auto outlasted = outlasted_jobs(rows); outlasted > 0) {
+    print_message("httpretry: " + number_of(outlasted, "job") +
+                  " failed until the policy allowed no more retries; to let jobs wait for the end "
+                  "of an outage, use --set breaker.kind=consecutive --set breaker.failures=4; "
+                  "--export dead lists the failed jobs as input for another run");
   }
   // The server may have executed an unknown job, so only the user can decide to send it again.
   if (counts.unknown > 0) {
@@ -105,6 +112,7 @@ void name_other_files(BatchCommand& command) {
 // if the input or the journal has errors.
 int run_batch(BatchCommand& command) {
   name_other_files(command);
+  const auto files = complete_connection(command);
   const auto telemetry = begin_telemetry(command);
   begin_sharing(command);
   RunDisplay display(command.progress);
@@ -146,7 +154,8 @@ void complete_options(BatchCommand& command, const Args& operands) {
 }
 
 int run_command(BatchCommand& command, const Args& operands) {
-  if (command.status) return print_status(operands);
+  if (command.status) return print_status(command, operands);
+  check_format(command);
   if (command.explain) return print_story(operands);
   if (command.print_jobs) return print_jobs(operands, *command.print_jobs);
   complete_options(command, operands);
@@ -162,7 +171,7 @@ FlagTable batch_table() { return unused_table(batch_flags); }
 
 int batch(const Args& args) {
   BatchCommand command;
-  const auto operands = parse(args, batch_flags(command));
+  const auto operands = parse(args, batch_flags(command), about_unknown_in("batch"));
   return with_run_errors([&] { return run_command(command, operands); });
 }
 

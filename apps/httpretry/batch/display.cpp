@@ -27,13 +27,15 @@ std::string rate_text(double per_second) {
   return text.data();
 }
 
-double to_ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
-
 // Returns a number with one digit after the point.
 std::string number_text(double number) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f", number);
   return text.data();
+}
+
+std::string count_json(const char* name, std::uint64_t value) {
+  return std::string("\"") + name + "\":" + std::to_string(value) + ",";
 }
 
 void add_part(std::string& line, const std::string& part) { line += " · " + part; }
@@ -105,6 +107,17 @@ std::string counts_text(const batch::Counts& counts) {
          row_text("sending", counts.sending) + row_text("queued", counts.queued);
 }
 
+std::string counts_json(const batch::Counts& counts) {
+  return count_json("total", counts.total()) + count_json("done", counts.done) +
+         count_json("dead", counts.dead) + count_json("waiting", counts.waiting) +
+         count_json("unknown", counts.unknown) + count_json("queued", counts.queued) +
+         count_json("sending", counts.sending);
+}
+
+std::string ms_json(Duration time) {
+  return number_text(std::chrono::duration<double, std::milli>(time).count());
+}
+
 // Returns the progress of a run as a line for people, with at most kHostsShown paused hosts:
 // "12 480/50 000 done · 31 dead · 212 waiting · 64 in flight · 412/s · p50 38 ms · ETA 1 m 31 s ·
 // api.x paused 12 s". A state without jobs is left out, and so is a time that is not yet known.
@@ -136,24 +149,16 @@ std::string progress_line(const batch::RunProgress& progress) {
 // sent again. "in_flight" counts calls, and "in_wait" those of them that wait for a retry. The
 // median "p50_ms" and "time_left_ms" are null while they are unknown.
 std::string progress_json(const batch::RunProgress& progress) {
-  const auto& counts = progress.counts;
-  const auto count = [](const char* name, std::uint64_t value) {
-    return std::string("\"") + name + "\":" + std::to_string(value) + ",";
-  };
-  auto json = "{" + count("total", counts.total()) + count("done", counts.done) +
-              count("dead", counts.dead) + count("waiting", counts.waiting) +
-              count("unknown", counts.unknown) + count("queued", counts.queued) +
-              count("sending", counts.sending) + count("in_flight", progress.in_flight) +
-              count("in_wait", progress.in_wait);
+  auto json = "{" + counts_json(progress.counts) + count_json("in_flight", progress.in_flight) +
+              count_json("in_wait", progress.in_wait);
   json += "\"per_second\":" + number_text(progress.per_second);
-  json += ",\"p50_ms\":" + (progress.median ? number_text(to_ms(*progress.median)) : "null");
-  json += ",\"time_left_ms\":" +
-          (progress.time_left ? number_text(to_ms(*progress.time_left)) : "null");
+  json += ",\"p50_ms\":" + (progress.median ? ms_json(*progress.median) : "null");
+  json += ",\"time_left_ms\":" + (progress.time_left ? ms_json(*progress.time_left) : "null");
   json += ",\"paused\":[";
   for (std::size_t i = 0; i < progress.paused.size(); ++i) {
     const auto& host = progress.paused[i];
     json += (i > 0 ? "," : "") + std::string("{\"host\":") + quote_json(host.name) +
-            ",\"for_ms\":" + number_text(to_ms(host.paused)) + "}";
+            ",\"for_ms\":" + ms_json(host.paused) + "}";
   }
   return json + "]}";
 }
@@ -179,6 +184,17 @@ std::string summary_text(const std::vector<batch::SummaryRow>& rows) {
   return text;
 }
 
+std::uint64_t outlasted_jobs(const std::vector<batch::SummaryRow>& rows) {
+  std::uint64_t count = 0;
+  for (const auto& row : rows) {
+    const bool ran_out = row.reason == to_string(Reason::AttemptsExhausted) ||
+                         row.reason == to_string(Reason::ElapsedExhausted) ||
+                         row.reason == to_string(Reason::BudgetExhausted);
+    if (row.state == State::Dead && ran_out) count += row.count;
+  }
+  return count;
+}
+
 // Returns what --status prints: the files of the batch, its last run, the number of jobs in each
 // state, and when the next waiting job may be sent. status.process is the process that runs the
 // batch now, and 0 if that is on another machine.
@@ -196,6 +212,28 @@ std::string status_text(const std::string& journal, const batch::JournalStatus& 
   if (status.next_due)
     text += "the next that waits may be sent at " + rfc3339(*status.next_due) + "\n";
   return text;
+}
+
+// Returns what --status --format json prints: {"journal":"in.httpretry.db","input":"in","results":
+// "in.results.jsonl","dead_letters":null,"runs":1,"last_run":"2026-…","running":false,
+// "process":null,"total":5,"done":4,…,"next_due":"2026-…"}. "process" is null if no process runs
+// the batch, or if one on another machine does.
+std::string status_json(const std::string& journal, const batch::JournalStatus& status) {
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? "null" : quote_json(text);
+  };
+  const auto date_or_null = [](const std::optional<WallTime>& date) {
+    return date ? quote_json(rfc3339(*date)) : "null";
+  };
+  const bool is_here = status.process && *status.process > 0;
+  return "{\"journal\":" + quote_json(journal) + ",\"input\":" + quote_json(status.input) +
+         ",\"results\":" + text_or_null(status.results) +
+         ",\"dead_letters\":" + text_or_null(status.dead) +
+         ",\"runs\":" + std::to_string(status.runs) +
+         ",\"last_run\":" + date_or_null(status.last_run) +
+         ",\"running\":" + (status.process ? "true" : "false") +
+         ",\"process\":" + (is_here ? std::to_string(*status.process) : "null") + "," +
+         counts_json(status.counts) + "\"next_due\":" + date_or_null(status.next_due) + "}\n";
 }
 
 // Returns what --explain prints about a job: a line for each fact that is known, with the name of

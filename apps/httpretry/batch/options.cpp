@@ -1,6 +1,6 @@
 #include "batch/options.hpp"
 
-#include "send/connection.hpp"
+#include "send/connection_flags.hpp"
 #include "send/shared.hpp"
 
 #include <algorithm>
@@ -107,6 +107,7 @@ std::vector<Flag> question_flags(BatchCommand& to) {
   return {
       {'\0', "status", "", "print how many jobs of a journal are in which state (operand: JOURNAL)",
        enable(to.status)},
+      format_flag(to),
       {'\0', "explain", "", "print what is known about a job (operands: JOURNAL ID)",
        enable(to.explain)},
       {'\0', "export", "dead|unknown|waiting|queued",
@@ -130,6 +131,23 @@ std::vector<Flag> request_flags(BatchCommand& to) {
        append(to.headers)},
       {'\0', "compressed", "", "request gzip, and decode the bodies", enable(to.batch.compressed)},
   };
+}
+
+void check_format(const BatchCommand& command) {
+  if (command.format == StatusFormat::Text) return;
+  throw UsageError("option --format needs --status; the progress as JSON is --progress json");
+}
+
+std::string policy_time(Text seconds, std::string_view flag) {
+  const auto ms =
+      std::chrono::ceil<std::chrono::milliseconds>(parse_seconds(seconds, flag)).count();
+  if (ms == 0) return "none";
+  return ms % 1000 == 0 ? std::to_string(ms / 1000) + "s" : std::to_string(ms) + "ms";
+}
+
+Flag format_flag(BatchCommand& to) {
+  return {'\0', "format", "text|json", "with --status: text for people (default), or a JSON object",
+          choose(to.format, "text|json")};
 }
 
 Flag key_lifetime_flag(BatchCommand& to) {
@@ -176,7 +194,9 @@ std::vector<Flag> flow_flags(BatchCommand& to) {
        [&](Text v) { runner.parallel = parse_positive(v, "--parallel"); }},
       {'\0', "rate", "N/TIME", "send at most N requests in each TIME, including retries: 100/s",
        [&](Text v) { runner.rate = parse_rate(v); }},
-      {'\0', "max-idle", "TIME", "end if nothing can be sent for longer than this (default: 1m)",
+      {'\0', "max-idle", "TIME",
+       "end if nothing can be sent for longer than this (default: 1m); jobs that wait longer for "
+       "their server are left to the next run",
        // max_idle limits the wait of the jobs for their next attempt, max_shortage the time in
        // which this machine lacks the resources for even one request.
        [&](Text v) { runner.max_idle = runner.max_shortage = parse_seconds(v, "--max-idle"); }},
@@ -192,15 +212,25 @@ std::vector<Flag> flow_flags(BatchCommand& to) {
 }
 
 std::vector<Flag> connection_flags(BatchCommand& to) {
-  auto& connection = to.batch.client.connection;
-  return {
-      {'k', "insecure", "", "do not verify the server's certificate",
-       set(connection.verify_tls, false)},
-      {'\0', "cacert", "FILE", "trust the certificates in FILE", store(connection.ca_file)},
+  auto& batch = to.batch;
+  auto& connection = batch.client.connection;
+  const std::vector<Flag> flags{
       {'x', "proxy", "URL", "use a proxy; \"\": none", store(connection.proxy.url), kMayBeEmpty},
+      {'U', "proxy-user", "NAME[:PASSWORD]", "name and password for the proxy, as with -u",
+       store(to.proxy_user)},
       {'\0', "connect-timeout", "TIME", "time limit for connecting",
-       [&](Text v) { to.policy.set("connect_timeout", v); }},
+       [&](Text v) { to.policy.set("connect_timeout", policy_time(v, "--connect-timeout")); }},
+      {'\0', "limit-rate", "SPEED",
+       "transfer at most this many bytes a second for each request, down and up: 20K, 3M",
+       [&](Text v) { batch.bytes_per_second = unless_zero(parse_bytes(v, "--limit-rate")); }},
   };
+  const auto credentials = credential_flags(
+      to.user, to.auth, connection,
+      "name and password for each request whose line has no Authorization header and no name in "
+      "its URL, whatever its host; not sent to another origin after a redirect; prompts for a "
+      "missing password on the terminal; \"\": an empty name");
+  return joined(joined(credentials, flags),
+                joined(address_flags(connection), tls_flags(connection)));
 }
 
 Flag queue_flag(BatchCommand& to) {

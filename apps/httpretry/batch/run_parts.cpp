@@ -1,6 +1,7 @@
 #include "batch/run_parts.hpp"
 
 #include "cli/exit_status.hpp"
+#include "cli/input.hpp"
 #include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "cli/signals.hpp"
@@ -9,6 +10,8 @@
 #include "send/sender.hpp"
 #include "send/shared.hpp"
 #include "send/telemetry.hpp"
+
+#include <httpretry/client/report.hpp>
 
 #include <pthread.h>
 #include <sys/signalfd.h>
@@ -79,8 +82,37 @@ void prepare_requests(BatchCommand& command) {
     if (options.default_headers.try_add_line(line)) continue;
     throw UsageError("option -H: expected \"Name: value\"");
   }
+  // `httpretry` sends this header, too. The client itself adds the User-Agent.
+  if (!options.default_headers.contains("Accept")) options.default_headers.add("Accept", "*/*");
   options.policies = chosen_policies(command.policy);
   add_environment(options.client.connection);
+}
+
+PipedFiles complete_connection(BatchCommand& command) {
+  auto& options = command.batch;
+  auto& connection = options.client.connection;
+  int signal = 0;
+  {
+    const WithoutSignals restores;  // at its end, because Signals leaves the signals blocked
+    const Signals signals;
+    const int cancel = signals.descriptor();
+    try {
+      if (command.user) {
+        complete_credentials(*command.user, "-u", cancel);
+        options.credentials = credentials_of(*command.user, command.auth);
+      }
+      if (!command.proxy_user.empty()) {
+        complete_credentials(command.proxy_user, "-U", cancel);
+        connection.proxy.credentials =
+            credentials_of(command.proxy_user, Credentials::Scheme::Basic);
+      }
+      return {connection, /*tls=*/true, cancel};
+    } catch (const WaitEnded&) {
+      signal = signals.received();
+    }
+  }
+  ::raise(signal);  // ends the process, because the signal is no longer blocked
+  return {connection, /*tls=*/false, /*cancel=*/-1};
 }
 
 // The signals are blocked so that the thread of the shared state does not receive them.
@@ -131,8 +163,17 @@ std::string end_line(const batch::Counts& counts, batch::RunEnd end, const Batch
   if (end == batch::RunEnd::Failures) {
     line += "; ended because " + grouped(command.batch.runner.max_failures) + " failed";
   }
-  if (end == batch::RunEnd::Shortage) line += "; ended because not even one more could be sent";
+  if (end == batch::RunEnd::Shortage) {
+    line += "; ended because not even one more could be sent within --max-idle (" +
+            duration_text(command.batch.runner.max_shortage) + ")";
+  }
   return line;
+}
+
+std::string idle_text(const std::string& when, const BatchCommand& command) {
+  return "httpretry: all jobs that are left must wait longer than --max-idle (" +
+         duration_text(command.batch.runner.max_idle) + "); start the same command again " + when +
+         " or later, or name a longer --max-idle";
 }
 
 int finish_run(const RunEnded& ended, const batch::Counts& counts, const RunTelemetry* telemetry) {

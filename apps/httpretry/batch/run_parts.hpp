@@ -2,6 +2,7 @@
 #pragma once
 
 #include "batch/display.hpp"
+#include "send/piped_files.hpp"
 
 #include <csignal>
 #include <functional>
@@ -44,6 +45,10 @@ class WithoutSignals {
 
 // Sets the headers, the policies and the environment of the requests.
 void prepare_requests(BatchCommand& command);
+// Prompts for missing passwords, and sets the credentials. Copies the certificates, keys and netrc
+// files that are pipes, and returns the copies, which the run needs until its end. A signal ends
+// the process. Throws UsageError and ReadError.
+PipedFiles complete_connection(BatchCommand& command);
 
 // Implements --shared: gives the clients the shared state.
 void begin_sharing(BatchCommand& command);
@@ -62,6 +67,9 @@ RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>&
 // a worker of a queue filed after its lease.
 std::string end_line(const batch::Counts& counts, batch::RunEnd end, const BatchCommand& command,
                      std::uint64_t late_results = 0);
+// Returns the message after a run that ended because the remaining jobs have to wait longer than
+// --max-idle. `when` is the time at which the first of them may be sent: "at 2026-…", "in 5 min".
+std::string idle_text(const std::string& when, const BatchCommand& command);
 // Writes the telemetry, if there is any, and returns the exit status.
 int finish_run(const RunEnded& ended, const batch::Counts& counts, const RunTelemetry* telemetry);
 

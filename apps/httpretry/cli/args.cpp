@@ -19,7 +19,7 @@ class Parser {
   using Operand = std::function<void(const std::string&)>;
 
   Parser(const std::vector<std::string>& args, const FlagTable& table, const Operand& operand,
-         AboutUnknown about_unknown)
+         const AboutUnknown& about_unknown)
       : args_(args), table_(table), operand_(operand), about_unknown_(about_unknown) {}
 
   // Passes each argument to its flag, or to the operand function. After "--", all are operands.
@@ -65,7 +65,10 @@ class Parser {
     const auto* flag = find([&](const Flag& known) { return known.name == name; });
     if (flag == nullptr) {
       const auto* off = switch_of(name);
-      if (off == nullptr) throw unknown(shown, "", did_you_mean_flag(name));
+      if (off == nullptr) {
+        const auto value = equals == std::string::npos ? next_argument() : arg.substr(equals + 1);
+        throw unknown(shown, value, "", did_you_mean_flag(name));
+      }
       if (equals != std::string::npos) throw UsageError("option " + shown + " takes no value");
       *off->target = !off->value;
       return;
@@ -91,7 +94,8 @@ class Parser {
       if (flag == nullptr) {
         const auto within = arg.size() > 2 ? " (in " + arg + ")" : std::string();
         const auto hint = arg.size() > 3 ? did_you_mean_flag(arg.substr(1)) : std::string();
-        throw unknown(shown, within, hint);
+        const auto value = i + 1 < arg.size() ? arg.substr(i + 1) : next_argument();
+        throw unknown(shown, value, within, hint);
       }
       if (flag->takes_value()) {
         return apply(*flag, i + 1 < arg.size() ? arg.substr(i + 1) : value_after(shown));
@@ -100,13 +104,18 @@ class Parser {
     }
   }
 
-  // Returns the error for a flag that is not in the table. `within` is the argument that contains
-  // it, for a message, and `hint` suggests another flag; both may be "".
-  [[nodiscard]] UsageError unknown(const std::string& shown, const std::string& within,
-                                   const std::string& hint) const {
-    const auto about = about_unknown_ != nullptr ? about_unknown_(shown) : std::string();
+  // Returns the error for a flag that is not in the table. `value` is the text after it, `within`
+  // is the argument that contains it, for a message, and `hint` suggests another flag; each may be
+  // "".
+  [[nodiscard]] UsageError unknown(const std::string& shown, const std::string& value,
+                                   const std::string& within, const std::string& hint) const {
+    const auto about = about_unknown_ ? about_unknown_(shown, value) : std::string();
     if (!about.empty()) return UsageError("option " + shown + within + about);
     return UsageError("option " + shown + " is unknown" + within + hint);
+  }
+
+  [[nodiscard]] std::string next_argument() const {
+    return next_ < args_.size() ? args_[next_] : std::string();
   }
 
   std::string value_after(const std::string& shown) {
@@ -139,7 +148,7 @@ class Parser {
   const std::vector<std::string>& args_;
   const FlagTable& table_;
   const Operand& operand_;
-  AboutUnknown about_unknown_;
+  const AboutUnknown& about_unknown_;
   std::size_t next_ = 0;
 };
 
@@ -200,13 +209,16 @@ std::vector<Flag> joined(std::vector<Flag> flags, const std::vector<Flag>& more)
 FlagTable help_only() { return {{"Options", {help_flag()}}}; }
 
 void parse(const std::vector<std::string>& args, const FlagTable& table,
-           const std::function<void(const std::string&)>& operand, AboutUnknown about_unknown) {
+           const std::function<void(const std::string&)>& operand,
+           const AboutUnknown& about_unknown) {
   Parser(args, table, operand, about_unknown).run();
 }
 
-std::vector<std::string> parse(const std::vector<std::string>& args, const FlagTable& table) {
+std::vector<std::string> parse(const std::vector<std::string>& args, const FlagTable& table,
+                               const AboutUnknown& about_unknown) {
   std::vector<std::string> operands;
-  parse(args, table, [&](const std::string& operand) { operands.push_back(operand); });
+  parse(
+      args, table, [&](const std::string& operand) { operands.push_back(operand); }, about_unknown);
   return operands;
 }
 

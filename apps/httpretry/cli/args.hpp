@@ -105,16 +105,18 @@ FlagTable help_only();
 std::vector<Flag> joined(std::vector<Flag> flags, const std::vector<Flag>& more);
 
 // Returns the end of the message about an option that is not in the table ("--name" or "-n"), or ""
-// to report the option as unknown.
-using AboutUnknown = std::string (*)(std::string_view option);
+// to report the option as unknown. `value` is the text after the option, which may be its value, or
+// "".
+using AboutUnknown = std::function<std::string(std::string_view option, const std::string& value)>;
 
 // Applies the flags and passes the other arguments to `operand`, in the order of the command line.
 // Throws UsageError and HelpRequested.
 void parse(const std::vector<std::string>& args, const FlagTable& table,
            const std::function<void(const std::string&)>& operand,
-           AboutUnknown about_unknown = nullptr);
+           const AboutUnknown& about_unknown = nullptr);
 // Applies the flags and returns the operands.
-std::vector<std::string> parse(const std::vector<std::string>& args, const FlagTable& table);
+std::vector<std::string> parse(const std::vector<std::string>& args, const FlagTable& table,
+                               const AboutUnknown& about_unknown = nullptr);
 
 // Parse the value of a flag. They throw UsageError, with `flag` as the name in the message.
 Duration parse_seconds(const std::string& text, std::string_view flag);     // "2", "0.5", "500ms"

@@ -61,6 +61,7 @@ std::vector<Flag> question_flags(WorkCommand& to) {
   return {
       {'\0', "status", "", "print how many jobs are in which state, and the workers",
        enable(to.status)},
+      format_flag(to.batch),
       {'\0', "results", "FILE",
        "write the results so far, and end; they are appended to an existing file; - is standard "
        "output",
@@ -102,6 +103,26 @@ std::string status_text(const queue::QueueStatus& status) {
   return text;
 }
 
+// Returns what --status --format json prints: {"server":"redis://host:6379/0","queue":"orders",
+// "total":5,"done":4,…,"ended_workers":0,"late_results":0,"next_due_ms":1500.0,"workers":[
+// {"name":"a","jobs":2,"silent_ms":12.0}]}. "ended_workers" counts the dead jobs whose workers
+// ended.
+std::string status_json(const fleet::Address& address, const queue::QueueStatus& status) {
+  auto json = "{\"server\":" + quote_json(address.text()) +
+              ",\"queue\":" + quote_json(address.job) + "," + counts_json(status.counts) +
+              "\"ended_workers\":" + std::to_string(status.poison) +
+              ",\"late_results\":" + std::to_string(status.late) +
+              ",\"next_due_ms\":" + (status.next_due ? ms_json(*status.next_due) : "null") +
+              ",\"workers\":[";
+  for (std::size_t i = 0; i < status.workers.size(); ++i) {
+    const auto& worker = status.workers[i];
+    json += (i > 0 ? "," : "") + std::string("{\"name\":") + quote_json(worker.name) +
+            ",\"jobs\":" + std::to_string(worker.jobs) +
+            ",\"silent_ms\":" + ms_json(worker.silent) + "}";
+  }
+  return json + "]}\n";
+}
+
 void show_info(const WorkCommand& command, const std::string& text) {
   if (command.batch.progress != ProgressStyle::None) print_message("httpretry: " + text);
 }
@@ -140,7 +161,11 @@ int run_query(const WorkCommand& command) {
     const auto count = queue::retry_unknown(options);
     show_info(command, number_of(count, "unknown job") + " queued again");
   }
-  if (command.status) write_stdout(status_text(queue::read_status(options)));
+  if (command.status) {
+    const auto status = queue::read_status(options);
+    const bool as_json = command.batch.format == StatusFormat::Json;
+    write_stdout(as_json ? status_json(options.address, status) : status_text(status));
+  }
   return kOk;
 }
 
@@ -156,8 +181,7 @@ void print_end(queue::Worker& worker, RunEnd end, const batch::Counts& counts,
   }
   const auto time_until_due = worker.store().next_due();
   if (end == RunEnd::Idle && time_until_due) {
-    print_message("httpretry: start the same command again in " + duration_text(*time_until_due) +
-                  " or later");
+    print_message(idle_text("in " + duration_text(*time_until_due), command));
   }
 }
 
@@ -168,6 +192,7 @@ int run_worker(WorkCommand& work) {
   auto options = queue_options(command);
   options.files = work.files;
   prepare_requests(command);
+  const auto files = complete_connection(command);
   command.batch.runner.until_stopped = !work.drain;
   const auto telemetry = begin_telemetry(command);
   begin_sharing(command);
@@ -194,8 +219,9 @@ FlagTable work_table() { return unused_table(work_flags); }
 
 int work(const Args& args) {
   WorkCommand command;
-  const auto operands = parse(args, work_flags(command));
+  const auto operands = parse(args, work_flags(command), about_unknown_in("work"));
   if (!operands.empty()) throw UsageError("work takes no operand: the requests are in the queue");
+  if (!command.status) check_format(command.batch);
   return with_run_errors([&] {
     try {
       return command.is_query() ? run_query(command) : run_worker(command);

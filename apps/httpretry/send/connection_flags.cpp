@@ -167,6 +167,23 @@ std::vector<Flag> proxy_flags(SendOptions& to) {
   };
 }
 
+// Returns the flags for names and passwords. Each has a letter ('\0': none), a name, the name of
+// its value (empty: none), a help text, and an action that stores the value in one of the
+// arguments, which must outlive the flags. kMayBeEmpty says that the value may be "".
+std::vector<Flag> credential_flags(std::optional<std::string>& user, Credentials::Scheme& auth,
+                                   TransportOptions& to, std::string_view user_help) {
+  return {
+      {'u', "user", "NAME[:PASSWORD]", user_help, store(user), kMayBeEmpty},
+      {'\0', "basic", "", "with -u: basic authentication (the default)",
+       set(auth, Credentials::Scheme::Basic)},
+      {'\0', "digest", "", "with -u: digest authentication",
+       set(auth, Credentials::Scheme::Digest)},
+      // An empty name of the file stands for ~/.netrc.
+      {'n', "netrc", "", "read name and password from ~/.netrc", set(to.netrc, "")},
+      {'\0', "netrc-file", "FILE", "like --netrc, with this file", store(to.netrc)},
+  };
+}
+
 // Returns the flags for TLS. Each has a letter ('\0': none), a name, the name of its value (empty:
 // none), a help text, and an action that stores the value `v` in `to`, which must outlive the
 // flags.

@@ -12,6 +12,10 @@ std::vector<Flag> connection_flags(SendOptions& to);
 std::vector<Flag> proxy_flags(SendOptions& to);
 // Returns the flags for the addresses at both ends of a connection.
 std::vector<Flag> address_flags(TransportOptions& to);
+// Returns the flags for names and passwords: -u with its schemes, and those for netrc files.
+// `user_help` is the help text of -u.
+std::vector<Flag> credential_flags(std::optional<std::string>& user, Credentials::Scheme& auth,
+                                   TransportOptions& to, std::string_view user_help);
 // Returns the flags for TLS with servers.
 std::vector<Flag> tls_flags(TransportOptions& to);
 

@@ -39,7 +39,7 @@ std::string byte_range(Text value) {
 // value (empty: none), a help text, and an action that stores the value `v` in `to`, which must
 // outlive the flags. kMayBeEmpty says that the value may be "".
 std::vector<Flag> request_flags(SendOptions& to) {
-  return {
+  const std::vector<Flag> message{
       {'X', "request", "METHOD", "the request method", store(to.method)},
       {'H', "header", "LINE",
        "add a header, or the headers in @FILE; \"Name:\" removes a default header; \"\": none",
@@ -48,13 +48,11 @@ std::vector<Flag> request_flags(SendOptions& to) {
        kMayBeEmpty},
       {'e', "referer", "URL", "the Referer header; \"\": send none", store(to.referer),
        kMayBeEmpty},
-      {'u', "user", "NAME[:PASSWORD]",
-       "name and password; prompts for a missing password on the terminal; \"\": an empty name",
-       store(to.user), kMayBeEmpty},
-      {'\0', "basic", "", "with -u: basic authentication (the default)",
-       set(to.auth, Credentials::Scheme::Basic)},
-      {'\0', "digest", "", "with -u: digest authentication",
-       set(to.auth, Credentials::Scheme::Digest)},
+  };
+  const auto credentials = credential_flags(
+      to.user, to.auth, to.connection,
+      "name and password; prompts for a missing password on the terminal; \"\": an empty name");
+  const std::vector<Flag> more{
       {'\0', "ntlm", "", "with -u: NTLM authentication; each request has a separate connection",
        set(to.auth, Credentials::Scheme::Ntlm)},
       {'\0', "anyauth", "",
@@ -80,13 +78,10 @@ std::vector<Flag> request_flags(SendOptions& to) {
          to.cookie_jar = v;
          to.use_cookies = true;
        }},
-      // An empty name of the file stands for ~/.netrc.
-      {'n', "netrc", "", "read name and password from ~/.netrc", set(to.connection.netrc, "")},
       {'j', "junk-session-cookies", "", "leave out the session cookies in the files of -b",
        enable(to.junk_session_cookies)},
       {'\0', "netrc-optional", "", "the same as --netrc; -u and a name in the URL take precedence",
        set(to.connection.netrc, "")},
-      {'\0', "netrc-file", "FILE", "like --netrc, with this file", store(to.connection.netrc)},
       {'r', "range", "RANGE",
        "request these bytes only: 0-99, 500-, -100; a retry requests the same ones",
        [&](Text v) { to.range = byte_range(v); }},
@@ -108,6 +103,7 @@ std::vector<Flag> request_flags(SendOptions& to) {
        store(to.default_scheme)},
       {'\0', "url", "URL", "a URL, for use in a file of options (-K)", append(to.urls)},
   };
+  return joined(joined(message, credentials), more);
 }
 
 // Returns the flags for the request body. Each has a letter ('\0': none), a name, the name of its
@@ -301,7 +297,8 @@ FlagTable send_table() { return unused_table(send_flags); }
 
 void parse_send(const Args& args, SendOptions& to) {
   parse(
-      args, send_flags(to), [&](Text url) { to.urls.push_back(url); }, about_unknown_option);
+      args, send_flags(to), [&](Text url) { to.urls.push_back(url); },
+      [](std::string_view option, Text /*value*/) { return about_unknown_option(option); });
 }
 
 void begin_next_group(SendOptions& to) {

@@ -16,6 +16,7 @@
 #include <httpretry/json/problem.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -62,6 +63,10 @@ struct HTTPRETRY_API BatchOptions {
   bool headers = false;     // adds the response headers to the results
   bool compressed = false;  // requests gzip
   Headers default_headers;  // for requests that do not have them
+  // For requests without an Authorization header and without a name in their URL.
+  std::optional<Credentials> credentials;
+  // Limits the speed of each request body and response body.
+  std::optional<std::uint64_t> bytes_per_second;
   // Starts over. The files of an earlier run are renamed: ".old" is appended to their names.
   bool fresh = false;
   // Sends unknown jobs again.

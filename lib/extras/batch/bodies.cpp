@@ -6,7 +6,9 @@
 
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -77,7 +79,67 @@ class FileWatcher final : public BodyWriter {
   std::shared_ptr<std::string> failure_;
 };
 
+// Passes everything on to another writer, and sleeps after each piece of the body to keep the
+// average speed below a limit.
+class LimitedWriter final : public BodyWriter {
+ public:
+  LimitedWriter(std::unique_ptr<BodyWriter> writer, std::uint64_t bytes_per_second)
+      : writer_(std::move(writer)), bytes_per_second_(bytes_per_second) {}
+
+  [[nodiscard]] std::optional<BodyStart> had() const override { return writer_->had(); }
+  [[nodiscard]] bool restartable() const override { return writer_->restartable(); }
+  Result<void> begin(const Response& head, std::uint64_t offset) override {
+    began_ = std::chrono::steady_clock::now();
+    bytes_ = 0;
+    return writer_->begin(head, offset);
+  }
+  void forget() override { writer_->forget(); }
+  Result<Wish> write(std::string_view bytes) override {
+    bytes_ += bytes.size();
+    auto wish = writer_->write(bytes);
+    if (wish && *wish == Wish::More) return Wish::Pause;  // for `drain`
+    return wish;
+  }
+  Task<Result<Wish>> drain(Call& call) override {
+    const std::chrono::duration<double> needed(static_cast<double>(bytes_) /
+                                               static_cast<double>(bytes_per_second_));
+    const auto due = later(began_, std::chrono::duration_cast<Duration>(needed));
+    co_await call.scheduler().sleep_until(std::min(due, call.deadline()), call.stop());
+    const auto drained = writer_->drain(call);
+    Result<Wish> wish = co_await drained;
+    co_return wish;
+  }
+  Result<void> finish() override { return writer_->finish(); }
+
+ private:
+  std::unique_ptr<BodyWriter> writer_;
+  std::uint64_t bytes_per_second_;
+  Time began_{};
+  std::uint64_t bytes_ = 0;  // of this response
+};
+
+class LimitedSink final : public Sink {
+ public:
+  LimitedSink(SinkPtr sink, std::uint64_t bytes_per_second)
+      : sink_(std::move(sink)), bytes_per_second_(bytes_per_second) {}
+  Result<std::unique_ptr<BodyWriter>> open(const Request& request) override {
+    auto writer = sink_->open(request);
+    if (!writer) return writer;
+    return std::unique_ptr<BodyWriter>(
+        std::make_unique<LimitedWriter>(*std::move(writer), bytes_per_second_));
+  }
+
+ private:
+  SinkPtr sink_;
+  std::uint64_t bytes_per_second_;
+};
+
 }  // namespace
+
+SinkPtr with_rate_limit(SinkPtr sink, std::optional<std::uint64_t> bytes_per_second) {
+  if (!bytes_per_second) return sink;
+  return std::make_shared<LimitedSink>(std::move(sink), *bytes_per_second);
+}
 
 Result<std::unique_ptr<BodyWriter>> MemoryBody::open(const Request& /*request*/) {
   return std::unique_ptr<BodyWriter>(std::make_unique<MemoryWriter>(content_, most_));

@@ -5,7 +5,9 @@
 #include <httpretry/body/sink.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace httpretry::batch {
@@ -47,6 +49,10 @@ class FileBody final : public Sink {
   // The message of the error if writing failed, otherwise empty.
   std::shared_ptr<std::string> failure_ = std::make_shared<std::string>();
 };
+
+// Returns a sink that passes bodies on to `sink`, each at no more than this many bytes per second.
+// Returns `sink` itself if the limit is empty.
+SinkPtr with_rate_limit(SinkPtr sink, std::optional<std::uint64_t> bytes_per_second);
 
 // Returns a file name for the response of the job with this id.
 std::string file_name_of(std::string_view id);

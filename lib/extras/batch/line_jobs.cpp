@@ -214,7 +214,12 @@ void LineJobs::fill_request(Request& request, const Job& job, const Line& line,
     // The server recognizes a repeated request by the key.
     request.edit_options().repeatable = true;
   }
-  request.edit_options().compressed = options_.compressed;
+  auto& own = request.edit_options();
+  own.compressed = options_.compressed;
+  own.upload_rate = options_.bytes_per_second;
+  const bool has_credentials =
+      request.headers().contains("Authorization") || parsed.parsed_url->has_userinfo();
+  if (!has_credentials) own.credentials = options_.credentials;
 }
 
 // Decides whether the response body goes to a file or stays in memory, for the line of the results.
@@ -223,11 +228,11 @@ void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
   if (files || !line.parsed.output.empty()) {
     line.in_file = std::make_shared<FileBody>(
         options_.directory, line.parsed.output.empty() ? file_name_of(job.id) : line.parsed.output);
-    request.edit_options().sink = line.in_file;
+    request.edit_options().sink = with_rate_limit(line.in_file, options_.bytes_per_second);
   } else {
     const auto most_bytes = options_.bodies == Bodies::None ? 0 : kMostInline;
     line.in_memory = std::make_shared<MemoryBody>(most_bytes);
-    request.edit_options().sink = line.in_memory;
+    request.edit_options().sink = with_rate_limit(line.in_memory, options_.bytes_per_second);
   }
 }
 

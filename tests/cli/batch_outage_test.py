@@ -1,0 +1,89 @@
+"""What becomes of the jobs of httpretry batch while a server fails, and what the command says about that."""
+
+import re
+import threading
+
+from batch_test import BUSY, BatchTest
+from outage_test import FailingServer
+from program import QUICK, Response, closed_port, main
+
+BREAKER = ("--set", "breaker.kind=consecutive", "--set", "breaker.failures=4",
+           "--set", "breaker.open_for.initial=10ms", "--set", "breaker.open_for.max_interval=100ms")
+
+
+class Outages(BatchTest):
+    def failing_server(self, fails):
+        server = FailingServer(fails)
+        self.addCleanup(server.close)
+        return server
+
+    def jobs(self, server, count):
+        return self.input(*[server.url(f"/{i}") for i in range(count)])
+
+    def test_a_job_is_dead_after_the_attempts_of_its_policy_and_the_message_says_what_outlasts_an_outage(self):
+        server = self.failing_server(lambda: True)
+        said = self.batch(*QUICK, self.jobs(server, 3), status=22).stderr.decode()
+        self.assertEqual(set(server.sends().values()), {5})
+        self.assertIn("httpretry: 3 jobs failed until the policy allowed no more retries; to let jobs wait for the end "
+                      "of an outage, use --set breaker.kind=consecutive --set breaker.failures=4; --export dead lists "
+                      "the failed jobs as input for another run", said)
+
+    def test_a_job_that_fails_for_another_reason_is_not_blamed_on_an_outage(self):
+        server = self.server(404)
+        self.assertNotIn("breaker", self.batch(self.input(server.url()), status=22).stderr.decode())
+
+    def test_more_attempts_outlast_a_longer_outage(self):
+        server = self.failing_server(lambda: max(server.sends().values(), default=0) < 9)
+        self.batch(*QUICK, "--set", "max_attempts=30", "--set", "max_elapsed_time=30m", self.jobs(server, 3))
+        self.assertEqual(len(server.good()), 3)
+
+    def test_with_a_breaker_jobs_wait_until_the_server_recovers_and_none_is_dead(self):
+        server = self.failing_server(lambda: len(server.seen) < 15)
+        # With more at once, a job that a probe holds back waits for 30 s.
+        self.batch(*BREAKER, "--parallel", "1", self.jobs(server, 50))
+        self.assertEqual(self.states(), sorted((str(i + 1), "done") for i in range(50)))
+
+    def test_with_a_breaker_even_a_single_job_is_not_dead(self):
+        server = self.failing_server(lambda: len(server.seen) < 8)
+        # As with the defaults, the breaker stays open for longer than the call waits for its next attempt.
+        self.batch(*BREAKER, *QUICK, "--set", "breaker.open_for.initial=300ms", "--set",
+                   "breaker.open_for.max_interval=300ms", self.jobs(server, 1))
+        self.assertEqual(self.states(), [("1", "done")])
+
+    def test_with_a_limit_for_responses_a_breaker_outlasts_a_server_that_does_not_respond(self):
+        release = threading.Event()
+        self.addCleanup(release.set)
+        server = self.server(Response(200, hold=release))
+        file = self.jobs(server, 3)
+        self.batch(*BREAKER, "--set", "breaker.open_for.initial=1h", "--set", "breaker.open_for.max_interval=1h",
+                   "--set", "response_timeout=50ms", *QUICK, file, status=75)
+        self.assertEqual(self.lines(), [])
+
+    def test_a_breaker_outlasts_a_server_to_which_nothing_connects(self):
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        file = self.input(*[f"http://127.0.0.1:{port}/{i}" for i in range(50)])
+        said = self.batch(*BREAKER, "--set", "breaker.open_for.initial=1h", "--set",
+                          "breaker.open_for.max_interval=1h", file, status=75).stderr.decode()
+        self.assertEqual(self.lines(), [])
+        self.assertRegex(said, r"all jobs that are left must wait longer than --max-idle \(1\.00 min\); start the same "
+                               r"command again at 20\S+ or later, or name a longer --max-idle")
+
+    def test_max_idle_lets_a_run_wait_longer(self):
+        server = self.server(BUSY)
+        file = self.input(server.url())
+        said = self.batch("--max-idle", "90s", file, status=75).stderr.decode()
+        self.assertIn("must wait longer than --max-idle (1.50 min); start the same command again at 20", said)
+
+    def test_no_end_is_estimated_while_jobs_wait(self):
+        server = self.server(200)
+        file = self.input(*[server.url(f"/{i}") for i in range(5)],
+                          {"url": server.url(), "not_before": "2190-01-01T00:00:00Z"})
+        process = self.batch("--progress", "line", "--rate", "10/s", file, status=75)
+        shown = re.findall(r"[^\r\n]* 1 waiting[^\r\n]*", process.stderr.decode())
+        self.assertTrue(any("5/6 done" in line for line in shown) or shown, shown)
+        self.assertNotIn("ETA", "".join(shown))
+
+
+if __name__ == "__main__":
+    main()
