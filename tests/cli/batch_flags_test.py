@@ -168,6 +168,14 @@ class Connections(BatchTest):
             with self.subTest(flags=flags):
                 self.assertIn(f"option {flags[0]}", self.refused(*flags, file))
 
+    def test_a_file_that_cannot_be_read_is_an_error_before_a_job_is_dead(self):
+        file = self.input("http://127.0.0.1:1/")
+        for flag in ("--netrc-file", "--cacert", "--capath", "--cert", "--key", "--pinnedpubkey"):
+            with self.subTest(flag=flag):
+                self.assertIn(f"option {flag}: cannot read none: No such file or directory",
+                              self.refused(flag, "none", file))
+        self.assertEqual(os.listdir(self.folder), [file])
+
     @unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
     def test_a_client_certificate_is_sent(self):
         for name in ("server", "me"):

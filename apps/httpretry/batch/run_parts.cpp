@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <system_error>
 
 namespace httpretry::cli {
 namespace {
@@ -28,6 +30,24 @@ namespace {
 int exit_status(const batch::Counts& counts) {
   if (counts.dead > 0) return kErrorStatus;
   return counts.done == counts.total() ? kOk : kTryLater;
+}
+
+// Throws UsageError if a file for connections cannot be read. Otherwise, each job would be dead.
+void check_files(const TransportOptions& connection) {
+  const auto& certificate = connection.client_certificate;
+  const bool pins_file = !connection.pinned_keys.starts_with("sha256//");
+  const std::pair<const char*, std::string> files[] = {
+      {"--netrc-file", connection.netrc.value_or("")},
+      {"--cacert", connection.ca_file},
+      {"--capath", connection.ca_path},
+      {"--cert", certificate.file},
+      {"--key", certificate.key_file},
+      {"--pinnedpubkey", pins_file ? connection.pinned_keys : ""}};
+  for (const auto& [flag, path] : files) {
+    if (path.empty() || ::access(path.c_str(), R_OK) == 0) continue;
+    throw UsageError("option " + std::string(flag) + ": cannot read " + printable(path) + ": " +
+                     std::generic_category().message(errno));
+  }
 }
 
 // Sends and writes the telemetry. Returns false if a file could not be written. A signal that
@@ -91,6 +111,7 @@ void prepare_requests(BatchCommand& command) {
 PipedFiles complete_connection(BatchCommand& command) {
   auto& options = command.batch;
   auto& connection = options.client.connection;
+  check_files(connection);
   int signal = 0;
   {
     const WithoutSignals restores;  // at its end, because Signals leaves the signals blocked
