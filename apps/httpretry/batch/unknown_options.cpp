@@ -14,7 +14,8 @@ enum class Shown : std::uint8_t {
   Never,     // the message has no value
   AsNumber,  // a number as it is
   PlusOne,   // a number of retries as the number of attempts
-  AsTime,    // a number of seconds as a duration of a policy
+  AsTime,    // a number of seconds as a duration of a policy, or "none" for 0
+  AsWait,    // the same, but 0 is not valid
   AsWord,    // the name of a method as it is
 };
 
@@ -35,7 +36,7 @@ constexpr Replacement kReplacements[] = {
      Shown::AsTime, "60s"},
     {" --retry-max-time ", "use --set max_elapsed_time=%", Shown::AsTime, "60s"},
     {" --retry-delay --delay --wait --waitretry --backoff ",
-     "use --set backoff.kind=constant --set backoff.interval=%", Shown::AsTime, "1s"},
+     "use --set backoff.kind=constant --set backoff.interval=%", Shown::AsWait, "1s"},
     {" --retry-all-errors ",
      "use --set 'retry_on.statuses=[\"4xx\", \"5xx\"]' and, if executing a request twice does no "
      "harm, --set repeat=always"},
@@ -73,6 +74,8 @@ constexpr Replacement kReplacements[] = {
     {" --fail-early ", "use --max-failures 1"},
 };
 
+bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+
 // Returns the value of an option as the message shows it: the example if the value is not valid.
 std::string shown_value_of(const Replacement& row, const std::string& value) {
   try {
@@ -81,8 +84,12 @@ std::string shown_value_of(const Replacement& row, const std::string& value) {
       case Shown::AsNumber: return std::to_string(parse_count(value, "the value"));
       case Shown::PlusOne: return std::to_string(parse_count(value, "the value") + 1);
       case Shown::AsTime: return policy_time(value, "the value");
+      case Shown::AsWait:
+        if (auto time = policy_time(value, "the value"); time != "none") return time;
+        break;
       case Shown::AsWord:
-        if (std::ranges::all_of(value, [](char c) { return c >= 'A' && c <= 'Z'; })) return value;
+        if (value.empty() || !std::ranges::all_of(value, is_upper)) break;
+        return value;
     }
   } catch (const UsageError&) {  // the value is missing, or is not of this type
   }
