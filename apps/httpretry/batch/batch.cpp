@@ -87,10 +87,11 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
     }
   }
   if (const auto outlasted = outlasted_jobs(rows); outlasted > 0) {
-    print_message("httpretry: " + number_of(outlasted, "job") +
-                  " failed until the policy allowed no more retries; to let jobs wait for the end "
-                  "of an outage, use --set breaker.kind=consecutive --set breaker.failures=4; "
-                  "--export dead lists the failed jobs as input for another run");
+    print_message(
+        "httpretry: " + number_of(outlasted, "job") +
+        " failed until the policy allowed no more retries; to let jobs wait for the end "
+        "of an outage, use --set breaker.kind=consecutive --set breaker.failures=4 --max-idle 2m; "
+        "--export dead lists the failed jobs as input for another run");
   }
   // The server may have executed an unknown job, so only the user can decide to send it again.
   if (counts.unknown > 0) {
