@@ -45,7 +45,8 @@ class UnknownOptions(BatchTest):
         (("-sS",), "option -s (in -sS) is unknown to batch; use --progress none"),
         (("--fail-early",), "use --max-failures 1"),
         (("--until", "status=200"), "option --until is unknown to batch; only httpretry URL... has it"),
-        (("--speed-time", "3"), "is curl's, and missing here on purpose: --set stall_timeout=30s"),
+        (("--speed-time", "3"), "use --set stall_timeout=3s"),
+        (("--hsts", "f"), "is curl's, and missing here on purpose: a request goes to the origin"),
         (("--ratte", "3"), "option --ratte is unknown; did you mean --rate?"),
     )
 

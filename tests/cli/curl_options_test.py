@@ -12,7 +12,7 @@ import subprocess
 import threading
 import unittest
 
-from program import LIMIT, QUICK, ProgramTest, Response, Server, main
+from program import LIMIT, QUICK, ProgramTest, Response, Server, closed_port, main
 
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 SECONDS = 784111777  # the same
@@ -179,7 +179,10 @@ class Requests(ProgramTest):
     def test_the_scheme_of_a_url_without_one(self):
         server = self.server(200)
         self.run_program("--proto-default", "http", f"127.0.0.1:{server.port}/a")
-        self.run_program("--retry", 0, "--proto-default", "https", f"127.0.0.1:{server.port}", status=35)
+        closed, port = closed_port()
+        self.addCleanup(closed.close)
+        refused = self.run_program("--retry", 0, "--proto-default", "https", f"127.0.0.1:{port}", status=7)
+        self.assertIn(b"GET https://127.0.0.1:", refused.stderr)
         self.assertEqual([seen.target for seen in server.seen], ["/a"])
         self.assertIn('option --proto-default: "ftp" is not one of http, https',
                       self.usage_error("--proto-default", "ftp", "u"))

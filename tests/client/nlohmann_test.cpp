@@ -60,7 +60,7 @@ TEST_CASE("the JSON of a response, or an error with its URL and position") {
            {"{\"a\": [1, 2", at + "line 1, column 12: the JSON ends too early"},
            {"{} {}", at + "line 1, column 4: not JSON"},
            {"\"\xff\"", at + "line 1, column 2: not JSON"},
-           {std::string(513, '['), at + "the JSON is nested too deeply"},
+           {std::string(600, '['), at + "the JSON is nested too deeply"},
        }) {
     const auto document = json_of(from(row.body));
     REQUIRE_FALSE(document);

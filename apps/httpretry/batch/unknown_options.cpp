@@ -70,6 +70,8 @@ constexpr Replacement kReplacements[] = {
      "leave it out: a response of 400 or more is a failure, and the exit status is 22"},
     {" -s --silent -S --show-error --no-progress-meter --quiet -q ", "use --progress none"},
     {" -v --verbose --trace ", "use --log-json, which shows each send and each call"},
+    {" -y --speed-time ", "use --set stall_timeout=%", Shown::AsWait, "30s"},
+    {" -Y --speed-limit ", "use --set stall_timeout=30s"},
     {" -Z --parallel-max --parallel-immediate ", "use --parallel N"},
     {" --fail-early ", "use --max-failures 1"},
 };

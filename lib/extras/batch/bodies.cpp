@@ -103,7 +103,7 @@ class LimitedWriter final : public BodyWriter {
   Task<Result<Wish>> drain(Call& call) override {
     const std::chrono::duration<double> needed(static_cast<double>(bytes_) /
                                                static_cast<double>(bytes_per_second_));
-    const auto due = later(began_, std::chrono::duration_cast<Duration>(needed));
+    const auto due = later(began_, Duration(needed));
     co_await call.scheduler().sleep_until(std::min(due, call.deadline()), call.stop());
     const auto drained = writer_->drain(call);
     Result<Wish> wish = co_await drained;
