@@ -99,8 +99,8 @@ class Policy(ProgramTest):
         listed = self.run_program("policy", "presets").stdout.decode()
         repeats = re.findall(r"^(\S+) .*; repeats POSTs$", listed, re.MULTILINE)
         self.assertEqual(repeats, [
-            "aws-standard", "aws-standard-2026", "aws-adaptive", "azure", "openai", "otlp",
-            "aws-general", "aws-simpledb", "google-http-client", "google-http-client-1.15",
+            "aws-standard", "aws-standard-2026", "aws-adaptive", "azure", "openai", "anthropic",
+            "gemini", "otlp", "aws-general", "aws-simpledb", "google-http-client", "google-http-client-1.15",
             "google-drive", "google-drive-1"])
         for name in names:
             preset = json.loads(self.run_program("policy", "presets", name).stdout)

@@ -148,6 +148,10 @@ const Row kRows[] = {
      "200/1000 of 10s, 10/s"},
     {"github", "0s-1s 0s-2s 0s-4s", "429 500-599", "4, 15m", "1m 2m 4m"},
     {"openai", "375ms-500ms 750ms-1s 1.5s-2s 3s-4s 6s-8s 6s-8s", "408-409 429 500-599", "3, none"},
+    {"anthropic", "375ms-500ms 750ms-1s 1.5s-2s 3s-4s 6s-8s 6s-8s", "408-409 429 500-599",
+     "3, none"},
+    {"gemini", "1s-2s 2s-3s 4s-5s 8s-9s 16s-17s 32s-33s 1m", "408 429 500 502-504", "5, none", "",
+     "none", "resolve connect tls timeout"},
     {"stripe", "750ms-1s 1.875s-2.5s 3.75s-5s 3.75s-5s", "409 500-599", "3, none"},
     {"curl", "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 10m 10m", "408 429 500 502-504 522 524",
      "4, none", "", "none", "resolve timeout"},
@@ -236,7 +240,9 @@ TEST_CASE("what a preset says besides of servers' hints, polls and its end") {
 
 // googleapiclient's _should_retry_response (there without sharingRateLimitExceeded), botocore's
 // RETRYABLE_TRANSIENT_ERRORS (there a bare 429 is permanent), openai-python, stripe-go, octokit's
-// plugin-throttling.
+// plugin-throttling. _base_client.py of anthropic-sdk-python, and "Claude API errors" for the
+// spending limit. _api_client.py and test_retries.py of python-genai; googleQuotaErrors.ts of
+// gemini-cli for the quotas of a day.
 TEST_CASE("each preset hears the reasons that its servers give") {
   struct Said {
     const char* preset;
@@ -256,6 +262,15 @@ TEST_CASE("each preset hears the reasons that its servers give") {
   const auto* throttling = R"({"__type":"ns#Throttling"})";
   const auto* secondary = R"({"message":"You have exceeded a secondary rate limit."})";
   const auto* quota = R"({"error":{"code":"insufficient_quota"}})";
+  const auto* spent =
+      R"({"type":"error","error":{"type":"rate_limit_error","message":"m","details":{"error_code":"enforced_spend_limit_reached"}}})";
+  const auto* rate_limit = R"({"type":"error","error":{"type":"rate_limit_error","message":"m"}})";
+  const auto* overloaded = R"({"type":"error","error":{"type":"overloaded_error","message":"m"}})";
+  const auto* per_day =
+      R"({"error":{"status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"retryDelay":"38s"}]}})";
+  const auto* per_minute =
+      R"({"error":{"status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier"}]},{"retryDelay":"38s"}]}})";
+  const auto* invalid = R"({"error":{"status":"INVALID_ARGUMENT"}})";
   const std::vector<Said> rows = {
       {"google-drive", 500, {}, none, Class::Transient},
       {"google-drive", 503, {}, none, Class::Transient},
@@ -307,6 +322,26 @@ TEST_CASE("each preset hears the reasons that its servers give") {
       {"openai", 409, {{"x-should-retry", "false"}}, none, Class::Permanent},
       {"openai", 400, {{"x-should-retry", "true"}}, none, Class::Transient},
       {"openai", 429, {}, quota, Class::Permanent},
+      {"anthropic", 408, {}, none, Class::Transient},
+      {"anthropic", 409, {}, none, Class::Transient},
+      {"anthropic", 429, {}, rate_limit, Class::Throttle},
+      {"anthropic", 429, {}, spent, Class::Permanent},
+      {"anthropic", 500, {}, none, Class::Transient},
+      {"anthropic", 529, {}, overloaded, Class::Transient},
+      {"anthropic", 400, {}, overloaded, Class::Transient},
+      {"anthropic", 400, {}, none, Class::Permanent},
+      {"anthropic", 413, {}, none, Class::Permanent},
+      {"anthropic", 529, {{"x-should-retry", "false"}}, overloaded, Class::Permanent},
+      {"anthropic", 400, {{"x-should-retry", "true"}}, none, Class::Transient},
+      {"gemini", 400, {}, invalid, Class::Permanent},
+      {"gemini", 408, {}, none, Class::Transient},
+      {"gemini", 409, {}, none, Class::Permanent},
+      {"gemini", 429, {}, none, Class::Throttle},
+      {"gemini", 429, {}, per_minute, Class::Throttle},
+      {"gemini", 429, {}, per_day, Class::Permanent},
+      {"gemini", 500, {}, none, Class::Transient},
+      {"gemini", 501, {}, none, Class::Permanent},
+      {"gemini", 504, {}, none, Class::Transient},
       {"stripe", 409, {{"stripe-should-retry", "false"}}, none, Class::Permanent},
       {"stripe", 400, {{"stripe-should-retry", "true"}}, none, Class::Transient},
       {"stripe", 429, {}, none, Class::Permanent},

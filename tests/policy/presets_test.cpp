@@ -52,16 +52,19 @@ TEST_CASE("every preset states what a preset must state, and nothing unknown") {
     // Without a limit of attempts there is one of time.
     if (json["max_attempts"] == "unlimited") CHECK(json["max_elapsed_time"] != "none");
   }
-  CHECK(names.size() == 27);
+  CHECK(names.size() == 29);
   CHECK(presets().front().name == "standard");
 }
 
-TEST_CASE("the clients of AWS and Google, gcs, azure, openai, stripe and otlp repeat everything") {
+TEST_CASE(
+    "the clients of AWS, Google, Azure, OpenAI, Anthropic, Stripe and OpenTelemetry repeat "
+    "everything") {
   for (const auto& preset : presets()) {
     const std::string name(preset.name);
     CAPTURE(name);
     const auto always = name.starts_with("aws-") || name.starts_with("google-") || name == "gcs" ||
-                        name == "azure" || name == "openai" || name == "stripe" || name == "otlp";
+                        name == "azure" || name == "openai" || name == "anthropic" ||
+                        name == "gemini" || name == "stripe" || name == "otlp";
     CHECK(Json::parse(preset.json)["repeat"] == (always ? "always" : "safe"));
   }
 }

@@ -213,6 +213,63 @@ TEST_CASE("the bodies of good responses are read only where a rule needs them") 
   }
 }
 
+// googleQuotaErrors.ts of gemini-cli. The bodies are those of the Gemini API.
+TEST_CASE("a quota of a day at Google is final, whatever else the body says") {
+  struct Row {
+    const char* quotas;
+    Class cls;
+  };
+  constexpr auto* kPerDay = R"({"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"})";
+  const std::string more = R"(,{"quotaId":"GenerateContentInputTokensPerModelPerMinute-FreeTier"})";
+  const auto both = kPerDay + more;
+  const auto other_order = more.substr(1) + "," + kPerDay;
+  for (const auto& row : {Row{kPerDay, Class::Permanent},
+                          {both.c_str(), Class::Permanent},
+                          {other_order.c_str(), Class::Permanent},
+                          {R"({"quotaId":"DailyRequests"})", Class::Permanent},
+                          {more.c_str() + 1, Class::Throttle},
+                          {R"({"quotaMetric":"requests_PerDay"})", Class::Throttle},
+                          {R"({"quotaId":7})", Class::Throttle},
+                          {"", Class::Throttle}}) {
+    CAPTURE(std::string(row.quotas));
+    const auto error =
+        R"({"error":{"code":429,"status":"RESOURCE_EXHAUSTED","errors":[{"reason":"rateLimitExceeded"}],
+      "details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[)" +
+        std::string(row.quotas) +
+        R"(]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"38s"}]}})";
+    for (const auto& body : {error, "[" + error + "]"}) {
+      const auto result = classified(answer(429, {}, body));
+      CHECK(result.cls == row.cls);
+      CHECK(result.server_delay.has_value() == (row.cls == Class::Throttle));
+    }
+    CHECK(classified(answer(200, {}, error)).cls == Class::Success);
+  }
+  const auto daily = classified(
+      answer(429, {}, R"({"error":{"details":[{"violations":[{"quotaId":"APerDay"}]}]}})"));
+  CHECK(to_string(daily.rule) == "error_codes: google APerDay");
+}
+
+// "Claude API errors" in Anthropic's documentation.
+TEST_CASE("Anthropic's spending limit is final, and its overload is not") {
+  const auto error = [](const std::string& members) {
+    return R"({"type":"error","error":{)" + members + R"(},"request_id":"req_1"})";
+  };
+  const auto limit =
+      error(R"("type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"})");
+  CHECK(classified(answer(429, {}, limit)).cls == Class::Permanent);
+  CHECK(to_string(classified(answer(429, {}, limit)).rule) ==
+        "error_codes: anthropic enforced_spend_limit_reached");
+  const auto rate =
+      classified(answer(429, {{"retry-after", "7"}}, error(R"("type":"rate_limit_error")")));
+  CHECK(rate.cls == Class::Throttle);
+  CHECK(rate.server_delay->delay == 7s);
+  const auto overload = classified(answer(529, {}, error(R"("type":"overloaded_error")")));
+  CHECK(overload.cls == Class::Transient);
+  CHECK(to_string(overload.rule) == "error_codes: anthropic overloaded_error");
+  CHECK(classified(answer(400, {}, error(R"("type":"invalid_request_error")"))).cls ==
+        Class::Permanent);
+}
+
 TEST_CASE("OpenAI's and Stripe's advice overrides the status") {
   for (const auto* name : {"x-should-retry", "stripe-should-retry"}) {
     CHECK(classified(answer(400, {{name, "true"}})).cls == Class::Transient);

@@ -51,7 +51,7 @@ enum class TransportKind : std::uint8_t {
 // ErrorRule is one entry of `retry_on.error_codes`. It classifies a response by an error code in
 // its body or headers.
 struct HTTPRETRY_API ErrorRule {
-  enum class Family : std::uint8_t { Custom, Aws, Google, Github, Openai, Stripe };
+  enum class Family : std::uint8_t { Custom, Aws, Google, Github, Openai, Anthropic, Stripe };
   enum class Source : std::uint8_t { Json, Header, Xml };
 
   ErrorRule() = default;

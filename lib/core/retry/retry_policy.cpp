@@ -39,8 +39,8 @@ RetryOn::RetryOn() : statuses{408, 421, 425}, throttle_statuses{429} {
   statuses.add(500, 599);
   for (const auto hopeless : {501, 505, 507, 511}) statuses.remove(hopeless, hopeless);
   using Family = ErrorRule::Family;
-  for (const auto family :
-       {Family::Aws, Family::Google, Family::Github, Family::Openai, Family::Stripe}) {
+  for (const auto family : {Family::Aws, Family::Google, Family::Github, Family::Openai,
+                            Family::Anthropic, Family::Stripe}) {
     error_codes.emplace_back(family);
   }
   auto& too_large_now = error_codes.emplace_back();
@@ -103,7 +103,7 @@ std::string_view to_string(TransportKind kind) {
 
 std::string_view to_string(ErrorRule::Family family) {
   return enum_word<ErrorRule::Family::Stripe>(
-      family, {"custom", "aws", "google", "github", "openai", "stripe"});
+      family, {"custom", "aws", "google", "github", "openai", "anthropic", "stripe"});
 }
 
 std::string_view to_string(ServerDelaySource source) {
