@@ -44,6 +44,7 @@ EXTRAS = {
 # The private headers of the core that extras may include, and why.
 FOR_EXTRAS = {
     "chain/detail/call_state.hpp": "simulate and batch begin calls, and watch how far their sends are",
+    "chain/detail/attempt_headers.hpp": "the program shows the headers of a request as they are sent",
     "flow/detail/run_queue.hpp": "testing and simulate have schedulers of their own, in virtual time",
     "json/detail/json.hpp": "batch and simulate read and write JSON",
     "client/detail/report.hpp": "batch writes a report as part of each result",

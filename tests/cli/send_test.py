@@ -192,6 +192,18 @@ class Requests(ProgramTest):
         self.run_program(*QUICK, "-T", "-", server.url("/x"), stdin=b"body")
         self.assertEqual([seen.body for seen in server.seen], [b"body", b"body"])
 
+    def test_a_policy_tells_the_server_about_attempts_and_the_time_left(self):
+        server = self.server(503, 503, 200)
+        ran = self.run_program("-v", "--set", "attempt_header=X-Attempt", "--set", "deadline_header=X-Left",
+                               "--set", "max_elapsed_time=1h", "--set", "backoff.initial=1ms", server.url())
+        self.assertEqual([seen.headers["x-attempt"] for seen in server.seen], ["0", "1", "2"])
+        left = [int(seen.headers["x-left"]) for seen in server.seen]
+        self.assertEqual(left, sorted(left, reverse=True))
+        self.assertLessEqual(left[0], 3600000)
+        said = ran.stderr.decode()
+        self.assertEqual(re.findall(r"^> X-Attempt: (.*)$", said, re.MULTILINE), ["0", "1", "2"])
+        self.assertEqual([int(ms) for ms in re.findall(r"^> X-Left: (.*)$", said, re.MULTILINE)], left)
+
     def test_an_idempotency_key_stays_the_same(self):
         server = self.server(503, 200)
         self.run_program(*QUICK, "--idempotency-key", "-d", "x", server.url())

@@ -98,6 +98,8 @@ TEST_CASE("each word of the builder is the key of the file") {
       {PolicyBuilder().repeat(Repeat::Always), R"({"repeat": "always"})"},
       {PolicyBuilder().repeat(Repeat::Refused), R"({"repeat": "refused"})"},
       {PolicyBuilder().idempotency_key("K"), R"({"idempotency_key": "K"})"},
+      {PolicyBuilder().attempt_header("A"), R"({"attempt_header": "A"})"},
+      {PolicyBuilder().deadline_header("D"), R"({"deadline_header": "D"})"},
       {PolicyBuilder().server_delay(delay),
        R"({"server_delay": {"headers": ["retry-after"], "combine": "grow", "max": "9s",
                             "over_max": "stop", "max_over_own": "none", "spread": 0}})"},
@@ -229,6 +231,8 @@ TEST_CASE("every good case of a policy is built from its own values as the same"
     if (policy.max_attempts) builder.max_attempts(*policy.max_attempts);
     if (!policy.max_attempts) builder.unlimited_attempts();
     if (!policy.idempotency_key.empty()) builder.idempotency_key(policy.idempotency_key);
+    if (!policy.attempt_header.empty()) builder.attempt_header(policy.attempt_header);
+    if (!policy.deadline_header.empty()) builder.deadline_header(policy.deadline_header);
     const auto again = built(builder);
     CHECK(*again.find("GET", Url::parse("http://a/").value()).policy == policy);
   }

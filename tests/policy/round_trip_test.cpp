@@ -34,6 +34,8 @@ class Writer {
     add("retry_on", retry_on());
     add("repeat", one_of({"\"always\"", "\"never\"", "\"refused\""}));
     add("idempotency_key", "\"X-Key\"");
+    add("attempt_header", "\"X-Attempt\"");
+    add("deadline_header", "\"grpc-timeout\"");
     add("server_delay", one_of({R"({"headers": [], "spread": 0.25})", R"({"max": "none"})",
                                 R"({"headers": ["Retry-After"], "combine": "own"})"}));
     add("budget", one_of({"\"none\"", R"({"kind": "tokens", "capacity": 0.125})",

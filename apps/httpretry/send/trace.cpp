@@ -2,6 +2,7 @@
 
 #include "cli/message.hpp"
 #include "cli/text.hpp"
+#include "lib/core/chain/detail/attempt_headers.hpp"
 #include "send/whole_run.hpp"
 
 #include <httpretry/chain/call.hpp>
@@ -212,6 +213,7 @@ class Verbose final : public Middleware {
   Task<Outcome> handle(Request request, Call& call, Next next) override {
     auto connection = std::make_shared<ConnectionInfo>();
     listen(request, connection);
+    add_attempt_headers(request, call);
     Outcome outcome = co_await next(request, call);
     print(request, outcome, *connection);
     co_return outcome;

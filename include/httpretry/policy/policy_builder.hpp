@@ -58,6 +58,8 @@ class HTTPRETRY_API PolicyBuilder {
   PolicyBuilder& repeat(Repeat rule) { return say<&RetryPolicy::repeat>(rule); }
   // An empty name is an error when the policy is built.
   PolicyBuilder& idempotency_key(std::string_view header) { return put("idempotency_key", header); }
+  PolicyBuilder& attempt_header(std::string_view header) { return put("attempt_header", header); }
+  PolicyBuilder& deadline_header(std::string_view header) { return put("deadline_header", header); }
   PolicyBuilder& server_delay(const ServerDelayPolicy& delay) {
     return say<&RetryPolicy::server_delay>(delay);
   }

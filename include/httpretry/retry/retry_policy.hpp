@@ -223,6 +223,10 @@ struct HTTPRETRY_API RetryPolicy {
   RetryOn retry_on;
   Repeat repeat = Repeat::Safe;
   std::string idempotency_key;  // a header name; if empty, no key is created
+  // The names of headers that tell the server which attempt a send is, counted from 0, and how much
+  // time is left for it. Empty for none. policy-file.md has the forms of the values.
+  std::string attempt_header;
+  std::string deadline_header;
   ServerDelayPolicy server_delay;
   BudgetPolicy budget;
   bool adaptive = false;  // enables the client-side send-rate limiter

@@ -1,3 +1,4 @@
+#include "lib/core/chain/detail/attempt_headers.hpp"
 #include "lib/core/chain/detail/call_state.hpp"
 #include "lib/core/flow/resume_on.hpp"
 
@@ -55,6 +56,7 @@ Task<Outcome> handled_by(Middleware& middleware, Request&& request, Call& call, 
   const int number = ++state.exchanges;
   auto& transport = *state.transport;
   if (auto* racing = Call::State::racing(call)) racing->on_start();
+  if (!state.common->transport_adds_headers) add_attempt_headers(request, call);
   if (state.common->observers->empty()) return send_by(transport, std::move(request), call);
   auto task = send_observed(transport, std::move(request), call, number);
   task.set_thrower(kTransport);

@@ -1,5 +1,6 @@
 #include "admission.hpp"
 
+#include "lib/core/chain/detail/attempt_headers.hpp"
 #include "lib/core/chain/detail/call_state.hpp"
 #include "lib/core/curl/loop.hpp"
 
@@ -103,6 +104,7 @@ Task<Outcome> Admission::send(Request request, Call& call) {
   const auto waited = scheduler.now() - arrived_at;
   // The wait does not shorten the attempt: its deadline moves, at most to the call's deadline.
   Call admitted_call = Call::State::admitted_after(call, waited);
+  add_attempt_headers(request, admitted_call);
   Outcome outcome = co_await transport.send(std::move(request), admitted_call);
   auto& exchange = exchange_of(outcome);
   exchange.timings.queued = waited;

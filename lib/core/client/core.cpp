@@ -90,7 +90,7 @@ ClientCore::ClientCore(ClientOptions options)
       pool_(connection_, resolver_) {
   init_curl();
   if (!options_.transport) try_out(*connection_);
-  if (options_.max_in_flight > 0 || options_.max_in_flight_per_origin > 0) {
+  if (limits_in_flight_) {
     admission_.emplace(options_.max_in_flight, options_.max_in_flight_per_origin,
                        options_.transport.get());
   }

@@ -67,13 +67,16 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   const int process_;  // the process that made the client
   std::shared_ptr<const TransportOptions> connection_;
   std::shared_ptr<Resolver> resolver_;
-  std::optional<Admission> admission_;  // only with limits on requests in flight
+  const bool limits_in_flight_ =
+      options_.max_in_flight > 0 || options_.max_in_flight_per_origin > 0;
+  std::optional<Admission> admission_;  // only if limits_in_flight_
   std::stop_source end_;                // requested when the client ends
   const std::stop_token at_end_ = end_.get_token();
   const ForCalls for_calls_{
       options_,
       {&at_end_, &options_.random, &options_.observers,
-       options_.policies ? &*options_.policies : nullptr, options_.shared_state}};
+       options_.policies ? &*options_.policies : nullptr, options_.shared_state,
+       /*transport_adds_headers=*/limits_in_flight_}};
   CallsInFlight calls_in_flight_;
   LoopPool pool_;
   mutable std::mutex mutex_;  // guards the rest

@@ -103,6 +103,7 @@ RetryLoop::Options RequestAttempts::loop_options() const {
           .deadline = std::min(call_.deadline(), request().options().respond_by),
           .repeatable = first_.repeatable(),
           .changes_nothing = changes_nothing(first_),
+          .attempts_before = static_cast<int>(call_.history().attempts.size()),
           .backoff = options_.backoff ? &options_.backoff : nullptr};
 }
 

@@ -120,6 +120,8 @@ constexpr Key kPolicyKeys[] = {
     key_of<kRetryOn, &RetryPolicy::retry_on>("retry_on").in_presets(),
     key_of<kRepeats, &RetryPolicy::repeat>("repeat").in_presets(),
     key<&RetryPolicy::idempotency_key>("idempotency_key", kHeader),
+    key<&RetryPolicy::attempt_header>("attempt_header", kHeader),
+    key<&RetryPolicy::deadline_header>("deadline_header", kHeader),
     key_of<kServerDelay, &RetryPolicy::server_delay>("server_delay"),
     key_of<kBudget, &RetryPolicy::budget>("budget").in_presets(),
     key<&RetryPolicy::adaptive>("adaptive", kFlag).in_presets(),

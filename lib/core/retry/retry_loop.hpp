@@ -123,6 +123,7 @@ class RetryLoop {
     // The method is safe, like GET, so an earlier attempt cannot be the cause of a later status.
     // The 404 after a repeated DELETE may have such a cause (Attempt::ambiguous).
     bool changes_nothing = false;
+    int attempts_before = 0;  // attempts of the call for other requests, before a redirect
     const BackoffFunction* backoff = nullptr;  // replaces the policy's backoff; may be nullptr
   };
 
@@ -161,6 +162,8 @@ class RetryLoop {
   // Returns whether an earlier attempt has been recorded. During an attempt, this means that the
   // attempt is not the first one of this loop.
   [[nodiscard]] bool is_retry() const { return recorded_ != 0; }
+  // Returns Options::attempts_before.
+  [[nodiscard]] int attempts_before() const { return options_.attempts_before; }
   // Returns how many hedges max_attempts still allows in the current attempt, which itself counts
   // as one send. nullopt means no limit.
   [[nodiscard]] std::optional<int> sends_left() const;

@@ -26,6 +26,8 @@ struct CallsInCommon {
   const std::vector<std::shared_ptr<Observer>>* observers = nullptr;
   const PolicySource* policies = nullptr;
   std::shared_ptr<SharedState> shared_state{};  // ClientOptions::shared_state
+  // The transport may let a request wait, so it calls add_attempt_headers itself.
+  bool transport_adds_headers = false;
 };
 
 // The state of a call, shared by all its branches. It lives in the frame of the coroutine that runs
