@@ -251,22 +251,25 @@ TEST_CASE("a quota of a day at Google is final, whatever else the body says") {
 
 // "Claude API errors" in Anthropic's documentation.
 TEST_CASE("Anthropic's spending limit is final, and its overload is not") {
+  RetryPolicy policy;
+  policy.retry_on.error_codes = {ErrorRule(ErrorRule::Family::Anthropic)};
+  const auto classify_it = [&](const Response& response) { return classified(response, policy); };
   const auto error = [](const std::string& members) {
     return R"({"type":"error","error":{)" + members + R"(},"request_id":"req_1"})";
   };
   const auto limit =
       error(R"("type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"})");
-  CHECK(classified(answer(429, {}, limit)).cls == Class::Permanent);
-  CHECK(to_string(classified(answer(429, {}, limit)).rule) ==
+  CHECK(classify_it(answer(429, {}, limit)).cls == Class::Permanent);
+  CHECK(to_string(classify_it(answer(429, {}, limit)).rule) ==
         "error_codes: anthropic enforced_spend_limit_reached");
   const auto rate =
-      classified(answer(429, {{"retry-after", "7"}}, error(R"("type":"rate_limit_error")")));
+      classify_it(answer(429, {{"retry-after", "7"}}, error(R"("type":"rate_limit_error")")));
   CHECK(rate.cls == Class::Throttle);
   CHECK(rate.server_delay->delay == 7s);
-  const auto overload = classified(answer(529, {}, error(R"("type":"overloaded_error")")));
+  const auto overload = classify_it(answer(529, {}, error(R"("type":"overloaded_error")")));
   CHECK(overload.cls == Class::Transient);
   CHECK(to_string(overload.rule) == "error_codes: anthropic overloaded_error");
-  CHECK(classified(answer(400, {}, error(R"("type":"invalid_request_error")"))).cls ==
+  CHECK(classify_it(answer(400, {}, error(R"("type":"invalid_request_error")"))).cls ==
         Class::Permanent);
 }
 

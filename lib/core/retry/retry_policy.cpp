@@ -39,8 +39,8 @@ RetryOn::RetryOn() : statuses{408, 421, 425}, throttle_statuses{429} {
   statuses.add(500, 599);
   for (const auto hopeless : {501, 505, 507, 511}) statuses.remove(hopeless, hopeless);
   using Family = ErrorRule::Family;
-  for (const auto family : {Family::Aws, Family::Google, Family::Github, Family::Openai,
-                            Family::Anthropic, Family::Stripe}) {
+  for (const auto family :
+       {Family::Aws, Family::Google, Family::Github, Family::Openai, Family::Stripe}) {
     error_codes.emplace_back(family);
   }
   auto& too_large_now = error_codes.emplace_back();
