@@ -1,5 +1,10 @@
-// The library's only macro. It marks the symbols that a shared library exports; all others are
-// hidden. In a static library it has no effect.
+// Included first by every public header: checks the language, and defines the library's only macro,
+// which marks the symbols that a shared library exports. All others are hidden. In a static library
+// the macro has no effect.
 #pragma once
+
+#if __cplusplus < 202002L
+#error "httpretry needs C++20: compile with -std=c++20"
+#endif
 
 #define HTTPRETRY_API __attribute__((visibility("default")))

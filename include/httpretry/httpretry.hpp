@@ -3,9 +3,7 @@
 // (batch, fleet, simulate, spdlog, telemetry, testing) yourself.
 #pragma once
 
-#if __cplusplus < 202002L
-#error "httpretry needs C++20: compile with -std=c++20"
-#else
+#include <httpretry/export.hpp>
 
 #include <httpretry/body/awaited_body.hpp>
 #include <httpretry/body/sink.hpp>
@@ -54,5 +52,3 @@
 #include <httpretry/retry/guard_policy.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 #include <httpretry/retry/server_delay.hpp>
-
-#endif

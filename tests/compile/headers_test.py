@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 CPP20, CPP23 = "c++20", "c++2b"
-FIRST_LINE = re.compile(r"^#(?!pragma once)(.*)$", re.M)
+FIRST_LINE = re.compile(r"^#(?!pragma once|include <httpretry/export.hpp>)(.*)$", re.M)
 # The headers that are there to include another library.
 BRIDGES = {"httpretry/json/nlohmann.hpp"}
 OTHERS = re.compile(r"/(?:curl|nlohmann|spdlog|fmt|openssl|hiredis)/|/(?:zlib|idn2|sqlite3)\.h$")
@@ -51,8 +51,15 @@ def headers_to_compile(include):
     """All headers but those that another one includes before everything else: compiling that one also shows
     whether they compile alone."""
     texts = {str(path.relative_to(include)): path.read_text() for path in pathlib.Path(include).rglob("*.hpp")}
-    begins = {FIRST_LINE.search(text)[1] for text in texts.values()}
+    begins = {found[1] for text in texts.values() if (found := FIRST_LINE.search(text))}
     return sorted(header for header in texts if f"include <{header}>" not in begins)
+
+
+def without_export(include):
+    """The headers that do not begin with the header that checks the language."""
+    begin = re.compile(r"^#pragma once\n\n#include <httpretry/export\.hpp>$", re.M)
+    return [path.relative_to(include) for path in sorted(pathlib.Path(include).rglob("*.hpp"))
+            if path.name != "export.hpp" and not begin.search(path.read_text())]
 
 
 def main():
@@ -66,6 +73,9 @@ def main():
     os.makedirs(work, exist_ok=True)
     compiler = Compiler(command, include, work)
     bad = 0
+    for header in without_export(include):
+        print(f"{header} does not include <httpretry/export.hpp> first")
+        bad += 1
     for header, standard in pairs:
         if problem := compiler.problem_of(header, standard):
             print(f"{header} in {standard}:\n{problem}")

@@ -11,6 +11,8 @@
 // the guarantees.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/batch/runner.hpp>
 #include <httpretry/client/client_options.hpp>
 #include <httpretry/json/problem.hpp>

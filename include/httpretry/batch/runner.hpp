@@ -1,5 +1,7 @@
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/batch/down_hosts.hpp>
 #include <httpretry/batch/store.hpp>
 #include <httpretry/client/client.hpp>

@@ -16,6 +16,8 @@
 // wait as well.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/call.hpp>
 #include <httpretry/flow/task.hpp>
 #include <httpretry/http/body.hpp>

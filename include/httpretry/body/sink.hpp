@@ -34,6 +34,8 @@
 // rest. `delivered` counts all bytes that the sink has received.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/call.hpp>
 #include <httpretry/chain/detail/coroutine_function.hpp>
 #include <httpretry/flow/task.hpp>

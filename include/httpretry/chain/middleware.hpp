@@ -1,5 +1,7 @@
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/call.hpp>
 #include <httpretry/chain/detail/coroutine_function.hpp>
 #include <httpretry/flow/task.hpp>

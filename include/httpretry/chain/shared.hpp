@@ -1,5 +1,7 @@
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/call.hpp>
 #include <httpretry/flow/detail/shared_work.hpp>
 

@@ -1,6 +1,8 @@
 // Client, and the types that its functions return.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/middleware.hpp>
 #include <httpretry/chain/shared.hpp>
 #include <httpretry/client/client_options.hpp>

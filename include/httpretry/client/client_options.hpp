@@ -2,6 +2,8 @@
 // default that suits most programs.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/middleware.hpp>
 #include <httpretry/chain/observer.hpp>
 #include <httpretry/chain/transport.hpp>

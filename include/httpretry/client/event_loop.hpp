@@ -1,5 +1,7 @@
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/flow/scheduler.hpp>
 
 #include <chrono>
@@ -72,6 +74,8 @@ class HTTPRETRY_API EventLoop final : public Scheduler {
   // has HTTPRETRY_POLLER=poll.
   EventLoop();
   ~EventLoop() override;
+  // Returns whether a scheduler is an EventLoop, even in a program without RTTI.
+  [[nodiscard]] static bool is_one(const Scheduler& scheduler) { return scheduler.is_event_loop(); }
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
@@ -100,6 +104,7 @@ class HTTPRETRY_API EventLoop final : public Scheduler {
   void run_until(const std::atomic<bool>& done) override;
 
  private:
+  [[nodiscard]] bool is_event_loop() const override { return true; }
   friend class detail::ClientCore;
   std::shared_ptr<detail::EventLoopCore> core_;
 };

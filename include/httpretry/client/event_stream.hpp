@@ -20,6 +20,8 @@
 // policy with an attempt_timeout: it would end a healthy stream again and again.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/client/client.hpp>
 
 #include <chrono>

@@ -25,6 +25,8 @@
 // An "error" is {"kind": "connect", "curl_code": 7, "message": "…", "maybe_sent": false}.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/response.hpp>
 

@@ -20,6 +20,8 @@
 // client without retry(), an upload ends at the first failure.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/client/client.hpp>
 
 #include <cstdint>

@@ -2,6 +2,8 @@
 // member has a default that suits most programs.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/request.hpp>
 
 #include <cstdint>

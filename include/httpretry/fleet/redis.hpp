@@ -2,6 +2,8 @@
 // httpretry::fleet, or httpretry-fleet with pkg-config.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/guard/shared_state.hpp>
 
 #include <memory>

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/flow/task.hpp>
 #include <httpretry/http/time.hpp>
 
@@ -38,10 +40,12 @@ class HTTPRETRY_API Scheduler {
   virtual void run_until(const std::atomic<bool>& done) = 0;
 
  private:
+  friend class EventLoop;
   friend class RunQueue;
   // The queue in which the library's own schedulers keep their waits; nullptr for any other
   // scheduler.
   [[nodiscard]] virtual const RunQueue* queue() const { return nullptr; }
+  [[nodiscard]] virtual bool is_event_loop() const { return false; }
 };
 
 }  // namespace httpretry

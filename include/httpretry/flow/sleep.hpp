@@ -8,6 +8,8 @@
 // httpretry.hpp does not include this header.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/flow/scheduler.hpp>
 
 namespace httpretry {

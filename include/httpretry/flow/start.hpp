@@ -6,6 +6,8 @@
 //   start(*loop, fetch_all(client), [](Result<int> pages) { ... });
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/flow/detail/posted.hpp>
 #include <httpretry/flow/scheduler.hpp>
 #include <httpretry/flow/task.hpp>

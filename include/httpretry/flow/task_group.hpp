@@ -16,6 +16,8 @@
 // httpretry.hpp does not include this header.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/flow/task.hpp>
 
 #include <memory>

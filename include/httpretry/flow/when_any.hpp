@@ -24,6 +24,8 @@
 // httpretry.hpp does not include this header.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/flow/task_group.hpp>
 
 #include <atomic>

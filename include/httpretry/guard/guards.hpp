@@ -3,6 +3,8 @@
 // sends.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/middleware.hpp>
 #include <httpretry/guard/local_state.hpp>
 #include <httpretry/retry/longest_pause.hpp>

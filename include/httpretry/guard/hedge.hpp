@@ -1,6 +1,8 @@
 // hedge: the middleware that sends a slow request a second time and uses the faster response.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/middleware.hpp>
 
 namespace httpretry {

@@ -1,6 +1,8 @@
 // A SharedState in the memory of this process.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/guard/shared_state.hpp>
 
 #include <memory>

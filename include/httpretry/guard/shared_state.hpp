@@ -26,6 +26,8 @@
 // No function throws anything except std::bad_alloc.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/observer.hpp>
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/retry/guard_policy.hpp>

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <httpretry/export.hpp>
+
 #include <httpretry/http/time.hpp>
 
 #include <array>

@@ -1,11 +1,18 @@
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <memory>
-#include <typeindex>
 #include <utility>
 #include <vector>
 
 namespace httpretry {
+
+namespace detail {
+// Its address identifies the type T. Unlike typeid, it needs no RTTI.
+template <class T>
+HTTPRETRY_API inline const char kTypeId = 0;
+}  // namespace detail
 
 // Context holds values that belong to one request or one call: at most one of each type. The
 // program, its middlewares and its observers use it to pass data to each other, such as a tenant or
@@ -25,22 +32,22 @@ class Context {
   T& set(T value) {
     auto made = std::make_shared<T>(std::move(value));
     auto& result = *made;
-    std::erase_if(values_, [](const auto& other) { return other.first == typeid(T); });
-    values_.emplace_back(typeid(T), std::move(made));
+    std::erase_if(values_, [](const auto& other) { return other.first == &detail::kTypeId<T>; });
+    values_.emplace_back(&detail::kTypeId<T>, std::move(made));
     return result;
   }
   // Returns the value of type T, or nullptr.
   template <class T>
   [[nodiscard]] T* get() const {
     for (const auto& [type, value] : values_) {
-      if (type == typeid(T)) return static_cast<T*>(value.get());
+      if (type == &detail::kTypeId<T>) return static_cast<T*>(value.get());
     }
     return nullptr;
   }
   [[nodiscard]] bool empty() const { return values_.empty(); }
 
  private:
-  std::vector<std::pair<std::type_index, std::shared_ptr<void>>> values_;
+  std::vector<std::pair<const void*, std::shared_ptr<void>>> values_;  // with &kTypeId
 };
 
 }  // namespace httpretry

@@ -1,6 +1,8 @@
 // Request, its options, and what a request can report while it is sent.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/body.hpp>
 #include <httpretry/http/context.hpp>
 #include <httpretry/http/url.hpp>

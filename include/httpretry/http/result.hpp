@@ -12,6 +12,8 @@
 // Nothing in the library throws because of the network, the server or the file system.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/http/detail/misuse.hpp>
 #include <httpretry/http/detail/result_storage.hpp>

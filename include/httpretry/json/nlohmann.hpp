@@ -6,6 +6,8 @@
 //   if (!user) std::cerr << user.error().message;  // "https://…: line 2, column 7: not JSON: …"
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/client/client.hpp>
 
 #include <nlohmann/json.hpp>

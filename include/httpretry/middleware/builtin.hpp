@@ -7,6 +7,8 @@
 //   Client client({log(), redirect(), retry(), hedge(), guards(), timeout(2s)});
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/middleware.hpp>
 #include <httpretry/log/log.hpp>
 

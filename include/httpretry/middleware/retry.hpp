@@ -1,6 +1,8 @@
 // retry: the middleware that retries requests according to a policy.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/middleware.hpp>
 #include <httpretry/policy/policy_set.hpp>
 #include <httpretry/policy/policy_source.hpp>

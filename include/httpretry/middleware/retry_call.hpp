@@ -31,6 +31,8 @@
 // first time that a blocking retry_call detects this, it logs a warning.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/flow/scheduler.hpp>
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/middleware/detail/retry_call.hpp>

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <httpretry/export.hpp>
+
 #include <httpretry/http/headers.hpp>
 #include <httpretry/http/url.hpp>
 

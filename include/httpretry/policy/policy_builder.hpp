@@ -11,6 +11,8 @@
 // the same as those of the file. `json` returns the file.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/policy/policy_set.hpp>
 
 #include <memory>

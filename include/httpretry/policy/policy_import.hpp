@@ -10,6 +10,8 @@
 // Errc::InvalidRequest and one line for each problem.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/policy/policy_set.hpp>
 
 #include <string>

@@ -1,6 +1,8 @@
 // PolicySet, what it returns, and the functions that read one.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/headers.hpp>
 #include <httpretry/http/result.hpp>
 #include <httpretry/http/time.hpp>

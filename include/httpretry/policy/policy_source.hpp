@@ -1,5 +1,7 @@
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/policy/policy_set.hpp>
 
 #include <cstdint>

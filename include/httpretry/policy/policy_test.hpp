@@ -1,6 +1,7 @@
 #pragma once
 
 #include <httpretry/export.hpp>
+
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/http/headers.hpp>
 #include <httpretry/http/time.hpp>

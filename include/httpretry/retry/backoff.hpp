@@ -14,6 +14,7 @@
 #pragma once
 
 #include <httpretry/export.hpp>
+
 #include <httpretry/http/time.hpp>
 
 #include <cstdint>

@@ -14,6 +14,8 @@
 // an error: the part before the malformed position is used.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/response.hpp>
 #include <httpretry/http/time.hpp>

@@ -31,6 +31,8 @@
 // or 503 with a server delay.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/retry/classify.hpp>
 
 #include <cstdint>

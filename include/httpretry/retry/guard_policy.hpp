@@ -4,6 +4,7 @@
 #pragma once
 
 #include <httpretry/export.hpp>
+
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/retry/backoff.hpp>

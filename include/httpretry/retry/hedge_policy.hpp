@@ -2,6 +2,8 @@
 // the members of a policy file; lib/core/policy/policy-file.md explains each of them.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/retry/guard_policy.hpp>
 
 #include <optional>

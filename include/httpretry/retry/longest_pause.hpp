@@ -1,5 +1,7 @@
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/time.hpp>
 
 namespace httpretry {

@@ -2,6 +2,8 @@
 // explains both.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/retry/budget.hpp>
 #include <httpretry/retry/classify.hpp>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/retry/backoff.hpp>
 #include <httpretry/retry/guard_policy.hpp>

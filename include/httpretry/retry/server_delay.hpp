@@ -15,6 +15,8 @@
 // length; if they are too large they saturate, so that the limits of the policy apply.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/headers.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/retry/retry_policy.hpp>

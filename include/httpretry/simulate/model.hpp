@@ -4,6 +4,8 @@
 // lib/extras/simulate/README.md, "Models", describes each key with its default.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/result.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/policy/policy_set.hpp>

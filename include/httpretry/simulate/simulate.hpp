@@ -13,6 +13,8 @@
 // This is a separate library: link httpretry::simulate.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/request.hpp>
 #include <httpretry/simulate/model.hpp>
 

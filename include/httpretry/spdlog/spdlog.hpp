@@ -2,6 +2,8 @@
 // link httpretry::spdlog, or httpretry-spdlog with pkg-config.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/log/log.hpp>
 
 #include <string>

@@ -10,6 +10,8 @@
 // redacts headers. It stays in memory.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/observer.hpp>
 
 #include <cstddef>

@@ -21,6 +21,8 @@
 //    "status":200,"error":null,"attempts":2,"stop_reason":"success","elapsed_ms":1312.4,…}
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/observer.hpp>
 
 #include <functional>

@@ -11,6 +11,8 @@
 // Counters and histograms never decrease. lib/extras/telemetry/README.md lists the names.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/observer.hpp>
 
 #include <cstddef>

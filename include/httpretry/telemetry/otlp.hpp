@@ -9,6 +9,8 @@
 // and counted. The preset `otlp` defines the retries.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/curl/transport_options.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 #include <httpretry/telemetry/metrics.hpp>

@@ -2,6 +2,8 @@
 // httpretry::telemetry. httpretry.hpp does not include them. A client without them pays nothing.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/telemetry/har.hpp>
 #include <httpretry/telemetry/json_log.hpp>
 #include <httpretry/telemetry/metrics.hpp>

@@ -16,6 +16,8 @@
 // earlier middleware makes (a retry, a hedge, a request for a token) gets its own traceparent.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/middleware.hpp>
 #include <httpretry/chain/observer.hpp>
 #include <httpretry/http/url.hpp>

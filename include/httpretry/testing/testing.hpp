@@ -27,6 +27,8 @@
 //   CHECK(server.requests() == 3);
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/chain/observer.hpp>
 #include <httpretry/chain/transport.hpp>
 #include <httpretry/flow/scheduler.hpp>

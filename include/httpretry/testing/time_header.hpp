@@ -7,6 +7,7 @@
 #pragma once
 
 #include <httpretry/export.hpp>
+
 #include <httpretry/http/headers.hpp>
 #include <httpretry/http/time.hpp>
 

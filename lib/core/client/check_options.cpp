@@ -104,7 +104,7 @@ void check(const ClientOptions& options) {
   }
   if (options.threads < 1) refuse("ClientOptions::threads must be at least 1");
   // A scheduler that is no EventLoop cannot drive libcurl, which is the default transport.
-  const bool is_event_loop = dynamic_cast<EventLoop*>(options.scheduler.get()) != nullptr;
+  const bool is_event_loop = options.scheduler && EventLoop::is_one(*options.scheduler);
   if (options.scheduler && !options.transport && !is_event_loop) {
     refuse(
         "ClientOptions::scheduler is set: set ClientOptions::transport, too, or use an EventLoop");

@@ -83,7 +83,7 @@ ClientCore::ClientCore(ClientOptions options)
       base_url_(options_.base_url.empty() ? std::nullopt
                                           : std::optional(Url::parse(options_.base_url).value())),
       retries_(has_retry(options_)),
-      on_event_loop_(std::dynamic_pointer_cast<EventLoop>(options_.scheduler) != nullptr),
+      on_event_loop_(options_.scheduler && EventLoop::is_one(*options_.scheduler)),
       process_(::getpid()),
       connection_(std::make_shared<const TransportOptions>(options_.connection)),
       resolver_(std::make_shared<Resolver>(connection_->lookup, connection_->lookup_may_block)),

@@ -194,7 +194,14 @@ class RetryPolicies {
 class Retry final : public Middleware {
  public:
   explicit Retry(RetryOptions options) : options_(std::move(options)) {}
-  [[nodiscard]] std::string_view name() const override { return "retry"; }
+  [[nodiscard]] std::string_view name() const override { return kName; }
+
+  // Returns the middleware as a Retry, or nullptr if it is a user's that has the same name. Unlike
+  // dynamic_cast, it needs no RTTI of the user's class.
+  static const Retry* cast(const Middleware& middleware) {
+    const bool is_retry = middleware.name().data() == kName;
+    return is_retry ? static_cast<const Retry*>(&middleware) : nullptr;
+  }
 
   // Checks the request's own policy, if it has one. Then makes the attempts.
   Task<Outcome> handle(Request request, Call& call, Next next) override {
@@ -267,6 +274,8 @@ class Retry final : public Middleware {
     return RequestAttempts(options_, std::move(chosen), request, call);
   }
 
+  static constexpr char kName[] = "retry";  // no other object has this address
+
   const RetryOptions options_;
   RetryPolicies policies_{options_};
 };
@@ -274,7 +283,7 @@ class Retry final : public Middleware {
 }  // namespace
 
 const PolicySource* policies_of(const Middleware& retry) {
-  const auto* const own = dynamic_cast<const Retry*>(&retry);
+  const auto* const own = Retry::cast(retry);
   return own != nullptr ? own->policies() : nullptr;
 }
 

@@ -2,6 +2,8 @@
 // caller has returned, so a reference or a view among its parameters may dangle.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <functional>
 #include <span>
 #include <string_view>

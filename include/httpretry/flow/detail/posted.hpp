@@ -1,6 +1,8 @@
 // The coroutine type behind `start` and the calls of a client.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/flow/scheduler.hpp>
 
 #include <coroutine>

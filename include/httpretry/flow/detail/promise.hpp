@@ -1,6 +1,8 @@
 // The promise type of Task, as the compiler requires it.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/http/result.hpp>
 
 #include <atomic>

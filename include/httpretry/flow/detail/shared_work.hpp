@@ -1,6 +1,8 @@
 // The work behind Shared and Client::spawn.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/flow/scheduler.hpp>
 #include <httpretry/http/result.hpp>
 

@@ -1,6 +1,8 @@
 // The storage that a Result uses for its value and its error.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <memory>
 #include <optional>
 #include <type_traits>

@@ -1,6 +1,8 @@
 // The parts of retry_call and co_retry_call that are not templates. Not for users.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <httpretry/flow/task.hpp>
 #include <httpretry/http/attempt.hpp>
 
