@@ -10,8 +10,7 @@ int main(int argc, char** argv) {
   const std::string url = argc > 1 ? argv[1] : "https://example.com/";
 
   // Ends an attempt that has no response after 10 s.
-  Client client(
-      {redirect(), retry(RetryPolicy::standard({.response_timeout = 10s})), hedge(), guards()});
+  Client client(ClientOptions().with_policies(RetryPolicy::standard({.response_timeout = 10s})));
   const Outcome outcome = client.get(url);
   // "succeeded after 2 attempts in 213 ms: 503, 200"
   std::fprintf(stderr, "%s\n", describe(outcome).c_str());
