@@ -171,7 +171,13 @@ class Terminal(ProgramTest):
     def test_the_line_of_many_urls_comes_back_after_a_message(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
-        server, slow = self.server(Response(404, b"x" * 2000)), self.server(Response(200, hold=gate))
+        both_run = threading.Event()
+        self.addCleanup(both_run.set)
+        server = self.server(Response(404, b"x" * 2000, hold=both_run))
+        slow = self.server(Response(200, hold=gate))
+        waiter = threading.Thread(target=lambda: (slow.arrived.get(timeout=LIMIT), both_run.set()))
+        waiter.start()
+        self.addCleanup(waiter.join)
         line = "2.0 KiB, 1 of 2 done, 1 running, 1 failed…"
         after_message = f"attempt in .*: 404 \\(not_retryable\\)\r\n{line}"
         said = self.at_terminal("-Z", server.url(), slow.url(), status=22, when="\r\n2.0 KiB",

@@ -260,6 +260,7 @@ class Usage(ProgramTest):
                 (("-C", "-", "u"), "-C - resumes a file: the response of u needs -o FILE or -O"),
                 (("-O", "http://h/"), "does not end in a file name; use -o FILE"),
                 (("-E", ":password", "u"), 'option --cert: no file is named before the ":"'),
+                (("--key", "f", "https://h/"), "option --cert: a private key needs the file of its certificate"),
                 (("--max-filesize", "big", "u"), '"big" is not a number of bytes, such as 500, 20K'),
                 (("--max-filesize", "1X", "u"), '"1X" is not a number of bytes'),
                 (("--max-filesize", "99999999T", "u"), "is not a number of bytes"),

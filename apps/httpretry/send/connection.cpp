@@ -115,11 +115,12 @@ void set_certificate(ClientCertificate& certificate, const std::string& flag,
 // that sets it: "TransportOptions::ca_file …" becomes "option --cacert …". Returns other messages
 // unchanged.
 std::string with_flag_name(std::string message) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kFlags{{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kFlags{{
       {"TransportOptions::ca_file", "option --cacert"},
       {"TransportOptions::ca_path", "option --capath"},
       {"TransportOptions::client_certificate.file", "option --cert"},
       {"TransportOptions::client_certificate.key_file", "option --key"},
+      {"TransportOptions::client_certificate", "option --cert"},  // after its members
       {"TransportOptions::connect_to", "option --connect-to"},
       {"TransportOptions::local_interface", "option --interface"},
       {"TransportOptions::max_tls", "option --tls-max"},
