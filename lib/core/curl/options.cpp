@@ -58,7 +58,8 @@ void check_certificate(const ClientCertificate& cert) {
   if (as_file && as_text) {
     refuse(kOption, "set file and key_file, or pem and key_pem, but not both");
   }
-  if (as_file && cert.file.empty()) refuse(kOption, "a private key needs the file of its certificate");
+  if (as_file && cert.file.empty())
+    refuse(kOption, "a private key needs the file of its certificate");
   if (!as_text) return;
   if (cert.pem.empty()) refuse(kOption, "a key_pem needs the pem of its certificate");
   // Without a text for the key, that of the certificate must hold the key as well.
