@@ -107,7 +107,11 @@ TEST_CASE("a URL without a scheme is resolved against the base URL, and gets its
                "https://api.example.com/v1/?page=2&key=a%26b"},
            Row{"https://api.example.com/v1/", "items:batch?at=http://y/",
                "https://api.example.com/v1/items:batch?at=http://y/&key=a%26b"},
-           // The key goes to its own origin only.
+           // The key and the password go to their own origin only.
+           Row{"https://me:pw@api.example.com/v1/", "items",
+               "https://me:pw@api.example.com/v1/items?key=a%26b"},
+           Row{"https://me:pw@api.example.com/v1/", "//other.example.com/",
+               "https://other.example.com/"},
            Row{"https://api.example.com/v1/", "//other.example.com/", "https://other.example.com/"},
            Row{"https://api.example.com/v1/", "http://other.example.com/",
                "http://other.example.com/"},

@@ -4,6 +4,7 @@
 #include "lib/core/chain/nested_retry.hpp"
 #include "lib/core/curl/errors.hpp"
 #include "lib/core/flow/resume_on.hpp"
+#include "lib/core/middleware/named_url.hpp"
 
 #include <httpretry/middleware/retry_call.hpp>
 #include <httpretry/retry/classify.hpp>
@@ -45,7 +46,8 @@ Error drained_error() {
 }
 
 // Resolves a URL without a scheme against the client's base URL, and adds the base query. The query
-// may be secret, so a URL of another origin ("//other.example.com/") does not get it.
+// may be secret, so a URL of another origin ("//other.example.com/") does not get it, nor the user
+// name and the password in the base URL.
 Result<void> add_base(const ClientOptions& options, const Url& base, Request& request) {
   const std::string_view url = request.url();
   const auto first_delimiter = std::min(url.find_first_of(":/?#"), url.size());
@@ -54,8 +56,11 @@ Result<void> add_base(const ClientOptions& options, const Url& base, Request& re
   const bool has_colon = url.substr(first_delimiter).starts_with(':');
   const auto resolved = base.resolve((has_colon ? "./" : "") + std::string(url));
   if (!resolved) return not_begun(resolved.error().code, resolved.error().message);
-  request.set_url(resolved->to_string());
-  if (resolved->origin() != base.origin()) return {};
+  const auto target = resolved->to_string();
+  const bool same_origin = resolved->origin() == base.origin();
+  const bool has_user = same_origin && base.has_userinfo();
+  request.set_url(has_user ? with_userinfo_of(options.base_url, target) : target);
+  if (!same_origin) return {};
   for (const auto& [name, value] : options.base_query) request.add_query(name, value);
   return {};
 }

@@ -18,13 +18,6 @@ bool contains(const auto& list, std::string_view name) {
                      [&](std::string_view known) { return equal_ignoring_case(known, name); });
 }
 
-// Returns `to` with the userinfo of `from`, which has one. Both URLs are absolute.
-std::string with_userinfo_of(std::string_view from, std::string to) {
-  const auto begin = from.find("://") + 3;
-  const auto authority = from.substr(begin, from.find_first_of("/?#", begin) - begin);
-  return to.insert(to.find("://") + 3, authority.substr(0, authority.rfind('@') + 1));
-}
-
 // Removes the credentials, and all headers but harmless ones and those in `allowed`.
 void remove_secrets(Request& request, std::span<const std::string> allowed) {
   if (request.options().credentials) request.edit_options().credentials.reset();
@@ -36,6 +29,12 @@ void remove_secrets(Request& request, std::span<const std::string> allowed) {
 }
 
 }  // namespace
+
+std::string with_userinfo_of(std::string_view from, std::string to) {
+  const auto begin = from.find("://") + 3;
+  const auto authority = from.substr(begin, from.find_first_of("/?#", begin) - begin);
+  return to.insert(to.find("://") + 3, authority.substr(0, authority.rfind('@') + 1));
+}
 
 // `allowed` names headers that another origin may get.
 void move_to(Request& request, const Url& url, std::span<const std::string> allowed) {

@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace httpretry {
 
@@ -17,6 +18,9 @@ void move_to(Request& request, const Url& url, std::span<const std::string> allo
 // The same, but another origin gets everything, too: userinfo, credentials, and all headers except
 // Host.
 void move_to_trusted(Request& request, const Url& url);
+
+// Returns the URL `to` with the user name and the password of `from`, which is another URL.
+std::string with_userinfo_of(std::string_view from, std::string to);
 
 // The codes of libcurl that such errors have. None: libcurl has no such error.
 enum class CurlCode { None = 0, UnsupportedProtocol = 1, MalformedUrl = 3, TooManyRedirects = 47 };
