@@ -1,6 +1,6 @@
-// Included first by every public header: checks the language, and defines the library's only macro,
-// which marks the symbols that a shared library exports. All others are hidden. In a static library
-// the macro has no effect.
+// Every public header includes this one first. It checks the language, and defines the library's
+// only macro, which marks the symbols that a shared library exports. All others are hidden. In a
+// static library the macro has no effect.
 #pragma once
 
 #if __cplusplus < 202002L

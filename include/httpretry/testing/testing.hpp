@@ -8,7 +8,7 @@
 //   network->say(Response(503)).say(Response(200, "ok"));
 //
 //   ClientOptions options;
-//   options.middlewares.insert(options.middlewares.begin(), my_middleware());
+//   options.call_middlewares = {my_middleware()};
 //   options.scheduler = clock;
 //   options.transport = network;
 //   options.random = fixed_random(0.5);
