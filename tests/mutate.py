@@ -31,11 +31,26 @@ WORK = ROOT / "build" / "mutate"
 RESULTS = WORK / "results.jsonl"
 EQUIVALENT = ROOT / "tests" / "mutate_equivalent.txt"
 
-# The tests that are asked first about a module; then come the others, the quick ones first.
+# The test programs that are asked first about a change in a module. A change in the core is then shown to
+# all programs of CORE_TESTS, the quick ones first; a change in an extra only to those that use it.
 OWN_TESTS = {"base": ["http"], "http": ["http"], "retry": ["retry"], "json": ["json"], "log": ["spdlog"],
              "flow": ["flow"], "chain": ["flow"], "body": ["flow"], "policy": ["policy"], "guard": ["guard"],
-             "middleware": ["client"], "curl": ["curl", "wire"], "client": ["client"], "testing": ["testing"]}
-ALL_TESTS = ["http", "retry", "json", "flow", "spdlog", "curl", "client", "testing", "guard", "policy", "wire"]
+             "middleware": ["client"], "curl": ["curl", "wire"], "client": ["client"],
+             "testing": ["testing", "client", "wire"], "spdlog": ["spdlog"], "telemetry": ["telemetry"],
+             "simulate": ["simulate"], "batch": ["batch"], "fleet": ["fleet", "queue"], "queue": ["queue"]}
+EXTRAS = {"testing", "spdlog", "telemetry", "simulate", "batch", "fleet", "queue"}
+CORE_TESTS = ["http", "retry", "json", "flow", "spdlog", "curl", "client", "testing", "guard", "policy", "wire",
+              "simulate"]
+PROGRAMS = sorted({*CORE_TESTS, *(name for names in OWN_TESTS.values() for name in names)})
+# What ctest runs where no test program noticed the change.
+COMMAND_TESTS = {"batch": "cli_batch|crash|failing_store", "queue": "cli_queue|kill_workers",
+                 "fleet": "cli_shared|servers_redis", "simulate": "cli_simulate|cli_plan|cli_policy_tests",
+                 "telemetry": "cli_telemetry|servers_prometheus",
+                 "testing": "cli_serve|cli_examples|cli_scripts|ledger|identities",
+                 "policy": "cli_policy|cli_pages|cli_plan|policy_schema",
+                 "curl": "cli_transfer|cli_curl_options|cli_proxy|cli_security|cli_hostile|cli_stream|servers_|torture",
+                 "guard": "cli_guards|cli_hedge|cli_outage"}
+OTHER_COMMAND_TESTS = "cli_send|cli_outage|cli_transfer|cli_report|cli_stream|torture|ledger"
 
 # What is replaced, and by what. Each match in a line of code is one possible change.
 CHANGES = [
@@ -125,19 +140,22 @@ def all_changes(commit, base, module):
 class Copy:
     """A copy of the commit with a build of its own."""
 
+    # One copy is built after the other, so that the second one finds its objects in the compiler's cache.
+    building = threading.Lock()
+
     def __init__(self, folder, commit):
         self.tree, self.build = folder / "tree", folder / "build"
         self.environment = {**os.environ, "CCACHE_BASEDIR": str(self.tree), "CCACHE_NOHASHDIR": "1"}
         self.export(commit)
         flags = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DHTTPRETRY_PACKAGE_TESTS=OFF",
-                 "-DHTTPRETRY_UNITY=OFF",
-                 "-DHTTPRETRY_BUILD_APPS=OFF", "-DHTTPRETRY_BUILD_EXAMPLES=OFF"]
+                 "-DHTTPRETRY_UNITY=OFF", "-DHTTPRETRY_BUILD_EXAMPLES=OFF"]
         subprocess.run(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", *flags], check=True,
                        stdout=subprocess.DEVNULL)
+        with self.building:
+            if not self.make("all", jobs=os.cpu_count()):
+                sys.exit("mutate: the tests cannot be built")
         self.limits = {}
-        for name in ALL_TESTS:
-            if not self.make(name):
-                sys.exit(f"mutate: {name}_test cannot be built")
+        for name in PROGRAMS:
             start = time.monotonic()
             if self.run(name, 900) != 0:
                 sys.exit(f"mutate: {name}_test fails without any change")
@@ -160,23 +178,29 @@ class Copy:
             if path.is_file() and path not in wanted:
                 path.unlink()
 
-    def make(self, name):
-        command = ["cmake", "--build", self.build, "--target", f"{name}_test", "-j", "1"]
-        return run(command, 1800, env=self.environment) == 0
+    def make(self, target, jobs=1):
+        command = ["cmake", "--build", self.build, "--target", target, "-j", str(jobs)]
+        return run(command, 3600, env=self.environment) == 0
 
     def run(self, name, limit):
         tests = self.build / "tests"
         return run([tests / f"{name}_test", "--abort-after=1"], limit, cwd=tests)
 
     def notice(self, module):
-        """The test that notices the change in the tree; "" where none does; None: no compile."""
-        own = OWN_TESTS.get(module, [])
-        for name in own + [name for name in ALL_TESTS if name not in own]:
-            if not self.make(name):
+        """The test that notices the change in the tree; "" if none does; None: it does not compile."""
+        names = OWN_TESTS.get(module, [])
+        if module not in EXTRAS:
+            names = names + [name for name in CORE_TESTS if name not in names]
+        for name in names:
+            if not self.make(f"{name}_test"):
                 return None
             if self.run(name, self.limits[name]) != 0:
                 return name
-        return ""
+        if not self.make("all"):
+            return None
+        command = ["ctest", "--test-dir", self.build, "--stop-on-failure", "-j2", "-R",
+                   f"^({COMMAND_TESTS.get(module, OTHER_COMMAND_TESTS)})"]
+        return "" if run(command, 1800) == 0 else "ctest"
 
     def try_change(self, change):
         name, number, _, new = change
@@ -186,7 +210,7 @@ class Copy:
         lines[number - 1] = new + "\n"
         try:
             path.write_text("".join(lines))
-            return self.notice(name.split("/")[1])
+            return self.notice(module_of(name))
         finally:
             path.write_text(original)
 
