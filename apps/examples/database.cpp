@@ -1,6 +1,7 @@
-// Uses retry_call for something that is not HTTP: a database transaction, with the policy of the
-// program's requests.
+// Uses retry_call for something that is not HTTP: a database transaction, with the policy and the
+// guards of the program's requests.
 #include <httpretry/httpretry.hpp>
+#include <httpretry/middleware/guarded.hpp>
 
 #include <cstdio>
 #include <stdexcept>
@@ -56,9 +57,14 @@ int main() {
   policy.max_attempts = 5;
   policy.backoff.initial = 10ms;
 
+  policy.guards.rate = RatePolicy::per_second(50);
+  policy.guards.breaker.emplace().open_for.initial = 2s;
+  const auto guards = std::make_shared<CallGuards>(policy, "the database");  // one for all calls
+
   Database database;
-  const auto done = retry_call(policy, [&] { return withdraw(database, 30); });
-  const auto refused = retry_call(policy, [&] { return withdraw(database, 1'000); });
+  const auto done = retry_call(policy, guarded(guards, [&] { return withdraw(database, 30); }));
+  const auto refused =
+      retry_call(policy, guarded(guards, [&] { return withdraw(database, 1'000); }));
 
   for (const auto& attempt : done.history.attempts) {
     std::printf("attempt %d: %s\n", attempt.number, attempt.rule.c_str());

@@ -117,6 +117,8 @@ struct [[nodiscard]] RetryResult {
   History history;
 };
 
+class BlockingClock;
+
 // The argument of the function, if it takes one. The library cannot interrupt an attempt: the
 // function should end by itself at `deadline`, and when stop is requested.
 struct HTTPRETRY_API AttemptInfo {
@@ -125,6 +127,12 @@ struct HTTPRETRY_API AttemptInfo {
   int number;  // counted from 1, including polls
   Time deadline;
   std::stop_token stop;
+  // The limit of the whole call (RetryCallOptions::timeout).
+  Time call_deadline = kNever;
+  // The scheduler of a co_retry_call, or nullptr.
+  Scheduler* scheduler = nullptr;
+  // The clock of a blocking retry_call, or nullptr.
+  const BlockingClock* clock = nullptr;
 };
 
 class SharedBudget;
@@ -202,7 +210,8 @@ Task<RetryResult<detail::ValueOf<F>>> co_retry_call(RetryPolicy policy, Schedule
       const bool complete = co_await scheduler.sleep_until(*until, options.stop);
       loop.end_wait(complete, scheduler.now());
     } else {
-      const AttemptInfo attempt = loop.attempt();
+      AttemptInfo attempt = loop.attempt();
+      attempt.scheduler = &scheduler;
       auto task = detail::call(f, attempt);
       result.last = co_await task;
       loop.end_attempt(result.last, scheduler.now(), scheduler.wall_now());

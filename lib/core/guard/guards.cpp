@@ -1,5 +1,6 @@
 // The middleware `guards`: lets each send pass the gate, and reports to the gate how it ended.
 #include "gate.hpp"
+#include "refusal.hpp"
 
 #include "lib/core/base/keyed_hash.hpp"
 #include "lib/core/chain/detail/call_state.hpp"
@@ -23,30 +24,6 @@ namespace guard {
 namespace {
 
 using Status = Gate::Turn::Status;
-
-// Returns the error for a send that was refused because of the limit in `hold`, for example "the
-// circuit of https://api.example.com is open (5 failures in a row)". Most limits let a send wait,
-// and refuse it only if the wait would end after its deadline ("too late"). A circuit may refuse it
-// at once, and the limit of concurrent sends refuses it if its queue is full.
-Error error_of_refusal(const Hold& hold, std::string_view origin) {
-  const auto of_url = " of " + std::string(origin);
-  switch (hold.by) {
-    case QueuedBy::Pause:
-      return Error(Errc::Paused, "the pause" + of_url + " that the server asked for ends too late");
-    case QueuedBy::Ramp:  // the slow start after a pause
-      return Error(Errc::Paused, "after a pause, the turn" + of_url + " comes too late");
-    case QueuedBy::Circuit: {
-      const auto why_open = hold.why.empty() ? "" : " (" + hold.why + ")";
-      return Error(Errc::CircuitOpen, "the circuit" + of_url + " is open" + why_open);
-    }
-    case QueuedBy::Rate:
-      return Error(Errc::RateLimited, "the rate" + of_url + " allows it too late");
-    case QueuedBy::SharedState:  // limits in a store that other processes share
-      return Error(Errc::RateLimited, "the shared limits" + of_url + " were not known in time");
-    // Concurrency. The other enumerators, Nothing and MaxInFlight, refuse no send here.
-    default: return Error(Errc::QueueFull, "too many sends wait for the limit" + of_url);
-  }
-}
 
 // Returns a hash that distinguishes credentials without revealing them, or 0 if the request has
 // none.
@@ -192,13 +169,9 @@ class Guards final : public Middleware, public PausingGate {
     if (!policy.guards.pause.enabled || policy::ignores_servers(policy.server_delay)) return;
     const auto delay = requested_pause(verdict, outcome, call.scheduler().wall_now());
     if (!delay) return;
-    auto longest = std::min(policy.guards.pause.max, policy.server_delay.max_over_own);
-    if (policy.server_delay.over_max == ServerDelayPolicy::OverMax::Clamp) {
-      longest = std::min(longest, policy.server_delay.max);
-    }
     const auto now = call.scheduler().now();
     PauseBegun begun;
-    begun.until = later(now, std::min(delay->delay, longest));
+    begun.until = later(now, std::min(delay->delay, longest_pause_of(policy)));
     begun.source = to_string(delay->source);
     // A 503 says that the whole server is unavailable. Other statuses may be about one endpoint.
     const auto scope = verdict.status == 503 ? GuardScope::Host : GuardScope::Endpoint;

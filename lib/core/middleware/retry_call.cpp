@@ -91,7 +91,9 @@ AttemptInfo RetryCallLoop::attempt() const {
   const auto& next = state_->next;
   const auto& options = state_->options;
   const auto end = later(state_->started, options.timeout);
-  return {next.number, std::min({end, next.until, next.respond_by}), options.stop};
+  AttemptInfo info(next.number, std::min({end, next.until, next.respond_by}), options.stop);
+  info.call_deadline = end;
+  return info;
 }
 
 void RetryCallLoop::end_wait(bool complete, Time now) {
@@ -137,7 +139,9 @@ History detail::retry_call(
       const bool complete = clock.wait_until(*until, options.stop);  // false if stopped
       loop.end_wait(complete, clock.now());  // begins the next attempt, or ends the loop if stopped
     } else {
-      const auto& result = make_attempt(loop.attempt());
+      auto info = loop.attempt();
+      info.clock = &clock;
+      const auto& result = make_attempt(info);
       loop.end_attempt(result, clock.now(), clock.wall_now());
     }
   }
