@@ -13,7 +13,7 @@ namespace {
 
 // The middleware: sends the request to a second server if the first one failed.
 MiddlewarePtr fallback_to(std::string host) {
-  return middleware("fallback", [host](Request request, Call& call, Next next) -> Task<Outcome> {
+  return middleware("second", [host](Request request, Call& call, Next next) -> Task<Outcome> {
     Outcome outcome = co_await next(request, call);
     if (outcome && outcome->status < 500) co_return outcome;
     request.set_url("http://" + host + "/");

@@ -4,8 +4,9 @@
 //
 //   std::string json = report_json(request, outcome);
 //
-// All keys are always present; a key that does not apply is null. Times are in milliseconds. Enum
-// values are the words of `to_string`.
+// All of these keys are always present; a key that does not apply is null. After "stop_reason",
+// "fallback": true marks a response of `fallback`. Times are in milliseconds. Enum values are the
+// words of `to_string`.
 //
 //   {"url": …, "method": …,
 //    "policy": {"endpoint": …, "name": …, "preset": …, "source": …},

@@ -41,6 +41,8 @@ struct HTTPRETRY_API Response {
   // a failure or a redirect, because their status and headers suffice. A success without its
   // whole body is an error.
   bool incomplete = false;
+  // The middleware `fallback` made this response after the call had failed. `history` tells how.
+  bool from_fallback = false;
   std::uint64_t delivered = 0;  // bytes passed to a sink; if nonzero, `body` is not the body
   std::string url;              // the URL after redirects, without user and password
   Exchange exchange;
@@ -68,8 +70,8 @@ struct HTTPRETRY_API Response {
 using Outcome = Result<Response>;
 
 // Returns whether the call succeeded according to its policy: there is a response, and it is
-// neither a failure nor still pending. Without the middleware retry, a status below 400 is a
-// success.
+// neither a failure nor still pending. Without the middleware retry, and for a response of
+// `fallback`, a status below 400 is a success.
 [[nodiscard]] HTTPRETRY_API bool succeeded(const Outcome& outcome);
 // Returns whether a time limit ended the call (time.hpp lists them): an attempt took too long, or
 // there was no time for a retry. Such a call may have a response, that of its last attempt. Returns

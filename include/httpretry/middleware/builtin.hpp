@@ -13,6 +13,7 @@
 #include <httpretry/log/log.hpp>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,24 @@ struct HTTPRETRY_API RedirectOptions {
 // further statuses, no function is needed: policy.retry_on.statuses.add(409).
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr
 retry_if(std::function<bool(const Outcome& outcome)> should_retry);
+
+// Makes a response after a call has failed, or returns nullopt to let it fail. `failure` is the
+// outcome of the call, with its history.
+using Fallback = std::function<std::optional<Response>(const Request& request,
+                                                       const Outcome& failure, Call& call)>;
+
+// Returns a middleware that calls `make` when a call has failed for good, and uses the response
+// that it makes: the last good one, for example, or a default. Put it above `retry`:
+//
+//   options.call_middlewares = {fallback([](const Request&, const Outcome&, Call&) {
+//     return std::optional(Response(200, R"({"items":[]})"));
+//   })};
+//
+// The response has Response::from_fallback set, so `succeeded` is true if its status is below 400.
+// Its history is that of the failed call, and so are the reports, traces and metrics; they mark or
+// count it as a fallback. `make` is not called if the call was canceled or its request is invalid.
+// Several threads call it at once.
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr fallback(Fallback make);
 
 // Returns a middleware that adds the headers that a request lacks. It adds them only to requests to
 // the origin of the call: they may be secrets, so they do not follow a redirect to another origin.

@@ -93,6 +93,7 @@ struct HTTPRETRY_API Span {
   // Only for a call.
   int attempts = 0;
   Reason stop_reason = Reason::Success;
+  bool from_fallback = false;
 
   // Returns "httpretry.call" for a call. Returns "GET" for a send, or "GET /items/{id}" if the path
   // of the endpoint is a pattern.

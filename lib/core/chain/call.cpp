@@ -1,10 +1,34 @@
 #include "lib/core/chain/detail/call_state.hpp"
 
 #include "lib/core/retry/error_codes.hpp"
+#include "lib/core/retry/retry_loop.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace httpretry {
+namespace {
+
+// Adds the last exchange as the only attempt, because the history is empty without retry().
+void add_only_attempt(const Outcome& outcome, int exchanges, History& history) {
+  auto& attempt = history.attempts.emplace_back();
+  attempt.number = exchanges;
+  set_outcome(attempt, outcome);
+  attempt.rule = "no middleware retry";
+  const bool good = outcome && outcome->status < 400;
+  attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
+  attempt.duration = exchange_of(outcome).timings.total;
+}
+
+// Returns whether the call succeeded. A policy may make a response of any status a success.
+bool is_good(const Outcome& outcome, const History& history) {
+  if (!outcome) return false;
+  if (outcome->status < 400) return true;
+  const auto* last = history.last();
+  return last != nullptr && last->status == outcome->status && last->cls == Class::Success;
+}
+
+}  // namespace
 
 Transport::~Transport() = default;
 
@@ -80,6 +104,25 @@ Call Call::State::admitted_after(const Call& call, Duration waited) {
   Call branch(call);
   branch.deadline_ = std::min(call.limit_, later(call.deadline_, waited));
   return branch;
+}
+
+void Call::State::complete_history(const Call& call, const Outcome& outcome) {
+  auto& state = of(call);
+  auto& history = state.history;
+  try {
+    if (history.attempts.empty() && state.exchanges > 0) {
+      add_only_attempt(outcome, state.exchanges, history);
+    }
+  } catch (const std::bad_alloc&) {
+    history.attempts.clear();  // drops an incomplete entry; the outcome has the important facts
+  }
+  if (!outcome && outcome.error().code == Errc::Canceled) {
+    history.stop_reason = Reason::Canceled;
+  } else if (history.stop_reason == Reason::Success && !is_good(outcome, history)) {
+    // Success is only the initial value: there is no middleware `retry`, which sets the reason, or
+    // a middleware above it failed after it had succeeded.
+    history.stop_reason = outcome ? Reason::NotRetryable : stop_reason(outcome.error().code);
+  }
 }
 
 // A body that went to a sink was classified by its beginning.

@@ -38,6 +38,8 @@ constexpr Order kOrders[] = {
     {"redirect", "retry", false,
      "redirect stands below retry: put it above, so that each redirect is retried by the "
      "policy of its own endpoint"},
+    {"fallback", "retry", false,
+     "fallback stands below retry: put it above, so that it is used only when the call has failed"},
     {"retry", "guards", false,
      "guards stands above retry: put it below, so that each attempt asks; above, nothing is "
      "held back"},

@@ -261,7 +261,8 @@ std::string describe(const Outcome& outcome) {
   if (count > 0 && history.last()->ambiguous) line += "; an earlier attempt may have done it";
   if (!history.polled.empty()) line += "; polled " + history.polled.back().url;
   const bool reason_is_known = was_canceled || history.stop_reason == Reason::Success;
-  return line + come_back + (reason_is_known ? "" : reason);
+  const auto fallback = outcome && outcome->from_fallback ? "; a fallback was used" : "";
+  return line + come_back + (reason_is_known ? "" : reason) + fallback;
 }
 
 // Writes the report of a call: its request, its outcome, the limits that it met, and its attempts.
@@ -275,6 +276,7 @@ void write_report(JsonWriter& json, const Request& request, const Outcome& outco
   write_policy(json, history);
   write_outcome(json, outcome);
   json.member("stop_reason", to_string(history.stop_reason));
+  if (outcome && outcome->from_fallback) json.member("fallback", true);
   add_or_null(json, "retry_at", history.retry_at);
   write_ms(json.key("elapsed_ms"), history.elapsed);
   write_circuit(json, history);

@@ -1,31 +1,16 @@
 #include "run_call.hpp"
 
+#include <new>
 #include "lib/core/base/shortage.hpp"
 #include "lib/core/body/detail/delivery.hpp"
 #include "lib/core/chain/detail/call_state.hpp"
 #include "lib/core/curl/errors.hpp"
 #include "lib/core/flow/resume_on.hpp"
-#include "lib/core/retry/retry_loop.hpp"
-
-#include <httpretry/retry/classify.hpp>
-
-#include <new>
 
 namespace httpretry::detail {
 namespace {
 
 std::atomic<std::uint64_t> last_call_id = 0;
-
-// Adds the last exchange as the only attempt, because the history is empty without retry().
-void add_only_attempt(const Outcome& outcome, Call::State& state) {
-  auto& attempt = state.history.attempts.emplace_back();
-  attempt.number = state.exchanges;
-  set_outcome(attempt, outcome);
-  attempt.rule = "no middleware retry";
-  const bool good = outcome && outcome->status < 400;
-  attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
-  attempt.duration = exchange_of(outcome).timings.total;
-}
 
 // Returns the error for std::bad_alloc. The exception does not show whether an exchange sent its
 // request, so the error says Sent::Maybe if there was one.
@@ -36,17 +21,9 @@ Error out_of_memory(bool exchanged) {
   return error;
 }
 
-// Returns whether the call succeeded. A policy may make a response of any status a success.
-bool is_good(const Outcome& outcome, const History& history) {
-  if (!outcome) return false;
-  if (outcome->status < 400) return true;
-  const auto* last = history.last();
-  return last != nullptr && last->status == outcome->status && last->cls == Class::Success;
-}
-
-// Completes the history of a call that has ended, and moves it into the outcome: why the call
-// ended, how long it took, and its only attempt if no middleware `retry` recorded any.
-void finish(Outcome& outcome, Call::State& state) {
+// Completes the history of a call that has ended, and moves it into the outcome.
+void finish(Outcome& outcome, const Call& call) {
+  auto& state = Call::State::of(call);
   auto& history = state.history;
   if (!outcome && state.exchanges == 0) {  // the request was not sent
     auto& error = outcome.error();
@@ -57,18 +34,7 @@ void finish(Outcome& outcome, Call::State& state) {
       history.stop_reason = Reason::LocalShortage;
     }
   }
-  try {
-    if (history.attempts.empty() && state.exchanges > 0) add_only_attempt(outcome, state);
-  } catch (const std::bad_alloc&) {
-    history.attempts.clear();  // drops an incomplete entry; the outcome has the important facts
-  }
-  if (!outcome && outcome.error().code == Errc::Canceled) {
-    history.stop_reason = Reason::Canceled;
-  } else if (history.stop_reason == Reason::Success && !is_good(outcome, history)) {
-    // Success is only the initial value: there is no middleware `retry`, which sets the reason, or
-    // a middleware above it failed after it had succeeded.
-    history.stop_reason = outcome ? Reason::NotRetryable : stop_reason(outcome.error().code);
-  }
+  Call::State::complete_history(call, outcome);
   // The loop reads its clock once per turn. Reads it again, so that `elapsed` includes the time
   // that middlewares have used in this turn.
   if (auto* queue = RunQueue::current(); queue == state.scheduler) queue->read_clock();
@@ -130,7 +96,7 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn placemen
     const ResumeOn to_loop(*state.scheduler);
     co_await to_loop;
   }
-  finish(*result, state);
+  finish(*result, call);
   call.emit(&Observer::call_ended, *result);
   // Destroys the call's objects before the caller is notified. A sink then removes its unfinished
   // file, so the caller does not find it.

@@ -66,7 +66,7 @@ Response::Response(int code, std::string text) : status(code), body(std::move(te
 bool succeeded(const Outcome& outcome) {
   if (!outcome) return false;
   const auto& history = outcome->history;
-  if (history.attempts.empty()) return outcome->status < 400;
+  if (history.attempts.empty() || outcome->from_fallback) return outcome->status < 400;
   return history.stop_reason == Reason::Success;
 }
 

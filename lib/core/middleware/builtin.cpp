@@ -1,5 +1,5 @@
-// The middlewares timeout, retry_if and default_headers, and the idempotency keys of the middleware
-// retry.
+// The middlewares timeout, retry_if, fallback and default_headers, and the idempotency keys of the
+// middleware retry.
 #include <httpretry/middleware/builtin.hpp>
 
 #include "lib/core/base/random.hpp"
@@ -28,6 +28,38 @@ class Timeout final : public Middleware {
   Duration limit_;
 };
 
+class FallbackStage final : public Middleware {
+ public:
+  explicit FallbackStage(Fallback make) : make_(std::move(make)) {}
+  [[nodiscard]] std::string_view name() const override { return "fallback"; }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    Outcome outcome = co_await next(request, call);
+    Call::State::complete_history(call, outcome);
+    auto& history = call.history();
+    if (!has_failed(outcome, history)) co_return outcome;
+    // The function sees the history as the caller would.
+    (outcome ? outcome->history : outcome.error().history) = history;
+    auto made = make_(request, outcome, call);
+    if (!made) co_return outcome;
+    made->from_fallback = true;
+    made->exchange = exchange_of(outcome);
+    if (const auto& url = request.parsed_url(); url && made->url.empty()) {
+      made->url = url->to_string();
+    }
+    co_return *std::move(made);
+  }
+
+ private:
+  static bool has_failed(const Outcome& outcome, const History& history) {
+    if (history.stop_reason == Reason::Canceled) return false;
+    if (!outcome) return outcome.error().code != Errc::InvalidRequest;
+    return history.stop_reason != Reason::Success;
+  }
+
+  const Fallback make_;
+};
+
 }  // namespace
 
 MiddlewarePtr timeout(Duration limit) { return std::make_shared<Timeout>(limit); }
@@ -39,6 +71,11 @@ MiddlewarePtr retry_if(std::function<bool(const Outcome&)> should_retry) {
         outcome ? outcome->delivered == 0 : policy::transport_kind(outcome.error()).has_value();
     if (can_ask && should_retry(outcome)) exchange_of(outcome).retry_requested = true;
   });
+}
+
+MiddlewarePtr fallback(Fallback make) {
+  if (!make) throw std::invalid_argument("fallback() needs a function that makes a response");
+  return std::make_shared<FallbackStage>(std::move(make));
 }
 
 MiddlewarePtr default_headers(Headers headers) {

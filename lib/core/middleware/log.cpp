@@ -42,7 +42,8 @@ class Log final : public Middleware {
     const auto& url = request.parsed_url();
     auto line = "call " + std::to_string(call.id()) + ": " + request.method() + " " +
                 (url ? printable(url->without_secrets()) : "(not a URL)") + ": " +
-                in_words(outcome) + attempts(call, first_attempt) + " in " +
+                in_words(outcome) + (outcome && outcome->from_fallback ? " from a fallback" : "") +
+                attempts(call, first_attempt) + " in " +
                 duration_text(call.scheduler().now() - begin);
     if (options_.headers) line += headers(request, outcome);
     const auto level = is_good(outcome, call, first_attempt) ? LogLevel::Info : LogLevel::Warning;

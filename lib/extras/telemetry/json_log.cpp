@@ -230,6 +230,7 @@ class JsonLog final : public telemetry::SendWriter {
       }
       line.number("attempts", attempts.size());
       line.text("stop_reason", to_string(history.stop_reason));
+      if (outcome && outcome->from_fallback) line.boolean("fallback", true);
       line.number("elapsed_ms", to_ms(history.elapsed));
       put_trace(line, call);
     });

@@ -245,7 +245,7 @@ void Metrics::attempt_ended(const Call& call, const Request& request,
 
 // Records the end of a call in the counts of this thread, the shard: its duration and number of
 // attempts, by the endpoint of its policy and the reason why it ended. Also counts a retry that was
-// refused, and a hedge that was refused. If memory runs out, the rest is not counted.
+// refused, a fallback, and a hedge that was refused. If memory runs out, the rest is not counted.
 void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept {
   auto* shard = state_->shard();
   if (shard == nullptr) return;
@@ -261,6 +261,9 @@ void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept 
     series.attempts.record(static_cast<std::int64_t>(attempts.size()));
     if (refuses_retry(history.stop_reason)) {
       add(series_of(*shard, shard->refused_retries, key).count);
+    }
+    if (outcome && outcome->from_fallback) {
+      add(series_of(*shard, shard->fallbacks, endpoint_key(endpoint, 0)).count);
     }
     if (history.hedge_refused) {
       // Results of hedges are Won, Lost, and from kFirstRefused on the reasons why one was refused.

@@ -146,6 +146,7 @@ struct Shard {
   Table<CallSeries> calls;
   Table<CountSeries> retries;  // endpoint, class, kind of rule
   Table<CountSeries> refused_retries;
+  Table<CountSeries> fallbacks;
   Table<CountSeries> hedges;  // endpoint, HedgeResult
   std::array<Cell, kShedReasons.size()> shed{};
   Cell wire_sends{};

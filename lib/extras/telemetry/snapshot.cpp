@@ -71,9 +71,9 @@ class Snapshot {
     for (auto make :
          {&Snapshot::request_duration, &Snapshot::sends, &Snapshot::in_flight,
           &Snapshot::call_duration, &Snapshot::call_attempts, &Snapshot::retries,
-          &Snapshot::refused_retries, &Snapshot::hedges, &Snapshot::wait, &Snapshot::shed,
-          &Snapshot::budget, &Snapshot::queue, &Snapshot::circuit_state, &Snapshot::circuit_changes,
-          &Snapshot::paused, &Snapshot::limit, &Snapshot::dropped}) {
+          &Snapshot::refused_retries, &Snapshot::fallbacks, &Snapshot::hedges, &Snapshot::wait,
+          &Snapshot::shed, &Snapshot::budget, &Snapshot::queue, &Snapshot::circuit_state,
+          &Snapshot::circuit_changes, &Snapshot::paused, &Snapshot::limit, &Snapshot::dropped}) {
       snapshot.families.push_back((this->*make)());
     }
     return snapshot;
@@ -218,6 +218,16 @@ class Snapshot {
       auto labels = endpoint_labels(key, PolicyLabel::Without);
       put(labels, "reason", to_string(static_cast<Reason>(first_label(key))));
       family.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
+    }
+    return family;
+  }
+
+  MetricFamily fallbacks() {
+    auto family = make_family("httpretry_fallbacks_total", Kind::Counter, "{call}",
+                              "Calls that failed and got the response of a fallback.");
+    for (const auto& [key, count] : totals_.fallbacks) {
+      family.series.push_back(
+          value_series(endpoint_labels(key, PolicyLabel::Without), static_cast<double>(count)));
     }
     return family;
   }

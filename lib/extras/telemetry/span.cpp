@@ -38,6 +38,7 @@ class Attributes {
     }
     number("httpretry.attempts", span_.attempts);
     text("httpretry.stop_reason", std::string(to_string(span_.stop_reason)));
+    if (span_.from_fallback) all_.push_back({"httpretry.fallback", true});
     all_.push_back({"httpretry.elapsed", to_seconds(span_.end - span_.start)});
     text("error.type", error_type(span_));
     return std::move(all_);

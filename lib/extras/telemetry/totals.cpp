@@ -36,6 +36,7 @@ void Totals::add(Shard& shard) {
   for (const auto& series : shard.refused_retries.all()) {
     refused_retries[series.key] += read(series.count);
   }
+  for (const auto& series : shard.fallbacks.all()) fallbacks[series.key] += read(series.count);
   for (const auto& series : shard.hedges.all()) hedges[series.key] += read(series.count);
   for (std::size_t i = 0; i < shed.size(); ++i) shed[i] += read(shard.shed[i]);  // by reason
   for (const auto& host : shard.hosts) {

@@ -39,6 +39,7 @@ struct Totals {
   std::map<std::uint64_t, CallTotal> calls;
   std::map<std::uint64_t, std::uint64_t> retries;
   std::map<std::uint64_t, std::uint64_t> refused_retries;
+  std::map<std::uint64_t, std::uint64_t> fallbacks;
   std::map<std::uint64_t, std::uint64_t> hedges;
   std::array<std::uint64_t, kShedReasons.size()> shed{};
   std::map<std::uint32_t, std::int64_t> in_flight;

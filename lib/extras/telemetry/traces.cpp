@@ -160,6 +160,7 @@ class Traces final : public Observer {
     span.stop_reason = history.stop_reason;
     span.status = outcome ? outcome->status : outcome.error().status;
     if (!outcome) span.error = outcome.error().code;
+    span.from_fallback = outcome && outcome->from_fallback;
     if (!history.attempts.empty()) span.policy = history.attempts.front().policy;
     options_.sink(SpanPtr(trace->shared_from_this(), &span));
   }

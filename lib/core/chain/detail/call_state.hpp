@@ -75,6 +75,9 @@ struct Call::State {
   static RacingSend* racing(const Call& call) { return call.racing_; }
   // The time until which an exchange may wait for admission.
   static Time admission_deadline(const Call& call) { return call.limit_; }
+  // Completes the history of a call that has ended with this outcome: adds its only attempt if
+  // there is no middleware `retry`, and the reason for the end if nothing has set it.
+  static HTTPRETRY_API void complete_history(const Call& call, const Outcome& outcome);
   // Returns the branch for an exchange that has waited for admission.
   static HTTPRETRY_API Call admitted_after(const Call& call, Duration waited);
 };
