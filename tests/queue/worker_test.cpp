@@ -27,7 +27,7 @@ constexpr int kJobs = 300;
 
 class Fixture {
  public:
-  Fixture() : redis_({"--appendonly", "yes"}) {}
+  Fixture() : redis_({"--appendonly", "yes", "--appendfsync", "no"}) {}
 
   QueueOptions options() {
     QueueOptions options;
