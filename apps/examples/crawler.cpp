@@ -39,9 +39,8 @@ class Crawler {
   }
 
   Task<> read(std::string path, TaskGroup& group) {
-    CallOptions options;
-    options.stop = group.stop();
-    const Outcome page = co_await client_.co_send(Request::get(site_ + path), options);
+    const Outcome page =
+        co_await client_.co_send(Request::get(site_ + path), CallOptions().with_stop(group.stop()));
     if (!succeeded(page)) {
       std::fprintf(stderr, "%s: %s\n", path.c_str(), describe(page).c_str());
       co_return;

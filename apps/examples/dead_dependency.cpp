@@ -32,7 +32,8 @@ int main() {
   down.times = 5;
   FaultServer dependency({down, {200, "ok"}});
 
-  BreakerPolicy breaker;
+  auto policy = RetryPolicy::standard({.max_attempts = 1});
+  auto& breaker = policy.guards.breaker.emplace();
   breaker.kind = BreakerPolicy::Kind::Consecutive;
   breaker.failures = 5;
   breaker.open_for.kind = Backoff::Kind::Constant;
@@ -42,10 +43,7 @@ int main() {
   ClientOptions options;
   options.shared_state = state;
   options.observers = {std::make_shared<Circuits>()};
-  options.policies = PolicySet::builder()
-                         .fallback(PolicyBuilder().max_attempts(1).breaker(breaker))
-                         .build()
-                         .value();
+  options.policies = policy;
   Client client(options);
 
   int refused = 0;

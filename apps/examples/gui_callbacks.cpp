@@ -62,14 +62,12 @@ int main() {
     events.post([&, text = text_of(outcome)] { window.text = text; });
   });
   std::stop_source cancel;  // the cancel button for the pictures
-  CallOptions options;
-  options.stop = cancel.get_token();
   client.send_then(
       Request::get(server.url("/pictures")),
       [&](const Outcome& outcome) {
         events.post([&, text = text_of(outcome)] { window.pictures = text; });
       },
-      options);
+      CallOptions().with_stop(cancel.get_token()));
 
   while (!window.loaded()) {
     events.run_one();

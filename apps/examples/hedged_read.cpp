@@ -23,12 +23,10 @@ int main() {
   };
   FaultServer server({replicas});
 
-  HedgePolicy hedge;
-  hedge.after = 50ms;
-  hedge.budget = 0.2;  // at most one hedge for five calls
-  ClientOptions options;
-  options.policies = PolicySet::builder().fallback(PolicyBuilder().hedge(hedge)).build().value();
-  Client client(options);  // the default chain has hedge()
+  RetryPolicy policy;
+  policy.hedge.emplace().after = 50ms;
+  policy.hedge->budget = 0.2;                            // at most one hedge for five calls
+  Client client(ClientOptions().with_policies(policy));  // the default chain has hedge()
 
   int hedges = 0;
   Duration slowest{};

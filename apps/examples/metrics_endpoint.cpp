@@ -27,10 +27,10 @@ int main(int argc, char** argv) {
   const auto exporter = std::make_shared<Otlp>(otlp);
   const auto numbers = metrics();
   exporter->export_metrics(numbers);
-  ClientOptions options;
-  options.attempt_middlewares.push_back(propagate());
-  options.observers = {numbers, traces(exporter->sink())};
-  Client client(options);
+  Client client(ClientOptions()
+                    .with_attempt_middleware(propagate())
+                    .with_observer(numbers)
+                    .with_observer(traces(exporter->sink())));
 
   // In your server, this is the handler of /metrics.
   const auto answer = [&](const std::string& accept) {

@@ -16,9 +16,7 @@ namespace {
 
 // Returns a client that reloads its policies when the file changes.
 Client client_with_file(const std::string& path) {
-  ClientOptions options;
-  options.policies = PolicySource::watch(path).value();
-  return Client(options);
+  return Client(ClientOptions().with_policies(PolicySource::watch(path).value()));
 }
 
 PolicySet policies_in_code() {

@@ -5,7 +5,6 @@
 #include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
-#include <memory>
 #include <string>
 
 using namespace httpretry;
@@ -24,23 +23,23 @@ Scenario service() {
 }
 
 // Polls every 50 ms, for at most a minute. Failures in between are retried as usual.
-std::shared_ptr<const RetryPolicy> until_done() {
-  auto policy = std::make_shared<RetryPolicy>();
+RetryPolicy until_done() {
+  RetryPolicy policy;
   PendingRule pending;
   pending.statuses.add(200);
   pending.json = "/state";
   pending.in = {"RUNNING", "QUEUED"};
   pending.backoff.initial = 50ms;
   pending.url_from = {"Operation-Location", "Location"};
-  policy->retry_on.pending = pending;
+  policy.retry_on.pending = pending;
   // The response to the POST has no state yet.
   ErrorRule accepted;
   accepted.status = StatusSet{202};
   accepted.source = ErrorRule::Source::Header;
   accepted.selector = "Location";
   accepted.as = Class::Pending;
-  policy->retry_on.error_codes.push_back(accepted);
-  policy->max_elapsed_time = 60s;
+  policy.retry_on.error_codes.push_back(accepted);
+  policy.max_elapsed_time = 60s;
   return policy;
 }
 
@@ -50,10 +49,8 @@ int main() {
   FaultServer server(service());
   Client client;
 
-  CallOptions options;
-  options.policy = until_done();
-  const auto order = Request::post(server.url("/copies"), R"({"from": "a", "to": "b"})");
-  const auto done = client.send(order, options);
+  const auto done = client.post(server.url("/copies"), R"({"from": "a", "to": "b"})",
+                                CallOptions().with_policy(until_done()));
   if (!done) return 1;
   const auto& history = done->history;
   for (const auto& attempt : history.attempts) {

@@ -17,16 +17,11 @@ int main() {
   answer.delay = 20ms;
   FaultServer api({answer});
 
-  RatePolicy rate;
-  rate.requests = 10;  // in a second
-  rate.burst = 10;     // at once, after an idle time
-  ConcurrencyPolicy slots;
-  slots.max = 3;
-
-  ClientOptions options;
-  options.policies =
-      PolicySet::builder().fallback(PolicyBuilder().rate(rate).concurrency(slots)).build().value();
-  Client client(options);
+  RetryPolicy policy;
+  policy.guards.rate = RatePolicy::per_second(10);
+  policy.guards.rate->burst = 10;  // at once, after an idle time
+  policy.guards.concurrency.emplace().max = 3;
+  Client client(ClientOptions().with_policies(policy));
 
   constexpr int kCalls = 40;
   std::vector<OutcomeFuture> calls;

@@ -106,11 +106,9 @@ bool upload(Client& client, const std::string& url, const std::string& path) {
 }
 
 int download(Client& client, const std::string& url, const std::string& path) {
-  auto request = Request::get(url);
   FileOptions options;
   options.keep_partial = true;  // a failed download can be resumed
-  request.edit_options().sink = save_to(path, options);
-  const Outcome outcome = client.send(request);
+  const Outcome outcome = client.send(Request::get(url).sink(save_to(path, options)));
   if (!outcome) std::fprintf(stderr, "%s\n", outcome.error().message.c_str());
   return outcome ? 0 : 1;
 }
@@ -122,21 +120,17 @@ int main() {
   FaultServer server(Scenario{{200, "a response, or a token"}});
   const auto url = server.url("/v1/items");
   Client issuer;
-  ClientOptions options;
-  options.attempt_middlewares.push_back(bearer([&](Call&) { return fetch_token(issuer, url); }));
-  Client client(options);
+  Client client(ClientOptions().with_attempt_middleware(
+      bearer([&](Call&) { return fetch_token(issuer, url); })));
 
   Form form;
   form.add("title", "A cat").add_file("picture", "/etc/hostname");
   const Outcome sent = client.send(Request::post(url, Body()).set_form(form));
 
-  auto request = Request::get(url);
-  request.edit_options().sink = pass_to([](std::string_view bytes) {
-    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
-    return true;
-  });
+  auto request = Request::get(url).sink(
+      pass_to([](std::string_view bytes) { std::fwrite(bytes.data(), 1, bytes.size(), stdout); }));
   const Outcome printed = client.send(request);
-  request.edit_options().sink = pass_to([](std::string bytes, Call&) { return store(bytes); });
+  request.sink(pass_to([](std::string bytes, Call&) { return store(bytes); }));
   const Outcome stored = client.send(request);
 
   TransportOptions connection;
