@@ -116,6 +116,7 @@ int run_batch(BatchCommand& command) {
   const auto files = complete_connection(command);
   const auto telemetry = begin_telemetry(command);
   begin_sharing(command);
+  begin_tokens(command);
   RunDisplay display(command.progress);
   display.set_up(command.batch.runner);
   const auto run = Batch::open(command.batch);

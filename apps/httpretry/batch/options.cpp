@@ -1,6 +1,7 @@
 #include "batch/options.hpp"
 
 #include "send/connection_flags.hpp"
+#include "send/oauth2.hpp"
 #include "send/shared.hpp"
 
 #include <algorithm>
@@ -229,7 +230,7 @@ std::vector<Flag> connection_flags(BatchCommand& to) {
       "name and password for each request whose line has no Authorization header and no name in "
       "its URL, whatever its host; not sent to another origin after a redirect; prompts for a "
       "missing password on the terminal; \"\": an empty name");
-  return joined(joined(credentials, flags),
+  return joined(joined(joined(credentials, oauth2_flags(to.oauth2)), flags),
                 joined(address_flags(connection), tls_flags(connection)));
 }
 

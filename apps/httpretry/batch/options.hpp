@@ -35,6 +35,7 @@ struct BatchCommand {
   StatusFormat format = StatusFormat::Text;
   std::optional<std::string> user;  // "name:password", or "name" before the prompt
   Credentials::Scheme auth = Credentials::Scheme::Basic;
+  std::string oauth2;      // a file; empty: none
   std::string proxy_user;  // as `user`; empty: none
 };
 

@@ -7,6 +7,7 @@
 #include "cli/signals.hpp"
 #include "cli/wait_limit.hpp"
 #include "send/connection.hpp"
+#include "send/oauth2.hpp"
 #include "send/sender.hpp"
 #include "send/shared.hpp"
 #include "send/telemetry.hpp"
@@ -48,6 +49,18 @@ void check_files(const TransportOptions& connection) {
     throw UsageError("option " + std::string(flag) + ": cannot read " + printable(path) + ": " +
                      std::generic_category().message(errno));
   }
+}
+
+// Turns a temporary failure of the token server into the error of an open circuit, after which a
+// job waits. Otherwise an outage of that server would end all jobs as dead.
+void wait_for_token(const Request& /*request*/, Outcome& outcome, Call& call) {
+  if (outcome || outcome.error().permanent) return;
+  // The token is missing before the first attempt, or after one that got a 401.
+  const auto* last = call.history().last();
+  if (last != nullptr && last->status != 401) return;
+  auto& code = outcome.error().code;
+  const bool is_network_error = code >= Errc::Resolve && code <= Errc::Protocol;
+  if (is_network_error || code == Errc::Status) code = Errc::CircuitOpen;
 }
 
 // Sends and writes the telemetry. Returns false if a file could not be written. A signal that
@@ -141,6 +154,16 @@ void begin_sharing(BatchCommand& command) {
   const WithoutSignals blocked;
   const bool quiet = command.progress == ProgressStyle::None;
   command.batch.client.shared_state = shared_state(command.shared, quiet);
+}
+
+void begin_tokens(BatchCommand& command) {
+  auto& client = command.batch.client;
+  const auto tokens = read_oauth2(command.oauth2, command.user.has_value());
+  if (!tokens) return;
+  auto token_client = client;
+  token_client.policies = command.batch.policies;
+  client.call_middlewares.push_back(on_outcome("tokens", wait_for_token));
+  client.call_middlewares.push_back(tokens(std::move(token_client)));
 }
 
 std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command) {

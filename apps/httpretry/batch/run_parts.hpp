@@ -55,6 +55,11 @@ void begin_sharing(BatchCommand& command);
 // Returns the telemetry of the run, or nullptr if no option asks for any.
 std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command);
 
+// Implements --oauth2: gives the client a middleware that adds tokens. Must be called after the
+// functions above, because the client that fetches the tokens has the same options. Throws
+// UsageError and ReadError.
+void begin_tokens(BatchCommand& command);
+
 struct RunEnded {
   batch::RunEnd end{};
   int signal = 0;  // the one that ended the run, or 0

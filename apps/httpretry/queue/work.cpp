@@ -196,6 +196,7 @@ int run_worker(WorkCommand& work) {
   command.batch.runner.until_stopped = !work.drain;
   const auto telemetry = begin_telemetry(command);
   begin_sharing(command);
+  begin_tokens(command);
   RunDisplay display(command.progress);
   display.set_up(command.batch.runner);
   std::unique_ptr<queue::Worker> worker;

@@ -125,6 +125,18 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
     others.emplace_back("LOW_SPEED_LIMIT", options.speed_limit.value_or(1));
     others.emplace_back("LOW_SPEED_TIME", options.speed_time.value_or(30));
   }
+  if (options.tokens) {
+    // The options that concern the responses of the URLs do not apply to token requests.
+    auto token_options = options;
+    token_options.tokens = nullptr;
+    token_options.until.clear();
+    token_options.headers_file.clear();
+    token_options.follow = false;
+    auto token_client = client_options(token_options, policies, /*cookies=*/nullptr);
+    token_client.connection.user_agent =
+        options.user_agent.value_or("httpretry/" HTTPRETRY_VERSION);
+    client.call_middlewares.push_back(options.tokens(std::move(token_client)));
+  }
   return client;
 }
 

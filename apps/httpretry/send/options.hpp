@@ -5,6 +5,7 @@
 #include "cli/policy_options.hpp"
 #include "send/data.hpp"
 #include "send/form.hpp"
+#include "send/oauth2.hpp"
 #include "send/protocols.hpp"
 #include "send/telemetry.hpp"
 
@@ -79,6 +80,8 @@ struct SendOptions : RunOptions {
   Credentials::Scheme auth = Credentials::Scheme::Basic;
   std::string signer;  // --aws-sigv4
   std::string bearer;
+  std::string oauth2;  // --oauth2: a file; empty: none
+  MakeTokens tokens;   // of that file, once it is read
 
   std::string range;                                             // -r: "0-99"
   std::string time_condition;                                    // -z: a date, or a file

@@ -149,9 +149,9 @@ std::vector<Request> requests_for(SendOptions& options, int cancel,
 }
 
 bool may_use_tls(const SendOptions& options, const std::vector<Request>& requests) {
-  return options.follow || std::any_of(requests.begin(), requests.end(), [](const Request& one) {
-           return one.parsed_url()->scheme() == "https";
-         });
+  return options.follow || options.tokens ||
+         std::any_of(requests.begin(), requests.end(),
+                     [](const Request& one) { return one.parsed_url()->scheme() == "https"; });
 }
 
 // Returns `policies` with a retry budget that suits a command with a known number of requests. The
@@ -263,6 +263,8 @@ void prepare(Group& group, std::shared_ptr<CookieJar>& jar, std::vector<std::str
   const int cancel = group.limit.descriptor();
   auto policies = chosen_policies(options.policy, cancel);
   ask_passwords(options, cancel);
+  const bool has_login = options.user || !options.bearer.empty();
+  options.tokens = read_oauth2(options.oauth2, has_login, cancel);
   group.cookies = load_cookies(options, cancel, jar);
   if (group.cookies) jar = group.cookies;
   read_data(options, cancel);

@@ -1,0 +1,87 @@
+#include "credentials.hpp"
+
+#include "lib/core/policy/detail/keys.hpp"
+
+#include <httpretry/http/url.hpp>
+
+namespace httpretry {
+
+OAuth2ClientCredentials::OAuth2ClientCredentials(std::string url, std::string client_id,
+                                                 std::string client_secret, std::string scopes)
+    : token_url(std::move(url)),
+      id(std::move(client_id)),
+      secret(std::move(client_secret)),
+      scope(std::move(scopes)) {}
+
+std::optional<oauth2::CredentialsProblem> oauth2::find_problem(
+    const OAuth2ClientCredentials& credentials) {
+  const auto url = Url::parse(credentials.token_url);
+  if (!url) return CredentialsProblem{"token_url", "is " + url.error().message};
+  if (url->has_userinfo()) {
+    return CredentialsProblem{"token_url", "has a name or a password; use \"id\" and \"secret\""};
+  }
+  if (credentials.id.empty()) return CredentialsProblem{"id", "is empty"};
+  if (credentials.secret.empty()) return CredentialsProblem{"secret", "is empty"};
+  return std::nullopt;
+}
+
+namespace {
+
+using namespace policy_file;
+using JsonType = JsonNode::Type;
+using Parameters = std::vector<std::pair<std::string, std::string>>;
+
+// Unlike the types of a policy file, these do not show a wrong value, which may be a secret.
+bool parse_text(const JsonNode& json, std::string& text, Problems& problems) {
+  text = json.text;
+  return json.is(JsonType::String) || refuse(json, problems, "expected a string");
+}
+
+bool parse_parameters(const JsonNode& json, Parameters& parameters, Problems& problems) {
+  if (!json.is(JsonType::Object)) return refuse(json, problems, "expected an object of strings");
+  bool good = true;
+  for (const auto* const each : json.children) {
+    auto& [name, value] = parameters.emplace_back(each->key, std::string());
+    good = parse_text(*each, value, problems) && good;
+  }
+  return good;
+}
+
+constexpr Custom<std::string> kSecretText(parse_text);
+constexpr Custom<Parameters> kParameters(parse_parameters);
+// In the order of the enum.
+constexpr std::string_view kAuthentications[] = {"basic", "body"};
+constexpr Word<OAuth2ClientCredentials::Authentication> kAuthentication{Words(kAuthentications)};
+
+constexpr Key kKeys[] = {
+    key<&OAuth2ClientCredentials::token_url>("token_url", kSecretText).needed().not_null(),
+    key<&OAuth2ClientCredentials::id>("id", kSecretText).needed().not_null(),
+    key<&OAuth2ClientCredentials::secret>("secret", kSecretText).needed().not_null(),
+    key<&OAuth2ClientCredentials::scope>("scope", kSecretText),
+    key<&OAuth2ClientCredentials::authentication>("authentication", kAuthentication),
+    key<&OAuth2ClientCredentials::parameters>("parameters", kParameters),
+};
+constexpr Shape kShape{.name = "credentials", .keys = kKeys};
+
+}  // namespace
+
+Result<OAuth2ClientCredentials> parse_oauth2_client_credentials(std::string_view json,
+                                                                std::string file_name) {
+  Problems problems(std::move(file_name));
+  JsonTree tree;
+  read_json(json, tree, problems);
+  OAuth2ClientCredentials credentials;
+  if (tree.root != nullptr) read_object(*tree.root, kShape, &credentials, "an object", problems);
+  if (!problems.failed()) {
+    const auto problem = oauth2::find_problem(credentials);
+    if (!problem) return credentials;
+    problems.error(*tree.root->member(problem->member), "it " + problem->why);
+  }
+  auto found = problems.take();
+  if (tree.root == nullptr) {  // these messages show a part of the text
+    for (auto& problem : found) problem.message = "this is not valid JSON";
+  }
+  return Error(Errc::InvalidRequest, error_lines(found));
+}
+
+}  // namespace httpretry
