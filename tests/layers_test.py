@@ -56,7 +56,7 @@ FOR_EXTRAS = {
     "guard/detail/shared_budget.hpp": "fleet falls back to a budget of its process",
 }
 # The public headers that include another library. They may use the whole core, and no header includes them.
-BRIDGES = {"json/nlohmann.hpp"}
+BRIDGES = {"asio.hpp", "json/nlohmann.hpp"}
 # What is declared in one module and defined in another: these parts need a library that only the other sees.
 DEFINED_ELSEWHERE = {("http", "curl"): {"Url"}, ("http", "json"): {"Response"}}
 
@@ -85,7 +85,7 @@ LIBRARIES = {
     "hiredis/": {"fleet"},
     "sqlite3.h": {"batch"},
     "CLI/": {"apps"},
-    "boost/": {"apps"},
+    "boost/": {"apps", "bridge"},
 }
 
 STANDARD = set("""
@@ -275,6 +275,7 @@ WRONG = [
     ("lib/core/client/a.cpp", "#include <httpretry/httpretry.hpp>", "which is httpretry"),
     ("include/httpretry/client/a.hpp", "#include <httpretry/json/nlohmann.hpp>", "which is bridge"),
     ("include/httpretry/json/nlohmann.hpp", "#include <curl/curl.h>", "from curl only"),
+    ("lib/core/client/a.cpp", "#include <boost/asio/post.hpp>", "from apps and bridge only"),
     ("lib/core/client/a.cpp", "#include <uv.h>", "unknown"),
     ("lib/core/client/a.cpp", "#include <hiredis/async.h>", "from fleet only"),
     ("apps/a.cpp", "#include <nlohmann/json.hpp>", "from bridge and json only"),
@@ -298,6 +299,7 @@ RIGHT = [
     ("include/httpretry/flow/task.hpp", "#include <httpretry/flow/detail/promise.hpp>"),
     ("include/httpretry/flow/detail/b.hpp", "#include <httpretry/http/headers.hpp>"),
     ("include/httpretry/json/nlohmann.hpp", "#include <nlohmann/json.hpp>\n#include <httpretry/http/headers.hpp>"),
+    ("include/httpretry/asio.hpp", "#include <boost/asio/post.hpp>\n#include <httpretry/http/headers.hpp>"),
     ("include/httpretry/testing/testing.hpp", "#include <httpretry/flow/detail/promise.hpp>"),
     ("lib/core/curl/a.cpp", "#include <httpretry/flow/detail/promise.hpp>"),
 ]

@@ -15,9 +15,10 @@ import sys
 
 CPP20, CPP23 = "c++20", "c++2b"
 FIRST_LINE = re.compile(r"^#(?!pragma once|include <httpretry/export.hpp>)(.*)$", re.M)
-# The headers that are there to include another library.
-BRIDGES = {"httpretry/json/nlohmann.hpp"}
-OTHERS = re.compile(r"/(?:curl|nlohmann|spdlog|fmt|openssl|hiredis)/|/(?:zlib|idn2|sqlite3)\.h$")
+# The headers that are there to include another library, and a header of it. Without that library, they are not
+# compiled.
+BRIDGES = {"httpretry/asio.hpp": "boost/asio/post.hpp", "httpretry/json/nlohmann.hpp": "nlohmann/json.hpp"}
+OTHERS = re.compile(r"/(?:boost|curl|nlohmann|spdlog|fmt|openssl|hiredis)/|/(?:zlib|idn2|sqlite3)\.h$")
 
 
 class Compiler:
@@ -30,7 +31,8 @@ class Compiler:
     def problem_of(self, header, standard):
         """What is wrong with it; empty if nothing is."""
         name = header.replace("/", "_").removesuffix(".hpp")
-        (self.work / f"{name}.cpp").write_text(f"#include <{header}>\n")
+        condition = f"__has_include(<{BRIDGES[header]}>)" if header in BRIDGES else "1"
+        (self.work / f"{name}.cpp").write_text(f"#if {condition}\n#include <{header}>\n#endif\n")
         ran = subprocess.run(
             [*self.command, f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-I", str(self.include),
              "-MD", "-MF", f"{name}.d", "-c", f"{name}.cpp", "-o", f"{name}.o"],

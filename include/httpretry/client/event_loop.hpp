@@ -15,9 +15,9 @@ class ClientCore;
 class EventLoopCore;
 }  // namespace detail
 
-// EventLoop is a loop for programs that have their own event loop (epoll, poll, Boost.Asio, libuv,
-// Qt, …). The program drives it, and the calls of a client run on it, not on a thread of the
-// library.
+// EventLoop is a loop for programs that have their own event loop (epoll, poll, libuv, Qt, …; for
+// Boost.Asio, asio.hpp is easier). The program drives it, and the calls of a client run on it, not
+// on a thread of the library.
 //
 //   auto loop = std::make_shared<EventLoop>();
 //   ClientOptions options;
