@@ -300,6 +300,19 @@ TEST_CASE("the token and the secret go to their own origins only") {
   CHECK_FALSE(other.api.sent(1).headers().contains("Authorization"));
 }
 
+TEST_CASE("only the listed origins receive a token") {
+  World world;
+  auto its = credentials();
+  its.origins = {"https://api.test", "HTTP://API.test:80/"};
+  Client client = world.client(its);
+  CHECK(client.get("http://other.test/")->status == 401);
+  CHECK(client.get("http://api.test:8080/")->status == 401);
+  CHECK(world.issued == 0);
+  CHECK(client.get("http://api.test/items")->status == 200);
+  CHECK(client.get("https://api.test/items")->status == 200);
+  CHECK(world.issued == 1);
+}
+
 TEST_CASE("a request with its own Authorization needs no token") {
   World world;
   Client client = world.client();
@@ -382,12 +395,19 @@ TEST_CASE("credentials that cannot be used are refused at once") {
         "OAuth2ClientCredentials::token_url has a name or a password; use \"id\" and \"secret\"");
   CHECK(message({kTokenUrl, "", "x"}) == "OAuth2ClientCredentials::id is empty");
   CHECK(message({kTokenUrl, "id", ""}) == "OAuth2ClientCredentials::secret is empty");
+  for (const auto* origin : {"api.test", "https://api.test/v1", "https://a@api.test/", "*"}) {
+    CAPTURE(origin);
+    auto its = credentials();
+    its.origins = {origin};
+    CHECK(message(its) ==
+          "OAuth2ClientCredentials::origins has an entry that is not like https://api.example.com");
+  }
 }
 
 TEST_CASE("credentials are read from JSON") {
   const auto read = parse_oauth2_client_credentials(
       R"({"token_url": "http://login.test/token", "id": "app", "secret": "s", "scope": "a b",
-          "authentication": "body", "parameters": {"audience": "x"}})",
+          "authentication": "body", "parameters": {"audience": "x"}, "origins": ["http://h"]})",
       "f");
   REQUIRE(read);
   CHECK(read->token_url == kTokenUrl);
@@ -396,10 +416,11 @@ TEST_CASE("credentials are read from JSON") {
   CHECK(read->scope == "a b");
   CHECK(read->authentication == OAuth2ClientCredentials::Authentication::Body);
   CHECK(read->parameters == decltype(read->parameters){{"audience", "x"}});
+  CHECK(read->origins == std::vector<std::string>{"http://h"});
 }
 
 TEST_CASE("mistakes in the JSON are shown with their position, and without the secret") {
-  const std::array<std::pair<const char*, const char*>, 12> cases{{
+  const std::array<std::pair<const char*, const char*>, 13> cases{{
       {"", "f:1:1: this is not valid JSON"},
       {"[]", "f:1:1: expected an object, found an array"},
       {R"({"secret": s3cr3t})", "f:1:12: this is not valid JSON"},
@@ -416,6 +437,8 @@ TEST_CASE("mistakes in the JSON are shown with their position, and without the s
        "f:1:74: /authentication: \"head\" is not one of basic, body"},
       {R"({"token_url": "http://h/", "id": "app", "secret": "x", "parameters": {"a": 5431}})",
        "f:1:76: /parameters/a: expected a string"},
+      {R"({"token_url": "http://h/", "id": "app", "secret": "x", "origins": ["h"]})",
+       "f:1:67: /origins: it has an entry that is not like https://api.example.com"},
       {R"({"token_url": "login", "id": "app", "secret": "s3cr3t"})",
        "f:1:15: /token_url: it is not a usable URL: it must begin with http:// or "
        "https://"},

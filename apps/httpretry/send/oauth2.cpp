@@ -11,7 +11,8 @@ std::vector<Flag> oauth2_flags(std::string& file) {
   return {{'\0', "oauth2", "FILE",
            "fetch an access token with the OAuth 2.0 client credentials in FILE, renew it in time, "
            "and send it in the Authorization header; FILE is JSON with \"token_url\", \"id\", "
-           "\"secret\" and, if needed, \"scope\", \"parameters\" and \"authentication\": \"body\"",
+           "\"secret\" and, if needed, \"scope\", \"parameters\", \"origins\" and "
+           "\"authentication\": \"body\"",
            store(file)}};
 }
 

@@ -38,10 +38,14 @@ struct HTTPRETRY_API OAuth2ClientCredentials {
   Authentication authentication = Authentication::Basic;
   // Further parameters of the token request, such as {"audience", "https://api.example.com"}.
   std::vector<std::pair<std::string, std::string>> parameters;
+  // The origins that may receive the token, such as "https://api.example.com". Empty: the origin of
+  // each call. Set this if others choose the URLs that the program requests.
+  std::vector<std::string> origins;
 };
 
 // Returns a middleware that adds "Authorization: Bearer TOKEN" to requests that have no
-// Authorization. It adds the header only to requests to the origin of the call.
+// Authorization. It adds the header only to requests to the origin of the call, and only if that is
+// one of `credentials.origins` or if these are empty.
 //
 // All calls share one token, and only one token request is in flight at a time. The token is
 // fetched when it is first needed. It is fetched again before it expires (by a tenth of its
@@ -62,9 +66,9 @@ struct HTTPRETRY_API OAuth2ClientCredentials {
 //
 //   {"token_url": "https://login.example.com/token", "id": "app", "secret": "…"}
 //
-// Optional members are "scope", "authentication" ("basic" or "body") and "parameters", an object of
-// strings. `file_name` is only for messages. The error has a line for each problem, with its
-// position but without the values.
+// Optional members are "scope", "authentication" ("basic" or "body"), "parameters" (an object of
+// strings) and "origins" (an array of strings). `file_name` is only for messages. The error has a
+// line for each problem, with its position but without the values.
 [[nodiscard]] HTTPRETRY_API Result<OAuth2ClientCredentials> parse_oauth2_client_credentials(
     std::string_view json, std::string file_name);
 

@@ -22,6 +22,13 @@ std::optional<oauth2::CredentialsProblem> oauth2::find_problem(
   }
   if (credentials.id.empty()) return CredentialsProblem{"id", "is empty"};
   if (credentials.secret.empty()) return CredentialsProblem{"secret", "is empty"};
+  for (const auto& origin : credentials.origins) {
+    const auto parsed = Url::parse(origin);
+    if (parsed && !parsed->has_userinfo() &&
+        parsed->to_string() == std::string(parsed->origin()) + "/")
+      continue;
+    return CredentialsProblem{"origins", "has an entry that is not like https://api.example.com"};
+  }
   return std::nullopt;
 }
 
@@ -47,6 +54,13 @@ bool parse_parameters(const JsonNode& json, Parameters& parameters, Problems& pr
   return good;
 }
 
+bool parse_origins(const JsonNode& json, std::vector<std::string>& origins, Problems& problems) {
+  return read_items(json, "an array of strings", problems, [&](const JsonNode& item) {
+    return parse_text(item, origins.emplace_back(), problems);
+  });
+}
+
+constexpr Custom<std::vector<std::string>> kOrigins(parse_origins);
 constexpr Custom<std::string> kSecretText(parse_text);
 constexpr Custom<Parameters> kParameters(parse_parameters);
 // In the order of the enum.
@@ -60,6 +74,7 @@ constexpr Key kKeys[] = {
     key<&OAuth2ClientCredentials::scope>("scope", kSecretText),
     key<&OAuth2ClientCredentials::authentication>("authentication", kAuthentication),
     key<&OAuth2ClientCredentials::parameters>("parameters", kParameters),
+    key<&OAuth2ClientCredentials::origins>("origins", kOrigins),
 };
 constexpr Shape kShape{.name = "credentials", .keys = kKeys};
 
