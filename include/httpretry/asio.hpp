@@ -32,10 +32,10 @@ namespace httpretry {
 namespace detail {
 
 #if BOOST_ASIO_VERSION >= 101900
-// Stops a call when its cancellation slot is triggered. Does nothing if the handler has no slot.
+// AsioCancellation stops a call when the cancellation slot of its handler is triggered.
 class AsioCancellation {
  public:
-  // Sets `options.stop` to a token that both the slot and the previous token stop.
+  // Replaces `options.stop` by a token that is stopped by the slot and by the previous token.
   template <class Handler>
   AsioCancellation(const Handler& handler, CallOptions& options) {
     slot_ = boost::asio::get_associated_cancellation_slot(handler);
@@ -61,10 +61,8 @@ class AsioCancellation {
   std::unique_ptr<Forward> forward_;
 };
 #else
-class AsioCancellation {
- public:
-  template <class Handler>
-  AsioCancellation(const Handler& /*handler*/, CallOptions& /*options*/) {}
+struct AsioCancellation {
+  AsioCancellation(const auto& /*handler*/, CallOptions& /*options*/) {}
   void end() {}
 };
 #endif
@@ -101,15 +99,15 @@ struct AsioSend {
 // operation has begun, and its destruction completes the operation with Errc::Canceled. As an I/O
 // object of Asio, the client must be destroyed before the io_context.
 //
-// The operation completes on the executor that is associated with the token: that of the coroutine,
-// or the one in bind_executor. The executor has outstanding work until then, so io_context::run
-// does not return earlier. A callback without an executor runs on a thread of Asio's
-// system_executor, and never on a thread of the client. A callback may throw, as in any Asio
-// program.
+// The operation completes on the executor that is associated with the token, for example that of
+// the coroutine or that of bind_executor. The executor has outstanding work until then, so
+// io_context::run does not return earlier. A callback without an executor runs on a thread of
+// Asio's system_executor, and never on a thread of the client. A callback may throw; the exception
+// leaves io_context::run.
 //
 // From Boost 1.77 on, the cancellation slot that is associated with the token stops the call, which
-// then completes with Errc::Canceled. Cancellation of type `terminal` and `partial` is supported,
-// and `total` is ignored. With an earlier Boost, and in addition, CallOptions::stop can be used.
+// then completes with Errc::Canceled. The types `terminal` and `partial` are supported, and `total`
+// is ignored. CallOptions::stop works with every version.
 template <class Token>
 auto async_send(Client& client, Request request, CallOptions options, Token&& token) {
   return boost::asio::async_initiate<Token, void(Outcome)>(detail::AsioSend{&client}, token,

@@ -73,7 +73,7 @@ TEST_CASE("an io_context has work until the call has ended") {
   CHECK(got.value().error().code == Errc::Canceled);
 }
 
-TEST_CASE("use_future") {
+TEST_CASE("use_future gives a future of the outcome") {
   FaultServer server({{503}, {200, "good"}});
   Client client = quick_client();
   std::future<Outcome> future = async_send(client, Request::get(server.url()), asio::use_future);
