@@ -71,6 +71,7 @@ class HttpretryConan(ConanFile):
         toolchain.cache_variables["HTTPRETRY_BUILD_EXAMPLES"] = False
         toolchain.cache_variables["HTTPRETRY_BUILD_SPDLOG"] = bool(self.options.with_spdlog)
         toolchain.cache_variables["HTTPRETRY_BUILD_FLEET"] = False  # needs hiredis
+        toolchain.cache_variables["HTTPRETRY_BUILD_COMPRESSION"] = False  # needs brotli and zstd
         toolchain.cache_variables["HTTPRETRY_BUILD_BATCH"] = False  # needs SQLite
         toolchain.cache_variables["HTTPRETRY_BUILD_TEST_KIT"] = bool(self.options.with_testing)
         toolchain.cache_variables["HTTPRETRY_BUILD_APPS"] = bool(self.options.with_tool)

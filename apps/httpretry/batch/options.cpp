@@ -1,5 +1,6 @@
 #include "batch/options.hpp"
 
+#include "send/compression.hpp"
 #include "send/connection_flags.hpp"
 #include "send/oauth2.hpp"
 #include "send/shared.hpp"
@@ -130,7 +131,7 @@ std::vector<Flag> request_flags(BatchCommand& to) {
   return {
       {'H', "header", "LINE", "add a header to the requests that do not have it",
        append(to.headers)},
-      {'\0', "compressed", "", "request gzip, and decode the bodies", enable(to.batch.compressed)},
+      {'\0', "compressed", "", kAboutCompressed, enable(to.batch.compressed)},
   };
 }
 

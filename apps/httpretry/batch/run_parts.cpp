@@ -6,6 +6,7 @@
 #include "cli/output.hpp"
 #include "cli/signals.hpp"
 #include "cli/wait_limit.hpp"
+#include "send/compression.hpp"
 #include "send/connection.hpp"
 #include "send/oauth2.hpp"
 #include "send/sender.hpp"
@@ -125,6 +126,7 @@ PipedFiles complete_connection(BatchCommand& command) {
   auto& options = command.batch;
   auto& connection = options.client.connection;
   check_files(connection);
+  connection.content_codings = content_codings();
   int signal = 0;
   {
     const WithoutSignals restores;  // at its end, because Signals leaves the signals blocked

@@ -3,6 +3,7 @@
 #include "cli/input.hpp"
 #include "cli/text.hpp"
 #include "lib/core/base/text.hpp"
+#include "send/compression.hpp"
 #include "send/connection.hpp"
 #include "send/data.hpp"
 #include "send/poll_until.hpp"
@@ -118,6 +119,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   client.shared_state = options.shared_state;
   client.connection = options.connection;
   client.connection.user_agent.clear();  // set in each request, unless -A is ""
+  client.connection.content_codings = content_codings();
   client.connection.cookies = std::move(cookies);
   client.connection.cookies_of_other_origins = options.trust_other_origins;
   if (options.speed_limit || options.speed_time) {  // with curl's default for the other one

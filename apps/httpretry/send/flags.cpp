@@ -2,6 +2,7 @@
 #include "send/flags.hpp"
 #include "send/shared.hpp"
 
+#include "send/compression.hpp"
 #include "send/connection_flags.hpp"
 #include "send/data.hpp"
 #include "send/poll_until.hpp"
@@ -96,7 +97,7 @@ std::vector<Flag> request_flags(SendOptions& to) {
       {'I', "head", "", "send HEAD, and show the headers only", enable(to.head)},
       {'\0', "path-as-is", "", "keep /./ and /../ in the path of the URL",
        enable(to.keep_dot_segments)},
-      {'\0', "compressed", "", "request gzip, and show the decoded body", enable(to.compressed)},
+      {'\0', "compressed", "", kAboutCompressed, enable(to.compressed)},
       {'\0', "disallow-username-in-url", "", "refuse a URL with a name or a password",
        enable(to.refuse_userinfo)},
       {'\0', "proto-default", "http|https", "the scheme of a URL that has none (http)",
@@ -149,6 +150,9 @@ std::vector<Flag> body_flags(SendOptions& to) {
        "upload FILE with PUT; - is standard input, which is read before sending, up to 64 MiB, so "
        "that a retry can send it again",
        append(to.uploads)},
+      {'\0', "compress", kCodings,
+       "compress the body; if the server refuses that with status 415, it gets the body as it is",
+       store(to.compress_with)},
       {'\0', "expect100-timeout", "SECONDS",
        "with -H \"Expect: 100-continue\": how long the body waits for the server (1)",
        [&](Text v) { to.expect_timeout = parse_seconds(v, "--expect100-timeout"); }},

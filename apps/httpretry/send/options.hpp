@@ -103,6 +103,7 @@ struct SendOptions : RunOptions {
   std::optional<long> speed_limit;  // -Y: bytes per second
   std::optional<long> speed_time;   // -y: seconds
   bool compressed = false;
+  std::string compress_with;  // --compress
   HttpVersion http_version = HttpVersion::Any;
   TransportOptions connection;  // proxies, TLS, addresses
   std::string proxy_user;       // as `user`; empty: none

@@ -178,6 +178,7 @@ bool signs_for_aws(const SendOptions& options) {
 void apply_options(const SendOptions& options, Request& request) {
   auto& own = request.edit_options();
   own.compressed = options.compressed;
+  own.compress_with = options.compress_with;
   own.connect_timeout = options.connect_timeout;
   own.max_body = options.max_file_size.value_or(kMostInMemory);
   own.http_version = options.http_version;

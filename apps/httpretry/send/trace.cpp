@@ -56,6 +56,7 @@ class Tracer final : public Observer {
                 " after " + duration_text(attempt.duration) + queued(attempt) + ": " +
                 std::string(to_string(attempt.cls)) + " (" + printable(attempt.rule) +
                 "), sent: " + std::string(sent_word(attempt));
+    if (attempt.wire_sends > 1) line += ", " + std::to_string(attempt.wire_sends) + " sends";
     if (attempt.budget_left) line += ", budget " + std::to_string(*attempt.budget_left);
     if (attempt.retried) {
       line +=

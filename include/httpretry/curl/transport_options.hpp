@@ -4,6 +4,7 @@
 
 #include <httpretry/export.hpp>
 
+#include <httpretry/curl/content_coding.hpp>
 #include <httpretry/http/request.hpp>
 
 #include <cstdint>
@@ -267,6 +268,14 @@ struct HTTPRETRY_API TransportOptions {
   //
   // Default: false
   bool cookies_of_other_origins = false;
+
+  // Codings that the client supports in addition to gzip. Requests with
+  // RequestOptions::compressed name them in Accept-Encoding, after gzip, and
+  // RequestOptions::compress_with may be one of them. httpretry::compression has brotli and
+  // Zstandard (compression.hpp).
+  //
+  // Default: none
+  std::vector<ContentCoding> content_codings;
 
   // --- other options ---
 

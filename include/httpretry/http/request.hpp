@@ -128,9 +128,18 @@ struct HTTPRETRY_API RequestOptions {
   // Whether sending the request twice has the same effect as sending it once. If empty,
   // Request::repeatable derives it from the method and the headers.
   std::optional<bool> repeatable;
-  // Requests a gzip response and decodes the body. A success that cannot be decoded is an error;
-  // the body of a failure is then kept as it came.
+  // Requests a compressed response and decodes the body: gzip, or one of
+  // TransportOptions::content_codings. A success that cannot be decoded is an error; the body of a
+  // failure is then kept as it came.
   bool compressed = false;
+  // Compresses the body of the request: "gzip", or the name of one of
+  // TransportOptions::content_codings. Sends Content-Encoding, and for a body that is not in memory
+  // or larger than 1 MiB no Content-Length. Ignored if the request already has Content-Encoding or
+  // a header such as Content-Digest that describes the bytes. If the server responds 415, the
+  // request is sent once more without compression, which does not count as a retry
+  // (Attempt::wire_sends is then 2); if that succeeds, later bodies for the origin are not
+  // compressed. A custom transport need not do it.
+  std::string compress_with;
   HttpVersion http_version = HttpVersion::Any;
   std::optional<Credentials> credentials;
   // Sends "Expect: 100-continue" before a body of at least this many bytes, or of unknown size.
@@ -255,6 +264,9 @@ class HTTPRETRY_API Request {
   Request& policy(CallPolicy rules) { return edit_options().policy = std::move(rules), *this; }
   Request& credentials(Credentials login) {
     return edit_options().credentials = std::move(login), *this;
+  }
+  Request& compress_with(std::string coding) {
+    return edit_options().compress_with = std::move(coding), *this;
   }
   Request& sink(std::shared_ptr<Sink> destination) {
     return edit_options().sink = std::move(destination), *this;

@@ -305,7 +305,7 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
     }
   }
   if (options.compressed && !headers.contains("Accept-Encoding"))
-    lines_.add("Accept-Encoding: gzip");
+    lines_.add(accept_encoding_.c_str());
   // Both request the rest of a body whose beginning the sink already has; nullptr for a whole body.
   if (plan.range != nullptr) lines_.add(plan.range);
   if (plan.if_range != nullptr) lines_.add(plan.if_range);

@@ -160,7 +160,8 @@ class Easy {
                        CURLoption password);
 
   const TransportOptions& options_;
-  const std::string user_agent_;  // the header line for requests that have no User-Agent
+  const std::string user_agent_;       // the header line for requests that have no User-Agent
+  const std::string accept_encoding_;  // the header line for RequestOptions::compressed
   CurlList lines_;
   CurlList addresses_;
   CurlList connect_to_;

@@ -29,9 +29,10 @@ void check_libcurl(const curl_version_info_data& about);
 // The properties of an origin that a loop has sent to.
 struct OriginInfo {
   bool speaks_http2 = false;
-  bool speaks_http1 = false;     // over TLS, although HTTP/2 was offered
-  long keep_alive_seconds = -1;  // as the server last announced; -1: not announced
-  Time addresses_until{};        // until then, libcurl has the host's addresses in its cache
+  bool speaks_http1 = false;            // over TLS, although HTTP/2 was offered
+  long keep_alive_seconds = -1;         // as the server last announced; -1: not announced
+  bool refuses_encoded_bodies = false;  // a 415, but not for the same body unencoded
+  Time addresses_until{};               // until then, libcurl has the host's addresses in its cache
 };
 
 // Loop runs calls on one thread, and sends their requests with libcurl: it is both the Scheduler
@@ -113,6 +114,9 @@ class Loop final : public RunQueue, public Transport {
 
  private:
   [[nodiscard]] bool is_watching() const { return heartbeat_ && heartbeat_->is_watching(); }
+  // Sends the body as RequestOptions::compress_with requests, or as it is after a 415.
+  Task<Outcome> send_encoded(Request request, Call& call);
+  Task<Outcome> send_as_it_is(Request request, Call& call);
   // Looks up a host whose addresses libcurl does not know, and then sends.
   Task<Outcome> resolve_and_send(Request request, Call& call);
   // `addresses` are for libcurl; nullptr if it knows them.

@@ -1,4 +1,5 @@
 // The options of a client: the check that they are valid, and what they set once on an easy handle.
+#include "content_codings.hpp"
 #include "resolver.hpp"
 #include "transfer.hpp"
 #include "url_parts.hpp"
@@ -216,6 +217,12 @@ void check(const TransportOptions& options) {
   }
   if (!valid_header_value(options.user_agent))
     refuse("user_agent", "it cannot be sent as a header");
+  for (const auto& coding : options.content_codings) {
+    if (coding.name.empty() || !valid_header_value(coding.name) || !coding.decoder ||
+        !coding.encoder) {
+      refuse("content_codings", "each needs a name and both functions");
+    }
+  }
   if (options.max_tls && *options.max_tls < options.min_tls) {
     refuse("max_tls", "it is below min_tls");
   }
@@ -252,6 +259,7 @@ void Easy::fail(CURLoption option, CURLcode code) {
 Easy::Easy(const TransportOptions& options, bool with_proxy)
     : options_(options),
       user_agent_(options.user_agent.empty() ? "" : "User-Agent: " + options.user_agent),
+      accept_encoding_("Accept-Encoding: " + names_of_codings(options.content_codings)),
       handle_(curl_easy_init()) {
   if (!handle_) throw std::bad_alloc();
   set(CURLOPT_NOSIGNAL, 1L);    // signals would disturb a program with several threads

@@ -1,5 +1,7 @@
 #include "response_reader.hpp"
 
+#include "content_codings.hpp"
+
 #include "lib/core/base/text.hpp"
 
 #include <algorithm>
@@ -15,20 +17,16 @@ constexpr std::uint64_t kMaxReserved = 1U << 30U;
 constexpr std::size_t kUsualHeaderLines = 12;
 constexpr std::size_t kUsualHeaderBytes = 384;
 
-// Returns how many times the body is gzipped, or nullopt if it has any other coding.
-std::optional<int> times_gzipped(const Headers& headers) {
-  int times = 0;
+// Returns the codings of the body, in the order in which they were applied.
+std::vector<std::string_view> codings_of(const Headers& headers) {
+  std::vector<std::string_view> codings;
   for (auto list : headers.get_all("Content-Encoding")) {
     while (!list.empty()) {
       const auto coding = trimmed(take_until(list, ','));
-      if (equal_ignoring_case(coding, "gzip") || equal_ignoring_case(coding, "x-gzip")) {
-        ++times;
-      } else if (!coding.empty() && !equal_ignoring_case(coding, "identity")) {
-        return std::nullopt;
-      }
+      if (!coding.empty() && !equal_ignoring_case(coding, "identity")) codings.push_back(coding);
     }
   }
-  return times;
+  return codings;
 }
 
 using Length = std::optional<std::uint64_t>;
@@ -76,6 +74,7 @@ ResponseReader::ResponseReader(const Request& request, const TransportOptions& o
                                Delivery* delivery, const CurrentAttempt* attempt,
                                RacingSend* racing, AbortReason& abort)
     : request_(request),
+      codings_(options.content_codings),
       max_body_(request.options().max_body.value_or(options.max_body)),
       max_headers_(options.max_headers),
       delivery_(delivery),
@@ -190,80 +189,84 @@ bool ResponseReader::begin_response() {
 }
 
 // Prepares to decode the body, or reserves memory for it. Returns false to abort if the body of a
-// success has a coding other than gzip, or is announced to be too large.
+// success has a coding that was not requested, or several, or is announced to be too large.
 bool ResponseReader::begin_body(std::int64_t announced) {
   body_begun = true;
-  const auto gzips = request_.options().compressed ? times_gzipped(response.headers) : 0;
-  if (gzips != 0 && gzips != 1 && !head_suffices()) {
-    return refuse(CURLE_BAD_CONTENT_ENCODING,
-                  "the response body has another coding than gzip, the only one asked for");
+  if (request_.options().compressed) {
+    const auto codings = codings_of(response.headers);
+    const auto* coding = codings.size() == 1 ? find_coding(codings[0], codings_) : nullptr;
+    if (coding != nullptr) {
+      decoding_.emplace(*coding);
+      decoding_->keeps_undecoded = head_suffices();
+    } else if (!codings.empty() && !head_suffices()) {
+      return refuse(CURLE_BAD_CONTENT_ENCODING,
+                    "the response body has a coding that was not requested; expected one of " +
+                        names_of_codings(codings_));
+    }
   }
-  if (gzips == 1) gunzip_.emplace();
   const bool may_go_to_sink = to_sink || (delivery_ != nullptr && delivery_->holds_back());
-  if (gunzip_ || may_go_to_sink || announced <= 0) return true;
+  if (decoding_ || may_go_to_sink || announced <= 0) return true;
   const auto length = static_cast<std::uint64_t>(announced);
   if (length > max_body_) return check_need_for_rest() && refuse_size("body is", max_body_);
   response.body.reserve(std::min(length, head_suffices() ? kClassifiedBody : kMaxReserved));
   return true;
 }
 
-// Delivers the bytes, after decoding them if the body is gzipped. Keeps those that cannot be
+// Delivers the bytes, after decoding them if the body is encoded. Keeps those that cannot be
 // decoded yet. Returns false to abort.
 bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   received += bytes.size();
-  if (!gunzip_) return decoded_bytes(bytes);
-  if (head_suffices() && response.body.empty()) {
-    const bool is_gzip_unlikely = gunzip_->undecoded.size() > kClassifiedBody;
-    gunzip_->undecoded += bytes;
-    if (is_gzip_unlikely) return keep_undecoded();
+  if (!decoding_) return decoded_bytes(bytes);
+  if (decoding_->keeps_undecoded) {
+    const bool is_large = decoding_->undecoded.size() > kClassifiedBody;
+    decoding_->undecoded += bytes;
+    if (is_large && !decoding_->decoded_any) return keep_undecoded();
+    if (is_large) {
+      decoding_->keeps_undecoded = false;
+      decoding_->undecoded = std::string();
+    }
   }
-  auto& stream = gunzip_->stream;
-  // zlib declares its input const only with the macro ZLIB_CONST, but never writes to it.
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
+  decoding_->input = bytes;
   const bool decoded = decode_rest(budget);
-  if (!gunzip_) return decoded;                                  // the body is no gzip
-  gunzip_->rest = bytes.substr(bytes.size() - stream.avail_in);  // libcurl's buffer is not kept
-  stream.next_in = reinterpret_cast<Bytef*>(gunzip_->rest.data());
+  if (!decoding_) return decoded;      // the body is not encoded as its headers say
+  decoding_->rest = decoding_->input;  // libcurl's buffer is not kept
+  decoding_->input = decoding_->rest;
   return decoded;
 }
 
-// Decodes the gzipped bytes that are zlib's input, and delivers the result to the sink or the body
-// in memory. Stops when no input is left, when `budget` more bytes were decoded (it is reduced by
-// their number), or when the sink must be drained. Returns false to abort the exchange if the bytes
-// are not gzip or cannot be delivered; the reason is then in `abort_`.
+// Decodes the input, and delivers the result to the sink or the body in memory. Stops when no input
+// is left, when `budget` more bytes were decoded (it is reduced by their number), or when the sink
+// must be drained. Returns false to abort the exchange if the bytes are corrupt or cannot be
+// delivered; the reason is then in `abort_`.
 bool ResponseReader::decode_rest(std::size_t& budget) {
-  auto& stream = gunzip_->stream;
+  using State = ContentCoder::State;
   std::array<char, 16384> decoded;
   while (has_rest() && budget > 0 && !paused) {
-    gunzip_->inside = true;  // of a gzip member; if the body ends inside, it was cut short
-    const auto max_count = std::min(decoded.size(), budget);
-    stream.next_out = reinterpret_cast<Bytef*>(decoded.data());
-    stream.avail_out = static_cast<uInt>(max_count);
-    const int result = inflate(&stream, Z_NO_FLUSH);
-    // Z_BUF_ERROR only means that zlib needs more input.
-    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-      if (!gunzip_->undecoded.empty()) return keep_undecoded();
-      return refuse(CURLE_BAD_CONTENT_ENCODING, "the gzip body of the response is corrupt");
+    decoding_->inside = true;  // if the body ends inside of a stream, it was cut short
+    const auto out = std::span(decoded).first(std::min(decoded.size(), budget));
+    const auto step = decoding_->decoder->run(decoding_->input, out, /*last=*/false);
+    if (step.state == State::Corrupt) {
+      // The sink cannot give back what it has.
+      const bool can_start_over = !to_sink || !decoding_->decoded_any;
+      if (decoding_->keeps_undecoded && can_start_over) return keep_undecoded();
+      return refuse(CURLE_BAD_CONTENT_ENCODING,
+                    "the " + decoding_->coding.name + " body of the response is corrupt");
     }
-    const auto count = max_count - stream.avail_out;
-    budget -= count;
-    if (count > 0 || result == Z_STREAM_END) gunzip_->undecoded.clear();
-    // If the buffer is full, zlib may hold more output even without more input.
-    gunzip_->more_output = result == Z_OK && stream.avail_out == 0;
-    if (result == Z_STREAM_END) {  // RFC 1952: another gzip member may follow
-      gunzip_->inside = false;
-      inflateReset(&stream);
-    }
-    if (count > 0 && !decoded_bytes({decoded.data(), count})) return false;
+    budget -= step.written;
+    if (step.written > 0 || step.state == State::End) decoding_->decoded_any = true;
+    decoding_->more_output = step.state == State::MoreOutput;
+    if (step.state == State::End) decoding_->inside = false;
+    if (step.written == 0) continue;
+    if (!decoded_bytes({decoded.data(), step.written})) return false;
   }
   return true;
 }
 
-// Keeps the body of a failure as it is, because it is not the gzip that its headers announce.
+// Keeps the body of a failure as it is, because it is not what its headers announce.
 bool ResponseReader::keep_undecoded() {
-  const std::string bytes = std::move(gunzip_->undecoded);
-  gunzip_.reset();
+  const std::string bytes = std::move(decoding_->undecoded);
+  decoding_.reset();
+  response.body.clear();
   return decoded_bytes(bytes);
 }
 
@@ -317,9 +320,9 @@ bool ResponseReader::sink_failed(Error error) {
 }
 
 Outcome ResponseReader::take_response() {
-  if (gunzip_ && !gunzip_->undecoded.empty()) {
-    response.body = std::move(gunzip_->undecoded);  // too short for gzip
-  } else if (gunzip_) {                             // these headers describe the encoded body
+  if (decoding_ && !decoding_->decoded_any && decoding_->keeps_undecoded) {
+    response.body = std::move(decoding_->undecoded);  // too short for the coding
+  } else if (decoding_) {                             // these headers describe the encoded body
     response.headers.remove("Content-Encoding");
     response.headers.remove("Content-Length");
   }

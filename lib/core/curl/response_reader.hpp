@@ -11,10 +11,6 @@
 
 #include <httpretry/curl/transport_options.hpp>
 
-#include <zlib.h>
-
-#include <new>
-
 namespace httpretry {
 
 // Returns why the headers do not say where the body ends (RFC 9112 §6.3), or "" if they do. libcurl
@@ -66,7 +62,7 @@ class ResponseReader {
   bool body_bytes(std::string_view bytes, std::size_t& budget);
   bool decode_rest(std::size_t& budget);
   [[nodiscard]] bool has_rest() const {
-    return gunzip_ && (gunzip_->stream.avail_in > 0 || gunzip_->more_output);
+    return decoding_ && (!decoding_->input.empty() || decoding_->more_output);
   }
   bool sink_failed(Error error);
 
@@ -82,8 +78,10 @@ class ResponseReader {
   // of no use. Finds that out only once, because a final response needs its whole body. Returns
   // false to abort.
   bool check_need_for_rest();
-  // Returns whether the gzip body is incomplete.
-  [[nodiscard]] bool cut_short() const { return gunzip_ && gunzip_->inside; }
+  // Returns the name of the body's coding if the body is incomplete, otherwise nullptr.
+  [[nodiscard]] const std::string* cut_short() const {
+    return decoding_ && decoding_->inside ? &decoding_->coding.name : nullptr;
+  }
   // Returns the complete response.
   Outcome take_response();
   static constexpr char kTooManyHeaders[] = "the response has more than 5000 headers";
@@ -100,22 +98,22 @@ class ResponseReader {
   Headers proxy_headers;
 
  private:
-  // Decodes a gzip body as it arrives. libcurl could do it, but treats a gzip body that ends early
-  // as complete if its Content-Length is correct.
-  struct Gunzip {
-    Gunzip() {
-      constexpr int kGzipOnly = 16 + MAX_WBITS;
-      if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw std::bad_alloc();
-    }
-    ~Gunzip() { inflateEnd(&stream); }
-    Gunzip(const Gunzip&) = delete;
-    Gunzip& operator=(const Gunzip&) = delete;
+  // Decodes a body as it arrives. libcurl could do it, but treats a gzip body that ends early as
+  // complete if its Content-Length is correct.
+  struct Decoding {
+    explicit Decoding(const ContentCoding& used) : coding(used), decoder(used.decoder()) {}
 
-    z_stream stream{};
-    std::string undecoded;     // all bytes of a failure's body, until the first one is decoded
-    std::string rest;          // received but not decoded
-    bool inside = false;       // a gzip member has begun but not ended
-    bool more_output = false;  // zlib may hold decoded bytes that did not fit into the buffer
+    const ContentCoding& coding;
+    std::unique_ptr<ContentCoder> decoder;
+    // A failure's body as it came, while it is small. Some codings have no signature, so a body
+    // that is not encoded may decode to some bytes before it turns out to be corrupt.
+    std::string undecoded;
+    bool keeps_undecoded = true;
+    std::string rest;        // received but not decoded
+    std::string_view input;  // the part of `rest`, or of libcurl's buffer, that is not decoded yet
+    bool decoded_any = false;  // at least one byte, or a whole stream that is empty
+    bool inside = false;       // a stream has begun but not ended
+    bool more_output = false;  // the decoder may hold bytes that did not fit into the buffer
   };
   enum class LastLine : std::uint8_t { Status, Kept, LeftOut };
   // The number in kTooManyHeaders, and libcurl 8's own limit.
@@ -133,8 +131,9 @@ class ResponseReader {
   bool release_to_sink();
 
   const Request& request_;
-  const std::uint64_t max_body_;   // decoded bytes in memory
-  const std::size_t max_headers_;  // for all blocks and trailers together
+  const std::vector<ContentCoding>& codings_;  // in addition to gzip
+  const std::uint64_t max_body_;               // decoded bytes in memory
+  const std::size_t max_headers_;              // for all blocks and trailers together
   Delivery* const delivery_;
   const CurrentAttempt* const attempt_;
   RacingSend* const racing_;
@@ -143,7 +142,7 @@ class ResponseReader {
   AbortReason& abort_;
   std::size_t header_bytes_ = 0;
   LastLine last_line_ = LastLine::Status;  // the kind of the last line of the block
-  std::optional<Gunzip> gunzip_;
+  std::optional<Decoding> decoding_;
 };
 
 }  // namespace httpretry

@@ -333,8 +333,8 @@ Error Transfer::curl_failure() {
     error.permanent = proxy_status < 500 && proxy_status != 429;
     error.message = "the proxy refused to connect, with status " + std::to_string(proxy_status);
   } else if (explain_socket(error)) {  // has completed `error`
-  } else if (code_ == CURLE_PARTIAL_FILE && reader_.cut_short()) {
-    error.message = "the gzip body of the response ends early";
+  } else if (code_ == CURLE_PARTIAL_FILE && reader_.cut_short() != nullptr) {
+    error.message = "the " + *reader_.cut_short() + " body of the response ends early";
   } else if (code_ == CURLE_PARTIAL_FILE && was_cut_off()) {
     error.message = "the HTTP/2 connection broke before the end of the response";
   } else if (code_ == CURLE_UNSUPPORTED_PROTOCOL) {
