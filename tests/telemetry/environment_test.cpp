@@ -43,6 +43,7 @@ std::string shown(const OtlpOptions& options) {
   std::string text = options.endpoint + " t=" + options.traces_endpoint +
                      " m=" + options.metrics_endpoint + " " + options.service_name + " " +
                      std::to_string(options.timeout / 1ms);
+  if (!options.compression.empty()) text += " " + options.compression;
   for (const auto field : options.headers) {
     text.append(" ").append(field.name).append(":").append(field.value);
   }
@@ -112,9 +113,16 @@ TEST_CASE("each variable does what the standard says, and what cannot be used is
       {{{"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}},
        kDefault,
        "OTEL_EXPORTER_OTLP_PROTOCOL: \"grpc\" is not supported; http/json is used\n"},
-      {{{"OTEL_BSP_SCHEDULE_DELAY", "1"}, {"OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"}},
+      {{{"OTEL_BSP_SCHEDULE_DELAY", "1"}, {"OTEL_LOG_LEVEL", "info"}},
        kDefault,
-       "OTEL_BSP_SCHEDULE_DELAY, OTEL_EXPORTER_OTLP_COMPRESSION: no effect here\n"},
+       "OTEL_BSP_SCHEDULE_DELAY, OTEL_LOG_LEVEL: no effect here\n"},
+      {{{"OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"}},
+       "http://localhost:4318 t= m= unknown_service 10000 gzip",
+       ""},
+      {{{"OTEL_EXPORTER_OTLP_COMPRESSION", "none"}}, kDefault, ""},
+      {{{"OTEL_EXPORTER_OTLP_COMPRESSION", "snappy"}},
+       kDefault,
+       "OTEL_EXPORTER_OTLP_COMPRESSION: \"snappy\" is not gzip or none; it is ignored\n"},
   };
   for (const auto& row : rows) {
     const Environment environment(row.variables);

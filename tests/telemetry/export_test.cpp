@@ -152,6 +152,31 @@ TEST_CASE("the collector's answers: taken, retried, refused, rejected, hanging")
   }
 }
 
+TEST_CASE("exports are compressed, except for a collector that refuses that") {
+  Step picky;
+  picky.respond = [](const SeenRequest& request) {
+    return Step(request.headers.contains("Content-Encoding") ? 415 : 200, "{}");
+  };
+  FaultServer collector(Scenario{picky});
+  auto options = to(collector);
+  options.compression = "gzip";
+  options.timeout = 10s;
+  Otlp exporter(options);
+  for (int i = 0; i < 2; ++i) {
+    exporter.add(some_span());
+    CHECK(exporter.flush(10s));
+  }
+  CHECK(exporter.exported() == 2);
+  const auto seen = collector.seen();
+  REQUIRE(seen.size() == 3);  // the second export knows it
+  CHECK(seen[0].headers.get("Content-Encoding") == "gzip");
+  CHECK(seen[0].body_size < seen[1].body_size);
+  for (const auto i : {1U, 2U}) {
+    CHECK_FALSE(seen[i].headers.contains("Content-Encoding"));
+    CHECK(seen[i].body.starts_with("{"));
+  }
+}
+
 TEST_CASE("a full queue drops what is new, and counts it") {
   FaultServer collector({{200, "{}"}});
   auto options = to(collector);

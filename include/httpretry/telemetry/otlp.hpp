@@ -44,6 +44,9 @@ struct HTTPRETRY_API OtlpOptions {
   // How failed requests are retried. Empty: the preset `otlp`.
   std::optional<RetryPolicy> policy;
   TransportOptions connection;
+  // Compresses the requests: "gzip", or empty for none. A collector that refuses that with status
+  // 415 gets the requests as they are.
+  std::string compression;
 
   // The resource attributes, which describe the program: `service.name` and others.
   std::string service_name = "unknown_service";
@@ -65,6 +68,7 @@ struct HTTPRETRY_API OtlpOptions {
   std::function<void(const std::string& message)> on_problem;
 
   // Reads OTEL_EXPORTER_OTLP_ENDPOINT, …_TRACES_ENDPOINT, …_METRICS_ENDPOINT, …_HEADERS, …_TIMEOUT,
+  // …_COMPRESSION,
   // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. Adds a message to `problems` for each value
   // that cannot be used, and for OpenTelemetry's variables that have no effect here.
   [[nodiscard]] static OtlpOptions from_environment(std::vector<std::string>* problems = nullptr);

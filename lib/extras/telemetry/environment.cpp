@@ -86,11 +86,12 @@ std::optional<Number> number_in(const char* name, Number least, Number most, Pro
   return std::nullopt;
 }
 
-constexpr std::array<std::string_view, 12> kUsedVariables{"OTEL_EXPORTER_OTLP_ENDPOINT",
+constexpr std::array<std::string_view, 13> kUsedVariables{"OTEL_EXPORTER_OTLP_ENDPOINT",
                                                           "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
                                                           "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
                                                           "OTEL_EXPORTER_OTLP_HEADERS",
                                                           "OTEL_EXPORTER_OTLP_TIMEOUT",
+                                                          "OTEL_EXPORTER_OTLP_COMPRESSION",
                                                           "OTEL_SERVICE_NAME",
                                                           "OTEL_RESOURCE_ATTRIBUTES",
                                                           "OTEL_TRACES_SAMPLER",
@@ -147,6 +148,13 @@ OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
   const auto timeout_ms =
       number_in<std::int64_t>("OTEL_EXPORTER_OTLP_TIMEOUT", /*least=*/1, kMaxTimeout, problems);
   if (timeout_ms) options.timeout = std::chrono::milliseconds(*timeout_ms);
+  const auto compression = variable("OTEL_EXPORTER_OTLP_COMPRESSION");
+  if (compression == "gzip") {
+    options.compression = compression;
+  } else if (!compression.empty() && compression != "none") {
+    add_problem(problems, "OTEL_EXPORTER_OTLP_COMPRESSION: \"" + compression +
+                              "\" is not gzip or none; it is ignored");
+  }
   for (auto& [name, value] : pairs_in("OTEL_RESOURCE_ATTRIBUTES", problems)) {
     if (name == "service.name") {
       options.service_name = value;

@@ -267,7 +267,7 @@ void Otlp::State::send_metrics() {
 
 void Otlp::State::send(Signal signal, std::string body, std::uint64_t items) {
   auto request = Request::post(urls_.at(static_cast<std::size_t>(signal)), Body(std::move(body)));
-  request.set_header("Content-Type", "application/json");
+  request.set_header("Content-Type", "application/json").compress_with(options.compression);
   for (const auto field : options.headers) request.set_header(field.name, field.value);
   CallOptions call;
   call.stop = stop_.get_token();
