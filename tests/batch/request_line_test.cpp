@@ -1,5 +1,6 @@
 #include "lib/extras/batch/request_line.hpp"
 
+#include "lib/core/base/encoding.hpp"
 #include "lib/extras/batch/text.hpp"
 
 #include <doctest/doctest.h>

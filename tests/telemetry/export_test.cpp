@@ -207,3 +207,52 @@ TEST_CASE("logs and archives have an entry for each send, and no secrets") {
   for (const auto& line : lines) all += line;
   CHECK(all.find("s3cr3t") == std::string::npos);
 }
+
+TEST_CASE("an archive has bodies only if that is requested, up to a size") {
+  const std::string bytes("\0\xff", 2);
+  FaultServer server({503, {200, "text"}, {200, bytes}, {200, std::string(100, 'x')}});
+  HarOptions options;
+  options.max_body = 99;
+  Har with;
+  Har recording(options);
+  auto client = client_with({with.observer(), recording.observer()});
+  for (const auto* path : {"/a", "/b", "/c"}) REQUIRE(client.get(server.url(path)));
+  CHECK(with.text().find(R"("text":)") == std::string::npos);
+  const auto text = recording.text();
+  CHECK(text.find(R"("size":4,"mimeType":"x-unknown","text":"text"})") != std::string::npos);
+  CHECK(text.find(R"("text":"AP8=","encoding":"base64"})") != std::string::npos);
+  CHECK(text.find("xxx") == std::string::npos);
+}
+
+TEST_CASE("what an archive records is replayed, with its failures and without its secrets") {
+  std::string archive;
+  {
+    FaultServer server({{503, Headers{{"Retry-After", "0"}}},
+                        Fault::Reset,
+                        {200, Headers{{"Set-Cookie", "a=s3cr3t"}, {"X-Kept", "1"}}, "first"},
+                        {200, "second"}});
+    HarOptions options;
+    options.max_body = 1000;
+    Har recording(options);
+    auto client = client_with({recording.observer()});
+    auto request = Request::get(server.url("/a?key=s3cr3t"));
+    request.set_header("Authorization", "s3cr3t");
+    for (int i = 0; i < 2; ++i) REQUIRE(client.send(request));
+    archive = recording.text();
+    CHECK(archive.find("s3cr3t") == std::string::npos);
+  }
+  ClientOptions options;
+  options.middlewares = {retry(quick())};
+  options.scheduler = std::make_shared<ManualScheduler>();
+  options.transport = ScriptedTransport::from_har(archive);
+  Client client(options);
+  const auto first = client.get("http://localhost/a?key=other");
+  REQUIRE(first);
+  CHECK(first->body == "first");
+  CHECK(first->headers.get("X-Kept") == "1");
+  CHECK_FALSE(first->headers.contains("Set-Cookie"));
+  REQUIRE(first->history.attempts.size() == 3);
+  CHECK(first->history.attempts[0].status == 503);
+  CHECK(first->history.attempts[1].error == Errc::Receive);
+  CHECK(client.get("http://localhost/a?key=other")->body == "second");
+}

@@ -180,7 +180,7 @@ std::vector<Flag> response_flags(BatchCommand& to) {
       flags,
       telemetry_flags(
           to.telemetry,
-          "write an HTTP archive with an entry for each send, without bodies and secrets; it is "
+          "write an HTTP archive with an entry for each send, without secrets; it is "
           "kept in memory until the end",
           "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces"));
 }

@@ -4,6 +4,8 @@
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 
+#include <httpretry/chain/middleware.hpp>
+
 #include <stdexcept>
 
 namespace httpretry::cli {
@@ -13,6 +15,8 @@ using namespace std::chrono_literals;
 
 // How long the end of a run waits for the collector, which may be dead.
 constexpr Duration kFlush = 1s;
+
+constexpr std::uint64_t kMostRecorded = 10U << 20U;  // bytes of a body in an archive
 
 // Only this variable turns traces on: a command must not send unexpected requests because another
 // OTEL_ variable is set.
@@ -67,6 +71,11 @@ std::vector<Flag> telemetry_flags(TelemetryOptions& to, std::string_view about_h
        "write metrics of the run, as Prometheus reads them; - is standard output",
        store(to.metrics_file)},
       {'\0', "har", "FILE", about_har, store(to.har_file)},
+      {'\0', "har-bodies", "",
+       "add the response bodies of up to 10 MiB, which may have secrets, to the archive, for "
+       "`serve "
+       "--har`",
+       enable(to.har_bodies)},
       {'\0', "otlp", "[=URL]", about_otlp, store(to.otlp)},
       {'\0', "log-json", "",
        "show each send, each call and each message as a line of JSON on standard error",
@@ -94,7 +103,12 @@ RunTelemetry::RunTelemetry(const TelemetryOptions& options, bool quiet)
     metrics_options.exporter = exporter_;  // null: the metrics go only to the file
     metrics_ = metrics(std::move(metrics_options));
   }
-  if (!har_file_.empty()) har_ = std::make_unique<Har>();
+  if (!har_file_.empty()) {
+    HarOptions har_options;
+    if (options.har_bodies) har_options.max_body = kMostRecorded;
+    har_ = std::make_unique<Har>(har_options);
+  }
+  keeps_bodies_ = har_ && options.har_bodies;
   if (options.log_json) {
     log_ = json_log([](std::string_view line) { print_json(std::string(line)); });
   }
@@ -108,6 +122,11 @@ void RunTelemetry::observe(ClientOptions& client) const {
   if (metrics_) client.observers.push_back(metrics_);
   if (log_) client.observers.push_back(log_);
   if (har_) client.observers.push_back(har_->observer());
+  if (keeps_bodies_) {
+    // The body then stays in memory, and the client passes it to the sink at the end of the call.
+    client.attempt_middlewares.push_back(on_request(
+        "har bodies", [](Request& request, Call&) { request.edit_options().sink.reset(); }));
+  }
 }
 
 void RunTelemetry::write_metrics(const WaitLimit& limit) const {
@@ -133,6 +152,9 @@ void RunTelemetry::finish(const WaitLimit& limit) const {
 }
 
 std::shared_ptr<const RunTelemetry> run_telemetry(const TelemetryOptions& options, bool quiet) {
+  if (options.har_bodies && options.har_file.empty()) {
+    throw UsageError("option --har-bodies needs --har FILE");
+  }
   const bool wanted = options.otlp || environment_wants_traces() || options.log_json ||
                       !options.metrics_file.empty() || !options.har_file.empty();
   return wanted ? std::make_shared<const RunTelemetry>(options, quiet) : nullptr;

@@ -20,6 +20,7 @@ namespace httpretry::cli {
 struct TelemetryOptions {
   std::string metrics_file;
   std::string har_file;
+  bool har_bodies = false;
   std::optional<std::string> otlp;  // the endpoint; "": the environment's or the default
   bool log_json = false;
 };
@@ -54,6 +55,7 @@ class RunTelemetry {
   std::shared_ptr<Observer> tracer_;
   std::shared_ptr<Observer> log_;
   std::unique_ptr<Har> har_;
+  bool keeps_bodies_ = false;
 };
 
 // Returns null if no option requests telemetry.

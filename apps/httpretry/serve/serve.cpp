@@ -1,6 +1,7 @@
 // httpretry serve: runs a FaultServer.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
+#include "cli/input.hpp"
 #include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_options.hpp"
@@ -12,6 +13,7 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <atomic>
 #include <cerrno>
 #include <map>
 #include <mutex>
@@ -23,6 +25,7 @@ namespace {
 
 struct ServeOptions {
   ScenarioChoice scenario;
+  std::string har_file;
   std::string listen = "127.0.0.1:0";
   bool tls = false;
   std::string log = "-";
@@ -30,7 +33,11 @@ struct ServeOptions {
 
 FlagTable table_of(ServeOptions& to) {
   return {
-      {"Scenario", scenario_flags(to.scenario)},
+      {"Scenario", joined(scenario_flags(to.scenario),
+                          {{'\0', "har", "FILE",
+                            "respond with the responses of an HTTP archive, which --har with "
+                            "--har-bodies or a browser has recorded",
+                            store(to.har_file)}})},
       {"Server",
        {{'\0', "listen", "ADDRESS:PORT", "where to listen (127.0.0.1:0: any free port)",
          store(to.listen)},
@@ -79,6 +86,26 @@ std::string json_of(const SeenRequest& seen) {
          ", \"connection\": " + std::to_string(seen.connection) + "}\n";
 }
 
+// Returns what the options say about the responses. Each request to which --har has no response
+// adds one to `unmatched`, which must outlive the server. Throws UsageError.
+Scenario scenario_of(const ServeOptions& options, std::atomic<int>& unmatched) {
+  auto scenario = chosen_scenario(options.scenario);
+  if (options.har_file.empty()) return scenario.value_or(Scenario());
+  if (scenario) throw UsageError("--har cannot be combined with --scenario or --outcomes");
+  std::string text;
+  try {
+    text = read_whole(options.har_file, kMaxTextFile);
+  } catch (const ReadError& error) {
+    throw UsageError("option --har: cannot read " + options.har_file + ": " + error.what());
+  }
+  auto recorded = parse_har(text, options.har_file, [&unmatched](const std::string& reason) {
+    ++unmatched;
+    print_message("httpretry: " + printable(reason));
+  });
+  if (!recorded) throw UsageError("the archive has errors:\n" + recorded.error().message);
+  return *std::move(recorded);
+}
+
 // RequestLog writes a line for each request. It is thread-safe, because the threads of all
 // connections use it.
 class RequestLog {
@@ -114,12 +141,13 @@ class RequestLog {
 // Implements `httpretry serve`: runs a test server that injects faults, until a signal such as
 // SIGINT arrives. Prints its URL on standard output as the first line, and then a line for each
 // request there, or in the file of --log. Returns the exit status, which is kFailed if the server
-// cannot listen. Throws UsageError.
+// cannot listen, or if --har had no response to a request. Throws UsageError.
 int serve(const Args& args) {
   ServeOptions options;
   if (!parse(args, table_of(options)).empty())
     throw UsageError("serve takes options only, no operands");
-  const auto scenario = chosen_scenario(options.scenario).value_or(Scenario());
+  std::atomic<int> unmatched = 0;
+  const auto scenario = scenario_of(options, unmatched);
   FaultServerOptions server_options;
   set_address(options.listen, server_options);
   if (options.tls) server_options.tls = Tls::Good;  // with a valid certificate
@@ -140,7 +168,11 @@ int serve(const Args& args) {
     }
     if (options.tls) print_message("certificate authority: " + server->ca_file());
     signals.wait();
-    return kOk;
+    server->stop();
+    if (unmatched == 0) return kOk;
+    print_message("httpretry: " + std::to_string(unmatched) +
+                  (unmatched == 1 ? " request" : " requests") + " had no recorded response");
+    return kFailed;
   } catch (const std::invalid_argument& error) {  // an invalid address
     throw UsageError(error.what());
   } catch (const std::system_error& error) {

@@ -6,8 +6,8 @@
 //   ...
 //   std::ofstream("calls.har") << archive->text();
 //
-// The archive has no bodies and no secrets: values of queries are REDACTED, and `shown_value`
-// redacts headers. It stays in memory.
+// The archive has no secrets: values of queries are REDACTED, and `shown_value` redacts headers. It
+// has bodies only if HarOptions::max_body says so. It stays in memory.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -15,15 +15,28 @@
 #include <httpretry/chain/observer.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
 namespace httpretry {
 
+struct HTTPRETRY_API HarOptions {
+  HarOptions() = default;
+
+  // The maximum size of the response bodies that the archive has, in bytes. A server or a test that
+  // replays the archive needs them (testing.hpp). They may contain secrets, which are not redacted.
+  // A larger body is left out, and so is one that goes to a sink; on_request can remove the sink
+  // from each send, and the client then passes the body to the sink at the end of the call.
+  //
+  // Default: 0, no bodies
+  std::uint64_t max_body = 0;
+};
+
 // An archive of the sends of one or several clients. All of its functions are thread-safe.
 class HTTPRETRY_API Har final {
  public:
-  Har();
+  explicit Har(HarOptions options = HarOptions());
   ~Har();
   Har(const Har&) = delete;
   Har& operator=(const Har&) = delete;

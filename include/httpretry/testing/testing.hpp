@@ -40,6 +40,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -117,6 +118,11 @@ class HTTPRETRY_API ScriptedTransport final : public Transport {
   //   });
   using Respond = std::function<Outcome(const Request& request, int number)>;
   ScriptedTransport& say(Respond respond, Duration after = {});
+
+  // Returns a transport that responds with the recorded responses of an HTTP archive: parse_har
+  // says which request gets which. Throws std::invalid_argument if the archive has errors.
+  [[nodiscard]] static std::shared_ptr<ScriptedTransport> from_har(
+      std::string_view json, std::string file_name = "the archive");
 
   // A request, and the time when it reached the transport. `request.body().bytes()` holds the bytes
   // that were read of the body. It is nullptr without a body, or if no byte was sent of a body that
@@ -310,6 +316,25 @@ struct HTTPRETRY_API Scenario : Script {
 // code Errc::InvalidRequest, and one line for each problem in its message.
 [[nodiscard]] HTTPRETRY_API Result<Scenario> parse_scenario(std::string_view json,
                                                             std::string file_name);
+
+// Parses an HTTP archive (HAR 1.2, as `httpretry --har FILE --har-bodies` and browsers write it)
+// and returns a scenario with a single step, which responds with the recorded responses:
+//
+//   * A request gets the first response that was recorded for its method, path and query, the next
+//     request gets the second one, and so on. The last one repeats. The host does not count.
+//   * A recorded value REDACTED in a query matches any value.
+//   * A recorded connection that broke is reset, a timeout hangs, and a response that broke off is
+//     truncated. Other entries without a response are skipped.
+//   * A request without a recorded response, or with one whose body the archive lacks, gets a 501.
+//     `on_unmatched` is then called with the reason, on the thread of the connection.
+//   * Headers that are REDACTED, or that describe the connection or the coding, are left out. A
+//     Location on a recorded origin leads to the server itself.
+//
+// The responses do not wait as the recorded ones did. An Error has the code Errc::InvalidRequest,
+// and one line for each problem in its message. An archive has at most 64 MiB.
+[[nodiscard]] HTTPRETRY_API Result<Scenario> parse_har(
+    std::string_view json, std::string file_name,
+    std::function<void(const std::string& reason)> on_unmatched = nullptr);
 
 // A request as a FaultServer received it. Only requests with a valid head are counted. All others
 // get a 400, 431 (a head over 64 KiB) or 505, and count only as a connection.

@@ -1,6 +1,7 @@
 #include "line_jobs.hpp"
 
 #include "bodies.hpp"
+#include "lib/core/base/encoding.hpp"
 #include "lib/core/base/text.hpp"
 #include "lib/core/client/detail/report.hpp"
 #include "text.hpp"

@@ -1,5 +1,6 @@
 #include "request_line.hpp"
 
+#include "lib/core/base/encoding.hpp"
 #include "lib/core/base/text.hpp"
 #include "lib/core/json/detail/json.hpp"
 #include "path_below.hpp"

@@ -1,10 +1,9 @@
-// Pure functions for the texts of the input and the results: base64, keys, hashes.
+// Pure functions for the texts of the input and the results: times, keys, hashes.
 #pragma once
 
 #include <httpretry/http/time.hpp>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,10 +13,6 @@ namespace httpretry::batch {
 [[nodiscard]] inline std::int64_t ms_of(WallTime time) {
   return std::chrono::floor<std::chrono::milliseconds>(time).time_since_epoch().count();
 }
-
-std::optional<std::string> decode_base64(std::string_view text);
-std::string encode_base64(std::string_view bytes);
-bool is_utf8(std::string_view text);
 
 // Returns the idempotency key of a line, as 32 hexadecimal digits. `secret` is random and has 32
 // digits. Each line and each secret has a different key. The same arguments give the same key, so

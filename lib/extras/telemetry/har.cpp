@@ -1,6 +1,7 @@
 #include "send_records.hpp"
 #include "words.hpp"
 
+#include "lib/core/base/encoding.hpp"
 #include "lib/core/base/text.hpp"
 
 #include <httpretry/client/report.hpp>
@@ -18,6 +19,7 @@ using telemetry::SendRecord;
 using telemetry::to_ms;
 
 struct Har::State {
+  HarOptions options;
   std::mutex mutex;
   std::string entries;
   std::size_t count = 0;
@@ -70,6 +72,15 @@ void put_request(JsonObject& entry, const SendRecord& send) {
   request.number("bodySize", send.exchange.body_sent);
 }
 
+// Writes the body of a response. In HAR, a body is decoded. If the client did not decode it, as
+// `is_encoded` says, the member "_encoded" tells readers.
+void put_body(JsonObject& content, const std::string& body, bool is_encoded) {
+  const bool is_text = is_utf8(body);
+  content.text("text", is_text ? body : encode_base64(body));
+  if (!is_text) content.text("encoding", "base64");
+  if (is_encoded) content.boolean("_encoded", true);
+}
+
 // Writes the member "response" of an entry in a HAR file, the format in which browsers save their
 // network traffic. If there was no response, its "status" is 0. "_error" has the error of the send.
 void put_response(JsonObject& entry, const SendRecord& send) {
@@ -81,8 +92,9 @@ void put_response(JsonObject& entry, const SendRecord& send) {
   put_headers(response, send.headers);
   {  // the destructor closes the object
     JsonObject content(response.key("content"));
-    content.number("size", send.exchange.body_received);
+    content.number("size", send.body ? send.body->size() : send.exchange.body_received);
     content.text("mimeType", send.headers.get("Content-Type").value_or("x-unknown"));
+    if (send.body) put_body(content, *send.body, send.headers.contains("Content-Encoding"));
   }
   // shown_value() hides secrets.
   response.text("redirectURL", shown_value("Location", send.headers["Location"]));
@@ -172,12 +184,15 @@ class HarWriter final : public telemetry::SendWriter {
     ++state_.count;
   }
 
+  [[nodiscard]] std::uint64_t max_body() const override { return state_.options.max_body; }
+
   Har::State& state_;
 };
 
 }  // namespace
 
-Har::Har() : state_(std::make_shared<State>()) {
+Har::Har(HarOptions options) : state_(std::make_shared<State>()) {
+  state_->options = options;
   state_->observer = std::make_shared<HarWriter>(*state_);
 }
 Har::~Har() = default;

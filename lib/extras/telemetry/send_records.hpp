@@ -27,7 +27,8 @@ struct SendRecord {
   std::optional<Errc> error;
   std::string message;
   Exchange exchange;
-  Headers headers;  // of the response
+  Headers headers;                  // of the response
+  std::optional<std::string> body;  // of the response, if the writer keeps it
 };
 
 // The sends of a call that were not written yet.
@@ -53,6 +54,8 @@ class SendWriter : public Observer {
   // Called for an attempt that ended before an exchange began.
   virtual void on_not_sent(const Call& /*call*/, const Request& /*request*/,
                            const Attempt& /*attempt*/) {}
+  // Returns the size up to which the bodies of responses are kept.
+  [[nodiscard]] virtual std::uint64_t max_body() const { return 0; }
   virtual void on_call_ended(const Call& /*call*/, const Outcome& /*outcome*/) {}
 
  private:
