@@ -103,11 +103,11 @@ class Replay(ProgramTest):
         self.assertIn("the archive has errors", self.usage_error("serve", "--har", "bad.har"))
         result = self.run_program("serve", "--har", "bad.har", status=2)
         self.assertIn('bad.har:1:9: /log: expected an array "entries" here', result.stderr.decode())
-        self.assertIn("cannot read missing.har", self.usage_error("serve", "--har", "missing.har"))
+        self.assertIn("option --har: cannot read missing.har", self.usage_error("serve", "--har", "missing.har"))
         self.assertIn("cannot be combined", self.usage_error("serve", "--har", "bad.har", "--outcomes", "200"))
         with open(self.folder / "huge.har", "wb") as file:
             file.truncate((64 << 20) + 1)
-        self.assertIn("cannot read huge.har", self.usage_error("serve", "--har", "huge.har"))
+        self.assertIn("option --har: cannot read huge.har", self.usage_error("serve", "--har", "huge.har"))
 
 
 class Recipes(ProgramTest):
