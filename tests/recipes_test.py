@@ -104,7 +104,7 @@ class Conan(unittest.TestCase):
         ours |= {f"httpretry::{name}" for name in re.findall(r"^  httpretry_component\((\w+)", text, re.MULTILINE)}
         # The recipes do not offer these.
         ours -= {f"httpretry::{name}"
-                 for name in ("batch", "compression", "fleet", "oauth2", "simulate", "telemetry")}
+                 for name in ("batch", "compression", "fleet", "oauth2", "paging", "simulate", "telemetry")}
         self.assertEqual(targets, ours)
 
     def test_what_cannot_work_is_refused(self):

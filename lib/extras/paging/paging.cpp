@@ -1,0 +1,284 @@
+#include <httpretry/paging/paging.hpp>
+
+#include "lib/core/base/text.hpp"
+#include "lib/core/json/detail/json.hpp"
+
+#include <httpretry/client/report.hpp>
+#include <httpretry/http/url.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <stdexcept>
+
+namespace httpretry {
+namespace {
+
+using JsonType = JsonNode::Type;
+
+// Returns whether the text is a JSON pointer (RFC 6901).
+bool is_pointer(std::string_view text) {
+  if (!text.empty() && text[0] != '/') return false;
+  for (auto at = text.find('~'); at != text.npos; at = text.find('~', at + 1)) {
+    if (at + 1 == text.size() || (text[at + 1] != '0' && text[at + 1] != '1')) return false;
+  }
+  return true;
+}
+
+// Returns a part of a pointer without its escapes: "~1" stands for "/", and "~0" for "~".
+std::string unescaped(std::string_view part) {
+  std::string text;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const bool escaped = part[i] == '~';
+    if (escaped) ++i;
+    text += !escaped ? part[i] : part[i] == '1' ? '/' : '~';
+  }
+  return text;
+}
+
+// Returns the value at the pointer, or nullptr.
+const JsonNode* find(const JsonNode* json, std::string_view pointer) {
+  if (!pointer.empty())
+    pointer.remove_prefix(1);
+  else
+    return json;
+  while (json != nullptr) {
+    const bool is_last = pointer.find('/') == pointer.npos;
+    const auto part = unescaped(take_until(pointer, '/'));
+    if (json->is(JsonType::Array)) {
+      const auto index = to_number<std::size_t>(part);
+      json = index && *index < json->children.size() ? json->children[*index] : nullptr;
+    } else {
+      json = json->is(JsonType::Object) ? json->member(part) : nullptr;
+    }
+    if (is_last) break;
+  }
+  return json;
+}
+
+// Returns the URL with this parameter in its query, instead of an earlier value.
+std::string with_parameter(const std::string& url, std::string_view name, std::string_view value) {
+  std::string_view rest = url;
+  rest = rest.substr(0, rest.find('#'));
+  std::string changed(take_until(rest, '?'));
+  const auto encoded = percent_encode(name);
+  char separator = '?';
+  while (!rest.empty()) {
+    const auto item = take_until(rest, '&');
+    const auto item_name = item.substr(0, item.find('='));
+    if (item.empty() || item_name == encoded || item_name == name) continue;
+    changed.append(1, std::exchange(separator, '&')).append(item);
+  }
+  return changed.append(1, separator).append(encoded).append("=").append(percent_encode(value));
+}
+
+// Returns "user:password@" of a URL, or an empty text.
+std::string userinfo_of(std::string_view url) {
+  const auto begin = url.find("://");
+  if (begin == url.npos) return {};
+  const auto authority = url.substr(begin + 3, url.find_first_of("/?#", begin + 3) - begin - 3);
+  const auto end = authority.rfind('@');
+  return end == authority.npos ? std::string() : std::string(authority.substr(0, end + 1));
+}
+
+Paging paging_by(Paging::By by, std::string pointer, std::string parameter) {
+  Paging paging;
+  paging.by = by;
+  paging.pointer = std::move(pointer);
+  paging.parameter = std::move(parameter);
+  return paging;
+}
+
+}  // namespace
+
+Paging Paging::links() { return Paging(); }
+Paging Paging::urls(std::string pointer) { return paging_by(By::Url, std::move(pointer), {}); }
+Paging Paging::cursors(std::string pointer, std::string parameter) {
+  return paging_by(By::Cursor, std::move(pointer), std::move(parameter));
+}
+Paging Paging::numbers(std::string parameter, std::string items, std::int64_t first) {
+  auto paging = paging_by(By::Number, std::move(items), std::move(parameter));
+  paging.first = first;
+  return paging;
+}
+
+struct PageWalk::State {
+  State(Request request, Paging paging) : how(std::move(paging)), first(std::move(request)) {
+    if (!is_pointer(how.pointer)) {
+      throw std::invalid_argument("Paging: \"" + how.pointer + "\" is not a JSON pointer");
+    }
+    if (how.by == Paging::By::Url && how.pointer.empty()) {
+      throw std::invalid_argument("Paging: urls() needs a JSON pointer such as \"/next\"");
+    }
+    const bool needs_parameter = how.by == Paging::By::Cursor || how.by == Paging::By::Number;
+    if (needs_parameter && how.parameter.empty()) {
+      throw std::invalid_argument("Paging: the name of the parameter is empty");
+    }
+    auto begin = first;
+    if (how.by == Paging::By::Number) begin.set_url(numbered(how.first));
+    go_to(std::move(begin));
+  }
+
+  [[nodiscard]] std::string numbered(std::int64_t number) const {
+    return with_parameter(first.url(), how.parameter, std::to_string(number));
+  }
+
+  void go_to(Request request) {
+    visited.insert(request.url());
+    next = std::move(request);
+  }
+
+  // Ends the list with an error at this page, which counts from 1.
+  void fail(std::size_t page, Error why) {
+    why.message = "page " + std::to_string(page) + ": " + why.message;
+    error = std::move(why);
+  }
+  void fail(std::size_t page, Errc code, const std::string& message) {
+    fail(page, Error(code, message));
+  }
+
+  // Finds the next page of a page that was received. Ends the list if there is none.
+  void find_next(const Response& page) {
+    if (how.by == Paging::By::Number) {
+      const auto number = how.first + static_cast<std::int64_t>(pages);
+      return continue_at(numbered(number), page);
+    }
+    if (how.by == Paging::By::Link) {
+      if (const auto url = page.link("next")) continue_at(*url, page);
+      return;
+    }
+    const auto found = text_in(page);
+    if (!found || found->empty()) return;
+    if (how.by == Paging::By::Cursor) {
+      return continue_at(with_parameter(first.url(), how.parameter, *found), page);
+    }
+    const auto url = page.resolve(*found);
+    if (url) return continue_at(*url, page);
+    fail(pages + 1, url.error());
+  }
+
+  // Reads the body into `tree`. Returns false, with an error, if it is not JSON.
+  bool read_body(const Response& page, std::size_t number, JsonTree& tree) {
+    if (page.body.empty() && page.delivered > 0) {
+      fail(number, Errc::InvalidRequest, "its body went to the sink of the request");
+      return false;
+    }
+    Problems problems("the response");
+    read_json(page.body, tree, problems);
+    if (tree.root != nullptr) return true;
+    fail(number, Errc::Protocol, error_lines(problems.take()));
+    return false;
+  }
+
+  // Returns the string or number at the pointer. Returns nullopt if the value is missing, null or
+  // false, and, with an error, if it has another type.
+  std::optional<std::string> text_in(const Response& page) {
+    JsonTree tree;
+    if (!read_body(page, pages, tree)) return std::nullopt;
+    const auto* value = find(tree.root, how.pointer);
+    if (value == nullptr || value->is(JsonType::Null)) return std::nullopt;
+    if (value->is(JsonType::Boolean) && !value->boolean) return std::nullopt;
+    if (value->is(JsonType::String) || value->is(JsonType::Number)) return std::string(value->text);
+    fail(pages, Errc::Protocol,
+         "expected a text at \"" + how.pointer + "\", found " + described(*value));
+    return std::nullopt;
+  }
+
+  // Returns whether the page has items. Sets an error if it cannot have any.
+  bool has_items(const Response& page) {
+    JsonTree tree;
+    if (!read_body(page, pages + 1, tree)) return false;
+    const auto* items = find(tree.root, how.pointer);
+    if (items == nullptr || items->is(JsonType::Null)) return false;
+    if (items->is(JsonType::Array)) return !items->children.empty();
+    fail(pages + 1, Errc::Protocol,
+         "expected an array at \"" + how.pointer + "\", found " + described(*items));
+    return false;
+  }
+
+  void continue_at(std::string url, const Response& page) {
+    const auto number = pages + 1;
+    if (pages >= how.max_pages) {
+      return fail(number, Errc::TooLarge,
+                  "there are more than " + std::to_string(how.max_pages) +
+                      " pages, the limit of max_pages");
+    }
+    if (const auto parsed = Url::parse(url)) {
+      if (origin.empty()) origin = first_origin(page);
+      const bool is_first_origin = parsed->origin() == origin;
+      if (!is_first_origin && std::ranges::count(how.origins, parsed->origin()) == 0) {
+        return fail(number, Errc::InvalidRequest,
+                    "it is at " + std::string(parsed->origin()) +
+                        ", another origin than the first page, and would get its credentials; "
+                        "Paging::origins can allow it");
+      }
+      const auto userinfo = userinfo_of(first.url());
+      if (is_first_origin && !userinfo.empty() && userinfo_of(url).empty()) {
+        url.insert(url.find("://") + 3, userinfo);
+      }
+    }
+    if (visited.contains(url)) {
+      return fail(number, Errc::Protocol, "the server named a page that was requested before");
+    }
+    auto request = first;
+    request.set_url(std::move(url));
+    go_to(std::move(request));
+  }
+
+  // Returns the origin of the first request. If its URL is relative, the first response has it,
+  // unless it was redirected.
+  [[nodiscard]] std::string first_origin(const Response& page) const {
+    if (const auto& url = first.parsed_url()) return std::string(url->origin());
+    const auto& attempts = page.history.attempts;
+    const bool redirected = std::ranges::any_of(
+        attempts, [](const Attempt& attempt) { return attempt.status / 100 == 3; });
+    const auto url = Url::parse(page.url);
+    return url && !redirected ? std::string(url->origin()) : std::string();
+  }
+
+  const Paging how;
+  const Request first;
+  std::optional<Request> next;
+  std::string origin;  // of the first page; empty until it is needed
+  std::set<std::string> visited;
+  std::size_t pages = 0;
+  std::optional<Error> error;
+};
+
+PageWalk::PageWalk(Request first, Paging how)
+    : state_(std::make_unique<State>(std::move(first), std::move(how))) {}
+PageWalk::~PageWalk() = default;
+
+const Request* PageWalk::next() const { return state_->next ? &*state_->next : nullptr; }
+std::size_t PageWalk::pages() const { return state_->pages; }
+
+Result<std::size_t> PageWalk::result() const {
+  if (state_->error) return *state_->error;
+  return state_->pages;
+}
+
+bool PageWalk::take(const Outcome& outcome) {
+  auto& state = *state_;
+  const auto number = state.pages + 1;
+  state.next.reset();
+  if (!outcome) {
+    state.fail(number, outcome.error());
+    return false;
+  }
+  if (!succeeded(outcome)) {
+    const auto url = Url::parse(outcome->url);
+    Error error(Errc::Status,
+                (url ? url->without_secrets() + ": " : std::string()) + describe(outcome));
+    error.status = outcome->status;
+    error.history = outcome->history;
+    error.exchange = outcome->exchange;
+    state.fail(number, std::move(error));
+    return false;
+  }
+  if (state.how.by == Paging::By::Number && !state.has_items(*outcome)) return false;
+  ++state.pages;
+  state.find_next(*outcome);
+  return true;
+}
+
+}  // namespace httpretry
