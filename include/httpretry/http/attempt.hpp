@@ -135,7 +135,8 @@ struct Peer {
 // One request and its response, as the transport carried them out.
 struct Exchange {
   Sent sent = Sent::Never;
-  int wire_sends = 0;  // above 1 after rounds of authentication, or a 417 to an Expect
+  // Above 1 after rounds of authentication, a 417 to an Expect, or a 415 to a compressed body.
+  int wire_sends = 0;
   bool reused_connection = false;
   // The connection was reused and failed before any response. The server may just have closed it
   // because it was idle.
