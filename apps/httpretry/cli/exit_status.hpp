@@ -6,7 +6,7 @@
 namespace httpretry::cli {
 
 inline constexpr int kOk = 0;
-inline constexpr int kFailed = 1;  // `policy check` found errors, `serve` cannot listen or lacked a recorded response
+inline constexpr int kFailed = 1;  // `policy check` found errors, `serve` failed
 inline constexpr int kUsage = 2;
 inline constexpr int kBadPolicyFile = 3;
 inline constexpr int kPartial = 18;      // standard output has only the beginning of a response
