@@ -106,6 +106,34 @@ TEST_CASE("tokens: a key from a future that cannot be, for the clock was set bac
   CHECK(reply.at(2) <= 100'000);
 }
 
+TEST_CASE("reserved tokens: all rates or none, in the order of the queries") {
+  Scripts scripts;
+  // 60 requests and 600 tokens in 60 hours; the time that passes here is of no account.
+  const std::int64_t hour = 3600 * kSecond;
+  const auto reserve = [&](std::int64_t requests, std::int64_t cost, std::int64_t requests_back = 0,
+                           std::int64_t cost_back = 0) {
+    const auto reply =
+        scripts.run(fleet::kReserveTokens, {60, 60 * hour, 2, requests, requests_back,  //
+                                            600, 60 * hour, 600, cost, cost_back});
+    return (reply.at(0) + hour / 20) / (hour / 10);  // in tenths of an hour, rounded
+  };
+  CHECK(reserve(1, 600) == 0);
+  CHECK(reserve(1, 0) == 0);      // takes no tokens, so it need not wait for them
+  CHECK(reserve(1, 100) == 100);  // 10 tokens an hour
+  CHECK(reserve(1, 10) == 110);
+  CHECK(reserve(1, 10, 1, 10) == 110);  // exchanged
+  CHECK(reserve(0, 0, 1, 10) == 0);     // given back
+  CHECK(reserve(1, 10) == 110);
+  CHECK(reserve(1, 0) == 30);  // one request an hour
+  // A policy with a single rate uses the same key.
+  const auto single = scripts.run(fleet::kTakeTokens, {60, 60 * hour, 2, 1, 0, 0});
+  CHECK(single.at(0) == 0);
+  CHECK(single.at(2) > 0);
+  // More than was ever reserved makes it as new.
+  CHECK(reserve(0, 0, 100, 1000) == 0);
+  CHECK(ask(scripts.link(), {"EXISTS", "{t}:key"}).integer == 0);
+}
+
 TEST_CASE("tokens: the key goes when it is as new") {
   Scripts scripts;
   scripts.run(fleet::kTakeTokens, {1, kSecond, 5, 1, 0, 0});

@@ -32,7 +32,7 @@ Sender::Sender(std::shared_ptr<SharedState> state, GuardPolicy policy, const std
   state_->listen(listener_);
 }
 
-Sender::Sent Sender::begin(Duration limit) {
+Sender::Sent Sender::begin(Duration limit, std::int64_t cost) {
   const auto until = now_is() + limit;
   bool waits = false;
   Sent sent;
@@ -45,6 +45,7 @@ Sender::Sent Sender::begin(Duration limit) {
     SendAsk ask;
     ask.now = now_is();
     ask.random = 0.5;
+    ask.cost = cost;
     StateChanges changes;
     sent.grant = limits_->enter(ask, changes);
     sent.when = ask.now;
@@ -52,11 +53,11 @@ Sender::Sent Sender::begin(Duration limit) {
     const bool over = sent.grant.held == QueuedBy::Nothing ||
                       sent.grant.held == QueuedBy::Circuit || ask.now >= until;
     if (over) break;
-    if (!std::exchange(waits, true)) limits_->wait(1);
+    if (!std::exchange(waits, true)) limits_->wait(1, cost);
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, std::min(sent.grant.until, until), [&] { return told_ != told; });
   }
-  if (waits) limits_->wait(-1);
+  if (waits) limits_->wait(-1, -cost);
   return sent;
 }
 

@@ -25,7 +25,7 @@ class Sender {
     [[nodiscard]] bool refused() const { return grant.held != httpretry::QueuedBy::Nothing; }
   };
   // Waits for its turn, but not for a circuit, and not for longer than that.
-  Sent begin(httpretry::Duration limit = std::chrono::seconds(10));
+  Sent begin(httpretry::Duration limit = std::chrono::seconds(10), std::int64_t cost = 1);
   void end(const Sent& sent, bool failed = false);
   // Both. False: refused.
   bool send(bool failed = false);

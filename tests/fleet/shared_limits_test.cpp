@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -151,6 +152,60 @@ TEST_CASE("what one process takes of a rate is missing for another") {
   CHECK(senders[1]->begin(0s).grant.until > now_is() + 50min);
 }
 
+TEST_CASE("processes together send no more than two rates give, whatever the sends cost") {
+  const unsigned seed = std::random_device()();
+  MESSAGE("seed ", seed);
+  RedisServer server;
+  auto policy = rate_of(60, 1s, 20);
+  policy.rate->further = {RatePolicy::of_cost(1'000, 1s)};
+  policy.rate->further[0].burst = 100;
+  const auto senders = make_senders(server, policy, 4);
+  std::mutex mutex;
+  std::vector<std::pair<Time, double>> sent;
+  std::vector<std::thread> threads;
+  for (std::size_t index = 0; index < senders.size(); ++index) {
+    threads.emplace_back([&, index] {
+      std::mt19937 random(seed + static_cast<unsigned>(index));
+      for (int sends = 0; sends < 20; ++sends) {
+        const auto cost = static_cast<std::int64_t>(random() % 101);
+        const auto send = senders[index]->begin(30s, cost);
+        CHECK(!send.refused());  // none starves
+        senders[index]->end(send);
+        const std::lock_guard lock(mutex);
+        sent.emplace_back(send.when, static_cast<double>(cost));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  REQUIRE(sent.size() == 80);
+  std::sort(sent.begin(), sent.end());
+  for (std::size_t first = 0; first < sent.size(); ++first) {
+    double cost = 0;
+    for (std::size_t last = first; last < sent.size(); ++last) {
+      cost += sent[last].second;
+      // A reply may take longer for one process than for another.
+      const std::chrono::duration<double> window = sent[last].first - sent[first].first + 100ms;
+      REQUIRE(cost <= 100 + 1'000 * window.count());
+      REQUIRE(static_cast<double>(last - first + 1) <= 20 + 60 * window.count());
+    }
+  }
+}
+
+TEST_CASE("tokens that were reserved for a send that gave up are there for another process") {
+  RedisServer server;
+  GuardPolicy policy;
+  policy.rate = RatePolicy::of_cost(100, 1h);
+  const auto senders = make_senders(server, policy, 3);
+  const auto first = senders[0]->begin(10s, 60);
+  REQUIRE(!first.refused());
+  senders[0]->end(first);
+  CHECK(senders[1]->wait_until(
+      [&] { return senders[1]->begin(0s, 50).grant.held == QueuedBy::Rate; }));
+  const auto last = senders[2]->begin(10s, 40);
+  CHECK(!last.refused());
+  senders[2]->end(last);
+}
+
 TEST_CASE("tokens that nobody needs are given back, those of a process that ends, too") {
   RedisServer server;
   const auto policy = rate_of(3600, 1h, 60);
@@ -167,7 +222,7 @@ TEST_CASE("a process that waits for a slow rate finds what another has given bac
   const auto policy = rate_of(1, 1h, 1);
   Sender waits(patient(server), policy);
   CHECK(waits.send());
-  waits.limits().wait(1);
+  waits.limits().wait(1, 1);
   CHECK(waits.begin(0s).refused());
   CHECK(waits.wait_until([&] { return waits.begin(0s).grant.held == QueuedBy::Rate; }));
   Link::Options link;
@@ -177,7 +232,7 @@ TEST_CASE("a process that waits for a slow rate finds what another has given bac
   other.take_tokens("rate https://api.example.com", *policy.rate, 0, 1,
                     [](const RedisState::Tokens&, Time) {});
   CHECK(waits.wait_until([&] { return !waits.begin(0s).refused(); }));
-  waits.limits().wait(-1);
+  waits.limits().wait(-1, -1);
 }
 
 TEST_CASE("processes together have no more sends under way than the limit") {
@@ -619,6 +674,9 @@ TEST_CASE("the share of one process") {
   CHECK(share_of(policy, 4).rate->per == 4s);
   CHECK(share_of(policy, 4).rate->burst == 2);
   CHECK(share_of(policy, 40).rate->burst == 1);
+  policy.rate->further = {RatePolicy::of_cost(1'000, 1min)};
+  CHECK(share_of(policy, 4).rate->further[0].per == 4min);
+  CHECK(share_of(policy, 4).rate->further[0].burst == 250);
   CHECK(share_of(policy, 4).concurrency->max == 2);
   CHECK(share_of(policy, 4).concurrency->min == 2);
   CHECK(share_of(policy, 40).concurrency->max == 1);

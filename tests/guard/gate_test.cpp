@@ -28,6 +28,7 @@ struct Plan {
   Duration limit = kForever;  // of waiting, since `at`
   Duration canceled = kForever;
   bool fails = false;
+  std::int64_t cost = 1;
   std::shared_ptr<const GuardPolicy> policy;
   std::string host = "https://a";
 };
@@ -82,6 +83,7 @@ class Model {
     sender.host = plan.host;
     sender.names = &kNames;
     sender.ask.priority = plan.policy->priority;
+    sender.ask.cost = plan.cost;
     sender.deadline = plan.limit == kForever ? kNever : clock_.now() + plan.limit;
     Gate::Turn turn(gate, sender, clock_.now());
     while (turn.status() == Gate::Turn::Status::Waiting) {
@@ -416,6 +418,158 @@ TEST_CASE("limits hold for random sends") {
         const auto begun = std::distance(sent.begin(), sent.upper_bound(*first));
         const auto over = std::distance(ended.begin(), ended.upper_bound(*first));
         REQUIRE(begun - over <= policy->concurrency->max);
+      }
+    }
+  }
+}
+
+namespace {
+
+PolicyPtr requests_and_tokens() {
+  return policy_with([](auto& guards) {
+    guards.rate = RatePolicy::of_requests(60, 1min);
+    guards.rate->burst = 2;
+    guards.rate->further = {RatePolicy::of_cost(600, 1min)};
+    guards.rate->scope = guards.rate->further[0].scope = GuardScope::Policy;
+  });
+}
+
+std::vector<Plan> sends_that_cost(const std::vector<std::int64_t>& costs, const PolicyPtr& policy) {
+  auto plans = sends_of(policy, costs.size());
+  for (std::size_t i = 0; i < costs.size(); ++i) plans[i].cost = costs[i];
+  return plans;
+}
+
+// The tokens of one rate, as a bucket that fills up.
+struct Bucket {
+  double most, per_second;
+  double level = most;
+  double at = 0;  // in seconds
+  [[nodiscard]] double ready_at(double amount) const {
+    return at + std::max(amount - level, 0.0) / per_second;
+  }
+  void take(double amount, double now) {
+    level = std::min(most, level + (now - at) * per_second) - amount;
+    at = now;
+  }
+};
+
+double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+TEST_CASE("costs: each send waits for the slower of two rates, in the order of arrival") {
+  const auto policy = requests_and_tokens();
+  struct Row {
+    std::vector<std::int64_t> costs;
+    Times times;
+  };
+  const Row rows[] = {
+      {{1, 1, 1, 1}, {0s, 0s, 1s, 2s}},             // 60 requests a minute, 2 at once
+      {{600, 10, 20}, {0s, 1s, 3s}},                // 10 tokens a second
+      {{500, 200, 1, 1}, {0s, 10s, 10100ms, 11s}},  // the cheap ones do not pass
+      {{600, 0, 0, 600}, {0s, 0s, 1s, 60s}},
+  };
+  for (const auto& row : rows) {
+    Model model;
+    CHECK(times(model.run(sends_that_cost(row.costs, policy))) == row.times);
+    // Different queues, which share the rate.
+    auto plans = sends_that_cost(row.costs, policy);
+    for (std::size_t i = 0; i < plans.size(); ++i) plans[i].host += std::to_string(i);
+    Model other;
+    CHECK(times(other.run(plans)) == row.times);
+  }
+}
+
+TEST_CASE("costs: a send that leaves the queue takes nothing, and the next one goes at once") {
+  for (const std::string host : {"https://a", "https://b"}) {
+    auto plans = sends_that_cost({500, 600, 100}, requests_and_tokens());
+    plans[1].canceled = 5s;
+    plans[2].host = host;
+    Model model;
+    CHECK(times(model.run(plans)) == Times{0s, 5s});
+
+    plans[1].canceled = kForever;
+    plans[1].limit = 70s;
+    Model patient;
+    CHECK(times(patient.run(plans)) == Times{0s, 50s, 60s});
+    plans[1].limit = 40s;
+    plans[2].at = 1s;
+    Model impatient;
+    CHECK(times(impatient.run(plans)) == Times{0s, 1s});
+  }
+}
+
+TEST_CASE("costs: a send that would wait too long behind others is refused at once") {
+  const auto policy = policy_with([](auto& guards) {
+    guards.rate = RatePolicy::of_cost(600, 1min);
+    guards.rate->max_wait = 30s;
+  });
+  Model model;
+  const auto seen = model.run(sends_that_cost({600, 100, 150, 60, 50}, policy));
+  CHECK(times(seen) == Times{0s, 10s, 25s, 30s});
+  CHECK(seen[3].refused == QueuedBy::Rate);
+  CHECK(seen[3].ended == 0s);
+}
+
+TEST_CASE("costs: random sends go as two buckets of tokens let them, and take what they cost") {
+  const unsigned seed = std::random_device()();
+  MESSAGE("seed ", seed);
+  std::mt19937 random(seed);
+  for (int run = 0; run < 60; ++run) {
+    const auto policy = policy_with([&](auto& guards) {
+      guards.rate = RatePolicy::of_requests(1 + random() % 600, 1min);
+      guards.rate->burst = 1 + random() % 4;
+      auto& tokens = guards.rate->further.emplace_back();
+      tokens = RatePolicy::of_cost(1 + random() % 100'000, 1min);
+      if (random() % 2 == 0) tokens.burst = 1 + random() % 20'000;
+      guards.rate->scope = tokens.scope = GuardScope::Policy;
+    });
+    const auto burst = policy->rate->further[0].burst;
+    auto plans = sends_of(policy, 60);
+    for (auto& plan : plans) {
+      plan.at = std::chrono::milliseconds(random() % 60'000);
+      plan.takes = std::chrono::milliseconds(random() % 300);
+      plan.cost = static_cast<std::int64_t>(random() % (static_cast<std::uint64_t>(burst) + 1));
+      plan.host += std::to_string(random() % 3);  // three queues
+      if (random() % 5 == 0) plan.canceled = plan.at + std::chrono::milliseconds(random() % 30'000);
+    }
+    std::stable_sort(plans.begin(), plans.end(),
+                     [](const Plan& a, const Plan& b) { return a.at < b.at; });
+    Model model;
+    const auto seen = model.run(plans);
+
+    const auto bucket_of = [](const RatePolicy& rate) {
+      return Bucket{static_cast<double>(rate.burst),
+                    static_cast<double>(rate.requests) / seconds(rate.per)};
+    };
+    auto requests = bucket_of(*policy->rate);
+    auto tokens = bucket_of(policy->rate->further[0]);
+    double free_at = 0;  // when all earlier sends have left the queue
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      CAPTURE(run);
+      CAPTURE(i);
+      const auto cost = static_cast<double>(plans[i].cost);
+      const auto time =
+          std::max({seconds(plans[i].at), free_at, requests.ready_at(1), tokens.ready_at(cost)});
+      const bool canceled = plans[i].canceled != kForever && seconds(plans[i].canceled) < time;
+      REQUIRE((seen[i].sent == kForever) == canceled);
+      free_at = canceled ? std::max(free_at, seconds(plans[i].canceled)) : time;
+      if (canceled) continue;
+      REQUIRE(std::abs(seconds(seen[i].sent) - time) < 1e-4);
+      requests.take(1, time);
+      tokens.take(cost, time);
+    }
+    // In any window, the sends cost no more than the rate allows in it, and the burst.
+    for (const auto& first : seen) {
+      for (const auto& last : seen) {
+        if (first.sent == kForever || last.sent == kForever || last.sent < first.sent) continue;
+        double cost = 0;
+        for (std::size_t i = 0; i < seen.size(); ++i) {
+          if (seen[i].sent >= first.sent && seen[i].sent <= last.sent)
+            cost += static_cast<double>(plans[i].cost);
+        }
+        REQUIRE(cost <= tokens.most + seconds(last.sent - first.sent) * tokens.per_second + 1e-3);
       }
     }
   }

@@ -52,7 +52,7 @@ int width_after(const std::optional<SendEnd>& end) {
   const auto first = model.enter(kNow + 1s);
   CHECK(first.held == QueuedBy::Nothing);
   CHECK(model.enter(kNow + 1s).held == QueuedBy::Ramp);
-  model.limits->wait(1);  // another send waits, so the ramp does not end
+  model.limits->wait(1, 1);  // another send waits, so the ramp does not end
   model.leave(first, end, kNow + 1s);
   int width = 0;
   while (width < 10 && model.enter(kNow + 1s).held == QueuedBy::Nothing) ++width;

@@ -71,6 +71,49 @@ TEST_CASE("a refused send takes no token") {
   CHECK(ask(rate, policy, at(350ms)) == 50ms);
 }
 
+TEST_CASE("costs: a send takes as many tokens as it costs, from all rates or none") {
+  auto policy = rate_of(2, 1s, 2);
+  policy.further = {RatePolicy::of_cost(1'000, 10s)};
+  Rate rate;
+  const auto ready_in = [&](std::int64_t cost) { return rate.ready_at(policy, cost) - at(0s); };
+  rate.take(policy, at(0s), 900);
+  CHECK(ready_in(100) <= 0s);
+  CHECK(ready_in(101) == 10ms);
+  CHECK(ready_in(1'000) == 9s);
+  rate.take(policy, at(0s), 0);
+  CHECK(ready_in(0) == 500ms);  // requests
+  CHECK(ready_in(200) == 1s);   // tokens
+  CHECK(rate.full_at() == at(9s));
+  CHECK_FALSE(rate.idle(at(8s)));
+  CHECK(rate.idle(at(9s)));
+  CHECK(rate.ready_at(policy, 100, {3, 300}) == at(3s));
+  CHECK(rate.ready_at(policy, 0, {3, 0}) == at(2s));
+
+  // A reloaded policy may have other rates.
+  policy.further.clear();
+  CHECK(ready_in(1'000) == 500ms);
+  policy.further = {RatePolicy::of_cost(1'000, 10s), rate_of(1, 1h, 1)};
+  rate.take(policy, at(9s), 1);
+  CHECK(ready_in(1) == 9s + 1h);
+}
+
+TEST_CASE("costs: the time for a cost is exact, and never overflows") {
+  struct Row {
+    std::int64_t cost;
+    Duration per;
+    std::int64_t amount;
+    Duration time;
+  };
+  for (const auto& row : {Row{10'000, 1min, 1, 6ms}, Row{10'000, 1min, 10'000, 1min},
+                          Row{7'000'000, 1min, 7'000'000, 1min}, Row{2, 3ns, 1, 2ns},
+                          Row{1, 8760h, 1'000'000'000, Duration(4'000'000'000'000'000'000)}}) {
+    CHECK(Rate::time_for(RatePolicy::of_cost(row.cost, row.per), row.amount) == row.time);
+  }
+  const auto slow = rate_of(1, 8760h, 1'000'000'000);
+  Rate rate;
+  for (int sent = 0; sent < 3; ++sent) CHECK(ask(rate, slow, at(0s)) == 0s);
+}
+
 TEST_CASE("in any second there are at most rate and burst") {
   const unsigned seed = std::random_device()();
   MESSAGE("seed ", seed);

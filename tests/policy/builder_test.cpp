@@ -58,6 +58,8 @@ TEST_CASE("each word of the builder is the key of the file") {
   ratio.kind = BudgetPolicy::Kind::Ratio;
   HedgePolicy hedge;
   hedge.quantile = 0.95;
+  auto two_rates = RatePolicy::of_requests(60, 1min);
+  two_rates.further = {RatePolicy::of_cost(10'000, 1min)};
   const Row rows[] = {
       {PolicyBuilder(), "{}"},
       {PolicyBuilder().preset("gcs"), R"({"preset": "gcs"})"},
@@ -74,7 +76,13 @@ TEST_CASE("each word of the builder is the key of the file") {
       {PolicyBuilder().throttle_backoff(backoff),
        R"({"throttle_backoff": {"kind": "constant", "interval": "3s"}})"},
       {PolicyBuilder().rate(RatePolicy()),
-       R"({"rate": {"limit": "10/s", "burst": 1, "scope": "host", "max_wait": "none"}})"},
+       R"({"rate": {"counts": "requests", "limit": "10/s", "burst": 1, "scope": "host",
+                    "max_wait": "none"}})"},
+      {PolicyBuilder().rate(two_rates),
+       R"({"rate": [{"counts": "requests", "limit": "60/m", "burst": 1, "scope": "host",
+                     "max_wait": "none"},
+                    {"counts": "cost", "limit": "10000/m", "burst": 10000, "scope": "host",
+                     "max_wait": "none"}]})"},
       {PolicyBuilder().breaker(std::nullopt), R"({"breaker": "none"})"},
       {PolicyBuilder().concurrency(ConcurrencyPolicy()), R"({"concurrency": {"max": 64}})"},
       {PolicyBuilder().pause(PausePolicy()), R"({"pause": {"max": "1m"}})"},

@@ -46,6 +46,40 @@ TEST_CASE("objects merge key by key and an object that names its kind replaces")
   CHECK(statuses.policy->retry_on.throttle_statuses == StatusSet{429});
 }
 
+TEST_CASE("a list of rates replaces the rate below as a whole, and is replaced as a whole") {
+  const std::string rates = R"({"limit": "60/m"}, {"limit": "100/m", "counts": "cost"}])";
+  const std::string base = R"({"one": {"rate": {"limit": "5/s", "burst": 3}},
+                               "two": {"rate": [)" +
+                           rates + R"(}, "a": {"extends": )";
+  const auto list = resolved(base + R"("one", "rate": [)" + rates + "}}", "\"a\"");
+  REQUIRE(list.policy->guards.rate);
+  CHECK(list.policy->guards.rate->burst == 1);
+  REQUIRE(list.policy->guards.rate->further.size() == 1);
+  CHECK(list.policy->guards.rate->further[0] == RatePolicy::of_cost(100, 1min));
+  REQUIRE(list.guard_names);
+  CHECK(list.guard_names->rate == "/policies/a");
+
+  const auto kept = resolved(base + R"("two"}})", "\"a\"");
+  CHECK(*kept.policy->guards.rate == *list.policy->guards.rate);
+  CHECK(kept.guard_names->rate == "/policies/two");  // so both share the state
+
+  const auto single = resolved(base + R"("two", "rate": {"limit": "7/s"}}})", "\"a\"");
+  CHECK(*single.policy->guards.rate == RatePolicy::per_second(7));
+  const auto none = resolved(base + R"("two", "rate": "none"}})", "\"a\"");
+  CHECK_FALSE(none.policy->guards.rate);
+
+  const auto set = with_settings(PolicySet(), Settings{{"rate", "[" + rates}}, "--set");
+  CHECK(*found(set.value()).policy->guards.rate == *list.policy->guards.rate);
+  const auto again = with_settings(set.value(), Settings{{"max_attempts", "3"}}, "--set");
+  CHECK(*found(again.value()).policy->guards.rate == *list.policy->guards.rate);
+  const auto counts =
+      with_settings(PolicySet(), Settings{{"rate.limit", "9/s"}, {"rate.counts", "cost"}}, "--set");
+  CHECK(found(counts.value()).policy->guards.rate->burst == 9);
+  const auto burst = with_settings(set.value(), Settings{{"rate.burst", "2"}}, "--set");
+  REQUIRE_FALSE(burst.has_value());
+  CHECK(burst.error().message == "--set rate: missing key \"limit\"");
+}
+
 TEST_CASE("null returns to the value below, and none switches off") {
   const std::string base = R"({"base": {"max_attempts": 7, "backoff": {"initial": "7s"},
                                "budget": "none", "throttle_backoff": "none"},)";

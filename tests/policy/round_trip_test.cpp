@@ -43,6 +43,10 @@ class Writer {
                           R"({"kind": "grpc", "max_tokens": 3.5, "token_ratio": 0.001})",
                           R"({"kind": "concurrent", "ratio": 0.125, "min": 0})"}));
     add("adaptive", "true");
+    add("rate", one_of({"\"none\"", R"({"limit": "3/d", "burst": 2})",
+                        R"({"limit": "9/s", "counts": "cost", "scope": "credentials"})",
+                        R"([{"limit": "60/m"}, {"burst": 7, "counts": "cost", "limit": "100/m"}])",
+                        R"([{"limit": "60/m", "max_wait": "2s"}])"}));
     return "{" + keys + "}";
   }
 

@@ -55,7 +55,8 @@ struct HTTPRETRY_API SendAsk {
   Time now{};
   bool is_retry = false;
   Priority priority = Priority::Normal;
-  double random = 0;  // uniform in [0, 1)
+  std::int64_t cost = 1;  // taken from the rates that count costs
+  double random = 0;      // uniform in [0, 1)
 };
 
 // The reply to a SendAsk, and what the send has taken.
@@ -125,14 +126,14 @@ class HTTPRETRY_API SendLimits {
   // Called once for each grant. `end` is nullptr if the send was not made or its result is unknown.
   virtual void leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
                      StateChanges& changes) = 0;
-  // Changes the number of this client's sends that wait for these limits, by a positive or negative
-  // number.
-  virtual void wait(int more) = 0;
+  // Changes the number of this client's sends that wait for these limits, and the sum of what they
+  // cost, by positive or negative numbers.
+  virtual void wait(int more, std::int64_t more_cost) = 0;
   struct Waiting {
-    int for_rate = 0;
+    Time token_at{};  // when the rate may allow a new send, if the sends that wait go first
     int for_slots = 0;
   };
-  [[nodiscard]] virtual Waiting waiting() const = 0;
+  [[nodiscard]] virtual Waiting waiting(const SendAsk& ask) const = 0;
   // Records a pause that the server asked for. `which` is the index in LimitKeys::pauses.
   virtual void pause(std::size_t which, Time until, Time now) = 0;
   [[nodiscard]] virtual GuardFacts facts(Time now, WallTime wall_now) const = 0;

@@ -125,6 +125,9 @@ struct HTTPRETRY_API RequestOptions {
   Duration timeout = kForever;
   // Used instead of the policy's priority.
   std::optional<Priority> priority;
+  // What each send of the request takes from a rate that counts costs (RatePolicy::Counts::Cost).
+  // 0 takes nothing.
+  std::uint64_t cost = 1;
   // Whether sending the request twice has the same effect as sending it once. If empty,
   // Request::repeatable derives it from the method and the headers.
   std::optional<bool> repeatable;
@@ -261,6 +264,7 @@ class HTTPRETRY_API Request {
   //   client.send(Request::put(url, body).header("Accept", "text/plain").timeout(1.5s))
   Request& header(std::string_view name, std::string_view value) { return set_header(name, value); }
   Request& timeout(Duration limit) { return edit_options().timeout = limit, *this; }
+  Request& cost(std::uint64_t amount) { return edit_options().cost = amount, *this; }
   Request& policy(CallPolicy rules) { return edit_options().policy = std::move(rules), *this; }
   Request& credentials(Credentials login) {
     return edit_options().credentials = std::move(login), *this;

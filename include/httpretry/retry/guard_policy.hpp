@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace httpretry {
 
@@ -34,21 +35,49 @@ struct HTTPRETRY_API PausePolicy {
 };
 
 // RatePolicy is `rate`: at most `requests` in the time `per`, evenly spaced. After an idle time, up
-// to `burst` of them may be sent at once.
+// to `burst` of them may be sent at once. A rate may count what requests cost
+// (RequestOptions::cost) instead, and a policy may have several rates:
+//
+//   auto rate = RatePolicy::of_requests(60, 1min);
+//   rate.further = {RatePolicy::of_cost(10'000, 1min)};  // tokens of a language model
 struct HTTPRETRY_API RatePolicy {
+  // Requests counts each send as one, Cost as RequestOptions::cost.
+  enum class Counts : std::uint8_t { Requests, Cost };
   RatePolicy() = default;
-  static RatePolicy per_second(std::int64_t requests) {
+  static RatePolicy of_requests(std::int64_t requests, Duration per) {
     RatePolicy rate;
     rate.requests = requests;
+    rate.per = per;
+    return rate;
+  }
+  static RatePolicy per_second(std::int64_t requests) {
+    return of_requests(requests, std::chrono::seconds(1));
+  }
+  // Returns a rate that counts costs. After an idle time, the whole cost may be sent at once.
+  static RatePolicy of_cost(std::int64_t cost, Duration per) {
+    auto rate = of_requests(cost, per);
+    rate.burst = cost;
+    rate.counts = Counts::Cost;
     return rate;
   }
   friend bool operator==(const RatePolicy&, const RatePolicy&) = default;
 
-  std::int64_t requests = 10;
+  // Returns what a request with this cost takes from the rate.
+  [[nodiscard]] std::int64_t amount_of(std::int64_t cost) const {
+    return counts == Counts::Cost ? cost : 1;
+  }
+
+  std::int64_t requests = 10;  // or the cost
   Duration per = std::chrono::seconds(1);
+  // A request that costs more can never be sent, and fails with Errc::InvalidRequest.
   std::int64_t burst = 1;
   GuardScope scope = GuardScope::Host;
-  Duration max_wait = kForever;  // a send that would have to wait longer is refused
+  // A send that would have to wait longer is refused. Of several rates, the shortest limit applies.
+  Duration max_wait = kForever;
+  Counts counts = Counts::Requests;
+  // Further rates, which must all allow a send as well. They have the same scope as this one, and
+  // no further rates of their own.
+  std::vector<RatePolicy> further;
 };
 
 // ConcurrencyPolicy is `concurrency`: a limit of concurrent sends.

@@ -4,6 +4,13 @@
 #include <limits>
 
 namespace httpretry::guard {
+namespace {
+
+bool counts_cost(const RatePolicy& rate) {
+  return rate.counts == RatePolicy::Counts::Cost || std::ranges::any_of(rate.further, counts_cost);
+}
+
+}  // namespace
 
 // Returns the send that may go out next. Every tenth turn goes to the lowest priority in the queue,
 // so that none waits forever.
@@ -64,6 +71,10 @@ std::shared_ptr<Gate::SendQueue> Gate::queue_of(const Sender& sender, Time now) 
     auto& key_and_scope = *scopes_.try_emplace(*state_key).first;
     key_and_scope.second.queues.push_back(queue.get());
     queue->scopes.push_back(&key_and_scope);
+    const auto& rate = sender.policy->rate;
+    if (state_key == &keys.rate && counts_cost(*rate)) {
+      queue->rate_with_costs = &key_and_scope.second;
+    }
   }
   return queue;
 }
@@ -92,6 +103,7 @@ QueuedBy Gate::would_hold(const Sender& sender, Time now) {
   SendAsk ask;
   ask.now = now;
   ask.is_retry = true;
+  ask.cost = sender.ask.cost;
   const std::lock_guard lock(mutex_);
   const auto queue = queue_of(sender, now);
   const auto held_by = queue->limits->look(ask).held;
@@ -139,6 +151,13 @@ void Gate::wake_head(const SendQueue& queue, Time now) {
   if (head.wake_ && head.next_wake(now) < head.wakes_at_) head.wake_->happen();
 }
 
+// Wakes the heads that no longer wait behind a send that has left the queue: the head of the queue
+// and, if sends differ in their cost, those of the other queues with the same rate.
+void Gate::wake_heads(const SendQueue& queue, Time now) {
+  if (queue.rate_with_costs == nullptr) return wake_head(queue, now);
+  for (const auto* const other : queue.rate_with_costs->queues) wake_head(*other, now);
+}
+
 void Gate::refuse_hopeless(const SendQueue& queue, Time now) {
   for (const auto* const scope : queue.scopes) refuse_hopeless(scope->second, now);
 }
@@ -153,8 +172,8 @@ void Gate::refuse_hopeless(const Scope& scope, Time now) {
       if (reason) hopeless.emplace_back(turn, *reason);
     }
     for (const auto& [turn, reason] : hopeless) turn->refuse(reason);
-    wake_head(*queue, now);
   }
+  for (const auto* queue : scope.queues) wake_head(*queue, now);
 }
 
 }  // namespace httpretry::guard

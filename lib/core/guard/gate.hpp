@@ -67,6 +67,7 @@ class Gate {
     std::shared_ptr<const GuardPolicy> policy;
     std::shared_ptr<SendLimits> limits;       // nullptr in a new queue
     std::vector<Scopes::value_type*> scopes;  // the scopes of its states
+    const Scope* rate_with_costs = nullptr;   // the scope of its rate, if the rate counts costs
     bool two_pauses = false;  // of the host and of the endpoint, whose scopes are the first two
     std::map<Rank, Turn*> waiting;
     int turns_granted = 0;
@@ -88,6 +89,8 @@ class Gate {
   static void refuse_hopeless(const Scope& scope, Time now);
   static void refuse_hopeless(const SendQueue& queue, Time now);
   static void wake_head(const SendQueue& queue, Time now);
+  // Called after a send has left the queue without being sent.
+  static void wake_heads(const SendQueue& queue, Time now);
   void serve_all(Time now);
 
   const std::shared_ptr<SharedState> state_;
@@ -133,12 +136,14 @@ class Gate::Turn {
   void arrive(Time now);
   // Returns the limit that holds the send back now.
   [[nodiscard]] Hold find_hold(Time now);
+  [[nodiscard]] Hold held_by_order(Time now);
   // Takes everything that the send needs. Returns false if a limit holds it back, and sets `why_`
   // or refuses the send.
   bool enter(Time now);
   // Returns the reason to refuse the send, or nullopt if it may wait for `held`.
   [[nodiscard]] std::optional<Hold> refusal(const Hold& held, Time now) const;
   void refuse(const Hold& why);
+  void set_rank();
   void enter_queue();
   // Does nothing if the send is not in the queue.
   void leave_queue();

@@ -25,6 +25,23 @@ namespace {
 
 using Status = Gate::Turn::Status;
 
+// Returns the error for a request that costs more than a rate can ever allow, and nullopt for
+// others.
+std::optional<Error> error_of_cost(const Request& request, const std::optional<RatePolicy>& rate) {
+  const auto cost = request.options().cost;
+  const auto allows = [cost](const RatePolicy& one) {
+    return one.counts != RatePolicy::Counts::Cost || cost <= static_cast<std::uint64_t>(one.burst);
+  };
+  if (!rate || (allows(*rate) && std::ranges::all_of(rate->further, allows))) return std::nullopt;
+  const auto& one = allows(*rate) ? *std::ranges::find_if_not(rate->further, allows) : *rate;
+  Error error(Errc::InvalidRequest,
+              "the request costs " + std::to_string(cost) + ", but the rate of " +
+                  std::string(request.parsed_url()->origin()) + " allows at most " +
+                  std::to_string(one.burst) + " at once (its burst)");
+  error.permanent = true;
+  return error;
+}
+
 // Returns a hash that distinguishes credentials without revealing them, or 0 if the request has
 // none.
 std::uint64_t credentials_hash(const Request& request, std::uint64_t salt) {
@@ -187,6 +204,7 @@ class Guards final : public Middleware, public PausingGate {
   Task<Outcome> send_in_turn(const CurrentAttempt& attempt, Request request, Call& call,
                              Next next) {
     const auto& policy = *attempt.policy;
+    if (auto error = error_of_cost(request, policy.guards.rate)) co_return *std::move(error);
     auto& scheduler = call.scheduler();
     const auto arrived_at = scheduler.now();
     Gate::Turn turn(gate_of(call), sender_of(request, call, attempt, policy), arrived_at);
@@ -267,6 +285,7 @@ class Guards final : public Middleware, public PausingGate {
     sender.credentials = credentials_hash(request, state_of(call)->salt());
     sender.ask.priority = request.options().priority.value_or(policy.guards.priority);
     sender.ask.is_retry = attempt.is_retry;
+    sender.ask.cost = static_cast<std::int64_t>(request.options().cost);
     const auto respond_by = call.limits(request).respond_by;
     sender.deadline = std::min(Call::State::admission_deadline(call), respond_by);
     if (const auto* const longest_pause = call.get<LongestPause>()) {

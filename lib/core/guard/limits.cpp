@@ -88,9 +88,9 @@ Hold Limits::held_by_circuit(Time now) const {
   return until > now ? Hold{QueuedBy::Circuit, until} : Hold{};
 }
 
-Hold Limits::held_by_rate(Time now) const {
-  const auto ready = rate_->machine.ready_at(*own_policy().rate);
-  return ready > now ? Hold{QueuedBy::Rate, ready} : Hold{};
+Hold Limits::held_by_rate(const SendAsk& ask) const {
+  const auto ready = rate_->machine.ready_at(*own_policy().rate, ask.cost);
+  return ready > ask.now ? Hold{QueuedBy::Rate, ready} : Hold{};
 }
 
 Hold Limits::held_by_slots(const SendAsk& ask) const {
@@ -107,7 +107,7 @@ SendGrant Limits::find_hold(const SendAsk& ask) const {
   if (hold.by == QueuedBy::Nothing && uses_breaker(ask) && !keys_.policy->breaker->dry_run) {
     hold = held_by_circuit(ask.now);
   }
-  if (hold.by == QueuedBy::Nothing && rate_) hold = held_by_rate(ask.now);
+  if (hold.by == QueuedBy::Nothing && rate_) hold = held_by_rate(ask);
   if (hold.by == QueuedBy::Nothing && slots_) hold = held_by_slots(ask);
   SendGrant answer;
   answer.held = hold.by;
@@ -139,7 +139,7 @@ SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
       grant.ramps[index] = pauses_[index]->machine.enter(pause_policy(index), ask.now);
       ++pauses_[index]->in_flight;
     }
-    if (rate_) take_token(ask.now);
+    if (rate_) take_tokens(ask);
     if (slots_) slots_->machine.take();
   }
   on_asked(ask, grant.held);  // for limits that other processes share
@@ -168,7 +168,9 @@ bool Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& cha
   return false;
 }
 
-void Limits::take_token(Time now) { rate_->machine.take(*own_policy().rate, now); }
+void Limits::take_tokens(const SendAsk& ask) {
+  rate_->machine.take(*own_policy().rate, ask.now, ask.cost);
+}
 void Limits::release_breaker(const SendGrant& grant) { breaker_->machine.give_back(grant); }
 
 // Reports the end of a send to the breaker before `leave`, which then does not report it again.
@@ -240,20 +242,28 @@ void Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double r
 }
 
 // Adds `change`, 1 or -1, to the number of sends that wait for these limits.
-void Limits::wait(int change) {
+void Limits::wait(int change, std::int64_t change_of_cost) {
   const std::lock_guard lock(state_->mutex_);
   state_->waiting_ += change;
   for (const auto& scope : pauses_) {
     if (scope) scope->waiting += change;
   }
-  if (rate_) rate_->waiting += change;
+  if (rate_) {
+    rate_->waiting += change;
+    rate_->waiting_cost += change_of_cost;
+  }
   if (slots_) slots_->waiting += change;
   if (breaker_) breaker_->waiting += change;
 }
 
-SendLimits::Waiting Limits::waiting() const {
+SendLimits::Waiting Limits::waiting(const SendAsk& ask) const {
   const std::lock_guard lock(state_->mutex_);
-  return {rate_ ? rate_->waiting : 0, slots_ ? slots_->waiting : 0};
+  return {rate_ ? token_at(ask) : Time(), slots_ ? slots_->waiting : 0};
+}
+
+Time Limits::token_at(const SendAsk& ask) const {
+  const SendsAhead ahead{rate_->waiting, rate_->waiting_cost};
+  return rate_->machine.ready_at(*own_policy().rate, ask.cost, ahead);
 }
 
 void Limits::pause(std::size_t which, Time until, Time /*now*/) {

@@ -79,7 +79,7 @@ class LocalState final : public LimitState, public std::enable_shared_from_this<
       auto& state = add(key, scope);
       if (!scope.machine.idle(now)) state.until = scope.machine.until();
     });
-    rates_.each(prefix, [&](const std::string& key, const Scope<Rate>& scope) {
+    rates_.each(prefix, [&](const std::string& key, const RateScope& scope) {
       add(key, scope).until = scope.machine.full_at();
     });
     slots_.each(prefix, [&](const std::string& key, const Scope<Slots>& scope) {
@@ -119,7 +119,7 @@ class LocalState final : public LimitState, public std::enable_shared_from_this<
  private:
   // Guarded by the mutex, except `budgets_`.
   Scopes<Scope<Pause>> pauses_{kMaxScopes};
-  Scopes<Scope<Rate>> rates_{kMaxScopes};
+  Scopes<RateScope> rates_{kMaxScopes};
   Scopes<Scope<Slots>> slots_{kMaxScopes};
   Scopes<Scope<Breaker>> breakers_{kMaxScopes};
   Scopes<HedgeState> hedges_{kMaxHedges};

@@ -22,7 +22,7 @@ Gate::Turn::~Turn() {
     const std::lock_guard lock(gate_.mutex_);
     if (status_ == Status::Waiting) {
       leave_queue();
-      wake_head(*queue_, last_);
+      wake_heads(*queue_, last_);
     }
     if (!taken_) return;
     release(/*ended=*/nullptr, last_, /*unit_random=*/0);  // without an end, it does not matter
@@ -57,18 +57,47 @@ Hold Gate::Turn::why() const {
 Hold Gate::Turn::find_hold(Time now) {
   ask_.now = now;
   const auto answer = queue_->limits->look(ask_);
-  return {answer.held, answer.until};
+  if (answer.held != QueuedBy::Nothing) return {answer.held, answer.until};
+  return held_by_order(now);
+}
+
+// Returns QueuedBy::Rate if an earlier send waits for the same rate, or may go out now, and
+// otherwise QueuedBy::Nothing. Without this, cheap sends would pass an expensive one that waits for
+// more tokens, so it might wait forever.
+Hold Gate::Turn::held_by_order(Time now) {
+  if (queue_->rate_with_costs == nullptr) return {};
+  Hold hold;
+  for (const auto* const queue : queue_->rate_with_costs->queues) {
+    if (queue->waiting.empty()) continue;
+    auto& first = queue->head();
+    if (&first == this || rank_ < first.rank_) continue;
+    first.ask_.now = now;
+    const auto answer = queue->limits->look(first.ask_);
+    if (answer.held == QueuedBy::Rate) return {QueuedBy::Rate, answer.until};
+    if (answer.held == QueuedBy::Nothing) hold = {QueuedBy::Rate, now};
+  }
+  return hold;
 }
 
 // Takes everything that the send needs, grants the turn and returns true. Returns false if a limit
 // holds the send back, or if it refuses the send, because it would wait in vain.
 bool Gate::Turn::enter(Time now) {
   ask_.now = now;
-  grant_ = queue_->limits->enter(ask_, changes_);
-  if (grant_.held != QueuedBy::Nothing) {
-    // If the circuit has also changed, observers need the reason, so it stays in `changes_`.
-    auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
-    why_ = {grant_.held, grant_.until, std::move(why)};
+  auto held = QueuedBy::Nothing;
+  if (queue_->rate_with_costs != nullptr) {
+    why_ = held_by_order(now);
+    held = why_.by;
+  }
+  if (held == QueuedBy::Nothing) {
+    grant_ = queue_->limits->enter(ask_, changes_);
+    held = grant_.held;
+    if (held != QueuedBy::Nothing) {
+      // If the circuit has also changed, observers need the reason, so it stays in `changes_`.
+      auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
+      why_ = {held, grant_.until, std::move(why)};
+    }
+  }
+  if (held != QueuedBy::Nothing) {
     if (const auto reason = refusal(why_, now)) refuse(*reason);
     return false;
   }
@@ -87,8 +116,13 @@ void Gate::Turn::arrive(Time now) {
   const auto& policy = *queue_->policy;
   // How long the send may wait for a token of the rate, and for a slot of the limit of concurrent
   // sends. `deadline_` applies to every wait.
-  if (policy.rate) rate_deadline_ = later(now, policy.rate->max_wait);
+  if (policy.rate) {
+    auto max_wait = policy.rate->max_wait;
+    for (const auto& rate : policy.rate->further) max_wait = std::min(max_wait, rate.max_wait);
+    rate_deadline_ = later(now, max_wait);
+  }
   if (policy.concurrency) slot_deadline_ = later(now, policy.concurrency->queue.timeout);
+  set_rank();
   if (queue_->waiting.empty()) {
     if (enter(now) || status_ == Status::Refused) return;  // `enter` sets `status_` and `why_`
   } else {
@@ -96,12 +130,10 @@ void Gate::Turn::arrive(Time now) {
     why_ = find_hold(now);
     if (const auto reason = refusal(why_, now)) return refuse(*reason);
   }
-  const auto waiting = queue_->limits->waiting();  // how many sends wait for the rate and for slots
-  if (policy.rate && why_.by == QueuedBy::Rate) {
-    // The next token is available at `why_.until`, but the sends that already wait come first.
-    const auto time_per_token = policy.rate->per / policy.rate->requests;
-    const auto token_at = why_.until + waiting.for_rate * time_per_token;
-    if (token_at > std::min(deadline_, rate_deadline_)) return refuse({QueuedBy::Rate, token_at});
+  const auto waiting = queue_->limits->waiting(ask_);
+  // The sends that already wait come first.
+  if (why_.by == QueuedBy::Rate && waiting.token_at > std::min(deadline_, rate_deadline_)) {
+    return refuse({QueuedBy::Rate, waiting.token_at});
   }
   if (policy.concurrency && waiting.for_slots >= policy.concurrency->queue.max) {
     return refuse({.by = QueuedBy::Concurrency});  // the queue is full
@@ -131,22 +163,26 @@ void Gate::Turn::refuse(const Hold& why) {
   if (wake_) wake_->happen();
 }
 
-// Puts the send into its queue: by priority, then by arrival, the last first in LIFO order.
-void Gate::Turn::enter_queue() {
+// Sets the place of the send in its queue: by priority, then by arrival, the last first in LIFO
+// order.
+void Gate::Turn::set_rank() {
   const auto& policy = *queue_->policy;
   const auto arrival = static_cast<std::int64_t>(++gate_.arrivals_);
   const bool lifo =
       policy.concurrency && policy.concurrency->queue.order == ConcurrencyPolicy::Order::Lifo;
   rank_ = {static_cast<int>(ask_.priority), lifo ? -arrival : arrival};
+}
+
+void Gate::Turn::enter_queue() {
   queue_->waiting.emplace(rank_, this);
   for (auto* const scope : queue_->scopes) ++scope->second.waiting;
-  queue_->limits->wait(1);
+  queue_->limits->wait(1, ask_.cost);
 }
 
 void Gate::Turn::leave_queue() {
   if (queue_->waiting.erase(rank_) == 0) return;
   for (auto* const scope : queue_->scopes) --scope->second.waiting;
-  queue_->limits->wait(-1);
+  queue_->limits->wait(-1, -ask_.cost);
 }
 
 // Reports to the breaker how the send will end. If that changes the breaker's state, other sends
@@ -182,9 +218,12 @@ void Gate::Turn::release(const SendEnd* ended, Time now, double unit_random) {
 // Returns when `wait` must wake this send: at a deadline, or for the head of the queue, which may
 // go out next, when its limit may allow it.
 Time Gate::Turn::next_wake(Time now) {
-  auto next = std::min(deadline_, slot_deadline_);
-  if (&queue_->head() == this) next = std::min(next, find_hold(now).until);
-  return next;
+  const auto next = std::min(deadline_, slot_deadline_);
+  if (&queue_->head() != this) return next;
+  const auto hold = find_hold(now);
+  // If sends differ in their cost, this one may go out as soon as it is the head.
+  const bool may_go = hold.by == QueuedBy::Nothing && queue_->rate_with_costs != nullptr;
+  return std::min(next, may_go ? now : hold.until);
 }
 
 // Grants or refuses the turn if the limits have changed.
@@ -196,7 +235,7 @@ void Gate::Turn::update_status(Time now) {
   why_ = find_hold(now);
   if (const auto reason = refusal(why_, now)) {
     refuse(*reason);
-    wake_head(*queue_, now);
+    wake_heads(*queue_, now);
   }
 }
 

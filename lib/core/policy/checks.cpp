@@ -63,7 +63,7 @@ struct PolicyChecker : PolicyCheck {
     check_timeouts();
     const auto& guards = resolved.guards;
     check_pause();
-    if (guards.rate) check_elapsed("rate.max_wait", guards.rate->max_wait);
+    if (guards.rate) check_rates(*guards.rate);
     if (guards.concurrency) check_concurrency(*guards.concurrency);
     if (guards.breaker) check_breaker(*guards.breaker);
     check_priority();
@@ -173,6 +173,30 @@ struct PolicyChecker : PolicyCheck {
     }
     warn(Warning::NoEffect, {"pause", "server_delay"},
          "there is never a pause: server_delay ignores what a server asks for");
+  }
+
+  // Warns of a rate that another one of the list always limits first.
+  void check_rates(const RatePolicy& rate) const {
+    check_elapsed("rate.max_wait", rate.max_wait);
+    std::vector<const RatePolicy*> rates{&rate};
+    for (const auto& further : rate.further) rates.push_back(&further);
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      for (std::size_t other = 0; other < rates.size(); ++other) {
+        if (!is_stricter(*rates[other], *rates[i], /*if_equal=*/other < i)) continue;
+        warn(Warning::NoEffect, {"rate"},
+             "rate " + std::to_string(i + 1) + " of the list has no effect: rate " +
+                 std::to_string(other + 1) + " allows no more");
+        break;
+      }
+    }
+  }
+
+  static bool is_stricter(const RatePolicy& rate, const RatePolicy& than, bool if_equal) {
+    if (rate.counts != than.counts || rate.burst > than.burst) return false;
+    const auto allowed = static_cast<double>(rate.requests) * static_cast<double>(than.per.count());
+    const auto others = static_cast<double>(than.requests) * static_cast<double>(rate.per.count());
+    if (allowed == others && rate.burst == than.burst) return if_equal;
+    return allowed <= others;
   }
 
   // Checks the order of min, initial and max, and that a LIFO queue has a timeout.

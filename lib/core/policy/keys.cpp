@@ -126,7 +126,7 @@ constexpr Key kPolicyKeys[] = {
     key_of<kBudget, &RetryPolicy::budget>("budget").in_presets(),
     key<&RetryPolicy::adaptive>("adaptive", kFlag).in_presets(),
     key_of<kPause, &RetryPolicy::guards, &GuardPolicy::pause>("pause"),
-    key_of<kRate, &RetryPolicy::guards, &GuardPolicy::rate>("rate"),
+    key<&RetryPolicy::guards, &GuardPolicy::rate>("rate", kRates),
     key_of<kConcurrency, &RetryPolicy::guards, &GuardPolicy::concurrency>("concurrency"),
     key_of<kBreaker, &RetryPolicy::guards, &GuardPolicy::breaker>("breaker"),
     key_of<kPriorities, &RetryPolicy::guards, &GuardPolicy::priority>("priority"),

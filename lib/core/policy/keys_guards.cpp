@@ -17,6 +17,7 @@ using Limiter = ConcurrencyPolicy::Kind;
 
 // The words are in the order of their enum.
 constexpr std::string_view kScopes[] = {"host", "endpoint", "policy", "credentials"};
+constexpr std::string_view kCounts[] = {"requests", "cost"};
 constexpr std::string_view kPlainScopes[] = {"host", "endpoint", "policy"};
 constexpr std::string_view kResumes[] = {"ramp", "all"};
 constexpr std::string_view kQuotas[] = {"react"};
@@ -82,11 +83,13 @@ bool parse_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
   return true;
 }
 
-// Reads a rate: a text such as "10/s", or an object.
+// Reads the limit of a rate: a text such as "10/s", or an object. The default burst of a rate that
+// counts costs is its limit; the key "counts" is read before.
 bool read_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
   const bool is_valid = json.is(JsonType::String)
                             ? parse_rate(json, policy, problems)
                             : read_object(json, kLimitShape, &policy, kRateText, problems);
+  if (policy.counts == RatePolicy::Counts::Cost) policy.burst = policy.requests;
   if (!is_valid || policy.per.count() >= policy.requests) return is_valid;
   return refuse(json, problems, "more than one in a nanosecond");
 }
@@ -114,12 +117,16 @@ constexpr Key kPauseKeys[] = {
     loader_key("quota", kQuota),
 };
 
+// `counts` precedes `limit`, and `limit` precedes `burst`: they are read in this order.
 constexpr Key kRateKeys[] = {
+    key_of<kCounts, &RatePolicy::counts>("counts"),
     whole_key("limit", kRateLimit).needed(),
     key_of<policy::kRequests, &RatePolicy::burst>("burst"),
     key_of<kScopes, &RatePolicy::scope>("scope"),
     key<&RatePolicy::max_wait>("max_wait", kLimit),
 };
+constexpr Shape kRate{
+    .name = "rate", .keys = kRateKeys, .whole = true, .example = R"({"limit": "10/s"})"};
 
 constexpr Key kQueueKeys[] = {
     key_of<policy::kQueues, &ConcurrencyPolicy::Queue::max>("max"),
@@ -239,8 +246,43 @@ constexpr Key kHedgeKeys[] = {
 }  // namespace
 
 constinit const Shape kPause{.name = "pause", .keys = kPauseKeys};
-constinit const Shape kRate{
-    .name = "rate", .keys = kRateKeys, .whole = true, .example = R"({"limit": "10/s"})"};
+constinit const RateType kRates{kRate};
+
+// Reads a list of rates in addition to what an ObjectType reads. The first rate of the list holds
+// the others.
+bool RateType::read(const JsonNode& json, void* field, Problems& problems) const {
+  if (!json.is(JsonType::Array)) return Object::read(json, field, problems);
+  std::vector<RatePolicy> rates;
+  const auto read_one = [&](const JsonNode& item) {
+    if (!read_object(item, kRate, kCheckOnly, R"(an object such as {"limit": "10/s"})", problems)) {
+      return false;
+    }
+    auto& rate = rates.emplace_back();
+    for (const auto& key : kRate.keys) {
+      const auto* const member = item.member(key.name);
+      if (member != nullptr && !member->is(JsonType::Null)) {
+        key.type->read(*member, key.field(&rate), problems);
+      }
+    }
+    return rate.scope == rates.front().scope ||
+           refuse(item, problems, "the rates of a list must have the same \"scope\"");
+  };
+  if (!read_items(json, "a list", problems, read_one)) return json.bad = true, false;
+  if (rates.empty()) return refuse(json, problems, R"(an empty list has no rate; write "none")");
+  if (field == nullptr) return true;
+  auto& policy = *static_cast<RatePolicy*>(reset(field, Initial::Defaults));
+  policy = rates.front();
+  policy.further.assign(rates.begin() + 1, rates.end());
+  return true;
+}
+
+OrderedJson RateType::write(const void* field) const {
+  const auto& policy = *static_cast<const Field*>(field);
+  if (!policy || policy->further.empty()) return Object::write(field);
+  auto list = OrderedJson::array({write_object(kRate, &*policy)});
+  for (const auto& rate : policy->further) list.push_back(write_object(kRate, &rate));
+  return list;
+}
 constinit const Shape kConcurrency{.name = "concurrency",
                                    .keys = kConcurrencyKeys,
                                    .kinds = Words(kLimiters),

@@ -160,7 +160,10 @@ struct PolicyReader {
 // command line. Returns "" if the block is built in or comes from an earlier resolved policy.
 std::string place_of(const Layered& policy, std::string_view block) {
   const auto* const layered = policy.find(block);
-  if (layered == nullptr || !is_object(*layered)) return {};
+  // Only a list of rates is an array.
+  if (layered == nullptr || !(is_object(*layered) || layered->json->is(JsonNode::Type::Array))) {
+    return {};
+  }
   const auto& origin = *layered->origin;
   if (origin.positions) return pointer_to(*layered->json->parent);
   const bool stated = origin.resolved == nullptr && &origin != &built_in_origin();

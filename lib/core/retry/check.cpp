@@ -81,6 +81,11 @@ class Checker {
     time("rate.per", rate.per);
     demand(rate.per.count() >= rate.requests, "rate.per", "is under a nanosecond for each request");
     time("rate.max_wait", rate.max_wait, kMayBeForever);
+    for (const auto& further : rate.further) {
+      demand(further.scope == rate.scope, "rate.further", "has another scope");
+      demand(further.further.empty(), "rate.further", "has further rates of its own");
+      this->rate(further);
+    }
   }
 
   void concurrency(const ConcurrencyPolicy& concurrency) {

@@ -46,12 +46,24 @@ guard::Hold FleetState::Limits::held_by_circuit(Time now) const {
 }
 
 bool FleetState::Limits::is_rate_shared(Time now) const {
-  const auto& tokens = rate_scope_->tokens;
-  return (tokens.has_some() && fleet_.remote_.up()) || tokens.query.can_use(fleet_.remote_, now);
+  const auto is_usable = [&](const auto& tokens) {
+    return (tokens.has_some() && fleet_.remote_.up()) || tokens.query.can_use(fleet_.remote_, now);
+  };
+  return is_reserved(rate_policy()) ? is_usable(rate_scope_->reserved)
+                                    : is_usable(rate_scope_->tokens);
 }
 
-guard::Hold FleetState::Limits::held_by_rate(Time now) const {
-  if (!is_rate_shared(now)) return Own::held_by_rate(now);
+guard::Hold FleetState::Limits::held_by_rate(const SendAsk& ask) const {
+  const auto now = ask.now;
+  if (!is_rate_shared(now)) return Own::held_by_rate(ask);
+  if (is_reserved(rate_policy())) {
+    const auto& reserved = rate_scope_->reserved;
+    if (!reserved.cover(rate_policy(), ask.cost)) {
+      return {QueuedBy::SharedState, now + kRecheckAfter};
+    }
+    return reserved.ready_at() > now ? guard::Hold{QueuedBy::Rate, reserved.ready_at()}
+                                     : guard::Hold{};
+  }
   const auto& tokens = rate_scope_->tokens;
   const auto ready = tokens.ready_at();
   if (ready > now) return {QueuedBy::Rate, ready};
@@ -95,7 +107,9 @@ void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held_by) {
   if (held_by == QueuedBy::Pause || held_by == QueuedBy::Ramp) return;
   if (uses_breaker(ask)) query_circuit(ask.now);
   if (held_by == QueuedBy::Circuit) return;
-  if (rate_) {
+  if (rate_ && is_reserved(rate_policy())) {
+    if (!goes_out) fleet_.reserve_tokens(rate_scope_, rate_policy(), ask.cost, ask.now);
+  } else if (rate_) {
     // `rate_->waiting` may still count a send that goes out, or not yet count one that waits.
     const int waiting = goes_out ? std::max(rate_->waiting - 1, 0) : std::max(rate_->waiting, 1);
     fleet_.request_tokens(rate_scope_, waiting, ask.now);
@@ -141,10 +155,22 @@ bool FleetState::Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, State
   return true;
 }
 
-void FleetState::Limits::take_token(Time now) {
+void FleetState::Limits::take_tokens(const SendAsk& ask) {
   // The remote state may have come back since held_by_rate decided by this process's own rate.
-  if (rate_scope_->tokens.has_some() && is_rate_shared(now)) return rate_scope_->tokens.take(now);
-  Own::take_token(now);
+  if (!is_rate_shared(ask.now)) return Own::take_tokens(ask);
+  auto& reserved = rate_scope_->reserved;
+  if (is_reserved(rate_policy()) && reserved.cover(rate_policy(), ask.cost)) {
+    return reserved.take(rate_policy(), ask.cost);
+  }
+  if (rate_scope_->tokens.has_some()) return rate_scope_->tokens.take(ask.now);
+  Own::take_tokens(ask);
+}
+
+Time FleetState::Limits::token_at(const SendAsk& ask) const {
+  if (!is_rate_shared(ask.now)) return Own::token_at(ask);
+  if (is_reserved(rate_policy())) return rate_scope_->reserved.ready_at();  // or later
+  return std::max(rate_scope_->tokens.ready_at(), ask.now) +
+         guard::Rate::time_for(rate_policy(), rate_->waiting);
 }
 
 // Gives a slot back at once if other processes wait for it.

@@ -21,7 +21,7 @@ class FleetState::Limits final : public guard::Limits {
   // The overrides below are called with the mutex held.
   [[nodiscard]] const GuardPolicy& own_policy() const override;
   [[nodiscard]] guard::Hold held_by_circuit(Time now) const override;
-  [[nodiscard]] guard::Hold held_by_rate(Time now) const override;
+  [[nodiscard]] guard::Hold held_by_rate(const SendAsk& ask) const override;
   [[nodiscard]] guard::Hold held_by_slots(const SendAsk& ask) const override;
   [[nodiscard]] std::string why_open() const override { return breaker_scope_->circuit->why; }
   [[nodiscard]] ScopeState circuit_now(Time now) const override;
@@ -29,11 +29,13 @@ class FleetState::Limits final : public guard::Limits {
   void release_breaker(const SendGrant& grant) override;
   void vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
             StateChanges& changes) override;
-  void take_token(Time now) override;
+  void take_tokens(const SendAsk& ask) override;
+  [[nodiscard]] Time token_at(const SendAsk& ask) const override;
   void tell(Circuit from, Time now, StateChanges& changes) override;
   void report_remote_changes(Time now, StateChanges& changes) override;
   void on_asked(const SendAsk& ask, QueuedBy held_by) override;
   void on_slot_freed(Time now) override;
+  [[nodiscard]] const RatePolicy& rate_policy() const { return *keys_.policy->rate; }
   void query_circuit(Time now);
   void query_slots(Time now);
   // Returns whether the remote state decides now, and not this process with its share.

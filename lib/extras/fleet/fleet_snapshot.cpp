@@ -36,6 +36,7 @@ void FleetState::apply_snapshot(const RedisState::Snapshot& snapshot, Time now) 
     // a rate, and the slots, which allow sends in flight.
     for (const auto& [key, scope] : scopes_) {
       scope->tokens = {};
+      scope->reserved = {};
       scope->held = {};
     }
   } else {
@@ -84,7 +85,8 @@ void FleetState::apply_circuits(const RedisState::Snapshot& snapshot, Time now) 
 // lease of the slots in use.
 void FleetState::renew_tokens_and_slots(const ScopePtr& scope, Time now) {
   give_back_tokens(*scope, scope->tokens.take_unused(now));
-  if (scope->rate.waiting > 0) {
+  give_back_reserved(scope, {scope->rate.waiting, scope->rate.waiting_cost}, now);
+  if (scope->rate.waiting > 0 && !is_reserved(*scope->policy->rate)) {
     scope->tokens.forget_stale_reply(now);
     request_tokens(scope, scope->rate.waiting, now);
   }
@@ -101,7 +103,8 @@ void FleetState::drop_unused(Time now) {
     auto& scope = *entry.second;
     if (entry.second.use_count() > 1) scope.last_used = now;
     return now - scope.last_used >= kDropUnusedAfter && !scope.tokens.has_some() &&
-           scope.held.granted == 0 && (!scope.circuit || !scope.circuit->votes.has_votes());
+           !scope.reserved.has_some() && scope.held.granted == 0 &&
+           (!scope.circuit || !scope.circuit->votes.has_votes());
   });
 }
 

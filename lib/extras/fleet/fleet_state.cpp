@@ -52,6 +52,7 @@ FleetState::~FleetState() {
     for (const auto& [key, scope] : scopes_) {
       const auto unused_tokens = scope->tokens.take_all();
       give_back_tokens(*scope, unused_tokens);
+      give_back_reserved(scope, /*waiting=*/{}, now);
       if (scope->held.granted > 0) request_slots(scope, /*wanted=*/0, now);
       const bool has_votes = scope->circuit && scope->circuit->votes.has_votes();
       if (has_votes) send_votes(scope, Probe::NotWanted, now);
@@ -145,6 +146,38 @@ void FleetState::give_back_tokens(const Scope& scope, std::int64_t unused) {
   if (unused == 0) return;
   remote_.take_tokens(scope.key, *scope.policy->rate, /*wanted=*/0, unused,
                       [](const RedisState::Tokens&, Time) {});
+}
+
+void FleetState::reserve_tokens(const ScopePtr& scope, const RatePolicy& policy, std::int64_t cost,
+                                Time now) {
+  auto& reserved = scope->reserved;
+  if (!reserved.query.can_start(now) || reserved.cover(policy, cost)) return;
+  query_reserved(scope, policy, reserved.missing(policy, cost), /*gives_back=*/false, now);
+}
+
+void FleetState::give_back_reserved(const ScopePtr& scope, const guard::SendsAhead& waiting,
+                                    Time now) {
+  auto& reserved = scope->reserved;
+  if (!reserved.has_some() || !reserved.query.can_start(now)) return;
+  const auto& policy = *scope->policy->rate;
+  const auto usable = reserved.usable(policy, waiting);
+  if (usable == reserved.amounts() && reserved.ready_at() <= now) return;
+  query_reserved(scope, policy, usable, /*gives_back=*/true, now);
+}
+
+// Requests tokens. With `gives_back`, exchanges all that this process has for them: they may then
+// be used earlier if other processes have given tokens back.
+void FleetState::query_reserved(const ScopePtr& scope, const RatePolicy& policy,
+                                const RedisState::Amounts& wanted, bool gives_back, Time now) {
+  if (!remote_.up()) return;
+  auto& reserved = scope->reserved;
+  const auto given_back = reserved.start_query(policy, wanted, gives_back, now);
+  const bool is_sent = remote_.reserve_tokens(
+      scope->key, policy, wanted, given_back,
+      reply_handler([scope](const RedisState::Reservation& reservation, Time at) {
+        scope->reserved.on_reply(reservation, at);
+      }));
+  if (!is_sent) reserved = {};  // the server is away, and this process decides by its share
 }
 
 void FleetState::request_slots(const ScopePtr& scope, int wanted, Time now) {
@@ -263,6 +296,7 @@ bool FleetState::reset(std::string_view key, Time now) {
     scope.pause.machine.end();
     scope.rate.machine = guard::Rate();
     scope.tokens = {};
+    scope.reserved = {};
     scope.held = {};
     scope.slots.machine.forget();
     if (scope.circuit) scope.circuit->close();

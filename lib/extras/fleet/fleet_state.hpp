@@ -49,8 +49,9 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
     std::string key;
     std::shared_ptr<const GuardPolicy> policy;  // the latest that used this scope
     guard::Scope<guard::Pause> pause;           // for a breaker, the ramp after it has closed
-    guard::Scope<guard::Rate> rate;
+    guard::RateScope rate;
     TokensAhead tokens;
+    ReservedTokens reserved;  // instead of `tokens`, if is_reserved(policy->rate)
     guard::Scope<guard::Slots> slots;
     SlotsHeld held;
     int most_used = 0;  // slots in use, the most since the last tick
@@ -76,6 +77,12 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
 
   void request_tokens(const ScopePtr& scope, int waiting, Time now);
   void give_back_tokens(const Scope& scope, std::int64_t unused);
+  // Reserve what a send lacks, and give back what no send that waits can use. The latter also finds
+  // out whether the other tokens may be used earlier by now.
+  void reserve_tokens(const ScopePtr& scope, const RatePolicy& policy, std::int64_t cost, Time now);
+  void give_back_reserved(const ScopePtr& scope, const guard::SendsAhead& waiting, Time now);
+  void query_reserved(const ScopePtr& scope, const RatePolicy& policy,
+                      const RedisState::Amounts& wanted, bool gives_back, Time now);
   void request_slots(const ScopePtr& scope, int wanted, Time now);
   enum class Probe : std::uint8_t { Wanted, NotWanted };
   void send_votes(const ScopePtr& scope, Probe probe, Time now);

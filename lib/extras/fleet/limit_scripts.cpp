@@ -17,7 +17,8 @@ local requests, per, burst = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV
 local wanted, back, ahead = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local each = per / requests
 local most = burst * each
-local full = tonumber(redis.call('GET', KEYS[1]) or '0')
+-- kReserveTokens stores one number for each rate.
+local full = tonumber(string.match(redis.call('GET', KEYS[1]) or '0', '%S+'))
 -- More than this cannot have been taken, so the server's clock was set back.
 if full > now + most + ahead then full = now + most + ahead end
 if back > 0 and full > now then full = math.max(full - back * each, now) end
@@ -33,6 +34,30 @@ else
   redis.call('DEL', KEYS[1])
 end
 return {count, math.ceil(first), math.ceil(math.max(first - ahead, 0))}
+)lua"};
+
+// The key stores `full` of each rate, as in kTakeTokens, with spaces between. A reservation is
+// always granted. It only moves `full`, so later ones may be used later: the order of the queries
+// is the order of the sends.
+const Script kReserveTokens = {HTTPRETRY_NOW R"lua(
+local all = {}
+for word in string.gmatch(redis.call('GET', KEYS[1]) or '', '%S+') do all[#all + 1] = tonumber(word) end
+local latest, wait, stored = now, 0, {}
+for i = 1, #ARGV / 5 do
+  local requests, per, burst = tonumber(ARGV[5 * i - 4]), tonumber(ARGV[5 * i - 3]), tonumber(ARGV[5 * i - 2])
+  local wanted, back = tonumber(ARGV[5 * i - 1]), tonumber(ARGV[5 * i])
+  local each = per / requests
+  local full = math.max((all[i] or 0) - back * each, now) + wanted * each
+  if wanted > 0 then wait = math.max(wait, full - burst * each - now) end
+  latest = math.max(latest, full)
+  stored[i] = string.format('%.3f', full)
+end
+if latest > now then
+  redis.call('SET', KEYS[1], table.concat(stored, ' '), 'PX', math.ceil((latest - now) / 1000) + 1000)
+else
+  redis.call('DEL', KEYS[1])
+end
+return {math.ceil(wait)}
 )lua"};
 
 // The key has one field for each process: "used wanted until". A process is forgotten at `until`.
@@ -364,8 +389,8 @@ return {redis.call('ZCARD', KEYS[1]), pauses, circuits, redis.call('GET', KEYS[4
 #undef HTTPRETRY_NOW
 
 std::vector<const Script*> limit_scripts() {
-  return {&kTakeTokens,   &kHoldSlots,   &kVote,     &kPause,  &kBudget,
-          &kBudgetWindow, &kOpenCircuit, &kSendRate, &kForget, &kSnapshot};
+  return {&kTakeTokens,   &kReserveTokens, &kHoldSlots, &kVote,   &kPause,   &kBudget,
+          &kBudgetWindow, &kOpenCircuit,   &kSendRate,  &kForget, &kSnapshot};
 }
 
 }  // namespace httpretry::fleet

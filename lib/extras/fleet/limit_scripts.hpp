@@ -23,6 +23,14 @@ namespace httpretry::fleet {
 // it may be used already; if none was taken, the time until the next query.
 extern const Script kTakeTokens;
 
+// Reserves tokens of several rates, or of a rate that counts costs, in one step. Uses the key of
+// kTakeTokens. There are five arguments for each rate:
+//   requests, per, burst  the numbers of the rate
+//   wanted                the tokens to reserve
+//   given_back            tokens that were reserved before and not used
+// Replies: the time from now until all reserved tokens may be used, or 0.
+extern const Script kReserveTokens;
+
 // Sets how many sends of a scope a process may have in flight at once.
 //   max            the limit for all processes together
 //   process, used  the calling process, and its sends in flight

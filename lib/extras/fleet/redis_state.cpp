@@ -208,6 +208,25 @@ bool RedisState::take_tokens(const std::string& key, const RatePolicy& policy, s
               });
 }
 
+bool RedisState::reserve_tokens(const std::string& key, const RatePolicy& policy,
+                                const Amounts& wanted, const Amounts& given_back,
+                                Done<Reservation> done) {
+  auto command = words(key_of("rate", key));
+  const auto add = [&](const RatePolicy& rate) {
+    const auto index = (command.size() - 1) / 5;
+    for (auto& word :
+         words(rate.requests, rate.per, rate.burst, wanted[index], given_back[index])) {
+      command.push_back(std::move(word));
+    }
+  };
+  add(policy);
+  for (const auto& rate : policy.further) add(rate);
+  return post(kReserveTokens, /*keys=*/1, std::move(command), is_list_of<1>,
+              [done = std::move(done)](const Reply& reply, Time now) {
+                done({.away = reply.failed(), .ready_at = now + from_us(reply.at(0))}, now);
+              });
+}
+
 bool RedisState::hold_slots(const std::string& key, int max, int used, int wanted,
                             Done<Slots> done) {
   return post(kHoldSlots, /*keys=*/1,

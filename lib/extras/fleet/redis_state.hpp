@@ -43,6 +43,14 @@ class RedisState {
   // Tokens are taken at most this long before they may be used.
   static constexpr Duration kAhead = std::chrono::milliseconds(100);
 
+  // The tokens that were reserved may be used at `ready_at`.
+  struct Reservation {
+    bool away = false;
+    Time ready_at{};
+  };
+  // Amounts of tokens: of a policy's rate, and of each of its further rates.
+  using Amounts = std::vector<std::int64_t>;
+
   // The slots of this process under a limit of concurrent sends.
   struct Slots {
     bool away = false;
@@ -122,6 +130,9 @@ class RedisState {
 
   bool take_tokens(const std::string& key, const RatePolicy& policy, std::int64_t wanted,
                    std::int64_t given_back, Done<Tokens> done);
+  // `wanted` and `given_back` have as many amounts as the policy has rates.
+  bool reserve_tokens(const std::string& key, const RatePolicy& policy, const Amounts& wanted,
+                      const Amounts& given_back, Done<Reservation> done);
   // `used` sends are in flight, and `wanted` could be.
   bool hold_slots(const std::string& key, int max, int used, int wanted, Done<Slots> done);
   bool vote(const std::string& key, const BreakerPolicy& policy, const Votes& votes,

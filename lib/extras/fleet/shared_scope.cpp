@@ -15,9 +15,13 @@ ConcurrencyPolicy with_max(ConcurrencyPolicy policy, int max) {
 // The share is 1/`workers` of the rate, its burst, the slots, and the requests that a breaker of
 // kind Ratio needs. Each is at least 1, so that every process can go on.
 GuardPolicy share_of(GuardPolicy policy, int workers) {
+  const auto divide = [workers](RatePolicy& rate) {
+    rate.per = rate.per * workers;
+    rate.burst = std::max<std::int64_t>(rate.burst / workers, 1);
+  };
   if (auto& rate = policy.rate) {
-    rate->per = rate->per * workers;
-    rate->burst = std::max<std::int64_t>(rate->burst / workers, 1);
+    divide(*rate);
+    std::ranges::for_each(rate->further, divide);
   }
   if (auto& slots = policy.concurrency) {
     slots = with_max(*slots, std::max(slots->max / workers, 1));
@@ -98,6 +102,79 @@ std::int64_t TokensAhead::take_all() {
   const auto unused = count();
   batches_.clear();
   return unused;
+}
+
+// --- ReservedTokens ---
+
+bool is_reserved(const RatePolicy& policy) {
+  return policy.counts == RatePolicy::Counts::Cost || !policy.further.empty();
+}
+
+namespace {
+
+// Returns what a send with this cost takes from the policy's rate and from each further one.
+RedisState::Amounts amounts_of(const RatePolicy& policy, std::int64_t number, std::int64_t cost) {
+  RedisState::Amounts amounts;
+  const auto add = [&](const RatePolicy& rate) {
+    amounts.push_back(rate.counts == RatePolicy::Counts::Cost ? cost : number);
+  };
+  add(policy);
+  std::ranges::for_each(policy.further, add);
+  return amounts;
+}
+
+}  // namespace
+
+bool ReservedTokens::has_some() const {
+  return std::ranges::any_of(amounts_, [](std::int64_t amount) { return amount > 0; });
+}
+
+ReservedTokens::Amounts ReservedTokens::missing(const RatePolicy& policy, std::int64_t cost) const {
+  auto missing = amounts_of(policy, 1, cost);
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    const auto reserved = i < amounts_.size() ? amounts_[i] : 0;
+    missing[i] = std::max<std::int64_t>(missing[i] - reserved, 0);
+  }
+  return missing;
+}
+
+bool ReservedTokens::cover(const RatePolicy& policy, std::int64_t cost) const {
+  return std::ranges::all_of(missing(policy, cost),
+                             [](std::int64_t amount) { return amount == 0; });
+}
+
+void ReservedTokens::take(const RatePolicy& policy, std::int64_t cost) {
+  const auto taken = amounts_of(policy, 1, cost);
+  for (std::size_t i = 0; i < taken.size() && i < amounts_.size(); ++i) amounts_[i] -= taken[i];
+}
+
+ReservedTokens::Amounts ReservedTokens::usable(const RatePolicy& policy,
+                                               const guard::SendsAhead& waiting) const {
+  auto usable = amounts_of(policy, waiting.number, waiting.cost);
+  for (std::size_t i = 0; i < usable.size(); ++i) {
+    usable[i] = std::min(usable[i], i < amounts_.size() ? amounts_[i] : 0);
+  }
+  return usable;
+}
+
+ReservedTokens::Amounts ReservedTokens::start_query(const RatePolicy& policy, Amounts wanted,
+                                                    bool gives_back, Time now) {
+  query.start(now);
+  // After a policy was reloaded, the number of its rates may differ.
+  amounts_.resize(1 + policy.further.size());
+  requested_ = std::move(wanted);
+  Amounts given_back(amounts_.size());
+  if (gives_back) std::swap(given_back, amounts_);
+  ready_before_ = gives_back ? ready_at_ : kNever;
+  return given_back;
+}
+
+void ReservedTokens::on_reply(const RedisState::Reservation& reservation, Time now) {
+  if (!query.on_reply(reservation.away, now)) return;
+  ready_at_ = has_some() ? std::max(ready_at_, reservation.ready_at)
+                         : std::min(ready_before_, reservation.ready_at);
+  amounts_.resize(std::max(amounts_.size(), requested_.size()));
+  for (std::size_t i = 0; i < requested_.size(); ++i) amounts_[i] += requested_[i];
 }
 
 // --- SlotsHeld ---

@@ -83,6 +83,39 @@ class TokensAhead {
   void advance(Time now);
 };
 
+// Returns whether the tokens of a rate are reserved for each send, because a send may take many of
+// them, or tokens of several rates together.
+[[nodiscard]] bool is_reserved(const RatePolicy& policy);
+
+// ReservedTokens: the tokens that this process has reserved for its next sends. Unlike TokensAhead,
+// it has several rates, and a query for each send.
+class ReservedTokens {
+ public:
+  using Amounts = RedisState::Amounts;
+
+  Query query;
+  [[nodiscard]] bool has_some() const;
+  // Returns what a send lacks. All amounts are 0 if it lacks nothing.
+  [[nodiscard]] Amounts missing(const RatePolicy& policy, std::int64_t cost) const;
+  [[nodiscard]] bool cover(const RatePolicy& policy, std::int64_t cost) const;
+  // Returns when the tokens may be used.
+  [[nodiscard]] Time ready_at() const { return ready_at_; }
+  void take(const RatePolicy& policy, std::int64_t cost);
+  // Returns the amounts that the sends that wait can use.
+  [[nodiscard]] Amounts usable(const RatePolicy& policy, const guard::SendsAhead& waiting) const;
+  [[nodiscard]] const Amounts& amounts() const { return amounts_; }
+  // Notes that a query requests these tokens. With `gives_back`, it exchanges all others for them.
+  // Returns the tokens that are given back.
+  Amounts start_query(const RatePolicy& policy, Amounts wanted, bool gives_back, Time now);
+  void on_reply(const RedisState::Reservation& reservation, Time now);
+
+ private:
+  Amounts amounts_;
+  Amounts requested_;          // by the query without a reply
+  Time ready_before_{kNever};  // of the tokens that the query has exchanged
+  Time ready_at_{};
+};
+
 // SlotsHeld: the number of sends that this process may have in flight.
 class SlotsHeld {
  public:

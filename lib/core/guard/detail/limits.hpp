@@ -33,6 +33,11 @@ struct Scope {
   [[nodiscard]] bool idle(Time now) const { return machine.idle(now); }
 };
 
+// The state of the rates of a policy, and what the sends that wait for it cost.
+struct RateScope : Scope<Rate> {
+  std::int64_t waiting_cost = 0;
+};
+
 // The limit that holds a send back or has refused it.
 struct Hold {
   QueuedBy by = QueuedBy::Nothing;
@@ -83,9 +88,10 @@ class HTTPRETRY_API Limits : public SendLimits {
                   StateChanges& changes) override;
   void leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
              StateChanges& changes) override;
-  // Adds `change`, 1 or -1, to the number of sends that wait for these limits.
-  void wait(int change) override;
-  [[nodiscard]] Waiting waiting() const override;
+  // Adds `change`, 1 or -1, to the number of sends that wait for these limits, and adds what the
+  // send costs, or subtracts it.
+  void wait(int change, std::int64_t change_of_cost) override;
+  [[nodiscard]] Waiting waiting(const SendAsk& ask) const override;
   void pause(std::size_t which, Time until, Time now) override;
   [[nodiscard]] GuardFacts facts(Time now, WallTime wall_now) const override;
 
@@ -103,7 +109,7 @@ class HTTPRETRY_API Limits : public SendLimits {
   [[nodiscard]] virtual const GuardPolicy& own_policy() const { return *keys_.policy; }
   // Return the limit if it holds the send back, and otherwise QueuedBy::Nothing.
   [[nodiscard]] virtual Hold held_by_circuit(Time now) const;
-  [[nodiscard]] virtual Hold held_by_rate(Time now) const;
+  [[nodiscard]] virtual Hold held_by_rate(const SendAsk& ask) const;
   [[nodiscard]] virtual Hold held_by_slots(const SendAsk& ask) const;
   [[nodiscard]] virtual std::string why_open() const { return breaker_->machine.why_open(); }
   [[nodiscard]] virtual ScopeState circuit_now(Time now) const {
@@ -114,7 +120,9 @@ class HTTPRETRY_API Limits : public SendLimits {
   virtual void release_breaker(const SendGrant& grant);
   virtual void vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
                     StateChanges& changes);
-  virtual void take_token(Time now);
+  virtual void take_tokens(const SendAsk& ask);
+  // Returns when the rate may allow a send that waits behind all others.
+  [[nodiscard]] virtual Time token_at(const SendAsk& ask) const;
   virtual void tell(Circuit from, Time now, StateChanges& changes);
   // Adds the changes that other processes have made to `changes`. FleetState overrides it.
   virtual void report_remote_changes(Time /*now*/, StateChanges& /*changes*/) {}
@@ -127,7 +135,7 @@ class HTTPRETRY_API Limits : public SendLimits {
   const LimitKeys keys_;
   // Each is nullptr if the policy has no such limit.
   std::array<std::shared_ptr<Scope<Pause>>, 3> pauses_;
-  std::shared_ptr<Scope<Rate>> rate_;
+  std::shared_ptr<RateScope> rate_;
   std::shared_ptr<Scope<Slots>> slots_;
   std::shared_ptr<Scope<Breaker>> breaker_;
 

@@ -106,8 +106,8 @@ struct HTTPRETRY_API Shape {
 // be "none".
 class HTTPRETRY_API ObjectType : public Type {
  public:
-  bool read(const JsonNode& json, void* field, Problems& problems) const final;
-  [[nodiscard]] OrderedJson write(const void* field) const final;
+  bool read(const JsonNode& json, void* field, Problems& problems) const override;
+  [[nodiscard]] OrderedJson write(const void* field) const override;
   [[nodiscard]] const Shape* shape() const final { return &shape_; }
 
   enum class Initial : std::uint8_t { Defaults, None };
@@ -126,7 +126,7 @@ class HTTPRETRY_API ObjectType : public Type {
 };
 
 template <class F>
-class Object final : public ObjectType {
+class Object : public ObjectType {
  public:
   using Field = F;
   constexpr explicit Object(const Shape& shape)
@@ -149,6 +149,14 @@ class Object final : public ObjectType {
   static constexpr bool kOptional = requires(F & field) { field.emplace(); };
   static constexpr bool kOfBudget = std::is_same_v<F, BudgetPolicy>;
   static constexpr bool kOfPause = std::is_same_v<F, PausePolicy>;
+};
+
+// The type of `rate`: an object, "none", or a list of objects, whose rates must all allow a send.
+class RateType final : public Object<std::optional<RatePolicy>> {
+ public:
+  using Object::Object;
+  bool read(const JsonNode& json, void* field, Problems& problems) const override;
+  [[nodiscard]] OrderedJson write(const void* field) const override;
 };
 
 // Return the type of members that are stored as an F: from the limits of a number, the words of an
@@ -192,7 +200,7 @@ extern HTTPRETRY_API const Shape kTestExpect;
 extern const Shape kRetryOn;
 extern const Shape kBackoff;
 extern const Shape kPause;
-extern const Shape kRate;
+extern const RateType kRates;
 extern const Shape kConcurrency;
 extern const Shape kBreaker;
 extern const Shape kHedge;
