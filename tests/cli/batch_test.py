@@ -262,6 +262,18 @@ class Waits(BatchTest):
         self.batch("--parallel", "1", self.input(*lines, {"url": server.url("/high"), "priority": "high"}))
         self.assertEqual(server.seen[0].target, "/high")
 
+    def test_the_cost_of_a_line_is_taken_from_a_rate(self):
+        server = self.server(200)
+        policy = self.folder / "policy.json"
+        policy.write_text('{"version": 1, "default": {"rate": {"limit": "100/d", "counts": "cost"}}}')
+        lines = [{"url": server.url("/a"), "cost": 100}, {"url": server.url("/b"), "cost": 0},
+                 {"url": server.url("/c"), "cost": 101}]
+        self.batch("--policy", policy, "--dead", "dead.jsonl", self.input(*lines), status=22)
+        self.assertEqual(sorted(seen.target for seen in server.seen), ["/a", "/b"])
+        dead = (self.folder / "dead.jsonl").read_text()
+        self.assertIn("the request costs 101", dead)
+        self.assertIn('"cost":101', dead.replace(" ", ""))
+
     def test_max_failures_ends_a_run(self):
         server = self.server(404)
         file = self.input(*[server.url(f"/{i}") for i in range(100)])

@@ -29,6 +29,28 @@ class Guards(ProgramTest):
                          {"rate_wait_ms": 0, "concurrency": None, "paused_until": None})
         self.assertIsNotNone(second["retry_at"])
 
+    def test_an_attempt_takes_its_cost_from_a_rate_that_counts_costs(self):
+        server = self.server(503, 200)
+        rate = ("--set", 'rate=[{"limit": "100/s", "burst": 9}, '
+                         '{"limit": "100/d", "counts": "cost", "max_wait": "0s"}]')
+        said = self.said(*rate, "--retry-delay", "0.01", "--cost", "50", server.url("/a"), server.url("/b"), status=75)
+        self.assertEqual([seen.target for seen in server.seen], ["/a", "/a"])
+        self.assertIn("[2] (75) GET ", said)
+        self.said(*rate, "--cost", "0", *[server.url()] * 3)
+
+    def test_a_cost_that_no_rate_can_ever_allow_fails_at_once(self):
+        server = self.server(200)
+        rate = ("--set", 'rate={"limit": "100/m", "counts": "cost", "burst": 20}')
+        said = self.said(*rate, "--cost", "21", "--report", "report.json", server.url(), status=2)
+        self.assertIn(f"the request costs 21, but the rate of {server.url('')} allows at most 20 at once (its burst)",
+                      said)
+        self.assertEqual(self.report()["error"]["kind"], "invalid_request")
+        self.assertEqual([attempt["sent"] for attempt in self.report()["attempts"]], ["never"])
+        self.assertEqual(server.seen, [])
+        self.said(*rate, "--cost", "20", server.url())
+        said = self.said("--cost", "many", server.url(), status=2)
+        self.assertIn("--cost", said)
+
     def test_worse_than_held_back_is_what_came_of_another_url(self):
         server = self.server(404, 200)
         self.run_program(*RATE, "-f", server.url("/a"), server.url("/b"), status=22)
@@ -68,6 +90,15 @@ class Guards(ProgramTest):
 class Plan(ProgramTest):
     def plan(self, *args, status=0):
         return self.run_program("plan", *args, status=status).stdout.decode()
+
+    def test_calls_wait_for_the_slower_of_two_rates(self):
+        rates = 'rate=[{"limit": "60/m", "burst": 4}, {"limit": "600/m", "counts": "cost"}]'
+        for cost, waits in (("1", [0, 0, 0, 0, 1000]), ("200", [0, 0, 0, 20000, 40000])):
+            calls = json.loads(self.plan("--parallel", 5, "--set", rates, "--cost", cost, "--outcomes", "200",
+                                         "--format", "json"))
+            self.assertEqual([call["attempts"][0]["queued_ms"] for call in calls], waits)
+        said = self.plan("--repeat", 2, "--set", rates, "--cost", "601", "--outcomes", "200")
+        self.assertIn("invalid_request", said)
 
     def test_calls_at_once_wait_for_the_rate(self):
         said = self.plan("--parallel", 7, "--set", 'rate={"limit": "1/s", "burst": 5}',

@@ -83,6 +83,15 @@ class Policy(ProgramTest):
         words = self.run_program("policy", "explain", "endless.json", "GET", "http://h/x", "--all")
         self.assertIn(b"\nstopped after 1000 attempts\n", words.stdout)
 
+    def test_explain_shows_each_rate_of_a_list(self):
+        self.write("rates.json", {"version": 1, "default": {"rate": [
+            {"limit": "60/m", "burst": 10}, {"limit": "10000/m", "counts": "cost"}]}})
+        said = self.run_program("policy", "explain", "rates.json", "GET", "http://h/").stdout.decode()
+        self.assertIn("\nrate: 60 in 1.00 min, burst 10: 100 calls at once take 1.50 min (shared by http://h)\n"
+                      "rate: a cost of 10000 in 1.00 min, burst 10000; a request that costs more fails (shared by "
+                      "http://h)\n", said)
+        self.assertRegex(said, r'\n  rate +\[\{"limit":"60/m","burst":10\},\{.*"counts":"cost"\}\] +rates\.json:')
+
     def test_explain_names_the_policy_standard_as_the_file_does(self):
         self.write("named.json", {"version": 1, "default": "standard"})
         args = ("policy", "explain", "named.json", "GET", "http://h/")

@@ -81,6 +81,17 @@ class Simulate(ProgramTest):
         self.assertEqual([run["sends_per_call"] for run in report["runs"]], [5, 2])
         self.assertEqual(report["runs"][1]["policy"], "standard max_attempts=2")
 
+    def test_calls_wait_for_what_they_cost(self):
+        rates = 'rate=[{"limit": "100/s", "burst": 100}, {"limit": "600/m", "counts": "cost"}]'
+        sends = {}
+        for cost in ("1", "10"):
+            report = json.loads(self.said("simulate", "--set", rates, "--cost", cost, "--clients", "1", "--rate", "10",
+                                          "--duration", "30s", "--model", "capacity:rate=1000", "--format", "json"))
+            sends[cost] = report["runs"][0]["per_second"]["sent"]
+        self.assertGreater(sum(sends["1"]), 250)
+        # 600 at once, and 10 a second: 60 sends, and one a second.
+        self.assertLessEqual(sum(sends["10"][:25]), 60 + 25)
+
     def test_a_concurrent_budget_counts_what_is_under_way(self):
         def run(budget):
             report = json.loads(self.said(

@@ -43,6 +43,7 @@ constexpr Replacement kReplacements[] = {
     {" --retry-connrefused ", "leave it out: most policies retry after a refused connection"},
     {" --idempotency-key ",
      "use --set idempotency_key=Idempotency-Key, or the field \"key\" of the line"},
+    {" --cost ", "use the field \"cost\" of the line"},
     {" -L --location --max-redirs --follow --follow-redirects ",
      "leave it out: up to 10 redirects of a request are followed"},
     {" -o --output --output-document ", "use --bodies DIR, or the field \"output\" of the line"},

@@ -124,7 +124,8 @@ constexpr auto kCommands = std::to_array<Command>({
     {"batch", "INPUT", "send a list of requests, and resume after a crash",
      "Each line of INPUT is a request: a URL, or a JSON object with url and, where needed, id, "
      "method, headers, json or body or body_base64 or body_file, policy, set, key, output, "
-     "not_before, deadline, priority and tag. The whole input is read before anything is sent; "
+     "not_before, deadline, priority, cost and tag. The whole input is read before anything is "
+     "sent; "
      "every mistake is named with its line and column.\n"
      "A journal has the state of each job: done, dead, waiting until a time, or unknown. To start "
      "the same command again is to resume; new lines may have been appended. Each job that ended "

@@ -30,6 +30,7 @@ struct PlanOptions {
   std::optional<int> repeat;
   std::optional<int> parallel;
   std::optional<double> rate;
+  std::uint64_t cost = 1;
   std::optional<WallTime> now;
   std::string format = "table";
 };
@@ -54,6 +55,8 @@ FlagTable table_of(PlanOptions& to) {
             {'\0', "rate", "R",
              "with --repeat: begin R calls a second, which share the steps of the scenario",
              [&](Text v) { to.rate = parse_per_second(v, "--rate"); }},
+            {'\0', "cost", "N", "what each attempt takes from a \"rate\" that counts costs (1)",
+             [&](Text v) { to.cost = static_cast<std::uint64_t>(parse_count(v, "--cost")); }},
             {'\0', "now", "DATE",
              "begin at DATE, such as 2026-01-02T03:04:05Z (default: the real date)",
              [&](Text v) { to.now = parse_date(v, "--now"); }},
@@ -190,7 +193,7 @@ int plan(const Args& args) {
   PlanOptions options;
   const auto operands = parse(args, table_of(options));
   check(options);
-  const auto request = planned_request(operands);
+  const auto request = planned_request(operands).cost(options.cost);
   const auto scenario = chosen_scenario(options.scenario);
   const auto policies = chosen_policies(options.policy);
   const auto& policy = *policy_for(policies, request).policy;

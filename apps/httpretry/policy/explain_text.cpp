@@ -24,9 +24,12 @@ std::string shared_by(GuardScope scope, const ResolvedPolicy& resolved, const Re
 }
 
 std::string rate_text(const RatePolicy& rate) {
-  auto text = std::to_string(rate.requests) + " in " + duration_text(rate.per) + ", burst " +
-              std::to_string(rate.burst);
-  if (rate.burst < kAtOnce) {
+  const bool counts_cost = rate.counts == RatePolicy::Counts::Cost;
+  auto text = std::string(counts_cost ? "a cost of " : "") + std::to_string(rate.requests) +
+              " in " + duration_text(rate.per) + ", burst " + std::to_string(rate.burst);
+  if (counts_cost) {
+    text += "; a request that costs more fails";
+  } else if (rate.burst < kAtOnce) {
     const auto left = kAtOnce - rate.burst;
     text += ": " + std::to_string(kAtOnce) + " calls at once take " +
             duration_text(rate.per / rate.requests * left);
@@ -177,7 +180,10 @@ std::string held_back_text(const ResolvedPolicy& resolved, const Request& reques
             printable(shared_by(scope, resolved, request)) + ")\n";
   };
   if (guards.breaker) add("breaker", breaker_text(*guards.breaker), guards.breaker->scope);
-  if (guards.rate) add("rate", rate_text(*guards.rate), guards.rate->scope);
+  if (guards.rate) {
+    add("rate", rate_text(*guards.rate), guards.rate->scope);
+    for (const auto& rate : guards.rate->further) add("rate", rate_text(rate), rate.scope);
+  }
   if (guards.concurrency) {
     add("concurrency", slots_text(*guards.concurrency), guards.concurrency->scope);
   }

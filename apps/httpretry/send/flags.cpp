@@ -203,6 +203,10 @@ std::vector<Flag> retry_flags(SendOptions& to) {
          to.use_idempotency_key = true;
          to.idempotency_key = v;
        }},
+      {'\0', "cost", "N",
+       "what each attempt takes from a \"rate\" of the policy that counts costs, such as the "
+       "tokens of a language model (1)",
+       [&](Text v) { to.cost = static_cast<std::uint64_t>(parse_count(v, "--cost")); }},
       {'\0', "until", "EXPR",
        "send the request until EXPR is true: status=200, status=2xx,304, json:/state=DONE, "
        "json:/state!=RUNNING; every second or every --retry-delay, within -m or --retry-max-time; "

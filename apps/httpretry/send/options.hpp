@@ -133,6 +133,7 @@ struct SendOptions : RunOptions {
   std::optional<std::uint64_t> bytes_per_second;
 
   PolicyChoice policy;
+  std::uint64_t cost = 1;
   bool retry_all_errors = false;
   bool use_idempotency_key = false;  // --idempotency-key
   std::string idempotency_key;       // empty: generated for each URL

@@ -183,6 +183,7 @@ void apply_options(const SendOptions& options, Request& request) {
   own.max_body = options.max_file_size.value_or(kMostInMemory);
   own.http_version = options.http_version;
   own.upload_rate = options.bytes_per_second;
+  own.cost = options.cost;
   if (options.expect_timeout) own.expect_timeout = *options.expect_timeout;
   if (!options.user) return;
   own.credentials = credentials_of(*options.user, options.auth);

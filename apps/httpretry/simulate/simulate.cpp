@@ -24,6 +24,7 @@ struct SimulateOptions {
   std::optional<std::string> model;
   std::optional<std::string> load;
   std::optional<double> rate;
+  std::uint64_t cost = 1;
   std::vector<std::string> triggers;
   std::string format = "table";
   SimulationOptions simulation;
@@ -84,6 +85,9 @@ FlagTable flags_of(SimulateOptions& to) {
          [&](Text v) { to.simulation.clients = parse_clients(v); }},
         {'\0', "rate", "N", "calls per second of all clients together (default: 1000)",
          [&](Text v) { to.rate = parse_per_second(v, "--rate"); }},
+        {'\0', "cost", "N",
+         "what each attempt takes from a \"rate\" that counts costs (default: 1)",
+         [&](Text v) { to.cost = static_cast<std::uint64_t>(parse_count(v, "--cost")); }},
         {'\0', "load", "LOAD",
          "when calls begin: open, closed or once, with KEY=VALUE pairs after a colon, or a JSON "
          "file (default: open)",
@@ -220,6 +224,7 @@ int simulate(const Args& args) {
     simulation.request =
         plain_request(operands.size() == 2 ? operands.front() : "GET", operands.back());
   }
+  simulation.request.cost(options.cost);
   choose_policies(options, /*has_url=*/!operands.empty());  // sets simulation.policies
   if (options.model) simulation.model = parsed(&parse_model, *options.model, "--model");
   for (const auto& trigger : options.triggers) {

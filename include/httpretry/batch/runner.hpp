@@ -83,7 +83,8 @@ struct HTTPRETRY_API RunnerOptions {
   // How many more jobs are prepared. One of them is sent as soon as a call succeeds, before the
   // thread of `run` has judged that call. With a `rate`, no job is prepared ahead.
   std::size_t ahead = 0;
-  // Limits the sends of the whole run, retries included. Empty: no limit.
+  // Limits the sends of the whole run, retries included. Empty: no limit. Must count requests, and
+  // have no further rates; otherwise Runner throws std::invalid_argument.
   std::optional<RatePolicy> rate;
   // How long calls may continue after `finish_up`.
   Duration grace = std::chrono::seconds(10);

@@ -217,6 +217,7 @@ void LineJobs::fill_request(Request& request, const Job& job, const Line& line,
   }
   auto& own = request.edit_options();
   own.compressed = options_.compressed;
+  own.cost = parsed.cost;
   own.upload_rate = options_.bytes_per_second;
   const bool has_credentials =
       request.headers().contains("Authorization") || parsed.parsed_url->has_userinfo();

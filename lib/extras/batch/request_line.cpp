@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::size_t kLongestId = 1000;
 constexpr std::size_t kLongestKey = 255;  // services accept no longer ones
-constexpr std::array<std::string_view, 17> kNames{
+constexpr std::array<std::string_view, 18> kNames{
     "id",          "method",    "url",      "headers", "json", "body",
     "body_base64", "body_file", "policy",   "set",     "key",  "output",
-    "not_before",  "deadline",  "priority", "tag",     "last"};
+    "not_before",  "deadline",  "priority", "cost",    "tag",  "last"};
 
 // Reads the members of a JSON object into a RequestLine. Each function reports what is wrong to
 // `problems`, and then the line is not used.
@@ -77,6 +77,8 @@ class LineReader {
       read_date(json, line_.deadline);
     } else if (name == "priority") {
       read_priority(json);
+    } else if (name == "cost") {
+      read_cost(json);
     } else if (name == "tag") {
       line_.tag = compact(json);
     } else if (name != "last") {
@@ -207,6 +209,11 @@ class LineReader {
     const auto found = json.is(Type::String) ? std::ranges::find(words, json.text) : words.end();
     if (!expect(json, found != words.end(), "\"high\", \"normal\" or \"low\"")) return;
     line_.priority = static_cast<Priority>(found - words.begin());
+  }
+
+  void read_cost(const JsonNode& json) {
+    const auto cost = json.is(Type::Number) ? to_number<std::uint64_t>(json.text) : std::nullopt;
+    if (expect(json, cost.has_value(), "a whole number of at least 0")) line_.cost = *cost;
   }
 
   RequestLine& line_;

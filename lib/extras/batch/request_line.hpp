@@ -30,7 +30,8 @@ struct RequestLine {
   std::optional<WallTime> not_before;
   std::optional<WallTime> deadline;
   Priority priority = Priority::Normal;
-  std::string tag;  // JSON; empty: none
+  std::uint64_t cost = 1;  // taken from a rate that counts costs
+  std::string tag;         // JSON; empty: none
 
   Position id_position;
   Position key_position;

@@ -225,8 +225,13 @@ void Runner::Work::report_progress(Report when) {
   options_.on_progress(progress());
 }
 
-Runner::Runner(ClientOptions options, Store& store, Jobs& jobs, RunnerOptions its)
-    : work_(std::make_unique<Work>(std::move(options), store, jobs, std::move(its))) {}
+Runner::Runner(ClientOptions options, Store& store, Jobs& jobs, RunnerOptions its) {
+  const auto& rate = its.rate;
+  if (rate && (rate->counts != RatePolicy::Counts::Requests || !rate->further.empty())) {
+    throw std::invalid_argument("the rate of a run counts requests, and has no further rates");
+  }
+  work_ = std::make_unique<Work>(std::move(options), store, jobs, std::move(its));
+}
 Runner::~Runner() = default;
 
 RunEnd Runner::run() { return work_->run(); }
