@@ -45,7 +45,8 @@ Error range_error(std::string message) {
 // Returns whether a rule of the policy called the response a failure. Its body stays in memory.
 bool is_failure(const Response& response, const History& history) {
   const auto* last = history.last();
-  return last != nullptr && !response.from_fallback && last->status == response.status && last->cls != Class::Success;
+  return last != nullptr && !response.from_fallback && last->status == response.status &&
+         last->cls != Class::Success;
 }
 
 // Returns whether the whole response of one of several racing sends is the one that is used.
