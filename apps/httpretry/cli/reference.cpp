@@ -73,7 +73,9 @@ constexpr auto kExitStatuses = std::to_array<Entry>({
      "nothing was sent, because we held it back (rate, breaker, pause) or lack something here "
      "(descriptors, memory, threads, ports); it may be later"},
     {"129 to 143", "ended by a signal: SIGHUP 129, SIGINT 130, SIGTERM 143"},
-    {"1", "policy check found an error, or a test failed; serve cannot listen"},
+    {"1",
+     "policy check found an error, or a test failed; serve cannot listen, or --har had no response "
+     "to a request"},
 });
 
 // The words for the reason why a call ended.
