@@ -236,6 +236,21 @@ TEST_CASE("a relative URL has the origin of the first page, unless that was redi
   CHECK(message_of(moved).starts_with("page 2: it is at http://y, another origin"));
 }
 
+TEST_CASE("a relative URL gets the base query once, and the name and password of the base URL") {
+  Api api;
+  api.add("http://x/v1/items?key=k&per_page=2", "one", "</v1/items?page=2&per_page=2>; rel=next");
+  api.add("http://x/v1/items?page=2&per_page=2&key=k", "two");
+  ClientOptions options;
+  options.base_url = "http://ann:pw@x/v1/";
+  options.base_query = {{"key", "k"}, {"per_page", "2"}};
+  options.transport = api.talk.network;
+  options.scheduler = api.talk.clock;
+  (void)api.client();
+  Client client(options);
+  CHECK(for_each_page(client, Request::get("items"), Paging::links(), [](auto&) {}).value() == 2);
+  CHECK(api.talk.sent(1).url() == "http://ann:pw@x/v1/items?page=2&per_page=2&key=k");
+}
+
 TEST_CASE("paging that cannot work is refused at once") {
   Api api;
   auto client = api.client();

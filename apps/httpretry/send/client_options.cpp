@@ -127,10 +127,13 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
     others.emplace_back("LOW_SPEED_LIMIT", options.speed_limit.value_or(1));
     others.emplace_back("LOW_SPEED_TIME", options.speed_time.value_or(30));
   }
+  // Before the tokens, so that each page can renew them.
+  if (options.pagination.on) client.call_middlewares.push_back(paginate(options.pagination));
   if (options.tokens) {
     // The options that concern the responses of the URLs do not apply to token requests.
     auto token_options = options;
     token_options.tokens = nullptr;
+    token_options.pagination = Pagination();
     token_options.until.clear();
     token_options.headers_file.clear();
     token_options.follow = false;

@@ -104,7 +104,8 @@ std::vector<Flag> request_flags(SendOptions& to) {
        store(to.default_scheme)},
       {'\0', "url", "URL", "a URL, for use in a file of options (-K)", append(to.urls)},
   };
-  return joined(joined(message, credentials), joined(oauth2_flags(to.oauth2), more));
+  return joined(joined(message, credentials),
+                joined(joined(oauth2_flags(to.oauth2), paging_flags(to.pagination)), more));
 }
 
 // Returns the flags for the request body. Each has a letter ('\0': none), a name, the name of its

@@ -6,6 +6,7 @@
 #include "send/data.hpp"
 #include "send/form.hpp"
 #include "send/oauth2.hpp"
+#include "send/paginate.hpp"
 #include "send/protocols.hpp"
 #include "send/telemetry.hpp"
 
@@ -138,6 +139,7 @@ struct SendOptions : RunOptions {
   bool use_idempotency_key = false;  // --idempotency-key
   std::string idempotency_key;       // empty: generated for each URL
   std::optional<Duration> retry_delay;
+  Pagination pagination;  // --paginate
   std::string until;
   std::string until_fail;
 

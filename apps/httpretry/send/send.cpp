@@ -42,6 +42,18 @@ void check_continue_at(const SendOptions& options) {
   }
 }
 
+// Throws UsageError if --paginate is combined with an option that makes no sense for a list.
+void check_paging(const SendOptions& options) {
+  const bool has_body = !options.form.empty() || !options.uploads.empty() ||
+                        (!options.data_items.empty() && !options.data_in_url);
+  if (has_body || options.head || options.include || options.resume || options.offset > 0 ||
+      !options.range.empty() || options.name_from_header || !options.until.empty()) {
+    throw UsageError(
+        "--paginate cannot be combined with -d (except with -G), -F, -T, -I, -i, -C, "
+        "-r, -J or --until");
+  }
+}
+
 // Throws UsageError if a -o has "#1" and its URL has [] or {}: curl would send several requests,
 // and put the text of each into the name of its file.
 void check_globs(const SendOptions& options) {
@@ -76,6 +88,7 @@ void check(const SendOptions& options) {
     throw UsageError("-J cannot be combined with -i or -C");
   }
   if (continues) check_continue_at(options);
+  if (options.pagination.on) check_paging(options);
   if (options.urls.size() > 1 && !(options.etag_save.empty() && options.etag_compare.empty())) {
     throw UsageError("--etag-save and --etag-compare need a single URL; --next starts another one");
   }

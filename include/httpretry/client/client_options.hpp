@@ -74,7 +74,7 @@ struct HTTPRETRY_API ClientOptions {
   std::string base_url;
 
   // Names and values to add to the query of requests that use base_url, for example an API key.
-  // They are added only to URLs of the same origin.
+  // They are added only to URLs of the same origin, and only if the URL does not have the name.
   //
   // Default: none
   std::vector<std::pair<std::string, std::string>> base_query;

@@ -1,6 +1,7 @@
 #include "core.hpp"
 
 #include "lib/core/base/random.hpp"
+#include "lib/core/base/text.hpp"
 #include "lib/core/chain/nested_retry.hpp"
 #include "lib/core/curl/errors.hpp"
 #include "lib/core/flow/resume_on.hpp"
@@ -45,6 +46,18 @@ Error drained_error() {
                    "client");
 }
 
+// Returns whether the query of a URL has a parameter of that name.
+bool has_parameter(std::string_view url, std::string_view name) {
+  auto query = url.substr(0, url.find('#'));
+  static_cast<void>(take_until(query, '?'));
+  const auto encoded = percent_encode(name);
+  while (!query.empty()) {
+    const auto item = take_until(query, '&');
+    if (item.substr(0, item.find('=')) == encoded) return true;
+  }
+  return false;
+}
+
 // Resolves a URL without a scheme against the client's base URL, and adds the base query. The query
 // may be secret, so a URL of another origin ("//other.example.com/") does not get it, nor the user
 // name and the password in the base URL.
@@ -61,7 +74,9 @@ Result<void> add_base(const ClientOptions& options, const Url& base, Request& re
   const bool has_user = same_origin && base.has_userinfo();
   request.set_url(has_user ? with_userinfo_of(options.base_url, target) : target);
   if (!same_origin) return {};
-  for (const auto& [name, value] : options.base_query) request.add_query(name, value);
+  for (const auto& [name, value] : options.base_query) {
+    if (!has_parameter(target, name)) request.add_query(name, value);
+  }
   return {};
 }
 

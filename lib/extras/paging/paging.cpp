@@ -1,5 +1,7 @@
 #include <httpretry/paging/paging.hpp>
 
+#include "json_pointer.hpp"
+
 #include "lib/core/base/text.hpp"
 #include "lib/core/json/detail/json.hpp"
 
@@ -15,46 +17,6 @@ namespace httpretry {
 namespace {
 
 using JsonType = JsonNode::Type;
-
-// Returns whether the text is a JSON pointer (RFC 6901).
-bool is_pointer(std::string_view text) {
-  if (!text.empty() && text[0] != '/') return false;
-  for (auto at = text.find('~'); at != text.npos; at = text.find('~', at + 1)) {
-    if (at + 1 == text.size() || (text[at + 1] != '0' && text[at + 1] != '1')) return false;
-  }
-  return true;
-}
-
-// Returns a part of a pointer without its escapes: "~1" stands for "/", and "~0" for "~".
-std::string unescaped(std::string_view part) {
-  std::string text;
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    const bool escaped = part[i] == '~';
-    if (escaped) ++i;
-    text += !escaped ? part[i] : part[i] == '1' ? '/' : '~';
-  }
-  return text;
-}
-
-// Returns the value at the pointer, or nullptr.
-const JsonNode* find(const JsonNode* json, std::string_view pointer) {
-  if (!pointer.empty())
-    pointer.remove_prefix(1);
-  else
-    return json;
-  while (json != nullptr) {
-    const bool is_last = pointer.find('/') == pointer.npos;
-    const auto part = unescaped(take_until(pointer, '/'));
-    if (json->is(JsonType::Array)) {
-      const auto index = to_number<std::size_t>(part);
-      json = index && *index < json->children.size() ? json->children[*index] : nullptr;
-    } else {
-      json = json->is(JsonType::Object) ? json->member(part) : nullptr;
-    }
-    if (is_last) break;
-  }
-  return json;
-}
 
 // Returns the URL with this parameter in its query, instead of an earlier value.
 std::string with_parameter(const std::string& url, std::string_view name, std::string_view value) {
@@ -104,7 +66,7 @@ Paging Paging::numbers(std::string parameter, std::string items, std::int64_t fi
 
 struct PageWalk::State {
   State(Request request, Paging paging) : how(std::move(paging)), first(std::move(request)) {
-    if (!is_pointer(how.pointer)) {
+    if (!paging::is_json_pointer(how.pointer)) {
       throw std::invalid_argument("Paging: \"" + how.pointer + "\" is not a JSON pointer");
     }
     if (how.by == Paging::By::Url && how.pointer.empty()) {
@@ -175,7 +137,7 @@ struct PageWalk::State {
   std::optional<std::string> text_in(const Response& page) {
     JsonTree tree;
     if (!read_body(page, pages, tree)) return std::nullopt;
-    const auto* value = find(tree.root, how.pointer);
+    const auto* value = paging::value_at(*tree.root, how.pointer);
     if (value == nullptr || value->is(JsonType::Null)) return std::nullopt;
     if (value->is(JsonType::Boolean) && !value->boolean) return std::nullopt;
     if (value->is(JsonType::String) || value->is(JsonType::Number)) return std::string(value->text);
@@ -188,7 +150,7 @@ struct PageWalk::State {
   bool has_items(const Response& page) {
     JsonTree tree;
     if (!read_body(page, pages + 1, tree)) return false;
-    const auto* items = find(tree.root, how.pointer);
+    const auto* items = paging::value_at(*tree.root, how.pointer);
     if (items == nullptr || items->is(JsonType::Null)) return false;
     if (items->is(JsonType::Array)) return !items->children.empty();
     fail(pages + 1, Errc::Protocol,
@@ -215,6 +177,11 @@ struct PageWalk::State {
       const auto userinfo = userinfo_of(first.url());
       if (is_first_origin && !userinfo.empty() && userinfo_of(url).empty()) {
         url.insert(url.find("://") + 3, userinfo);
+      }
+      // A relative URL gets what the client adds to it: ClientOptions::base_query, for example.
+      if (is_first_origin && !first.parsed_url()) {
+        url = std::string(parsed->path());
+        if (!parsed->query().empty()) url.append("?").append(parsed->query());
       }
     }
     if (visited.contains(url)) {

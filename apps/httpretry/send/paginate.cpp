@@ -1,0 +1,175 @@
+#include "send/paginate.hpp"
+
+#include "cli/text.hpp"
+#include "lib/core/base/text.hpp"
+#include "lib/core/json/detail/json.hpp"
+#include "lib/extras/paging/json_pointer.hpp"
+
+#include <httpretry/json/problem.hpp>
+
+namespace httpretry::cli {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 30U;  // of all pages, which are in memory
+
+// Reads the value of --page-by: "json:/next", "cursor:PARAMETER=/meta/next" or
+// "number:PARAMETER=/items".
+Paging parse_paging(const std::string& text) {
+  std::string_view rest = text;
+  const auto kind = take_until(rest, ':');
+  if (kind == "json" && !rest.empty() && paging::is_json_pointer(rest)) {
+    return Paging::urls(std::string(rest));
+  }
+  const std::string parameter(take_until(rest, '='));
+  const std::string pointer(rest);
+  const bool has_pointer = !pointer.empty() && paging::is_json_pointer(pointer);
+  if (kind == "cursor" && !parameter.empty() && has_pointer) {
+    return Paging::cursors(pointer, parameter);
+  }
+  if (kind == "number" && !parameter.empty() && (has_pointer || pointer.empty())) {
+    return Paging::numbers(parameter, pointer);
+  }
+  throw UsageError("option --page-by: \"" + printable(text) +
+                   "\" is not json:/POINTER, cursor:PARAMETER=/POINTER, number:PARAMETER or "
+                   "number:PARAMETER=/POINTER");
+}
+
+// AllPages collects the bodies of the pages.
+class AllPages {
+ public:
+  explicit AllPages(const std::optional<std::string>& join) : join_(join) {}
+
+  // Adds the body of a page. Returns what is wrong with it, or an empty text.
+  std::string add(const std::string& body) {
+    auto problem = join_ ? add_items(body) : std::string();
+    if (!join_) {
+      text_ += body;
+      if (!body.empty() && !body.ends_with('\n')) text_ += '\n';
+    }
+    if (problem.empty() && text_.size() > kMostBytes) {
+      problem = "all pages together are larger than 1 GiB";
+    }
+    return problem;
+  }
+  std::string take() {
+    if (join_) text_ += text_.empty() ? "[]\n" : "\n]\n";
+    return std::move(text_);
+  }
+
+ private:
+  std::string add_items(const std::string& body) {
+    JsonTree tree;
+    Problems problems("the response");
+    read_json(body, tree, problems);
+    if (tree.root == nullptr) return error_lines(problems.take());
+    const auto* const array = paging::value_at(*tree.root, *join_);
+    if (array == nullptr || !array->is(JsonNode::Type::Array)) {
+      const auto found = array == nullptr ? "nothing" : described(*array);
+      return "--join-pages expects an array at \"" + *join_ + "\", found " + found;
+    }
+    for (const auto* const item : array->children) {
+      text_ += text_.empty() ? "[\n" : ",\n";
+      text_ += compact(*item);
+    }
+    return {};
+  }
+
+  const std::optional<std::string>& join_;
+  std::string text_;
+};
+
+Error page_error(std::size_t number, Errc code, const std::string& problem) {
+  Error error(code, "page " + std::to_string(number) + ": " + problem);
+  error.permanent = true;
+  return error;
+}
+
+// Returns the outcome of the command if a page has failed: that of the first page, or an error that
+// names the page.
+Outcome failed_page(std::size_t pages, Outcome outcome, Error why) {
+  if (pages == 0 && (!outcome || why.code == Errc::Status)) return outcome;
+  if (!outcome) {
+    outcome.error().message = std::move(why.message);
+    return outcome;
+  }
+  why.permanent = true;
+  return why;
+}
+
+Task<Outcome> request_pages(Pagination options, Request first, Call& call, Next next) {
+  first.edit_options().sink.reset();  // the client passes the whole text to it at the end
+  PageWalk walk(std::move(first), options.how);
+  AllPages pages(options.join);
+  std::optional<Response> last;
+  while (walk.next() != nullptr) {
+    const auto sending = next(*walk.next(), call);
+    Outcome outcome = co_await sending;
+    // The history is completed at the end of the call. PageWalk needs the verdict on this page.
+    auto& history = outcome ? outcome->history : outcome.error().history;
+    if (const auto* attempt = call.history().last()) history.attempts = {*attempt};
+    history.stop_reason = call.history().stop_reason;
+    const bool is_page = walk.take(outcome);
+    history = History();
+    if (!is_page) {
+      const auto result = walk.result();
+      if (!result) co_return failed_page(walk.pages(), std::move(outcome), result.error());
+      if (!last) last = *std::move(outcome);  // the list is empty
+      break;
+    }
+    const auto problem = pages.add(outcome->body);
+    if (!problem.empty()) co_return page_error(walk.pages(), Errc::Protocol, problem);
+    last = *std::move(outcome);
+  }
+  auto result = walk.result();
+  if (!result) {
+    result.error().permanent = true;
+    co_return std::move(result).error();
+  }
+  last->body = pages.take();
+  co_return *std::move(last);
+}
+
+}  // namespace
+
+std::vector<Flag> paging_flags(Pagination& to) {
+  return {
+      {'\0', "paginate", "",
+       "request all pages of a list, as the Link headers name them (rel=\"next\"), and write them "
+       "when the last one has arrived",
+       enable(to.on)},
+      {'\0', "page-by", "WAY",
+       "with --paginate: find the next page otherwise: json:/POINTER (its URL is in the body), "
+       "cursor:PARAMETER=/POINTER (a cursor in the body becomes a parameter of the query), or "
+       "number:PARAMETER=/POINTER (the pages are counted, until the array is empty)",
+       [&](Text v) {
+         const auto max_pages = to.how.max_pages;
+         to.how = parse_paging(v);
+         to.how.max_pages = max_pages;
+         to.on = true;
+       }},
+      {'\0', "max-pages", "N", "with --paginate: it is an error if there are more pages (10000)",
+       [&](Text v) {
+         to.how.max_pages = static_cast<std::size_t>(parse_count(v, "--max-pages"));
+         to.on = true;
+       }},
+      {'\0', "join-pages", "[=POINTER]",
+       "with --paginate: write one JSON array with the items of all pages; POINTER is the JSON "
+       "pointer of the array in each page, such as /items; without it, each page is an array",
+       [&](Text v) {
+         if (!paging::is_json_pointer(v)) {
+           throw UsageError("option --join-pages: \"" + printable(v) +
+                            "\" is not a JSON pointer, such as /items");
+         }
+         to.join = v;
+         to.on = true;
+       }},
+  };
+}
+
+MiddlewarePtr paginate(const Pagination& options) {
+  return middleware("paginate", [options](Request request, Call& call, Next next) {
+    return request_pages(options, std::move(request), call, next);
+  });
+}
+
+}  // namespace httpretry::cli

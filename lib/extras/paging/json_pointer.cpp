@@ -1,0 +1,48 @@
+#include "json_pointer.hpp"
+
+#include "lib/core/base/text.hpp"
+
+#include <cstddef>
+#include <string>
+
+namespace httpretry::paging {
+namespace {
+
+// Returns a part of a pointer without its escapes: "~1" stands for "/", and "~0" for "~".
+std::string unescaped(std::string_view part) {
+  std::string text;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const bool escaped = part[i] == '~';
+    if (escaped) ++i;
+    text += !escaped ? part[i] : part[i] == '1' ? '/' : '~';
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_json_pointer(std::string_view text) {
+  if (!text.empty() && text[0] != '/') return false;
+  for (auto at = text.find('~'); at != text.npos; at = text.find('~', at + 1)) {
+    if (at + 1 == text.size() || (text[at + 1] != '0' && text[at + 1] != '1')) return false;
+  }
+  return true;
+}
+
+const JsonNode* value_at(const JsonNode& json, std::string_view pointer) {
+  const auto* value = &json;
+  while (value != nullptr && !pointer.empty()) {
+    pointer.remove_prefix(1);  // the "/" before each part
+    const auto part = unescaped(pointer.substr(0, pointer.find('/')));
+    pointer.remove_prefix(std::min(pointer.find('/'), pointer.size()));
+    if (value->is(JsonNode::Type::Array)) {
+      const auto index = to_number<std::size_t>(part);
+      value = index && *index < value->children.size() ? value->children[*index] : nullptr;
+    } else {
+      value = value->is(JsonNode::Type::Object) ? value->member(part) : nullptr;
+    }
+  }
+  return value;
+}
+
+}  // namespace httpretry::paging
