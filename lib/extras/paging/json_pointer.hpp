@@ -3,12 +3,15 @@
 
 #include "lib/core/json/detail/json.hpp"
 
+#include <httpretry/export.hpp>
+
 #include <string_view>
 
 namespace httpretry::paging {
 
-[[nodiscard]] bool is_json_pointer(std::string_view text);
+[[nodiscard]] HTTPRETRY_API bool is_json_pointer(std::string_view text);
 // Returns the value at a valid pointer, or nullptr.
-[[nodiscard]] const JsonNode* value_at(const JsonNode& json, std::string_view pointer);
+[[nodiscard]] HTTPRETRY_API const JsonNode* value_at(const JsonNode& json,
+                                                     std::string_view pointer);
 
 }  // namespace httpretry::paging
