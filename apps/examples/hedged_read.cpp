@@ -25,8 +25,9 @@ int main() {
 
   RetryPolicy policy;
   policy.hedge.emplace().after = 50ms;
-  policy.hedge->budget = 0.2;                            // at most one hedge for five calls
-  Client client(ClientOptions().with_policies(policy));  // the default chain has hedge()
+  policy.hedge->budget = 0.2;  // at most one hedge for five calls
+  // The default chain has hedge().
+  Client client(ClientOptions().with_policies(policy));
 
   int hedges = 0;
   Duration slowest{};
