@@ -1,4 +1,5 @@
 #include "policies.hpp"
+#include "virtual_clock.hpp"
 
 #include <httpretry/guard/local_state.hpp>
 #include <httpretry/middleware/guarded.hpp>
@@ -18,23 +19,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Time that passes only in waits.
-class WaitingClock final : public BlockingClock {
- public:
-  [[nodiscard]] Time now() const override { return now_; }
-  [[nodiscard]] WallTime wall_now() const override { return WallTime(now_.time_since_epoch()); }
-  bool wait_until(Time when, const std::stop_token& stop) const override {
-    if (stop.stop_requested()) return false;
-    now_ = std::max(now_, when);
-    return true;
-  }
-
- private:
-  mutable Time now_{};
-};
-
 struct Calls {
-  std::shared_ptr<WaitingClock> clock = std::make_shared<WaitingClock>();
+  std::shared_ptr<VirtualClock> clock = std::make_shared<VirtualClock>();
   std::vector<Duration> at;
 
   [[nodiscard]] RetryCallOptions options(Duration timeout = kForever) const {

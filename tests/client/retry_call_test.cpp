@@ -1,4 +1,5 @@
 #include "policies.hpp"
+#include "virtual_clock.hpp"
 
 #include <httpretry/middleware/retry_call.hpp>
 #include <httpretry/retry/budget.hpp>
@@ -15,21 +16,6 @@ using namespace httpretry;
 using namespace std::chrono_literals;
 
 namespace {
-
-// Time that stands until somebody waits.
-class VirtualClock final : public BlockingClock {
- public:
-  [[nodiscard]] Time now() const override { return now_; }
-  [[nodiscard]] WallTime wall_now() const override { return WallTime(now_.time_since_epoch()); }
-  bool wait_until(Time when, const std::stop_token& stop) const override {
-    if (stop.stop_requested()) return false;
-    now_ = std::max(now_, when);
-    return true;
-  }
-
- private:
-  mutable Time now_{};
-};
 
 struct Fixture {
   std::shared_ptr<VirtualClock> clock = std::make_shared<VirtualClock>();

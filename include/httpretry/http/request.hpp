@@ -125,7 +125,7 @@ struct HTTPRETRY_API RequestOptions {
   Duration timeout = kForever;
   // Used instead of the policy's priority.
   std::optional<Priority> priority;
-  // What each send of the request takes from a rate that counts costs (RatePolicy::Counts::Cost).
+  // The amount that each send takes from a rate that counts costs (RatePolicy::Counts::Cost).
   // 0 takes nothing.
   std::uint64_t cost = 1;
   // Whether sending the request twice has the same effect as sending it once. If empty,

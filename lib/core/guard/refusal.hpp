@@ -1,5 +1,5 @@
-// What the limits of guards mean for the one that meets them: the error of a refusal, and the
-// length of a pause.
+// Rules that the middleware `guards` and `guarded` share: the errors of refusals, and the length of
+// pauses.
 #pragma once
 
 #include "lib/core/guard/detail/limits.hpp"
