@@ -30,12 +30,16 @@ class Requests(ProgramTest):
             self.assertEqual(result.returncode, status, (redirection, args, result.stderr))
 
     def test_too_few_descriptors_are_75_and_no_failure_of_the_server(self):
-        server = self.server(200)
-        done = subprocess.run(["bash", "-c", 'ulimit -n 12 && exec "$@"', "-", PROGRAM, "-sS",
-                               server.url()], capture_output=True, check=False, timeout=LIMIT,
-                              cwd=self.folder, env=clean_environment())
+        # How many are needed depends on the poller and on libcurl.
+        for limit in range(12, 3, -1):
+            server = self.server(200)
+            done = subprocess.run(["bash", "-c", f'ulimit -n {limit} && exec "$@"', "-", PROGRAM, "-sS",
+                                   server.url()], capture_output=True, check=False, timeout=LIMIT,
+                                  cwd=self.folder, env=clean_environment())
+            if done.returncode != 0:
+                break
         self.assertEqual(done.returncode, 75, done.stderr)
-        self.assertIn(b"Too many open files (this process may have 12 files open", done.stderr)
+        self.assertIn(f"Too many open files (this process may have {limit} files open", done.stderr.decode())
         self.assertIn(b"(local_shortage)", done.stderr)
         self.assertEqual(server.seen, [])
 
