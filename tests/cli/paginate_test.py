@@ -110,7 +110,8 @@ class Paginate(ProgramTest):
                  (("--page-by", "page"), "json:/POINTER"), (("--page-by", "json:next"), "json:/POINTER"),
                  (("--page-by", "cursor:=/a"), "cursor:PARAMETER"),
                  (("--join-pages=items",), '"items" is not a JSON pointer, such as /items'),
-                 (("--max-pages", "x"), "--max-pages"))
+                 (("--max-pages", "x"), "--max-pages"),
+                 (("--max-pages", "0"), "0 allows no page; give at least 1"))
         for options, message in cases:
             with self.subTest(options):
                 result = self.run_program(*options, "http://127.0.0.1:1/", status=2)

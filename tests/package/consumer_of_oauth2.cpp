@@ -10,7 +10,7 @@ int main() {
   auto once = httpretry::ClientOptions();
   once.middlewares.clear();
   httpretry::Client client({httpretry::oauth2_client_credentials(credentials.value(), once)});
-  const auto outcome = client.get("http://127.0.0.1:1/items");  // nobody listens there
+  const auto outcome = client.get("http://127.0.0.1:1/items");  // a closed port
   if (outcome || outcome.error().message.find("/token") == std::string::npos) {
     std::puts("consumer_of_oauth2: the error does not name the token server");
     return 1;

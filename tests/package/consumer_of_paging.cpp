@@ -5,7 +5,7 @@
 
 int main() {
   auto client = httpretry::Client::bare();
-  const auto first = httpretry::Request::get("http://127.0.0.1:1/items");  // nobody listens there
+  const auto first = httpretry::Request::get("http://127.0.0.1:1/items");  // a closed port
   const auto pages = httpretry::for_each_page(client, first, httpretry::Paging::links(),
                                               [](const httpretry::Response&) {});
   if (pages || !pages.error().message.starts_with("page 1: ")) {

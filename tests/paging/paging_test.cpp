@@ -197,7 +197,9 @@ TEST_CASE("another origin gets nothing, unless it is allowed") {
   Api api;
   api.add(kFirst, "one", "<http://y/items?page=2>; rel=next");
   api.add("http://y/items?page=2", "two");
-  CHECK(message_of(api.walk(Paging::links())).starts_with("page 2: it is at http://y, another"));
+  const auto refused = api.walk(Paging::links());
+  CHECK(message_of(refused).starts_with("page 2: it is at http://y, another"));
+  CHECK(refused.error().code == Errc::Protocol);
   CHECK(api.talk.sends() == 1);
   auto how = Paging::links();
   how.origins = {"http://y"};

@@ -149,7 +149,9 @@ std::vector<Flag> paging_flags(Pagination& to) {
        }},
       {'\0', "max-pages", "N", "with --paginate: it is an error if there are more pages (10000)",
        [&](Text v) {
-         to.how.max_pages = static_cast<std::size_t>(parse_count(v, "--max-pages"));
+         const auto most = parse_count(v, "--max-pages");
+         if (most == 0) throw UsageError("option --max-pages: 0 allows no page; give at least 1");
+         to.how.max_pages = static_cast<std::size_t>(most);
          to.on = true;
        }},
       {'\0', "join-pages", "[=POINTER]",

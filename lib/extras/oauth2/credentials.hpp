@@ -15,7 +15,7 @@ struct CredentialsProblem {
   std::string why;
 };
 
-// Returns the first problem, or nullopt if there is none.
+// Returns the first problem, or nullopt if the credentials are usable.
 [[nodiscard]] std::optional<CredentialsProblem> find_problem(
     const OAuth2ClientCredentials& credentials);
 

@@ -68,7 +68,7 @@ class TokenServer {
         secret_(credentials.secret),
         client_(std::move(options)) {}
 
-  // Returns a new token, or an error if there is none by the deadline of the call.
+  // Returns a new token, or an error if none arrives by the deadline of the call.
   Task<Result<BearerToken>> fetch(Call& call) {
     CallOptions options;
     options.stop = call.stop();

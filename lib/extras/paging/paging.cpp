@@ -99,7 +99,7 @@ struct PageWalk::State {
     fail(page, Error(code, message));
   }
 
-  // Finds the next page of a page that was received. Ends the list if there is none.
+  // Sets the request for the page that follows this one. Sets none after the last page.
   void find_next(const Response& page) {
     if (how.by == Paging::By::Number) {
       const auto number = how.first + static_cast<std::int64_t>(pages);
@@ -116,7 +116,7 @@ struct PageWalk::State {
     }
     const auto url = page.resolve(*found);
     if (url) return continue_at(*url, page);
-    fail(pages + 1, url.error());
+    fail(pages + 1, Errc::Protocol, url.error().message);
   }
 
   // Reads the body into `tree`. Returns false, with an error, if it is not JSON.
@@ -169,7 +169,7 @@ struct PageWalk::State {
       if (origin.empty()) origin = first_origin(page);
       const bool is_first_origin = parsed->origin() == origin;
       if (!is_first_origin && std::ranges::count(how.origins, parsed->origin()) == 0) {
-        return fail(number, Errc::InvalidRequest,
+        return fail(number, Errc::Protocol,
                     "it is at " + std::string(parsed->origin()) +
                         ", another origin than the first page, and would get its credentials; "
                         "Paging::origins can allow it");

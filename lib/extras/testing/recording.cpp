@@ -132,7 +132,7 @@ class Reader {
   }
 
  private:
-  // Returns a member of this type. Reports a problem and returns nullptr if there is none.
+  // Returns a member of this type. If the object lacks it, reports a problem and returns nullptr.
   const JsonNode* member(const JsonNode& of, std::string_view name, JsonType type) {
     const auto* found = of.is(JsonType::Object) ? of.find(name) : nullptr;
     if (found != nullptr && found->is(type)) return found;
