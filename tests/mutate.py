@@ -37,8 +37,8 @@ OWN_TESTS = {"base": ["http"], "http": ["http"], "retry": ["retry"], "json": ["j
              "flow": ["flow"], "chain": ["flow"], "body": ["flow"], "policy": ["policy"], "guard": ["guard"],
              "middleware": ["client"], "curl": ["curl", "wire"], "client": ["client"],
              "testing": ["testing", "client", "wire"], "spdlog": ["spdlog"], "telemetry": ["telemetry"],
-             "simulate": ["simulate"], "batch": ["batch"], "fleet": ["fleet", "queue"], "queue": ["queue"]}
-EXTRAS = {"testing", "spdlog", "telemetry", "simulate", "batch", "fleet", "queue"}
+             "simulate": ["simulate"], "batch": ["batch"], "fleet": ["fleet", "queue"], "queue": ["queue"],
+             "paging": ["paging"], "oauth2": ["oauth2"], "compression": ["compression"]}
 CORE_TESTS = ["http", "retry", "json", "flow", "spdlog", "curl", "client", "testing", "guard", "policy", "wire",
               "simulate"]
 PROGRAMS = sorted({*CORE_TESTS, *(name for names in OWN_TESTS.values() for name in names)})
@@ -49,7 +49,8 @@ COMMAND_TESTS = {"batch": "cli_batch|crash|failing_store", "queue": "cli_queue|k
                  "testing": "cli_serve|cli_examples|cli_scripts|ledger|identities",
                  "policy": "cli_policy|cli_pages|cli_plan|policy_schema",
                  "curl": "cli_transfer|cli_curl_options|cli_proxy|cli_security|cli_hostile|cli_stream|servers_|torture",
-                 "guard": "cli_guards|cli_hedge|cli_outage"}
+                 "guard": "cli_guards|cli_hedge|cli_outage", "paging": "cli_paginate",
+                 "oauth2": "cli_oauth2", "compression": "cli_compression"}
 OTHER_COMMAND_TESTS = "cli_send|cli_outage|cli_transfer|cli_report|cli_stream|torture|ledger"
 
 # What is replaced, and by what. Each match in a line of code is one possible change.
@@ -186,10 +187,11 @@ class Copy:
         tests = self.build / "tests"
         return run([tests / f"{name}_test", "--abort-after=1"], limit, cwd=tests)
 
-    def notice(self, module):
+    def notice(self, file):
         """The test that notices the change in the tree; "" if none does; None: it does not compile."""
-        names = OWN_TESTS.get(module, [])
-        if module not in EXTRAS:
+        module = module_of(file)
+        names = OWN_TESTS[module]
+        if file.startswith("lib/core/"):
             names = names + [name for name in CORE_TESTS if name not in names]
         for name in names:
             if not self.make(f"{name}_test"):
@@ -210,7 +212,7 @@ class Copy:
         lines[number - 1] = new + "\n"
         try:
             path.write_text("".join(lines))
-            return self.notice(module_of(name))
+            return self.notice(name)
         finally:
             path.write_text(original)
 
