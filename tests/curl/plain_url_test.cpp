@@ -49,7 +49,7 @@ TEST_CASE("which URLs are plain") {
   for (const auto* text :
        {"http://a/", "https://api.example.com/v1/items?page=2&q=a,b;c", "http://localhost:8080/x",
         "http://a-b.c/~user/(1)/a..b/.well-known/x=1/'*'", "https://a/?x=/?y", "http://a:65535/",
-        "http://a.:1/...", "http://127.0.0.1:80/", "http://255.0.10.199/"}) {
+        "http://a.:1/...", "https://127.0.0.1:80/", "http://255.0.10.199/"}) {
     CAPTURE(std::string(text));
     CHECK(is_plain(text));
     compare(text);
@@ -75,6 +75,8 @@ TEST_CASE("which URLs are plain") {
                            "http://a:/",
                            "http://a:0/",
                            "http://a:080/",
+                           "http://a:80/",
+                           "https://a:443/",
                            "http://a:65536/",
                            "http://a:x/",
                            "http://a/%20",

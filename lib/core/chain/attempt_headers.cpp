@@ -34,15 +34,12 @@ void add_header(Request& request, const std::string& name, const std::string& va
 
 }  // namespace
 
-void add_attempt_headers(Request& request, const Call& call) {
-  const auto* const attempt = Call::State::current_attempt(call);
-  if (attempt == nullptr) return;
-  const auto& policy = *attempt->policy;
-  if (policy.attempt_header.empty() && policy.deadline_header.empty()) return;
+void add_attempt_headers(Request& request, const Call& call, const CurrentAttempt& attempt) {
+  const auto& policy = *attempt.policy;
   const auto& url = request.parsed_url();
   if (!url || url->origin() != call.origin()) return;
   if (!policy.attempt_header.empty()) {
-    const auto number = call.attempt() - attempt->loop.attempts_before() - 1;
+    const auto number = call.attempt() - attempt.loop.attempts_before() - 1;
     add_header(request, policy.attempt_header, std::to_string(number));
   }
   if (policy.deadline_header.empty()) return;

@@ -81,7 +81,7 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn placemen
   std::optional<Outcome> result;
   try {
     if (const auto& url = request.parsed_url()) state.first_url = *url;
-    state.context = request.options().context;
+    if (const auto& context = request.options().context; !context.empty()) state.context = context;
     call.emit(&Observer::call_started, request);
     const Next chain(client->options.middlewares, /*index=*/0);
     const bool to_sink = request.options().sink != nullptr;
@@ -100,7 +100,7 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn placemen
   call.emit(&Observer::call_ended, *result);
   // Destroys the call's objects before the caller is notified. A sink then removes its unfinished
   // file, so the caller does not find it.
-  state.context = Context();
+  if (!state.context.empty()) state.context = Context();
 
   // The caller may begin its next call in `complete`. That call can then reuse this loop.
   placement.count.in_flight.reset();

@@ -116,7 +116,6 @@ class Loop final : public RunQueue, public Transport {
   [[nodiscard]] bool is_watching() const { return heartbeat_ && heartbeat_->is_watching(); }
   // Sends the body as RequestOptions::compress_with requests, or as it is after a 415.
   Task<Outcome> send_encoded(Request request, Call& call);
-  Task<Outcome> send_as_it_is(Request request, Call& call);
   // Looks up a host whose addresses libcurl does not know, and then sends.
   Task<Outcome> resolve_and_send(Request request, Call& call);
   // `addresses` are for libcurl; nullptr if it knows them.

@@ -117,42 +117,10 @@ void Loop::found_http1(int local_port) {
   if (fd >= 0 && heartbeat_) heartbeat_->forget(fd);
 }
 
-Task<Outcome> Loop::send(Request request, Call& call) {
-  const bool must_encode = !request.options().compress_with.empty();
-  return must_encode ? send_encoded(std::move(request), call)
-                     : send_as_it_is(std::move(request), call);
-}
-
-// Sends the request with an encoded body. If the server refuses that with 415, sends the body as it
-// is, and remembers that for the origin unless the server refuses that as well: then the 415 was
-// about its type. The outcome counts what both have sent.
-Task<Outcome> Loop::send_encoded(Request request, Call& call) {
-  const auto original = request;
-  const auto url = request.parsed_url();
-  const bool is_useless = !url || origin(*url).refuses_encoded_bodies;
-  if (!is_useless) {
-    auto changed = encoded(original, options_->content_codings);
-    if (!changed) co_return std::move(changed).error();
-    request = *std::move(changed);
-  }
-  const auto first = send_as_it_is(request, call);
-  Outcome outcome = co_await first;
-  const bool was_encoded = !request.body().is_same_as(original.body());
-  if (!outcome || outcome->status != 415 || !was_encoded || !original.body().replayable()) {
-    co_return outcome;
-  }
-  const auto second = send_as_it_is(original, call);
-  Outcome final_outcome = co_await second;
-  if (final_outcome && final_outcome->status != 415) {
-    edit_origin(*url).refuses_encoded_bodies = true;
-  }
-  add_first_transfer(exchange_of(final_outcome), exchange_of(outcome));
-  co_return final_outcome;
-}
-
 // Carries out the exchange, after a look-up of the host unless it is an IP address or localhost, a
 // proxy may look it up, libcurl still has the addresses, or TransportOptions::resolve gives them.
-Task<Outcome> Loop::send_as_it_is(Request request, Call& call) {
+Task<Outcome> Loop::send(Request request, Call& call) {
+  if (!request.options().compress_with.empty()) return send_encoded(std::move(request), call);
   const auto& url = request.parsed_url();
   const auto applies = [&](const std::string& entry) { return applies_to(entry, *url); };
   const bool must_look_up = url && url->parts().named && looks_up_ &&
@@ -160,6 +128,33 @@ Task<Outcome> Loop::send_as_it_is(Request request, Call& call) {
                             std::ranges::none_of(options_->resolve, applies);
   if (must_look_up) return resolve_and_send(std::move(request), call);
   return exchange(std::move(request), call, kAddressesKnown, Pooling::Allowed);
+}
+
+// Sends the request with an encoded body. If the server refuses that with 415, sends the body as it
+// is, and remembers that for the origin unless the server refuses that as well: then the 415 was
+// about its type. The outcome counts what both have sent.
+Task<Outcome> Loop::send_encoded(Request request, Call& call) {
+  const auto url = request.parsed_url();
+  const bool is_useless = !url || origin(*url).refuses_encoded_bodies;
+  auto changed =
+      is_useless ? Result<Request>(request) : encoded(request, options_->content_codings);
+  if (!changed) co_return std::move(changed).error();
+  // `send` now sends the bodies as they are.
+  changed->edit_options().compress_with.clear();
+  request.edit_options().compress_with.clear();
+  const auto first = send(*changed, call);
+  Outcome outcome = co_await first;
+  const bool was_encoded = !changed->body().is_same_as(request.body());
+  if (!outcome || outcome->status != 415 || !was_encoded || !request.body().replayable()) {
+    co_return outcome;
+  }
+  const auto second = send(std::move(request), call);
+  Outcome final_outcome = co_await second;
+  if (final_outcome && final_outcome->status != 415) {
+    edit_origin(*url).refuses_encoded_bodies = true;
+  }
+  add_first_transfer(exchange_of(final_outcome), exchange_of(outcome));
+  co_return final_outcome;
 }
 
 // Refuses an IP address of the version that the options exclude, because libcurl 8.23 connects to

@@ -117,26 +117,20 @@ bool is_plain_path(std::string_view path) {
 
 }  // namespace
 
-// Makes a Url: writes "scheme://host:port/path?query" as one text and notes the offset at which
-// each part ends. `host` is in lower case, `path` begins with "/", `query` has no "?" and may be
-// empty. `userinfo` says whether `handle`, libcurl's parsed form, has a user name or password: the
-// text has neither. `handle` is null for a plain URL.
-Url Url::Parts::make(bool tls, bool userinfo, std::string_view host, std::uint16_t port,
-                     std::string_view path, std::string_view query, CurlUrl handle) {
+// Makes a Url of its text, "scheme://host:port/path?query", and notes the offset at which each part
+// ends. `host` is in lower case, `path` begins with "/". `has_userinfo` says whether `handle`,
+// libcurl's parsed form, has a user name or password: the text has neither. `handle` is null for a
+// plain URL.
+Url Url::Parts::make(std::string text, std::string_view host, std::uint16_t port,
+                     std::string_view path, bool has_userinfo, CurlUrl handle) {
   auto parts = std::make_shared<Parts>();
-  auto& text = parts->text;
-  text.reserve(sizeof "https://:65535?" + host.size() + path.size() + query.size());
-  text = tls ? "https" : "http";
-  parts->scheme_end = text.size();
-  text.append("://").append(host);
-  parts->host_end = text.size();
-  if (port != default_port(tls)) text.append(":").append(std::to_string(port));
-  parts->origin_end = text.size();
-  text.append(path);
-  parts->path_end = text.size();
-  if (!query.empty()) text.append("?").append(query);
+  parts->scheme_end = text.find(':');
+  parts->host_end = parts->scheme_end + 3 + host.size();
+  parts->origin_end = std::min(text.find_first_of("/?", parts->host_end), text.size());
+  parts->path_end = parts->origin_end + path.size();
+  parts->text = std::move(text);
   parts->port = port;
-  parts->userinfo = userinfo;
+  parts->userinfo = has_userinfo;
   parts->named = is_name(host);  // it must be looked up
   parts->handle = std::move(handle);
   return Url(std::move(parts));
@@ -156,8 +150,8 @@ std::optional<Url> Url::Parts::read_plain(std::string_view text) {
     rest.remove_prefix(1);
     const auto digits = take_all(rest, is_digit);
     const auto number = to_number<std::uint16_t>(digits);
-    // Also refuses "080", which libcurl would write as "80".
-    if (!number || *number == 0 || digits.front() == '0') return std::nullopt;
+    // Also refuses "080", which libcurl would write as "80", and the default, which is left out.
+    if (!number || *number == port || digits.front() == '0') return std::nullopt;
     port = *number;
   }
   const auto path = take_all(rest, is_path_char);
@@ -169,7 +163,7 @@ std::optional<Url> Url::Parts::read_plain(std::string_view text) {
   }
   // Anything that is left begins with a character that is not allowed above.
   if (!rest.empty() || !is_plain_host(host) || !is_plain_path(path)) return std::nullopt;
-  return make(tls, /*userinfo=*/false, host, port, path, query, /*handle=*/CurlUrl());
+  return make(std::string(text), host, port, path, /*has_userinfo=*/false, /*handle=*/CurlUrl());
 }
 
 // Parses a URL with libcurl. The text must be an absolute http or https URL; if `handle` already
@@ -210,8 +204,11 @@ Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned fla
   const auto port = to_number<std::uint16_t>(url_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT));
   const auto path = url_part(url, CURLUPART_PATH);
   const auto query = url_part(url, CURLUPART_QUERY);
-  const bool tls = scheme == "https";
-  return make(tls, has_userinfo, *host, port.value_or(0), path, query, std::move(handle));
+  auto plain = scheme + "://" + *host;
+  if (port != default_port(scheme == "https")) plain += ":" + std::to_string(port.value_or(0));
+  plain += path;
+  if (!query.empty()) plain += "?" + query;
+  return make(std::move(plain), *host, port.value_or(0), path, has_userinfo, std::move(handle));
 }
 
 std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {

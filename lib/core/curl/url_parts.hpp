@@ -28,9 +28,9 @@ struct Url::Parts {
   static Result<Url> read(detail::CurlUrl handle, std::string_view text, unsigned flags = 0);
   // Parses a URL that does not need libcurl. Returns nullopt for any other.
   static std::optional<Url> read_plain(std::string_view text);
-  // `query` has no "?", and is empty if the URL has none. `handle` is null for a plain URL.
-  static Url make(bool tls, bool userinfo, std::string_view host, std::uint16_t port,
-                  std::string_view path, std::string_view query, detail::CurlUrl handle);
+  // `host` and `path` are parts of `text`. `handle` is null for a plain URL.
+  static Url make(std::string text, std::string_view host, std::uint16_t port,
+                  std::string_view path, bool has_userinfo, detail::CurlUrl handle);
 
   [[nodiscard]] std::string_view between(std::size_t begin, std::size_t end) const {
     return std::string_view(text).substr(begin, end - begin);

@@ -153,9 +153,6 @@ void Headers::remove_last() {
 void Headers::append(std::string_view name, std::string_view value) {
   // libcurl sends a header without a value only if its line is "Name;".
   const auto separator = value.empty() ? std::string_view(";") : std::string_view(": ");
-  const auto append_line = [&](std::string& text) {
-    text.append(name).append(separator).append(value).push_back('\0');
-  };
   const auto offset = text_.size();
   const auto needed = offset + name.size() + separator.size() + value.size() + 1;
   if (needed > std::numeric_limits<std::uint32_t>::max()) {
@@ -163,15 +160,14 @@ void Headers::append(std::string_view name, std::string_view value) {
   }
   // The first allocation, of kFirstHeaders and kFirstBytes, suffices for most messages.
   if (size() == entries_.capacity()) entries_.reserve(std::max(kFirstHeaders, 2 * size()));
-  if (needed <= text_.capacity()) {
-    append_line(text_);
-  } else {
-    std::string grown;  // keeps `text_` in place until `name` and `value`, parts of it, are copied
-    grown.reserve(std::max({kFirstBytes, needed, 2 * offset}));
-    grown = text_;
-    append_line(grown);
-    text_.swap(grown);
+  std::string old_text;  // until the end, because `name` and `value` may be parts of it
+  if (needed > text_.capacity()) {
+    old_text.reserve(std::max({kFirstBytes, needed, 2 * offset}));
+    old_text = text_;
+    old_text.swap(text_);
   }
+  constexpr std::string_view kEnd("\0", 1);
+  text_.append(name).append(separator).append(value).append(kEnd);
   entries_.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(name.size()),
                       static_cast<std::uint32_t>(value.size())});
 }
