@@ -1,0 +1,411 @@
+"""Makes the pages of the API from the public headers: declarations and the links between types come from Doxygen's
+XML, comments from the headers themselves. Each header has a page, api/MODULE/HEADER.md."""
+
+import html
+import pathlib
+import posixpath
+import re
+import xml.etree.ElementTree as ET
+
+INCLUDE = "include/httpretry/"
+# The members that a user calls without reading about them, or that only templates of the standard library use.
+SELF_EXPLANATORY = re.compile(
+    r"operator.*|~.*|begin|end|size|empty|what|has_value|get_return_object|await_.*|promise_type|.*_type"
+    r"|iterator_category|pointer|reference|front|back|clear")
+
+
+class Entry:
+    """A declaration, or several overloads of one name. `members` are those of a class, `values` those of an enum."""
+
+    def __init__(self, name, kind, line):
+        self.name, self.kind, self.line = name, kind, line
+        self.comment, self.signatures, self.members, self.values = "", [], [], []
+        self.header, self.hidden, self.suffix = "", False, ""
+
+    @property
+    def short(self):
+        return re.sub(r"^httpretry::", "", self.name)
+
+    @property
+    def last_name(self):
+        return re.split(r"::(?![^<]*>)", self.name.replace("->", "-"))[-1].replace("operator-", "operator->")
+
+    @property
+    def anchor(self):
+        return re.sub(r"[^\w.~]+", "-", self.short.replace("::", ".")).strip("-") + self.suffix
+
+
+def comment_at(lines, number):
+    """Returns the comment above a declaration or behind it, without the slashes."""
+    first = number - 1  # where the declaration begins: a template header or a return type may stand above its name
+    while first > 0 and re.match(r"\s*[^\s/]", lines[first - 1]) and not re.search(r"[;{}:,]\s*(//.*)?$", lines[first - 1]):
+        first -= 1
+    indent = re.match(r" *", lines[first])[0]
+    above = first
+    while above > 0 and re.match(rf"{indent}//(?! NOLINT)", lines[above - 1]):
+        above -= 1
+    if above < first:
+        return [line.strip()[2:] for line in lines[above:first]]
+    return trailing_comment(lines, first)
+
+
+def trailing_comment(lines, first):
+    last = first
+    while last < len(lines) - 1 and not re.search(r"[;{},]\s*(//.*)?$", lines[last]):
+        last += 1
+    found = re.search(r"\S.*?(//(?! NOLINT).*)$", lines[last])
+    if not found:
+        return []
+    comment, column = [found[1][2:]], found.start(1)
+    while re.match(rf" {{{column}}}//", lines[last + 1]):
+        last += 1
+        comment.append(lines[last].strip()[2:])
+    return comment
+
+
+def enum_values(lines, first, last):
+    """Returns (name, comment) for each enumerator."""
+    values = []
+    for number in range(first, last + 1):
+        found = re.match(r"\s*(\w+)(?: = [^,]+)?,?\s*(?://.*)?$", lines[number - 1])
+        names = [found[1]] if found else []
+        if "enum " in lines[number - 1] and "{" in lines[number - 1]:
+            names = re.findall(r"(\w+)(?: = [^,}]+)?(?=[,} ]|$)", lines[number - 1].split("{")[1].split("}")[0])
+        values += [(name, [] if len(names) > 1 else comment_at(lines, number)) for name in names]
+    return values
+
+
+def text_of(element):
+    """Returns (text, refid or None) for each piece of an element of the XML."""
+    if element is None:
+        return []
+    pieces = [(element.text or "", None)]
+    for child in element:
+        pieces += [("".join(child.itertext()), child.get("refid")), (child.tail or "", None)]
+    return pieces
+
+
+def template_pieces(node):
+    pieces = []
+    for param in node.findall("templateparamlist/param"):
+        name, default = param.find("declname"), param.find("defval")
+        pieces += [(", " if pieces else "template <", None)] + text_of(param.find("type"))
+        pieces += [(" " + name.text, None)] if name is not None else []
+        pieces += [(" = ", None)] + text_of(default) if default is not None else []
+    return pieces + [(">\n", None)] if pieces else []
+
+
+def signature(member):
+    """Returns the pieces of a declaration, as text_of does."""
+    kind, name = member.get("kind"), member.find("name").text
+    pieces = template_pieces(member)
+    words = [word for word, there in (("friend", kind == "friend"), ("static", member.get("static") == "yes"),
+             ("explicit", member.get("explicit") == "yes"),
+             ("virtual", "virtual" in member.get("virt", "non-virtual").replace("non-virtual", ""))) if there]
+    if kind == "typedef":
+        return pieces + [(f"using {name} = ", None)] + text_of(member.find("type"))
+    type_pieces = text_of(member.find("type"))
+    pieces += [(" ".join(words) + " " if words else "", None)] + type_pieces
+    if "".join(text for text, _ in type_pieces).strip():
+        pieces.append((" ", None))
+    pieces.append((name, None))
+    arguments = member.findtext("argsstring") or ""
+    if kind in ("function", "friend") and arguments:
+        params = member.findall("param")
+        long = len(arguments) > 60 and len(params) > 1
+        for index, param in enumerate(params):
+            pieces.append(("(" if index == 0 else "," if long else ", ", None))
+            pieces.append(("\n    " if long else "", None))
+            pieces += text_of(param.find("type"))
+            declared, default = param.findtext("declname"), param.find("defval")
+            pieces.append((f" {declared}" if declared else "", None))
+            pieces += [(" = ", None)] + text_of(default) if default is not None else []
+        pieces.append((")" if params else "()", None))
+        pieces.append((re.sub(r"(?<=\w)(?= ?=)|(?<=&)(?=\w)", " ", arguments[arguments.rindex(")") + 1:]), None))
+    elif kind == "variable":
+        value = text_of(member.find("initializer"))
+        pieces += [(arguments, None), (" " if "".join(text for text, _ in value).startswith("=") else "", None)] + value
+    return pieces
+
+
+def is_hidden(member, comment):
+    """True for members that no user calls by name, if the header says nothing about them."""
+    name, arguments = member.find("name").text, member.findtext("argsstring") or ""
+    owner = (member.findtext("qualifiedname") or "").split("::")[-2:-1]
+    constructor = [name] == owner and re.match(rf"\((const )?({name} ?&&?.*|)\)", arguments)
+    return ("=delete" in arguments.replace(" ", "") or member.get("kind") == "friend"
+            or not comment and bool(constructor or SELF_EXPLANATORY.fullmatch(name) or "override" in arguments))
+
+
+class Api:
+    """All public declarations. `headers` maps the path of a header to its entries, `comments` to its first comment."""
+
+    def __init__(self, root, xml):
+        self.root, self.headers, self.comments, self.targets, self.sources = root, {}, {}, {}, {}
+        for path in sorted((root / INCLUDE).rglob("*.hpp")):
+            name = path.relative_to(root / INCLUDE).as_posix()
+            lines = path.read_text().splitlines() + [""]
+            self.sources[name] = lines
+            if "detail" not in path.parts and name != "export.hpp":
+                self.headers[name] = []
+                self.comments[name] = [line[2:] for line in lines[:next(
+                    i for i, line in enumerate(lines) if not line.startswith("//"))]]
+        compounds = [ET.parse(path).getroot().find("compounddef") for path in sorted(xml.glob("*.xml"))
+                     if path.name.startswith(("class", "struct", "namespace", "concept"))]
+        classes = {}
+        for node in compounds:
+            if node is not None and node.get("kind") in ("class", "struct", "concept") and node.get("prot") != "private":
+                self.add_class(node, classes)
+        for node in compounds:
+            if node is not None and node.get("kind") == "namespace":
+                for member in node.iter("memberdef"):
+                    self.add_member(member, None)
+        for entry in classes.values():
+            owner = classes.get(entry.name.rpartition("::")[0]) if "<" not in entry.name else None
+            (owner.members if owner else self.headers[entry.header]).append(entry)
+        for name, entries in self.headers.items():
+            self.headers[name] = self.merged(sorted(entries, key=lambda entry: entry.line), name)
+        for entry in classes.values():
+            entry.members = self.merged(sorted(entry.members, key=lambda entry: entry.line), entry.header)
+
+    def location(self, node):
+        place = node.find("location")
+        file = (place.get("declfile") or place.get("file")) if place is not None else ""
+        line = int(place.get("declline") or place.get("line")) if place is not None else 0
+        file = file.rpartition(INCLUDE)[2]
+        return (file, line) if file in self.headers else (None, 0)
+
+    def add_class(self, node, classes):
+        header, line = self.location(node)
+        if not header:
+            return
+        name = node.findtext("compoundname").replace("< ", "<").replace(" >", ">")
+        entry = Entry(name, node.get("kind"), line)
+        entry.header, entry.comment = header, comment_at(self.sources[header], line)
+        if node.get("kind") == "concept":
+            entry.signatures = [[("".join(node.find("initializer").itertext()).replace("httpretry::", ""), None)]]
+        else:
+            bases = [("public " if node.get("kind") == "class" else "") + "".join(base.itertext())
+                     for base in node.findall("basecompoundref") if "detail" not in "".join(base.itertext())]
+            entry.signatures = [template_pieces(node) + [(f"{node.get('kind')} {entry.last_name}", None)]
+                                + [(" : " + ", ".join(bases) if bases else "", None)]]
+        classes[name] = entry
+        self.targets[node.get("id")] = entry
+        for section in node.findall("sectiondef"):
+            for member in section.findall("memberdef"):
+                if member.get("prot") == "public":
+                    self.add_member(member, entry)
+
+    def add_member(self, member, owner):
+        header, line = self.location(member)
+        if not header or "detail::" in (member.findtext("qualifiedname") or ""):
+            return
+        lines = self.sources[header]
+        comment = comment_at(lines, line)
+        name = member.findtext("qualifiedname") or member.findtext("name")
+        entry = Entry(name, member.get("kind"), line)
+        entry.header, entry.comment, entry.hidden = header, comment, is_hidden(member, comment)
+        if entry.kind == "enum":
+            entry.signatures = [[("enum class " + entry.last_name, None)]]
+            entry.values = enum_values(lines, line, int(member.find("location").get("bodyend")))
+        else:
+            entry.signatures = [signature(member)]
+        self.targets[member.get("id")] = entry
+        (owner.members if owner else self.headers[header]).append(entry)
+
+    def merged(self, entries, header):
+        """Joins overloads. A declaration right below another one of its name shares that one's comment, and so do all
+        declarations right below a comment with a plural verb ("Return the …")."""
+        result = []
+        for entry in entries:
+            before = result[-1] if result else None
+            between = self.sources[header][before.last_line:entry.line - 1] if before else []
+            adjacent = before is not None and all(line.strip() for line in between)
+            if adjacent and not entry.comment and not entry.members and not before.members and (
+                    entry.last_name == before.last_name or is_plural(before.comment)):
+                before.signatures += entry.signatures
+                before.last_line = entry.line
+                before.names += [entry.last_name] if entry.last_name not in before.names else []
+                continue
+            entry.last_line, entry.names = entry.line, [entry.last_name]
+            same = sum(other.last_name == entry.last_name for other in result)
+            entry.suffix = f"-{same + 1}" if same else ""
+            result.append(entry)
+        return [entry for entry in result if not entry.hidden]
+
+    def undocumented(self):
+        """Yields (header, line, name) of what users call and no comment explains."""
+        def walk(entries):
+            for entry in entries:
+                if not entry.comment and not (entry.kind == "typedef" and SELF_EXPLANATORY.fullmatch(entry.last_name)):
+                    yield entry.header, entry.line, entry.short
+                yield from walk(entry.members)
+        for entries in self.headers.values():
+            yield from walk(entries)
+
+
+def is_plural(comment):
+    words = " ".join(comment).split()
+    return bool(words) and (words[0] in ("Return", "Set", "Call", "Add", "Send", "Append", "Make", "Create", "Get")
+                            or " ".join(words[:2]) in ("The setters", "The functions"))
+
+
+class Pages:
+    """Writes the pages of an Api as Markdown. A link in a signature is HTML, because Markdown has none in code."""
+
+    def __init__(self, api, modules):
+        self.api, self.modules = api, modules  # modules: the name of each, and what it contains
+        self.by_name, self.pages = {}, {}
+        for header, entries in api.headers.items():
+            self.register(header, entries)
+
+    def register(self, header, entries):
+        for entry in entries:
+            entry.header = header
+            for name in entry.names:
+                self.by_name.setdefault(entry.short.rpartition(entry.last_name)[0] + name, entry)
+            self.register(header, entry.members)
+
+    def write(self, folder):
+        for header, entries in self.api.headers.items():
+            self.target(folder, page_of(header)).write_text(self.header_page(header, entries))
+        for module in sorted({posixpath.dirname(header) for header in self.api.headers} - {""}):
+            rows = "".join(f"| [{posixpath.basename(header)}]({posixpath.basename(header)[:-4]}.md) | "
+                           f"{self.names_on(header)} |\n"
+                           for header in self.api.headers if posixpath.dirname(header) == module)
+            self.target(folder, f"api/{module}/README.md").write_text(
+                f"# {module}\n\n{self.modules.get(module, '')}\n\n| header | what it declares |\n|---|---|\n{rows}")
+        rows = "".join(f"| [{module}]({module}/README.md) | {about} |\n" for module, about in self.modules.items()
+                       if (folder / "api" / module).exists())
+        roots = "".join(f"| [{header}]({header[:-4]}.md) | {self.names_on(header)} |\n"
+                        for header in self.api.headers if "/" not in header)
+        self.target(folder, "api/README.md").write_text(
+            "# The API\n\nEvery name is in the namespace `httpretry`. `#include <httpretry/httpretry.hpp>` "
+            "includes the core, without the extras.\n\n| module | what it is for |\n|---|---|\n"
+            f"{rows}\n| header | what it declares |\n|---|---|\n{roots}")
+
+    @staticmethod
+    def target(folder, page):
+        (folder / page).parent.mkdir(parents=True, exist_ok=True)
+        return folder / page
+
+    def names_on(self, header):
+        names = list(dict.fromkeys(entry.last_name for entry in self.api.headers[header] if "<" not in entry.name))
+        return ", ".join(f"`{name}`" for name in names) or first_sentence(self.api.comments[header])
+
+    def header_page(self, header, entries):
+        text = f"# {header}\n\n```cpp\n#include <httpretry/{header}>\n```\n\n"
+        comment = self.api.comments[header]
+        if comment and not (entries and entries[0].comment == comment):
+            text += self.markdown(comment, "", header)
+        return text + self.entries(entries, 2, header)
+
+    def entries(self, entries, level, header):
+        text, plain = "", []  # plain: fields that need no comment are shown together
+        for entry in entries:
+            if entry.kind == "variable" and level > 2 and not entry.comment:
+                plain.append(entry)
+                continue
+            text += self.block(plain, header) + self.entry(entry, level, header)
+            plain = []
+        return text + self.block(plain, header)
+
+    def entry(self, entry, level, header):
+        text = ""
+        if entry.kind != "variable" or level == 2:
+            title = entry.short if level == 2 else ", ".join(entry.names[:2]) + (", …" if len(entry.names) > 2 else "")
+            text += f"{'#' * min(level, 5)} `{title}` {{#{entry.anchor}}}\n\n"
+        text += self.block([entry], header) + self.markdown(entry.comment, entry.short, header)
+        if any(comment for _, comment in entry.values):
+            text += "| value | meaning |\n|---|---|\n" + "".join(
+                f"| `{name}` | {self.prose(' '.join(line.strip() for line in comment), entry.short, header)} |\n"
+                for name, comment in entry.values) + "\n"
+        elif entry.values:
+            text += "Values: " + ", ".join(f"`{name}`" for name, _ in entry.values) + ".\n\n"
+        return text + self.entries(entry.members, level + 1, header)
+
+    def block(self, entries, header):
+        """Shows declarations. Fields have their anchors here, because they have no heading."""
+        lines = []
+        for entry in entries:
+            for pieces in entry.signatures:
+                code = "".join(self.linked(text, refid, header) for text, refid in pieces)
+                anchor = f' id="{entry.anchor}"' if entry.kind == "variable" and entry.name.count("::") > 1 else ""
+                lines.append(f"<span{anchor}>{code}</span>" if anchor else code)
+        return "<pre class=\"signature\">" + "\n".join(lines) + "</pre>\n\n" if lines else ""
+
+    def linked(self, text, refid, header):
+        text = re.sub(r"\bhttpretry::|(?<=<) | (?=[>&*])", "", text)
+        entry = self.api.targets.get(refid)
+        if not entry or entry.hidden:
+            return html.escape(text)
+        return f'<a href="{self.href(entry, header, ".html")}">{html.escape(text)}</a>'
+
+    def href(self, entry, header, suffix):
+        page = posixpath.relpath(page_of(entry.header), posixpath.dirname(page_of(header)))
+        return f"{page[:-3]}{suffix}#{entry.anchor}"
+
+    def markdown(self, comment, scope, header):
+        """A comment as Markdown: paragraphs, lists, and code where a line is indented further."""
+        result, paragraph, code, in_list = [], [], [], False
+
+        def flush():
+            if code:
+                result.append("```cpp\n" + "\n".join(code).rstrip() + "\n```\n")
+            if paragraph:
+                result.append(self.prose(" ".join(paragraph), scope, header) + ("" if in_list else "\n"))
+            paragraph.clear()
+            code.clear()
+
+        for line in comment + [""]:
+            text = line[1:] if line.startswith(" ") else line
+            if text.startswith("  ") and not in_list:
+                if paragraph:
+                    flush()
+                code.append(text[2:])
+                continue
+            if not text.strip() and code:
+                code.append("")
+                continue
+            if code or not text.strip() or text.startswith("* "):
+                flush()
+            if text.startswith("* ") != in_list and not text.startswith("  "):
+                result.append("" if text.startswith("* ") else "\n")
+                in_list = text.startswith("* ")
+            if text.strip():
+                paragraph.append(text.strip())
+        flush()
+        return "\n".join(result).strip("\n") + "\n\n" if result else ""
+
+    def prose(self, text, scope, header):
+        """Escapes what Markdown would take for markup, and links the names of the library."""
+        parts = re.split(r"(`[^`]+`)", text)
+        for index, part in enumerate(parts):
+            if part.startswith("`"):
+                parts[index] = self.name_link(part[1:-1], scope, header) or part
+                continue
+            mark = "* " if part.startswith("* ") else ""
+            part = re.sub(r"([\\*<|\[])", r"\\\1", part[len(mark):]).replace(r"\<", "&lt;")
+            parts[index] = mark + re.sub(
+                r"\b([A-Z]\w*(?:::\w+)+|[A-Z][a-z]+[A-Z]\w*)(\(\))?",
+                lambda found: self.name_link(found[0], scope, header) or found[0], part)
+        return "".join(parts)
+
+    def name_link(self, text, scope, header):
+        name = text.removesuffix("()")
+        owners = scope.split("::")
+        scopes = ["::".join(owners[:count]) + "::" for count in range(len(owners), 0, -1)] if scope else []
+        for prefix in scopes + ["", "batch::"]:
+            entry = self.by_name.get(prefix + name) or self.by_name.get((prefix + name).rpartition("::")[0])
+            known = entry and (name.rpartition("::")[2] in entry.names + [value for value, _ in entry.values])
+            if known and entry.short != scope:
+                return f"[`{text}`]({self.href(entry, header, '.md')})"
+        return None
+
+
+def page_of(header):
+    return f"api/{header[:-4]}.md"
+
+
+def first_sentence(comment):
+    return re.split(r"(?<=\.)\s", " ".join(line.strip() for line in comment))[0]
