@@ -76,56 +76,45 @@ def enum_values(lines, first, last):
 
 
 def text_of(element):
-    """Returns (text, refid or None) for each piece of an element of the XML."""
-    if element is None:
-        return []
-    pieces = [(element.text or "", None)]
-    for child in element:
-        pieces += [("".join(child.itertext()), child.get("refid")), (child.tail or "", None)]
-    return pieces
+    """Returns the text of an element of the XML, spaced as the headers are."""
+    text = "".join(element.itertext()).strip() if element is not None else ""
+    return re.sub(r"\bhttpretry::|(?<=<) | (?=[>&*])", "", text)
 
 
-def template_pieces(node):
-    pieces = []
+def template_of(node):
+    params = []
     for param in node.findall("templateparamlist/param"):
-        name, default = param.find("declname"), param.find("defval")
-        pieces += [(", " if pieces else "template <", None)] + text_of(param.find("type"))
-        pieces += [(" " + name.text, None)] if name is not None else []
-        pieces += [(" = ", None)] + text_of(default) if default is not None else []
-    return pieces + [(">\n", None)] if pieces else []
+        default = text_of(param.find("defval"))
+        params.append(f"{text_of(param.find('type'))} {param.findtext('declname', '')}".strip()
+                      + (f" = {default}" if default else ""))
+    return f"template <{', '.join(params)}>\n" if params else ""
+
+
+def parameters_of(member):
+    params = []
+    for param in member.findall("param"):
+        default = text_of(param.find("defval"))
+        params.append(f"{text_of(param.find('type'))} {param.findtext('declname', '')}".strip()
+                      + (f" = {default}" if default else ""))
+    text = ", ".join(params)
+    return f"({text})" if len(text) < 70 or len(params) < 2 else "(\n    " + ",\n    ".join(params) + ")"
 
 
 def signature(member):
-    """Returns the pieces of a declaration, as text_of does."""
-    kind, name = member.get("kind"), member.find("name").text
-    pieces = template_pieces(member)
-    words = [word for word, there in (("friend", kind == "friend"), ("static", member.get("static") == "yes"),
-             ("explicit", member.get("explicit") == "yes"),
-             ("virtual", "virtual" in member.get("virt", "non-virtual").replace("non-virtual", ""))) if there]
+    kind, name, type_text = member.get("kind"), member.findtext("name"), text_of(member.find("type"))
+    template = template_of(member)
     if kind == "typedef":
-        return pieces + [(f"using {name} = ", None)] + text_of(member.find("type"))
-    type_pieces = text_of(member.find("type"))
-    pieces += [(" ".join(words) + " " if words else "", None)] + type_pieces
-    if "".join(text for text, _ in type_pieces).strip():
-        pieces.append((" ", None))
-    pieces.append((name, None))
+        return f"{template}using {name} = {type_text}"
+    words = [word for word, there in (("static", member.get("static") == "yes"),
+                                      ("explicit", member.get("explicit") == "yes"),
+                                      ("virtual", member.get("virt", "non-virtual") != "non-virtual")) if there]
+    start = template + " ".join(words + [type_text] * bool(type_text) + [name])
     arguments = member.findtext("argsstring") or ""
-    if kind in ("function", "friend") and arguments:
-        params = member.findall("param")
-        long = len(arguments) > 60 and len(params) > 1
-        for index, param in enumerate(params):
-            pieces.append(("(" if index == 0 else "," if long else ", ", None))
-            pieces.append(("\n    " if long else "", None))
-            pieces += text_of(param.find("type"))
-            declared, default = param.findtext("declname"), param.find("defval")
-            pieces.append((f" {declared}" if declared else "", None))
-            pieces += [(" = ", None)] + text_of(default) if default is not None else []
-        pieces.append((")" if params else "()", None))
-        pieces.append((re.sub(r"(?<=\w)(?= ?=)|(?<=&)(?=\w)", " ", arguments[arguments.rindex(")") + 1:]), None))
-    elif kind == "variable":
+    if kind == "variable":
         value = text_of(member.find("initializer"))
-        pieces += [(arguments, None), (" " if "".join(text for text, _ in value).startswith("=") else "", None)] + value
-    return pieces
+        return start + arguments + (" " if value.startswith("=") else "") + value
+    end = arguments[arguments.rfind(")") + 1:]
+    return start + parameters_of(member) + re.sub(r"(?<=&)(?=\w)|(?==0)", " ", re.sub(" ?= ?default", "", end))
 
 
 def is_hidden(member, comment):
@@ -141,7 +130,7 @@ class Api:
     """All public declarations. `headers` maps the path of a header to its entries, `comments` to its first comment."""
 
     def __init__(self, root, xml):
-        self.root, self.headers, self.comments, self.targets, self.sources = root, {}, {}, {}, {}
+        self.root, self.headers, self.comments, self.sources = root, {}, {}, {}
         for path in sorted((root / INCLUDE).rglob("*.hpp")):
             name = path.relative_to(root / INCLUDE).as_posix()
             lines = path.read_text().splitlines() + [""]
@@ -154,7 +143,7 @@ class Api:
                      if path.name.startswith(("class", "struct", "namespace", "concept"))]
         classes = {}
         for node in compounds:
-            if node is not None and node.get("kind") in ("class", "struct", "concept") and node.get("prot") != "private":
+            if node is not None and node.get("kind") in ("class", "struct", "concept"):
                 self.add_class(node, classes)
         for node in compounds:
             if node is not None and node.get("kind") == "namespace":
@@ -177,20 +166,18 @@ class Api:
 
     def add_class(self, node, classes):
         header, line = self.location(node)
-        if not header:
-            return
         name = node.findtext("compoundname").replace("< ", "<").replace(" >", ">")
+        # Doxygen 1.9.8 calls some classes private that are not in another class.
+        if not header or (node.get("prot") == "private" and re.search(r"::[A-Z]\w*::", name)):
+            return
         entry = Entry(name, node.get("kind"), line)
         entry.header, entry.comment = header, comment_at(self.sources[header], line)
         if node.get("kind") == "concept":
-            entry.signatures = [[("".join(node.find("initializer").itertext()).replace("httpretry::", ""), None)]]
+            entry.signatures = [text_of(node.find("initializer"))]
         else:
-            bases = [("public " if node.get("kind") == "class" else "") + "".join(base.itertext())
-                     for base in node.findall("basecompoundref") if "detail" not in "".join(base.itertext())]
-            entry.signatures = [template_pieces(node) + [(f"{node.get('kind')} {entry.last_name}", None)]
-                                + [(" : " + ", ".join(bases) if bases else "", None)]]
+            bases = [text_of(base) for base in node.findall("basecompoundref") if "detail" not in text_of(base)]
+            entry.signatures = [f"{template_of(node)}{entry.kind} {entry.last_name}" + " : ".join([""] + bases)]
         classes[name] = entry
-        self.targets[node.get("id")] = entry
         for section in node.findall("sectiondef"):
             for member in section.findall("memberdef"):
                 if member.get("prot") == "public":
@@ -206,11 +193,10 @@ class Api:
         entry = Entry(name, member.get("kind"), line)
         entry.header, entry.comment, entry.hidden = header, comment, is_hidden(member, comment)
         if entry.kind == "enum":
-            entry.signatures = [[("enum class " + entry.last_name, None)]]
+            entry.signatures = [f"enum class {entry.last_name}"]
             entry.values = enum_values(lines, line, int(member.find("location").get("bodyend")))
         else:
             entry.signatures = [signature(member)]
-        self.targets[member.get("id")] = entry
         (owner.members if owner else self.headers[header]).append(entry)
 
     def merged(self, entries, header):
@@ -220,7 +206,7 @@ class Api:
         for entry in entries:
             before = result[-1] if result else None
             between = self.sources[header][before.last_line:entry.line - 1] if before else []
-            adjacent = before is not None and all(line.strip() for line in between)
+            adjacent = before is not None and before.hidden <= entry.hidden and all(line.strip() for line in between)
             if adjacent and not entry.comment and not entry.members and not before.members and (
                     entry.last_name == before.last_name or is_plural(before.comment)):
                 before.signatures += entry.signatures
@@ -234,14 +220,17 @@ class Api:
         return [entry for entry in result if not entry.hidden]
 
     def undocumented(self):
-        """Yields (header, line, name) of what users call and no comment explains."""
-        def walk(entries):
+        """Yields (header, line, name) of the declarations that no comment explains. A constructor needs none, nor does a
+        field that is named after its type: Timings timings."""
+        def walk(entries, owner):
             for entry in entries:
-                if not entry.comment and not (entry.kind == "typedef" and SELF_EXPLANATORY.fullmatch(entry.last_name)):
+                named_after_type = entry.kind == "variable" and re.search(
+                    rf"\b{entry.last_name.replace('_', '')}(policy)?[>*&]* {entry.last_name}\b", entry.signatures[0], re.I)
+                if not entry.comment and entry.last_name != owner and not named_after_type:
                     yield entry.header, entry.line, entry.short
-                yield from walk(entry.members)
+                yield from walk(entry.members, entry.last_name)
         for entries in self.headers.values():
-            yield from walk(entries)
+            yield from walk(entries, "")
 
 
 def is_plural(comment):
@@ -328,18 +317,20 @@ class Pages:
         """Shows declarations. Fields have their anchors here, because they have no heading."""
         lines = []
         for entry in entries:
-            for pieces in entry.signatures:
-                code = "".join(self.linked(text, refid, header) for text, refid in pieces)
-                anchor = f' id="{entry.anchor}"' if entry.kind == "variable" and entry.name.count("::") > 1 else ""
-                lines.append(f"<span{anchor}>{code}</span>" if anchor else code)
+            for code in entry.signatures:
+                code = self.linked(code, entry, header)
+                is_field = entry.kind == "variable" and entry.name.count("::") > 1
+                lines.append(f'<span id="{entry.anchor}">{code}</span>' if is_field else code)
         return "<pre class=\"signature\">" + "\n".join(lines) + "</pre>\n\n" if lines else ""
 
-    def linked(self, text, refid, header):
-        text = re.sub(r"\bhttpretry::|(?<=<) | (?=[>&*])", "", text)
-        entry = self.api.targets.get(refid)
-        if not entry or entry.hidden:
-            return html.escape(text)
-        return f'<a href="{self.href(entry, header, ".html")}">{html.escape(text)}</a>'
+    def linked(self, code, entry, header):
+        """Escapes a declaration, and links the types in it."""
+        def link(found):
+            target = self.find(found[0], entry.short.rpartition("::")[0])
+            if not target or target.kind in ("function", "variable") or target.line == entry.line:
+                return found[0]
+            return f'<a href="{self.href(target, header, ".html")}">{found[0]}</a>'
+        return re.sub(r"(?<!std::)\b[A-Z]\w*[a-z](?:::[A-Z]\w*)*\b", link, html.escape(code))
 
     def href(self, entry, header, suffix):
         page = posixpath.relpath(page_of(entry.header), posixpath.dirname(page_of(header)))
@@ -393,14 +384,16 @@ class Pages:
 
     def name_link(self, text, scope, header):
         name = text.removesuffix("()")
-        owners = scope.split("::")
-        scopes = ["::".join(owners[:count]) + "::" for count in range(len(owners), 0, -1)] if scope else []
-        for prefix in scopes + ["", "batch::"]:
-            entry = self.by_name.get(prefix + name) or self.by_name.get((prefix + name).rpartition("::")[0])
-            known = entry and (name.rpartition("::")[2] in entry.names + [value for value, _ in entry.values])
-            if known and entry.short != scope:
-                return f"[`{text}`]({self.href(entry, header, '.md')})"
-        return None
+        entry = self.find(name, scope) or self.find(name.rpartition("::")[0], scope)
+        known = entry and name.rpartition("::")[2] in entry.names + [value for value, _ in entry.values]
+        return f"[`{text}`]({self.href(entry, header, '.md')})" if known and entry.short != scope else None
+
+    def find(self, name, scope):
+        """Looks a name up as C++ does: in the scope, and then in those around it."""
+        owners = scope.split("::") if scope else []
+        prefixes = ["::".join(owners[:count]) + "::" for count in range(len(owners), 0, -1)]
+        return next((self.by_name[prefix + name] for prefix in prefixes + ["", "batch::"]
+                     if prefix + name in self.by_name), None)
 
 
 def page_of(header):
