@@ -29,6 +29,7 @@
 
 namespace httpretry::batch {
 
+// The format of the lines of an input.
 enum class InputFormat : std::uint8_t {
   Auto,  // a line that begins with "{" is JSON, any other line is a URL
   Jsonl,
@@ -42,6 +43,7 @@ enum class Bodies : std::uint8_t {
   None,    // nowhere
 };
 
+// The failures that committed data survives.
 enum class Durability : std::uint8_t {
   Power,    // committed data survives a power failure
   Process,  // committed data survives the end of the process; faster, with fewer syncs
@@ -53,10 +55,10 @@ struct HTTPRETRY_API BatchOptions {
   BatchOptions() = default;
 
   std::string input;  // a file; "-" is standard input, which is copied into the journal
-  InputFormat format = InputFormat::Auto;
-  std::string journal;  // required for standard input. Empty: INPUT.httpretry.db
-  std::string results;  // a file for JSON lines. Empty: no results are written
-  std::string dead;     // a file for failed jobs, as an input for another run. Empty: none
+  InputFormat format = InputFormat::Auto;  // of `input`
+  std::string journal;                     // required for standard input. Empty: INPUT.httpretry.db
+  std::string results;                     // a file for JSON lines. Empty: no results are written
+  std::string dead;  // a file for failed jobs, as an input for another run. Empty: none
   Bodies bodies = Bodies::Inline;
   std::string directory;  // for Bodies::Files and `output`. Empty: the current directory
   // Other files that the program writes, each with a word for its purpose, such as "metrics". They
@@ -77,9 +79,9 @@ struct HTTPRETRY_API BatchOptions {
   // How long servers are expected to remember an idempotency key.
   Duration key_lifetime = std::chrono::hours(24);
 
-  PolicySet policies;
+  PolicySet policies;    // for all jobs; a line may have its own policy
   ClientOptions client;  // `policies` above replaces its own
-  RunnerOptions runner;
+  RunnerOptions runner;  // how many calls run at once, and when a run ends
 
   // Called for each problem in the input.
   std::function<void(const Problem&)> on_problem;
@@ -90,10 +92,10 @@ struct HTTPRETRY_API BatchOptions {
 // The number of jobs that have the same host, state, status and reason.
 struct HTTPRETRY_API SummaryRow {
   SummaryRow() = default;
-  std::string host;
+  std::string host;  // "https://api.example.com"
   State state = State::Done;
-  int status = 0;
-  std::string reason;
+  int status = 0;      // of the final responses; 0: no response
+  std::string reason;  // a word, as in JobEnd
   std::uint64_t count = 0;
 };
 
@@ -113,9 +115,11 @@ class HTTPRETRY_API Batch {
   RunEnd run();
   // Returns the runner, with which another thread can end `run`.
   [[nodiscard]] Runner& runner();
+  // Returns how many jobs are in each state now.
   [[nodiscard]] Counts counts() const;
   // Returns the time until the next waiting job may be sent. Empty: no job waits.
   [[nodiscard]] std::optional<Duration> next_due();
+  // Returns the jobs of the whole journal, grouped by host, state, status and reason.
   [[nodiscard]] std::vector<SummaryRow> summary() const;
 
  private:
@@ -140,11 +144,11 @@ struct HTTPRETRY_API InputReport {
 // The state of a journal.
 struct HTTPRETRY_API JournalStatus {
   JournalStatus() = default;
-  std::string input;
+  std::string input;  // the files, as in BatchOptions
   std::string results;
   std::string dead;
   Counts counts;
-  std::uint64_t runs = 0;
+  std::uint64_t runs = 0;               // how many runs there were
   std::optional<WallTime> last_run;     // its beginning
   std::optional<std::int64_t> process;  // the process that runs it now
   std::optional<WallTime> next_due;     // the earliest time at which a waiting job is due
@@ -156,12 +160,12 @@ struct HTTPRETRY_API JournalStatus {
 struct HTTPRETRY_API JobStory {
   JobStory() = default;
   std::string id;
-  std::uint64_t line = 0;
-  std::string input;
-  std::string key;
+  std::uint64_t line = 0;  // of the input, counted from 1
+  std::string input;       // the text of that line
+  std::string key;         // the idempotency key; empty: none
   State state = State::Queued;
-  int status = 0;
-  int attempts = 0;
+  int status = 0;                   // of the final response; 0: no response
+  int attempts = 0;                 // in all calls
   std::string reason;               // a word, as in JobEnd
   std::string about;                // a sentence
   std::optional<WallTime> until;    // when a waiting job is due

@@ -30,6 +30,7 @@ struct HTTPRETRY_API Prepared {
 // The decision about a job after its call.
 struct HTTPRETRY_API Verdict {
   Verdict() = default;
+  // The next step for the job.
   enum class What : std::uint8_t {
     End,       // the job has ended as `end` says
     Wait,      // the job is taken again after `wait`
@@ -37,7 +38,7 @@ struct HTTPRETRY_API Verdict {
   };
   What what = What::End;
   JobEnd end;
-  Duration wait{};
+  Duration wait{};   // only with Wait
   int attempts = 0;  // in all calls so far
   std::string why;   // the reason for a wait, as a sentence
 };
@@ -51,6 +52,7 @@ class HTTPRETRY_API Jobs {
   // deadline has passed. An exception ends the run in the same way as one that the store throws,
   // and the job is given back.
   [[nodiscard]] virtual std::variant<Prepared, JobEnd> prepare(const Job& job) = 0;
+  // Returns the decision about a job after its call. `sent` is the result of `prepare`.
   [[nodiscard]] virtual Verdict judge(const Job& job, const Prepared& sent, Outcome outcome) = 0;
 };
 

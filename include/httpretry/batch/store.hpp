@@ -34,10 +34,10 @@ struct HTTPRETRY_API Job {
   Job() = default;
 
   std::uint64_t number = 0;  // identifies it in a run; in a journal, its line of the input, from 1
-  std::string id;
-  std::string text;  // the request, as the input has it
-  std::string host;  // "https://api.example.com"; the jobs of one host share a queue
-  std::string key;   // the value of its idempotency key; empty: none
+  std::string id;            // from the input, or made from the line number
+  std::string text;          // the request, as the input has it
+  std::string host;          // "https://api.example.com"; the jobs of one host share a queue
+  std::string key;           // the value of its idempotency key; empty: none
   Priority priority = Priority::Normal;
   int attempts = 0;  // in earlier calls
   // The earliest time at which an earlier call may have sent it. Empty: it was not sent.
@@ -78,7 +78,9 @@ struct HTTPRETRY_API Counts {
   std::uint64_t waiting = 0;
   std::uint64_t unknown = 0;
 
+  // Returns the number of jobs in a state, for reading and for changes.
   [[nodiscard]] std::uint64_t& of(State state);
+  // Returns the number of all jobs.
   [[nodiscard]] std::uint64_t total() const {
     return queued + sending + done + dead + waiting + unknown;
   }
@@ -100,6 +102,7 @@ struct HTTPRETRY_API StoreError : std::runtime_error {
 //   queued -> sending -> done | dead | waiting (until) | unknown
 class HTTPRETRY_API Store {
  public:
+  // Returns whether jobs of a host may be taken now.
   using WantsHost = std::function<bool(std::string_view host)>;
 
   virtual ~Store();
@@ -127,6 +130,7 @@ class HTTPRETRY_API Store {
   [[nodiscard]] virtual std::vector<HeldHost> holds() = 0;
   // Makes all changes since the last commit durable. Each change takes effect exactly once.
   virtual void commit() = 0;
+  // Returns how many jobs are in each state.
   [[nodiscard]] virtual Counts counts() const = 0;
   // Returns the time until the next waiting job may be sent. Empty: no job waits.
   [[nodiscard]] virtual std::optional<Duration> next_due() = 0;

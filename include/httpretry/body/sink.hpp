@@ -66,6 +66,7 @@ struct HTTPRETRY_API BodyStart {
 // returns an Error, the call ends with it.
 class HTTPRETRY_API BodyWriter {
  public:
+  // The writer's reply to a piece of the body.
   enum class Wish : std::uint8_t {
     More,
     Pause,  // pauses the transfer until `drain` has ended
@@ -99,6 +100,7 @@ class HTTPRETRY_API Sink {
   // Called before anything is sent. If it returns an Error, the call ends with it.
   virtual Result<std::unique_ptr<BodyWriter>> open(const Request& request) = 0;
 };
+// A sink that requests and programs share.
 using SinkPtr = std::shared_ptr<Sink>;
 
 // The options of `save_to`.

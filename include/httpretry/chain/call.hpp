@@ -71,6 +71,7 @@ class HTTPRETRY_API Call {
   T& set(T value) const {
     return context().set(std::move(value));
   }
+  // Returns the value of type T in the context of the call, or nullptr.
   template <class T>
   [[nodiscard]] T* get() const {
     return context().template get<T>();

@@ -16,6 +16,7 @@
 namespace httpretry {
 
 class Middleware;
+// A middleware that several clients may share.
 using MiddlewarePtr = std::shared_ptr<Middleware>;
 
 // Next is the rest of the chain, seen from one middleware. It is a small value that may be copied,

@@ -19,21 +19,21 @@ struct PolicyReload;
 struct HTTPRETRY_API CircuitChange {
   CircuitChange() = default;
 
-  std::string_view key;
+  std::string_view key;  // the origin, endpoint or policy that shares the breaker
   Circuit from = Circuit::Closed;
   Circuit to = Circuit::Closed;
   std::string_view why;  // "10 of 20 failed in 10s", "7 failures in a row", "a probe succeeded", …
-  std::uint32_t failed = 0;
-  std::uint32_t total = 0;
-  Time until = kNever;   // the end of the open state
-  bool dry_run = false;  // if true, no send is refused
+  std::uint32_t failed = 0;  // sends that failed, of those that the breaker counts
+  std::uint32_t total = 0;   // sends that the breaker counts
+  Time until = kNever;       // the end of the open state
+  bool dry_run = false;      // if true, no send is refused
 };
 
 // A pause that a server asked for has begun.
 struct HTTPRETRY_API PauseBegun {
   PauseBegun() = default;
 
-  std::string_view key;
+  std::string_view key;  // the origin, endpoint or policy that pauses
   Time until = kNever;
   std::string_view source;  // the header that requested the pause: "retry-after"
 };
@@ -42,8 +42,8 @@ struct HTTPRETRY_API PauseBegun {
 struct HTTPRETRY_API LimitChange {
   LimitChange() = default;
 
-  std::string_view key;
-  int from = 0;  // concurrent sends
+  std::string_view key;  // the origin, endpoint or policy that shares the limit
+  int from = 0;          // concurrent sends
   int to = 0;
 };
 

@@ -56,6 +56,7 @@ class OutcomeFuture : public std::future<Outcome> {
  public:
   OutcomeFuture() = default;
   explicit OutcomeFuture(std::future<Outcome> plain) : std::future<Outcome>(std::move(plain)) {}
+  // Return the outcome, and wait for it, as a std::future does.
   Outcome get() { return check(), std::future<Outcome>::get(); }
   void wait() const { return check(), std::future<Outcome>::wait(); }
 
@@ -69,8 +70,8 @@ class OutcomeFuture : public std::future<Outcome> {
 // How the calls ended that were in flight when Client::drain began.
 struct DrainResult {
   std::size_t succeeded = 0;  // according to the policy
-  std::size_t failed = 0;
-  std::size_t canceled = 0;  // by the deadline, or by their own stop token
+  std::size_t failed = 0;     // ended without success, by themselves
+  std::size_t canceled = 0;   // by the deadline, or by their own stop token
 };
 
 // Client sends requests through a chain of middlewares, and owns the connections. Create one, keep
@@ -186,7 +187,7 @@ class HTTPRETRY_API Client {
   // does, and uses its clock for the deadline.
   DrainResult drain(Time deadline);
   Task<DrainResult> co_drain(Time deadline);
-  // The same with a timeout from now: client.drain(10s).
+  // `drain` and `co_drain` with a timeout from now: client.drain(10s).
   DrainResult drain(Duration timeout);
   Task<DrainResult> co_drain(Duration timeout);
 
@@ -220,8 +221,8 @@ class HTTPRETRY_API Client {
   Outcome del(std::string url, CallOptions options) {
     return send(Request::del(std::move(url)), std::move(options));
   }
-  // client.post(url, json_text, "application/json"). With an empty content type, no Content-Type
-  // header is sent.
+  // client.post(url, json_text, "application/json"); `put` and `patch` are alike. With an empty
+  // content type, no Content-Type header is sent.
   Outcome post(std::string url, Body body, std::string_view content_type = {},
                const Headers& headers = Headers(), CallOptions options = CallOptions()) {
     return send_with(Request::post(std::move(url), std::move(body)), headers, content_type,
@@ -247,7 +248,8 @@ class HTTPRETRY_API Client {
     return send(Request::patch(std::move(url), std::move(body)), std::move(options));
   }
 
-  // With a value that BodyOf makes a body: client.post(url, UrlEncoded().add("name", "Ann"))
+  // `post`, `put` and `patch` with a value that BodyOf makes a body:
+  //   client.post(url, UrlEncoded().add("name", "Ann"))
   template <HasBody T>
   Outcome post(std::string url, const T& value, CallOptions options = CallOptions()) {
     return send(Request::post(std::move(url), value), std::move(options));

@@ -36,9 +36,9 @@ namespace httpretry {
 struct HTTPRETRY_API ServerEvent {
   ServerEvent() = default;
 
-  std::string type = "message";
-  std::string data;  // lines are separated by "\n"
-  std::string id;    // the last ID that the server sent, possibly with an earlier event
+  std::string type = "message";  // from the line "event:"
+  std::string data;              // lines are separated by "\n"
+  std::string id;                // the last ID that the server sent, possibly with an earlier event
 };
 
 // Handles one event. Returns false to end the stream.
@@ -129,6 +129,7 @@ class HTTPRETRY_API EventParser {
   // The ID of the last complete event. An event is complete at the blank line that ends it, even if
   // it has no data.
   [[nodiscard]] const std::string& last_id() const { return last_id_; }
+  // Sets that ID, for a parser that continues an earlier stream.
   void set_last_id(std::string id) { next_id_ = last_id_ = std::move(id); }
   // The delay that the server set with "retry:".
   [[nodiscard]] std::optional<Duration> reconnect() const { return reconnect_; }

@@ -36,9 +36,11 @@ class HTTPRETRY_API UploadContent {
   // `from` returns the content from byte `offset` on, as a body with a known size. It is called on
   // the thread that drives the call.
   explicit UploadContent(std::function<Body(std::uint64_t offset)> from);
+  // Return the content of a file, which is opened for each request, or bytes in memory.
   static UploadContent file(std::string path);
   static UploadContent bytes(std::string content);
 
+  // Returns the content from byte `offset` on.
   [[nodiscard]] Body from(std::uint64_t offset) const { return from_(offset); }
 
  private:

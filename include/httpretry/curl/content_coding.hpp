@@ -17,6 +17,7 @@ namespace httpretry {
 // Encodes or decodes one body, piece by piece. One thread uses it at a time.
 class HTTPRETRY_API ContentCoder {
  public:
+  // The state of the coder after a call of `run`.
   enum class State : std::uint8_t {
     MoreInput,   // all of the input was read
     MoreOutput,  // the output is full, and more may follow even without more input
@@ -25,8 +26,9 @@ class HTTPRETRY_API ContentCoder {
     End,
     Corrupt,
   };
+  // The result of `run`: the number of bytes that were written, and how it ended.
   struct Step {
-    std::size_t written = 0;
+    std::size_t written = 0;  // bytes of output
     State state = State::MoreInput;
   };
 

@@ -37,13 +37,14 @@ class HTTPRETRY_API CookieJar {
   // The file is written under another name and then renamed, so a failure leaves an existing file
   // unchanged.
   [[nodiscard]] Result<void> save(const std::string& path) const;
+  // Returns the text that `save` writes.
   [[nodiscard]] std::string to_text() const;
 
   [[nodiscard]] std::size_t size() const;
   void clear();
 
-  // For the transport: returns the lines that may apply to `host`, and records how an exchange
-  // changed them.
+  // For the transport: `lines_for` returns the lines that may apply to a host, and `learn` records
+  // how an exchange changed them.
   [[nodiscard]] std::vector<std::string> lines_for(std::string_view host) const;
   void learn(const std::vector<std::string>& before, const std::vector<std::string>& after);
 

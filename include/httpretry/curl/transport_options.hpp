@@ -20,6 +20,7 @@ namespace httpretry {
 // The addresses of a host, IPv4 and IPv6 as text ("192.0.2.1", "2001:db8::1"), the preferred one
 // first.
 using Addresses = std::vector<std::string>;
+// Returns the addresses of a host, or an error; see TransportOptions::lookup.
 using Lookup = std::function<Result<Addresses>(const std::string& host)>;
 
 // Looks a host up with getaddrinfo, which uses the system's hosts file and name servers. An error
@@ -29,7 +30,9 @@ using Lookup = std::function<Result<Addresses>(const std::string& host)>;
 
 class CookieJar;
 
+// The versions of TLS that can be a limit.
 enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
+// The addresses that are used: those of both versions of IP, or of one.
 enum class IpVersion : std::uint8_t { Any, V4, V6 };
 
 // A certificate for servers that require one from the client. It is presented only to the origin

@@ -45,6 +45,7 @@ template <class T = void>
 class [[nodiscard]] Task {
  public:
   using promise_type = detail::Promise<T>;
+  // The handle of the coroutine, for awaiters.
   using Handle = std::coroutine_handle<promise_type>;
 
   Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
@@ -56,6 +57,7 @@ class [[nodiscard]] Task {
     if (handle_) handle_.destroy();
   }
 
+  // Starts the task, and resumes the awaiting coroutine at its end. `co_await` uses it.
   class Awaiter {
    public:
     explicit Awaiter(Handle handle) noexcept : handle_(handle) {}
@@ -192,6 +194,7 @@ requires(!std::is_void_v<T>) Task<std::vector<T>> when_all(std::vector<Task<T>> 
   co_return values;
 }
 
+// The same for tasks without a value.
 inline Task<> when_all(std::vector<Task<>> tasks) {
   const auto all = detail::run_all(tasks);
   co_await all;

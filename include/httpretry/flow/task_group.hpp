@@ -45,6 +45,7 @@ class HTTPRETRY_API TaskGroup {
   // Returns the token that the tasks should observe. Its stop is requested by `cancel`, when a task
   // throws, and when the stop passed to run_group is requested.
   [[nodiscard]] std::stop_token stop() const;
+  // Requests the stop of that token. It does not wait for the tasks.
   void cancel();
 
  protected:

@@ -44,7 +44,7 @@ template <class T>
 struct FirstOf {
   FirstOf(std::size_t which, T made) : index(which), value(std::move(made)) {}
 
-  std::size_t index;
+  std::size_t index;  // in the list of tasks
   T value;
 };
 
@@ -124,6 +124,7 @@ Variant pick(std::size_t winner, Values& values, std::index_sequence<index...> /
 
 }  // namespace detail
 
+// Returns the first good value, and the index of its task.
 template <class T>
 requires(!std::is_void_v<T>) Task<FirstOf<T>> when_any(
     std::stop_source losers, std::vector<Task<T>> tasks,

@@ -53,7 +53,7 @@ struct HTTPRETRY_API SendAsk {
   SendAsk() = default;
 
   Time now{};
-  bool is_retry = false;
+  bool is_retry = false;  // not the first send of its call
   Priority priority = Priority::Normal;
   std::int64_t cost = 1;  // taken from the rates that count costs
   double random = 0;      // uniform in [0, 1)
@@ -79,12 +79,12 @@ struct HTTPRETRY_API SendGrant {
 struct HTTPRETRY_API SendEnd {
   SendEnd() = default;
 
-  bool counts = true;      // false if the result says nothing about the server
-  bool failed = false;     // counts as a failure for the breaker
-  bool dropped = false;    // counts as a drop for the limit of concurrent sends
-  bool responded = false;  // got a response that was not a throttle, so that a ramp may grow
-  Duration took{};         // until the headers of the response
-  Duration server_delay{};
+  bool counts = true;       // false if the result says nothing about the server
+  bool failed = false;      // counts as a failure for the breaker
+  bool dropped = false;     // counts as a drop for the limit of concurrent sends
+  bool responded = false;   // got a response that was not a throttle, so that a ramp may grow
+  Duration took{};          // until the headers of the response
+  Duration server_delay{};  // the wait that the server asked for; zero: none
 };
 
 // The changes made by one step, for observers. The keys are valid as long as the SendLimits.
@@ -92,7 +92,7 @@ struct HTTPRETRY_API StateChanges {
   StateChanges() = default;
 
   std::optional<CircuitChange> circuit;  // without `why`
-  std::string why;
+  std::string why;                       // the reason for the change of the circuit
   std::optional<LimitChange> limit;
   std::vector<std::string> resumed;  // the keys of pauses that have ended
 };
@@ -129,13 +129,16 @@ class HTTPRETRY_API SendLimits {
   // Changes the number of this client's sends that wait for these limits, and the sum of what they
   // cost, by positive or negative numbers.
   virtual void wait(int more, std::int64_t more_cost) = 0;
+  // The sends that wait for these limits.
   struct Waiting {
-    Time token_at{};  // when the rate may allow a new send, if the sends that wait go first
-    int for_slots = 0;
+    Time token_at{};    // when the rate may allow a new send, if the sends that wait go first
+    int for_slots = 0;  // sends that wait for the limit of concurrent sends
   };
+  // Returns the sends that wait, as seen by a send that asks now.
   [[nodiscard]] virtual Waiting waiting(const SendAsk& ask) const = 0;
   // Records a pause that the server asked for. `which` is the index in LimitKeys::pauses.
   virtual void pause(std::size_t which, Time until, Time now) = 0;
+  // Returns the state of these limits for the history of a call.
   [[nodiscard]] virtual GuardFacts facts(Time now, WallTime wall_now) const = 0;
 };
 
@@ -143,7 +146,7 @@ class HTTPRETRY_API SendLimits {
 struct HTTPRETRY_API HedgeDelay {
   HedgeDelay() = default;
 
-  Duration after = kForever;
+  Duration after = kForever;            // kForever: no hedge
   std::optional<HedgeRefused> refused;  // set if no hedge will be sent after that time
   std::uint32_t samples = 0;            // the number of samples behind `after`, or 0
 };
@@ -156,11 +159,13 @@ class HTTPRETRY_API HedgeAccount {
   virtual void begin_call(Time now) = 0;
   // Called when a send has received its response after this time, or was given up.
   virtual void add_sample(Duration to_headers, Time now) = 0;
+  // Returns how long a send may have no response before it is hedged.
   [[nodiscard]] virtual HedgeDelay delay(const HedgePolicy& policy, Time now) = 0;
   // Returns the median of the response times, or nullopt if it is unknown.
   [[nodiscard]] virtual std::optional<Duration> median(Time now) = 0;
   // Called if the server asks for fewer requests.
   virtual void throttle(Time until) = 0;
+  // Returns whether the time of the last `throttle` has not passed yet.
   [[nodiscard]] virtual bool throttled(Time now) = 0;
   // Takes a hedge from HedgePolicy::budget. Returns false if nothing was taken.
   virtual bool take(const HedgePolicy& policy, Time now) = 0;
@@ -175,7 +180,7 @@ struct HTTPRETRY_API ScopeState {
   std::string key;  // begins with the kind
   std::optional<Circuit> circuit;
   std::uint32_t failed = 0;  // in the window of a circuit breaker
-  std::uint32_t total = 0;
+  std::uint32_t total = 0;   // all sends in that window
   // For a pause and an open circuit: its end. For a rate: when all tokens are available again. For
   // hedges: until when the server wants fewer requests.
   Time until = kNever;
@@ -209,6 +214,7 @@ class HTTPRETRY_API SharedState {
       std::span<const ChangedBudget> changes, const std::string& key, const BudgetPolicy& policy,
       Time now);
 
+  // Returns the response times and the hedge budget behind a key, as `limits` does.
   [[nodiscard]] virtual std::shared_ptr<HedgeAccount> hedges(const std::string& key, Time now) = 0;
 
   // The following functions are for programs. Returns all states whose keys begin with `prefix`.
@@ -224,17 +230,18 @@ class HTTPRETRY_API SharedState {
   // share a state use the same salt for the hash.
   [[nodiscard]] std::uint64_t salt() const { return salt_.load(std::memory_order_relaxed); }
 
-  // For an external store: how often it became unreachable or reachable again, and the last such
-  // change.
+  // For an external store: `changes` returns how often it became unreachable or reachable again,
+  // and `last_change` the last such change.
   [[nodiscard]] std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
   [[nodiscard]] SharedStateChange last_change() const;
 
   // Returns whether no pause is in effect. A send without other limits then need not call `enter`.
   [[nodiscard]] bool quiet() const { return pauses_.load(std::memory_order_relaxed) == 0; }
 
-  // Registers a function that is called when something may have changed, through another client or
-  // in the external store. It is not called while a lock of the state is held.
+  // A function that is called when something may have changed, through another client or in the
+  // external store. It is not called while a lock of the state is held.
   using Listener = std::function<void(Time now)>;
+  // Registers a function. It is called until its last owner releases it.
   void listen(const std::shared_ptr<const Listener>& listener);
   // Notifies all listeners except the one that made the change.
   void tell_changed(Time now, const Listener* except = nullptr) const;

@@ -115,12 +115,12 @@ HTTPRETRY_API std::ostream& operator<<(std::ostream& out, QueuedBy by);
 struct Timings {
   // The wait before the start, for the limits of GuardPolicy and ClientOptions::max_in_flight.
   Duration queued{};
-  Duration resolved{};
-  Duration connected{};
+  Duration resolved{};    // the address of the host was known
+  Duration connected{};   // the connection was made
   Duration secured{};     // the TLS handshake was completed
   Duration sent{};        // sending the request began
   Duration first_byte{};  // the first byte of the final response was received
-  Duration total{};
+  Duration total{};       // the end of the exchange
 };
 
 // The other end of a connection: the server, or the proxy in between.
@@ -172,12 +172,12 @@ enum class Race : std::uint8_t { None, Won, Lost };
 struct HTTPRETRY_API Attempt {
   Attempt() = default;
 
-  int number = 1;             // counted from 1 over the whole call, including redirects
-  int status = 0;             // 0 if there was no final status
-  Duration start{};           // since the start of the call
-  Duration duration{};        // including the time in queues
-  std::optional<Errc> error;  // set if the attempt ended in an error
-  Class cls = Class::Success;
+  int number = 1;              // counted from 1 over the whole call, including redirects
+  int status = 0;              // 0 if there was no final status
+  Duration start{};            // since the start of the call
+  Duration duration{};         // including the time in queues
+  std::optional<Errc> error;   // set if the attempt ended in an error
+  Class cls = Class::Success;  // what the outcome means for a retry
   Sent sent = Sent::Never;
   int curl_code = 0;  // with `error`: Error::curl_code, and Error::message below
   std::string error_message;
@@ -249,10 +249,10 @@ struct HTTPRETRY_API CircuitFacts {
 struct HTTPRETRY_API LimitFacts {
   LimitFacts() = default;
 
-  Duration rate_wait{};          // waited for rates, over all attempts
-  std::optional<int> limit;      // of concurrent sends; empty without a limit
-  std::optional<int> in_flight;  // concurrent sends, including this one
-  std::optional<WallTime> paused_until;
+  Duration rate_wait{};                  // waited for rates, over all attempts
+  std::optional<int> limit;              // of concurrent sends; empty without a limit
+  std::optional<int> in_flight;          // concurrent sends, including this one
+  std::optional<WallTime> paused_until;  // the end of the pause that a server asked for
 };
 
 // The facts about guards in History::guards. A member is empty if the policy does not have that
@@ -268,11 +268,11 @@ struct HTTPRETRY_API GuardFacts {
 struct HTTPRETRY_API History {
   History() = default;
 
-  std::vector<Attempt> attempts;
+  std::vector<Attempt> attempts;  // all of them, in the order of their numbers
   // Returns the last attempt that did not lose a race, or nullptr. Attempts that lost to it may
   // follow it in `attempts`.
   [[nodiscard]] const Attempt* last() const;
-  Reason stop_reason = Reason::Success;
+  Reason stop_reason = Reason::Success;  // why the call ended
   // Why the last refused hedge was not sent; empty if none was refused.
   std::optional<HedgeRefused> hedge_refused;
   // The URLs that pending responses named (PendingRule::url_from), in the order of their attempts.

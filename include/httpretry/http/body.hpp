@@ -49,6 +49,7 @@ class HTTPRETRY_API Body {
  public:
   // Fills a buffer and returns the number of bytes written; 0 means the end. Must not block.
   using Generator = std::function<std::size_t(std::span<char>)>;
+  // Opens the body for one attempt; see BodyReader.
   using Opener = std::function<Result<std::unique_ptr<BodyReader>>()>;
 
   // No body. A POST still sends "Content-Length: 0".
@@ -119,6 +120,7 @@ class HTTPRETRY_API Form {
  public:
   Form();  // creates a random boundary
 
+  // Adds a field with a text.
   Form& add(std::string name, std::string value);
   // Adds a local file, under its name without directories.
   Form& add_file(std::string name, std::string path);
@@ -126,6 +128,7 @@ class HTTPRETRY_API Form {
   // valid header value.
   Form& add(FormPart part);
 
+  // Returns the form as a body of type multipart/form-data.
   [[nodiscard]] Body body() const;
   [[nodiscard]] std::string content_type() const;  // includes the boundary
 
@@ -141,7 +144,9 @@ class HTTPRETRY_API Form {
 class HTTPRETRY_API UrlEncoded {
  public:
   UrlEncoded() = default;
+  // Adds a field. Name and value are percent-encoded.
   UrlEncoded& add(std::string_view name, std::string_view value);
+  // Returns the encoded fields, "name=Ann&age=7".
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
@@ -153,6 +158,7 @@ class HTTPRETRY_API UrlEncoded {
 // program may specialize it for its own types.
 template <class T>
 struct BodyOf;
+// Sends the fields as application/x-www-form-urlencoded.
 template <>
 struct BodyOf<UrlEncoded> {
   static Body body(const UrlEncoded& form) { return form.text(); }
@@ -160,12 +166,14 @@ struct BodyOf<UrlEncoded> {
     return "application/x-www-form-urlencoded";
   }
 };
+// Sends the form as multipart/form-data.
 template <>
 struct BodyOf<Form> {
   static Body body(const Form& form) { return form.body(); }
   static std::string content_type(const Form& form) { return form.content_type(); }
 };
 
+// A type that BodyOf makes a body.
 template <class T>
 concept HasBody = requires(const T& value) {
   { BodyOf<T>::body(value) } -> std::convertible_to<Body>;

@@ -62,6 +62,7 @@ class HTTPRETRY_API Headers {
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const;
   // Returns all values of that name, in order.
   [[nodiscard]] std::vector<std::string_view> get_all(std::string_view name) const;
+  // Returns whether there is a header of that name.
   [[nodiscard]] bool contains(std::string_view name) const { return get(name).has_value(); }
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
@@ -99,6 +100,7 @@ class HTTPRETRY_API Headers {
   std::vector<Entry> entries_;
 };
 
+// An input iterator over the headers.
 class Headers::Iterator {
  public:
   using value_type = Field;

@@ -73,6 +73,7 @@ enum class HttpVersion : std::uint8_t {
 // A user name and a password, used when the server requests them and sent only to the origin of the
 // request. Requests with Digest, Ntlm and Any use HTTP/1.1; see lib/core/curl/README.md.
 struct HTTPRETRY_API Credentials {
+  // The method of authentication.
   enum class Scheme : std::uint8_t {
     Basic,
     Digest,
@@ -199,6 +200,7 @@ class HTTPRETRY_API Request {
   // Throws std::invalid_argument if `method` is not a token of RFC 9110. The URL is parsed when the
   // request is sent; an invalid one results in Errc::InvalidRequest.
   Request(std::string method, std::string url);
+  // Return a request with the method GET, HEAD or DELETE.
   static Request get(std::string url);
   static Request head(std::string url);
   static Request del(std::string url);
@@ -206,8 +208,8 @@ class HTTPRETRY_API Request {
   static Request post(std::string url, Body body);
   static Request put(std::string url, Body body);
   static Request patch(std::string url, Body body);
-  // The same with a value that BodyOf makes a body: a form, or JSON (json/nlohmann.hpp). These set
-  // its Content-Type.
+  // `post`, `put` and `patch` with a value that BodyOf makes a body: a form, or JSON
+  // (json/nlohmann.hpp). They set its Content-Type.
   template <HasBody T>
   static Request post(std::string url, const T& value) {
     return post(std::move(url), Body()).set_body(value);
@@ -231,6 +233,7 @@ class HTTPRETRY_API Request {
     if (data_ != nullptr) release();
   }
 
+  // Return the parts of the request.
   [[nodiscard]] const std::string& method() const;
   [[nodiscard]] const std::string& url() const;
   [[nodiscard]] const Headers& headers() const;
@@ -249,6 +252,7 @@ class HTTPRETRY_API Request {
   // Makes this URL, and those that are set later, keep segments "." and ".." in their paths. By
   // default they are resolved: "/a/../b" is sent as "/b".
   Request& keep_dot_segments();
+  // Sets the body, and no Content-Type.
   Request& set_body(Body body);
   // Sets the body and its Content-Type.
   template <HasBody T>
@@ -256,6 +260,7 @@ class HTTPRETRY_API Request {
     return set_body(Body(BodyOf<T>::body(value)))
         .set_header("Content-Type", BodyOf<T>::content_type(value));
   }
+  // Sets a form as the body, with its Content-Type.
   Request& set_form(const Form& form) { return set_body(form); }
   // Returns the options for changes: request.edit_options().compressed = true.
   RequestOptions& edit_options();

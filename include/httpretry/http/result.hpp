@@ -36,12 +36,12 @@ enum class Errc : std::uint8_t {
   Resolve,         // no address for the host or the proxy
   Connect,         // no connection to the host, or the proxy refused the connection
   Tls,             // the handshake failed, or the certificate is not trusted
-  Timeout,
-  Send,
-  Receive,   // the connection was lost; with Error::partial, in the middle of the response
-  Protocol,  // the response is not HTTP
-  TooLarge,  // the response exceeds one of the library's limits
-  Canceled,
+  Timeout,         // a time limit ended the attempt
+  Send,            // the connection failed while the request was being sent
+  Receive,         // the connection was lost; with Error::partial, in the middle of the response
+  Protocol,        // the response is not HTTP
+  TooLarge,        // the response exceeds one of the library's limits
+  Canceled,        // by the caller, or by the end of the client
   // Nothing was sent, because the library held the request back. History::retry_at is the time
   // to try again.
   Paused,       // a server asked for a longer pause than the time limits allow
@@ -63,7 +63,7 @@ HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Errc code);
 struct HTTPRETRY_API Error {
   explicit Error(Errc errc, std::string text = {});
 
-  Errc code;
+  Errc code;  // the kind of error
   // A sentence for people. It contains no secrets: its URLs have no query and no userinfo.
   std::string message;
   int curl_code = 0;  // libcurl's error number; 0 if the error is not from libcurl
@@ -98,6 +98,7 @@ class HTTPRETRY_API Failure : public std::exception {
  public:
   explicit Failure(Error error);
   [[nodiscard]] const char* what() const noexcept override;
+  // Returns the error that the Result held.
   [[nodiscard]] const Error& error() const noexcept { return *error_; }
 
  private:
@@ -139,6 +140,7 @@ class [[nodiscard]] Result {
   [[nodiscard]] const Error& error() const& noexcept { return expect_error(), *error_; }
   [[nodiscard]] Error&& error() && noexcept { return expect_error(), std::move(*error_); }
 
+  // Returns the value, or `other` if there is an error.
   template <class U>
   T value_or(U&& other) const& {
     return has_value() ? **this : static_cast<T>(std::forward<U>(other));
@@ -206,9 +208,11 @@ class [[nodiscard]] Result<void> {
 
   [[nodiscard]] bool has_value() const noexcept { return !error_; }
   explicit operator bool() const noexcept { return has_value(); }
+  // Throws Failure if there is an error.
   void value() const {
     if (!has_value()) throw Failure(*error_);
   }
+  // Returns the error. Check has_value() first: after a success, the program aborts with a message.
   [[nodiscard]] const Error& error() const& noexcept { return expect_error(), *error_; }
   [[nodiscard]] Error&& error() && noexcept { return expect_error(), std::move(*error_); }
 

@@ -46,6 +46,7 @@ class Duration : public std::chrono::nanoseconds {
   // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr Duration(std::chrono::nanoseconds time) : std::chrono::nanoseconds(time) {}
   constexpr explicit Duration(rep count) : std::chrono::nanoseconds(count) {}
+  // Return no time, and the shortest and the longest duration, as those of std::chrono do.
   static constexpr Duration zero() { return {}; }
   static constexpr Duration min() { return std::chrono::nanoseconds::min(); }
   static constexpr Duration max() { return std::chrono::nanoseconds::max(); }
@@ -71,10 +72,13 @@ class Duration : public std::chrono::nanoseconds {
     return std::chrono::round<std::chrono::nanoseconds>(Nanoseconds(count)).count();
   }
 };
+// A time of the steady clock, for deadlines and waits.
 using Time = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
+// A time of the system clock, for dates such as those in Retry-After.
 using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>;
 
-// "No limit". The library's sums with these constants saturate and never overflow.
+// "No limit": `kForever` for durations, and `kNever` for times. The library's sums with these
+// constants saturate and never overflow.
 inline constexpr Duration kForever = Duration::max();
 inline constexpr Time kNever = Time::max();
 

@@ -26,13 +26,15 @@ class HTTPRETRY_API Url {
   // `keep_dot_segments`.
   static Result<Url> parse(std::string_view text, bool keep_dot_segments = false);
 
-  // In lower case, with international names in their ASCII form and IPv6 addresses in brackets.
+  // `scheme` and `host` are in lower case, with international names in their ASCII form and IPv6
+  // addresses in brackets.
   [[nodiscard]] std::string_view scheme() const;
   [[nodiscard]] std::string_view host() const;
   [[nodiscard]] std::uint16_t port() const;  // the scheme's default if the URL has no port
   // Percent-encoded, without dot segments unless they were kept; at least "/".
   [[nodiscard]] std::string_view path() const;
   [[nodiscard]] std::string_view query() const;  // percent-encoded, without the "?"
+  // Returns whether the URL has a user name or a password.
   [[nodiscard]] bool has_userinfo() const;
 
   // "https://example.com:8443", without a default port. Credentials are bound to an origin.

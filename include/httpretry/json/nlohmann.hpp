@@ -26,6 +26,7 @@ struct BodyOf<nlohmann::json> {
   static Body body(const nlohmann::json& value) { return value.dump(); }
   static std::string content_type(const nlohmann::json& /*value*/) { return "application/json"; }
 };
+// The same for JSON that keeps the order of its keys.
 template <>
 struct BodyOf<nlohmann::ordered_json> {
   static Body body(const nlohmann::ordered_json& value) { return value.dump(); }

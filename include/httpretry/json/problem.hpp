@@ -18,9 +18,9 @@ struct HTTPRETRY_API Problem {
   std::string file;
   int line = 0;  // from 1; 0 if unknown
   int column = 0;
-  std::string pointer;  // "/policies/careful/max_attempts"
-  std::string message;
-  bool warning = false;
+  std::string pointer;   // "/policies/careful/max_attempts"
+  std::string message;   // a sentence with what was expected
+  bool warning = false;  // false: an error
 };
 
 // "policy.json:14:9: /policies/careful/max_attemps: unknown key; did you mean \"max_attempts\"?"

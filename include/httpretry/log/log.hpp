@@ -13,6 +13,7 @@
 
 namespace httpretry {
 
+// The severity of a log line.
 enum class LogLevel : std::uint8_t { Info, Warning, Error };
 // Returns "info", "warning" or "error".
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(LogLevel level);

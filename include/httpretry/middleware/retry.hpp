@@ -41,7 +41,7 @@ struct HTTPRETRY_API RetryOptions {
   std::function<Classified(const RetryPolicy&, const Request&, const Observed&)> classify;
   // Returns the backoff. A server delay still applies. The last argument is uniform in [0, 1).
   std::function<Duration(const RetryPolicy&, const Classified&, const RetryState&, double)> backoff;
-  std::shared_ptr<RetryBudget> budget;
+  std::shared_ptr<RetryBudget> budget;  // nullptr: the budgets of the policies
 };
 
 // Returns a middleware that retries requests that failed and may succeed. After each attempt it

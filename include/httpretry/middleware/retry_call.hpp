@@ -66,8 +66,10 @@ struct HTTPRETRY_API AttemptResultBase {
 template <class T = void>
 struct AttemptResult : AttemptResultBase {
   using AttemptResultBase::AttemptResultBase;
+  // The value of an attempt; std::monostate if attempts have none.
   using Value = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
+  // Return a success, with its value if attempts have one.
   static AttemptResult success() requires(std::is_void_v<T>) {
     return AttemptResult(Class::Success);
   }
@@ -124,9 +126,9 @@ class BlockingClock;
 struct HTTPRETRY_API AttemptInfo {
   AttemptInfo(int count, Time end, std::stop_token token);
 
-  int number;  // counted from 1, including polls
-  Time deadline;
-  std::stop_token stop;
+  int number;            // counted from 1, including polls
+  Time deadline;         // when this attempt should end
+  std::stop_token stop;  // a stop of the whole call
   // The limit of the whole call (RetryCallOptions::timeout).
   Time call_deadline = kNever;
   // The scheduler of a co_retry_call, or nullptr.
@@ -158,6 +160,7 @@ class HTTPRETRY_API CallBudget {
 class HTTPRETRY_API BlockingClock {
  public:
   virtual ~BlockingClock();
+  // Return the time of the steady clock, and of the system clock.
   [[nodiscard]] virtual Time now() const;
   [[nodiscard]] virtual WallTime wall_now() const;
   // Blocks until `when` and returns true, or returns false as soon as stop is requested.

@@ -32,7 +32,7 @@ struct HTTPRETRY_API OAuth2ClientCredentials {
                           std::string scopes = {});
 
   std::string token_url;  // an absolute URL without user and password
-  std::string id;
+  std::string id;         // the client id
   std::string secret;
   std::string scope;  // separated by spaces; empty: the server's default
   Authentication authentication = Authentication::Basic;

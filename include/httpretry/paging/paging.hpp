@@ -23,6 +23,7 @@ namespace httpretry {
 
 // Paging says how a page leads to the next one, and limits the walk through the pages.
 struct HTTPRETRY_API Paging {
+  // The way to the next page; the functions below explain each one.
   enum class By : std::uint8_t { Link, Url, Cursor, Number };
 
   // The Link header with rel="next" (RFC 8288), as GitHub sends it. A page without it is the last.
@@ -39,9 +40,9 @@ struct HTTPRETRY_API Paging {
   static Paging numbers(std::string parameter, std::string items = "", std::int64_t first = 1);
 
   By by = By::Link;
-  std::string pointer;  // `items` for numbers
-  std::string parameter;
-  std::int64_t first = 1;
+  std::string pointer;     // `items` for numbers
+  std::string parameter;   // of the query; for Cursor and Number
+  std::int64_t first = 1;  // the number of the first page; for Number
   // The list ends with an error after this many pages, unless that was the last one. Keeps a server
   // that always names a next page from filling the disk.
   std::size_t max_pages = 10'000;

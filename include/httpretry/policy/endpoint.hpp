@@ -73,8 +73,8 @@ struct HTTPRETRY_API PatternProblem {
   PatternProblem(std::string_view wrong_part, std::string what)
       : part(wrong_part), message(std::move(what)) {}
 
-  std::string part;  // empty if the pattern as a whole is wrong because it has no parts
-  std::string message;
+  std::string part;     // empty if the pattern as a whole is wrong because it has no parts
+  std::string message;  // what is wrong, as a sentence
 };
 // Returns an empty list if the pattern is valid.
 [[nodiscard]] HTTPRETRY_API std::vector<PatternProblem> problems_of(const EndpointPattern& pattern);
@@ -100,8 +100,8 @@ class HTTPRETRY_API EndpointIndex {
 
   // A matching pattern, with its specificity for the request.
   struct Match {
-    std::size_t pattern = 0;
-    std::uint64_t rank = 0;  // greater is more specific
+    std::size_t pattern = 0;  // its index in the list of patterns
+    std::uint64_t rank = 0;   // greater is more specific
   };
   // Returns all matching patterns, the winner first.
   [[nodiscard]] std::vector<Match> matches(std::string_view method, const Url& url,
@@ -111,7 +111,7 @@ class HTTPRETRY_API EndpointIndex {
 
   // Two equally specific patterns that can match the same request.
   struct Tie {
-    std::size_t later = 0;
+    std::size_t later = 0;  // indices in the list of patterns
     std::size_t earlier = 0;
     friend bool operator==(const Tie&, const Tie&) = default;
     friend auto operator<=>(const Tie&, const Tie&) = default;

@@ -26,8 +26,10 @@ namespace policy_file {
 struct Layer;  // JSON; lib/core/policy/policy_set_data.hpp
 }
 
-// PolicyBuilder defines one policy. It contains only the values that are set here, not those of the
-// policies and presets below it. A value that is set twice has the last value.
+// PolicyBuilder defines one policy. Each function sets the key of its name;
+// lib/core/policy/policy-file.md explains the keys. The policy contains only the values that are
+// set here, not those of the policies and presets below it. A value that is set twice has the last
+// value.
 class HTTPRETRY_API PolicyBuilder {
  public:
   PolicyBuilder() = default;

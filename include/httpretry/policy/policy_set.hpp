@@ -38,7 +38,9 @@ struct HTTPRETRY_API PolicyValue {
 // of one file share equal values, which are the majority.
 class HTTPRETRY_API PolicyValues {
  public:
+  // The values as they are stored.
   using Shared = std::vector<std::shared_ptr<const PolicyValue>>;
+  // A forward iterator over the values.
   class Iterator {
    public:
     using iterator_category = std::forward_iterator_tag;

@@ -16,7 +16,7 @@ namespace httpretry {
 struct HTTPRETRY_API PolicyReload {
   PolicyReload() = default;
 
-  std::string file;
+  std::string file;       // the path of the policy file
   bool accepted = false;  // true if its policies are in force; false if the earlier ones still are
   std::vector<Problem> problems;  // the reasons for a rejection; for an accepted file, its warnings
   std::uint64_t number = 0;       // 1 for the first reload of its source
@@ -62,7 +62,7 @@ class HTTPRETRY_API PolicySource {
   struct HTTPRETRY_API Current {
     explicit Current(PolicySet set) : policies(std::move(set)) {}
     PolicySet policies;
-    std::shared_ptr<const PolicyReload> reload;
+    std::shared_ptr<const PolicyReload> reload;  // nullptr before the first reload
   };
   // Returns the policies in force. First checks the file if the last check was at least a second
   // before `now`. Allocates no memory unless the file has changed.

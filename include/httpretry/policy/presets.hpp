@@ -18,7 +18,7 @@ namespace httpretry {
 struct Preset {
   std::string_view name;
   std::string_view description;  // one line
-  std::string_view json;
+  std::string_view json;         // the keys of a policy, as in a policy file
 };
 
 // Returns all presets, "standard" first.

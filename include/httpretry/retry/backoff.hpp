@@ -31,6 +31,7 @@ struct ExponentialBackoff;
 //   policy.backoff = Backoff::constant(1s);
 struct HTTPRETRY_API Backoff {
   Backoff() = default;  // prevents `= {.initial = 50ms}`, which has no upper limit
+  // Return waits that grow exponentially, and waits that are always the same.
   static Backoff exponential(const ExponentialBackoff& parameters);
   static Backoff constant(Duration interval);
 
@@ -67,7 +68,7 @@ struct HTTPRETRY_API Backoff {
   double low = 1;
   double high = 1;
   int steps = 10;  // "truncate" of Slots
-  int abort = 16;
+  int abort = 16;  // for Slots: no retry after this many failures
 
   friend bool operator==(const Backoff&, const Backoff&) = default;
 };

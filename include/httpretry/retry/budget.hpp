@@ -16,8 +16,9 @@ namespace httpretry {
 // Each call has its own and passes it to each function. After `cancel` or `settle` the functions
 // have no effect.
 struct BudgetClaim {
+  // An amount that was taken from the budget, in thousandths, and the time.
   struct Taken {
-    std::int64_t amount = 0;
+    std::int64_t amount = 0;  // thousandths of a token
     Time when{};
   };
   Taken retry;              // for the latest retry
@@ -49,6 +50,7 @@ struct BudgetClaim {
 class HTTPRETRY_API Budget {
  public:
   explicit Budget(const BudgetPolicy& policy);
+  // Returns the numbers of the budget.
   [[nodiscard]] const BudgetPolicy& policy() const { return policy_; }
 
   // Replaces the numbers; the kind stays the same, and claims stay valid. Tokens and Grpc keep
@@ -83,6 +85,7 @@ class HTTPRETRY_API Budget {
   // The balance in thousandths, for a budget from which others take as well. For Ratio it excludes
   // what a window always allows, and may be negative.
   [[nodiscard]] std::int64_t balance(Time now) const;
+  // Sets the balance, for a budget whose balance is stored elsewhere.
   void set_balance(std::int64_t thousandths, Time now);
 
   // Returns what is left in thousandths (for Concurrent, of a send), or nullopt without a budget.
@@ -90,8 +93,8 @@ class HTTPRETRY_API Budget {
   // Returns whether the budget is in its initial state, so that a new one could replace it.
   [[nodiscard]] bool full(Time now) const;
 
-  // For Concurrent: the calls in flight, the retries and hedges in flight, and the maximum of the
-  // latter.
+  // For Concurrent: `calls` returns the calls in flight, `extras` the retries and hedges in flight,
+  // and `most_extras` the maximum of the latter.
   [[nodiscard]] std::int64_t calls() const { return calls_; }
   [[nodiscard]] std::int64_t extras() const { return extras_; }
   [[nodiscard]] std::int64_t most_extras() const;
@@ -138,9 +141,11 @@ class HTTPRETRY_API SendRate {
   // Called after each attempt, whatever its outcome, in the order of time.
   void update(Time now, bool throttled);
 
+  // Returns whether the server has throttled, so that the limit applies.
   [[nodiscard]] bool enabled() const { return enabled_; }
   [[nodiscard]] double rate() const { return fill_rate_; }          // sends per second
   [[nodiscard]] double measured() const { return measured_rate_; }  // sends per second
+  // Returns the tokens that the last `acquire` or `update` left. A send takes one.
   [[nodiscard]] double capacity() const { return capacity_; }
 
  private:

@@ -38,7 +38,7 @@ struct HTTPRETRY_API Observed {
 
   const Outcome* outcome;
   std::string_view body;
-  WallTime wall_now;
+  WallTime wall_now;  // when the outcome arrived; for dates in headers
 };
 
 // How much of a body is read.
@@ -46,6 +46,7 @@ inline constexpr std::size_t kClassifiedBody = std::size_t{64} * 1024;
 
 // The rule that determined the class. `to_string` returns its text for reports.
 struct HTTPRETRY_API Rule {
+  // The kinds of rules, each with an example of its text.
   enum class Kind : std::uint8_t {
     Status,      // "status 503"
     ErrorCode,   // "error_codes: aws SlowDown", "error_codes: /error/reason quotaBurst"
@@ -69,13 +70,14 @@ struct HTTPRETRY_API Rule {
   std::string code;
 };
 
+// Returns the text for reports and histories: "status 503".
 [[nodiscard]] HTTPRETRY_API std::string to_string(const Rule& rule);
 
 // The result of `classify`.
 struct HTTPRETRY_API Classified {
   Classified() = default;
 
-  Class cls = Class::Success;
+  Class cls = Class::Success;  // what the outcome means for a retry
   Rule rule;
   int status = 0;                      // 0 if there was no final status
   Reason stop = Reason::NotRetryable;  // why a Permanent outcome ends the call
@@ -93,6 +95,8 @@ struct HTTPRETRY_API Classified {
   std::optional<ServerDelay> server_delay;
 };
 
+// Returns what an outcome means for a retry, under a policy. Error codes in the body and pending
+// responses take precedence over the status.
 [[nodiscard]] HTTPRETRY_API Classified classify(const RetryPolicy& policy,
                                                 const Observed& observed);
 

@@ -87,7 +87,7 @@ enum class Limit : std::uint8_t {
 
 // The result of `decide`.
 struct Decision {
-  bool retry = false;
+  bool retry = false;                    // false: the call ends
   Reason reason = Reason::NotRetryable;  // why not; meaningless if `retry` is true
   Duration wait{};     // before the next attempt, or before the one that a limit forbids
   Duration backoff{};  // the library's part of it, without the server delay

@@ -26,8 +26,8 @@ struct HTTPRETRY_API PausePolicy {
   PausePolicy() = default;
   friend bool operator==(const PausePolicy&, const PausePolicy&) = default;
 
-  bool enabled = true;
-  Duration max = std::chrono::minutes(1);
+  bool enabled = true;                     // false: a server delay holds back only its own call
+  Duration max = std::chrono::minutes(1);  // the longest pause that a server may ask for
   Resume resume = Resume::Ramp;
   // If empty, a 503 pauses the host, and a 429 pauses the endpoint for the credentials that were
   // sent.
@@ -44,6 +44,7 @@ struct HTTPRETRY_API RatePolicy {
   // Requests counts each send as one, Cost as RequestOptions::cost.
   enum class Counts : std::uint8_t { Requests, Cost };
   RatePolicy() = default;
+  // Return a rate that counts each send as one.
   static RatePolicy of_requests(std::int64_t requests, Duration per) {
     RatePolicy rate;
     rate.requests = requests;
@@ -67,11 +68,11 @@ struct HTTPRETRY_API RatePolicy {
     return counts == Counts::Cost ? cost : 1;
   }
 
-  std::int64_t requests = 10;  // or the cost
-  Duration per = std::chrono::seconds(1);
+  std::int64_t requests = 10;              // or the cost
+  Duration per = std::chrono::seconds(1);  // the unit of time of `requests`
   // A request that costs more can never be sent, and fails with Errc::InvalidRequest.
   std::int64_t burst = 1;
-  GuardScope scope = GuardScope::Host;
+  GuardScope scope = GuardScope::Host;  // which sends share the rate
   // A send that would have to wait longer is refused. Of several rates, the shortest limit applies.
   Duration max_wait = kForever;
   Counts counts = Counts::Requests;
@@ -86,23 +87,24 @@ struct HTTPRETRY_API ConcurrencyPolicy {
   // fails, and is multiplied by `backoff_ratio` if sends time out, fail in transport or are
   // throttled.
   enum class Kind : std::uint8_t { Fixed, Aimd };
+  // The order of waiting sends: first in, first out, or last in, first out.
   enum class Order : std::uint8_t { Fifo, Lifo };
   // The queue of sends that wait for a slot.
   struct Queue {
     friend bool operator==(const Queue&, const Queue&) = default;
-    int max = 1000;
-    Duration timeout = kForever;
+    int max = 1000;               // how many sends may wait; 0: none
+    Duration timeout = kForever;  // of a wait
     Order order = Order::Fifo;
   };
   ConcurrencyPolicy() = default;
   friend bool operator==(const ConcurrencyPolicy&, const ConcurrencyPolicy&) = default;
 
-  int max = 64;
+  int max = 64;  // concurrent sends
   Kind kind = Kind::Fixed;
-  int initial = 20;  // for Aimd
-  int min = 1;
-  double backoff_ratio = 0.9;
-  GuardScope scope = GuardScope::Host;
+  int initial = 20;                     // for Aimd
+  int min = 1;                          // for Aimd
+  double backoff_ratio = 0.9;           // for Aimd: multiplies the limit after failures
+  GuardScope scope = GuardScope::Host;  // which sends share the limit
   Queue queue;
 };
 
@@ -111,28 +113,30 @@ struct HTTPRETRY_API BreakerPolicy {
   // Ratio opens when a share of the sends in the last `window` failed. Consecutive opens after
   // `failures` in a row. Share has no states; the fewer sends succeed, the more it refuses.
   enum class Kind : std::uint8_t { Ratio, Consecutive, Share };
+  // The sends that the breaker may refuse: all, or only those that are not the first of a call.
   enum class AppliesTo : std::uint8_t { All, Retries };
+  // The fate of a send while the circuit is open: it fails at once, or it waits.
   enum class WhenOpen : std::uint8_t { Fail, Wait };
   BreakerPolicy();
   friend bool operator==(const BreakerPolicy&, const BreakerPolicy&) = default;
 
   Kind kind = Kind::Ratio;
-  double failure_ratio = 0.5;
-  int min_requests = 20;
-  Duration window = std::chrono::seconds(10);
-  int failures = 0;  // in a row; 0 for Ratio disables this condition
-  Duration slow_after = kForever;
-  double slow_ratio = 1;
-  double k = 2;  // for Share
-  Duration share_window = std::chrono::minutes(2);
-  Backoff open_for;  // exponential, from 5 s to 1 min
-  int probes = 1;    // the number of successes that close the circuit
-  Duration probe_timeout = std::chrono::seconds(30);
-  bool throttle_fails = false;
+  double failure_ratio = 0.5;  // for Ratio: this share of failures opens the circuit
+  int min_requests = 20;       // for Ratio: fewer sends in `window` open nothing
+  Duration window = std::chrono::seconds(10);  // the time over which sends are counted
+  int failures = 0;                            // in a row; 0 for Ratio disables this condition
+  Duration slow_after = kForever;  // for Ratio: a send is slow if its headers take longer
+  double slow_ratio = 1;           // for Ratio: this share of slow sends opens the circuit
+  double k = 2;                    // for Share
+  Duration share_window = std::chrono::minutes(2);  // for Share: its window
+  Backoff open_for;                                 // exponential, from 5 s to 1 min
+  int probes = 1;  // the number of successes that close the circuit
+  Duration probe_timeout = std::chrono::seconds(30);  // a probe that takes longer does not count
+  bool throttle_fails = false;                        // a throttle counts as a failure
   AppliesTo applies_to = AppliesTo::All;
   WhenOpen when_open = WhenOpen::Fail;
-  GuardScope scope = GuardScope::Host;
-  bool dry_run = false;
+  GuardScope scope = GuardScope::Host;  // which sends share the breaker
+  bool dry_run = false;                 // refuses nothing, and only notifies observers
 };
 
 // GuardPolicy holds the guards of a policy.

@@ -25,9 +25,9 @@ struct HTTPRETRY_API HedgePolicy {
   // The next four are only for a quantile. `initial` is the time to use while there are fewer than
   // `min_samples`; if it is empty, no hedge is sent then.
   std::optional<Duration> initial;
-  int min_samples = 50;
-  Duration min = std::chrono::milliseconds(2);
-  Duration max = std::chrono::seconds(5);  // no hedge is sent if the quantile is larger
+  int min_samples = 50;                         // fewer samples give no quantile
+  Duration min = std::chrono::milliseconds(2);  // `after` is not shorter than this
+  Duration max = std::chrono::seconds(5);       // no hedge is sent if the quantile is larger
 
   int max_hedges = 1;  // per attempt
   // Empty for all methods.

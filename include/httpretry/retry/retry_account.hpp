@@ -52,6 +52,7 @@ class HTTPRETRY_API RetryAccount {
   virtual void give_back_hedge(BudgetClaim& claim, Time now) = 0;
   // Called when a hedge has ended, but only while the claim has extras.
   virtual void end_hedge(BudgetClaim& claim, Time now) = 0;
+  // Returns what is left of the budget, as in Attempt::budget_left.
   [[nodiscard]] virtual std::optional<std::int64_t> left(Time now) const = 0;
 };
 

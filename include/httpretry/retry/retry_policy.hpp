@@ -27,7 +27,9 @@ class HTTPRETRY_API StatusSet {
   void add(int first, int last);
   void add(int status) { add(status, status); }
   void add(const StatusSet& others) { bits_ |= others.bits_; }
+  // Removes the statuses from `first` to `last`.
   void remove(int first, int last);
+  // Returns whether a status is in the set.
   [[nodiscard]] bool contains(int status) const {
     return status >= 100 && status <= 599 && bits_[static_cast<std::size_t>(status - 100)];
   }
@@ -53,7 +55,9 @@ enum class TransportKind : std::uint8_t {
 // ErrorRule is one entry of `retry_on.error_codes`. It classifies a response by an error code in
 // its body or headers.
 struct HTTPRETRY_API ErrorRule {
+  // The systems whose error codes are built in, and Custom for a rule of your own.
   enum class Family : std::uint8_t { Custom, Aws, Google, Github, Openai, Anthropic, Stripe };
+  // The place of the error code: a value in JSON, a header, or an element of XML.
   enum class Source : std::uint8_t { Json, Header, Xml };
 
   ErrorRule() = default;
@@ -66,7 +70,7 @@ struct HTTPRETRY_API ErrorRule {
   Source source = Source::Json;
   std::string selector;         // a JSON pointer ("*" is any index), a header name, an XML element
   std::vector<std::string> in;  // the values that match; empty if presence is enough
-  Class as = Class::Transient;
+  Class as = Class::Transient;  // the class of a response that matches
 };
 
 // PendingRule is `retry_on.pending`: the responses that mean "not yet", and how to poll.
@@ -74,7 +78,7 @@ struct HTTPRETRY_API PendingRule {
   PendingRule();
   friend bool operator==(const PendingRule&, const PendingRule&) = default;
 
-  StatusSet statuses;
+  StatusSet statuses;           // of the responses that are pending
   std::string json;             // a JSON pointer; empty if the status is enough
   std::vector<std::string> in;  // the values that match; empty if presence is enough
   std::optional<int> max;       // the maximum number of polls; empty for no limit
@@ -93,11 +97,12 @@ struct HTTPRETRY_API RetryOn {
   RetryOn();
   friend bool operator==(const RetryOn&, const RetryOn&) = default;
 
-  StatusSet statuses;
-  StatusSet throttle_statuses;
-  std::vector<ErrorRule> error_codes;
-  std::uint8_t transport = 0xFF;  // one bit for each TransportKind
-  std::optional<PendingRule> pending;
+  StatusSet statuses;                  // temporary failures
+  StatusSet throttle_statuses;         // of a server that asks for fewer requests
+  std::vector<ErrorRule> error_codes;  // the first rule that matches decides
+  std::uint8_t transport = 0xFF;       // one bit for each TransportKind
+  std::optional<PendingRule> pending;  // empty: no response is pending
+  // Returns whether errors of that kind are retried.
   [[nodiscard]] bool covers(TransportKind kind) const {
     return ((transport >> static_cast<unsigned>(kind)) & 1U) != 0;
   }
@@ -141,7 +146,7 @@ struct HTTPRETRY_API ServerDelayPolicy {
 
   std::vector<ServerDelaySource> headers;  // in order of preference; the first valid one is used
   Combine combine = Combine::Grow;
-  Duration max;
+  Duration max;  // the longest wait that a server may ask for
   OverMax over_max = OverMax::Stop;
   Duration max_over_own = kForever;  // a server delay counts up to the backoff plus this
   double spread = 0;                 // adds a random wait of up to this share of the server delay
@@ -151,21 +156,23 @@ struct HTTPRETRY_API ServerDelayPolicy {
 // Amounts are in thousandths of a token.
 struct HTTPRETRY_API BudgetPolicy {
   BudgetPolicy() = default;
+  // The kinds of budgets; budget.hpp explains them.
   enum class Kind : std::uint8_t { None, Tokens, Ratio, Grpc, Concurrent };
+  // The calls that share the budget: those to a host or an endpoint, or under a policy.
   enum class Scope : std::uint8_t { Host, Endpoint, Policy };
 
   Kind kind = Kind::None;
   Scope scope = Scope::Host;
   // For Tokens. Grpc uses capacity (max_tokens) and refill (token_ratio).
   std::int64_t capacity = 500'000;
-  std::int64_t retry_cost = 14'000;
-  std::int64_t throttle_cost = 14'000;
-  std::int64_t timeout_cost = 14'000;
-  std::int64_t refill = 1'000;
+  std::int64_t retry_cost = 14'000;     // for Tokens
+  std::int64_t throttle_cost = 14'000;  // for Tokens: of a retry after a throttle
+  std::int64_t timeout_cost = 14'000;   // for Tokens: of a retry after a timeout
+  std::int64_t refill = 1'000;          // what a success gives back
   // For Ratio.
   std::int64_t ratio = 200;
-  Duration window = std::chrono::seconds(10);
-  std::int64_t min_per_second = 10'000;
+  Duration window = std::chrono::seconds(10);  // the time over which requests are counted
+  std::int64_t min_per_second = 10'000;        // retries that are always allowed
   // For Concurrent, which also uses `ratio`, of at most 1.
   int min = 3;  // retries and hedges, not thousandths
 
@@ -214,12 +221,12 @@ struct HTTPRETRY_API RetryPolicy {
   // Including the first; empty if only the time is limited. Attempts that bring a download at least
   // 64 KiB further do not count, except with 1, which means no retry.
   std::optional<int> max_attempts;
-  Duration max_elapsed_time;
+  Duration max_elapsed_time;  // for all attempts and waits together
   ElapsedRule elapsed_rule = ElapsedRule::IncludeWait;
-  Duration attempt_timeout = kForever;
+  Duration attempt_timeout = kForever;   // for one attempt with its whole response
   Duration response_timeout = kForever;  // for the headers of the response, in each attempt
-  Duration connect_timeout;
-  Duration stall_timeout;
+  Duration connect_timeout;              // for connecting
+  Duration stall_timeout;                // for a pause within the body of the response
   Backoff backoff;
   std::optional<Backoff> throttle_backoff;  // if empty, `backoff` is used
   RetryOn retry_on;

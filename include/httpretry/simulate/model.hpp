@@ -32,10 +32,10 @@ struct HTTPRETRY_API Distribution {
 
   Kind kind = Kind::Constant;
   Duration mean{};
-  Duration deviation{};  // Normal
-  double sigma = 0;      // Lognormal
-  std::vector<Part> parts;
-  std::vector<Duration> values;
+  Duration deviation{};          // Normal
+  double sigma = 0;              // Lognormal
+  std::vector<Part> parts;       // Mix
+  std::vector<Duration> values;  // Empirical
 };
 // One of the distributions that a Mix draws from, and its weight.
 struct HTTPRETRY_API Distribution::Part {
@@ -56,7 +56,7 @@ struct HTTPRETRY_API Trigger {
   Trigger(Duration from, Duration length) : at(from), lasts(length) {}
   [[nodiscard]] Duration end() const { return at + lasts; }
 
-  Duration at{};
+  Duration at{};  // its beginning, since the start of the run
   Duration lasts{};
   std::optional<double> capacity;  // the share that is left: 0.2 is 20 %
   std::optional<double> fail;      // the share of requests that fail at once
@@ -71,7 +71,7 @@ struct HTTPRETRY_API RecordedAttempt {
   Duration duration{};
   int status = 0;  // 0: no response, but `error`
   Errc error = Errc::Receive;
-  Duration retry_after{};
+  Duration retry_after{};  // of the response; zero: none
 };
 
 // A server and the network in front of it.
@@ -123,6 +123,7 @@ struct HTTPRETRY_API Load {
   // begins its next call some time after its last one has ended. Once: each client makes one call,
   // at the beginning.
   enum class Kind : std::uint8_t { Open, Closed, Once };
+  // The times between calls: exponentially distributed, or all the same.
   enum class Arrivals : std::uint8_t { Poisson, Even };
   // The rate of calls per second at a time, for `curve`.
   struct Point {

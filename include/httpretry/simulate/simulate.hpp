@@ -74,7 +74,7 @@ struct PolicyBounds {
   // is spent. The library's own retry loop counts them, with the mean of each wait. Empty if there
   // is no limit below 1000.
   std::optional<double> sends_at_first;
-  std::optional<double> w_l;
+  std::optional<double> w_l;  // in the long run
   // The server recovers from any overload if the load is below this share of its capacity: 1 / w_l.
   // 0 if w_l is empty.
   double stable_below = 0;
@@ -93,13 +93,13 @@ struct HTTPRETRY_API SimulationRun {
   enum class Verdict : std::uint8_t { Stable, Recovered, Metastable, Overloaded };
   SimulationRun() = default;
 
-  std::string policy;
-  std::uint64_t calls = 0;
-  std::uint64_t succeeded = 0;
+  std::string policy;            // its name
+  std::uint64_t calls = 0;       // that began
+  std::uint64_t succeeded = 0;   // calls
   std::uint64_t unfinished = 0;  // calls that never end: they get no response and have no timeout
-  std::uint64_t sends = 0;
-  std::uint64_t not_sent = 0;         // calls without a send, because a guard held them back
-  std::uint64_t wasted = 0;           // responses that arrived after their client had given up
+  std::uint64_t sends = 0;       // requests to the server
+  std::uint64_t not_sent = 0;    // calls without a send, because a guard held them back
+  std::uint64_t wasted = 0;      // responses that arrived after their client had given up
   std::uint64_t budget_refusals = 0;  // calls that ended because their budget was spent
   double peak_sends_per_second = 0;   // in the busiest second
   double herd = 0;  // sends in the busiest sample period, relative to the mean while calls begin
@@ -109,18 +109,21 @@ struct HTTPRETRY_API SimulationRun {
   // Seconds from the end of the last trigger to the beginning of the first ten seconds in which the
   // server is as good as before the triggers. Empty without a trigger, or if it did not recover.
   std::optional<double> recovered_after;
-  bool has_budget = false;
+  bool has_budget = false;  // `samples` have budgets
   PolicyBounds bounds;
   std::vector<SimulationSample> samples;  // one for each kSamplePeriod
 
+  // Returns how many requests a call caused on average.
   [[nodiscard]] double sends_per_call() const {
     return calls == 0 ? 0 : static_cast<double>(sends) / static_cast<double>(calls);
   }
+  // Returns the share of calls that succeeded, from 0 to 1.
   [[nodiscard]] double success_ratio() const {
     return calls == 0 ? 0 : static_cast<double>(succeeded) / static_cast<double>(calls);
   }
 };
 
+// The time between two samples of a run.
 inline constexpr Duration kSamplePeriod = std::chrono::milliseconds(100);
 
 // The result of a simulation: one run for each policy, and the options that they have in common.

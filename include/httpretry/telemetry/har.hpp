@@ -21,6 +21,7 @@
 
 namespace httpretry {
 
+// The options of an archive.
 struct HTTPRETRY_API HarOptions {
   HarOptions() = default;
 

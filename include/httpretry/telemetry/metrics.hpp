@@ -34,7 +34,7 @@ struct HTTPRETRY_API Exemplar {
 
   std::string trace_id;
   std::string span_id;
-  double value = 0;
+  double value = 0;  // the duration of the send, in seconds
   WallTime at{};
 };
 
@@ -57,6 +57,7 @@ struct HTTPRETRY_API MetricSeries {
 
 // A metric with all of its series.
 struct HTTPRETRY_API MetricFamily {
+  // The types of Prometheus and OpenMetrics.
   enum class Kind : std::uint8_t { Counter, Gauge, Histogram };
   MetricFamily() = default;
 
@@ -78,9 +79,10 @@ struct HTTPRETRY_API MetricsSnapshot {
 
   // Returns nullptr if there is no family of that name.
   [[nodiscard]] const MetricFamily* find(std::string_view name) const;
+  // The names and values of labels.
+  using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
   // Returns the sum of the values of all series of that family that have all of these labels. For
   // a histogram, it adds up the counts. Returns 0 if no series matches.
-  using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
   [[nodiscard]] double sum(std::string_view name, const Labels& labels = {}) const;
 };
 
@@ -111,6 +113,7 @@ class HTTPRETRY_API Metrics final : public Observer {
   explicit Metrics(MetricsOptions options = MetricsOptions());
   ~Metrics() override;
 
+  // Returns the values of all metrics now.
   [[nodiscard]] MetricsSnapshot snapshot() const;
   // Return a snapshot in a text format. Its Content-Type is `kPrometheusType` or
   // `kOpenMetricsType`. Only OpenMetrics has exemplars.
@@ -142,10 +145,12 @@ class HTTPRETRY_API Metrics final : public Observer {
   std::shared_ptr<State> state_;
 };
 
+// The Content-Types of the text formats are `kPrometheusType` and `kOpenMetricsType`.
 inline constexpr std::string_view kPrometheusType = "text/plain; version=0.0.4; charset=utf-8";
 inline constexpr std::string_view kOpenMetricsType =
     "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+// Returns metrics as an observer for ClientOptions::observers. Several clients may share them.
 [[nodiscard]] HTTPRETRY_API std::shared_ptr<Metrics> metrics(
     MetricsOptions options = MetricsOptions());
 

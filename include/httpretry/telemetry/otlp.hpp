@@ -43,7 +43,7 @@ struct HTTPRETRY_API OtlpOptions {
   Duration timeout = std::chrono::seconds(10);
   // How failed requests are retried. Empty: the preset `otlp`.
   std::optional<RetryPolicy> policy;
-  TransportOptions connection;
+  TransportOptions connection;  // TLS, proxy and so on, for the requests to the collector
   // Compresses the requests: "gzip", or empty for none. A collector that refuses that with status
   // 415 gets the requests as they are.
   std::string compression;
@@ -102,6 +102,7 @@ class HTTPRETRY_API Otlp {
   // Returns a function for TracesOptions::sink. It may outlive this object; it then drops all
   // spans.
   [[nodiscard]] std::function<void(SpanPtr)> sink() const;
+  // Adds a span to those that wait for their export. Drops it if too many wait.
   void add(SpanPtr span) noexcept;
   // Exports these metrics periodically until they are destroyed.
   void export_metrics(const std::shared_ptr<const Metrics>& metrics);

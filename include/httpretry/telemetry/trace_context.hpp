@@ -17,6 +17,7 @@ struct HTTPRETRY_API TraceId {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
 
+  // Returns whether the id is not zero, which is the value of no trace.
   [[nodiscard]] bool valid() const { return high != 0 || low != 0; }
   [[nodiscard]] std::string hex() const;  // 32 lowercase digits
   friend bool operator==(const TraceId&, const TraceId&) = default;
@@ -36,15 +37,17 @@ struct HTTPRETRY_API TraceId {
 struct HTTPRETRY_API TraceContext {
   TraceContext() = default;
 
+  // The bits of `flags`.
   static constexpr std::uint8_t kSampled = 1;
   static constexpr std::uint8_t kRandom = 2;
 
   TraceId trace;
   std::uint64_t span = 0;  // the parent of the next span
-  std::uint8_t flags = 0;
-  std::string state;    // tracestate; 32 members at most
-  std::string baggage;  // goes to the origin of the call only
+  std::uint8_t flags = 0;  // kSampled and kRandom
+  std::string state;       // tracestate; 32 members at most
+  std::string baggage;     // goes to the origin of the call only
 
+  // Returns whether the trace is recorded.
   [[nodiscard]] bool sampled() const { return (flags & kSampled) != 0; }
 
   // Returns nullopt if `traceparent` is invalid: version ff, an id of zero, uppercase digits, a

@@ -36,6 +36,7 @@ namespace httpretry {
 
 // A named value of a span or of an event, as OpenTelemetry defines it.
 struct HTTPRETRY_API SpanAttribute {
+  // The types that a value may have.
   using Value = std::variant<std::string, std::int64_t, double, bool>;
   std::string_view key;  // static text
   Value value;
@@ -52,20 +53,21 @@ struct HTTPRETRY_API SpanEvent {
 // off the thread that drives the call.
 struct HTTPRETRY_API Span {
   enum class Kind : std::uint8_t { Internal = 1, Client = 3 };  // numbered as in OTLP
+  // The status of a span, numbered as in OTLP.
   enum class Status : std::uint8_t { Unset = 0, Error = 2 };
   Span() = default;
 
   Kind kind = Kind::Client;
   TraceId trace;
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;      // of the span
   std::uint64_t parent = 0;  // 0: none
-  std::uint8_t flags = 0;
-  std::string state;
+  std::uint8_t flags = 0;    // as in traceparent
+  std::string state;         // as in tracestate
   WallTime start{};
   WallTime end{};
 
   std::string method;
-  bool known_method = true;
+  bool known_method = true;  // false: an extension, shown as _OTHER
   std::optional<Url> url;
   bool hide_query = false;                       // TracesOptions::hide_query
   std::shared_ptr<const ResolvedPolicy> policy;  // nullptr: no attempt had one
@@ -93,7 +95,7 @@ struct HTTPRETRY_API Span {
   // Only for a call.
   int attempts = 0;
   Reason stop_reason = Reason::Success;
-  bool from_fallback = false;
+  bool from_fallback = false;  // the middleware `fallback` made the response
 
   // Returns "httpretry.call" for a call. Returns "GET" for a send, or "GET /items/{id}" if the path
   // of the endpoint is a pattern.
@@ -105,6 +107,7 @@ struct HTTPRETRY_API Span {
   [[nodiscard]] std::vector<SpanAttribute> attributes() const;
 };
 
+// A span that exporters share.
 using SpanPtr = std::shared_ptr<const Span>;
 
 // The options of traces().

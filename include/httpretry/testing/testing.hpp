@@ -109,14 +109,15 @@ class HTTPRETRY_API ScriptedTransport final : public Transport {
   // The same, and adds `times` to the outcome's headers when it is returned. Throws like
   // Headers::add.
   ScriptedTransport& say(Outcome outcome, std::vector<TimeHeader> times, Duration after = {});
+  // Computes the outcome of a request; `number` counts requests from 1.
+  using Respond = std::function<Outcome(const Request& request, int number)>;
   // Appends a function that computes the outcome. It runs when the body has been read and `after`
   // has passed, one call at a time. The body of its request is in memory
-  // (`request.body().bytes()`, nullptr without a body); `number` counts requests from 1.
+  // (`request.body().bytes()`, nullptr without a body).
   //
   //   network->say([](const Request& request, int number) -> Outcome {
   //     return Response(number % 2 == 1 ? 503 : 200, request.url());
   //   });
-  using Respond = std::function<Outcome(const Request& request, int number)>;
   ScriptedTransport& say(Respond respond, Duration after = {});
 
   // Returns a transport that responds with the recorded responses of an HTTP archive: parse_har
@@ -340,17 +341,17 @@ struct HTTPRETRY_API Scenario : Script {
 // get a 400, 431 (a head over 64 KiB) or 505, and count only as a connection.
 struct HTTPRETRY_API SeenRequest {
   SeenRequest() = default;
-  Time arrived;  // when the server saw the first byte
-  WallTime arrived_wall;
+  Time arrived;                  // when the server saw the first byte
+  WallTime arrived_wall;         // the same by the system clock
   std::uint64_t connection = 0;  // 1 for the first connection accepted, and so on
   std::string method;
   std::string target;        // as sent: "/a?b", "http://host/a?b", "host:443"
   std::string path;          // the path of the target without query; the whole target of a CONNECT
   std::string http_version;  // "1.0", "1.1" or "2"
   Headers headers;
-  std::string body;  // the first MiB, with chunks decoded
-  std::uint64_t body_size = 0;
-  bool body_complete = false;  // false: it broke off, or the server did not read it
+  std::string body;             // the first MiB, with chunks decoded
+  std::uint64_t body_size = 0;  // of the whole body, in bytes
+  bool body_complete = false;   // false: it broke off, or the server did not read it
   // The index of its step among the steps of its path or of the scenario. Empty if it took no step:
   // after the last one, or on a stale connection.
   std::optional<std::size_t> step;
@@ -405,6 +406,7 @@ class HTTPRETRY_API FaultServer {
   explicit FaultServer(Scenario scenario = {}, FaultServerOptions options = {});
   ~FaultServer();
 
+  // Returns the port on which the server listens.
   [[nodiscard]] std::uint16_t port() const;
   // Returns "http://127.0.0.1:PORT" (or https), followed by `path`.
   [[nodiscard]] std::string url(std::string_view path = "/") const;
@@ -422,6 +424,7 @@ class HTTPRETRY_API FaultServer {
   // Returns the requests so far, in the order in which their last byte was read. This function and
   // those below may be called from any thread.
   [[nodiscard]] std::vector<SeenRequest> seen() const;
+  // Returns the number of requests so far.
   [[nodiscard]] std::size_t requests() const;
   // Waits until there were `count` requests in total. Returns false if `limit` passes first.
   [[nodiscard]] bool wait_for_requests(std::size_t count, Duration limit) const;

@@ -39,8 +39,8 @@ struct HTTPRETRY_API TimeHeader {
   // saturate.
   [[nodiscard]] std::string value(WallTime now) const;
 
-  std::string name;
-  Duration offset{};
+  std::string name;   // of the header
+  Duration offset{};  // from the response to the time in the header
   TimeForm form = TimeForm::HttpDate;
 };
 
