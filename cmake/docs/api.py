@@ -24,7 +24,7 @@ class Entry:
 
     @property
     def short(self):
-        return re.sub(r"^httpretry::", "", self.name)
+        return re.sub(r"^httpretry::|(?<=<) | (?=>)", "", self.name)
 
     @property
     def last_name(self):
@@ -123,7 +123,8 @@ def is_hidden(member, comment):
     owner = (member.findtext("qualifiedname") or "").split("::")[-2:-1]
     constructor = [name] == owner and re.match(rf"\((const )?({name} ?&&?.*|)\)", arguments)
     return ("=delete" in arguments.replace(" ", "") or member.get("kind") == "friend"
-            or not comment and bool(constructor or SELF_EXPLANATORY.fullmatch(name) or "override" in arguments))
+            or not comment and bool(constructor or SELF_EXPLANATORY.fullmatch(name)
+                                or re.search("override|final", arguments)))
 
 
 class Api:
@@ -188,6 +189,8 @@ class Api:
         if not header or "detail::" in (member.findtext("qualifiedname") or ""):
             return
         lines = self.sources[header]
+        if re.match(r"\s*using \w+::\w+;", lines[line - 1]):  # inherits constructors
+            return
         comment = comment_at(lines, line)
         name = member.findtext("qualifiedname") or member.findtext("name")
         entry = Entry(name, member.get("kind"), line)
@@ -200,15 +203,16 @@ class Api:
         (owner.members if owner else self.headers[header]).append(entry)
 
     def merged(self, entries, header):
-        """Joins overloads. A declaration right below another one of its name shares that one's comment, and so do all
-        declarations right below a comment with a plural verb ("Return the …")."""
+        """Joins overloads. A declaration right below another one shares that one's comment if it has the same name, if
+        the comment names it in backticks, or if the verb of the comment is a plural ("Return the …")."""
         result = []
         for entry in entries:
             before = result[-1] if result else None
             between = self.sources[header][before.last_line:entry.line - 1] if before else []
             adjacent = before is not None and before.hidden <= entry.hidden and all(line.strip() for line in between)
             if adjacent and not entry.comment and not entry.members and not before.members and (
-                    entry.last_name == before.last_name or is_plural(before.comment)):
+                    entry.last_name == before.last_name or is_plural(before.comment)
+                    or f"`{entry.last_name}`" in " ".join(before.comment)):
                 before.signatures += entry.signatures
                 before.last_line = entry.line
                 before.names += [entry.last_name] if entry.last_name not in before.names else []
@@ -220,14 +224,14 @@ class Api:
         return [entry for entry in result if not entry.hidden]
 
     def undocumented(self):
-        """Yields (header, line, name) of the declarations that no comment explains. A constructor needs none, nor does a
+        """Yields the declarations that no comment explains. A constructor needs none, nor does a
         field that is named after its type: Timings timings."""
         def walk(entries, owner):
             for entry in entries:
                 named_after_type = entry.kind == "variable" and re.search(
                     rf"\b{entry.last_name.replace('_', '')}(policy)?[>*&]* {entry.last_name}\b", entry.signatures[0], re.I)
-                if not entry.comment and entry.last_name != owner and not named_after_type:
-                    yield entry.header, entry.line, entry.short
+                if not entry.comment and entry.last_name != owner.partition("<")[0] and not named_after_type:
+                    yield entry
                 yield from walk(entry.members, entry.last_name)
         for entries in self.headers.values():
             yield from walk(entries, "")
@@ -235,7 +239,7 @@ class Api:
 
 def is_plural(comment):
     words = " ".join(comment).split()
-    return bool(words) and (words[0] in ("Return", "Set", "Call", "Add", "Send", "Append", "Make", "Create", "Get")
+    return bool(words) and (words[0] in ("Return", "Set", "Call", "Add", "Send", "Force", "Wait", "Each")
                             or " ".join(words[:2]) in ("The setters", "The functions"))
 
 
