@@ -89,7 +89,7 @@ class Docs(unittest.TestCase):
     def test_every_public_name_has_a_comment(self):
         lines = (ROOT / "cmake/docs/self_explanatory.txt").read_text().splitlines()
         patterns = [word for line in lines if not line.startswith("#") for word in line.split()]
-        found = list(site.api.Api(ROOT, site.xml_of(FOLDER)).undocumented())
+        found = list(site.Headers(ROOT, site.xml_of(FOLDER)).undocumented())
         missing = [f"include/httpretry/{entry.header}:{entry.line}: {entry.short}" for entry in found
                    if not any(explains(pattern, entry) for pattern in patterns)]
         self.assertEqual(missing, [], "add a comment, or a line in cmake/docs/self_explanatory.txt")

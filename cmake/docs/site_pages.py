@@ -12,35 +12,46 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 
-import api
+import api_pages
+from api_pages import write
+from headers import INCLUDE, Headers
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 FENCE = re.compile(r"(^```.*?^```[^\n]*$)", re.M | re.S)
-LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".json": "json", ".yml": "yaml", ".yaml": "yaml", ".py": "python",
-             ".cmake": "cmake"}
-PICTURES = (".svg", ".png", ".html")
+LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".json": "json", ".yml": "yaml", ".yaml": "yaml", ".cmake": "cmake"}
+COPIED = (".svg", ".png", ".html")  # other files that pages link become pages that show them
+
+
+class Page:
+    """A page of the site: a page of the repository, or a part of one, with the parts split off from it."""
+
+    def __init__(self, source, target, title, level=1):
+        self.source, self.target, self.title, self.level = source, target, title, level
+        self.text, self.parts = "", []
 
 
 def repository_pages():
-    folders = ("apps", "cmake", "lib", "tests")
-    found = list(ROOT.glob("*.md")) + [path for name in folders for path in (ROOT / name).glob("**/*.md")]
+    found = list(ROOT.glob("*.md"))
+    for folder in ("apps", "cmake", "lib", "tests"):
+        found += (ROOT / folder).glob("**/*.md")
     return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
 
 def read_sections(pages):
-    """Returns [(heading, [(page, level at which it is split, or 0)])]. Exits if a page is in no section."""
-    sections, left = [], set(pages) - {"README.md"}
+    """Returns [(heading, [(page, level at which it is split, first word of its parts)])]. Exits if a page is in none."""
+    sections, left = [("", [("README.md", 0, "")])], set(pages) - {"README.md"}
     for line in (HERE / "sections.txt").read_text().splitlines():
         if line.startswith("["):
             sections.append((line.strip("[]"), []))
-        elif line.strip() and not line.startswith("#"):
-            pattern, _, level = line.partition(" split ")
-            matching = [page for page in pages if page in left and matches(page, pattern.strip())]
-            if pattern.strip() == "api":
-                matching = ["api"]
-            sections[-1][1].extend((page, int(level or 0)) for page in matching)
+        elif line and not line.startswith("#"):
+            pattern, level, word = re.fullmatch(r"(\S+)(?: +split (\d))?(?: as (.*))?", line).groups("")
+            matching = [page for page in pages if page in left and matches(page, pattern)]
+            sections[-1][1].extend((page, int(level or 0), word and word + " ") for page in matching)
+            if pattern in ("api", "files"):  # generated
+                sections[-1][1].append((pattern, 0, ""))
             left -= set(matching)
     if left:
         sys.exit("in no section of cmake/docs/sections.txt: " + ", ".join(sorted(left)))
@@ -53,210 +64,179 @@ def matches(page, pattern):
     return len(parts) == len(patterns) and all(map(fnmatch.fnmatch, parts, patterns))
 
 
-def slug(heading):
-    """The anchor of a heading, as GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
-class Page:
-    """A page of the site: a page of the repository, or a part of one. `children` are parts of it."""
-
-    def __init__(self, source, target, title, level=1):
-        self.source, self.target, self.title, self.level = source, target, title, level
-        self.text, self.children = "", []
-
-
-def headings_with_anchors(text):
-    """Yields (level, title, anchor, text up to the next heading). Lines in code are no headings."""
-    pieces, used = [(0, "", "", [])], {}
+def headings(text):
+    """Yields (level, title, anchor, text below it) for each heading. Anchors are those of GitHub."""
+    pieces, used = [], {}
     for block in FENCE.split(text):
-        if block.startswith("```"):
-            pieces[-1][3].append(block)
-            continue
-        for part in re.split(r"(^#+ .*$)", block, flags=re.M):
+        for part in [block] if block.startswith("```") else re.split(r"(^#+ .*$)", block, flags=re.M):
             heading = re.fullmatch(r"(#+) (.*)", part)
-            if not heading:
+            if heading:
+                anchor = re.sub(r"[^\w\- ]", "", heading[2].lower()).replace(" ", "-")
+                used[anchor] = used.get(anchor, 0) + 1
+                anchor += f"-{used[anchor] - 1}" if used[anchor] > 1 else ""
+                pieces.append((len(heading[1]), heading[2], anchor, []))
+            elif pieces:
                 pieces[-1][3].append(part)
-                continue
-            anchor = slug(heading[2])
-            used[anchor] = used.get(anchor, 0) + 1
-            anchor += f"-{used[anchor] - 1}" if used[anchor] > 1 else ""
-            pieces.append((len(heading[1]), heading[2], anchor, []))
     return [(level, title, anchor, "".join(body)) for level, title, anchor, body in pieces]
+
+
+def split_page(source, split_level, word, anchors):
+    """Returns a page with its parts, and notes where its anchors are: (source, anchor) -> (target, anchor there)."""
+    text = (ROOT / source).read_text().split("\n---\nThe program writes this page")[0]
+    top = page = None
+    for level, title, anchor, body in headings(text):
+        name = re.sub(r"[`\\]", "", title)
+        if top is None:
+            page = top = Page(source, f"{source[:-3]}/README.md" if split_level else source, name)
+            anchors[source, ""] = (top.target, "")
+        elif level <= split_level:
+            page = Page(source, f"{source[:-3]}/{anchor}.md", word + name, level)
+            (top.parts[-1] if level == 3 else top).parts.append(page)
+            title = word + title
+        shown = level - page.level + 1
+        page.text += f"{'#' * shown} {title} {{#{anchor}}}\n{body}"
+        anchors[source, anchor] = (page.target, "" if shown == 1 else anchor)
+    return top
 
 
 class Site:
     def __init__(self, folder):
-        self.folder, self.source = folder, folder.with_name(folder.name + "-source")
-        self.pages = repository_pages()
-        self.sections = read_sections(self.pages)
-        self.anchors = {}  # (page of the repository, anchor) -> (page of the site, anchor)
-        self.files = set()  # the sources that pages link
-        shutil.rmtree(self.source, ignore_errors=True)
-        self.source.mkdir(parents=True)
-
-    def split(self, source, level):
-        """Returns the page, with a child for each heading up to that level."""
-        stem = source[:-3]
-        top = None
-        for depth, title, anchor, body in headings_with_anchors((ROOT / source).read_text()):
-            if depth == 0:
-                continue
-            if top is None:
-                page = top = Page(source, source if not level else f"{stem}/README.md", plain(title))
-            elif depth <= level:
-                page = Page(source, f"{stem}/{anchor}.md", plain(title), depth)
-                owner = top.children[-1] if depth == 3 else top
-                owner.children.append(page)
-            shown = depth - page.level + 1
-            page.text += f"{'#' * shown} {title} {{#{anchor}}}\n{body}"
-            self.anchors[source, anchor] = (page.target, "" if shown == 1 else anchor)
-            self.anchors.setdefault((source, ""), (top.target, ""))
-        return top
+        self.source = folder.with_name(folder.name + "-source")
+        self.repository_pages = repository_pages()
+        self.sections = read_sections(self.repository_pages)
+        self.anchors, self.files = {}, set()  # files: those that pages link
+        self.pages = {source: split_page(source, level, word, self.anchors)
+                      for _, entries in self.sections for source, level, word in entries if "." in source}
+        self.headers = Headers(ROOT, xml_of(folder))
 
     def write(self):
-        pages = {source: self.split(source, level) for _, entries in self.sections for source, level in entries
-                 if source != "api"}
-        pages["README.md"] = self.split("README.md", 0)
-        for page in pages.values():
+        shutil.rmtree(self.source, ignore_errors=True)
+        for page in self.pages.values():
             self.write_page(page)
-        headers = api.Api(ROOT, xml_of(self.folder))
         rows = re.findall(r"^\| ([\w, ]+) \| (.*) \|$", (ROOT / "lib/README.md").read_text(), re.M)
         modules = {name: about for names, about in rows for name in names.split(", ")}
-        api.Pages(headers, modules).write(self.source)
+        api_pages.Pages(self.headers, modules).write(self.source)
         for file in sorted(self.files):
             self.write_file(file)
-        return pages, headers
 
     def write_page(self, page):
-        text = "".join(part if part.startswith("```") else self.links(part, page)
-                       for part in FENCE.split(spaced(page.text)))
-        if page.children:
-            text += "\n" + self.contents(page)
-        target = self.source / page.target
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
-        for child in page.children:
-            self.write_page(child)
-
-    def contents(self, page):
-        """A list of the parts of a page, unless its text links to all of them."""
+        text = "".join(dedented(part) if part.startswith("```") else self.with_links(with_empty_lines(part), page)
+                       for part in FENCE.split(page.text))
         start = posixpath.dirname(page.target)
-        return "\n".join(f"* [{child.title}]({posixpath.relpath(child.target, start)})" for child in page.children) + "\n"
+        links = [f"]({posixpath.relpath(part.target, start)})" for part in page.parts]
+        if not all(link in text for link in links):
+            text += "\n" + "".join(f"* [{part.title}{link}\n" for part, link in zip(page.parts, links))
+        write(self.source / page.target, text)
+        for part in page.parts:
+            self.write_page(part)
 
-    def links(self, text, page):
+    def with_links(self, text, page):
+        """Makes the links of a page lead to pages of the site, or to nothing if the site has no such page."""
         def rewritten(found):
-            words, link, anchor = found[1], found[2], found[3] or ""
-            if re.match(r"[a-z]+:", link):
+            words, link, anchor = found.groups("")
+            if ":" in link:
                 return found[0]
             file = posixpath.normpath(posixpath.join(posixpath.dirname(page.source), link)) if link else page.source
-            target = self.target_of(file, anchor)
+            if file in self.repository_pages and (file, anchor) not in self.anchors:
+                sys.exit(f"{page.source} links to {file}#{anchor}, which does not exist")
+            target, anchor = self.target_of(file, anchor)
             if not target:
-                return words if words.startswith(("`", "!")) else f"{words} (`{file}`)"
-            start = posixpath.dirname(page.target)
-            return f"[{words}]({posixpath.relpath(target[0], start)}{'#' + target[1] if target[1] else ''})"
+                return words if words.startswith("`") else f"{words} (`{file}`)"
+            link = posixpath.relpath(target, posixpath.dirname(page.target))
+            return f"[{words}]({link}{'#' + anchor if anchor else ''})"
         return re.sub(r"(?<!`)\[((?:[^\[\]]|\[\])*)\]\(([^)#\s]*)(?:#([^)\s]*))?\)", rewritten, text)
 
     def target_of(self, file, anchor):
-        """Returns (page, anchor) of the site for a link to a file of the repository, or None for a plain name."""
-        if file in self.pages:
-            target = self.anchors_of(file).get((file, anchor))
-            if not target:
-                sys.exit(f"a page links to {file}#{anchor}, which does not exist")
-            return target
-        if file.startswith(api.INCLUDE.rstrip("/")):
-            rest = file[len(api.INCLUDE):]
-            return (api.page_of(rest) if rest.endswith(".hpp") else posixpath.join("api", rest, "README.md"), "")
+        """Returns the page of the site for a file of the repository, with the anchor there."""
+        if file in self.repository_pages:
+            return self.anchors[file, anchor]
+        if f"{file}/".startswith(INCLUDE):
+            return api_pages.page_of(file[len(INCLUDE):]) if file.endswith(".hpp") else "api/README.md", ""
         if not (ROOT / file).is_file():
-            return None
+            return "", ""
         self.files.add(file)
-        return (file if file.endswith(PICTURES) else f"files/{file}.md", "")
-
-    def anchors_of(self, file):
-        if (file, "") not in self.anchors:
-            level = dict(entry for _, entries in self.sections for entry in entries).get(file, 0)
-            self.split(file, level)
-        return self.anchors
+        return file if file.endswith(COPIED) else f"files/{file}.md", ""
 
     def write_file(self, file):
-        """A picture is copied; a source becomes a page that shows it."""
-        target = self.source / (file if file.endswith(PICTURES) else f"files/{file}.md")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if file.endswith(PICTURES):
-            shutil.copy(ROOT / file, target)
-            return
-        language = LANGUAGES.get(pathlib.Path(file).suffix, "text")
-        target.write_text(f"# {file}\n\n````{language}\n{(ROOT / file).read_text().rstrip()}\n````\n")
+        if file.endswith(COPIED):
+            (self.source / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / file, self.source / file)
+        else:
+            language = LANGUAGES.get(pathlib.Path(file).suffix, "text")
+            write(self.source / f"files/{file}.md",
+                  f"# {file}\n\n````{language}\n{(ROOT / file).read_text().rstrip()}\n````\n")
 
-    def navigation(self, pages, headers):
-        top = {"Start": "README.md"}
+    def navigation(self):
+        generated = {"api": self.api_navigation(),
+                     "files": [{"Source files": [{file: f"files/{file}.md"} for file in sorted(self.files)
+                                                 if not file.endswith(COPIED)]}]}
+        sections = {}
         for heading, entries in self.sections:
             section, _, group = heading.partition(" / ")
             items = []
-            for source, _ in entries:
-                items += api_navigation(headers) if source == "api" else [nav_of(pages[source])]
-            if group == "The project":
-                items.append({"Source files": [{file: f"files/{file}.md"} for file in sorted(self.files)
-                                               if not file.endswith(PICTURES)]})
+            for source, _, _ in entries:
+                items += generated[source] if source in generated else [navigation_of(self.pages[source])]
             if items:
-                top.setdefault(section, []).extend([{group: items}] if group else items)
-        return [{name: items} for name, items in top.items()]
+                sections.setdefault(section, []).extend([{group: items}] if group else items)
+        return [{"Start": "README.md"}] + [{name: items} for name, items in sections.items() if name]
+
+    def api_navigation(self):
+        modules = {}
+        for header in self.headers.headers:
+            item = {posixpath.basename(header): api_pages.page_of(header)}
+            modules.setdefault(posixpath.dirname(header), []).append(item)
+        return [{"Overview": "api/README.md"}] + modules.pop("") + [
+            {module: [{"Overview": f"api/{module}/README.md"}] + items} for module, items in modules.items()]
 
 
-def spaced(text):
-    """Python-Markdown wants an empty line before a list, and four spaces before what belongs to an item."""
-    parts = FENCE.split(text)
-    for index, part in enumerate(parts):
-        if not part.startswith("```"):
-            parts[index] = re.sub(r"^((?!\* |\d+\. |\s|$).*\n)(?=\* |1\. )", r"\1\n", part, flags=re.M)
-    return "".join(parts)
-
-
-def plain(title):
-    return title.replace("`", "").replace("\\", "")
-
-
-def nav_of(page):
-    if not page.children:
+def navigation_of(page):
+    if not page.parts:
         return {page.title: page.target}
-    return {page.title: [{"Overview": page.target}] + [nav_of(child) for child in page.children]}
+    return {page.title: [{"Overview": page.target}] + [navigation_of(part) for part in page.parts]}
 
 
-def api_navigation(headers):
-    modules = {}
-    for header in headers.headers:
-        modules.setdefault(posixpath.dirname(header), []).append({posixpath.basename(header): api.page_of(header)})
-    roots = modules.pop("", [])
-    return [{"Overview": "api/README.md"}] + roots + [
-        {module: [{"Overview": f"api/{module}/README.md"}] + items} for module, items in sorted(modules.items())]
+def with_empty_lines(text):
+    """Adds the empty line that Python-Markdown wants before a list."""
+    return re.sub(r"^((?!\* |\d+\. |\s|$).*\n)(?=\* |1\. )", r"\1\n", text, flags=re.M)
 
 
-def make_offline_search(folder):
-    """The search of a page that is opened as a file cannot load JSON, but it can load a script (theme/main.html)."""
-    index = (folder / "search/search_index.json").read_text()
-    (folder / "search/search_index.js").write_text(f"var __index = {index};\n")
+def dedented(block):
+    first, _, code = block.partition("\n")
+    return first + "\n" + textwrap.dedent(code[:-3]) + "```"
 
 
 def xml_of(folder):
     return folder.with_name(folder.name + "-xml")
 
 
-def build(folder):
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(xml_of(folder), ignore_errors=True)
-    xml_of(folder).mkdir()
-    settings = (HERE / "Doxyfile").read_text() + f"OUTPUT_DIRECTORY = {xml_of(folder)}\n"
+def run_doxygen(xml):
+    shutil.rmtree(xml, ignore_errors=True)
+    xml.mkdir(parents=True)
+    settings = (HERE / "Doxyfile").read_text() + f"OUTPUT_DIRECTORY = {xml}\n"
     subprocess.run(["doxygen", "-"], input=settings, text=True, cwd=ROOT, check=True)
-    site = Site(folder)
-    pages, headers = site.write()
-    shutil.copy(HERE / "site.css", site.source)
-    config = (HERE / "mkdocs.yml").read_text().replace("@HERE@", str(HERE))
-    config += f"site_dir: {folder.name}\nnav: {json.dumps(site.navigation(pages, headers))}\n"
+
+
+def run_mkdocs(site, folder):
+    config = (HERE / "mkdocs.yml").read_text().replace("@HERE@", str(HERE)).replace("@SOURCE@", site.source.name)
     config_file = folder.with_name(folder.name + ".yml")
-    config_file.write_text(config.replace("docs-source", site.source.name))
+    config_file.write_text(f"{config}site_dir: {folder.name}\nnav: {json.dumps(site.navigation())}\n")
     subprocess.run(["mkdocs", "build", "--quiet", "--clean", "--config-file", config_file], check=True)
-    make_offline_search(folder)
-    (folder / "404.html").unlink()  # it is for a server, and its links begin at the root
+    (folder / "404.html").unlink()  # it is for a server: its links begin at the root
+
+
+def add_offline_search(folder):
+    """A page that is opened as a file can load a script, but no JSON (theme/main.html)."""
+    index = (folder / "search/search_index.json").read_text()
+    (folder / "search/search_index.js").write_text(f"var __index = {index};\n")
+
+
+def build(folder):
+    run_doxygen(xml_of(folder))
+    site = Site(folder)
+    site.write()
+    shutil.copy(HERE / "site.css", site.source)
+    run_mkdocs(site, folder)
+    add_offline_search(folder)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,5 @@
-"""Makes the pages of the API from the public headers: declarations and the links between types come from Doxygen's
-XML, comments from the headers themselves. Each header has a page, api/MODULE/HEADER.md."""
+"""Reads the public headers: their declarations from Doxygen's XML, their comments from the headers themselves."""
 
-import html
-import pathlib
-import posixpath
 import re
 import xml.etree.ElementTree as ET
 
@@ -38,7 +34,8 @@ class Entry:
 def comment_at(lines, number):
     """Returns the comment above a declaration or behind it, without the slashes."""
     first = number - 1  # where the declaration begins: a template header or a return type may stand above its name
-    while first > 0 and re.match(r"\s*[^\s/]", lines[first - 1]) and not re.search(r"[;{}:,]\s*(//.*)?$", lines[first - 1]):
+    while (first > 0 and re.match(r"\s*[^\s/]", lines[first - 1])
+           and not re.search(r"[;{}:,]\s*(//.*)?$", lines[first - 1])):
         first -= 1
     indent = re.match(r" *", lines[first])[0]
     above = first
@@ -50,6 +47,7 @@ def comment_at(lines, number):
 
 
 def trailing_comment(lines, first):
+    """Returns the comment behind a declaration, which may go on below itself."""
     last = first
     while last < len(lines) - 1 and not re.search(r"[;{},]\s*(//.*)?$", lines[last]):
         last += 1
@@ -81,21 +79,23 @@ def text_of(element):
     return re.sub(r"\bhttpretry::|(?<=<) | (?=[>&*])", "", text)
 
 
-def template_of(node):
-    params = []
-    for param in node.findall("templateparamlist/param"):
+def declarations(params):
+    """Returns the text of each parameter of a function or of a template."""
+    result = []
+    for param in params:
         default = text_of(param.find("defval"))
-        params.append(f"{text_of(param.find('type'))} {param.findtext('declname', '')}".strip()
+        result.append(f"{text_of(param.find('type'))} {param.findtext('declname', '')}".strip()
                       + (f" = {default}" if default else ""))
+    return result
+
+
+def template_of(node):
+    params = declarations(node.findall("templateparamlist/param"))
     return f"template <{', '.join(params)}>\n" if params else ""
 
 
 def parameters_of(member):
-    params = []
-    for param in member.findall("param"):
-        default = text_of(param.find("defval"))
-        params.append(f"{text_of(param.find('type'))} {param.findtext('declname', '')}".strip()
-                      + (f" = {default}" if default else ""))
+    params = declarations(member.findall("param"))
     text = ", ".join(params)
     return f"({text})" if len(text) < 70 or len(params) < 2 else "(\n    " + ",\n    ".join(params) + ")"
 
@@ -127,7 +127,7 @@ def is_hidden(member, comment):
                                 or re.search("override|final", arguments)))
 
 
-class Api:
+class Headers:
     """All public declarations. `headers` maps the path of a header to its entries, `comments` to its first comment."""
 
     def __init__(self, root, xml):
@@ -238,171 +238,7 @@ class Api:
 
 
 def is_plural(comment):
+    """Whether a comment is about several declarations: "Return the ..."."""
     words = " ".join(comment).split()
     return bool(words) and (words[0] in ("Return", "Set", "Call", "Add", "Send", "Force", "Wait", "Each")
                             or " ".join(words[:2]) in ("The setters", "The functions"))
-
-
-class Pages:
-    """Writes the pages of an Api as Markdown. A link in a signature is HTML, because Markdown has none in code."""
-
-    def __init__(self, api, modules):
-        self.api, self.modules = api, modules  # modules: the name of each, and what it contains
-        self.by_name, self.pages = {}, {}
-        for header, entries in api.headers.items():
-            self.register(header, entries)
-
-    def register(self, header, entries):
-        for entry in entries:
-            entry.header = header
-            for name in entry.names:
-                self.by_name.setdefault(entry.short.rpartition(entry.last_name)[0] + name, entry)
-            self.register(header, entry.members)
-
-    def write(self, folder):
-        for header, entries in self.api.headers.items():
-            self.target(folder, page_of(header)).write_text(self.header_page(header, entries))
-        for module in sorted({posixpath.dirname(header) for header in self.api.headers} - {""}):
-            rows = "".join(f"| [{posixpath.basename(header)}]({posixpath.basename(header)[:-4]}.md) | "
-                           f"{self.names_on(header)} |\n"
-                           for header in self.api.headers if posixpath.dirname(header) == module)
-            self.target(folder, f"api/{module}/README.md").write_text(
-                f"# {module}\n\n{self.modules.get(module, '')}\n\n| header | what it declares |\n|---|---|\n{rows}")
-        rows = "".join(f"| [{module}]({module}/README.md) | {about} |\n" for module, about in self.modules.items()
-                       if (folder / "api" / module).exists())
-        roots = "".join(f"| [{header}]({header[:-4]}.md) | {self.names_on(header)} |\n"
-                        for header in self.api.headers if "/" not in header)
-        self.target(folder, "api/README.md").write_text(
-            "# The API\n\nEvery name is in the namespace `httpretry`. `#include <httpretry/httpretry.hpp>` "
-            "includes the core, without the extras.\n\n| module | what it is for |\n|---|---|\n"
-            f"{rows}\n| header | what it declares |\n|---|---|\n{roots}")
-
-    @staticmethod
-    def target(folder, page):
-        (folder / page).parent.mkdir(parents=True, exist_ok=True)
-        return folder / page
-
-    def names_on(self, header):
-        names = list(dict.fromkeys(entry.last_name for entry in self.api.headers[header] if "<" not in entry.name))
-        return ", ".join(f"`{name}`" for name in names) or first_sentence(self.api.comments[header])
-
-    def header_page(self, header, entries):
-        text = f"# {header}\n\n```cpp\n#include <httpretry/{header}>\n```\n\n"
-        comment = self.api.comments[header]
-        if comment and not (entries and entries[0].comment == comment):
-            text += self.markdown(comment, "", header)
-        return text + self.entries(entries, 2, header)
-
-    def entries(self, entries, level, header):
-        text, plain = "", []  # plain: fields that need no comment are shown together
-        for entry in entries:
-            if entry.kind == "variable" and level > 2 and not entry.comment:
-                plain.append(entry)
-                continue
-            text += self.block(plain, header) + self.entry(entry, level, header)
-            plain = []
-        return text + self.block(plain, header)
-
-    def entry(self, entry, level, header):
-        text = ""
-        if entry.kind != "variable" or level == 2:
-            title = entry.short if level == 2 else ", ".join(entry.names[:2]) + (", …" if len(entry.names) > 2 else "")
-            text += f"{'#' * min(level, 5)} `{title}` {{#{entry.anchor}}}\n\n"
-        text += self.block([entry], header) + self.markdown(entry.comment, entry.short, header)
-        if any(comment for _, comment in entry.values):
-            text += "| value | meaning |\n|---|---|\n" + "".join(
-                f"| `{name}` | {self.prose(' '.join(line.strip() for line in comment), entry.short, header)} |\n"
-                for name, comment in entry.values) + "\n"
-        elif entry.values:
-            text += "Values: " + ", ".join(f"`{name}`" for name, _ in entry.values) + ".\n\n"
-        return text + self.entries(entry.members, level + 1, header)
-
-    def block(self, entries, header):
-        """Shows declarations. Fields have their anchors here, because they have no heading."""
-        lines = []
-        for entry in entries:
-            for code in entry.signatures:
-                code = self.linked(code, entry, header)
-                is_field = entry.kind == "variable" and entry.name.count("::") > 1
-                lines.append(f'<span id="{entry.anchor}">{code}</span>' if is_field else code)
-        return "<pre class=\"signature\">" + "\n".join(lines) + "</pre>\n\n" if lines else ""
-
-    def linked(self, code, entry, header):
-        """Escapes a declaration, and links the types in it."""
-        def link(found):
-            target = self.find(found[0], entry.short.rpartition("::")[0])
-            if not target or target.kind in ("function", "variable") or target.line == entry.line:
-                return found[0]
-            return f'<a href="{self.href(target, header, ".html")}">{found[0]}</a>'
-        return re.sub(r"(?<!std::)\b[A-Z]\w*[a-z](?:::[A-Z]\w*)*\b", link, html.escape(code))
-
-    def href(self, entry, header, suffix):
-        page = posixpath.relpath(page_of(entry.header), posixpath.dirname(page_of(header)))
-        return f"{page[:-3]}{suffix}#{entry.anchor}"
-
-    def markdown(self, comment, scope, header):
-        """A comment as Markdown: paragraphs, lists, and code where a line is indented further."""
-        result, paragraph, code, in_list = [], [], [], False
-
-        def flush():
-            if code:
-                result.append("```cpp\n" + "\n".join(code).rstrip() + "\n```\n")
-            if paragraph:
-                result.append(self.prose(" ".join(paragraph), scope, header) + ("" if in_list else "\n"))
-            paragraph.clear()
-            code.clear()
-
-        for line in comment + [""]:
-            text = line[1:] if line.startswith(" ") else line
-            if text.startswith("  ") and not in_list:
-                if paragraph:
-                    flush()
-                code.append(text[2:])
-                continue
-            if not text.strip() and code:
-                code.append("")
-                continue
-            if code or not text.strip() or text.startswith("* "):
-                flush()
-            if text.startswith("* ") != in_list and not text.startswith("  "):
-                result.append("" if text.startswith("* ") else "\n")
-                in_list = text.startswith("* ")
-            if text.strip():
-                paragraph.append(text.strip())
-        flush()
-        return "\n".join(result).strip("\n") + "\n\n" if result else ""
-
-    def prose(self, text, scope, header):
-        """Escapes what Markdown would take for markup, and links the names of the library."""
-        parts = re.split(r"(`[^`]+`)", text)
-        for index, part in enumerate(parts):
-            if part.startswith("`"):
-                parts[index] = self.name_link(part[1:-1], scope, header) or part
-                continue
-            mark = "* " if part.startswith("* ") else ""
-            part = re.sub(r"([\\*<|\[])", r"\\\1", part[len(mark):]).replace(r"\<", "&lt;")
-            parts[index] = mark + re.sub(
-                r"\b([A-Z]\w*(?:::\w+)+|[A-Z][a-z]+[A-Z]\w*)(\(\))?",
-                lambda found: self.name_link(found[0], scope, header) or found[0], part)
-        return "".join(parts)
-
-    def name_link(self, text, scope, header):
-        name = text.removesuffix("()")
-        entry = self.find(name, scope) or self.find(name.rpartition("::")[0], scope)
-        known = entry and name.rpartition("::")[2] in entry.names + [value for value, _ in entry.values]
-        return f"[`{text}`]({self.href(entry, header, '.md')})" if known and entry.short != scope else None
-
-    def find(self, name, scope):
-        """Looks a name up as C++ does: in the scope, and then in those around it."""
-        owners = scope.split("::") if scope else []
-        prefixes = ["::".join(owners[:count]) + "::" for count in range(len(owners), 0, -1)]
-        return next((self.by_name[prefix + name] for prefix in prefixes + ["", "batch::"]
-                     if prefix + name in self.by_name), None)
-
-
-def page_of(header):
-    return f"api/{header[:-4]}.md"
-
-
-def first_sentence(comment):
-    return re.split(r"(?<=\.)\s", " ".join(line.strip() for line in comment))[0]
