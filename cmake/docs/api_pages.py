@@ -8,9 +8,10 @@ import re
 class Pages:
     """Writes the pages of Headers as Markdown. A link in a signature is HTML, because Markdown has none in code."""
 
-    def __init__(self, headers, modules):
+    def __init__(self, headers, modules, pages):
         self.headers, self.comments = headers.headers, headers.comments
         self.modules = modules  # the name of each, and what it contains
+        self.pages = pages  # of the repository, by path: those of the site
         self.by_name = {}
         for header, entries in self.headers.items():
             self.register(header, entries)
@@ -74,7 +75,9 @@ class Pages:
                 for name, comment in entry.values) + "\n"
         elif entry.values:
             text += "Values: " + ", ".join(f"`{name}`" for name, _ in entry.values) + ".\n\n"
-        return text + self.entries(entry.members, level + 1, header)
+        # Fields first: they have no heading, and would seem to belong to the one before.
+        members = sorted(entry.members, key=lambda member: member.kind != "variable")
+        return text + self.entries(members, level + 1, header)
 
     def block(self, entries, header):
         """Shows declarations. Fields have their anchors here, because they have no heading."""
@@ -141,15 +144,23 @@ class Pages:
             mark = "* " if part.startswith("* ") else ""
             part = re.sub(r"([\\*<|\[])", r"\\\1", part[len(mark):]).replace(r"\<", "&lt;")
             parts[index] = mark + re.sub(
-                r"\b([A-Z]\w*(?:::\w+)+|[A-Z][a-z]+[A-Z]\w*)(\(\))?",
-                lambda found: self.name_link(found[0], scope, header) or found[0], part)
+                r"[\w/.-]+\.(?:md|hpp)\b|\b([A-Z]\w*(?:::\w+)+|[A-Z][a-z]+[A-Z]\w*)(\(\))?",
+                lambda found: (self.file_link(found[0], header) or self.name_link(found[0], scope, header)
+                               or found[0]), part)
         return "".join(parts)
+
+    def file_link(self, file, header):
+        beside = posixpath.join(posixpath.dirname(header), file)
+        path = next((page_of(name) for name in (beside, file) if name in self.headers), self.pages.get(file))
+        return path and f"[{file}]({posixpath.relpath(path, posixpath.dirname(page_of(header)))})"
 
     def name_link(self, text, scope, header):
         name = text.removesuffix("()")
         entry = self.find(name, scope) or self.find(name.rpartition("::")[0], scope)
         known = entry and name.rpartition("::")[2] in entry.names + [value for value, _ in entry.values]
-        return f"[`{text}`]({self.href(entry, header, '.md')})" if known and entry.short != scope else None
+        # A short word such as `timeout` may be something else than the function of that name in another module.
+        near = known and (re.search("[A-Z_]", name) or posixpath.dirname(entry.header) == posixpath.dirname(header))
+        return f"[`{text}`]({self.href(entry, header, '.md')})" if near and entry.short != scope else None
 
     def find(self, name, scope):
         """Looks a name up as C++ does: in the scope, and then in those around it."""

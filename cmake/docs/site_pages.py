@@ -115,7 +115,8 @@ class Site:
             self.write_page(page)
         rows = re.findall(r"^\| ([\w, ]+) \| (.*) \|$", (ROOT / "lib/README.md").read_text(), re.M)
         modules = {name: about for names, about in rows for name in names.split(", ")}
-        api_pages.Pages(self.headers, modules).write(self.source)
+        pages = {source: page.target for source, page in self.pages.items()}
+        api_pages.Pages(self.headers, modules, pages).write(self.source)
         for file in sorted(self.files):
             self.write_file(file)
 

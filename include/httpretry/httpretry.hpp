@@ -1,6 +1,6 @@
 // Includes the common headers of the core. Include the other headers of the core (such as
 // client/event_loop.hpp, client/event_stream.hpp and flow/when_any.hpp) and those of the extras
-// (batch, fleet, simulate, spdlog, telemetry, testing) yourself.
+// (batch, compression, fleet, oauth2, paging, simulate, spdlog, telemetry, testing) yourself.
 #pragma once
 
 #include <httpretry/export.hpp>
