@@ -225,10 +225,13 @@ def run_mkdocs(site, folder):
     (folder / "404.html").unlink()  # it is for a server: its links begin at the root
 
 
-def add_offline_search(folder):
-    """A page that is opened as a file can load a script, but no JSON (theme/main.html)."""
-    index = (folder / "search/search_index.json").read_text()
-    (folder / "search/search_index.js").write_text(f"var __index = {index};\n")
+def finish_search(folder):
+    """Takes the sources out of the index. Adds it as a script, because a page that is opened as a file can load no JSON
+    (theme/main.html)."""
+    index = json.loads((folder / "search/search_index.json").read_text())
+    index["docs"] = [entry for entry in index["docs"] if not entry["location"].startswith("files/")]
+    write(folder / "search/search_index.json", json.dumps(index))
+    write(folder / "search/search_index.js", f"var __index = {json.dumps(index)};\n")
 
 
 def build(folder):
@@ -237,7 +240,7 @@ def build(folder):
     site.write()
     shutil.copy(HERE / "site.css", site.source)
     run_mkdocs(site, folder)
-    add_offline_search(folder)
+    finish_search(folder)
 
 
 if __name__ == "__main__":
