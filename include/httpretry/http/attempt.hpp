@@ -29,7 +29,7 @@ enum class Sent : std::uint8_t {
 
 // The meaning of an outcome for a retry.
 enum class Class : std::uint8_t {
-  Success,
+  Success,    // the response needs no retry
   Pending,    // a response that means "not yet"
   Throttle,   // the server asks for fewer requests; waits follow the throttle curve
   Transient,  // a temporary failure of the server
@@ -39,19 +39,19 @@ enum class Class : std::uint8_t {
 
 // Why a call ended.
 enum class Reason : std::uint8_t {
-  Success,
-  NotRetryable,
-  UnsafeToRepeat,  // the server may have executed it, and executing it twice may do harm
-  NotReplayable,   // the body cannot be read again, or the sink has part of the response
-  AttemptsExhausted,
-  ElapsedExhausted,
+  Success,             // the policy does not retry the response
+  NotRetryable,        // a retry would have the same result
+  UnsafeToRepeat,      // the server may have executed it, and executing it twice may do harm
+  NotReplayable,       // the body cannot be read again, or the sink has part of the response
+  AttemptsExhausted,   // max_attempts or pending.max was reached
+  ElapsedExhausted,    // the time limits leave no time for a retry
   ServerDelayTooLong,  // the server asked for a longer wait than the limits allow
-  BudgetExhausted,
-  CircuitOpen,
-  RateLimited,    // the policy's rate would have required too long a wait
-  QueueFull,      // too many sends already wait for a slot, or this one has waited too long
-  LocalShortage,  // this process lacks descriptors, memory, threads or ports
-  Canceled,
+  BudgetExhausted,     // too many calls to the same place needed retries
+  CircuitOpen,         // too many sends failed
+  RateLimited,         // the policy's rate would have required too long a wait
+  QueueFull,           // too many sends already wait for a slot, or this one has waited too long
+  LocalShortage,       // this process lacks descriptors, memory, threads or ports
+  Canceled,            // by the caller, or by the end of the client
 };
 
 // The state of a circuit breaker.
@@ -86,8 +86,8 @@ enum class HedgeRefused : std::uint8_t {
   Busy,            // the hedge would have to wait for a slot or a token
   Warming,         // too few responses have been measured
   OverRange,       // hedge.after results in a time above hedge.max
-  HedgeBudget,
-  RetryBudget,
+  HedgeBudget,     // HedgePolicy::budget is used up
+  RetryBudget,     // the budget for retries is used up
 };
 
 enum class Errc : std::uint8_t;
