@@ -106,7 +106,8 @@ class Checks(unittest.TestCase):
         table = (ROOT / "apps/httpretry/manual.md").read_text().split("## Exit status\n")[1].split("\n## ")[0]
         listed = re.findall(r"^\| `([^`]+)` \|", table, re.M)
         statuses = {status for cell in listed if cell != "1 to 99" for status in cell.split(", ")}
-        sections = set(re.findall(r"^## Exit status (\d.*)$", (ROOT / "apps/httpretry/exit-status.md").read_text(), re.M))
+        page = (ROOT / "apps/httpretry/exit-status.md").read_text()
+        sections = set(re.findall(r"^## Exit status (\d.*)$", page, re.M))
         self.assertEqual(sorted(statuses - sections), [])
 
     def test_a_page_in_no_section_is_an_error(self):

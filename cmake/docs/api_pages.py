@@ -32,8 +32,8 @@ class Pages:
                   f"# {module}\n\n{self.modules[module]}\n\n{self.table_of_headers(module)}")
         rows = "".join(f"| [{module}]({module}/README.md) | {self.modules[module]} |\n" for module in modules)
         write(folder / "api/README.md",
-              "# The API\n\nEvery name is in the namespace `httpretry`. `#include <httpretry/httpretry.hpp>` includes the "
-              "core, without the extras.\n\n| module | what it is for |\n|---|---|\n"
+              "# The API\n\nEvery name is in the namespace `httpretry`. `#include <httpretry/httpretry.hpp>` includes "
+              "the common headers of the core.\n\n| module | what it is for |\n|---|---|\n"
               f"{rows}\n{self.table_of_headers('')}")
 
     def table_of_headers(self, module):
@@ -66,7 +66,8 @@ class Pages:
     def entry(self, entry, level, header):
         text = ""
         if entry.kind != "variable" or level == 2:
-            title = entry.short if level == 2 else ", ".join(entry.names[:2]) + (", …" if len(entry.names) > 2 else "")
+            names = entry.names[:2] + ["…"] * (len(entry.names) > 2)
+            title = entry.short if level == 2 else ", ".join(names)
             text += f"{'#' * min(level, 5)} `{title}` {{#{entry.anchor}}}\n\n"
         text += self.block([entry], header) + self.markdown(entry.comment, entry.short, header)
         if any(comment for _, comment in entry.values):

@@ -224,12 +224,13 @@ class Headers:
         return [entry for entry in result if not entry.hidden]
 
     def undocumented(self):
-        """Yields the declarations that no comment explains. A constructor needs none, nor does a
-        field that is named after its type: Timings timings."""
+        """Yields the declarations that no comment explains. A constructor needs none, nor does a field that is named
+        after its type: Timings timings."""
         def walk(entries, owner):
             for entry in entries:
+                name = entry.last_name
                 named_after_type = entry.kind == "variable" and re.search(
-                    rf"\b{entry.last_name.replace('_', '')}(policy)?[>*&]* {entry.last_name}\b", entry.signatures[0], re.I)
+                    rf"\b{name.replace('_', '')}(policy)?[>*&]* {name}\b", entry.signatures[0], re.I)
                 if not entry.comment and entry.last_name != owner.partition("<")[0] and not named_after_type:
                     yield entry
                 yield from walk(entry.members, entry.last_name)

@@ -41,7 +41,8 @@ def repository_pages():
 
 
 def read_sections(pages):
-    """Returns [(heading, [(page, level at which it is split, first word of its parts)])]. Exits if a page is in none."""
+    """Returns [(heading, [(page, level at which it is split, first word of its parts)])]. Exits if a page is in no
+    section."""
     sections, left = [("", [("README.md", 0, "")])], set(pages) - {"README.md"}
     for line in (HERE / "sections.txt").read_text().splitlines():
         if line.startswith("["):
