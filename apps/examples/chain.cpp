@@ -44,6 +44,7 @@ int main() {
   options.policies = policy;
   options.call_middlewares = {log()};
   options.attempt_middlewares = {
+      retry_if([](const Outcome& outcome) { return outcome && outcome->body == "warming up"; }),
       timeout(2s),
       on_request("tenant",
                  [tenant](Request& request, Call&) { request.set_header("X-Tenant", tenant); }),
