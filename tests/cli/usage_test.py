@@ -183,7 +183,9 @@ class Usage(ProgramTest):
                 self.assertGreater(len(options), 60)
             for name in options.keys() - documented:
                 message = f"option --{name} needs a value that is not empty"
-                for args in ((f"--{name}", ""), (f"--{name}=",)):
+                # All commands have the same parser, so one of them shows both spellings.
+                spellings = [(f"--{name}", ""), (f"--{name}=",)]
+                for args in spellings if words == () else spellings[:1]:
                     result = self.run_program(*words, *args, status=2)
                     self.assertIn(message, result.stderr.decode())
                 if words != ():

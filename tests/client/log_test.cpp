@@ -1,12 +1,14 @@
 #include "conversation.hpp"
 #include "heard.hpp"
 
+#include "lib/core/base/text.hpp"
+
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <regex>
 
 using namespace httpretry;
 
@@ -105,11 +107,16 @@ TEST_CASE("lines go to standard error where nothing else was said, with time and
     err = to_err.text();
   }
   CHECK(out.empty());
-  const std::regex lines(
-      R"(\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}\] \[info\] call \d+: GET http://x/good: 200 in [^\n]+\n)"
-      R"(\[[^\]]+\] \[warning\] call \d+: GET http://x/bad: 404 in [^\n]+\n)");
   INFO(err);
-  CHECK(std::regex_match(err, lines));
+  CHECK(std::ranges::count(err, '\n') == 2);
+  std::string shape = err;  // with 0 for each digit
+  std::ranges::replace_if(shape, is_digit, '0');
+  CHECK(shape.starts_with("[0000-00-00 00:00:00.000] [info] call 0"));
+  CHECK(err.find(": GET http://x/good: 200 in ") < err.find('\n'));
+  const auto second = err.find('\n') + 1;
+  CHECK(shape.find("[0000-00-00 00:00:00.000] [warning] call 0", second) == second);
+  CHECK(err.find(": GET http://x/bad: 404 in ", second) != err.npos);
+  CHECK(err.ends_with('\n'));
 }
 
 TEST_CASE("what the policy calls a failure is a warning, and what it calls a success is none") {

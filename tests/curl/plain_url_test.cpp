@@ -111,7 +111,7 @@ TEST_CASE("generated URLs have the parts that libcurl finds") {
     return list[random() % list.size()];
   };
   int plain = 0;
-  for (int run = 0; run < 200'000; ++run) {
+  for (int run = 0; run < 50'000; ++run) {
     auto text = one_of({"http://", "https://", "http:", "HTTP://"});
     for (auto parts = 1 + random() % 4; parts > 0; --parts) {
       text += one_of({"a", "example", "-", ".", "..", "1", "0x1", "127", ".0.0.1", "b2", "_", "~",
@@ -127,5 +127,5 @@ TEST_CASE("generated URLs have the parts that libcurl finds") {
     compare(text);
     plain += is_plain(text) ? 1 : 0;
   }
-  CHECK(plain > 5'000);
+  CHECK(plain > 1'000);
 }

@@ -1,5 +1,5 @@
 // The bridge to nlohmann_json.
-#include "conversation.hpp"
+#include "tests/client/conversation.hpp"
 
 #include <httpretry/json/nlohmann.hpp>
 
