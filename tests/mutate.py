@@ -3,8 +3,8 @@
 
     tests/mutate.py SECONDS [--changed BASE] [--module MODULE]
 
-Works on copies of the last commit in build/mutate, one for each processor, so the tree itself is not
-touched. The order of the changes is drawn by the commit: a run that is started again goes on where
+Works on copies of the last commit in build/mutate, two for each processor because tests wait for half of
+their time. So the tree itself is not touched. The order of the changes is drawn by the commit: a run that is started again goes on where
 the last one stopped.
 Prints each change that no test noticed, and in the end the share that was noticed. A change that
 makes no difference that can be seen stands in tests/mutate_equivalent.txt with the reason.
@@ -281,8 +281,9 @@ def main():
                       f"  {change[3].strip()}", flush=True)
 
     WORK.mkdir(parents=True, exist_ok=True)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
-        for finished in [workers.submit(work, number) for number in range(os.cpu_count())]:
+    copies = 2 * os.cpu_count()
+    with concurrent.futures.ThreadPoolExecutor(copies) as workers:
+        for finished in [workers.submit(work, number) for number in range(copies)]:
             finished.result()
     summary(results, equivalent)
     missed = [one for one in results if one["by"] == "" and one["change"] not in equivalent]
