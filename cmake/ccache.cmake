@@ -6,6 +6,8 @@ if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER
   mark_as_advanced(HTTPRETRY_CCACHE)
   # The cached path may be out of date: the program may have been removed.
   if(HTTPRETRY_CCACHE AND EXISTS "${HTTPRETRY_CCACHE}")
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${HTTPRETRY_CCACHE}")
+    # The settings let ccache serve objects that were compiled with precompiled headers.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+        "${HTTPRETRY_CCACHE}")
   endif()
 endif()

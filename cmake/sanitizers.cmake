@@ -40,9 +40,8 @@ if(HTTPRETRY_COVERAGE)
   add_link_options(--coverage)
 endif()
 
-# httpretry_work_hard(TARGET): for what works through megabytes of input, or against a slow reference.
-# The presets clang-asan and tsan compile the rest without optimizing, in half the time; these would then run
-# for minutes.
+# httpretry_work_hard(TARGET): optimizes a library a little. The presets clang-asan and tsan compile the rest
+# without optimizing, in half the time; with such a library, tests that read megabytes would run for minutes.
 function(httpretry_work_hard target)
   if(HTTPRETRY_SANITIZE MATCHES "^(address|thread)$" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${target} PRIVATE -O1)
