@@ -1,91 +1,342 @@
-// Calls a server that fails in several ways, and prints for each call what was sent, when, and why.
-// Run it with `./dev demo`.
+// Shows the same outage twice: what `curl --retry` makes of it, and what httpretry does. Run it
+// with
+// `./dev demo`. The exit status is 0 only if everything that the summary says is true.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <future>
+#include <mutex>
+#include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
 
 namespace {
 
-// Prints each attempt as it ends.
-class Printer final : public Observer {
- public:
-  void call_started(const Call& /*call*/, const Request& request) noexcept override {
-    std::printf("\n%s %s\n", request.method().c_str(), request.url().c_str());
-  }
-  void attempt_ended(const Call& /*call*/, const Request& /*request*/,
-                     const Attempt& attempt) noexcept override {
-    const std::string result =
-        attempt.error ? std::string(to_string(*attempt.error)) : std::to_string(attempt.status);
-    std::printf("  attempt %d at %8s: %-8s (%s), sent: %s", attempt.number,
-                duration_text(attempt.start).c_str(), result.c_str(), attempt.rule.c_str(),
-                std::string(to_string(attempt.sent)).c_str());
-    if (!attempt.retried) {
-      std::printf("\n");
-    } else if (attempt.server_delay) {
-      std::printf(" -> retry in %s, as the server asked (%s)\n",
-                  duration_text(*attempt.wait).c_str(),
-                  std::string(attempt.server_delay_source).c_str());
-    } else {
-      std::printf(" -> retry in %s\n", duration_text(*attempt.wait).c_str());
+constexpr auto kOutage = 3250ms;
+constexpr int kReads = 5;
+constexpr int kOrders = 3;
+
+constexpr auto kPolicies = R"({
+  "version": 1,
+  "default": "shop",
+  "policies": {
+    "shop": {
+      "max_attempts": 6,
+      "idempotency_key": "Idempotency-Key",
+      "breaker": {"kind": "consecutive", "failures": 4, "when_open": "wait",
+                  "open_for": {"kind": "constant", "interval": "500ms"}}
     }
+  },
+  "endpoints": [
+    {"name": "report", "match": {"host": "*", "path": "/report"}, "policy": {"preset": "standard"}}
+  ]
+})";
+
+// A server whose database hangs from the beginning until kOutage has passed. It answers reads with
+// a 503. It books orders, but so late that the gateway has answered 504 by then. An order with a
+// known Idempotency-Key is not booked again. The quota of /report is used up for an hour.
+class Shop {
+ public:
+  explicit Shop(Time begin) : begin_(begin) {}
+
+  std::string url(std::string_view path) const { return server_.url(path); }
+
+  int booked() const {
+    const std::lock_guard lock(mutex_);
+    return booked_;
   }
+
+  // Returns when requests arrived, since the beginning.
+  std::vector<Duration> arrivals() const {
+    std::vector<Duration> found;
+    for (const auto& request : server_.seen()) found.push_back(request.arrived - begin_);
+    return found;
+  }
+
+  int requests_in_the_outage() const {
+    const auto all = arrivals();
+    return static_cast<int>(
+        std::count_if(all.begin(), all.end(), [](Duration arrival) { return arrival < kOutage; }));
+  }
+
+ private:
+  Step respond(const SeenRequest& request) {
+    if (request.path == "/report") return {429, {{"Retry-After", "3600"}}};
+    const bool is_down = std::chrono::steady_clock::now() - begin_ < kOutage;
+    if (request.method != "POST") return is_down ? Step(503) : Step(200, "the items");
+    book(request.headers.get("Idempotency-Key"));
+    return is_down ? Step(504) : Step(201, "booked");
+  }
+
+  void book(std::optional<std::string_view> key) {
+    const std::lock_guard lock(mutex_);
+    if (!key || keys_.insert(std::string(*key)).second) ++booked_;
+  }
+
+  Scenario scenario() {
+    Step step;
+    step.respond = [this](const SeenRequest& request) { return respond(request); };
+    return {step};
+  }
+
+  Time begin_;
+  mutable std::mutex mutex_;
+  std::set<std::string> keys_;
+  int booked_ = 0;
+  FaultServer server_{scenario()};  // last: it uses the others
 };
 
-// Prints the result of a call. Returns whether it has a response.
-bool print(const Outcome& outcome) {
-  const auto& history = history_of(outcome);
-  const std::string result = outcome
-                                 ? std::to_string(outcome->status) + " \"" + outcome->body + "\""
-                                 : outcome.error().message;
-  std::printf("  => %s, %zu attempt(s) in %s: %s\n", result.c_str(), history.attempts.size(),
-              duration_text(history.elapsed).c_str(),
-              std::string(to_string(history.stop_reason)).c_str());
-  return outcome.has_value();
+// How one request ended.
+struct Ended {
+  int status = 0;  // 0 if there was no response
+  Duration after{0};
+  std::string message;  // what the client said about it
+
+  bool is_success() const { return status / 100 == 2; }
+};
+
+// How all requests of one client ended.
+struct Side {
+  std::vector<Ended> reads;
+  std::vector<Ended> orders;
+  Ended report;
+};
+
+// Runs curl with these arguments. Its message is what it wrote to standard error.
+Ended run_curl(const std::string& before, const std::string& arguments) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string command = before +
+                              "curl -q --noproxy '*' --no-progress-meter --retry 5 -o /dev/null "
+                              "-w '\nstatus %{http_code}' " +
+                              arguments + " 2>&1";
+  Ended ended;
+  FILE* output = popen(command.c_str(), "r");
+  if (output == nullptr) return ended;
+  for (int c = 0; (c = std::fgetc(output)) != EOF;) ended.message += static_cast<char>(c);
+  pclose(output);
+  ended.after = std::chrono::steady_clock::now() - begin;
+  if (const auto place = ended.message.rfind("\nstatus "); place != std::string::npos) {
+    ended.status = std::stoi(ended.message.substr(place + 8));
+  }
+  return ended;
 }
 
-Step slow(Step step) {
-  step.delay = 2s;
-  return step;
+Side send_with_curl(const Shop& shop) {
+  std::vector<std::future<Ended>> reads;
+  std::vector<std::future<Ended>> orders;
+  const auto start = [&](std::string before, std::string arguments) {
+    return std::async(std::launch::async, run_curl, std::move(before), std::move(arguments));
+  };
+  for (int i = 0; i < kReads; ++i) reads.push_back(start("", shop.url("/items")));
+  for (int i = 0; i < kOrders; ++i) {
+    orders.push_back(start("", "-d 'one, please' " + shop.url("/orders")));
+  }
+  // curl would wait for an hour, so it is ended when the others are done.
+  auto report = start("timeout 7.5 ", shop.url("/report"));
+  Side side;
+  for (auto& read : reads) side.reads.push_back(read.get());
+  for (auto& order : orders) side.orders.push_back(order.get());
+  side.report = report.get();
+  return side;
 }
 
-Scenario failures() {
-  Scenario scenario;
-  scenario.paths["/busy"] = Script({{503}, {503}, {200, "at last"}});
-  scenario.paths["/broken"] = Script({Fault::Reset, {200, "works again"}});
-  scenario.paths["/slow"] = Script({slow({200, "too late"}), {200, "quick"}});
-  scenario.paths["/limited"] = Script({{429, {{"Retry-After", "1"}}}, {200, "welcome back"}});
-  scenario.paths["/orders"] = Script({Fault::Reset, Fault::Reset, {201, "ordered"}});
-  return scenario;
+Side send_with_httpretry(const Shop& shop) {
+  Client client(ClientOptions().with_policies(parse_policies(kPolicies, "demo").value()));
+  std::vector<OutcomeFuture> reads;
+  std::vector<OutcomeFuture> orders;
+  for (int i = 0; i < kReads; ++i) {
+    reads.push_back(client.send_async(Request::get(shop.url("/items"))));
+  }
+  for (int i = 0; i < kOrders; ++i) {
+    orders.push_back(client.send_async(Request::post(shop.url("/orders"), "one, please")));
+  }
+  auto report = client.send_async(Request::get(shop.url("/report")));
+  const auto ended = [](OutcomeFuture& future) {
+    const auto outcome = future.get();
+    return Ended{outcome ? outcome->status : 0, history_of(outcome).elapsed, describe(outcome)};
+  };
+  Side side;
+  for (auto& read : reads) side.reads.push_back(ended(read));
+  for (auto& order : orders) side.orders.push_back(ended(order));
+  side.report = ended(report);
+  return side;
+}
+
+// --- the picture ---
+
+constexpr int kColumns = 60;
+constexpr auto kColumn = 125ms;
+
+// Returns a character for each column: the number of requests that arrived in it.
+std::string row_of(const Shop& shop, int columns) {
+  std::vector<int> counts(kColumns, 0);
+  for (const auto arrival : shop.arrivals()) {
+    ++counts[static_cast<std::size_t>(std::clamp<long>(arrival / kColumn, 0, kColumns - 1))];
+  }
+  std::string row;
+  for (int i = 0; i < columns; ++i) {
+    const int count = counts[static_cast<std::size_t>(i)];
+    row += count == 0 ? ' ' : static_cast<char>('0' + std::min(count, 9));
+  }
+  return row;
+}
+
+void draw(Duration passed, const Shop* with_curl, const Shop& with_httpretry) {
+  const int columns = static_cast<int>(std::clamp<long>(passed / kColumn + 1, 1, kColumns));
+  std::printf("             0 s     1 s     2 s     3 s     4 s     5 s     6 s     7 s\n");
+  std::string state(static_cast<std::size_t>(columns), '-');
+  for (int i = 0; i < columns && i < kOutage / kColumn; ++i)
+    state[static_cast<std::size_t>(i)] = 'x';
+  std::printf("the shop     %s\n", state.c_str());
+  if (with_curl != nullptr) std::printf("curl         %s\n", row_of(*with_curl, columns).c_str());
+  std::printf("httpretry    %s\n", row_of(with_httpretry, columns).c_str());
+  std::fflush(stdout);
+}
+
+// Draws the picture again and again on a terminal until `is_done`, and otherwise once, at the end.
+template <class Done>
+void watch(Time begin, const Shop* with_curl, const Shop& with_httpretry, Done is_done) {
+  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+  const int lines = with_curl != nullptr ? 4 : 3;
+  for (bool is_first = true;; is_first = false) {
+    const bool is_last = is_done();
+    if (is_terminal && !is_first) std::printf("\033[%dA", lines);
+    if (is_terminal || is_last) {
+      draw(std::chrono::steady_clock::now() - begin, with_curl, with_httpretry);
+    }
+    if (is_last) return;
+    std::this_thread::sleep_for(50ms);
+  }
+}
+
+// --- the summary ---
+
+int count_successes(const std::vector<Ended>& all) {
+  return static_cast<int>(
+      std::count_if(all.begin(), all.end(), [](const Ended& ended) { return ended.is_success(); }));
+}
+
+Duration last_of(const Side& side) {
+  Duration last{0};
+  for (const auto* all : {&side.reads, &side.orders}) {
+    for (const auto& ended : *all) last = std::max(last, ended.after);
+  }
+  return last;
+}
+
+std::vector<std::string> column_of(const Side& side, const Shop& shop, std::string report) {
+  const auto of = [](int part, int all) {
+    return std::to_string(part) + " of " + std::to_string(all);
+  };
+  return {of(count_successes(side.reads), kReads),
+          of(count_successes(side.orders), kOrders),
+          std::to_string(shop.booked()),
+          std::to_string(shop.requests_in_the_outage()),
+          duration_text(last_of(side)),
+          std::move(report)};
+}
+
+void print_table(const std::vector<std::string>& curl, const std::vector<std::string>& httpretry) {
+  const std::vector<std::string> labels = {"reads that succeeded",        "orders that succeeded",
+                                           "orders that the shop booked", "requests in the outage",
+                                           "the last success came after", "the report"};
+  std::printf("\n%-30s%-18s%s\n", "", curl.empty() ? "" : "curl --retry 5", "httpretry");
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    std::printf("%-30s%-18s%s\n", labels[i].c_str(), curl.empty() ? "" : curl[i].c_str(),
+                httpretry[i].c_str());
+  }
+}
+
+// Prints a claim that is false. Returns whether it is true.
+bool check(bool is_true, const char* claim) {
+  if (!is_true) std::printf("NOT TRUE THIS TIME: %s\n", claim);
+  return is_true;
+}
+
+bool explain_curl(const Side& side, const Shop& shop) {
+  std::printf(
+      "\ncurl waits 1, 2 and 4 s, so it notices the end of this outage after 7 s, and all its "
+      "requests\n"
+      "arrive at the same moments. It repeats a POST that the server may have executed, so the "
+      "shop\n"
+      "booked orders again. (If you had sent an Idempotency-Key, this shop would have recognized\n"
+      "them.) It would wait for the report for an hour:\n"
+      "  %s\n",
+      side.report.message.substr(0, side.report.message.find('\n')).c_str());
+  bool all = check(count_successes(side.reads) == kReads, "curl read all items");
+  all &= check(count_successes(side.orders) == kOrders, "curl placed all orders");
+  all &= check(shop.booked() > kOrders, "orders of curl were booked again");
+  return all & check(side.report.message.find("retry in 3600") != std::string::npos,
+                     "curl waits for the report");
+}
+
+bool explain_httpretry(const Side& side, const Shop& shop) {
+  std::printf(
+      "\nhttpretry, with the policy in apps/examples/demo.cpp, stops sending after four failures "
+      "in a\n"
+      "row, and tests the shop with one request every 500 ms. Each order has a key, which is the "
+      "same\n"
+      "in all attempts; without a key, httpretry would not repeat an order. It explains how each "
+      "call\n"
+      "ended, for example an order and the report:\n"
+      "  %s\n"
+      "  %s\n",
+      side.orders.back().message.c_str(), side.report.message.c_str());
+  bool all = check(count_successes(side.reads) == kReads, "httpretry read all items");
+  all &= check(count_successes(side.orders) == kOrders, "httpretry placed all orders");
+  all &= check(shop.booked() == kOrders, "each order of httpretry was booked once");
+  return all & check(side.report.message.find("server_delay_too_long") != std::string::npos,
+                     "httpretry does not wait for the report");
 }
 
 }  // namespace
 
 int main() {
-  FaultServer server(failures());
-  std::printf("a server that fails on purpose listens on %s\n", server.url().c_str());
-
-  ClientOptions options;
-  options.attempt_middlewares = {timeout(500ms)};
-  options.observers = {std::make_shared<Printer>()};
-  Client client(options);
-
-  bool as_expected = true;
-  for (const auto* path : {"/busy", "/broken", "/slow", "/limited"}) {
-    as_expected &= print(client.get(server.url(path)));
-  }
-
+  const bool has_curl = std::system("curl --version >/dev/null 2>&1") == 0;
   std::printf(
-      "\n-- a POST that the server may have processed is not retried, unless it has an idempotency "
-      "key --\n");
-  as_expected &= !print(client.post(server.url("/orders"), "one, please"));
-  as_expected &= print(client.send(Request::post(server.url("/orders"), "one, please")
-                                       .set_header("Idempotency-Key", "order-7")));
+      "The database of a shop hangs for 3.25 s. The shop answers reads with 503. It books orders, "
+      "but\n"
+      "answers 504. At the same moment, a client sends %d reads, %d orders, and a request for a "
+      "report\n"
+      "whose quota is used up for an hour (429, Retry-After: 3600).%s\n\n"
+      "Below, x is the outage, and a digit is the number of requests that arrived:\n\n",
+      kReads, kOrders,
+      has_curl ? " Each client has its own shop."
+               : "\nThere is no curl here, so only httpretry runs.");
 
-  std::printf("\nthe server received %zu requests\n", server.requests());
-  return as_expected ? 0 : 1;
+  const auto begin = std::chrono::steady_clock::now();
+  Shop curl_shop(begin);
+  Shop shop(begin);
+  auto curl_side =
+      std::async(std::launch::async, [&] { return has_curl ? send_with_curl(curl_shop) : Side(); });
+  auto side = std::async(std::launch::async, [&] { return send_with_httpretry(shop); });
+  watch(begin, has_curl ? &curl_shop : nullptr, shop, [&] {
+    return curl_side.wait_for(0s) == std::future_status::ready &&
+           side.wait_for(0s) == std::future_status::ready;
+  });
+
+  const Side curl = curl_side.get();
+  const Side ours = side.get();
+  print_table(
+      has_curl ? column_of(curl, curl_shop, "waits for an hour") : std::vector<std::string>(),
+      column_of(ours, shop, "ended after " + duration_text(ours.report.after)));
+  bool is_true = !has_curl || explain_curl(curl, curl_shop);
+  is_true &= explain_httpretry(ours, shop);
+  std::printf(
+      "\nWhat to try next:\n"
+      "  ./dev install\n"
+      "  httpretry plan --outcomes 503,timeout,429:retry-after=2,200 "
+      "https://api.example.com/v1/items\n"
+      "  httpretry simulate --preset curl --preset standard --model queue "
+      "--trigger at=20s,for=10s,capacity=0.1\n");
+  return is_true ? 0 : 1;
 }
