@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Every C++ block of a page, and on pages that have one the code in tables that assigns or calls, is part of a
 program in apps/examples, word for word: so the build compiles it. Every test that SECURITY.md names exists.
-Every library that ./dev installs to build is in the pages' own lists of packages.
+Every library that ./dev installs to build is in the pages' own lists of packages. The figures of README.md are those of
+RESULTS.md.
 Usage: readme_test.py SOURCE_DIR"""
 import pathlib
 import re
@@ -9,6 +10,21 @@ import sys
 import textwrap
 
 from pages import README, blocks, pages
+
+# A figure of README.md, and its table, row and column in RESULTS.md, which has microseconds.
+FIGURES = [
+    (r"([\d.]+) (µs) for libcurl by hand", "Beside other clients, 1 in flight", "libcurl by hand, tuned", "CPU µs"),
+    (r"([\d.]+) (µs) with redirects and retries", "Beside other clients, 1 in flight",
+     "httpretry, redirect + retry + timeout", "CPU µs"),
+    (r"Boost.Beast ([\d.]+) (µs)", "Beside other clients, 1 in flight", "Boost.Beast", "CPU µs"),
+    (r"([\d.]+) (ms) for libcurl as it comes", "A new TLS connection, verified against the system's certificates",
+     "libcurl by hand, as it comes", "CPU µs"),
+    (r"([\d.]+) (ms) if it reads the certificates once",
+     "A new TLS connection, verified against the system's certificates",
+     "libcurl by hand, its certificates read once", "CPU µs"),
+    (r"(?<=\| )([\d.]+) (ms) \|", "A new TLS connection, verified against the system's certificates", "httpretry",
+     "CPU µs"),
+]
 
 
 def snippets(text):
@@ -33,6 +49,29 @@ def missing_packages(root):
             if package not in words]
 
 
+def result(results, heading, row, column):
+    table = results.split(f"## {heading}\n")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
+    return float(next(cells for cells in rows if cells[0] == row)[rows[0].index(column)])
+
+
+def wrong_figures(readme, results):
+    """Returns the CPU times of README.md that differ from the results, or that no pattern checks."""
+    rows = "\n".join(line for line in readme.splitlines() if line.startswith("| CPU time"))
+    problems = []
+    for pattern, *place in FIGURES:
+        shown = re.search(pattern, rows)
+        if not shown:
+            problems.append(f"no figure matches {pattern}")
+            continue
+        rows = rows.replace(shown[0], "", 1)
+        figure, unit = shown.groups()
+        measured = f"{result(results, *place) / (1000 if unit == 'ms' else 1):.1f}"
+        if figure != measured:
+            problems.append(f"{shown[0]} is {measured} {unit} in RESULTS.md")
+    return problems + re.findall(r"[\d.]+ (?:µs|ms)", rows)
+
+
 def main(root):
     programs = [p.read_text() for p in sorted((root / "apps/examples").glob("*.cpp"))]
     count = missing = 0
@@ -54,7 +93,13 @@ def main(root):
     lacking = missing_packages(root)
     for page, package in lacking:
         print(f"{page} does not install {package}, which the build needs")
-    sys.exit(1 if missing or gone or lacking or not named else 0)
+    results = (root / "tests/bench/RESULTS.md").read_text()
+    wrong = wrong_figures(README.read_text(), results)
+    for problem in wrong:
+        print(f"README.md: {problem}")
+    if len(wrong_figures(README.read_text().replace("µs", "ms"), results)) < 3:
+        sys.exit("a wrong figure in README.md is not found: this test checks nothing")
+    sys.exit(1 if missing or gone or lacking or wrong or not named else 0)
 
 
 main(pathlib.Path(sys.argv[1]).resolve())

@@ -70,12 +70,20 @@ class Readme(ProgramTest):
 
     def test_the_picture_is_drawn_by_the_line_below_it(self):
         text = README.read_text()
-        picture = README.parent / re.search(r"!\[.*?\]\((\S+\.svg)\)", text)[1]
-        line = re.search(r"^`(httpretry plan .*--format svg .*)`$", text, re.MULTILINE)[1]
+        picture, line = re.search(r"!\[[^]]*\]\((\S+\.svg)\)\n\n`(httpretry plan .*--format svg .*)`$", text,
+                                  re.MULTILINE).groups()
+        picture = README.parent / picture
         drawn = self.run_program(*line.split()[1:]).stdout
         if os.environ.get("HTTPRETRY_UPDATE"):
             picture.write_bytes(drawn)
         self.assertEqual(picture.read_bytes(), drawn)
+
+    def test_the_commands_that_the_demo_suggests_work(self):
+        text = re.sub(r'"\s*"', "", (ROOT / "apps/examples/demo.cpp").read_text())
+        commands = re.findall(r"  (httpretry [^\\]*)\\n", text.split("What to try next:")[1])
+        self.assertEqual(len(commands), 2)
+        for command in commands:
+            self.assertEqual(self.run_program(*command.split()[1:]).returncode, 0, command)
 
     def test_every_link_of_the_pages_leads_somewhere(self):
         for page in pages():
