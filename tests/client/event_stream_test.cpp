@@ -39,11 +39,12 @@ struct Listener {
   std::vector<std::string> events;
   EventStreamOptions options;
   std::size_t enough = 1000;
+  Request request = Request::get("http://x/");
 
   Result<void> run(std::vector<MiddlewarePtr> chain = {}) {
     auto client = talk.client(std::move(chain));
     return talk.clock->run(co_listen(
-        client, *talk.clock, Request::get("http://x/"),
+        client, *talk.clock, request,
         [&](const ServerEvent& event) {
           events.push_back(text_of(event));
           return events.size() < enough;
@@ -133,6 +134,21 @@ TEST_CASE("a stream that ends or breaks is requested again, after its last event
   CHECK(listener.talk.sent(2).headers()["Last-Event-ID"] == "2");
   const auto seen = listener.talk.network->requests();
   CHECK(seen[1].when - seen[0].when == 500ms);
+}
+
+TEST_CASE("the stream of a request that must not be repeated is not requested again") {
+  Listener listener;
+  listener.request = Request::post("http://x/", "question");
+  listener.talk.network->say(stream_of("id: 1\ndata: a\n\n"));
+  CHECK(listener.run());
+  CHECK(listener.events == std::vector<std::string>{"message[1]a"});
+  CHECK(listener.talk.sends() == 1);
+  // With an idempotency key it is.
+  listener.request.set_header("Idempotency-Key", "k");
+  listener.talk.network->say(stream_of("id: 2\ndata: b\n\n")).say(Response(204));
+  CHECK(listener.run());
+  CHECK(listener.events == std::vector<std::string>{"message[1]a", "message[2]b"});
+  CHECK(listener.talk.sends() == 3);
 }
 
 TEST_CASE("what is no stream ends with an error, and the retry policy decides about failures") {

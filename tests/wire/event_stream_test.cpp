@@ -169,3 +169,28 @@ TEST_CASE("other calls of an event loop go on while listen waits between two str
   REQUIRE_FALSE(ended);
   CHECK(ended.error().code == Errc::Canceled);
 }
+
+TEST_CASE("a broken stream of a POST is an error, and the POST is not sent again") {
+  std::atomic<int> requests = 0;
+  const RawServer server([&](int listener) {
+    for (;;) {
+      const int fd = ::accept(listener, nullptr, nullptr);
+      if (fd < 0) return;
+      read_until(fd, "question");
+      ++requests;
+      write_all(fd, kHead + chunk("data: a\n\n"));
+      ::close(fd);
+    }
+  });
+  std::string heard;
+  Client client;
+  const auto ended =
+      listen(client, Request::post(server.url(), "question"), [&](const ServerEvent& event) {
+        heard += event.data;
+        return true;
+      });
+  REQUIRE_FALSE(ended);
+  CHECK(ended.error().code == Errc::Receive);
+  CHECK(heard == "a");
+  CHECK(requests == 1);
+}

@@ -13,6 +13,10 @@
 // server set with "retry:". The retry policy decides whether a request that got no stream is
 // retried, as for any other request.
 //
+// A stream in response to a request that is not Request::repeatable(), such as the POST that asks a
+// language model, is not requested again. `listen` succeeds if the server ends it, and otherwise
+// returns the error.
+//
 // A stream may be silent for any length of time, because the policy's stall_timeout does not apply
 // to it. TCP keepalive detects a server that has disappeared, after some minutes. If the server
 // sends comments to keep the stream alive, EventStreamOptions::stall_timeout detects it sooner. The
@@ -99,6 +103,7 @@ struct HTTPRETRY_API EventStreamOptions {
 // Requests the stream again and again. Ends when
 //
 //   on_event returns false, or the server responds 204    success
+//   the stream of a request that is not repeatable ends   success; the error if it breaks off
 //   a request fails                                       its error; Errc::Status for a status
 //   the response is not an event stream                   Errc::Protocol
 //   an event is too large                                 Errc::TooLarge

@@ -152,7 +152,8 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     if (std::exchange(open_, false) && options_.on_end) options_.on_end(outcome);
     if (enough_ || (outcome && outcome->status == 204)) return Result<void>();
     const bool stopped = !outcome && outcome.error().code == Errc::Canceled;
-    if (began_ && !stopped) return std::nullopt;
+    if (began_ && !stopped && request_.repeatable()) return std::nullopt;
+    if (began_ && outcome) return Result<void>();  // the whole stream of a POST
     if (!outcome) return Result<void>(std::move(outcome).error());
     try {
       static_cast<void>(require_success(std::move(outcome)));
