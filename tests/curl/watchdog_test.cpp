@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <string>
 #include <thread>
 
 using namespace httpretry;
@@ -109,6 +110,76 @@ TEST_CASE("bytes that arrive at the moment when they are counted are no flood") 
   over = true;
   server.join();
   CHECK_FALSE(watched->closed);
+}
+
+TEST_CASE("only calls without progress that handled a connection count for it") {
+  const Connection one;
+  const Connection other;
+  Heartbeat loop;
+  const auto first = loop.watch(one.client);
+  const auto second = loop.watch(other.client);
+  loop.leave();
+  struct Row {
+    int fd;  // that libcurl is to handle; -1 for any
+    bool progressed, paused;
+    unsigned of_first, of_second;
+    bool may_spin;
+  };
+  first->silent_calls = second->silent_calls = 14;
+  for (const Row& row :
+       {Row{one.client, false, false, 15, 14, false}, Row{-1, false, false, 16, 15, true},
+        Row{other.client, false, false, 16, 16, true}, Row{one.client, true, false, 1, 16, false},
+        Row{-1, false, false, 2, 17, true}, Row{other.client, false, true, 2, 1, false},
+        Row{12345, false, false, 2, 1, false}}) {
+    for (const auto& watched : {first, second}) {
+      watched->progressed = row.progressed;
+      watched->paused = row.paused ? 1 : 0;
+    }
+    loop.enter(row.fd);
+    CHECK(loop.leave());
+    CHECK(first->silent_calls == row.of_first);
+    CHECK(second->silent_calls == row.of_second);
+    CHECK(loop.may_spin() == row.may_spin);
+    first->progressed = second->progressed = false;
+  }
+  CHECK_FALSE(loop.leave());
+}
+
+TEST_CASE("a connection may receive a megabyte without progress, and no more") {
+  const Connection connection;
+  Heartbeat loop;
+  const auto watched = loop.watch(connection.client);
+  loop.leave();
+  const auto receive = [&](std::size_t size) {
+    const std::string bytes(size, 'x');
+    REQUIRE(::send(connection.server, bytes.data(), size, MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(size));
+    std::string received(size, ' ');
+    REQUIRE(::recv(connection.client, received.data(), size, MSG_WAITALL) ==
+            static_cast<ssize_t>(size));
+  };
+  const auto call_silently = [&] {
+    for (int call = 0; call < 256; ++call) {
+      loop.enter(connection.client);
+      loop.leave();
+    }
+  };
+  const auto receive_most = [&] {
+    for (int block = 0; block < 1024; ++block) receive(1024);
+  };
+  receive(1000);
+  call_silently();  // begins to count
+  receive_most();
+  call_silently();
+  CHECK_FALSE(watched->closed);
+  watched->progressed = true;
+  call_silently();  // begins anew
+  receive_most();
+  call_silently();
+  CHECK_FALSE(watched->closed);
+  receive(1);
+  call_silently();
+  CHECK(watched->closed);
 }
 
 // At the moment of the fork, the thread of the parent has the lock or waits for its condition.

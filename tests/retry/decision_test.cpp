@@ -22,6 +22,14 @@ TEST_CASE("a stop says which limit and by how much") {
   CHECK(text("503") == "a wait of 100 ms would pass max_elapsed_time 1.00 min by 50.0 ms");
   situation.clocks.deadline = situation.clocks.now + 40ms;
   CHECK(text("503") == "a wait of 100 ms would pass the deadline by 60.0 ms");
+  situation.clocks.deadline = situation.clocks.now + 1ns;
+  CHECK(text("503") == "a wait of 100 ms would pass the deadline by 100 ms");
+  for (const auto ago : {0ns, 1ns, 60'000'000'000ns}) {
+    CAPTURE(ago.count());
+    situation.clocks.deadline = situation.clocks.now - ago;
+    CHECK(text("503") == "the deadline has passed");
+    CHECK(text("429; Retry-After: 1") == "the deadline has passed");
+  }
   situation.clocks.deadline = kNever;
   situation.policy.elapsed_rule = ElapsedRule::BeforeWait;
   CHECK(text("503").empty());
