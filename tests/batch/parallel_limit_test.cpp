@@ -21,8 +21,19 @@ TEST_CASE("after a shortage a run has as many calls on the wire as had what they
   CHECK(limit.at(Time(3s)) == 3);
   limit.ended(Time(3s));
   CHECK(limit.at(Time(3s)) == 4);
-  for (int i = 0; i < 40; ++i) limit.ended(Time(4s));
+  for (int i = 0; i < 39; ++i) limit.ended(Time(4s));
+  CHECK(limit.at(Time(4s)) == 4);
+  limit.ended(Time(4s));
   CHECK(limit.at(Time(4s)) == 5);
+
+  // A shortage begins the count anew.
+  for (int i = 0; i < 49; ++i) limit.ended(Time(5s));
+  limit.lacked(Time(5s));
+  CHECK(limit.send_fewer(5, Time(6s)));
+  for (int i = 0; i < 49; ++i) limit.ended(Time(7s));
+  CHECK(limit.at(Time(7s)) == 5);
+  limit.ended(Time(7s));
+  CHECK(limit.at(Time(7s)) == 6);
 }
 
 TEST_CASE("the limit never grows beyond that of the options") {

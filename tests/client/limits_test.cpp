@@ -208,7 +208,10 @@ TEST_CASE("a 404 after a DELETE that may have been done is flagged, and no other
   CHECK(ends_ambiguous("PUT", reset, 412));
   CHECK(ends_ambiguous("DELETE", stale, 404));
   CHECK_FALSE(ends_ambiguous("DELETE", reset, 200));
-  CHECK_FALSE(ends_ambiguous("GET", reset, 404));
+  for (const auto* safe : {"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"}) {
+    CAPTURE(safe);
+    CHECK_FALSE(ends_ambiguous(safe, reset, 404));
+  }
   CHECK_FALSE(ends_ambiguous("DELETE", error_of(Errc::Connect), 404));
   CHECK_FALSE(ends_ambiguous("DELETE", Response(429), 404));
 }

@@ -84,6 +84,22 @@ TEST_CASE("a literal of any length is decoded to what was written") {
   CHECK(decoded_alone(hpack_literal("a", "1") + hpack_literal("b", "")) == Strings{"a: 1", "b: "});
 }
 
+// RFC 7541, appendix B. The codes fill their space, so a wrong length of any symbol moves the last
+// ones.
+TEST_CASE("the symbols with the longest codes are decoded") {
+  const std::pair<const char*, const char*> rows[] = {
+      {"83ffffea", "\t"},      // 24 bits
+      {"84fffffff3", "\n"},    // 30 bits, and two of padding
+      {"84fffffff7", "\r"},    // the same
+      {"84fffffffb", "\x16"},  // the same
+  };
+  for (const auto& [hex, symbol] : rows) {
+    CAPTURE(hex);
+    CHECK(decoded_alone(bytes_of("000161") + bytes_of(hex)) ==
+          Strings{std::string("a: ") + symbol});
+  }
+}
+
 TEST_CASE("a malformed block is rejected") {
   for (const std::string hex : {
            "80",                // no field has the index 0
