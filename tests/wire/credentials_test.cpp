@@ -401,6 +401,29 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("without its body, a request gets each failure of the server as its response") {
+  int status = 0;
+  Step step;
+  step.respond = [&status](const SeenRequest&) { return Step(status); };
+  FaultServer server(Scenario{step});
+  const auto result = [&](const char* method) {
+    auto request = Request(method, server.url());
+    request.set_body("data");
+    const auto outcome = Client::bare().send(digest(request));
+    return outcome ? outcome->status : outcome.error().code == Errc::Send ? 0 : -1;
+  };
+  for (status = 300; status <= 308; ++status) {
+    CAPTURE(status);
+    // 0: the error that says that the body was left out.
+    CHECK(result("POST") == (status >= 301 && status <= 303 ? 0 : status));
+    CHECK(result("PUT") == (status == 303 ? 0 : status));
+  }
+  for (const int failure : {400, 404, 499, 500, 503}) {
+    status = failure;
+    CHECK(result("POST") == status);
+  }
+}
+
 TEST_CASE(
     "where the body cannot follow the request that asks for a challenge, it may have been "
     "executed") {

@@ -2,8 +2,13 @@
 #include "files.hpp"
 #include "sinks.hpp"
 
-#include <sys/stat.h>
+#include "lib/core/base/descriptor.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -317,12 +322,25 @@ TEST_CASE("a server that does not say where the body ends gives no whole file") 
 }
 
 TEST_CASE("a description of the part that is a pipe says nothing, and nobody waits for it") {
-  const TemporaryDirectory directory;
-  const auto path = directory.file("f");
-  write_file(path + ".part", kBody.substr(0, 10));
-  REQUIRE(::mkfifo((path + ".part.info").c_str(), 0600) == 0);
-  FaultServer server(Scenario{{200, {{"ETag", "\"v2\""}}, kOther}});
-  REQUIRE(get_once(server, save_to(path, keep_partial())));
-  CHECK(read_file(path) == kOther);
-  CHECK(directory.count() == 1);
+  for (const bool has_writer : {false, true}) {
+    CAPTURE(has_writer);
+    const TemporaryDirectory directory;
+    const auto path = directory.file("f");
+    const auto info = path + ".part.info";
+    FaultServer server(Scenario{tagged(), {200, {{"ETag", "\"v2\""}}, kOther}});
+    REQUIRE_FALSE(get_once(server, save_to(path, keep_partial())));
+    const auto description = read_file(info);
+    REQUIRE(description.find("v1") != std::string::npos);
+    std::filesystem::remove(info);
+    REQUIRE(::mkfifo(info.c_str(), 0600) == 0);
+    const Descriptor pipe(has_writer ? ::open(info.c_str(), O_RDWR | O_CLOEXEC) : -1);
+    if (has_writer) {
+      REQUIRE(::write(pipe.get(), description.data(), description.size()) ==
+              static_cast<ssize_t>(description.size()));
+    }
+    REQUIRE(get_once(server, save_to(path, keep_partial())));
+    CHECK_FALSE(server.seen().back().headers.contains("Range"));
+    CHECK(read_file(path) == kOther);
+    CHECK(directory.count() == 1);
+  }
 }
