@@ -68,6 +68,26 @@ TEST_CASE("no more than the limit are under way, and the rest follow as they cam
   CHECK(gate.outcomes[4]->exchange.timings.queued == 2s);
 }
 
+TEST_CASE("each of the two limits holds alone, and 0 is no limit") {
+  for (const int in_all : {0, 1, 2, 4}) {
+    for (const int per_origin : {0, 1, 2, 4}) {
+      CAPTURE(in_all);
+      CAPTURE(per_origin);
+      Gate gate;
+      gate.network->say(Response(200), 1s);
+      auto client = gate.client_of(in_all, per_origin);
+      for (const auto* url :
+           {"http://a/1", "http://b/1", "http://a/2", "http://b/2", "http://a/3", "http://b/3"}) {
+        gate.send(client, url);
+      }
+      const int of_origins = per_origin == 0 ? 6 : 2 * std::min(per_origin, 3);
+      CHECK(gate.sends() == (in_all == 0 ? of_origins : std::min(in_all, of_origins)));
+      gate.clock->advance(6s);
+      CHECK(gate.outcomes.size() == 6);
+    }
+  }
+}
+
 TEST_CASE("an origin at its limit keeps nobody else waiting") {
   Gate gate;
   gate.network->say(Response(200), 1s);

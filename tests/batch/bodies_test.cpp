@@ -1,0 +1,32 @@
+#include "lib/extras/batch/bodies.hpp"
+
+#include <httpretry/http/request.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace httpretry;         // NOLINT
+using namespace httpretry::batch;  // NOLINT
+
+TEST_CASE("a body in memory has as many bytes as its limit, and one that is longer has none") {
+  constexpr std::size_t kMost = 4;
+  for (const std::size_t first : {0U, 1U, 3U, 4U, 5U}) {
+    for (const std::size_t second : {0U, 1U, 3U, 4U, 5U}) {
+      CAPTURE(first);
+      CAPTURE(second);
+      MemoryBody body(kMost);
+      const auto writer = body.open(Request::get("http://a/")).value();
+      // What an attempt before it has left does not count.
+      REQUIRE(writer->begin(Response(200), 0));
+      REQUIRE(writer->write("too long"));
+      REQUIRE(writer->begin(Response(200), 0));
+      REQUIRE(writer->write(std::string(first, 'a')));
+      REQUIRE(writer->write(std::string(second, 'b')));
+      const bool fits = first + second <= kMost;
+      CHECK(body.content().too_long == !fits);
+      CHECK(body.content().bytes ==
+            (fits ? std::string(first, 'a') + std::string(second, 'b') : ""));
+    }
+  }
+}
