@@ -2,14 +2,18 @@
 """Every C++ block of a page, and on pages that have one the code in tables that assigns or calls, is part of a
 program in apps/examples, word for word: so the build compiles it. Every test that SECURITY.md names exists.
 Every library that ./dev installs to build is in the pages' own lists of packages. The figures of README.md are those of
-RESULTS.md.
+RESULTS.md. The recordings are those of record.py.
 Usage: readme_test.py SOURCE_DIR"""
 import pathlib
 import re
 import sys
 import textwrap
+import xml.etree.ElementTree
 
-from pages import README, blocks, pages
+from pages import README, ROOT, blocks, pages
+
+sys.path.insert(0, str(ROOT / "apps/httpretry"))
+import record  # noqa: E402
 
 # A figure of README.md, and its table, row and column in RESULTS.md, which has microseconds.
 FIGURES = [
@@ -72,6 +76,19 @@ def wrong_figures(readme, results):
     return problems + re.findall(r"[\d.]+ (?:µs|ms)", rows)
 
 
+def wrong_recordings(root):
+    """Returns what is wrong with the recordings: each must be small, load nothing, and show the commands of record.py."""
+    problems = []
+    for file, commands, _ in record.RECORDINGS:
+        text = (root / file).read_text()
+        picture = xml.etree.ElementTree.fromstring(text)
+        if picture.findtext("{*}title") != record.title_of(commands):
+            problems.append(f"{file} shows other commands than apps/httpretry/record.py")
+        if len(text) > 100_000 or re.search(r"<script|<image|href=|url\(|@import", text):
+            problems.append(f"{file} is larger than 100 KB, or loads something")
+    return problems
+
+
 def main(root):
     programs = [p.read_text() for p in sorted((root / "apps/examples").glob("*.cpp"))]
     count = missing = 0
@@ -94,9 +111,10 @@ def main(root):
     for page, package in lacking:
         print(f"{page} does not install {package}, which the build needs")
     results = (root / "tests/bench/RESULTS.md").read_text()
-    wrong = wrong_figures(README.read_text(), results)
+    wrong = [f"README.md: {problem}" for problem in wrong_figures(README.read_text(), results)]
+    wrong += wrong_recordings(root)
     for problem in wrong:
-        print(f"README.md: {problem}")
+        print(problem)
     if len(wrong_figures(README.read_text().replace("µs", "ms"), results)) < 3:
         sys.exit("a wrong figure in README.md is not found: this test checks nothing")
     sys.exit(1 if missing or gone or lacking or wrong or not named else 0)

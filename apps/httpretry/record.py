@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records the command in a terminal, and writes animated SVGs: record.py PROGRAM
 
-PROGRAM is a built httpretry. Each recording is a shell session that really runs: the times are those of its output, and
-nothing is changed or left out. Each waits for nothing but its own server on 127.0.0.1:8080, which must be free."""
+PROGRAM is a built httpretry. A recording shows a session of a shell as it ran: all of its output, at the times at which
+it came. Each session starts its own server on 127.0.0.1:8080, so this port must be free."""
 
 import html
 import os
@@ -18,31 +18,31 @@ import termios
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COLUMNS, ROWS = 100, 40
+COLUMNS, ROWS = 116, 30
 LIMIT = 60  # seconds for a session
 STILL = 5  # seconds for which the last picture stays
-READ = 2  # seconds before the next command, to read this one
+READ = 1.2  # seconds before the next command, to read this one
 PROMPT = "$ "
 COLORS = {"31": "#b3261e", "32": "#1a7f37", "33": "#9a6700", "2": "#57606a", "1": "#000000"}
 
-# The file, the commands, and what the last line of the terminal must be at the end.
+# The file, the commands, and a line that the terminal must show at the end.
 RECORDINGS = [
     ("apps/httpretry/trace.svg",
      ["httpretry serve --outcomes reset,503,429:retry-after=2,200 --listen 127.0.0.1:8080 > requests.jsonl &",
       "httpretry --trace http://127.0.0.1:8080/v1/items"],
      r"done: succeeded after 4 attempts in .* s: receive, 503, 429, 200"),
     ("lib/extras/batch/outage.svg",
-     ["# a server that stops after 3 s, and starts again 4 s later",
+     ["seq -f http://127.0.0.1:8080/items/%g 300 > items.txt",
+      "# a server that runs for 5 s, stops, and starts again 4 s later",
       "serve='httpretry serve --outcomes 200 --listen 127.0.0.1:8080'",
-      "(timeout 3 $serve; sleep 4; exec $serve) > requests.jsonl &",
-      "seq -f http://127.0.0.1:8080/items/%g 200 > items.txt",
+      "(timeout 5 $serve; sleep 4; exec $serve) > requests.jsonl &",
       "httpretry batch --rate 40/s items.txt"],
-     r"httpretry: 200 of 200 done"),
+     r"httpretry: 300 of 300 done"),
 ]
 
 
 class Terminal:
-    """The screen that a terminal shows after some output. It knows what the command writes, and refuses the rest."""
+    """The screen of a terminal after some output. Exits if it does not know a sequence of the output."""
 
     PIECE = re.compile(r"\x1b\[([\d;]*)([a-zA-Z])|\x1b\[\?\d+[hl]|([\r\n])|([^\x1b\r\n]+)")
 
@@ -91,7 +91,7 @@ class Terminal:
 
 
 class Session:
-    """A shell on a terminal, and its output with the seconds since the beginning."""
+    """A shell on a terminal. `output` is [(seconds since the beginning, text)]."""
 
     def __init__(self, program, folder):
         self.controller, terminal = pty.openpty()
@@ -139,8 +139,8 @@ def record(program, commands):
 
 
 def spans_of(output):
-    """Returns [(row, cells, first second, last second or None)] of each text that was on the screen, and the last
-    second."""
+    """Returns a list of all texts that were on the screen, as (row, cells, first second, last second), and the second
+    of the last output. The last second is None for a text that stays."""
     terminal, shown, spans, second = Terminal(), {}, [], 0
     for second, piece in output:
         terminal.write(piece)
@@ -151,6 +151,10 @@ def spans_of(output):
                 shown[row] = (cells, second)
     spans += [(row, *known, None) for row, known in shown.items()]
     return [span for span in spans if span[1]], second
+
+
+def title_of(commands):
+    return "A recording of: " + "; ".join(commands)
 
 
 def svg_text(cells):
@@ -166,30 +170,27 @@ def svg_text(cells):
 def svg_of(output, commands):
     spans, last = spans_of(output)
     total = last + STILL
-    width, height = COLUMNS * 7.85 + 24, (max(row for row, *_ in spans) + 1) * 18 + 28
+    width, height = round(COLUMNS * 7.25) + 24, (max(row for row, *_ in spans) + 1) * 17 + 20
     keyframes, texts = {}, []
     for row, cells, first, end in sorted(spans, key=lambda span: (span[0], span[2])):
         times = (first, end)
         name = keyframes.setdefault(times, f"k{len(keyframes)}")
         kept = "" if end is None else ' class="gone"'
-        texts.append(f'<text x="12" y="{row * 18 + 25}" style="animation-name:{name}"{kept}>{svg_text(cells)}</text>')
+        texts.append(f'<text x="12" y="{row * 17 + 22}" style="animation-name:{name}"{kept}>{svg_text(cells)}</text>')
     rules = []
     for (first, end), name in keyframes.items():
         hidden = "" if end is None else f"{100 * end / total:.2f}%{{visibility:hidden}}"
         rules.append(f"@keyframes {name}{{0%{{visibility:hidden}}{100 * first / total:.2f}%{{visibility:visible}}{hidden}}}")
-    title = html.escape("A recording of: " + "; ".join(commands))
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}" role="img">
+    title = html.escape(title_of(commands))
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img">
 <title>{title}</title>
 <style>
-text{{font:13px ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;fill:#1f2328;white-space:pre;animation:{total:.2f}s step-end infinite}}
+text{{font:12px ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;fill:#1f2328;white-space:pre;animation:{total:.2f}s step-end infinite}}
 .gone{{visibility:hidden}}
-.bar{{transform-origin:0 0;animation:bar {total:.2f}s linear infinite}}
-@keyframes bar{{0%{{transform:scaleX(0)}}100%{{transform:scaleX(1)}}}}
-@media (prefers-reduced-motion:reduce){{text,.bar{{animation:none}}}}
+@media (prefers-reduced-motion:reduce){{text{{animation:none}}}}
 {chr(10).join(rules)}
 </style>
-<rect x="0.5" y="0.5" width="{width - 1:.0f}" height="{height - 1}" rx="6" fill="#f6f8fa" stroke="#d0d7de"/>
-<rect class="bar" x="0" y="{height - 3}" width="{width:.0f}" height="3" fill="#8c959f"/>
+<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="6" fill="#f6f8fa" stroke="#d0d7de"/>
 {chr(10).join(texts)}
 </svg>
 """
