@@ -77,7 +77,7 @@ def wrong_figures(readme, results):
 
 
 def wrong_recordings(root):
-    """Returns what is wrong with the recordings: each must be small, load nothing, and show the commands of record.py."""
+    """Returns the problems of the recordings. Each must be small, load nothing, and show the commands of record.py."""
     problems = []
     for file, commands, _ in record.RECORDINGS:
         text = (root / file).read_text()

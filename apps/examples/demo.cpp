@@ -1,5 +1,4 @@
-// Shows the same outage twice: what `curl --retry` makes of it, and what httpretry does. Run it
-// with
+// Puts `curl --retry` and httpretry through the same outage, and compares the results. Run it with
 // `./dev demo`. The exit status is 0 only if everything that the summary says is true.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -9,11 +8,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace httpretry;
@@ -264,13 +267,15 @@ bool check(bool is_true, const char* claim) {
 
 bool explain_curl(const Side& side, const Shop& shop) {
   std::printf(
-      "\ncurl waits 1, 2 and 4 s, so it notices the end of this outage after 7 s, and all its "
-      "requests\n"
-      "arrive at the same moments. It repeats a POST that the server may have executed, so the "
-      "shop\n"
-      "booked orders again. (If you had sent an Idempotency-Key, this shop would have recognized\n"
-      "them.) It would wait for the report for an hour:\n"
+      "\ncurl waits 1, 2 and 4 s, not at random, so its requests arrive in bursts, and the last "
+      "one\n"
+      "succeeded after %s. It repeats a POST that the server may have executed, so the shop "
+      "booked\n"
+      "orders again. (If you had sent an Idempotency-Key, this shop would have recognized them.) "
+      "It\n"
+      "would wait for the report for an hour:\n"
       "  %s\n",
+      duration_text(last_of(side)).c_str(),
       side.report.message.substr(0, side.report.message.find('\n')).c_str());
   bool all = check(count_successes(side.reads) == kReads, "curl read all items");
   all &= check(count_successes(side.orders) == kOrders, "curl placed all orders");

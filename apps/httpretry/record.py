@@ -99,8 +99,8 @@ class Session:
         environment = {"PATH": f"{program.parent}:{os.environ['PATH']}", "PS1": PROMPT, "TERM": "xterm",
                        "LC_ALL": "C.UTF-8", "HOME": folder}
         # +m: without messages about jobs.
-        self.shell = subprocess.Popen(["dash", "-i", "+m"], stdin=terminal, stdout=terminal, stderr=terminal, cwd=folder,
-                                      env=environment, start_new_session=True)
+        self.shell = subprocess.Popen(["dash", "-i", "+m"], stdin=terminal, stdout=terminal, stderr=terminal,
+                                      cwd=folder, env=environment, start_new_session=True)
         os.close(terminal)
         self.begin = time.monotonic()
         self.output = []
@@ -179,13 +179,16 @@ def svg_of(output, commands):
         texts.append(f'<text x="12" y="{row * 17 + 22}" style="animation-name:{name}"{kept}>{svg_text(cells)}</text>')
     rules = []
     for (first, end), name in keyframes.items():
+        shown = f"{100 * first / total:.2f}%{{visibility:visible}}"
         hidden = "" if end is None else f"{100 * end / total:.2f}%{{visibility:hidden}}"
-        rules.append(f"@keyframes {name}{{0%{{visibility:hidden}}{100 * first / total:.2f}%{{visibility:visible}}{hidden}}}")
+        rules.append(f"@keyframes {name}{{0%{{visibility:hidden}}{shown}{hidden}}}")
     title = html.escape(title_of(commands))
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img">
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"
+ width="{width}" height="{height}" role="img">
 <title>{title}</title>
 <style>
-text{{font:12px ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;fill:#1f2328;white-space:pre;animation:{total:.2f}s step-end infinite}}
+text{{font:12px ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;fill:#1f2328;white-space:pre;
+animation:{total:.2f}s step-end infinite}}
 .gone{{visibility:hidden}}
 @media (prefers-reduced-motion:reduce){{text{{animation:none}}}}
 {chr(10).join(rules)}
