@@ -42,9 +42,14 @@ class Outages(BatchTest):
         for count in (1, 10):
             with self.subTest(jobs=count):
                 server = self.failing_server(lambda: len(server.seen) < 5)
-                # With more at once, a job that a probe holds back waits for 30 s.
                 self.batch("--fresh", "--parallel", "1", *BREAKER, *QUICK, self.jobs(server, count))
                 self.assertEqual(self.states(), sorted((str(i + 1), "done") for i in range(count)))
+
+    def test_jobs_that_a_probe_holds_back_follow_soon_after_its_success(self):
+        server = self.failing_server(lambda: len(server.seen) < 11)
+        # A job that waited for the time limit of a probe would wait longer than --max-idle.
+        self.batch("--parallel", "10", *BREAKER, "--set", "breaker.probe_timeout=1h", *QUICK, self.jobs(server, 50))
+        self.assertEqual(self.states(), sorted((str(i + 1), "done") for i in range(50)))
 
     def test_with_a_limit_for_responses_a_breaker_outlasts_a_server_that_does_not_respond(self):
         release = threading.Event()

@@ -13,6 +13,9 @@ namespace {
 
 // The wait of a job that guards held back without a time for the next attempt.
 constexpr Duration kUnknownWait = std::chrono::seconds(30);
+// The longest wait of a job that a circuit breaker held back while a probe was in flight. The probe
+// usually ends long before its time limit.
+constexpr Duration kProbeWait = std::chrono::seconds(1);
 // The wait of a job after its budget is exhausted, which means that its host fails, not the job.
 constexpr Duration kBudgetWait = std::chrono::seconds(10);
 
@@ -32,6 +35,13 @@ Body body_of(const RequestLine& line) {
 bool is_unsafe(const Request& request, const RetryPolicy& policy) {
   if (policy.repeat == Repeat::Always) return false;
   return policy.repeat != Repeat::Safe || !request.repeatable();
+}
+
+// Returns whether a circuit breaker held the call back because a probe was in flight.
+bool is_behind_probe(const Outcome& outcome) {
+  if (outcome || outcome.error().code != Errc::CircuitOpen) return false;
+  const auto& guards = history_of(outcome).guards;
+  return guards && guards->circuit && guards->circuit->state == Circuit::HalfOpen;
 }
 
 bool is_canceled(const Outcome& outcome) {
@@ -255,6 +265,7 @@ std::optional<Duration> LineJobs::wait_before_next_call(const Job& job, const Li
   } else if (!outcome && outcome.error().held_back()) {
     wait = history.retry_at ? std::max<Duration>(*history.retry_at - local_date, Duration::zero())
                             : kUnknownWait;
+    if (is_behind_probe(outcome)) wait = std::min(*wait, kProbeWait);
   }
   // An exhausted budget shows that the host fails, not the job, which may have attempts left.
   if (history.stop_reason == Reason::BudgetExhausted &&
