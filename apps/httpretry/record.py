@@ -36,7 +36,7 @@ RECORDINGS = [
       "# a server that runs for 5 s, stops, and starts again 4 s later",
       "serve='httpretry serve --outcomes 200 --listen 127.0.0.1:8080'",
       "(timeout 5 $serve; sleep 4; exec $serve) > requests.jsonl &",
-      "httpretry batch --rate 40/s items.txt"],
+      "httpretry batch --rate 40/s --set breaker.kind=consecutive --set breaker.failures=4 items.txt"],
      r"httpretry: 300 of 300 done"),
 ]
 
