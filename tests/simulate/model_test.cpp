@@ -182,7 +182,8 @@ TEST_CASE("layers: each service calls the next with its policy, or with that of 
                    {"max_attempts": 2, "budget": "none"}, "none"]})",
               no_retries()) == 2);
   CHECK(sends("fail:probability=0,layers=3", every_second(3)) == 1);
-  // A service answers with what it got, and with a 504 where it got nothing in time.
+  // A service answers with the status that it got, with a 504 after a timeout, and with a 502 after
+  // any other error.
   const auto only = [](int status) {
     return policy_of(R"({"max_attempts": 3, "budget": "none", "retry_on": {"statuses": [)" +
                      std::to_string(status) + R"(], "throttle_statuses": []}})");
@@ -193,6 +194,17 @@ TEST_CASE("layers: each service calls the next with its policy, or with that of 
       "layers": [{"max_attempts": 1, "attempt_timeout": "1s"}]})";
   CHECK(sends(kSlow, only(504)) == 3);
   CHECK(sends(kSlow, only(500)) == 1);
+  for (const auto* error : {"resolve", "connect", "send", "receive", "protocol", "timeout"}) {
+    CAPTURE(error);
+    const TemporaryFile file(R"([{"attempts": [{"duration_ms": 1, "error": {"kind": ")" +
+                             std::string(error) + R"("}}]}])");
+    const auto broken =
+        R"({"kind": "trace", "file": ")" + file.path() + R"(", "layers": ["none"]})";
+    const int expected = std::string_view(error) == "timeout" ? 504 : 502;
+    for (const int status : {500, 502, 503, 504}) {
+      CHECK(sends(broken, only(status)) == (status == expected ? 3 : 1));
+    }
+  }
 }
 
 TEST_CASE("a trigger leaves the server a share of its capacity") {
