@@ -209,6 +209,23 @@ TEST_CASE("the drawing is a whole SVG with the same comparison") {
   CHECK(contains(drawing, "<style>"));
 }
 
+TEST_CASE("the axes of a chart of small values end at 1") {
+  SimulationOptions options;
+  options.policies = {{"it", policy_of(R"({"max_attempts": 1, "budget": "none"})")}};
+  options.model = model_of("fail:probability=0.5");
+  options.load.rate = 0.02;
+  options.duration = 600s;
+  const auto report = simulate(options).value();
+  for (const auto& text : {svg_of(report), html_of(report, "")}) {
+    double highest = 0;
+    constexpr std::string_view kLabel = "text-anchor=\"end\">";
+    for (auto at = text.find(kLabel); at != std::string::npos; at = text.find(kLabel, at + 1)) {
+      highest = std::max(highest, std::stod(text.substr(at + kLabel.size(), 20)));
+    }
+    CHECK(highest == 1);
+  }
+}
+
 TEST_CASE("the axes of a chart have numbers that differ" * doctest::test_suite("large")) {
   // The label of each line of the grid: what stands at the right end of "…text-anchor="end">".
   for (const double rate : {0.05, 0.4, 1.0, 3.0, 17.0, 240.0, 999.0, 10'500.0, 31'000.0}) {
