@@ -7,7 +7,10 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace httpretry::batch;  // NOLINT
 

@@ -4,6 +4,8 @@
 
 #include <initializer_list>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace httpretry::faults;
 
@@ -93,10 +95,10 @@ TEST_CASE("the symbols with the longest codes are decoded") {
       {"84fffffff7", "\r"},    // the same
       {"84fffffffb", "\x16"},  // the same
   };
-  for (const auto& [hex, symbol] : rows) {
-    CAPTURE(hex);
-    CHECK(decoded_alone(bytes_of("000161") + bytes_of(hex)) ==
-          Strings{std::string("a: ") + symbol});
+  for (const auto& row : rows) {
+    CAPTURE(row.first);
+    CHECK(decoded_alone(bytes_of("000161") + bytes_of(row.first)) ==
+          Strings{std::string("a: ") + row.second});
   }
 }
 
