@@ -54,7 +54,7 @@ TEST_CASE("each version's words for a stream, a GOAWAY and a connection's end ar
 TEST_CASE("the TLS version and the cipher are the rest of their line") {
   auto line = read_log_line("SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384\n");  // 7.88.1
   REQUIRE(line);
-  CHECK(line->kind == Tls);
+  CHECK(line->kind == LogLine::Kind::Tls);
   CHECK(line->text == "TLSv1.3 / TLS_AES_256_GCM_SHA384");
   line = read_log_line(  // 8.14.1 and 8.23.0
       "SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384 / X25519MLKEM768 / UNDEF\n");

@@ -13,7 +13,6 @@
 using namespace httpretry;
 using fleet::Link;
 using fleet::Reply;
-using fleet::Script;
 using namespace std::chrono_literals;
 
 namespace {
@@ -24,7 +23,7 @@ class Scripts {
  public:
   Scripts() : link_(options()) {}
 
-  Reply run(const Script& script, std::vector<std::string> keys,
+  Reply run(const fleet::Script& script, std::vector<std::string> keys,
             const std::vector<std::string>& arguments) {
     fleet::Command command;
     command.script = &script;
@@ -36,7 +35,7 @@ class Scripts {
     REQUIRE(!reply.failed());
     return reply;
   }
-  Reply run(const Script& script, const std::vector<std::int64_t>& arguments) {
+  Reply run(const fleet::Script& script, const std::vector<std::int64_t>& arguments) {
     std::vector<std::string> words;
     for (const auto argument : arguments) words.push_back(std::to_string(argument));
     return run(script, {"{t}:key"}, words);
@@ -223,7 +222,7 @@ struct Ballot {
   bool wants_probe = false;
 };
 
-struct Rule {
+struct BreakerRule {
   const char* kind = "ratio";
   int min_requests = 20;
   int failures = 0;
@@ -231,7 +230,7 @@ struct Rule {
   const char* slow_ratio = "-1";
 };
 
-Reply vote(Scripts& scripts, const Rule& rule, const Ballot& ballot) {
+Reply vote(Scripts& scripts, const BreakerRule& rule, const Ballot& ballot) {
   const auto text = [](auto number) { return std::to_string(number); };
   return scripts.run(fleet::kVote, {"{t}:key", "{t}:all"},
                      {rule.kind,
@@ -280,7 +279,7 @@ Ballot votes(int generation, int all, int good, int leading, int trailing) {
 
 TEST_CASE("circuit: the votes of all processes open it, and a probe closes it") {
   Scripts scripts;
-  const Rule rule;
+  const BreakerRule rule;
   CHECK(in_words(vote(scripts, rule, votes(0, 10, 5, 0, 5))) == "closed 0 0 10 5 5 0");
   CHECK(in_words(vote(scripts, rule, votes(0, 9, 5, 1, 3))) == "closed 0 0 19 10 3 0");
   auto last = votes(0, 1, 0, 1, 1);
@@ -298,7 +297,7 @@ TEST_CASE("circuit: the votes of all processes open it, and a probe closes it") 
 
 TEST_CASE("circuit: one process probes, and its probe decides") {
   Scripts scripts;
-  const Rule rule;
+  const BreakerRule rule;
   auto trip = votes(0, 20, 0, 20, 20);
   trip.open_for = 0;
   CHECK(in_words(vote(scripts, rule, trip)) == "open 1 1 20 0 20 0");
@@ -339,7 +338,7 @@ TEST_CASE("circuit: failures in a row are counted over the votes of several proc
   for (std::size_t index = 0; index < rows.size(); ++index) {
     CAPTURE(index);
     Scripts scripts;
-    Rule rule;
+    BreakerRule rule;
     rule.kind = "consecutive";
     rule.failures = 7;
     Reply reply;
@@ -352,7 +351,7 @@ TEST_CASE("circuit: failures in a row are counted over the votes of several proc
 
 TEST_CASE("circuit: slow responses open it, where the policy says so") {
   Scripts scripts;
-  Rule rule;
+  BreakerRule rule;
   auto ballot = votes(0, 20, 20, 0, 0);
   ballot.slow = 10;
   CHECK(vote(scripts, rule, ballot).at(0) == 0);
@@ -396,7 +395,7 @@ TEST_CASE("pauses and circuits are in the snapshot for all processes") {
 
 TEST_CASE("a circuit that a program opens is open for all, and one that it forgets is new") {
   Scripts scripts;
-  const Rule rule;
+  const BreakerRule rule;
   vote(scripts, rule, votes(0, 5, 0, 5, 5));
   scripts.run(fleet::kOpenCircuit, {"{t}:key", "{t}:all"}, {std::to_string(60 * kSecond), "name"});
   const auto open = vote(scripts, rule, votes(0, 50, 0, 50, 50));

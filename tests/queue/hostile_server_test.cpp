@@ -31,7 +31,7 @@ struct BrokenServer {
     if (name == "PING") ++pings;
     if (name == "XREADGROUP") ++takes;
     if (name != "EVALSHA") return FakeRedis::usual(words);
-    const auto is = [&](const Script& script) { return words[1] == script.text; };
+    const auto is = [&](const fleet::Script& script) { return words[1] == script.text; };
     if (is(kOpen)) return "*2\r\n" + FakeRedis::bulk("token") + FakeRedis::bulk("policy");
     if (is(kReadTotals)) {
       if (on_totals) on_totals();
