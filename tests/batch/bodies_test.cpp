@@ -17,7 +17,7 @@ TEST_CASE("a body in memory has as many bytes as its limit, and one that is long
       CAPTURE(second);
       MemoryBody body(kMost);
       const auto writer = body.open(Request::get("http://a/")).value();
-      // What an attempt before it has left does not count.
+      // The bytes of an earlier attempt do not count.
       REQUIRE(writer->begin(Response(200), 0));
       REQUIRE(writer->write("too long"));
       REQUIRE(writer->begin(Response(200), 0));
