@@ -27,16 +27,17 @@ struct HTTPRETRY_API PausePolicy {
   friend bool operator==(const PausePolicy&, const PausePolicy&) = default;
 
   bool enabled = true;                     // false: a server delay holds back only its own call
-  Duration max = std::chrono::minutes(1);  // the longest pause that a server may ask for
+  Duration max = std::chrono::minutes(1);  // the longest pause, even if a server asks for more
   Resume resume = Resume::Ramp;
   // If empty, a 503 pauses the host, and a 429 pauses the endpoint for the credentials that were
   // sent.
   std::optional<GuardScope> scope;
 };
 
-// RatePolicy is `rate`: at most `requests` in the time `per`, evenly spaced. After an idle time, up
-// to `burst` of them may be sent at once. A rate may count what requests cost
-// (RequestOptions::cost) instead, and a policy may have several rates:
+// RatePolicy is `rate`: `requests` in the time `per`, evenly spaced. After an idle time, up to
+// `burst` may be sent at once. So there are at most `requests` + `burst` sends in any time `per`. A
+// rate may count what requests cost (RequestOptions::cost) instead, and a policy may have several
+// rates:
 //
 //   auto rate = RatePolicy::of_requests(60, 1min);
 //   rate.further = {RatePolicy::of_cost(10'000, 1min)};  // tokens of a language model
