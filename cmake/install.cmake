@@ -39,8 +39,7 @@ endif()
 configure_package_config_file(
   ${PROJECT_SOURCE_DIR}/cmake/httpretry-config.cmake.in httpretry-config.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
-# Before 1.0 a minor version may change the interface.
-write_basic_package_version_file(httpretry-config-version.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(httpretry-config-version.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/httpretry-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/httpretry-config-version.cmake
         DESTINATION ${package_dir} COMPONENT dev)

@@ -27,8 +27,8 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
-# Debian's name for libhttpretry.so.0.1. Both libraries are in it, because they change together.
-set(runtime libhttpretry${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+# Debian's name for libhttpretry.so.1. All libraries are in it, because they change together.
+set(runtime libhttpretry${PROJECT_VERSION_MAJOR})
 set(same_version "${runtime} (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
 
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION

@@ -117,7 +117,7 @@ struct HTTPRETRY_API CurlOption {
   std::variant<long, std::string> value;
 };
 
-// Returns "httpretry/0.1.0", with the version of the library.
+// Returns "httpretry/1.0.0", with the version of the library.
 [[nodiscard]] HTTPRETRY_API std::string default_user_agent();
 
 // The settings of a client's connections (ClientOptions::connection): how libcurl connects, which
