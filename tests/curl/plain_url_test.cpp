@@ -1,5 +1,6 @@
 // URLs that are read without libcurl are what libcurl would have made of them.
 #include "lib/core/curl/url_parts.hpp"
+#include "tests/rounds.hpp"
 
 #include <doctest/doctest.h>
 
@@ -111,7 +112,7 @@ TEST_CASE("generated URLs have the parts that libcurl finds") {
     return list[random() % list.size()];
   };
   int plain = 0;
-  for (int run = 0; run < 50'000; ++run) {
+  for (int run = 0; run < rounds(50'000); ++run) {
     auto text = one_of({"http://", "https://", "http:", "HTTP://"});
     for (auto parts = 1 + random() % 4; parts > 0; --parts) {
       text += one_of({"a", "example", "-", ".", "..", "1", "0x1", "127", ".0.0.1", "b2", "_", "~",
@@ -127,5 +128,5 @@ TEST_CASE("generated URLs have the parts that libcurl finds") {
     compare(text);
     plain += is_plain(text) ? 1 : 0;
   }
-  CHECK(plain > 1'000);
+  CHECK(plain > rounds(1'000));
 }

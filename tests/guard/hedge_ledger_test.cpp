@@ -1,6 +1,7 @@
 // Hedges and faults together: what the histories tell is what the server has seen.
 #include "hedged_server.hpp"
 #include "hedging.hpp"
+#include "tests/rounds.hpp"
 
 #include <httpretry/guard/guards.hpp>
 
@@ -158,11 +159,11 @@ void run_limited_calls(int number) {
 }  // namespace
 
 TEST_CASE("histories, observers and the server count the same sends, whatever fails") {
-  run_hedged_calls(20'000);
+  run_hedged_calls(rounds(20'000));
 }
 
 TEST_CASE("they do where guards and the limits of the client hold sends back, too") {
-  run_limited_calls(20'000);
+  run_limited_calls(rounds(20'000));
 }
 
 TEST_CASE("they do so for a hundred thousand calls" * doctest::test_suite("large")) {

@@ -1,4 +1,5 @@
 #include "lib/core/guard/window.hpp"
+#include "tests/rounds.hpp"
 
 #include <doctest/doctest.h>
 
@@ -129,7 +130,7 @@ TEST_CASE("a window counts as a plain one does: any counts, lengths and times") 
     return static_cast<std::uint32_t>(random() % most);
   };
   constexpr std::array<std::chrono::milliseconds, 4> kLengths{1000ms, 1000ms, 3500ms, 70ms};
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < rounds(300); ++round) {
     Window window;
     PlainWindow plain;
     const bool changes_length = round % 2 == 0;

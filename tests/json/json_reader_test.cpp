@@ -1,6 +1,7 @@
 // read_json against nlohmann_json: what that library accepts is read, with the same values, and
 // what it refuses is a problem.
 #include "lib/core/json/detail/json.hpp"
+#include "tests/rounds.hpp"
 
 #include <doctest/doctest.h>
 
@@ -158,7 +159,7 @@ TEST_CASE("texts with changed bytes are read as nlohmann_json reads them, or ref
   std::mt19937 random(7);  // NOLINT: the same each time
   const auto below = [&](std::size_t end) { return random() % end; };
   constexpr std::string_view kBytes = "{}[]\",:\\0123456789eE+-.tfnul \n\t\x01\x7F\xC3\xA9\xFF";
-  for (int round = 0; round < 20'000; ++round) {
+  for (int round = 0; round < rounds(20'000); ++round) {
     auto text = whole;
     for (auto changes = 1 + below(3); changes > 0; --changes) {
       const auto at = below(text.size());

@@ -1,5 +1,6 @@
 // JsonWriter against nlohmann_json: what it writes is what that library dumps.
 #include "lib/core/json/detail/json.hpp"
+#include "tests/rounds.hpp"
 
 #include <doctest/doctest.h>
 
@@ -101,7 +102,7 @@ TEST_CASE("what is written is what nlohmann_json reads, in both layouts") {
   const auto seed = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : std::random_device{}();
   CAPTURE(seed);
   RandomJson random(seed);
-  for (int round = 0; round < 20'000; ++round) {
+  for (int round = 0; round < rounds(20'000); ++round) {
     const auto value = random.value(3);
     // Bytes that are not UTF-8 are replaced by both; the texts that follow have none.
     const auto dumped = value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);

@@ -1,5 +1,6 @@
 // parse(print(set)) == set: for the examples, and for what chance makes.
 #include "tests/policy/policy_cases.hpp"
+#include "tests/rounds.hpp"
 
 #include <httpretry/policy/policy_set.hpp>
 
@@ -135,7 +136,7 @@ TEST_CASE("what is printed is read as the same: policies made by chance") {
   MESSAGE("HTTPRETRY_SEED=" << seed);
   Writer writer(seed);
   auto good = 0;
-  for (auto i = 0; i < 300; ++i) {
+  for (auto i = 0; i < rounds(300); ++i) {
     const auto text = R"({"version": 1, "default": "a", "policies": {"a": )" + writer.policy() +
                       R"(, "b\n\u00e9": {"extends": "a"}}, "endpoints": [
         {"name": "one", "match": {"host": "*.a", "port": 8080, "methods": ["GET", "PUT"]},
