@@ -116,7 +116,7 @@ class Usage(ProgramTest):
         self.assertEqual(self.complete("policy", "ex"), ["explain"])
         self.assertEqual(self.complete("plan", "--format", "s"), ["svg"])
         self.assertEqual(self.complete("policy", "explain", "--fo"), ["--format"])
-        self.assertEqual(self.complete("plan", "--preset", "stand"), ["standard"])
+        self.assertEqual(self.complete("plan", "--preset", "decor"), ["decorrelated-jitter"])
         self.assertEqual(self.complete("completion", "z"), ["zsh"])
 
     @unittest.skipUnless(shutil.which("fish"), "no fish")
@@ -124,7 +124,7 @@ class Usage(ProgramTest):
         (self.folder / "c.fish").write_bytes(self.run_program("completion", "fish").stdout)
         for line, word in (("--retry-c", "--retry-connrefused"), ("--color al", "always"),
                            ("pl", "plan"), ("policy ex", "explain"), ("plan --format s", "svg"),
-                           ("plan --preset stand", "standard"), ("completion z", "zsh")):
+                           ("plan --preset decor", "decorrelated-jitter"), ("completion z", "zsh")):
             result = subprocess.run(
                 ["fish", "--no-config", "-c", f"source c.fish; complete -C 'httpretry {line}'"],
                 capture_output=True, check=True, cwd=self.folder, env=os.environ | {

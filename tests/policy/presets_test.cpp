@@ -52,7 +52,7 @@ TEST_CASE("every preset states what a preset must state, and nothing unknown") {
     // Without a limit of attempts there is one of time.
     if (json["max_attempts"] == "unlimited") CHECK(json["max_elapsed_time"] != "none");
   }
-  CHECK(names.size() == 29);
+  CHECK(names.size() == 30);
   CHECK(presets().front().name == "standard");
 }
 

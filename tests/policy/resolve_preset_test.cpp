@@ -17,6 +17,11 @@ TEST_CASE("the preset standard is the default-constructed policy") {
   CHECK(PolicySet().find("GET", Url::parse("https://a/").value()).source == "built in");
 }
 
+// If a later version changes `standard`, this test ends, and standard-2026 stays.
+TEST_CASE("standard-2026 has the values of standard") {
+  CHECK(*resolve_preset("standard-2026").value().policy == RetryPolicy());
+}
+
 TEST_CASE("every preset loads, and is the same in a file that names it") {
   for (const auto& preset : presets()) {
     CAPTURE(preset.name);
