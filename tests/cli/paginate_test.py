@@ -23,6 +23,8 @@ class Paginate(ProgramTest):
         cases = (
             ("json:/next", [{"next": "/b?c=d"}, {"next": None}], ["/a?x=y", "/b?c=d"]),
             ("cursor:after=/meta/next", [{"meta": {"next": "a&b"}}, {"meta": {}}], ["/a?x=y", "/a?x=y&after=a%26b"]),
+            ("cursor:after=/data/-/id,/more", [{"data": [{"id": 1}, {"id": 2}], "more": True}, {"data": [], "more": False}],
+             ["/a?x=y", "/a?x=y&after=2"]),
             ("number:p=/items", [{"items": [1]}, {"items": [2]}, {"items": []}],
              ["/a?x=y&p=1", "/a?x=y&p=2", "/a?x=y&p=3"]),
             ("number:p", [[1], [2], []], ["/a?x=y&p=1", "/a?x=y&p=2", "/a?x=y&p=3"]),
@@ -109,6 +111,7 @@ class Paginate(ProgramTest):
         cases = ((("--paginate", "-i"), "--paginate cannot be combined"), (("--paginate", "-d", "x"), "cannot be"),
                  (("--page-by", "page"), "json:/POINTER"), (("--page-by", "json:next"), "json:/POINTER"),
                  (("--page-by", "cursor:=/a"), "cursor:PARAMETER"),
+                 (("--page-by", "cursor:a=/b,/c~"), "cursor:PARAMETER=/POINTER,/MORE"),
                  (("--join-pages=items",), '"items" is not a JSON pointer, such as /items'),
                  (("--max-pages", "x"), "--max-pages"),
                  (("--max-pages", "0"), "0 allows no page; give at least 1"))

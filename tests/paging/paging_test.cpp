@@ -85,6 +85,18 @@ TEST_CASE("paging by a cursor: it replaces the parameter of the first URL") {
   CHECK(pages.value() == 3);
 }
 
+TEST_CASE("paging by the last item, while the page says that there are more") {
+  Api api;
+  api.add(kFirst, R"({"data": [{"id": "a"}, {"id": "b"}], "has_more": true})");
+  api.add("http://x/items?per_page=2&starting_after=b",
+          R"({"data": [{"id": "c"}], "has_more": false})");
+  CHECK(api.walk(Paging::cursors("/data/-/id", "starting_after", "/has_more")).value() == 2);
+
+  Api empty;
+  empty.add(kFirst, R"({"data": [], "has_more": false})");
+  CHECK(empty.walk(Paging::cursors("/data/-/id", "starting_after", "/has_more")).value() == 1);
+}
+
 TEST_CASE("paging by numbers ends at the first page without items, which is no page") {
   for (const auto* last : {R"({"items": []})", R"({"items": null})", "{}"}) {
     CAPTURE(last);
@@ -162,6 +174,17 @@ TEST_CASE("lists that cannot be continued") {
       {"true as cursor", R"({"next": true})", Paging::cursors("/next", "c"),
        R"(page 1: expected a text at "/next", found true)"},
       {"a URL that is none", R"({"next": "http://"})", Paging::urls("/next"), "page 2: "},
+      {"more pages, but no cursor", R"({"data": [], "has_more": true})",
+       Paging::cursors("/data/-/id", "c", "/has_more"),
+       R"(page 1: expected a text at "/data/-/id", found nothing)"},
+      {"false as cursor, but more pages", R"({"id": false, "more": true})",
+       Paging::cursors("/id", "c", "/more"), R"(page 1: expected a text at "/id", found false)"},
+      {"a page that does not say whether there are more", R"({"data": [{"id": "a"}]})",
+       Paging::cursors("/data/-/id", "c", "/has_more"),
+       R"(page 1: expected true or false at "/has_more", found nothing)"},
+      {"a number that says whether there are more", R"({"data": [{"id": "a"}], "has_more": 1})",
+       Paging::cursors("/data/-/id", "c", "/has_more"),
+       R"(page 1: expected true or false at "/has_more", found 1)"},
       {"items that are no array", R"({"items": 7})", Paging::numbers("page", "/items"),
        R"(page 1: expected an array at "/items", found 7)"},
   };
@@ -256,8 +279,9 @@ TEST_CASE("a relative URL gets the base query once, and the name and password of
 TEST_CASE("paging that cannot work is refused at once") {
   Api api;
   auto client = api.client();
-  for (const auto& how : {Paging::urls("next"), Paging::urls(""), Paging::urls("/a~2"),
-                          Paging::cursors("/next", ""), Paging::numbers("")}) {
+  for (const auto& how :
+       {Paging::urls("next"), Paging::urls(""), Paging::urls("/a~2"), Paging::cursors("/next", ""),
+        Paging::cursors("/next", "c", "more"), Paging::numbers("")}) {
     CHECK_THROWS_AS((void)for_each_page(client, Request::get(kFirst), how, [](auto&) {}),
                     std::invalid_argument);
   }

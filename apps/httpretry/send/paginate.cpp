@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30U;  // of all pages, which are in memory
 
-// Reads the value of --page-by: "json:/next", "cursor:PARAMETER=/meta/next" or
-// "number:PARAMETER=/items".
+// Reads the value of --page-by: "json:/next", "cursor:PARAMETER=/meta/next",
+// "cursor:PARAMETER=/data/-/id,/has_more" or "number:PARAMETER=/items".
 Paging parse_paging(const std::string& text) {
   std::string_view rest = text;
   const auto kind = take_until(rest, ':');
@@ -24,14 +24,17 @@ Paging parse_paging(const std::string& text) {
   const std::string pointer(rest);
   const bool has_pointer = !pointer.empty() && paging::is_json_pointer(pointer);
   if (kind == "cursor" && !parameter.empty() && has_pointer) {
-    return Paging::cursors(pointer, parameter);
+    const auto comma = pointer.find(",/");
+    if (comma == pointer.npos) return Paging::cursors(pointer, parameter);
+    return Paging::cursors(pointer.substr(0, comma), parameter, pointer.substr(comma + 1));
   }
   if (kind == "number" && !parameter.empty() && (has_pointer || pointer.empty())) {
     return Paging::numbers(parameter, pointer);
   }
-  throw UsageError("option --page-by: \"" + printable(text) +
-                   "\" is not json:/POINTER, cursor:PARAMETER=/POINTER, number:PARAMETER or "
-                   "number:PARAMETER=/POINTER");
+  throw UsageError(
+      "option --page-by: \"" + printable(text) +
+      "\" is not json:/POINTER, cursor:PARAMETER=/POINTER, "
+      "cursor:PARAMETER=/POINTER,/MORE, number:PARAMETER or number:PARAMETER=/POINTER");
 }
 
 // AllPages collects the bodies of the pages.
@@ -139,7 +142,8 @@ std::vector<Flag> paging_flags(Pagination& to) {
        enable(to.on)},
       {'\0', "page-by", "WAY",
        "with --paginate: find the next page otherwise: json:/POINTER (its URL is in the body), "
-       "cursor:PARAMETER=/POINTER (a cursor in the body becomes a parameter of the query), or "
+       "cursor:PARAMETER=/POINTER (a cursor in the body becomes a parameter of the query; "
+       "/data/-/id,/has_more takes it from the last item, while has_more is true), or "
        "number:PARAMETER=/POINTER (the pages are counted, until the array is empty)",
        [&](Text v) {
          const auto max_pages = to.how.max_pages;

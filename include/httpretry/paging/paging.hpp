@@ -32,8 +32,11 @@ struct HTTPRETRY_API Paging {
   // page without it, or with null or "" there, is the last one.
   static Paging urls(std::string pointer);
   // A cursor at a JSON pointer, which becomes a parameter of the query:
-  // Paging::cursors("/meta/next_cursor", "cursor"). The last page is determined as for `urls`.
-  static Paging cursors(std::string pointer, std::string parameter);
+  // Paging::cursors("/meta/next_cursor", "cursor"). The last page is determined as for `urls`, or
+  // by `more`, the JSON pointer of a boolean that is true if there is another page. "-" in a
+  // pointer is the last item of an array: Paging::cursors("/data/-/id", "starting_after",
+  // "/has_more").
+  static Paging cursors(std::string pointer, std::string parameter, std::string more = "");
   // A parameter of the query that counts the pages: Paging::numbers("page", "/items"). The first
   // page whose array at the JSON pointer `items` is empty or missing ends the list, and is not
   // passed to the function. "" is the whole body.
@@ -42,6 +45,7 @@ struct HTTPRETRY_API Paging {
   By by = By::Link;
   std::string pointer;     // `items` for numbers
   std::string parameter;   // of the query; for Cursor and Number
+  std::string more;        // for Cursor; "" if the cursor alone says whether there is another page
   std::int64_t first = 1;  // the number of the first page; for Number
   // The list ends with an error after this many pages, unless that was the last one. Keeps a server
   // that always names a next page from filling the disk.

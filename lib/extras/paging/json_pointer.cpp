@@ -36,8 +36,9 @@ const JsonNode* value_at(const JsonNode& json, std::string_view pointer) {
     const auto part = unescaped(pointer.substr(0, pointer.find('/')));
     pointer.remove_prefix(std::min(pointer.find('/'), pointer.size()));
     if (value->is(JsonNode::Type::Array)) {
-      const auto index = to_number<std::size_t>(part);
-      value = index && *index < value->children.size() ? value->children[*index] : nullptr;
+      const auto size = value->children.size();
+      const auto index = part == "-" ? size - 1 : to_number<std::size_t>(part).value_or(size);
+      value = index < size ? value->children[index] : nullptr;
     } else {
       value = value->is(JsonNode::Type::Object) ? value->member(part) : nullptr;
     }

@@ -55,8 +55,10 @@ Paging paging_by(Paging::By by, std::string pointer, std::string parameter) {
 
 Paging Paging::links() { return Paging(); }
 Paging Paging::urls(std::string pointer) { return paging_by(By::Url, std::move(pointer), {}); }
-Paging Paging::cursors(std::string pointer, std::string parameter) {
-  return paging_by(By::Cursor, std::move(pointer), std::move(parameter));
+Paging Paging::cursors(std::string pointer, std::string parameter, std::string more) {
+  auto paging = paging_by(By::Cursor, std::move(pointer), std::move(parameter));
+  paging.more = std::move(more);
+  return paging;
 }
 Paging Paging::numbers(std::string parameter, std::string items, std::int64_t first) {
   auto paging = paging_by(By::Number, std::move(items), std::move(parameter));
@@ -66,8 +68,9 @@ Paging Paging::numbers(std::string parameter, std::string items, std::int64_t fi
 
 struct PageWalk::State {
   State(Request request, Paging paging) : how(std::move(paging)), first(std::move(request)) {
-    if (!paging::is_json_pointer(how.pointer)) {
-      throw std::invalid_argument("Paging: \"" + how.pointer + "\" is not a JSON pointer");
+    for (const auto& pointer : {how.pointer, how.more}) {
+      if (paging::is_json_pointer(pointer)) continue;
+      throw std::invalid_argument("Paging: \"" + pointer + "\" is not a JSON pointer");
     }
     if (how.by == Paging::By::Url && how.pointer.empty()) {
       throw std::invalid_argument("Paging: urls() needs a JSON pointer such as \"/next\"");
@@ -132,18 +135,37 @@ struct PageWalk::State {
     return false;
   }
 
-  // Returns the string or number at the pointer. Returns nullopt if the value is missing, null or
-  // false, and, with an error, if it has another type.
+  // Returns the string or number at the pointer. Returns nullopt if that is the last page: the
+  // value is missing, null or false, or `more` is false. Also returns nullopt, with an error, if
+  // the value is of another type.
   std::optional<std::string> text_in(const Response& page) {
     JsonTree tree;
     if (!read_body(page, pages, tree)) return std::nullopt;
+    if (!how.more.empty() && !has_more(*tree.root)) return std::nullopt;
     const auto* value = paging::value_at(*tree.root, how.pointer);
-    if (value == nullptr || value->is(JsonType::Null)) return std::nullopt;
-    if (value->is(JsonType::Boolean) && !value->boolean) return std::nullopt;
-    if (value->is(JsonType::String) || value->is(JsonType::Number)) return std::string(value->text);
-    fail(pages, Errc::Protocol,
-         "expected a text at \"" + how.pointer + "\", found " + described(*value));
+    const bool ends = value == nullptr || value->is(JsonType::Null) ||
+                      (value->is(JsonType::Boolean) && !value->boolean);
+    if (ends && how.more.empty()) return std::nullopt;
+    if (!ends && (value->is(JsonType::String) || value->is(JsonType::Number))) {
+      return std::string(value->text);
+    }
+    expected("a text", how.pointer, value);
     return std::nullopt;
+  }
+
+  // Returns whether the page says at `more` that there is another one. Sets an error if it does not
+  // say.
+  bool has_more(const JsonNode& body) {
+    const auto* value = paging::value_at(body, how.more);
+    if (value != nullptr && value->is(JsonType::Boolean)) return value->boolean;
+    expected("true or false", how.more, value);
+    return false;
+  }
+
+  void expected(const std::string& what, const std::string& pointer, const JsonNode* found) {
+    fail(pages, Errc::Protocol,
+         "expected " + what + " at \"" + pointer + "\", found " +
+             (found == nullptr ? "nothing" : described(*found)));
   }
 
   // Returns whether the page has items. Sets an error if it cannot have any.
