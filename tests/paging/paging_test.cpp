@@ -52,6 +52,11 @@ std::string message_of(const Result<std::size_t>& result) {
   return result.error().message;
 }
 
+detail::Detached keep(Task<Result<std::size_t>> task, std::optional<Result<std::size_t>>& result) {
+  auto running = std::move(task);
+  result = co_await running;
+}
+
 }  // namespace
 
 TEST_CASE("paging by Link headers, relative ones too") {
@@ -158,6 +163,31 @@ TEST_CASE("a function that returns false ends the list") {
                                    [](const Response& page) { return page.body != "two"; });
   CHECK(pages.value() == 2);
   CHECK(api.talk.sends() == 2);
+}
+
+TEST_CASE("an error that the function returns ends the list") {
+  Api api;
+  api.add(kFirst, "one", "</2>; rel=next");
+  api.add("http://x/2", "two", "</3>; rel=next");
+  auto client = api.client();
+  const auto request = Request::get(kFirst);
+  const auto check = [](const Response& page) -> Result<void> {
+    if (page.body == "two") return Error(Errc::InvalidRequest, "no item in two");
+    return {};
+  };
+  CHECK(message_of(for_each_page(client, request, Paging::links(), check)) == "no item in two");
+  CHECK(api.talk.sends() == 2);
+
+  const auto stop_at_two = [&](const Response& page) -> Result<bool> {
+    if (const auto checked = check(page); !checked) return checked.error();
+    return page.body != "one";
+  };
+  CHECK(for_each_page(client, request, Paging::links(), stop_at_two).value() == 1);
+  std::optional<Result<std::size_t>> pages;
+  keep(co_for_each_page(client, request, Paging::links(), check), pages);
+  api.talk.clock->run();
+  REQUIRE(pages);
+  CHECK(message_of(*pages) == "no item in two");
 }
 
 TEST_CASE("lists that cannot be continued") {
@@ -287,15 +317,6 @@ TEST_CASE("paging that cannot work is refused at once") {
   }
   CHECK(api.talk.sends() == 0);
 }
-
-namespace {
-
-detail::Detached keep(Task<Result<std::size_t>> task, std::optional<Result<std::size_t>>& result) {
-  auto running = std::move(task);
-  result = co_await running;
-}
-
-}  // namespace
 
 TEST_CASE("paging as a coroutine") {
   Api api;

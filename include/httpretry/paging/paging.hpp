@@ -81,13 +81,20 @@ class HTTPRETRY_API PageWalk {
 
 namespace detail {
 
-// Calls a function that returns whether to go on, or nothing.
+// Calls a function that returns whether to continue, an error, or nothing.
 template <class F>
-bool goes_on(F& f, const Response& page) {
-  if constexpr (std::is_void_v<std::invoke_result_t<F&, const Response&>>) {
+Result<bool> continues(F& f, const Response& page) {
+  using Returned = std::invoke_result_t<F&, const Response&>;
+  if constexpr (std::is_void_v<Returned>) {
     return f(page), true;
-  } else {
+  } else if constexpr (std::is_same_v<Returned, Result<void>>) {
+    const auto done = f(page);
+    if (!done) return done.error();
+    return true;
+  } else if constexpr (std::is_same_v<Returned, Result<bool>>) {
     return f(page);
+  } else {
+    return static_cast<bool>(f(page));
   }
 }
 
@@ -95,7 +102,8 @@ bool goes_on(F& f, const Response& page) {
 
 // Sends the request, and then one for each further page. Calls `f(const Response&)` with each page,
 // in order; if it returns false, the list ends. Returns the number of pages that `f` got, or the
-// error that ended the list, which says at which page; `f` got the pages before that one.
+// error that ended the list, which says at which page; `f` got the pages before that one. `f` may
+// also return a Result<void> or Result<bool>, whose error ends the list.
 //
 // `options` apply to each page: `timeout` limits one page, and `deadline` the list.
 template <class F>
@@ -104,7 +112,10 @@ Result<std::size_t> for_each_page(Client& client, Request first, Paging how, F f
   PageWalk walk(std::move(first), std::move(how));
   while (const auto* request = walk.next()) {
     const Outcome outcome = client.send(*request, options);
-    if (walk.take(outcome) && !detail::goes_on(f, *outcome)) return walk.pages();
+    if (!walk.take(outcome)) break;
+    const auto continues = detail::continues(f, *outcome);
+    if (!continues) return continues.error();
+    if (!*continues) return walk.pages();
   }
   return walk.result();
 }
@@ -117,7 +128,10 @@ Task<Result<std::size_t>> co_for_each_page(Client& client, Request first, Paging
   while (walk.next() != nullptr) {
     auto sending = client.co_send(*walk.next(), options);
     const Outcome outcome = co_await sending;
-    if (walk.take(outcome) && !detail::goes_on(f, *outcome)) co_return walk.pages();
+    if (!walk.take(outcome)) break;
+    const auto continues = detail::continues(f, *outcome);
+    if (!continues) co_return continues.error();
+    if (!*continues) co_return walk.pages();
   }
   co_return walk.result();
 }
