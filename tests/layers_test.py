@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks which module uses which, from the #include lines of include/, lib/ and apps/, and that each module
-defines what its headers declare.
+"""Checks which module uses which, from the #include lines of include/, lib/ and apps/, that each module defines
+what its headers declare, and that private headers export names in namespaces `detail` only.
 
 A module is a folder: lib/core/MODULE is part of the library httpretry::httpretry, lib/extras/MODULE is a component
 of its own, and include/httpretry/MODULE has the public headers of either, with those that templates need in
@@ -224,6 +224,23 @@ def check_definitions(root):
     return problems
 
 
+# The braces of a header, the namespaces among them, and what it exports. Texts may contain braces.
+BRACE = re.compile(r"""\bnamespace\s+([\w:]*)\s*\{|[{}]|\bHTTPRETRY_API\b|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""")
+
+
+def check_exports(text):
+    """The numbers of the lines that export a name outside of every namespace `detail`."""
+    around, lines = [], []
+    for match in BRACE.finditer(text):
+        if match[0].endswith("{"):
+            around.append(match[1] or "")
+        elif match[0] == "}":
+            del around[-1:]
+        elif match[0] == "HTTPRETRY_API" and "detail" not in "::".join(around).split("::"):
+            lines.append(text.count("\n", 0, match.start()) + 1)
+    return lines
+
+
 def check(root):
     """Every offence as "file:line: what", and the number of files looked at."""
     problems, count = [], 0
@@ -236,10 +253,13 @@ def check(root):
                 problems.append(f"{where}:1: is in no module: add it to the tables in "
                                 "tests/layers_test.py")
                 continue
-            lines = without_comments(path.read_text()).splitlines()
-            for number, line in enumerate(lines, 1):
+            text = without_comments(path.read_text())
+            for number, line in enumerate(text.splitlines(), 1):
                 if problem := check_line(path, line, module, root):
                     problems.append(f"{where}:{number}: {problem}")
+            for number in check_exports(text) if folder == "lib" and path.suffix == ".hpp" else ():
+                problems.append(f"{where}:{number}: only a public header or a namespace `detail` exports a name: "
+                                "move it there, or remove HTTPRETRY_API")
     return problems + check_definitions(root), count
 
 
@@ -288,6 +308,11 @@ WRONG = [
     ("lib/extras/batch/a.cpp", '#include "lib/core/middleware/b.hpp"', "FOR_EXTRAS"),
     ("lib/core/curl/a.cpp", "Headers::Headers() = default;", "which http declares"),
     ("lib/core/curl/a.cpp", "std::optional<int> Headers::get(int i) const {", "which http declares"),
+    ("lib/core/flow/a.hpp", "namespace httpretry {\nclass HTTPRETRY_API A {};\n}", "a.hpp:2: only a public header"),
+    ("lib/core/flow/a.hpp", "namespace httpretry {\nnamespace detail {\n}\nHTTPRETRY_API void f();\n}",
+     "a.hpp:4: only a public header"),
+    ("lib/extras/fleet/a.hpp", "namespace httpretry::details {\nstruct detail {\n  HTTPRETRY_API void f();\n};\n}",
+     "a.hpp:3: only a public header"),
 ]
 RIGHT = [
     ("lib/core/retry/a.cpp", "#include <chrono>\n#include <atomic>\n// ::now( and #include <mutex>\n"
@@ -299,6 +324,10 @@ RIGHT = [
     ("lib/extras/simulate/a.cpp", '#include "lib/core/flow/detail/run_queue.hpp"'),
     ("lib/core/http/a.cpp", "Headers::Headers() = default;"),
     ("lib/core/curl/a.cpp", "int Url::port() const {"),
+    ("lib/core/flow/a.hpp", "namespace httpretry {  // HTTPRETRY_API {\nconst auto a = \"}\";\nconst char b = '}';\n"
+                            "namespace detail::json {\nclass HTTPRETRY_API A {\n  HTTPRETRY_API void f() {}\n};\n}\n}"),
+    ("lib/extras/batch/a.hpp", "namespace httpretry::batch::detail {\nstruct A {\n};\nextern HTTPRETRY_API int a;\n}"),
+    ("include/httpretry/flow/a.hpp", "namespace httpretry {\nclass HTTPRETRY_API A {};\n}"),
     ("lib/core/curl/a.cpp", "  Headers::get(url);\nint Other::f() {\nHeaders made = f();"),
     ("apps/a.cpp", "#include <httpretry/testing/testing.hpp>\n#include <httpretry/httpretry.hpp>"),
     ("include/httpretry/flow/task.hpp", "#include <httpretry/flow/detail/promise.hpp>"),

@@ -131,7 +131,7 @@ std::string words_text(const PolicySet& set, const Request& request, bool show_a
     text += values_text(changed) + (changed.empty() ? "  all values" : "  all other values") +
             " are those of the preset " + resolved.preset + "; --all shows them\n";
   }
-  for (const auto& warning : policy_file::warnings_of(set, resolved)) {
+  for (const auto& warning : detail::policy_file::warnings_of(set, resolved)) {
     text += to_string(warning) + '\n';
   }
   // A warning if the policy repeats an unsafe request, and the limits that can delay the request.

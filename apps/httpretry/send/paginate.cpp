@@ -17,12 +17,12 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 30U;  // of all pages, whic
 Paging parse_paging(const std::string& text) {
   std::string_view rest = text;
   const auto kind = take_until(rest, ':');
-  if (kind == "json" && !rest.empty() && paging::is_json_pointer(rest)) {
+  if (kind == "json" && !rest.empty() && detail::is_json_pointer(rest)) {
     return Paging::urls(std::string(rest));
   }
   const std::string parameter(take_until(rest, '='));
   const std::string pointer(rest);
-  const bool has_pointer = !pointer.empty() && paging::is_json_pointer(pointer);
+  const bool has_pointer = !pointer.empty() && detail::is_json_pointer(pointer);
   if (kind == "cursor" && !parameter.empty() && has_pointer) {
     const auto comma = pointer.find(",/");
     if (comma == pointer.npos) return Paging::cursors(pointer, parameter);
@@ -65,7 +65,7 @@ class AllPages {
     Problems problems("the response");
     read_json(body, tree, problems);
     if (tree.root == nullptr) return error_lines(problems.take());
-    const auto* const array = paging::value_at(*tree.root, *join_);
+    const auto* const array = detail::value_at(*tree.root, *join_);
     if (array == nullptr || !array->is(JsonNode::Type::Array)) {
       const auto found = array == nullptr ? "nothing" : described(*array);
       return "--join-pages expects an array at \"" + *join_ + "\", found " + found;
@@ -162,7 +162,7 @@ std::vector<Flag> paging_flags(Pagination& to) {
        "with --paginate: write one JSON array with the items of all pages; POINTER is the JSON "
        "pointer of the array in each page, such as /items; without it, each page is an array",
        [&](Text v) {
-         if (!paging::is_json_pointer(v)) {
+         if (!detail::is_json_pointer(v)) {
            throw UsageError("option --join-pages: \"" + printable(v) +
                             "\" is not a JSON pointer, such as /items");
          }

@@ -11,7 +11,9 @@
 
 namespace httpretry {
 
+namespace detail {
 class RunQueue;
+}
 
 // Scheduler is where a call runs, and has its clocks. A call stays on one Scheduler from beginning
 // to end, driven by one thread at a time. Middlewares therefore need no locks for data that belongs
@@ -41,10 +43,10 @@ class HTTPRETRY_API Scheduler {
 
  private:
   friend class EventLoop;
-  friend class RunQueue;
+  friend class detail::RunQueue;
   // The queue in which the library's own schedulers keep their waits; nullptr for any other
   // scheduler.
-  [[nodiscard]] virtual const RunQueue* queue() const { return nullptr; }
+  [[nodiscard]] virtual const detail::RunQueue* queue() const { return nullptr; }
   [[nodiscard]] virtual bool is_event_loop() const { return false; }
 };
 

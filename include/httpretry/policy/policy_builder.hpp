@@ -22,7 +22,7 @@
 
 namespace httpretry {
 
-namespace policy_file {
+namespace detail::policy_file {
 struct Layer;  // JSON; lib/core/policy/policy_set_data.hpp
 }
 
@@ -108,7 +108,7 @@ class HTTPRETRY_API PolicyBuilder {
   // Writes the key that corresponds to the member of `policy` at address `field`.
   PolicyBuilder& say(const RetryPolicy& policy, const void* field);
   PolicyBuilder& put(std::string_view key, std::string_view text);
-  std::shared_ptr<policy_file::Layer> layer_;  // nullptr if nothing has been set
+  std::shared_ptr<detail::policy_file::Layer> layer_;  // nullptr if nothing has been set
 };
 
 // PolicySetBuilder defines a set of policies and endpoints in code.
@@ -134,7 +134,7 @@ class HTTPRETRY_API PolicySetBuilder {
   [[nodiscard]] Result<PolicySet> build(std::string origin = "built") const;
 
  private:
-  std::shared_ptr<policy_file::Layer> layer_;
+  std::shared_ptr<detail::policy_file::Layer> layer_;
 };
 
 }  // namespace httpretry

@@ -85,7 +85,7 @@ class HTTPRETRY_API ManualScheduler final : public Scheduler {
 
  private:
   class Queue;
-  [[nodiscard]] const RunQueue* queue() const override;
+  [[nodiscard]] const detail::RunQueue* queue() const override;
   std::unique_ptr<Queue> queue_;
 };
 

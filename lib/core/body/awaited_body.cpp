@@ -60,7 +60,7 @@ Body awaited_body_once(NextPiece next, std::optional<std::uint64_t> size) {
 // Waits until a request body that has paused can be read further: runs the user's coroutine
 // `PausingReader::wait`, and then continues on the call's event loop. Returns an error if that
 // coroutine fails or throws. The error is permanent, so that no retry follows.
-Task<Result<void>> wait_for_more(CheckedReader& reader, Call& call) {
+Task<Result<void>> detail::wait_for_more(CheckedReader& reader, Call& call) {
   auto* pausing = reader.pausing();
   if (pausing == nullptr)
     co_return permanent_error("the body reader pauses, but is not a PausingReader");

@@ -34,7 +34,8 @@ void add_header(Request& request, const std::string& name, const std::string& va
 
 }  // namespace
 
-void add_attempt_headers(Request& request, const Call& call, const CurrentAttempt& attempt) {
+void detail::add_attempt_headers(Request& request, const Call& call,
+                                 const CurrentAttempt& attempt) {
   const auto& policy = *attempt.policy;
   const auto& url = request.parsed_url();
   if (!url || url->origin() != call.origin()) return;

@@ -100,12 +100,6 @@ Call Call::State::attempt(const Call& call, int number, Time deadline, CurrentAt
   return branch;
 }
 
-Call Call::State::admitted_after(const Call& call, Duration waited) {
-  Call branch(call);
-  branch.deadline_ = std::min(call.limit_, later(call.deadline_, waited));
-  return branch;
-}
-
 void Call::State::complete_history(const Call& call, const Outcome& outcome) {
   auto& state = of(call);
   auto& history = state.history;

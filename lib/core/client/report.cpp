@@ -268,7 +268,7 @@ std::string describe(const Outcome& outcome) {
 // Writes the report of a call: its request, its outcome, the limits that it met, and its attempts.
 // Writes only the members: the caller begins the JSON object and ends it. Members without a value
 // are null.
-void write_report(JsonWriter& json, const Request& request, const Outcome& outcome) {
+void detail::write_report(JsonWriter& json, const Request& request, const Outcome& outcome) {
   const auto& history = history_of(outcome);
   const auto& url = request.parsed_url();
   json.member("url", url ? url->to_string() : request.url());
@@ -300,7 +300,7 @@ std::string report_json(const Request& request, const Outcome& outcome, bool vir
   JsonWriter json(text, JsonWriter::Layout::Spaced);
   json.begin_object();
   if (virtual_time) json.member("virtual", true);
-  write_report(json, request, outcome);
+  detail::write_report(json, request, outcome);
   json.end_object();
   return text;
 }

@@ -217,7 +217,7 @@ Task<> Loop::await_body(Transfer& transfer, const Call& call) {
   const std::stop_source exchange_over;
   Call branch = call.with(call.deadline(), exchange_over.get_token());
   CheckedReader body = transfer.detach_reader(exchange_over);
-  const auto task = wait_for_more(body, branch);
+  const auto task = detail::wait_for_more(body, branch);
   Result<void> ready = co_await task;
   if (exchange_over.stop_requested()) {
     // Perhaps Transfer::conclude has resumed this coroutine, and it must return first.

@@ -163,7 +163,7 @@ class Gate::Turn {
   Time rate_deadline_ = kNever;
   Time last_{};             // the latest time that a caller passed
   Time wakes_at_ = kNever;  // when the timer of `wait` ends
-  std::shared_ptr<detail::Event> wake_;
+  std::shared_ptr<httpretry::detail::Event> wake_;
   Rank rank_;
   SendGrant grant_;
   StateChanges changes_;

@@ -228,9 +228,9 @@ class Guards final : public Middleware, public PausingGate {
     notify_observers(turn, call);
     if (canceled || turn.status() != Status::Granted) {
       const auto origin = request.parsed_url()->origin();
-      Error error =
-          canceled ? detail::wait_ended(/*canceled=*/true, "its turn at " + std::string(origin))
-                   : refused(turn.why(), origin, call);
+      Error error = canceled ? httpretry::detail::wait_ended(/*canceled=*/true,
+                                                             "its turn at " + std::string(origin))
+                             : refused(turn.why(), origin, call);
       record_wait(turn, call, held_by, waited, error.exchange);
       co_return error;
     }

@@ -79,7 +79,7 @@ Task<Outcome> HedgedAttempt::run() {
   if (!attempt_.is_retry) scope_.begin_call(started_);
   start(attempt_.number, call_.deadline());
   while (winner_ == nullptr && in_flight_ > 0) {
-    const auto change = change_ = std::make_shared<detail::Event>();
+    const auto change = change_ = std::make_shared<httpretry::detail::Event>();
     const bool open = co_await change->wait(call_.scheduler(), next_hedge(), std::stop_token());
     if (!open) break;  // the loop was closed, which also ends the sends
     if (winner_ == nullptr && in_flight_ > 0 && now() >= next_hedge()) try_hedge();

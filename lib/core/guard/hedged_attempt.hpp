@@ -72,11 +72,11 @@ class HedgedAttempt {
   const Next next_;
   const Time started_;
 
-  detail::JoinedGroup group_;
+  httpretry::detail::JoinedGroup group_;
   std::vector<std::unique_ptr<Send>> sends_;
   std::unique_ptr<Send> unsent_;  // dropped, but kept because its coroutine may still run
   std::vector<SendGate*> gates_;  // the gates that the first send has passed
-  std::shared_ptr<detail::Event> change_;
+  std::shared_ptr<httpretry::detail::Event> change_;
   HedgeDelay delay_;
   Send* winner_ = nullptr;
   int in_flight_ = 0;

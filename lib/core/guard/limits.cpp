@@ -16,7 +16,7 @@ std::optional<WallTime> wall_time(Time when, Time now, WallTime wall_now) {
 
 }  // namespace
 
-ScopeState circuit_of(const Breaker& breaker, Time now) {
+ScopeState detail::circuit_of(const Breaker& breaker, Time now) {
   const auto counts = breaker.counts(now);
   ScopeState state;
   state.circuit = breaker.state();

@@ -243,12 +243,12 @@ void Gate::Turn::update_status(Time now) {
 // deadline comes. Then updates the status, which may still be Waiting, so the caller waits again.
 // Returns false if the wait was canceled.
 Task<bool> Gate::Turn::wait(Scheduler& scheduler, std::stop_token stop) {
-  std::shared_ptr<detail::Event> wake;  // also in `wake_`, where other threads find it
+  std::shared_ptr<httpretry::detail::Event> wake;  // also in `wake_`, where other threads find it
   Time until;
   {
     const std::lock_guard lock(gate_.mutex_);
     if (status_ == Status::Waiting) {
-      wake = wake_ = std::make_shared<detail::Event>();
+      wake = wake_ = std::make_shared<httpretry::detail::Event>();
       until = wakes_at_ = next_wake(scheduler.now());
     }
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace httpretry {
+namespace httpretry::detail::json {
 namespace {
 
 // The lengths, in bytes, at which texts in messages are cut.
@@ -235,4 +235,4 @@ std::string described(const JsonNode& json) {
   return json.text.size() > kMaxQuoted ? shown + "..." : shown;
 }
 
-}  // namespace httpretry
+}  // namespace httpretry::detail::json

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace httpretry {
+namespace httpretry::detail::json {
 
 // Appends the text as a JSON string, with its quotes. Bytes that are not UTF-8 become U+FFFD. Also
 // escapes the control characters that JSON allows, because terminals interpret them: DEL, and the
@@ -81,4 +81,4 @@ void JsonWriter::new_line() {
   out_.append(static_cast<std::size_t>(depth_) * 2, ' ');
 }
 
-}  // namespace httpretry
+}  // namespace httpretry::detail::json

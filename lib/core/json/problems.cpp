@@ -115,7 +115,7 @@ std::vector<Problem> Problems::take() {
   return std::exchange(problems_, {});
 }
 
-std::string error_lines(const std::vector<Problem>& problems) {
+std::string detail::json::error_lines(const std::vector<Problem>& problems) {
   std::string lines;
   for (const auto& problem : problems) {
     if (problem.warning) continue;

@@ -8,7 +8,7 @@
 #include <streambuf>
 #include <utility>
 
-namespace httpretry {
+namespace httpretry::detail::json {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
@@ -302,4 +302,4 @@ void read_json(std::string_view text, JsonTree& tree, Problems& problems) {
   TreeReader(kept, tree, problems).run();
 }
 
-}  // namespace httpretry
+}  // namespace httpretry::detail::json

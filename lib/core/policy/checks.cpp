@@ -11,7 +11,7 @@
 #include <cmath>
 #include <initializer_list>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 namespace {
 
 constexpr int kMaxWaitsChecked = 10'000;  // limits the time of the check
@@ -364,4 +364,4 @@ std::vector<Problem> check_policy(const Layered& layered, const RetryPolicy& res
   return warnings;
 }
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file

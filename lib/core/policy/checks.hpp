@@ -5,7 +5,7 @@
 
 #include <initializer_list>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 
 // The base of the classes that check a policy.
 struct PolicyCheck {
@@ -40,4 +40,4 @@ std::string over(std::string_view key, Duration value, std::string_view limit_ke
 // Warns of a policy that is valid, but harmful to servers or callers.
 void check_risks(const PolicyCheck& check);
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file

@@ -9,7 +9,7 @@
 #include <utility>
 
 namespace httpretry {
-namespace policy_file {
+namespace detail::policy_file {
 namespace {
 
 using JsonType = JsonNode::Type;
@@ -331,7 +331,7 @@ class Loader {
 };
 
 }  // namespace
-}  // namespace policy_file
+}  // namespace detail::policy_file
 
 // Reads and checks the text of a policy file. Returns all its problems, both errors and warnings,
 // and its policies and tests if there is no error. `file_name` is used in the problems.

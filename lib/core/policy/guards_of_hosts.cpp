@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 namespace {
 
 // An entry of the file, or the default, that uses a block.
@@ -178,4 +178,4 @@ void check_guards_of_hosts(const PolicySet::Data& data, std::span<const JsonNode
   check("hedge", &GuardNames::hedge, [](Policy p) { return p.hedge; });
 }
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file

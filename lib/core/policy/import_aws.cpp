@@ -9,7 +9,7 @@
 #include <algorithm>
 
 namespace httpretry {
-namespace policy_file {
+namespace detail::policy_file {
 namespace {
 
 struct Setting {
@@ -185,7 +185,7 @@ class AwsImport {
 };
 
 }  // namespace
-}  // namespace policy_file
+}  // namespace detail::policy_file
 
 Result<ImportedPolicies> import_aws_config(std::string_view text, const std::string& file_name,
                                            std::string_view profile) {

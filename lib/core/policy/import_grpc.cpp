@@ -12,7 +12,7 @@
 #include <map>
 
 namespace httpretry {
-namespace policy_file {
+namespace detail::policy_file {
 namespace {
 
 using namespace std::chrono_literals;
@@ -325,7 +325,7 @@ class GrpcImport {
 };
 
 }  // namespace
-}  // namespace policy_file
+}  // namespace detail::policy_file
 
 Result<ImportedPolicies> import_grpc_service_config(std::string_view json,
                                                     const std::string& file_name) {

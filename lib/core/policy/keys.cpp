@@ -4,7 +4,7 @@
 
 #include <httpretry/policy/endpoint.hpp>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 namespace {
 
 using JsonType = JsonNode::Type;
@@ -230,4 +230,4 @@ constinit const Shape kBackoff{.name = "backoff",
                                .example = R"({"kind": "exponential", "initial": "300ms"})"};
 constinit const Shape kPolicy{.name = "policy", .keys = kPolicyKeys};
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file

@@ -6,7 +6,7 @@
 #include <array>
 #include <charconv>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 namespace {
 
 using JsonType = JsonNode::Type;
@@ -304,4 +304,4 @@ constinit const Shape kBreaker{
 constinit const Shape kHedge{
     .name = "hedge", .keys = kHedgeKeys, .whole = true, .example = R"({"after": "200ms"})"};
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 namespace {
 
 using JsonType = JsonNode::Type;
@@ -247,4 +247,4 @@ constinit const Shape kRule{.name = "rule", .keys = kRuleKeys, .whole = true};
 constinit const Shape kRetryOn{.name = "retry_on", .keys = kRetryOnKeys};
 constinit const Text kHeader("a header's name", valid_header_name);
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file

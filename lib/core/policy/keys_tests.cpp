@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 namespace {
 
 using JsonType = JsonNode::Type;
@@ -217,4 +217,4 @@ std::vector<PolicyTest> read_tests(const JsonNode& tests, const PolicySet::Data&
   return all;
 }
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file

@@ -7,7 +7,7 @@
 #include <map>
 
 namespace httpretry {
-namespace policy_file {
+namespace detail::policy_file {
 namespace {
 
 Layered& find_or_add(Layered& object, std::string_view key) {
@@ -315,7 +315,7 @@ const ResolvedPolicy& standard() {
   return *resolved;
 }
 
-}  // namespace policy_file
+}  // namespace detail::policy_file
 
 // Returns the policy of a preset, or an error if there is no preset with this name.
 Result<ResolvedPolicy> resolve_preset(std::string_view name) {

@@ -40,7 +40,7 @@ struct PolicySet::Data {
   static PolicySet make_set(std::shared_ptr<const Data> data) { return PolicySet(std::move(data)); }
 };
 
-namespace policy_file {
+namespace detail::policy_file {
 
 // Returns the text of presets.json.
 std::string_view presets_text();
@@ -155,6 +155,6 @@ Result<PolicySet> set_of(CheckedPolicies checked);
 // each problem if there are errors.
 Result<ImportedPolicies> finish_import(const PolicySetBuilder& builder, Problems& problems);
 
-}  // namespace policy_file
+}  // namespace detail::policy_file
 
 }  // namespace httpretry

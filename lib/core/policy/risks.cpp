@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 namespace {
 
 // Returns whether there is never a wait before a retry.
@@ -158,4 +158,4 @@ std::string_view to_string(Warning warning) {
 
 void check_risks(const PolicyCheck& check) { RiskCheck(check).check(); }
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 namespace {
 
 using JsonType = JsonNode::Type;
@@ -128,4 +128,4 @@ OrderedJson ObjectType::write(const void* field) const {
   return value == nullptr ? OrderedJson("none") : write_object(shape_, value);
 }
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 namespace {
 
 using namespace std::chrono_literals;
@@ -273,4 +273,4 @@ OrderedJson Text::print(const std::string& value) const {
 constinit const List<Text> kMethods(kMethod, "an array of methods",
                                     "an empty list fits nothing; left out, it is every method");
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file

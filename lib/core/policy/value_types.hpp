@@ -21,13 +21,13 @@
 #include <utility>
 #include <vector>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 
 struct Shape;
 
 // Reads and writes the values of one type. The type of the member that stores a value is known only
 // to the derived class.
-class HTTPRETRY_API Type {
+class Type {
  public:
   // Stores the value in `field`, or only checks it if `field` is nullptr. Returns false and reports
   // a problem if the value is not of this type.
@@ -320,4 +320,8 @@ class List final : public TypeOf<std::vector<typename Inner::Field>> {
 
 extern const List<Text> kMethods;
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file
+
+namespace httpretry {
+namespace policy_file = detail::policy_file;
+}

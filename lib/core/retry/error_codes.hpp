@@ -23,6 +23,6 @@ bool classify_by_codes(const RetryOn& retry_on, const ResponseHead& head, std::s
 
 // Returns whether the body of a response with this status and these headers must be read before the
 // response counts as a success.
-HTTPRETRY_API bool must_read_body(const RetryOn& retry_on, int status, const Headers& headers);
+bool must_read_body(const RetryOn& retry_on, int status, const Headers& headers);
 
 }  // namespace httpretry::policy

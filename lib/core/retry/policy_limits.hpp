@@ -58,9 +58,9 @@ inline bool ignores_servers(const ServerDelayPolicy& delay) {
   return delay.headers.empty() || delay.combine == ServerDelayPolicy::Combine::Own;
 }
 // Returns "p95" or "p99.9".
-HTTPRETRY_API std::string quantile_text(double quantile);
+std::string quantile_text(double quantile);
 
 // Returns the message of the exception that `check` throws, or "" if the policy is valid.
-HTTPRETRY_API std::string problem_of(const RetryPolicy& policy);
+std::string problem_of(const RetryPolicy& policy);
 
 }  // namespace httpretry::policy

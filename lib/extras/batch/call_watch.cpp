@@ -11,7 +11,7 @@ namespace httpretry::batch {
 namespace {
 
 // Calls `wake` after the loop of this thread has resumed everything that is ready now.
-detail::PostedCoroutine wake_in_next_turn(std::shared_ptr<CallWatch> watch) {
+httpretry::detail::PostedCoroutine wake_in_next_turn(std::shared_ptr<CallWatch> watch) {
   watch->wake();
   co_return;
 }

@@ -60,8 +60,8 @@ void create_tables(Database& database, const BatchOptions& options) {
 
 }  // namespace
 
-void report_problem(const BatchOptions& options, const std::string& file, std::uint64_t line,
-                    int column, std::string message) {
+void detail::report_problem(const BatchOptions& options, const std::string& file,
+                            std::uint64_t line, int column, std::string message) {
   Problem problem;
   problem.file = file;
   problem.line = static_cast<int>(line);
@@ -76,7 +76,8 @@ bool import_all(const BatchOptions& options, Database& database, BodyFiles body_
   return Importer(database, options, body_files).add_all(input);
 }
 
-std::unique_ptr<Database> import_to_temporary(const BatchOptions& options, BodyFiles body_files) {
+std::unique_ptr<Database> detail::import_to_temporary(const BatchOptions& options,
+                                                      BodyFiles body_files) {
   auto database = std::make_unique<Database>("", Database::Mode::Create);
   database->execute("PRAGMA journal_mode = OFF; PRAGMA cache_size = -32000; BEGIN");
   return import_all(options, *database, body_files) ? std::move(database) : nullptr;

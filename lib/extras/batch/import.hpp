@@ -19,10 +19,6 @@ namespace httpretry::batch {
 inline constexpr int kJournalVersion = 2;
 inline constexpr int kApplicationId = 0x68727462;
 
-// Calls `on_problem`, if it is set, with a problem in line `line` of `file`.
-HTTPRETRY_API void report_problem(const BatchOptions& options, const std::string& file,
-                                  std::uint64_t line, int column, std::string message);
-
 // Both return a value of the table `meta`, or an empty string or 0 if it has no such value.
 [[nodiscard]] std::string read_meta_text(const Database& database, std::string_view name);
 [[nodiscard]] std::int64_t read_meta_number(const Database& database, std::string_view name);
@@ -44,10 +40,21 @@ enum class BodyFiles : std::uint8_t {
 // Creates the tables and reads all lines of the input into them. Returns false after problems.
 // Throws StoreError.
 bool import_all(const BatchOptions& options, Database& database, BodyFiles body_files);
-// Does the same in a temporary database, which it returns with the transaction still open. Returns
-// nullptr after problems.
+
+namespace detail {
+
+// Calls `on_problem`, if it is set, with a problem in line `line` of `file`.
+HTTPRETRY_API void report_problem(const BatchOptions& options, const std::string& file,
+                                  std::uint64_t line, int column, std::string message);
+
+// Calls import_all for a temporary database, which it returns with the transaction still open.
+// Returns nullptr after problems.
 HTTPRETRY_API std::unique_ptr<Database> import_to_temporary(const BatchOptions& options,
                                                             BodyFiles body_files);
+
+}  // namespace detail
+using detail::import_to_temporary;
+using detail::report_problem;
 
 // Adds lines to a database within a transaction of the caller.
 class Importer {

@@ -16,6 +16,7 @@
 #include <vector>
 
 namespace httpretry::batch {
+namespace detail {
 
 class HTTPRETRY_API LineFile {
  public:
@@ -51,6 +52,9 @@ class HTTPRETRY_API LineFile {
   Descriptor file_;
   std::uint64_t length_ = 0;
 };
+
+}  // namespace detail
+using detail::LineFile;
 
 // Syncs the directory of a file, so that a new name in it is durable. Throws StoreError.
 void sync_directory_of(const std::string& path);

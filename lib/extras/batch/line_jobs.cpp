@@ -335,7 +335,7 @@ JobEnd LineJobs::end_with(const Job& job, const Line& line, const Request& reque
   json.member("line", store_.line_of(job));
   json.member("run", store_.token);
   json.member("state", to_string(state));
-  write_report(json, request, outcome);
+  httpretry::detail::write_report(json, request, outcome);
   if (!line.parsed.tag.empty()) json.key("tag").raw(line.parsed.tag);
   if (options_.headers && outcome) write_headers(json, outcome->headers);
   if (outcome) add_body(json, line, *outcome, end);

@@ -30,6 +30,8 @@ struct LineJobsStore {
 // The largest body in the results, in bytes.
 inline constexpr std::size_t kMostInline = 64 * 1024;
 
+namespace detail {
+
 class HTTPRETRY_API LineJobs final : public Jobs {
  public:
   // Uses only the options that concern requests, responses and results.
@@ -79,5 +81,11 @@ HTTPRETRY_API std::optional<ResultLine> read_result_line(std::string_view line);
 // Returns the line of the results that a dead letter contains, or an empty string if the line is
 // not a dead letter.
 HTTPRETRY_API std::string result_in_dead_letter(std::string_view line);
+
+}  // namespace detail
+using detail::LineJobs;
+using detail::read_result_line;
+using detail::result_in_dead_letter;
+using detail::ResultLine;
 
 }  // namespace httpretry::batch

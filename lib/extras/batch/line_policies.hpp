@@ -13,7 +13,7 @@
 namespace httpretry::batch {
 
 // Used by one thread.
-class HTTPRETRY_API LinePolicies {
+class LinePolicies {
  public:
   explicit LinePolicies(PolicySet policies);
 
@@ -35,6 +35,6 @@ class HTTPRETRY_API LinePolicies {
 
 // Returns the name of the header for the idempotency key of a line. Returns an empty string if
 // neither the line nor its policy requests a key.
-HTTPRETRY_API std::string key_header(const RequestLine& line, const RetryPolicy& policy);
+std::string key_header(const RequestLine& line, const RetryPolicy& policy);
 
 }  // namespace httpretry::batch

@@ -23,7 +23,7 @@ class Outages {
   static constexpr std::size_t kScouts = 3;
 
   // The event that a call waits for.
-  class Change final : public detail::Event {
+  class Change final : public httpretry::detail::Event {
    public:
     using Event::happen;
   };

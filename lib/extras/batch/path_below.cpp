@@ -28,7 +28,7 @@ bool has_link(path whole, const path& root) {
 
 }  // namespace
 
-bool is_plain_relative(std::string_view path) {
+bool detail::is_plain_relative(std::string_view path) {
   if (path.empty() || path.back() == '/' || path.find('\0') != std::string_view::npos) return false;
   while (!path.empty()) {
     const auto part = take_until(path, '/');
@@ -41,7 +41,7 @@ bool is_plain_relative(std::string_view path) {
 // is the current directory. Keeps untrusted input from reaching files outside `root`: returns an
 // error if `relative` is absolute, has "..", or leads out of `root` through a symbolic link. The
 // file need not exist yet.
-Result<std::string> path_below(const std::string& root, const std::string& relative) {
+Result<std::string> detail::path_below(const std::string& root, const std::string& relative) {
   const auto refusal = [&](const std::string& why) {
     Error error(Errc::InvalidRequest, "the file " + printable(relative) + ": " + why);
     error.permanent = true;  // a retry would be refused in the same way

@@ -7,6 +7,7 @@
 #include <string_view>
 
 namespace httpretry::batch {
+namespace detail {
 
 // Returns whether a path is relative and has no part that is ".", ".." or empty. Such a path is
 // plain.
@@ -16,5 +17,9 @@ HTTPRETRY_API bool is_plain_relative(std::string_view path);
 // the current directory. Returns Errc::InvalidRequest if `relative` is not plain, or if a link
 // leads out of `root` or to nothing.
 HTTPRETRY_API Result<std::string> path_below(const std::string& root, const std::string& relative);
+
+}  // namespace detail
+using detail::is_plain_relative;
+using detail::path_below;
 
 }  // namespace httpretry::batch

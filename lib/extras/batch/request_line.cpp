@@ -253,8 +253,8 @@ std::string without_last(std::string_view text, const JsonNode& object) {
 // Parses a line of the input, which is a JSON object or a bare URL, into `line`. Returns false if
 // it is invalid, after adding what is wrong to `problems`. The format decides how to read the line.
 // With InputFormat::Auto, a text that begins with a brace is a JSON object, and any other is a URL.
-bool read_request_line(std::string_view text, InputFormat format, RequestLine& line,
-                       Problems& problems) {
+bool detail::read_request_line(std::string_view text, InputFormat format, RequestLine& line,
+                               Problems& problems) {
   const auto begin = std::min(text.find_first_not_of(" \t"), text.size());
   const bool is_object = text.substr(begin).starts_with('{');
   if (format == InputFormat::Urls || (format == InputFormat::Auto && !is_object)) {
@@ -280,7 +280,7 @@ bool read_request_line(std::string_view text, InputFormat format, RequestLine& l
   return !problems.failed();
 }
 
-RequestLine stored_line(std::string_view text, InputFormat format) {
+RequestLine detail::stored_line(std::string_view text, InputFormat format) {
   RequestLine line;
   Problems problems("");
   read_request_line(text, format, line, problems);
@@ -293,8 +293,8 @@ RequestLine stored_line(std::string_view text, InputFormat format) {
 // parsing.
 //   https://example.com/a  ->  {"id":"7","url":"https://example.com/a","last":{…}}
 // Copies the members of an object as they are, and writes the missing id and key before them.
-std::string line_with(std::string_view text, const RequestLine& line, std::string_view id,
-                      std::string_view key, std::string_view last) {
+std::string detail::line_with(std::string_view text, const RequestLine& line, std::string_view id,
+                              std::string_view key, std::string_view last) {
   std::string output = "{";
   // Appends a member and a comma.
   const auto add = [&](std::string_view name, std::string_view value) {

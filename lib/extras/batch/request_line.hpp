@@ -44,6 +44,8 @@ struct RequestLine {
   std::optional<Url> parsed_url;
 };
 
+namespace detail {
+
 // Reads a text into `line`. If the text is wrong, adds problems in line 1 to `problems` and returns
 // false. Does not open any file that the text names.
 HTTPRETRY_API bool read_request_line(std::string_view text, InputFormat format, RequestLine& line,
@@ -57,5 +59,10 @@ HTTPRETRY_API bool read_request_line(std::string_view text, InputFormat format, 
 HTTPRETRY_API std::string line_with(std::string_view text, const RequestLine& line,
                                     std::string_view id, std::string_view key,
                                     std::string_view last);
+
+}  // namespace detail
+using detail::line_with;
+using detail::read_request_line;
+using detail::stored_line;
 
 }  // namespace httpretry::batch

@@ -16,7 +16,7 @@ bool is_object(const JsonTree& tree) {
 // "run" is the token of the journal or queue to which the line belongs. "line" is the number of the
 // job's line in the input. Returns nullopt if this program cannot have written the line, because
 // "run" or "line" is missing, or "state" is neither "done" nor "dead".
-std::optional<ResultLine> read_result_line(std::string_view line) {
+std::optional<ResultLine> detail::read_result_line(std::string_view line) {
   JsonTree tree;
   Problems problems(/*file=*/"");  // no message shows them
   read_json(line, tree, problems);
@@ -51,7 +51,7 @@ std::optional<ResultLine> read_result_line(std::string_view line) {
 }
 
 // line_with() writes the result as the last member of the object, named "last".
-std::string result_in_dead_letter(std::string_view line) {
+std::string detail::result_in_dead_letter(std::string_view line) {
   JsonTree tree;
   Problems problems(/*file=*/"");  // no message shows them
   read_json(line, tree, problems);

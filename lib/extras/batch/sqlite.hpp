@@ -10,6 +10,7 @@
 #include <string_view>
 
 namespace httpretry::batch {
+namespace detail {
 
 class HTTPRETRY_API Database;
 
@@ -98,5 +99,9 @@ class HTTPRETRY_API Database {
   std::string path_;
   void* database_ = nullptr;
 };
+
+}  // namespace detail
+using detail::Database;
+using detail::Statement;
 
 }  // namespace httpretry::batch

@@ -39,7 +39,7 @@ std::string made_key(std::string_view secret, std::uint64_t line) {
 
 // Hashes eight bytes at a time, and then the rest. The length of the line is part of the hash, so
 // the boundaries between lines matter.
-std::uint64_t hash_line(std::uint64_t before, std::string_view line) {
+std::uint64_t detail::hash_line(std::uint64_t before, std::string_view line) {
   constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15U;
   std::uint64_t hash = mix(before ^ line.size()) * kFactor;
   for (; line.size() >= 8; line.remove_prefix(8)) {

@@ -19,8 +19,13 @@ namespace httpretry::batch {
 // it need not be stored.
 std::string made_key(std::string_view secret, std::uint64_t line);
 
+namespace detail {
+
 // Returns the hash of a sequence of lines, given the hash of all lines `before` this one (0: none).
 // It detects changes by accident, not by an attacker.
 HTTPRETRY_API std::uint64_t hash_line(std::uint64_t before, std::string_view line);
+
+}  // namespace detail
+using detail::hash_line;
 
 }  // namespace httpretry::batch

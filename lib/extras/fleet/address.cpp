@@ -183,6 +183,6 @@ std::string Address::text() const {
   return out + "/" + std::to_string(database);
 }
 
-Result<Address> parse_address(std::string_view url) { return Reader(url).read(); }
+Result<Address> detail::parse_address(std::string_view url) { return Reader(url).read(); }
 
 }  // namespace httpretry::fleet

@@ -8,6 +8,7 @@
 #include <string_view>
 
 namespace httpretry::fleet {
+namespace detail {
 
 // redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?job=NAME&workers=N&timeout=MS]
 struct HTTPRETRY_API Address {
@@ -27,5 +28,9 @@ struct HTTPRETRY_API Address {
 // Parses a URL. Returns Errc::InvalidRequest if it is malformed. The message states the position
 // and the expected form, and never repeats the password.
 [[nodiscard]] HTTPRETRY_API Result<Address> parse_address(std::string_view url);
+
+}  // namespace detail
+using detail::Address;
+using detail::parse_address;
 
 }  // namespace httpretry::fleet

@@ -36,6 +36,8 @@ struct Command {
   std::vector<std::string> words;
 };
 
+namespace detail {
+
 class HTTPRETRY_API Link {
  public:
   using Done = Connection::Done;
@@ -141,5 +143,8 @@ class HTTPRETRY_API Link {
   EventFd wake_{"cannot talk to a Redis server"};
   std::thread thread_;
 };
+
+}  // namespace detail
+using detail::Link;
 
 }  // namespace httpretry::fleet

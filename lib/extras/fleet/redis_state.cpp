@@ -354,7 +354,7 @@ void RedisState::set_degraded(bool degraded, const std::string& why) {
 void RedisState::check_server() {
   link_.post({.words = {"INFO"}}, [this](const Reply& reply) {
     if (reply.failed()) return;  // an ACL may forbid INFO
-    auto problems = problems_for_limits(read_info(reply.text));
+    auto problems = detail::problems_for_limits(detail::read_info(reply.text));
     if (problems == server_problems_) return;
     server_problems_ = std::move(problems);
     for (const auto& problem : server_problems_) {

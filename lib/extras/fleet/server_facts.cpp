@@ -4,7 +4,7 @@
 
 #include <tuple>
 
-namespace httpretry::fleet {
+namespace httpretry::fleet::detail {
 namespace {
 
 // Returns the value for `name` in lines of the form "name:value" CR LF; empty if it is missing.
@@ -57,4 +57,4 @@ std::vector<std::string> problems_for_limits(const ServerFacts& facts) {
   return problems;
 }
 
-}  // namespace httpretry::fleet
+}  // namespace httpretry::fleet::detail

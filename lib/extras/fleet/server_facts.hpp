@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace httpretry::fleet {
+namespace httpretry::fleet::detail {
 
 struct ServerFacts {
   std::string version;
@@ -29,7 +29,7 @@ inline constexpr int kLeastMajor = 6;
 inline constexpr int kLeastMinor = 2;
 [[nodiscard]] HTTPRETRY_API bool too_old(const ServerFacts& facts);
 // Returns a message such as "Redis 5.0 is older than 6.2".
-[[nodiscard]] HTTPRETRY_API std::string age_problem(const ServerFacts& facts);
+[[nodiscard]] std::string age_problem(const ServerFacts& facts);
 // Returns whether the server drops keys when its memory is full.
 [[nodiscard]] HTTPRETRY_API bool evicts(const ServerFacts& facts);
 
@@ -37,4 +37,4 @@ inline constexpr int kLeastMinor = 2;
 // share them at all.
 [[nodiscard]] std::vector<std::string> problems_for_limits(const ServerFacts& facts);
 
-}  // namespace httpretry::fleet
+}  // namespace httpretry::fleet::detail

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-namespace httpretry::paging {
+namespace httpretry::detail {
 namespace {
 
 // Returns a part of a pointer without its escapes: "~1" stands for "/", and "~0" for "~".
@@ -46,4 +46,4 @@ const JsonNode* value_at(const JsonNode& json, std::string_view pointer) {
   return value;
 }
 
-}  // namespace httpretry::paging
+}  // namespace httpretry::detail

@@ -7,11 +7,11 @@
 
 #include <string_view>
 
-namespace httpretry::paging {
+namespace httpretry::detail {
 
 [[nodiscard]] HTTPRETRY_API bool is_json_pointer(std::string_view text);
 // Returns the value at a valid pointer, or nullptr.
 [[nodiscard]] HTTPRETRY_API const JsonNode* value_at(const JsonNode& json,
                                                      std::string_view pointer);
 
-}  // namespace httpretry::paging
+}  // namespace httpretry::detail

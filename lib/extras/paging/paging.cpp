@@ -69,7 +69,7 @@ Paging Paging::numbers(std::string parameter, std::string items, std::int64_t fi
 struct PageWalk::State {
   State(Request request, Paging paging) : how(std::move(paging)), first(std::move(request)) {
     for (const auto& pointer : {how.pointer, how.more}) {
-      if (paging::is_json_pointer(pointer)) continue;
+      if (detail::is_json_pointer(pointer)) continue;
       throw std::invalid_argument("Paging: \"" + pointer + "\" is not a JSON pointer");
     }
     if (how.by == Paging::By::Url && how.pointer.empty()) {
@@ -142,7 +142,7 @@ struct PageWalk::State {
     JsonTree tree;
     if (!read_body(page, pages, tree)) return std::nullopt;
     if (!how.more.empty() && !has_more(*tree.root)) return std::nullopt;
-    const auto* value = paging::value_at(*tree.root, how.pointer);
+    const auto* value = detail::value_at(*tree.root, how.pointer);
     const bool ends = value == nullptr || value->is(JsonType::Null) ||
                       (value->is(JsonType::Boolean) && !value->boolean);
     if (ends && how.more.empty()) return std::nullopt;
@@ -156,7 +156,7 @@ struct PageWalk::State {
   // Returns whether the page says at `more` that there is another one. Sets an error if it does not
   // say.
   bool has_more(const JsonNode& body) {
-    const auto* value = paging::value_at(body, how.more);
+    const auto* value = detail::value_at(body, how.more);
     if (value != nullptr && value->is(JsonType::Boolean)) return value->boolean;
     expected("true or false", how.more, value);
     return false;
@@ -172,7 +172,7 @@ struct PageWalk::State {
   bool has_items(const Response& page) {
     JsonTree tree;
     if (!read_body(page, pages + 1, tree)) return false;
-    const auto* items = paging::value_at(*tree.root, how.pointer);
+    const auto* items = detail::value_at(*tree.root, how.pointer);
     if (items == nullptr || items->is(JsonType::Null)) return false;
     if (items->is(JsonType::Array)) return !items->children.empty();
     fail(pages + 1, Errc::Protocol,

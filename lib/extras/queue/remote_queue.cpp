@@ -34,11 +34,11 @@ constexpr Duration kLastWait = std::chrono::seconds(1);
 
 std::string check_server(const std::string& name, std::string_view info, std::string_view save,
                          bool force) {
-  const auto facts = fleet::read_info(info);
-  if (fleet::too_old(facts)) {
+  const auto facts = fleet::detail::read_info(info);
+  if (fleet::detail::too_old(facts)) {
     throw StoreError(name + " is Redis " + facts.version + ", and a queue needs 6.2 or newer");
   }
-  if (!force && fleet::evicts(facts)) {
+  if (!force && fleet::detail::evicts(facts)) {
     throw StoreError(name + " has maxmemory-policy " + facts.eviction +
                      ": when its memory is full it deletes jobs. Set it to noeviction, or add "
                      "--force");

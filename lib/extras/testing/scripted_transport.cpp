@@ -89,7 +89,7 @@ Task<bool> stop_at(Scheduler& clock, Time limit, std::stop_token body_ready,
 }
 Task<bool> wait_until_readable(CheckedReader& reader, Call& branch, std::stop_source body_ready,
                                Result<void>& result) {
-  const auto waiting = wait_for_more(reader, branch);
+  const auto waiting = detail::wait_for_more(reader, branch);
   result = co_await waiting;
   body_ready.request_stop();
   co_return false;

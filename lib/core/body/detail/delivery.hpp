@@ -20,10 +20,12 @@ Error sink_failed(const Request& request, const Response& response, Error error)
 // Returns the error for a 206 with a part of the body although the whole body was requested.
 // Another attempt may help. Returns nullopt if the response is not a partial one, or if the user
 // has set Range.
-HTTPRETRY_API std::optional<Error> unasked_part(const Request& request, const Response& head);
+std::optional<Error> unasked_part(const Request& request, const Response& head);
 
 // Returns the error for Wish::Stop.
-HTTPRETRY_API Error reader_stopped();
+Error reader_stopped();
+
+namespace detail {
 
 // Waits until the paused reader has more, and continues on the call's scheduler. Turns an exception
 // of the reader into an error. Errors are permanent.
@@ -140,5 +142,8 @@ class HTTPRETRY_API Delivery {
   bool ended_by_416_ = false;           // the writer already has the whole body
   bool finished_ = false;               // the writer received a whole body
 };
+
+}  // namespace detail
+using detail::Delivery;
 
 }  // namespace httpretry

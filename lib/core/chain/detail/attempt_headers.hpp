@@ -8,8 +8,10 @@
 
 namespace httpretry {
 
+namespace detail {
 HTTPRETRY_API void add_attempt_headers(Request& request, const Call& call,
                                        const CurrentAttempt& attempt);
+}
 
 // Adds the headers that the policy of the current attempt names (RetryPolicy::attempt_header and
 // deadline_header). Must be called right before the transport sends the request, because the time
@@ -20,7 +22,7 @@ inline void add_attempt_headers(Request& request, const Call& call) {
   if (attempt == nullptr) return;
   const auto& policy = *attempt->policy;
   if (policy.attempt_header.empty() && policy.deadline_header.empty()) return;
-  add_attempt_headers(request, call, *attempt);
+  detail::add_attempt_headers(request, call, *attempt);
 }
 
 }  // namespace httpretry

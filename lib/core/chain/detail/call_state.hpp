@@ -8,6 +8,7 @@
 #include <httpretry/chain/call.hpp>
 #include <httpretry/chain/transport.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -77,9 +78,13 @@ struct Call::State {
   static Time admission_deadline(const Call& call) { return call.limit_; }
   // Completes the history of a call that has ended with this outcome: adds its only attempt if
   // there is no middleware `retry`, and the reason for the end if nothing has set it.
-  static HTTPRETRY_API void complete_history(const Call& call, const Outcome& outcome);
+  static void complete_history(const Call& call, const Outcome& outcome);
   // Returns the branch for an exchange that has waited for admission.
-  static HTTPRETRY_API Call admitted_after(const Call& call, Duration waited);
+  static Call admitted_after(const Call& call, Duration waited) {
+    Call branch(call);
+    branch.deadline_ = std::min(call.limit_, later(call.deadline_, waited));
+    return branch;
+  }
 };
 
 }  // namespace httpretry

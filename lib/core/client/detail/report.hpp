@@ -5,9 +5,9 @@
 
 #include <httpretry/client/report.hpp>
 
-namespace httpretry {
+namespace httpretry::detail {
 
 // Writes the members. The caller opens and closes the object.
 HTTPRETRY_API void write_report(JsonWriter& json, const Request& request, const Outcome& outcome);
 
-}  // namespace httpretry
+}  // namespace httpretry::detail

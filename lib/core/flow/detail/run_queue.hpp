@@ -100,7 +100,7 @@ class TimerQueue {
   std::uint64_t arrivals_ = 0;
 };
 
-class RunQueue;
+using detail::RunQueue;
 
 // A wait that ends early when its stop token is stopped, by any thread, or when its queue is
 // closed. It has a timer as well.
@@ -121,7 +121,7 @@ class CancelableWait : protected Timer {
   RunQueue& queue_;
 
  private:
-  friend class RunQueue;
+  friend RunQueue;
   struct PostCancel {
     CancelableWait* wait;
     void operator()() const;
@@ -135,6 +135,8 @@ class CancelableWait : protected Timer {
   bool waiting_ = false;
   bool canceled_ = false;
 };
+
+namespace detail {
 
 // RunQueue is a Scheduler that resumes coroutines on the thread that drives it. It is the base of
 // the library's schedulers: Loop adds sockets and libcurl, and the test kit a clock that a test
@@ -198,7 +200,7 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   [[nodiscard]] bool has_posted() const { return has_posted_.load(std::memory_order_acquire); }
 
  private:
-  friend class CancelableWait;
+  friend CancelableWait;
   [[nodiscard]] const RunQueue* queue() const final { return this; }
   void enter(CancelableWait& wait);
   void leave(CancelableWait& wait);
@@ -220,10 +222,12 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   std::atomic<bool> blocked_ = false;
 };
 
+}  // namespace detail
+
 // Awaited like sleep_until, but lives in the frame of the waiting coroutine. A separate task would
 // add 150 bytes to each call that waits. co_await returns true if the time has come, and false if
 // the wait was canceled.
-class HTTPRETRY_API Sleep final : public CancelableWait {
+class Sleep final : public CancelableWait {
  public:
   // Must be called on the thread that drives the queue, and awaited immediately. The timer runs
   // from now on.

@@ -21,9 +21,6 @@ namespace httpretry::guard {
 // Returns a key without its kind: "https://api.example.com /policies/careful".
 inline std::string_view without_kind(std::string_view key) { return key.substr(key.find(' ') + 1); }
 
-// Returns the state of a breaker, without `key` and `waiting`.
-[[nodiscard]] HTTPRETRY_API ScopeState circuit_of(const Breaker& breaker, Time now);
-
 // A state machine, and the number of sends that wait for it.
 template <typename Machine>
 struct Scope {
@@ -44,6 +41,13 @@ struct Hold {
   Time until = kNever;  // when the limit may let it out; kNever: only the end of another send can
   std::string why{};    // for a circuit: what opened it
 };
+
+class LocalState;
+
+namespace detail {
+
+// Returns the state of a breaker, without `key` and `waiting`.
+[[nodiscard]] HTTPRETRY_API ScopeState circuit_of(const Breaker& breaker, Time now);
 
 // The part of a SharedState that all its Limits use: the mutex, and the pauses in effect.
 class HTTPRETRY_API LimitState : public SharedState {
@@ -96,7 +100,7 @@ class HTTPRETRY_API Limits : public SendLimits {
   [[nodiscard]] GuardFacts facts(Time now, WallTime wall_now) const override;
 
  protected:
-  friend class LocalState;
+  friend LocalState;
   // The index in `pauses_` of the pause that begins, and ends at once, when a breaker with
   // WhenOpen::Wait closes. Only its ramp has an effect: it keeps the sends that have waited for the
   // breaker from going out all at once. The indexes before it are those of LimitKeys::pauses.
@@ -145,5 +149,10 @@ class HTTPRETRY_API Limits : public SendLimits {
   [[nodiscard]] SendGrant find_hold(const SendAsk& ask) const;
   void adjust_limit(const SendEnd& end, Time now, StateChanges& changes);
 };
+
+}  // namespace detail
+using detail::circuit_of;
+using detail::Limits;
+using detail::LimitState;
 
 }  // namespace httpretry::guard

@@ -17,7 +17,7 @@
 namespace httpretry {
 
 // A budget and a send rate that calls share. Thread-safe.
-class HTTPRETRY_API SharedBudget final : public RetryAccount {
+class SharedBudget final : public RetryAccount {
  public:
   SharedBudget(const BudgetPolicy& policy, Time now) : budget(policy), rate(now), last_used(now) {}
   SharedBudget(const Budget& like, const SendRate& sends, Time now)

@@ -24,6 +24,8 @@ namespace httpretry {
 // The only type of JSON value that is written. Its members keep the order in which they were set.
 using OrderedJson = nlohmann::ordered_json;
 
+namespace detail::json {
+
 // Returns JSON text for people. An object or array that fits into a line is written on one line,
 // except that the outer `levels` always have a line for each member. Bytes that are not UTF-8 are
 // replaced.
@@ -223,5 +225,8 @@ class HTTPRETRY_API Problems {
 
 // Returns one line for each error among the problems.
 HTTPRETRY_API std::string error_lines(const std::vector<Problem>& problems);
+
+}  // namespace detail::json
+using namespace detail::json;
 
 }  // namespace httpretry

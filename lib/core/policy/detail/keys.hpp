@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 
 using Mask = std::uint32_t;
 inline constexpr Mask kAll = ~Mask{0};
@@ -82,7 +82,7 @@ enum class Warning : std::uint8_t {
 std::string_view to_string(Warning warning);
 
 // The keys of one type of objects.
-struct HTTPRETRY_API Shape {
+struct Shape {
   std::string_view name;  // of its definition in the schema
   std::span<const Key> keys;
   Words kinds = {};    // the words of the key "kind", if it has this key
@@ -104,7 +104,7 @@ struct HTTPRETRY_API Shape {
 
 // The type of an object inside another object. An optional one, the budget and the pause may also
 // be "none".
-class HTTPRETRY_API ObjectType : public Type {
+class ObjectType : public Type {
  public:
   bool read(const JsonNode& json, void* field, Problems& problems) const override;
   [[nodiscard]] OrderedJson write(const void* field) const override;
@@ -186,17 +186,17 @@ constexpr Key key_of(std::string_view name) {
   return key<Member, Inner...>(name, kTypeOf<values, Field>);
 }
 
-extern HTTPRETRY_API const Shape kFile;
-extern HTTPRETRY_API const Shape kEndpoint;
-extern HTTPRETRY_API const Shape kMatch;
-extern HTTPRETRY_API const Shape kPolicy;
-extern HTTPRETRY_API const Shape kRule;  // objects in retry_on.error_codes
-extern HTTPRETRY_API const Shape kTest;  // objects in tests; the next five are inside them
-extern HTTPRETRY_API const Shape kTestRequest;
-extern HTTPRETRY_API const Shape kTestStep;
-extern HTTPRETRY_API const Shape kTestTime;
-extern HTTPRETRY_API const Shape kTestWait;
-extern HTTPRETRY_API const Shape kTestExpect;
+extern const Shape kFile;
+extern const Shape kEndpoint;
+extern const Shape kMatch;
+extern const Shape kPolicy;
+extern const Shape kRule;  // objects in retry_on.error_codes
+extern const Shape kTest;  // objects in tests; the next five are inside them
+extern const Shape kTestRequest;
+extern const Shape kTestStep;
+extern const Shape kTestTime;
+extern const Shape kTestWait;
+extern const Shape kTestExpect;
 extern const Shape kRetryOn;
 extern const Shape kBackoff;
 extern const Shape kPause;
@@ -209,7 +209,7 @@ extern const Text kHeader;  // a header's name
 
 // Returns the JSON as a tree of nodes without positions, for built-in values. The tree lives as
 // long as the program.
-HTTPRETRY_API const JsonTree* tree_of(const OrderedJson& json);
+const JsonTree* tree_of(const OrderedJson& json);
 
 // The kind and the jitter of an object, which determine its keys.
 struct Traits {
@@ -227,8 +227,7 @@ Mask mask_of(const Words& words, std::string_view word);
 inline constexpr void* kCheckOnly = nullptr;
 // Reads the members into the struct at `target`, or only checks them if it is kCheckOnly. Returns
 // false and reports problems if a member is wrong.
-HTTPRETRY_API bool read_members(const JsonNode& object, const Shape& shape, void* target,
-                                Problems& problems);
+bool read_members(const JsonNode& object, const Shape& shape, void* target, Problems& problems);
 // Reads an object as `read_members` does, and also checks that the value is an object with all
 // required keys. `what` names the object in the message.
 HTTPRETRY_API bool read_object(const JsonNode& json, const Shape& shape, void* target,
@@ -238,4 +237,4 @@ std::string not_of_kind(std::string_view key, const JsonNode& kind);
 // Returns the object as JSON, with all members that a file states.
 OrderedJson write_object(const Shape& shape, const void* object);
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file

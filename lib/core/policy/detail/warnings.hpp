@@ -5,10 +5,10 @@
 
 #include <vector>
 
-namespace httpretry::policy_file {
+namespace httpretry::detail::policy_file {
 
 // Returns the warnings about the values of a policy of the set, including those that it inherits.
 HTTPRETRY_API std::vector<Problem> warnings_of(const PolicySet& set,
                                                const ResolvedPolicy& resolved);
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry::detail::policy_file
