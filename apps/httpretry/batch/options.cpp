@@ -93,7 +93,7 @@ std::vector<Flag> output_flags(BatchCommand& to) {
 #ifdef HTTPRETRY_WITH_QUEUE
 std::vector<Flag> queue_flags(BatchCommand& to) {
   return {
-      {'\0', "enqueue", "", "add the requests to a queue, which `httpretry work` sends",
+      {'\0', "enqueue", "", "add the requests to a queue, which httpretry work sends",
        enable(to.enqueue)},
       queue_flag(to),
       {'\0', "force", "", "allow a server that may delete keys when its memory is full",

@@ -147,7 +147,7 @@ constexpr auto kCommands = std::to_array<Command>({
 #endif
 #ifdef HTTPRETRY_WITH_QUEUE
     {"work", "", "send the requests of a queue, beside other workers",
-     "Sends the jobs of a queue on a Redis server, to which `httpretry batch --enqueue` adds them. "
+     "Sends the jobs of a queue on a Redis server, to which httpretry batch --enqueue adds them. "
      "Any number of workers may do so, on any number of machines. A worker that dies or is cut off "
      "loses its jobs to others when their leases end.\n"
      "Each job has one line in the results, or is unknown. A request that is safe to repeat, or "

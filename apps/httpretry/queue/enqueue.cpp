@@ -84,7 +84,7 @@ queue::QueueOptions queue_options(const BatchCommand& command) {
 // once, from the thread that receives signals. A later one only ends the adding, so that the number
 // of added jobs is still printed.
 int enqueue_input(const BatchCommand& command) {
-  if (!command.enqueue) throw UsageError("--queue needs --enqueue; `httpretry work` sends a queue");
+  if (!command.enqueue) throw UsageError("--queue needs --enqueue; httpretry work sends a queue");
   const auto options = queue_options(command);
   // The main thread is Reading the input or Adding jobs, or the thread that receives signals is
   // Exiting, which ends the process.

@@ -67,7 +67,7 @@ std::vector<Flag> question_flags(WorkCommand& to) {
        "output",
        store(to.results)},
       {'\0', "dead", "FILE",
-       "like --results, for the jobs that failed, as input for `httpretry batch`", store(to.dead)},
+       "like --results, for the jobs that failed, as input for httpretry batch", store(to.dead)},
       {'\0', "unknown", "FILE",
        "write the unknown jobs, which the server may have executed, as input, and end; an existing "
        "file is replaced; - is standard output",
