@@ -7,6 +7,7 @@
 
 #include "lib/extras/fleet/fleet_state.hpp"
 #include "lib/extras/fleet/redis_state.hpp"
+#include "tests/waiting.hpp"
 
 #include <doctest/doctest.h>
 
@@ -172,6 +173,50 @@ TEST_CASE("a MOVED is followed, but nodes that name themselves or each other are
   }
 }
 
+TEST_CASE("a MOVED without a host names a port of the same host, and one without a port nothing") {
+  FakeRedis second(
+      [](const auto& words) { return words[0] == "GET" ? "+value\r\n" : FakeRedis::usual(words); });
+  const auto port = std::to_string(second.address().port);
+  struct Row {
+    std::string moved;
+    bool is_followed;
+  };
+  for (const auto& row : std::vector<Row>{{"MOVED 1 :" + port, true},
+                                          {"MOVED 1 127.0.0.1:" + port, true},
+                                          {"MOVED 1 127.0.0.1", false},
+                                          {"MOVED 1 127.0.0.1:", false},
+                                          {"MOVED 1 127.0.0.1:x", false},
+                                          {"MOVED a:1 " + port, false},
+                                          {"MOVED " + port, false}}) {
+    CAPTURE(row.moved);
+    FakeRedis first([&](const FakeRedis::Words& words) {
+      return words[0] == "GET" ? "-" + row.moved + "\r\n" : FakeRedis::usual(words);
+    });
+    Link link(options_for(first));
+    CHECK(ask(link, {"GET", "key"}).text == (row.is_followed ? "value" : row.moved));
+    CHECK(first.connections() == 1);
+  }
+}
+
+TEST_CASE("a connection on which no reply arrives for long is replaced") {
+  std::atomic<bool> stands_still = false;
+  std::atomic<const FakeRedis*> known = nullptr;
+  FakeRedis server([&](const FakeRedis::Words& words) {
+    return stands_still && known.load()->connections() == 1 ? "" : FakeRedis::usual(words);
+  });
+  known = &server;
+  auto options = options_for(server);
+  options.reply_timeout = 20ms;
+  Link link(std::move(options));
+  CHECK(link.wait_for_first().empty());
+  stands_still = true;
+  wait_until([&] {
+    static_cast<void>(ask(link, {"GET", "key"}));
+    return server.connections() == 2;
+  });
+  wait_until([&] { return ask(link, {"PING"}).text == "PONG"; });
+}
+
 TEST_CASE("a write to a connection that the server has ended raises no signal") {
   // hiredis 0.14 writes with write(), so the thread of a link must block SIGPIPE.
   FakeRedis server(FakeRedis::usual);
@@ -219,6 +264,56 @@ TEST_CASE("a server that never has a token, and says that it has one at once, is
   CHECK(sender.begin(/*limit=*/300ms).refused());
   // One each 5 ms, and not one for each reply.
   CHECK(server.commands("{httpretry}:rate") <= 70);
+}
+
+namespace {
+
+// Calls `act` until the state has sent three more of its snapshots, one in each of its ticks.
+template <class Act>
+void repeat_for_ticks(const FakeRedis& server, const Act& act) {
+  const auto end = server.commands("{httpretry}:processes") + 3;
+  wait_until([&] {
+    act();
+    return server.commands("{httpretry}:processes") >= end;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a send rate is asked for again when the server said, and not before") {
+  FakeRedis server([&](const FakeRedis::Words& words) {
+    const bool is_rate = FakeRedis::key_of(words).starts_with("{httpretry}:sends");
+    return is_rate ? FakeRedis::list({1, 0, 3'600'000'000}) : usual(words);
+  });
+  const auto state = std::make_shared<FleetState>(options_for(server));
+  const auto account =
+      state->account("budget https://h", BudgetPolicy(), std::chrono::steady_clock::now());
+  const auto take = [&] { return account->take_send(std::chrono::steady_clock::now()); };
+  account->count_attempt(/*throttled=*/true, std::chrono::steady_clock::now());
+  wait_until([&] { return take() > 0s; });
+  CHECK(take() > 59min);
+  repeat_for_ticks(server, take);
+  CHECK(server.commands("{httpretry}:sends") == 1);
+}
+
+TEST_CASE("a process requests a slot for each send that waits, and none ahead") {
+  std::atomic<int> most_wanted = 0;
+  FakeRedis server([&](const FakeRedis::Words& words) {
+    if (!FakeRedis::key_of(words).starts_with("{httpretry}:slots")) return usual(words);
+    const auto wanted = std::stoi(words[7]);  // see kHoldSlots
+    most_wanted = std::max(most_wanted.load(), wanted);
+    return FakeRedis::list({wanted, 1, 0});
+  });
+  GuardPolicy policy;
+  policy.concurrency.emplace();
+  Sender sender(std::make_shared<FleetState>(options_for(server)), policy);
+  repeat_for_ticks(server, [&] { CHECK(sender.send()); });
+  CHECK(most_wanted == 1);
+  const auto first = sender.begin();
+  const auto second = sender.begin();
+  CHECK_FALSE(first.refused());
+  CHECK_FALSE(second.refused());
+  CHECK(most_wanted == 2);
 }
 
 TEST_CASE("numbers out of range are bounded") {

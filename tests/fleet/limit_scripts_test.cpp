@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <string>
 #include <vector>
@@ -224,6 +225,7 @@ struct Ballot {
 
 struct BreakerRule {
   const char* kind = "ratio";
+  const char* failure_ratio = "500000";  // in millionths, like slow_ratio
   int min_requests = 20;
   int failures = 0;
   int probes = 1;
@@ -234,7 +236,7 @@ Reply vote(Scripts& scripts, const BreakerRule& rule, const Ballot& ballot) {
   const auto text = [](auto number) { return std::to_string(number); };
   return scripts.run(fleet::kVote, {"{t}:key", "{t}:all"},
                      {rule.kind,
-                      "500000",
+                      rule.failure_ratio,
                       text(rule.min_requests),
                       text(3600 * kSecond),
                       text(rule.failures),
@@ -359,6 +361,68 @@ TEST_CASE("circuit: slow responses open it, where the policy says so") {
   CHECK(vote(scripts, rule, ballot).at(0) == 1);
 }
 
+TEST_CASE("circuit: a share of failed or slow sends opens it at its value, and not below") {
+  struct Row {
+    const char* failure_ratio;
+    const char* slow_ratio;
+    int min_requests, all, failed, slow;
+    bool opens;
+  };
+  const std::vector<Row> rows = {
+      {"500000", "-1", 4, 4, 1, 0, false},      {"500000", "-1", 4, 4, 2, 0, true},
+      {"500000", "-1", 5, 4, 4, 0, false},      {"666666", "-1", 3, 3, 2, 0, true},
+      {"666667", "-1", 3, 3, 2, 0, false},      {"666667", "-1", 3, 3, 3, 0, true},
+      {"1000000", "500000", 4, 4, 0, 1, false}, {"1000000", "500000", 4, 4, 0, 2, true},
+      {"1000000", "500000", 5, 4, 0, 4, false}, {"1000000", "666666", 3, 3, 0, 2, true},
+      {"1000000", "666667", 3, 3, 0, 2, false}, {"1000000", "666667", 3, 3, 0, 3, true},
+      {"1000000", "0", 3, 3, 0, 0, true},       {"1000000", "-1", 3, 3, 2, 3, false},
+  };
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    CAPTURE(index);
+    const auto& row = rows[index];
+    Scripts scripts;
+    BreakerRule rule;
+    rule.failure_ratio = row.failure_ratio;
+    rule.slow_ratio = row.slow_ratio;
+    rule.min_requests = row.min_requests;
+    auto ballot = votes(0, row.all, row.all - row.failed, 0, 0);
+    ballot.slow = row.slow;
+    CHECK(vote(scripts, rule, ballot).at(0) == (row.opens ? 1 : 0));
+  }
+}
+
+TEST_CASE("circuit: each window without an opening makes the openings in a row one fewer") {
+  struct Row {
+    int openings, quiet_windows, openings_after;
+  };
+  const std::vector<Row> rows = {{1, 0, 2}, {1, 1, 1}, {1, 9, 1}, {2, 1, 2},
+                                 {3, 1, 3}, {3, 2, 2}, {3, 3, 1}, {0, 5, 1}};
+  for (const auto& row : rows) {
+    CAPTURE(row.openings);
+    CAPTURE(row.quiet_windows);
+    Scripts scripts;
+    auto trip = votes(0, 20, 0, 20, 20);
+    trip.open_for = 0;
+    vote(scripts, {}, trip);
+    Ballot probe;
+    probe.generation = 1;
+    probe.wants_probe = true;
+    vote(scripts, {}, probe);
+    Ballot good;
+    good.generation = 2;
+    good.good_probes = 1;
+    CHECK(in_words(vote(scripts, {}, good)) == "closed 3 1 0 0 0 0");
+    // As if that had been earlier.
+    const auto closed_at = std::stoll(ask(scripts.link(), {"HGET", "{t}:key", "closed_at"}).text);
+    const auto earlier = closed_at - row.quiet_windows * 3600 * kSecond;
+    CHECK(!ask(scripts.link(), {"HSET", "{t}:key", "closed_at", std::to_string(earlier), "openings",
+                                std::to_string(row.openings)})
+               .failed());
+    trip.generation = 3;
+    CHECK(vote(scripts, {}, trip).at(3) == row.openings_after);
+  }
+}
+
 TEST_CASE("pauses and circuits are in the snapshot for all processes") {
   Scripts scripts;
   const std::vector<std::string> keys = {"{t}:who", "{t}:pauses", "{t}:all", "{t}:salt"};
@@ -425,6 +489,51 @@ TEST_CASE("the send rate: no limit until a throttle, then a few tokens") {
   CHECK(none.at(2) > 600 * kSecond);
   CHECK(none.at(2) <= 1000 * kSecond);
   CHECK(ask(scripts.link(), {"PTTL", "{t}:key"}).integer > 500'000);
+}
+
+// The numbers of SendRate: see budget.cpp.
+TEST_CASE(
+    "the send rate: measured in half seconds, lowered by a throttle, and grown along a curve") {
+  Scripts scripts;
+  const auto sends = [&](std::int64_t ended, std::int64_t throttled) {
+    return scripts.run(fleet::kSendRate, {ended, throttled, 0});
+  };
+  const auto field = [&](const char* name) {
+    return std::stod(ask(scripts.link(), {"HGET", "{t}:key", name}).text);
+  };
+  const auto set = [&](const char* name, double value) {
+    CHECK(!ask(scripts.link(), {"HSET", "{t}:key", name, std::to_string(value)}).failed());
+  };
+  sends(0, 0);
+  const auto before = field("bucket") - 10;
+  set("bucket", before);
+  set("count", 300);
+  set("measured", 40);
+  sends(50, 0);
+  const auto bucket = field("bucket");
+  CHECK(std::fmod(bucket, 0.5) == 0);
+  CHECK(bucket <= field("refilled"));
+  CHECK(bucket > field("refilled") - 0.5);
+  const auto measured = 0.8 * 350 / (bucket - before) + 0.2 * 40;
+  CHECK(field("measured") == doctest::Approx(measured));
+  CHECK(field("count") == 0);
+
+  // Far from the next half second, so that the rate is not measured again.
+  set("bucket", 1e12);
+  sends(1, 1);
+  CHECK(field("last_max") == doctest::Approx(measured));
+  CHECK(field("fill") == doctest::Approx(0.7 * measured));
+  sends(1, 1);
+  CHECK(field("last_max") == doctest::Approx(0.7 * measured));
+  CHECK(field("fill") == doctest::Approx(0.49 * measured));
+  // The curve reaches `last_max` again after this time, and is steep a minute later.
+  set("throttled_at", field("refilled") - std::cbrt(0.75 * field("last_max")));
+  sends(1, 0);
+  CHECK(field("fill") == doctest::Approx(0.7 * measured).epsilon(0.05));
+  set("throttled_at", field("refilled") - 60);
+  sends(1, 0);
+  CHECK(field("fill") == doctest::Approx(2 * measured));
+  CHECK(field("most") == doctest::Approx(2 * measured));
 }
 
 TEST_CASE("budgets: taken and given, within their bounds") {

@@ -423,6 +423,30 @@ TEST_CASE("a budget that is a share of the calls counts the calls of all") {
   CHECK(!may_retry(*two));
 }
 
+TEST_CASE(
+    "without a server each process has its share of a budget, and then they share all of it") {
+  RedisServer server;
+  server.stop();
+  const auto state = patient(server, 500ms, 4);
+  Sender waiter(state, GuardPolicy());
+  CHECK(waiter.wait_until([&] { return state->changes() == 1; }));
+  const auto account = state->account("budget https://h", tokens_of(20, 5), now_is());
+  account->begin_call(now_is());
+  CHECK(account->left(now_is()) == 5);
+  CHECK(may_retry(*account));
+  CHECK(!may_retry(*account));
+  server.start();
+  const auto left = [&] {
+    account->begin_call(now_is());
+    return account->left(now_is());
+  };
+  CHECK(waiter.wait_until([&] { return left() == 20; }));
+  CHECK(may_retry(*account));
+  CHECK(left() == 15);
+  server.stop();
+  CHECK(waiter.wait_until([&] { return left() == 3; }));
+}
+
 TEST_CASE("each process counts what it has under way itself, and says so once") {
   Lines lines;
   RedisServer server;
