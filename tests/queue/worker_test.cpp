@@ -11,7 +11,11 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
@@ -360,4 +364,32 @@ TEST_CASE("a lease that the worker itself took over is not renewed") {
   CHECK(after.deliveries == before.deliveries + 1);
   wait_until([&] { return !before.lease->allows_sends(std::chrono::steady_clock::now()); });
   CHECK(after.lease->allows_sends(std::chrono::steady_clock::now()));
+}
+
+// root may write everywhere, so the thread gives up that right; it also has another user.
+TEST_CASE("a worker does not start if it could not write response bodies into their directory") {
+  const batch::Folder folder;
+  const auto file = folder.write("file", "text");
+  const auto closed = folder / "closed";
+  std::filesystem::create_directory(closed);
+  std::filesystem::permissions(
+      closed, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  for (const auto& directory : {file, file + "/below", closed}) {
+    CAPTURE(directory);
+    std::string error = "none";
+    std::thread([&] {
+      constexpr long kNobody = 65534;
+      ::syscall(SYS_setresuid, kNobody, -1L, -1L);  // of this thread only
+      auto batch = Fixture::batch();
+      batch.directory = directory;
+      QueueOptions options;
+      options.address = parse_queue("redis://127.0.0.1:1/0?job=jobs").value();
+      try {
+        const Worker worker(options, batch, /*lease=*/10s);
+      } catch (const batch::StoreError& thrown) {
+        error = thrown.what();
+      }
+    }).join();
+    CHECK(error.starts_with("cannot write bodies into the directory " + directory + ": "));
+  }
 }
