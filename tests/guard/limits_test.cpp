@@ -20,13 +20,16 @@ struct Model {
     LimitKeys keys;
     keys.policy = std::make_shared<const GuardPolicy>(policy);
     keys.pauses[0] = "pause https://a";
+    if (policy.rate) keys.rate = "rate https://a";
+    if (policy.concurrency) keys.slots = "slots https://a";
     if (policy.breaker) keys.breaker = "breaker https://a";
     limits = state->limits(keys, kNow);
   }
-  SendGrant enter(Time now, bool is_retry = false) const {
+  SendGrant enter(Time now, bool is_retry = false, double random = 0) const {
     SendAsk ask;
     ask.now = now;
     ask.is_retry = is_retry;
+    ask.random = random;
     StateChanges changes;
     return limits->enter(ask, changes);
   }
@@ -83,6 +86,34 @@ TEST_CASE("a breaker for retries only is not asked for the first attempt") {
   CHECK(held(BreakerPolicy::AppliesTo::All, true) == QueuedBy::Circuit);
   CHECK(held(BreakerPolicy::AppliesTo::Retries, false) == QueuedBy::Nothing);
   CHECK(held(BreakerPolicy::AppliesTo::Retries, true) == QueuedBy::Circuit);
+}
+
+// This breaker refuses by chance, after all other limits have let the send pass.
+TEST_CASE("a send that its breaker refuses takes no place in the other limits") {
+  GuardPolicy policy;
+  policy.rate = RatePolicy::of_requests(1, 1h);
+  policy.rate->burst = 4;
+  policy.concurrency.emplace().max = 1;
+  policy.breaker.emplace().kind = BreakerPolicy::Kind::Share;
+  for (const bool dry_run : {false, true}) {
+    CAPTURE(dry_run);
+    policy.breaker->dry_run = dry_run;
+    const Model model(policy);
+    SendEnd failed;
+    failed.failed = true;
+    constexpr double kLeast = 0;
+    constexpr double kMost = 0.999;
+    for (int sends = 0; sends < 3; ++sends) {
+      model.leave(model.enter(kNow, false, kMost), failed, kNow);
+    }
+    const auto first = model.enter(kNow, false, kLeast);
+    CHECK(first.refused_share == 0.75);
+    CHECK(first.held == (dry_run ? QueuedBy::Nothing : QueuedBy::Circuit));
+    if (dry_run) CHECK(model.enter(kNow, false, kMost).held == QueuedBy::Rate);
+    if (!dry_run) CHECK(model.enter(kNow, false, kMost).held == QueuedBy::Nothing);
+    CHECK(model.enter(kNow, false, kMost).held == QueuedBy::Rate);
+    CHECK(model.enter(kNow + 1h, false, kMost).held == QueuedBy::Concurrency);
+  }
 }
 
 TEST_CASE("a ramp learns from sends that say something of the server") {

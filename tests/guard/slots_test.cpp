@@ -62,3 +62,21 @@ TEST_CASE("aimd: looks once in ten sends or a second") {
   slots.learn(policy, false, kStart + 1s);
   CHECK(slots.limit(policy) == 19);
 }
+
+// An idle one may be dropped, because a new one would be the same.
+TEST_CASE("slots are idle if none is used and the limit is the initial one") {
+  ConcurrencyPolicy policy;
+  policy.kind = ConcurrencyPolicy::Kind::Aimd;
+  Slots slots;
+  CHECK(slots.idle(kStart));
+  slots.take();
+  CHECK_FALSE(slots.idle(kStart));
+  slots.give_back();
+  CHECK(slots.idle(kStart));
+  for (int sends = 0; sends < 10; ++sends) slots.learn(policy, /*dropped=*/true, kStart);
+  CHECK(slots.limit(policy) == 18);
+  CHECK_FALSE(slots.idle(kStart));
+  slots.forget();
+  CHECK(slots.limit(policy) == 20);
+  CHECK(slots.idle(kStart));
+}

@@ -65,6 +65,19 @@ TEST_CASE("long paths and hosts are matched, whatever they hold") {
   CHECK(index.find("GET", url("http://h" + repeated("/a", 17))) == std::nullopt);
 }
 
+TEST_CASE("a host that is longer than DNS allows matches only patterns for any host") {
+  const EndpointIndex index({pattern("path=/**"), pattern("host=*.b"), pattern("host=*.a.b")});
+  const auto found = [&](const std::string& host) {
+    return index.find("GET", url("http://" + host + "/"));
+  };
+  const auto longest = repeated("a.", 126) + "b";
+  REQUIRE(longest.size() == 253);
+  CHECK(found(longest) == 2);
+  CHECK(found(longest + ".") == 2);
+  CHECK(found("a" + longest) == 0);
+  CHECK(found("a." + longest) == 0);
+}
+
 TEST_CASE("of all ways to read a path, the most specific wins") {
   constexpr int kDepth = 10;
   const EndpointIndex index(all_ways(kDepth));

@@ -108,7 +108,18 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
        "hedge.quantile must be 0, or from 0.5 to 0.999"},
       {[](auto& p) { p.hedge.emplace().max_hedges = 0; },
        "hedge.max_hedges (0) is out of range: 1 to 4"},
-      {[](auto& p) { p.hedge.emplace().min = 6s; }, "hedge.min is over its max"}};
+      {[](auto& p) { p.hedge.emplace().min = 6s; }, "hedge.min is over its max"},
+      {[](auto& p) { p.hedge.emplace().initial = -1s; }, "hedge.initial is negative"},
+      {[](auto& p) { p.hedge.emplace().min_samples = 0; },
+       "hedge.min_samples (0) is out of range: 1 to 2147483647"},
+      {[](auto& p) { p.hedge.emplace().budget = 0; },
+       "hedge.budget (0) is out of range: 0.001 to 1"},
+      {[](auto& p) { p.hedge.emplace().budget = 1.5; },
+       "hedge.budget (1.5) is out of range: 0.001 to 1"},
+      {[](auto& p) { p.hedge.emplace().min = -1ns; }, "hedge.min is negative"},
+      {[](auto& p) { p.hedge.emplace().max = kForever; }, "hedge.max is over 365 days"},
+      {[](auto& p) { p.hedge.emplace().scope = GuardScope::Credentials; },
+       "hedge.scope is endpoint, host or policy"}};
   for (const auto& row : rows) {
     RetryPolicy policy;
     row.change(policy);
@@ -129,5 +140,27 @@ TEST_CASE("what may be left out, or be without a limit, is no mistake") {
   policy.max_elapsed_time = 1s;
   policy.attempt_timeout = kForever;
   policy.max_attempts.reset();
+  CHECK_NOTHROW(check(policy));
+}
+
+TEST_CASE("a hedge may have any number up to its limits, and no budget") {
+  RetryPolicy policy;
+  auto& hedge = policy.hedge.emplace();
+  for (const double budget : {0.001, 1.0}) {
+    hedge.budget = budget;
+    CHECK_NOTHROW(check(policy));
+  }
+  hedge.budget.reset();
+  for (const double quantile : {0.0, 0.5, 0.999}) {
+    hedge.quantile = quantile;
+    CHECK_NOTHROW(check(policy));
+  }
+  for (const int most : {1, 4}) {
+    hedge.max_hedges = most;
+    CHECK_NOTHROW(check(policy));
+  }
+  hedge.min_samples = 1;
+  hedge.after = hedge.min = hedge.max = 0s;
+  hedge.initial = 365 * 24h;
   CHECK_NOTHROW(check(policy));
 }
