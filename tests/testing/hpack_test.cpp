@@ -102,6 +102,29 @@ TEST_CASE("the symbols with the longest codes are decoded") {
   }
 }
 
+// RFC 7541, appendix B. The codes were compared with those of libnghttp2.
+TEST_CASE("each symbol of the Huffman code is decoded") {
+  std::string all;
+  for (int symbol = 0; symbol < 256; ++symbol) all += static_cast<char>(symbol);
+  const auto* const codes =
+      "ffc7fffd8fffffe2fffffe3fffffe4fffffe5fffffe6fffffe7fffffe8ffffeafffffff3fffffa7fffffabff"
+      "ffffdfffffebfffffecfffffedfffffeefffffefffffff0ffffff1ffffff2fffffffbfffffcffffffd3fffff"
+      "d7fffffdbfffffdffffffe3fffffe7fffffebfffffed4fe3f9ffaffcabf1febfafefe7fdfd2cbb00089969b7"
+      "1d79fb9f7fff20ffbff3ff50ddbd7f061c58f265cd9f469d5af66dddbf871e5f9cff7ff7fffc3ff9ffe45fff"
+      "4719242cb34e6e9d68a6a3d7dac426defe3cfaf7fffbfe7ffbffdffffffcfffe6ffff4bfff9ffffa3fffd3ff"
+      "ff53fffd5ffffb3fffeb7fffdaffffb7ffff73fffeeffffdeffffebffffbfffffd9ffffdbfffebffffe0ffff"
+      "eeffffc3ffff8bffff1ffffe4fffee7fffb1ffff97fffd9ffffcdffff9fffffbffffdafffeeffff4ffffb7ff"
+      "fee7fffe8ffffd3fffdeffffd5fffeeffffbdffffe1fffdfffff7fffff5ffffecffff07fff87fffe0ffff17f"
+      "ffedffff87ffff77fffeffffeaffff8bfffe3ffff93ffff87fffcbffff37ffff1fffff83ffffe1fffebfffe3"
+      "ffff3fffff2ffffa3ffffd9fffff17ffffc7fffff27ffffdefffffbffffff2fffff8fffffb7fff97fff8ffff"
+      "fe6fffffc1fffff87ffffe7fffffc5ffffe5fffe4ffff2fffffd1fffff4ffffffefffffe3fffffc9fffff97f"
+      "ffb3ffffcffffb7fffcdffff4ffff9ffffd1ffffcffffeaffffafffffddffffeffffff4fffff5fffffabffff"
+      "a7ffffd7fffff9bffffecfffffb7fffff3fffffe8fffffd3fffffabfffff5fffffff7ffffecfffffdbfffffb"
+      "bfffff7ffffff0fffffbbf";
+  // The code of each byte, from 0 to 255, and one bit of padding.
+  CHECK(decoded_alone(bytes_of("000161ffc803") + bytes_of(codes)) == Strings{"a: " + all});
+}
+
 TEST_CASE("a malformed block is rejected") {
   for (const std::string hex : {
            "80",                // no field has the index 0
