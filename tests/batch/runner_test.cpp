@@ -748,3 +748,114 @@ TEST_CASE("a shortage that ends by itself is waited for, by one call at a time")
   CHECK(all.store.counts().done == 20);
   CHECK(all.shortages.size() == 1);
 }
+
+namespace {
+
+// A server that answers once the first sends of all calls have arrived. It fails as many sends as
+// `failures`, and all later ones succeed.
+struct Outage final : Transport {
+  Outage(int all_calls, int most_failures) : calls(all_calls), failures(most_failures) {}
+
+  Task<Outcome> send(Request request, Call& call) override {
+    note_send(request.url());
+    auto& clock = call.scheduler();
+    while (arrived < calls) {
+      if (!co_await clock.sleep_until(clock.now() + 1ms, call.stop())) {
+        co_return Error(Errc::Canceled);
+      }
+    }
+    co_return Response(failures-- > 0 ? 500 : 200);
+  }
+  void note_send(const std::string& url) {
+    const std::lock_guard lock(mutex);
+    if (urls.insert(url).second) {
+      ++arrived;
+    } else if (failures > 0) {
+      retried.insert(url);
+    }
+  }
+
+  const int calls;
+  std::atomic<int> failures;
+  std::atomic<int> arrived = 0;
+  std::mutex mutex;  // guards the rest
+  std::set<std::string> urls;
+  std::set<std::string> retried;  // while it fails
+};
+
+}  // namespace
+
+TEST_CASE("with down_hosts, three calls retry while a host fails, and the others once it works") {
+  Fixture fixture;
+  constexpr int kCalls = 10;
+  for (int i = 0; i < kCalls; ++i) fixture.store.add("http://a.test/" + std::to_string(i));
+  fixture.options.parallel = kCalls;
+  fixture.options.down_hosts = std::make_shared<DownHosts>();
+  auto policy = quick_policy();
+  policy.backoff = Backoff::constant(1ms);
+  policy.max_attempts = 200;
+  policy.budget.kind = BudgetPolicy::Kind::None;
+  const auto server = std::make_shared<Outage>(kCalls, kCalls + 100);
+  auto client = client_options(policy);
+  client.transport = server;
+
+  CHECK(Runner(client, fixture.store, fixture.jobs, fixture.options).run() == RunEnd::Finished);
+
+  CHECK(server->retried.size() == 3);
+  CHECK(fixture.store.ended.size() == kCalls);
+  for (const auto& [number, state] : fixture.store.ended) CHECK(state == State::Done);
+}
+
+TEST_CASE("calls between two attempts make room for others, up to a limit") {
+  struct Failing final : Transport {
+    Task<Outcome> send(Request /*request*/, Call& /*call*/) override {
+      ++asked;
+      co_return Response(500);
+    }
+    std::atomic<int> asked = 0;
+  };
+  for (const auto& [parallel, most] : {std::pair{1, 257}, {64, 320}, {100, 500}}) {
+    CAPTURE(parallel);
+    Fixture fixture;
+    for (int i = 0; i < most + 10; ++i) fixture.store.add("http://a.test/");
+    auto policy = quick_policy();
+    policy.backoff = Backoff::constant(1h);
+    policy.max_elapsed_time = kForever;
+    policy.budget.kind = BudgetPolicy::Kind::None;
+    const auto server = std::make_shared<Failing>();
+    auto client = client_options(policy);
+    client.transport = server;
+    Runner* its_runner = nullptr;
+    int times = 0;
+    fixture.options.parallel = static_cast<std::size_t>(parallel);
+    fixture.options.progress_every = 1ms;
+    fixture.options.on_progress =
+        [&, all = static_cast<std::size_t>(most)](const RunProgress& progress) {
+          // A few more times, in which it could begin another call.
+          if (progress.in_wait >= all && ++times == 5) its_runner->stop();
+        };
+    Runner runner(client, fixture.store, fixture.jobs, fixture.options);
+    its_runner = &runner;
+    CHECK(runner.run() == RunEnd::Stopped);
+    CHECK(server->asked == most);
+  }
+}
+
+TEST_CASE("progress is reported on time although the store has no jobs") {
+  Fixture fixture;
+  fixture.options.until_stopped = true;
+  fixture.options.progress_every = 10ms;
+  int reports = 0;
+  fixture.options.on_progress = [&](const RunProgress&) { ++reports; };
+  Runner* its_runner = nullptr;
+  int reports_at_first_look = 0;
+  fixture.store.when_empty = [&](int times) {
+    if (times == 1) reports_at_first_look = reports;
+    if (times == 2) its_runner->finish_up();
+  };
+  Runner runner(client_options(), fixture.store, fixture.jobs, fixture.options);
+  its_runner = &runner;
+  CHECK(runner.run() == RunEnd::Stopped);
+  // The runner looks again after a second, in which a hundred reports are due.
+  CHECK(reports - reports_at_first_look >= 5);
+}
