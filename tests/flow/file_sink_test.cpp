@@ -59,6 +59,24 @@ TEST_CASE("what is known of a part stays as the first response told it") {
   CHECK(read_file(directory.file("f.part.info")) == told);
 }
 
+TEST_CASE("a part without a byte is not kept") {
+  const TemporaryDirectory directory;
+  FileOptions options;
+  options.keep_partial = true;
+  for (const auto* const bytes : {"", "0"}) {
+    CAPTURE(bytes);
+    auto writer = save_to(directory.file("f"), options)->open(Request::get("http://a/f")).value();
+    Response head(200);
+    head.headers = {{"ETag", "\"v1\""}};
+    REQUIRE(writer->begin(head, 0));
+    REQUIRE(writer->write(bytes));
+    writer.reset();
+    const bool is_kept = *bytes != '\0';
+    CHECK(std::filesystem::exists(directory.file("f.part")) == is_kept);
+    CHECK(std::filesystem::exists(directory.file("f.part.info")) == is_kept);
+  }
+}
+
 TEST_CASE("a file has the mode of the one that it replaces, also while it is a part of it") {
   const NoUmask none;
   const TemporaryDirectory directory;

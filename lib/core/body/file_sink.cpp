@@ -78,6 +78,11 @@ class FileWriter final : public BodyWriter {
         start_(std::move(start)),
         continuable_(can_be_continued(request)),
         described_(start_ && !start_->validator.empty()) {}
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+  ~FileWriter() override {
+    if (described_ && file_.size() == 0) forget();
+  }
 
   [[nodiscard]] std::optional<BodyStart> had() const override { return start_; }
   [[nodiscard]] bool restartable() const override { return file_.restartable(); }
@@ -109,7 +114,7 @@ class FileWriter final : public BodyWriter {
   }
   Result<void> finish() override {
     if (auto done = file_.commit(); !done) return done;
-    if (info_) info_->remove();
+    forget();
     return {};
   }
 

@@ -90,7 +90,8 @@ bool NewFile::open(int flags, mode_t mode) {
 }
 
 NewFile::~NewFile() {
-  if (fd_.is_open() && kind_ == Kind::Aside) ::unlink(path_.c_str());
+  const bool keeps_nothing = kind_ == Kind::Aside || (kind_ == Kind::Part && size_ == 0);
+  if (fd_.is_open() && keeps_nothing) ::unlink(path_.c_str());
 }
 
 // Succeeds without a change if the file already has the mode, because it may be another user's.

@@ -29,7 +29,7 @@ class NewFile {
 
   NewFile(NewFile&& other) noexcept = default;
   NewFile& operator=(NewFile&& other) = delete;
-  ~NewFile();  // removes a temporary file that was not committed
+  ~NewFile();  // removes a temporary file that was not committed, and an empty "TARGET.part"
 
   Result<void> write(std::string_view bytes);
   // Truncates the file.
