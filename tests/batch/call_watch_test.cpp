@@ -1,12 +1,21 @@
 // Which calls the threads of the client send by themselves.
 #include "lib/extras/batch/call_watch.hpp"
 
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
+
 #include <doctest/doctest.h>
 
 #include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 using namespace httpretry;
 using namespace httpretry::batch;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -107,4 +116,62 @@ TEST_CASE("calls to a host that has to be left alone are taken back") {
   CHECK(all.watch->withdraw([](const Flight& one) { return one.job.host == "a"; }) ==
         std::vector{a, c});
   CHECK(all.send({}, 0, 1) == std::vector{b});
+}
+
+namespace {
+
+// "a.test" redirects to "b.test", which fails the first send and answers the others after an hour.
+struct Servers final : Transport {
+  Task<Outcome> send(Request request, Call& call) override {
+    if (request.parsed_url()->host() == "a.test") {
+      Response response(302);
+      response.headers.add("Location", "http://b.test/");
+      co_return response;
+    }
+    if (++sends_to_b == 1) co_return Response(500);
+    auto& clock = call.scheduler();
+    co_await clock.sleep_until(clock.now() + 1h, call.stop());
+    co_return Response(200);
+  }
+  int sends_to_b = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a send to which a redirect has led counts as one on the wire to its host") {
+  Fixture all;
+  all.watch = std::make_shared<CallWatch>(std::make_shared<DownHosts>());
+  const auto clock = std::make_shared<ManualScheduler>();
+  RetryPolicy policy;
+  policy.backoff = Backoff::constant(2h);
+  policy.max_elapsed_time = kForever;
+  policy.attempt_timeout = kForever;
+  ClientOptions options;
+  options.scheduler = clock;
+  options.transport = std::make_shared<Servers>();
+  options.middlewares = {redirect(), retry(policy)};
+  options.observers = {all.watch};
+  Client client(options);
+  int succeeded_calls = 0;
+  const auto send = [&](const std::string& url) {
+    Prepared prepared(Request::get(url));
+    auto* const flight = &all.flights.emplace_back(Job(), std::move(prepared));
+    flight->prepared.request.edit_options().context.set(FlightOfCall{flight});
+    all.watch->begins(*flight);
+    client.send_then(flight->prepared.request, [&, flight](Outcome outcome) {
+      if (succeeded(outcome)) ++succeeded_calls;
+      static_cast<void>(all.watch->ended(*flight, std::move(outcome)));
+    });
+    clock->run();
+  };
+  send("http://b.test/");
+  // One call that waits for its retry does not hold back others while nothing is on the wire.
+  CHECK(all.take().left_alone.empty());
+  send("http://a.test/");
+  CHECK(all.take().left_alone == std::vector<std::string>{"http://b.test"});
+  clock->advance(1h);
+  CHECK(succeeded_calls == 1);
+  CHECK(all.take().left_alone.empty());
+  clock->advance(3h);
+  CHECK(succeeded_calls == 2);
 }
