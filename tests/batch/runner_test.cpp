@@ -812,12 +812,15 @@ TEST_CASE("calls between two attempts make room for others, up to a limit") {
       ++asked;
       co_return Response(500);
     }
-    std::atomic<int> asked = 0;
+    std::atomic<std::size_t> asked = 0;
   };
-  for (const auto& [parallel, most] : {std::pair{1, 257}, {64, 320}, {100, 500}}) {
-    CAPTURE(parallel);
+  struct Row {
+    std::size_t parallel, most;
+  };
+  for (const auto& row : {Row{1, 257}, Row{64, 320}, Row{100, 500}}) {
+    CAPTURE(row.parallel);
     Fixture fixture;
-    for (int i = 0; i < most + 10; ++i) fixture.store.add("http://a.test/");
+    for (std::size_t i = 0; i < row.most + 10; ++i) fixture.store.add("http://a.test/");
     auto policy = quick_policy();
     policy.backoff = Backoff::constant(1h);
     policy.max_elapsed_time = kForever;
@@ -827,17 +830,16 @@ TEST_CASE("calls between two attempts make room for others, up to a limit") {
     client.transport = server;
     Runner* its_runner = nullptr;
     int times = 0;
-    fixture.options.parallel = static_cast<std::size_t>(parallel);
+    fixture.options.parallel = row.parallel;
     fixture.options.progress_every = 1ms;
-    fixture.options.on_progress =
-        [&, all = static_cast<std::size_t>(most)](const RunProgress& progress) {
-          // A few more times, in which it could begin another call.
-          if (progress.in_wait >= all && ++times == 5) its_runner->stop();
-        };
+    fixture.options.on_progress = [&](const RunProgress& progress) {
+      // A few more times, in which it could begin another call.
+      if (progress.in_wait >= row.most && ++times == 5) its_runner->stop();
+    };
     Runner runner(client, fixture.store, fixture.jobs, fixture.options);
     its_runner = &runner;
     CHECK(runner.run() == RunEnd::Stopped);
-    CHECK(server->asked == most);
+    CHECK(server->asked == row.most);
   }
 }
 

@@ -109,6 +109,9 @@ TEST_CASE("a page of results that no queue has is an error, and is not printed")
            {"*1\r\n*1\r\n" + FakeRedis::bulk("1-0")},
            {"*1\r\n*2\r\n" + FakeRedis::bulk("1-0") + FakeRedis::bulk("line")},
            {"*1\r\n$-1\r\n"},
+           {"$-1\r\n"},
+           {":1\r\n"},
+           {"+OK\r\n"},
        }) {
     CAPTURE(row.page);
     const BrokenServer broken(0, row.page);

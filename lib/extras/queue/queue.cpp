@@ -64,6 +64,7 @@ void each_page(RemoteQueue& remote, Lines which,
   for (std::string from = "-";;) {  // "-" and "+" are the beginning and the end of the stream
     const auto page =
         remote.must(plain_command({"XRANGE", stream, from, "+", "COUNT", kLinesAtOnce}));
+    if (page.kind != fleet::Reply::Kind::List) throw remote.error(unexpected_reply());
     for (const auto& entry : page.list) {
       const bool is_entry = entry.list.size() == 2 && entry.list[1].list.size() == 4;
       const auto before = std::exchange(last, order_of(is_entry ? entry.list[0].text : ""));
