@@ -833,7 +833,7 @@ TEST_CASE("calls between two attempts make room for others, up to a limit") {
     fixture.options.parallel = row.parallel;
     fixture.options.progress_every = 1ms;
     fixture.options.on_progress = [&](const RunProgress& progress) {
-      // A few more times, in which it could begin another call.
+      // Goes on for a few more reports, so that another call could begin.
       if (progress.in_wait >= row.most && ++times == 5) its_runner->stop();
     };
     Runner runner(client, fixture.store, fixture.jobs, fixture.options);

@@ -63,7 +63,7 @@ TEST_CASE("aimd: looks once in ten sends or a second") {
   CHECK(slots.limit(policy) == 19);
 }
 
-// An idle one may be dropped, because a new one would be the same.
+// Idle slots may be dropped, because new ones are the same.
 TEST_CASE("slots are idle if none is used and the limit is the initial one") {
   ConcurrencyPolicy policy;
   policy.kind = ConcurrencyPolicy::Kind::Aimd;

@@ -366,7 +366,7 @@ TEST_CASE("a lease that the worker itself took over is not renewed") {
   CHECK(after.lease->allows_sends(std::chrono::steady_clock::now()));
 }
 
-// root may write everywhere, so the thread gives up that right; it also has another user.
+// root may write everywhere, so the thread first becomes another user.
 TEST_CASE("a worker does not start if it could not write response bodies into their directory") {
   const batch::Folder folder;
   const auto file = folder.write("file", "text");
