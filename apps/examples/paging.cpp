@@ -34,9 +34,11 @@ Client client_of(const std::string& address, const std::string& key) {
   return Client(options);
 }
 
-// Returns how other APIs name the next page: with a Link header, with a cursor, or not at all.
+// Returns how other APIs name the next page: with a Link header, with a cursor, with the last item,
+// or not at all.
 std::vector<Paging> other_ways() {
   return {Paging::links(), Paging::cursors("/response_metadata/next_cursor", "cursor"),
+          Paging::cursors("/data/-/id", "starting_after", "/has_more"),
           Paging::numbers("page", "/items")};
 }
 

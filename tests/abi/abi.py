@@ -53,6 +53,7 @@ class Types:
         self.named = {}    # by abidw's number
         self.found = []    # (qualified name, element)
         self.others = {}
+        self.private = set()  # declared in a class, and defined in no public header
         for child in root.iter("abi-instr"):
             self.collect(child, "")
 
@@ -67,6 +68,8 @@ class Types:
                 self.named[element.get("id")] = scope + name
                 if scope.startswith("httpretry::") and kind != "typedef-decl":
                     self.found.append((scope + name, element))
+                    if parent.tag == "member-type" and element.get("is-declaration-only") == "yes":
+                        self.private.add(f"{scope}{name}::")
                 self.collect(element, f"{scope}{name}::")
             elif element.get("id"):
                 self.others[element.get("id")] = element
@@ -129,7 +132,7 @@ def exported_by_headers(include):
     return names
 
 
-def exported(libraries, include):
+def exported(libraries, include, private):
     public = exported_by_headers(include)
     for library in libraries:
         symbols = {}
@@ -140,7 +143,7 @@ def exported(libraries, include):
         shown = run("c++filt", text="\n".join(symbols)).splitlines()
         for text in shown:
             inside = re.search(r"\bdetail::(\w+)", text.split("(")[0])
-            if inside and inside[1] not in public:
+            if inside and inside[1] not in public or any(name in text for name in private):
                 continue  # only our own libraries use it, and they all have the same version
             yield f"{library.name.removesuffix('.so')} {text.replace('std::__cxx11::', 'std::')}", ""
 
@@ -181,9 +184,9 @@ def main():
     if not libraries:
         print(f"abi: there are no shared libraries in {options.prefix}/lib", file=sys.stderr)
         return 2
-    items = dict(Types(described(include, options.cxx)).items())
-    items = read(run("c++filt", text=written(items)))
-    items.update(exported(libraries, include))
+    types = Types(described(include, options.cxx))
+    items = read(run("c++filt", text=written(dict(types.items()))))
+    items.update(exported(libraries, include, types.private))
     if options.update:
         BASELINE.write_text(written(items))
         return 0

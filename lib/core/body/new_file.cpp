@@ -147,6 +147,7 @@ Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
   for (int tries = 0; tries < kTries; ++tries) {
     NewFile file(Kind::Part, *path + ".part", *path);
     const auto locked = file.open_and_lock(exists ? old.st_mode & 0777U : mode_of(access));
+    if (!locked || !*locked) file.fd_.close();  // it is the file of another process, and must stay
     if (!locked) return locked.error();
     if (!*locked) continue;
     // The umask may have removed some of the permissions that the target has.
