@@ -30,6 +30,15 @@ CONAN = {"CURL": "libcurl", "ZLIB": "zlib", "OpenSSL": "openssl"}
 VCPKG = {"CURL": "curl", "ZLIB": "zlib", "OpenSSL": "openssl", "nlohmann_json": "nlohmann-json"}
 
 
+class Recipes(unittest.TestCase):
+    def test_the_first_line_says_that_a_recipe_is_untested(self):
+        recipes = [path for folder in ("conan", "vcpkg") for path in (ROOT / "cmake" / folder).rglob("*")
+                   if path.suffix in (".py", ".cmake", ".json")]
+        self.assertEqual(len(recipes), 4)
+        for path in recipes:
+            self.assertIn("Untested", path.read_text().split("\n")[0], path)
+
+
 class Conan(unittest.TestCase):
     def recipe(self, path, **options):
         """An instance of the recipe, whose base class and tools are stand-ins that remember."""

@@ -1,4 +1,6 @@
-"""What `conan create` proves a package with: the program that our own package tests build."""
+"""Untested: this part of the recipe has not been run with Conan.
+
+`conan create` checks a package with it: the program that our own package tests build."""
 
 import os
 

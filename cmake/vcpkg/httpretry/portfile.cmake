@@ -1,4 +1,6 @@
-# An overlay port for the tree that it stands in: vcpkg install httpretry --overlay-ports=cmake/vcpkg
+# Untested: this port has only been run with stubs for vcpkg's functions, by tests/recipes_test.py.
+#
+# An overlay port for the tree that contains it: vcpkg install httpretry --overlay-ports=cmake/vcpkg
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 
 vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
