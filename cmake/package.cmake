@@ -7,8 +7,11 @@ endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME httpretry)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
-# Before the revision 1 that Debian's own package would have.
-set(CPACK_DEBIAN_PACKAGE_RELEASE 0local1)
+# Before the revision 1 that Debian's own package would have. A release adds ~deb12 or ~deb13, which sort
+# before it, and in this order.
+set(HTTPRETRY_DEBIAN_REVISION 0local1 CACHE STRING "The revision of the Debian packages")
+mark_as_advanced(HTTPRETRY_DEBIAN_REVISION)
+set(CPACK_DEBIAN_PACKAGE_RELEASE ${HTTPRETRY_DEBIAN_REVISION})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has its own
 # Debian's own variables: the person who builds a package is its maintainer. Without them an address
 # that nobody can have (RFC 2606): one made from the names of user and machine could be somebody's.
@@ -50,6 +53,7 @@ pkg-config find them.")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libhttpretry-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "${same_version}")
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "nlohmann-json3-dev, libboost-dev")  # for json/nlohmann.hpp and asio.hpp
 
 set(CPACK_COMPONENT_TOOL_DESCRIPTION
   "send HTTP requests, and retry them by a policy
