@@ -760,9 +760,8 @@ struct Outage final : Transport {
     note_send(request.url());
     auto& clock = call.scheduler();
     while (arrived < calls) {
-      if (!co_await clock.sleep_until(clock.now() + 1ms, call.stop())) {
-        co_return Error(Errc::Canceled);
-      }
+      const bool has_slept = co_await clock.sleep_until(clock.now() + 1ms, call.stop());
+      if (!has_slept) co_return Error(Errc::Canceled);
     }
     co_return Response(failures-- > 0 ? 500 : 200);
   }
