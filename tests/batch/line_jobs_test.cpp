@@ -1,4 +1,4 @@
-// What the outcome of a call means for its job.
+// Tests how LineJobs judges the outcome of a call.
 #include "lib/extras/batch/line_jobs.hpp"
 
 #include <doctest/doctest.h>
