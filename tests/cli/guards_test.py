@@ -19,7 +19,8 @@ class Guards(ProgramTest):
         said = self.said(*RATE, "--report", "report.json", server.url("/a"), server.url("/b"), status=75)
         self.assertEqual(len(server.seen), 1)
         self.assertRegex(said, rf"^httpretry: \[2\] \(75\) GET {server.url('/b')}: not sent: the rate of "
-                               rf"{server.url('')} allows it too late; come back at \S+ \(rate_limited\)\n$")
+                               rf"{server.url('')} allows it in \S+ \S+, too late for max_elapsed_time, "
+                               rf"max_wait or the deadline; come back at \S+ \(rate_limited\)\n$")
         first, second = self.report()
         self.assertEqual((first["outcome"], second["outcome"]), ("response", "error"))
         self.assertEqual((second["error"]["kind"], second["error"]["maybe_sent"]),

@@ -402,6 +402,19 @@ TEST_CASE("a file that is read again changes the numbers and keeps the state") {
   CHECK(waits(file("10/s")) == 200ms);
 }
 
+TEST_CASE("observers are told when a guard holds a send back, and when another one takes over") {
+  World world(R"({"max_attempts": 1, "rate": {"limit": "2/s", "burst": 1}})");
+  world.server->answer = [](const Request&, int number) {
+    return number == 1 ? Reply(429, 200ms).header("Retry-After", "5") : Reply(200);
+  };
+  world.run(at({0ms, 0ms}));
+  CHECK(world.heard->held == Lines{"rate 500ms", "pause 4.7s"});
+  CHECK(world.sends() == Durations{0ms, 5200ms});
+  world.heard->held.clear();
+  world.run(at_once(2, 10s));
+  CHECK(world.heard->held == Lines{"rate 500ms"});
+}
+
 TEST_CASE("a recording observer writes down what holds sends back") {
   World world(R"({"max_attempts": 1, "pause": {"resume": "all"},
                   "concurrency": {"kind": "aimd", "initial": 20, "max": 20},
@@ -416,9 +429,9 @@ TEST_CASE("a recording observer writes down what holds sends back") {
         line.starts_with("call") || line.starts_with("attempt") || line.starts_with("end");
     if (!of_calls) told.push_back(line);
   }
-  CHECK(told ==
-        std::vector<std::string>{"pause http://x: for 2000ms, retry-after",
-                                 "concurrency http://x /default: 20 to 18", "pause http://x: over",
-                                 "circuit http://x /default: open for 5000ms, 10 failures in a row",
-                                 "not sent: circuit_open"});
+  CHECK(told == std::vector<std::string>{
+                    "pause http://x: for 2000ms, retry-after", "held back by pause for 2000ms",
+                    "concurrency http://x /default: 20 to 18", "pause http://x: over",
+                    "circuit http://x /default: open for 5000ms, 10 failures in a row",
+                    "not sent: circuit_open"});
 }

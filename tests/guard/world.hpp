@@ -71,12 +71,18 @@ class Server final : public Transport {
 class Heard final : public Observer {
  public:
   std::vector<std::string> lines;
+  std::vector<std::string> held;  // waits that began: "rate 500ms"
 
   void circuit_changed(const Call& call, const CircuitChange& change) noexcept override {
     auto line = std::string(to_string(change.to));
     if (change.until != kNever) line += " " + to_text(change.until - call.scheduler().now());
     if (change.dry_run) line += " dry";
     lines.push_back(line + ": " + std::string(change.why));
+  }
+  void held_back(const Call& call, QueuedBy by, Time until) noexcept override {
+    const auto left =
+        until == kNever ? std::string() : " " + to_text(until - call.scheduler().now());
+    held.push_back(std::string(to_string(by)) + left);
   }
   void paused(const Call& call, const PauseBegun& pause) noexcept override {
     lines.push_back("pause " + to_text(pause.until - call.scheduler().now()) + " " +

@@ -75,6 +75,12 @@ class Tracer final : public Observer {
     print_message(mark(call) + "no hedge: " + std::string(to_string(why)));
   }
 
+  void held_back(const Call& call, QueuedBy by, Time until) noexcept override {
+    auto line = mark(call) + "held back: " + std::string(to_string(by));
+    if (until != kNever) line += ", for " + duration_text(until - call.scheduler().now());
+    print_message(line);
+  }
+
   void circuit_changed(const Call& call, const CircuitChange& change) noexcept override {
     auto line =
         mark(call) + "circuit " + printable(change.key) + ": " + std::string(to_string(change.to));

@@ -91,6 +91,10 @@ class HTTPRETRY_API Observer {
                              Duration /*after*/) noexcept {}
   // Called when a hedge was due and was not sent.
   virtual void hedge_refused(const Call& /*call*/, HedgeRefused /*why*/) noexcept {}
+  // Called when a guard holds a send back, and again if another guard takes over. `until` is when
+  // the send may be made, and kNever if that depends on other sends. `attempt_ended` or `shed`
+  // follows. Not called for ClientOptions::max_in_flight.
+  virtual void held_back(const Call& /*call*/, QueuedBy /*by*/, Time /*until*/) noexcept {}
   // Called when a redirect is followed. `next` is the request that will be sent.
   virtual void redirected(const Call& /*call*/, const Request& /*next*/) noexcept {}
   // Called after the policy file was reloaded, or failed to reload; `reload` has the result and the

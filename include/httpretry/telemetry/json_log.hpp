@@ -13,9 +13,9 @@
 // URLs are logged without query, user and password. `decision` is "retry" or "stop", or null if
 // there was no decision after that send: without the retry middleware, or if a middleware below it
 // sent again. Other events are "redirect", "hedge", "hedge_refused", "shared_state", and from
-// guards "circuit", "pause", "resume", "limit" and "refused". `trace_id` is present if the call has
-// a trace. An attempt that ended before it was sent has the event "attempt". The last line of a
-// call is:
+// guards "circuit", "pause", "resume", "limit", "held_back" and "refused". `trace_id` is present if
+// the call has a trace. An attempt that ended before it was sent has the event "attempt". The last
+// line of a call is:
 //
 //   {"time":…,"event":"call","call":7,"method":"GET","url":…,"endpoint":"items","policy":"careful",
 //    "status":200,"error":null,"attempts":2,"stop_reason":"success","elapsed_ms":1312.4,…}

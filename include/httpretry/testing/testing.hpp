@@ -166,6 +166,7 @@ class HTTPRETRY_API RecordingObserver final : public Observer {
   void hedge_started(const Call& call, const Request& request, int number,
                      Duration after) noexcept override;
   void hedge_refused(const Call& call, HedgeRefused why) noexcept override;
+  void held_back(const Call& call, QueuedBy by, Time until) noexcept override;
   void redirected(const Call& call, const Request& next) noexcept override;
   void policies_reloaded(const Call& call, const PolicyReload& reload) noexcept override;
   void circuit_changed(const Call& call, const CircuitChange& change) noexcept override;

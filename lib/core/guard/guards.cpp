@@ -219,7 +219,9 @@ class Guards final : public Middleware, public PausingGate {
       }
     }
     while (!canceled && turn.status() == Status::Waiting) {
-      held_by = turn.why().by;
+      const auto hold = turn.why();
+      if (hold.by != held_by) call.emit(&Observer::held_back, hold.by, hold.until);
+      held_by = hold.by;
       const bool not_canceled = co_await turn.wait(scheduler, call.stop());
       canceled = !not_canceled;
     }
@@ -298,7 +300,7 @@ class Guards final : public Middleware, public PausingGate {
   // Returns the error for a send that the limit `hold` has refused, with the time at which that
   // limit may allow a send.
   static Error refused(const Hold& hold, std::string_view origin, const Call& call) {
-    auto error = error_of_refusal(hold, origin);
+    auto error = error_of_refusal(hold, origin, call.scheduler().now());
     error.permanent = true;
     error.history.stop_reason = stop_reason(error.code);
     if (hold.until != kNever) {

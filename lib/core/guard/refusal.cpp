@@ -5,11 +5,14 @@
 
 namespace httpretry::guard {
 
-Error error_of_refusal(const Hold& hold, std::string_view limited) {
+Error error_of_refusal(const Hold& hold, std::string_view limited, Time now) {
   const auto of_it = " of " + std::string(limited);
+  const bool ends = hold.until != kNever && hold.until > now;
+  const auto in_time = ends ? " in " + duration_text(hold.until - now) + "," : std::string();
   switch (hold.by) {
     case QueuedBy::Pause:
-      return Error(Errc::Paused, "the pause" + of_it + " that the server asked for ends too late");
+      return Error(Errc::Paused,
+                   "the pause" + of_it + " that the server asked for ends" + in_time + " too late");
     case QueuedBy::Ramp:  // the slow start after a pause
       return Error(Errc::Paused, "after a pause, the turn" + of_it + " comes too late");
     case QueuedBy::Circuit: {
@@ -17,7 +20,9 @@ Error error_of_refusal(const Hold& hold, std::string_view limited) {
       return Error(Errc::CircuitOpen, "the circuit" + of_it + " is open" + why_open);
     }
     case QueuedBy::Rate:
-      return Error(Errc::RateLimited, "the rate" + of_it + " allows it too late");
+      return Error(Errc::RateLimited,
+                   "the rate" + of_it + " allows it" + in_time +
+                       " too late for max_elapsed_time, max_wait or the deadline");
     case QueuedBy::SharedState:  // limits in a store that other processes share
       return Error(Errc::RateLimited, "the shared limits" + of_it + " were not known in time");
     // Concurrency. The other enumerators, Nothing and MaxInFlight, refuse nothing here.

@@ -16,7 +16,7 @@ namespace httpretry::guard {
 // and refuse it only if the wait would end after its deadline ("too late"). A circuit may refuse it
 // at once, and the limit of concurrent sends refuses it if its queue is full. `limited` names what
 // the limits are for.
-[[nodiscard]] Error error_of_refusal(const Hold& hold, std::string_view limited);
+[[nodiscard]] Error error_of_refusal(const Hold& hold, std::string_view limited, Time now);
 
 // Returns how long a pause may last that a server asks for.
 [[nodiscard]] Duration longest_pause_of(const RetryPolicy& policy);

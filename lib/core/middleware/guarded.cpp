@@ -130,7 +130,8 @@ Task<bool> GuardedAttempt::co_enter() {
   if (canceled) co_return false;
   if (turn.status() != Gate::Turn::Status::Granted) {
     const auto hold = turn.why();
-    state_->result.reason = guard::error_of_refusal(hold, state_->guards.name).message;
+    state_->result.reason =
+        guard::error_of_refusal(hold, state_->guards.name, scheduler.now()).message;
     if (hold.until != kNever) state_->result.delay = hold.until - scheduler.now();
     co_return false;
   }

@@ -106,6 +106,13 @@ class JsonLog final : public telemetry::SendWriter {
     event(call, "hedge_refused", [&](JsonObject& line) { line.text("reason", to_string(why)); });
   }
 
+  void held_back(const Call& call, QueuedBy by, Time until) noexcept override {
+    event(call, "held_back", [&](JsonObject& line) {
+      line.text("by", to_string(by));
+      if (until != kNever) line.number("for_ms", to_ms(until - call.scheduler().now()));
+    });
+  }
+
   void circuit_changed(const Call& call, const CircuitChange& change) noexcept override {
     event(call, "circuit", [&](JsonObject& line) {
       line.text("key", change.key);

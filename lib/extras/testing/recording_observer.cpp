@@ -76,6 +76,12 @@ void RecordingObserver::hedge_refused(const Call& /*call*/, HedgeRefused why) no
   record_->add("hedge refused: " + std::string(to_string(why)));
 }
 
+void RecordingObserver::held_back(const Call& call, QueuedBy by, Time until) noexcept {
+  auto line = "held back by " + std::string(to_string(by));
+  if (until != kNever) line += " for " + in_milliseconds(until - call.scheduler().now());
+  record_->add(std::move(line));
+}
+
 void RecordingObserver::redirected(const Call& /*call*/, const Request& next) noexcept {
   record_->add("redirect to " + next.url());
 }
