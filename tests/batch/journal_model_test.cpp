@@ -1,5 +1,6 @@
 // A journal against a model of it: random jobs, waits, ends, crashes and new lines.
 #include "tests/batch/journal_files.hpp"
+#include "tests/rounds.hpp"
 
 #include <httpretry/batch/batch.hpp>
 
@@ -213,7 +214,7 @@ class Model {
 }  // namespace
 
 TEST_CASE("a journal says of each job what its model says, through crashes and new lines") {
-  for (unsigned seed = 1; seed <= 12; ++seed) {
+  for (unsigned seed = 1; seed <= static_cast<unsigned>(rounds(12)); ++seed) {
     CAPTURE(seed);
     Model(seed).run(400);
   }

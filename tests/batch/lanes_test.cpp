@@ -91,8 +91,8 @@ TEST_CASE("a shorter hold does not end a longer one") {
   CHECK_FALSE(lanes.wants("a", kNow + 5min));
 }
 
-TEST_CASE(
-    "of one host only so many jobs are wanted, and of thousands of hosts they are forgotten") {
+TEST_CASE("of one host only so many jobs are wanted, and of thousands of hosts they are forgotten" *
+          doctest::test_suite("large")) {
   Lanes lanes(2);
   lanes.add(job(1, "a"));
   CHECK(lanes.wants("a", kNow));

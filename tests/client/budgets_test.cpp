@@ -120,7 +120,8 @@ TEST_CASE("a budget in debt outlives any number of budgets that are as new") {
   CHECK(budgets.at("slowed", kPolicy, Time(1h)) == slow.lock());
 }
 
-TEST_CASE("where all are in debt, the one used longest ago goes, and never more than are needed") {
+TEST_CASE("where all are in debt, the one used longest ago goes, and never more than are needed" *
+          doctest::test_suite("large")) {
   Budgets budgets;
   for (std::size_t i = 0; i < kMany; ++i) spend(budgets, key(i), Time(std::chrono::seconds(i)));
   // The parts of the store are not filled evenly, so that a few of the latest may be gone.
@@ -131,7 +132,8 @@ TEST_CASE("where all are in debt, the one used longest ago goes, and never more 
   CHECK(remembered == Budgets::kMaxBudgets / 2);
 }
 
-TEST_CASE("a budget in use is never dropped, however many there are") {
+TEST_CASE("a budget in use is never dropped, however many there are" *
+          doctest::test_suite("large")) {
   Budgets budgets;
   std::vector<std::shared_ptr<SharedBudget>> used;
   for (std::size_t i = 0; i < kMany; ++i) used.push_back(budgets.at(key(i), kPolicy, Time()));

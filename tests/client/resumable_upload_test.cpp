@@ -1,5 +1,7 @@
 #include "uploading.hpp"
 
+#include "tests/rounds.hpp"
+
 #include <random>
 
 using namespace httpretry;
@@ -150,7 +152,7 @@ TEST_CASE("progress is told of the whole content, whatever breaks") {
 
 TEST_CASE("what the server has at the end is the content byte for byte, whatever breaks") {
   int unfinished = 0;
-  for (unsigned seed = 0; seed < 600; ++seed) {
+  for (unsigned seed = 0; seed < static_cast<unsigned>(rounds(600)); ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
     const auto below = [&](std::size_t limit) { return random() % limit; };
@@ -181,6 +183,6 @@ TEST_CASE("what the server has at the end is the content byte for byte, whatever
       ++unfinished;
     }
   }
-  CHECK(unfinished > 10);
-  CHECK(unfinished < 300);
+  CHECK(unfinished > rounds(10));
+  CHECK(unfinished < rounds(300));
 }

@@ -366,7 +366,8 @@ TEST_CASE("a circuit that is open for longer than time lasts refuses, with the t
   CHECK(sent.grant.until - std::chrono::steady_clock::now() <= 366 * 24h);
 }
 
-TEST_CASE("more processes, pauses and circuits than there can be leave the limits usable") {
+TEST_CASE("more processes, pauses and circuits than there can be leave the limits usable" *
+          doctest::test_suite("large")) {
   std::string pauses;
   std::string circuits;
   for (int i = 0; i < 50'000; ++i) {

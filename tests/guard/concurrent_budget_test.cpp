@@ -5,6 +5,7 @@
 #include "lib/core/guard/detail/shared_budget.hpp"
 #include "tests/client/heard.hpp"
 #include "tests/policy/temporary.hpp"
+#include "tests/rounds.hpp"
 
 #include <httpretry/guard/local_state.hpp>
 #include <httpretry/policy/policy_set.hpp>
@@ -381,7 +382,7 @@ TEST_CASE("after random calls with faults, hedges and cancellations nothing is u
   int hedges = 0;
   int retries_refused = 0;
   int hedges_refused = 0;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < rounds(40); ++round) {
     Calls calls;
     auto policy =
         policy_with(concurrent(random.between(0, 400), static_cast<int>(random.between(0, 4))));
@@ -438,8 +439,8 @@ TEST_CASE("after random calls with faults, hedges and cancellations nothing is u
     retries_refused += grants->retries_refused;
     hedges_refused += grants->hedges_refused;
   }
-  CHECK(retries > 500);
-  CHECK(hedges > 500);
-  CHECK(retries_refused > 500);
-  CHECK(hedges_refused > 500);
+  CHECK(retries > rounds(500));
+  CHECK(hedges > rounds(500));
+  CHECK(retries_refused > rounds(500));
+  CHECK(hedges_refused > rounds(500));
 }

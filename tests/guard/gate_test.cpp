@@ -1,6 +1,8 @@
 // The gate in virtual time, with sends that take as long as they are told to.
 #include "lib/core/guard/gate.hpp"
 
+#include "tests/rounds.hpp"
+
 #include <httpretry/flow/task.hpp>
 #include <httpretry/guard/local_state.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -516,7 +518,7 @@ TEST_CASE("costs: random sends go as two buckets of tokens let them, and take wh
   const unsigned seed = std::random_device()();
   MESSAGE("seed ", seed);
   std::mt19937 random(seed);
-  for (int run = 0; run < 60; ++run) {
+  for (int run = 0; run < rounds(60); ++run) {
     const auto policy = policy_with([&](auto& guards) {
       guards.rate = RatePolicy::of_requests(1 + random() % 600, 1min);
       guards.rate->burst = 1 + random() % 4;

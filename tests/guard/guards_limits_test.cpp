@@ -1,6 +1,8 @@
 // Pauses, rates and limits of concurrent sends, through the middleware.
 #include "world.hpp"
 
+#include "tests/rounds.hpp"
+
 #include <doctest/doctest.h>
 
 #include <random>
@@ -97,7 +99,7 @@ TEST_CASE("rate: retries take tokens, too, and hosts have their own") {
 TEST_CASE("rate: at most burst and rate in any second") {
   std::mt19937 engine(19);
   std::uniform_int_distribution<int> rates(1, 50), bursts(1, 20), times(0, 5000);
-  for (int run = 0; run < 60; ++run) {
+  for (int run = 0; run < rounds(60); ++run) {
     const auto requests = rates(engine);
     const auto burst = bursts(engine);
     CAPTURE(requests);

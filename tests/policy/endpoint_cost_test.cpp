@@ -96,7 +96,7 @@ TEST_CASE("each of many equal patterns ties with the first one") {
   }
 }
 
-TEST_CASE("many patterns that want different values are no ties") {
+TEST_CASE("many patterns that want different values are no ties" * doctest::test_suite("large")) {
   using Make = EndpointPattern (*)(const std::string& number, bool odd);
   const Make makers[] = {
       [](const std::string& number, bool) { return pattern("host=a header:X-Tenant=" + number); },

@@ -2,6 +2,7 @@
 #include "tests/fleet/redis_server.hpp"
 
 #include "lib/extras/queue/remote_queue.hpp"
+#include "tests/rounds.hpp"
 
 #include <httpretry/batch/store.hpp>
 
@@ -884,7 +885,7 @@ class ModelTest {
 
 TEST_CASE("random steps of three workers, against a model of the states") {
   std::size_t retried = 0;
-  for (unsigned seed = 1; seed <= 4; ++seed) {
+  for (unsigned seed = 1; seed <= static_cast<unsigned>(rounds(4)); ++seed) {
     CAPTURE(seed);
     retried += ModelTest(seed).run(250);
   }

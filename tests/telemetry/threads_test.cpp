@@ -1,5 +1,7 @@
 // A hundred thousand calls on 64 threads: metrics, spans, histories and the transport must have
 // seen the same.
+#include "tests/rounds.hpp"
+
 #include <httpretry/httpretry.hpp>
 #include <httpretry/telemetry/telemetry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -17,7 +19,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int kThreads = 64;
-constexpr int kCallsOfOne = 1563;  // 100 032 of all
+constexpr int kCallsOfOne = rounds(1563);  // 100 032 of all
 
 // By the number that each call has in its URL: which of its attempts fail.
 class Ledger final : public Transport {
