@@ -15,6 +15,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/system_executor.hpp>
 #include <boost/asio/version.hpp>
 
 #if BOOST_ASIO_VERSION >= 101900  // Boost 1.77, the first with cancellation slots
@@ -74,7 +75,10 @@ struct AsioSend {
   template <class Handler>
   void operator()(Handler&& handler, Request request, CallOptions options) const {
     AsioCancellation cancellation(handler, options);
-    auto work = boost::asio::make_work_guard(boost::asio::get_associated_executor(handler));
+    // A handler without an executor must not run on the client's thread.
+    const boost::asio::system_executor otherwise;
+    auto work =
+        boost::asio::make_work_guard(boost::asio::get_associated_executor(handler, otherwise));
     client->send_then(
         std::move(request),
         [handler = std::forward<Handler>(handler), work = std::move(work),

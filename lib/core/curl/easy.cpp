@@ -194,7 +194,10 @@ void Easy::set_credentials(const Credentials& credentials, CURLoption scheme, CU
                            CURLoption password) {
   using enum Credentials::Scheme;
   // This also changes CURLOPT_HTTPAUTH, to the value that the next statement sets.
-  if (credentials.scheme == AwsSigV4) set(CURLOPT_AWS_SIGV4, credentials.signer.c_str());
+  if (credentials.scheme == AwsSigV4) {
+    set(CURLOPT_AWS_SIGV4, credentials.signer.c_str());
+    set(CURLOPT_PATH_AS_IS, 0L);  // libcurl 8.14 and later would refuse to sign
+  }
   set(scheme, auth_bits(credentials.scheme));
   set(user, credentials.user.c_str());
   set(password, credentials.password.c_str());
