@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from program import LIMIT, QUICK, Response, main, wait_until
+from program import LIMIT, QUICK, Response, blocks_its_signals, main, wait_until
 from queue_program import QUIET, QueueTest, SlowProxy
 
 
@@ -361,17 +361,10 @@ class Enqueue(QueueTest):
         self.addCleanup(adding.stdin.close)
         adding.stdin.write(b"http://127.0.0.1:1/\n")
         adding.stdin.flush()
-        wait_until(lambda: self.blocks(adding, signal.SIGINT))
+        wait_until(lambda: blocks_its_signals(adding.pid))
         adding.send_signal(signal.SIGINT)
         status, said = self.end(adding)
         self.assertEqual((status, said), (128 + signal.SIGINT, "httpretry: stopped; nothing was added\n"))
-
-    @staticmethod
-    def blocks(process, number):
-        for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines():
-            if line.startswith("SigBlk:"):
-                return bool(int(line.split()[1], 16) & 1 << number - 1)
-        return False
 
     def test_a_full_server_ends_it_and_the_same_command_goes_on(self):
         lines = [{"url": "http://127.0.0.1:1/", "id": f"{i}"} for i in range(2000)]
