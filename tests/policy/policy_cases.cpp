@@ -218,7 +218,7 @@ const std::vector<Case>& policies() {
 
       {R"({"retry_on": {"statuses": [100, 599, "5xx", "500-504", "!501", "!4xx", "!400-410"]}})", ""},
       {R"({"retry_on": {"statuses": []}})", ""},
-      {R"({"retry_on": {"statuses": 503}})", "expected an array of statuses, found 503"},
+      {R"({"retry_on": {"statuses": 503}})", R"(expected an array of statuses such as [409, "5xx"], found 503)"},
       {R"({"retry_on": {"statuses": [99]}})", "/default/retry_on/statuses/0: 99 is not a status: 100 to 599"},
       {R"({"retry_on": {"statuses": [500, 600]}})", "/default/retry_on/statuses/1: 600 is not a status"},
       {R"({"retry_on": {"statuses": [500.5]}})", "500.5 is not a status"},

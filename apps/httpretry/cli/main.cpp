@@ -115,18 +115,26 @@ void check_first_url(const std::string& url) {
   if (const auto meant = nearest(url, first_words); !meant.empty()) throw no_url(url, meant);
 }
 
-// Runs the command that the first one or two words name, or sends if they name none. Returns the
-// exit status.
-int run(const Args& args) {
-  if (!args.empty() && args.front() == "help") return run(without_help_command(args));
+// Returns the command that the first one or two words name, or nullptr. The command that sends has
+// no name.
+const Command* named_command(const Args& args) {
   std::string name;
   for (std::size_t words = 1; words <= 2 && words <= args.size(); ++words) {
     name += (words == 1 ? "" : " ") + args[words - 1];
     for (const auto& command : commands()) {
-      // The command that sends has no name. It does not stand for an empty argument.
-      if (command.name != name || name.empty()) continue;
-      return run(command, Args(args.begin() + static_cast<std::ptrdiff_t>(words), args.end()));
+      if (command.name == name && !name.empty()) return &command;
     }
+  }
+  return nullptr;
+}
+
+// Runs the command that the first one or two words name, or sends if they name none. Returns the
+// exit status.
+int run(const Args& args) {
+  if (!args.empty() && args.front() == "help") return run(without_help_command(args));
+  if (const auto* command = named_command(args)) {
+    const auto words = 1 + std::ranges::count(command->name, ' ');
+    return run(*command, Args(args.begin() + words, args.end()));
   }
   // No command has that name. "policy" alone is the first word of several.
   if (!args.empty() && !members(args.front()).empty()) return run_family(args);
@@ -162,12 +170,16 @@ int main(int argc, char** argv) {
   // -f`. We report that and remove temporary files.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  const int first_argument = argc > 0 ? 1 : 0;  // after the name of the program
+  const Args args(argv + first_argument, argv + argc);
   try {
-    const int first_argument = argc > 0 ? 1 : 0;  // after the name of the program
-    return run(Args(argv + first_argument, argv + argc));
+    return run(args);
   } catch (const UsageError& error) {
     print_error(error, kUsage);
-    print_message("httpretry: run httpretry --help for a list of options");
+    const auto* const command = named_command(args);
+    print_message("httpretry: run httpretry " +
+                  (command != nullptr ? std::string(command->name) + " " : std::string()) +
+                  "--help for a list of options");
     return kUsage;
   } catch (const BadPolicyFile& error) {
     std::istringstream lines(error.what());  // with the positions of the problems

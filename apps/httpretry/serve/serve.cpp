@@ -41,7 +41,9 @@ FlagTable table_of(ServeOptions& to) {
       {"Server",
        {{'\0', "listen", "ADDRESS:PORT", "where to listen (127.0.0.1:0: any free port)",
          store(to.listen)},
-        {'\0', "tls", "", "use TLS; the certificate authority is shown on standard error",
+        {'\0', "tls", "",
+         "use TLS; the certificate is for localhost and 127.0.0.1, and standard error shows the "
+         "file to pass to --cacert",
          enable(to.tls)},
         {'\0', "log", "FILE",
          "append a JSON line for each request to FILE (default: standard output)", store(to.log)},

@@ -289,7 +289,8 @@ constinit const Shape kConcurrency{.name = "concurrency",
                                    .base = []() -> const JsonNode& {
                                      static const auto* const tree = tree_of({{"kind", "fixed"}});
                                      return *tree->root;
-                                   }};
+                                   },
+                                   .example = R"({"max": 8})"};
 constinit const Shape kBreaker{
     .name = "breaker",
     .keys = kBreakerKeys,
@@ -300,7 +301,8 @@ constinit const Shape kBreaker{
           tree_of({{"kind", "ratio"}, {"open_for", write_object(kBackoff, &policy.open_for)}});
       return *tree->root;
     },
-    .preset = breaker_preset};
+    .preset = breaker_preset,
+    .example = R"({"kind": "consecutive", "failures": 5})"};
 constinit const Shape kHedge{
     .name = "hedge", .keys = kHedgeKeys, .whole = true, .example = R"({"after": "200ms"})"};
 

@@ -88,7 +88,7 @@ void print_runs(OrderedJson& out, const StatusSet& set, StatusRange range, Print
 
 bool parse_statuses(const JsonNode& json, StatusSet& set, Problems& problems) {
   set = {};
-  return read_items(json, "an array of statuses", problems,
+  return read_items(json, R"(an array of statuses such as [409, "5xx"])", problems,
                     [&](const JsonNode& item) { return read_status(item, set, problems); });
 }
 
