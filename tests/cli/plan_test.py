@@ -116,6 +116,16 @@ class Plan(ProgramTest):
         self.assertEqual(table[2].split(), "1 503 500 ms 750 ms 1.00 s 750 ms".split())
         self.assertRegex(table[-1], r"^ends after attempt 6, at .*: attempts_exhausted")
 
+    def test_an_attempt_is_sent_when_no_guard_holds_it_back_any_more(self):
+        table = self.plan("--set", 'rate={"limit": "6/m"}', "--outcomes", "503,503,200").splitlines()
+        header = next(number for number, line in enumerate(table) if line.split()[:2] == ["attempt", "at"])
+        self.assertIn("held back", table[header])
+        first, second, third = (line.split() for line in table[header + 1:header + 4])
+        self.assertEqual((first[1:3], second[1:3], third[1:3]), (["0", "s"], ["10.0", "s"], ["20.0", "s"]))
+        self.assertIn("9.78 s rate", table[header + 2])
+        self.assertIn("at 20.0 s", table[header + 4])
+        self.assertNotIn("held back", self.plan("--outcomes", "503,503,200"))
+
     def test_budgets_carry_over(self):
         calls = self.calls("--repeat", 40, "--outcomes", "503")
         self.assertEqual(len(calls), 40)

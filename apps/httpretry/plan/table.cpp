@@ -55,6 +55,11 @@ void add_race(Row& row, std::string ends, std::string race) {
   row.insert(row.begin() + 2, std::move(ends));
 }
 
+// Returns when the attempt was sent: after the time for which a guard held it back.
+Duration sent_at(const Attempt& attempt) {
+  return attempt.start + attempt.exchange().timings.queued;
+}
+
 std::string or_dash(const std::optional<Duration>& time) {
   return time ? duration_text(*time) : "-";
 }
@@ -81,8 +86,7 @@ std::vector<CallEvent> events_of(const SimulatedCalls& simulated) {
     const auto begun = simulated.begun[i];  // when the call began
     for (const auto& attempt : history.attempts) {
       events.push_back({.call = i + 1,
-                        // The send begins after the time in which a limit held it back.
-                        .at = begun + attempt.start + attempt.exchange().timings.queued,
+                        .at = begun + sent_at(attempt),
                         .ends = begun + attempt.start + attempt.duration,
                         .history = &history,
                         .attempt = &attempt});
@@ -210,8 +214,9 @@ std::string table_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
 }
 
 // Returns the table of one call: a row for each attempt with its outcome and the decision after it,
-// and a line that says why the call ends. If an attempt was hedged, each row has two more columns:
-// when the attempt ends, and how it fared in the race.
+// and a line that says why the call ends. If a guard held an attempt back, each row has one more
+// column: for how long. If an attempt was hedged, each row has two more: when the attempt ends, and
+// how it fared in the race.
 std::string table_of_decisions(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   // A call that was refused before its first send.
@@ -219,14 +224,19 @@ std::string table_of_decisions(const Outcome& outcome) {
   const bool hedged = has_hedges(history);
   std::vector<Row> rows{
       {"attempt", "at", "outcome", "class", "server asks", "backoff", "wait", "budget", "rule"}};
+  const bool held = std::ranges::any_of(history.attempts, [](const Attempt& attempt) {
+    return attempt.queued_by != QueuedBy::Nothing;
+  });
+  if (held) rows.back().insert(rows.back().end() - 1, "held back");
   // add_race inserts one column after "at" and one before "rule".
   if (hedged) add_race(rows.back(), "ends", "race");
   for (const auto& attempt : history.attempts) {
-    rows.push_back({std::to_string(attempt.number), duration_text(attempt.start),
+    rows.push_back({std::to_string(attempt.number), duration_text(sent_at(attempt)),
                     attempt_text(attempt), std::string(to_string(attempt.cls)),
                     or_dash(attempt.server_delay), or_dash(attempt.backoff), or_dash(attempt.wait),
                     attempt.budget_left ? std::to_string(*attempt.budget_left) : "-",
                     printable(attempt.rule)});
+    if (held) rows.back().insert(rows.back().end() - 1, held_back(attempt));
     if (hedged) {
       add_race(rows.back(), duration_text(attempt.start + attempt.duration), race_text(attempt));
     }
