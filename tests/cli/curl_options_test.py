@@ -499,7 +499,8 @@ class Tls(ProgramTest):
                 self.run_program("--cacert", "cert.pem", *flags, url)
                 version, cipher = handshakes[-1]
                 self.assertEqual((version, cipher if expected[1] else None), expected)
-        for flags, status in ((("--ciphers", "none"), 59), (("--tls13-ciphers", "none"), 59),
+        for flags, status in ((("--ciphers", "none"), 59),
+                              (("--tls-max", "1.3", "--tls13-ciphers", "none"), 59),
                               (("--curves", "none"), 59), (("--cert-status",), 91),
                               (("--crlfile", "none"), 82)):
             with self.subTest(flags=flags):
