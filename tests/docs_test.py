@@ -133,5 +133,7 @@ if __name__ == "__main__":
         if not shutil.which(program):
             print(f"skipped: this system has no {program}")
             sys.exit(77)
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     FOLDER = pathlib.Path(sys.argv.pop(1)).resolve()
     unittest.main()

@@ -136,7 +136,7 @@ class Site:
         """Makes the links of a page lead to pages of the site, or to nothing if the site has no such page."""
         def rewritten(found):
             words, link, anchor = found.groups("")
-            if ":" in link:
+            if found[0].startswith("`") or ":" in link:
                 return found[0]
             file = posixpath.normpath(posixpath.join(posixpath.dirname(page.source), link)) if link else page.source
             if file in self.repository_pages and (file, anchor) not in self.anchors:
@@ -146,7 +146,8 @@ class Site:
                 return words if words.startswith("`") else f"{words} (`{file}`)"
             link = posixpath.relpath(target, posixpath.dirname(page.target))
             return f"[{words}]({link}{'#' + anchor if anchor else ''})"
-        return re.sub(r"(?<!`)\[((?:[^\[\]]|\[\])*)\]\(([^)#\s]*)(?:#([^)\s]*))?\)", rewritten, text)
+        code = r"`[^`\n]*`"
+        return re.sub(code + r"|\[((?:[^\[\]]|\[\])*)\]\(([^)#\s]*)(?:#([^)\s]*))?\)", rewritten, text)
 
     def target_of(self, file, anchor):
         """Returns the page of the site for a file of the repository, with the anchor there."""
