@@ -5,7 +5,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <clocale>
 #include <utility>
 
 using namespace httpretry;
@@ -198,11 +197,7 @@ TEST_CASE("what is allowed has no problems") {
   }
 }
 
-// libcurl has all of IDNA, from libidn2, where the locale is UTF-8; ours is the part for the
-// letters of everyday names.
-TEST_CASE("international names become what libcurl makes of them") {
-  const std::string before = std::setlocale(LC_CTYPE, nullptr);
-  if (std::setlocale(LC_CTYPE, "C.UTF-8") == nullptr) return;
+TEST_CASE("international names in a pattern become what they become in a URL") {
   const std::pair<char32_t, char32_t> letters[] = {
       {0xC0, 0x12F},    {0x134, 0x13E},   {0x14A, 0x17E},   {0x388, 0x38A},   {0x38E, 0x3A1},
       {0x3A3, 0x3CE},   {0x400, 0x481},   {0x48A, 0x4BF},   {0x4C1, 0x52F},   {0x531, 0x556},
@@ -219,6 +214,5 @@ TEST_CASE("international names become what libcurl makes of them") {
       CHECK(EndpointIndex({with_host(name)}).find("GET", asked).has_value());
     }
   }
-  std::setlocale(LC_CTYPE, before.c_str());
   CHECK(compared > 1000);
 }

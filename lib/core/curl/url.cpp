@@ -5,7 +5,7 @@
 
 #include "lib/core/base/text.hpp"
 
-#include <clocale>
+#include <idn2.h>
 
 #include <algorithm>
 #include <new>
@@ -53,7 +53,20 @@ const char* problem_of(std::string_view text) {
   return nullptr;
 }
 
-using Locale = std::remove_pointer_t<locale_t>;
+// Returns an international name in ASCII by UTS 46, as browsers and libcurl convert it, or nullopt
+// if it has no such form. It is not left to libcurl, which reads it in the encoding of the
+// program's locale, although URLs are UTF-8, and leaks names that it cannot convert.
+std::optional<std::string> to_ascii(const std::string& name) {
+  const auto* utf8 = reinterpret_cast<const std::uint8_t*>(name.c_str());
+  for (const int rules : {IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL, int{IDN2_TRANSITIONAL}}) {
+    std::uint8_t* converted = nullptr;
+    const int code = idn2_lookup_u8(utf8, &converted, rules);
+    const Owned<std::uint8_t, idn2_free> owner(converted);
+    if (code == IDN2_OK) return reinterpret_cast<const char*>(converted);
+    if (code == IDN2_MALLOC) throw std::bad_alloc();
+  }
+  return std::nullopt;
+}
 
 // Returns the host in the form in which it is looked up, or an error for an invalid international
 // name. Also replaces an international host in `url`, so that libcurl need not convert it when it
@@ -62,14 +75,11 @@ Result<std::string> ascii_host(CURLU* url) {
   auto host = url_part(url, CURLUPART_HOST);
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   if (!std::ranges::all_of(host, is_ascii)) {
-    // libcurl converts names with libidn2, which reads them in the encoding of the locale. That
-    // is ASCII in a program that sets no locale, but URLs are UTF-8. So this thread gets a UTF-8
-    // locale for a moment.
-    const Owned<Locale, ::freelocale> utf8(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr));
-    const Owned<Locale, ::uselocale> restored_at_end(::uselocale(utf8.get()));
-    host = url_part(url, CURLUPART_HOST, CURLU_PUNYCODE);
-    if (host.empty()) return bad_url("its host is not a valid international name");
-    curl_url_set(url, CURLUPART_HOST, host.c_str(), 0);
+    const auto ascii = to_ascii(host);
+    if (!ascii || curl_url_set(url, CURLUPART_HOST, ascii->c_str(), 0) != CURLUE_OK) {
+      return bad_url("its host is not a valid international name");
+    }
+    host = *ascii;
   }
   return to_lower(host);
 }

@@ -43,7 +43,7 @@ std::string punycode(const std::string& label) {
                                    IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL);
   const std::unique_ptr<std::uint8_t, void (*)(void*)> owner(converted, idn2_free);
   if (code == IDN2_TOO_BIG_LABEL || code == IDN2_TOO_BIG_DOMAIN) return too_long;
-  // A name that cannot be converted stays as it is, and libcurl refuses it.
+  // A name that cannot be converted stays as it is, and Url::parse refuses it.
   return code == IDN2_OK ? reinterpret_cast<const char*>(converted) : label;
 }
 
@@ -58,9 +58,7 @@ std::vector<std::string> labels_of(std::string_view name) {
   }
 }
 
-// Returns a name in ASCII and lower case, or nullopt if it is not UTF-8. libcurl also converts
-// names, but only if the program's locale is UTF-8, and the meaning of a policy file must not
-// depend on the locale.
+// Returns a name in ASCII and lower case, or nullopt if it is not UTF-8.
 std::optional<std::string> ascii_host(std::string_view text) {
   auto host = with_plain_dots(text);
   if (!host || is_ascii(*host)) return host ? std::optional(to_lower(*host)) : std::nullopt;
