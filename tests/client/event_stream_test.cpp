@@ -198,6 +198,24 @@ TEST_CASE("a stream ends when enough was heard, at the deadline, and when it is 
   CHECK(stopped.run().error().code == Errc::Canceled);
 }
 
+TEST_CASE("an error of the function that gets the events ends the stream") {
+  Conversation talk;
+  talk.network->say(stream_of("data: a\n\ndata: b\n\n"));
+  auto client = talk.client({});
+  int events = 0;
+  const auto ended =
+      listen(client, Request::get("http://x/"), [&](const ServerEvent& event) -> Result<bool> {
+        ++events;
+        if (event.data == "b") return Error(Errc::Timeout, "the disk is slow");
+        return true;
+      });
+  REQUIRE_FALSE(ended);
+  CHECK(ended.error().code == Errc::Timeout);
+  CHECK(ended.error().message == "GET http://x/: the disk is slow");
+  CHECK(events == 2);
+  CHECK(talk.network->requests().size() == 1);
+}
+
 TEST_CASE("a server cannot ask for a longer wait than is allowed") {
   Listener listener;
   listener.options.max_reconnect = 5s;

@@ -301,6 +301,71 @@ TEST_CASE("a function that wants no more, or throws, ends the call") {
 
 namespace {
 
+// Can start again, and fails where a test says.
+struct FailingWriter final : BodyWriter {
+  explicit FailingWriter(std::string where) : fails_in(std::move(where)) {}
+  Result<void> result_of(const char* function) const {
+    return fails_in == function ? Result<void>(Error(Errc::Timeout, "no room")) : Result<void>();
+  }
+  bool restartable() const override { return true; }
+  Result<void> begin(const Response&, std::uint64_t) override { return result_of("begin"); }
+  Result<Wish> write(std::string_view) override {
+    auto result = result_of("write");
+    if (!result) return std::move(result).error();
+    return Wish::Pause;
+  }
+  Task<Result<Wish>> drain(Call&) override {
+    auto result = result_of("drain");
+    if (!result) co_return std::move(result).error();
+    co_return Wish::More;
+  }
+  Result<void> finish() override { return result_of("finish"); }
+
+  std::string fails_in;
+};
+
+struct FailingSink final : Sink {
+  explicit FailingSink(std::string where) : fails_in(std::move(where)) {}
+  Result<std::unique_ptr<BodyWriter>> open(const Request&) override {
+    return std::unique_ptr<BodyWriter>(std::make_unique<FailingWriter>(fails_in));
+  }
+  std::string fails_in;
+};
+
+}  // namespace
+
+TEST_CASE("an error of a writer ends the call, whatever its code, even if the writer can restart") {
+  FaultServer server(Scenario{{200, "text"}});
+  int calls = 0;
+  for (const std::string where : {"begin", "write", "drain", "finish"}) {
+    CAPTURE(where);
+    const auto outcome = get_into(server, std::make_shared<FailingSink>(where));
+    REQUIRE_FALSE(outcome);
+    CHECK(outcome.error().code == Errc::Timeout);
+    CHECK(outcome.error().message.ends_with("/: no room"));
+    CHECK(server.requests() == ++calls);
+  }
+  const auto none = get_into(server, std::make_shared<FailingSink>("nowhere"));
+  CHECK(none);
+}
+
+TEST_CASE("a function or a coroutine that gets the body may return an error") {
+  FaultServer server(Scenario{{200, std::string(1 << 20, 'x')}});
+  const Error no_room(Errc::InvalidRequest, "no room for the body");
+  const auto function =
+      get_into(server, pass_to([&](std::string_view) -> Result<bool> { return no_room; }));
+  const auto coroutine = get_into(
+      server, pass_to([&](std::string, Call&) -> Task<Result<bool>> { co_return no_room; }));
+  for (const auto* outcome : {&function, &coroutine}) {
+    REQUIRE_FALSE(*outcome);
+    CHECK(outcome->error().code == Errc::InvalidRequest);
+    CHECK(outcome->error().message.ends_with("/: no room for the body"));
+  }
+  CHECK(server.requests() == 2);
+}
+
+namespace {
+
 // Takes a piece, waits for a moment on the loop, and counts.
 struct SlowReader {
   std::size_t taken = 0;

@@ -121,8 +121,10 @@ struct HTTPRETRY_API FileOptions {
 [[nodiscard]] HTTPRETRY_API SinkPtr save_to(std::string path, FileOptions options = FileOptions());
 
 // Returns a sink that passes the body to a function. If the function returns false, the call ends
-// with Errc::Canceled. The function cannot restart, so a retry never passes the first bytes again.
-[[nodiscard]] HTTPRETRY_API SinkPtr pass_to(std::function<bool(std::string_view bytes)> take);
+// with Errc::Canceled; if it returns an Error, with that error. The function cannot restart, so a
+// retry never passes the first bytes again.
+[[nodiscard]] HTTPRETRY_API SinkPtr
+pass_to(std::function<Result<bool>(std::string_view bytes)> take);
 // The same for a function that always continues: pass_to([&](std::string_view bytes) { text +=
 // bytes; })
 template <class F>
@@ -133,32 +135,31 @@ requires std::is_void_v<std::invoke_result_t<F&, std::string_view>>
 }
 
 namespace detail {
-using AwaitBytes = std::function<Task<bool>(std::string bytes, Call& call)>;
+using AwaitBytes = std::function<Task<Result<bool>>(std::string bytes, Call& call)>;
 [[nodiscard]] HTTPRETRY_API SinkPtr pass_to_coroutine(AwaitBytes take);
+template <class F>
+using TaskOfBytes = std::invoke_result_t<F&, std::string, Call&>;
 }  // namespace detail
 
 // Returns a sink that passes the body to a coroutine. The transfer pauses while the coroutine is
 // awaited, once for each piece. A slow reader thus slows the server down, and only one piece is in
-// memory. If the coroutine returns false, the call ends with Errc::Canceled.
+// memory. What the coroutine returns, a bool or a Result<bool>, means the same as above.
 //
 //   request.edit_options().sink =
 //       pass_to([&](std::string bytes, Call& call) -> Task<bool> { ... co_return true; });
 template <class F>
-requires std::is_invocable_r_v<Task<bool>, F&, std::string, Call&> [[nodiscard]] SinkPtr pass_to(
-    F take) {
-  if constexpr (detail::Parameters<F>::known) {
-    detail::check_coroutine_function<F>();
-    return detail::pass_to_coroutine(std::move(take));
-  } else {
-    // A lambda with `auto` parameters may take references. This coroutine keeps what they refer to
-    // alive.
-    return detail::pass_to_coroutine(
-        [take = std::move(take)](std::string bytes, Call& call) mutable -> Task<bool> {
-          const auto task = take(std::move(bytes), call);
-          const bool more = co_await task;
-          co_return more;
-        });
-  }
+requires std::is_same_v<detail::TaskOfBytes<F>, Task<bool>> ||
+    std::is_same_v<detail::TaskOfBytes<F>, Task<Result<bool>>>
+[[nodiscard]] SinkPtr pass_to(F take) {
+  if constexpr (detail::Parameters<F>::known) detail::check_coroutine_function<F>();
+  // A lambda with `auto` parameters may take references. This coroutine keeps what they refer to
+  // alive.
+  return detail::pass_to_coroutine(
+      [take = std::move(take)](std::string bytes, Call& call) mutable -> Task<Result<bool>> {
+        const auto task = take(std::move(bytes), call);
+        auto more = co_await task;
+        co_return more;
+      });
 }
 
 }  // namespace httpretry

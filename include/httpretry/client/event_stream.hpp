@@ -45,8 +45,8 @@ struct HTTPRETRY_API ServerEvent {
   std::string id;                // the last ID that the server sent, possibly with an earlier event
 };
 
-// Handles one event. Returns false to end the stream.
-using OnEvent = std::function<bool(const ServerEvent& event)>;
+// Handles one event. Returns false to end the stream, or an Error to end it with that error.
+using OnEvent = std::function<Result<bool>(const ServerEvent& event)>;
 
 // The options of `listen` and `co_listen`.
 struct HTTPRETRY_API EventStreamOptions {
@@ -104,6 +104,7 @@ struct HTTPRETRY_API EventStreamOptions {
 //
 //   on_event returns false, or the server responds 204    success
 //   the stream of a request that is not repeatable ends   success; the error if it breaks off
+//   on_event returns an error                             that error
 //   a request fails                                       its error; Errc::Status for a status
 //   the response is not an event stream                   Errc::Protocol
 //   an event is too large                                 Errc::TooLarge
@@ -125,8 +126,8 @@ class HTTPRETRY_API EventParser {
  public:
   explicit EventParser(std::size_t max_event = std::size_t{1} << 20U) : max_event_(max_event) {}
 
-  // Parses the next bytes of the stream, which may be split anywhere. Returns false if `on_event`
-  // did, and Errc::TooLarge if an event exceeds the limit.
+  // Parses the next bytes of the stream, which may be split anywhere. Returns false or an error if
+  // `on_event` did, and Errc::TooLarge if an event exceeds the limit.
   Result<bool> parse(std::string_view bytes, const OnEvent& on_event);
   // Prepares for a new stream: drops an incomplete event together with its ID, and keeps last_id().
   void restart();

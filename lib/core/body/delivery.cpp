@@ -209,7 +209,9 @@ Result<bool> Delivery::continue_with(const Response& head) {
   if (!total || *sent.end > *total) {
     return cannot_resume("the server sent " + sent.text() + " and did not say where the body ends");
   }
-  if (auto begun = writer_->begin(head, position_); !begun) return std::move(begun).error();
+  if (auto begun = of_writer(writer_->begin(head, position_)); !begun) {
+    return std::move(begun).error();
+  }
   // The headers of the first response still identify the body. If the bytes are from an earlier
   // call, and the user vouches that they are of the same body, this is the first response.
   if (user_vouches_for_body_) version_ = BodyVersion(head.headers);
@@ -233,7 +235,9 @@ Result<bool> Delivery::restart_with(const Response& head) {
   }
   position_ = 0;
   version_ = BodyVersion(head.headers);
-  if (auto begun = writer_->begin(head, position_); !begun) return std::move(begun).error();
+  if (auto begun = of_writer(writer_->begin(head, position_)); !begun) {
+    return std::move(begun).error();
+  }
   return true;
 }
 
@@ -267,7 +271,7 @@ Result<Wish> Delivery::write(std::string_view bytes) {
     return cannot_resume("the server sent more bytes than it announced");
   }
   position_ += bytes.size();
-  return writer_->write(bytes);
+  return of_writer(writer_->write(bytes));
 }
 
 // Checks that the body is as long as announced, and has the writer store it.
@@ -275,7 +279,7 @@ Result<void> Delivery::finish(Response& response) {
   if (to_skip_ > 0) return ends_early(position_ - to_skip_, version_.total.value_or(position_));
   if (end_ && position_ != *version_.total) return ends_early(position_, *version_.total);
   response.delivered = position_;
-  auto finished = writer_->finish();
+  auto finished = of_writer(writer_->finish());
   finished_ = finished.has_value();
   if (ended_by_416_ && finished) response.status = 206;  // as if the rest were empty
   version_ = BodyVersion();                              // no later attempt may append to it
@@ -345,7 +349,10 @@ Task<Outcome> Delivery::deliver_body(Request request, Call& call, Outcome outcom
     co_return outcome;
   }
   auto wish = write(body);
-  if (wish && *wish != Wish::Stop) wish = co_await writer_->drain(call);
+  if (wish && *wish != Wish::Stop) {
+    wish = co_await writer_->drain(call);
+    wish = of_writer(std::move(wish));
+  }
   if (!wish) co_return sink_failed(request, *outcome, std::move(wish).error());
   if (*wish == Wish::Stop) co_return sink_failed(request, *outcome, reader_stopped());
   auto done = finish(*outcome);

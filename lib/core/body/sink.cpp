@@ -23,8 +23,13 @@ Error sink_threw(const std::exception_ptr& thrown) {
   return error;
 }
 
-using TakeBytes = std::function<bool(std::string_view)>;
+using TakeBytes = std::function<Result<bool>(std::string_view)>;
 using detail::AwaitBytes;
+
+Result<Wish> wish_of(Result<bool> more) {
+  if (!more) return std::move(more).error();
+  return *more ? Wish::More : Wish::Stop;
+}
 
 // The user's function that receives the body: exactly one of the two is set.
 struct Taker {
@@ -43,17 +48,17 @@ class FunctionWriter final : public BodyWriter {
       return Wish::Pause;
     }
     try {
-      return taker_->function(bytes) ? Wish::More : Wish::Stop;
+      return wish_of(taker_->function(bytes));
     } catch (...) {
       return sink_threw(std::current_exception());
     }
   }
 
-  // Passes the bytes to the coroutine. Returns Stop if the coroutine returns false.
+  // Passes the bytes to the coroutine, and returns what follows from its answer.
   Task<Result<Wish>> drain(Call& call) override {
     if (undelivered_.empty()) co_return Wish::More;
     std::exception_ptr thrown;
-    bool more = false;
+    Result<bool> more = false;
     try {
       const auto task = taker_->coroutine(std::exchange(undelivered_, std::string()), call);
       more = co_await task;
@@ -64,7 +69,7 @@ class FunctionWriter final : public BodyWriter {
     const ReturnTo loop(call.scheduler());
     co_await loop;
     if (thrown) co_return sink_threw(thrown);
-    co_return more ? Wish::More : Wish::Stop;
+    co_return wish_of(std::move(more));
   }
 
  private:

@@ -14,7 +14,8 @@ namespace httpretry {
 
 // Parses the next bytes of the stream, which may begin and end in the middle of a line, and calls
 // `on_event` for each event that they complete. Returns false if `on_event` wants no more events,
-// and an error if an event is larger than max_event. A line may end with CR, LF, or CR and LF.
+// and an error if `on_event` returns one or an event is larger than max_event. A line may end with
+// CR, LF, or CR and LF.
 Result<bool> EventParser::parse(std::string_view bytes, const OnEvent& on_event) {
   if (bytes.empty()) return true;
   // If the last bytes ended with CR, an LF that follows belongs to the same line end.

@@ -250,7 +250,7 @@ Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* add
       co_await task;
     } else if (wants == Transfer::Wants::Drain) {  // the sink can take no more for now
       Result<BodyWriter::Wish> drained = co_await (*delivery)->drain(call);
-      transfer.on_drained(std::move(drained));
+      transfer.on_drained(of_writer(std::move(drained)));
     }
   }
   Outcome outcome = transfer.outcome();

@@ -17,6 +17,16 @@ std::string about(const Request& request, const Url& url);
 // Returns the error of an exchange whose response was received but whose sink failed with `error`.
 Error sink_failed(const Request& request, const Response& response, Error error);
 
+// Returns the result of a BodyWriter. An error of the writer ends the call, so it becomes
+// permanent.
+template <class T>
+Result<T> of_writer(Result<T> result) {
+  if (result) return result;
+  Error error = std::move(result).error();
+  error.permanent = true;
+  return error;
+}
+
 // Returns the error for a 206 with a part of the body although the whole body was requested.
 // Another attempt may help. Returns nullopt if the response is not a partial one, or if the user
 // has set Range.
