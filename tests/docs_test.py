@@ -75,6 +75,12 @@ class Docs(unittest.TestCase):
         self.assertGreater(len(self.pages), 200)
         self.assertEqual(list(broken_links(FOLDER, self.pages)), [])
 
+    def test_a_name_leads_to_the_declaration_that_the_compiler_would_find(self):
+        # `State` on this page is Call::State, which has no entry, and not batch::State.
+        links = [link for link in self.pages["api/chain/call.html"][0] if "#" in link]
+        self.assertTrue(any("scheduler.html#Scheduler" in link for link in links), links)
+        self.assertFalse([link for link in links if "batch" in link])
+
     def test_every_page_is_reachable(self):
         # A picture of the simulator is a page without links.
         self.assertEqual(sorted(set(self.pages) - reachable(self.pages)), [])

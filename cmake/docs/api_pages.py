@@ -93,7 +93,7 @@ class Pages:
     def linked(self, code, entry, header):
         """Escapes a declaration, and links the types in it."""
         def link(found):
-            target = self.find(found[0], entry.short.rpartition("::")[0])
+            target = self.find(found[0], entry.short.rpartition("::")[0], header)
             if not target or target.kind in ("function", "variable") or target.line == entry.line:
                 return found[0]
             return f'<a href="{self.href(target, header, ".html")}">{found[0]}</a>'
@@ -157,17 +157,17 @@ class Pages:
 
     def name_link(self, text, scope, header):
         name = text.removesuffix("()")
-        entry = self.find(name, scope) or self.find(name.rpartition("::")[0], scope)
+        entry = self.find(name, scope, header) or self.find(name.rpartition("::")[0], scope, header)
         known = entry and name.rpartition("::")[2] in entry.names + [value for value, _ in entry.values]
         # A short word such as `timeout` may be something else than the function of that name in another module.
         near = known and (re.search("[A-Z_]", name) or posixpath.dirname(entry.header) == posixpath.dirname(header))
         return f"[`{text}`]({self.href(entry, header, '.md')})" if near and entry.short != scope else None
 
-    def find(self, name, scope):
-        """Looks a name up as C++ does: in the scope, and then in those around it."""
+    def find(self, name, scope, header):
+        """Looks up a name on the page of a header as C++ does: in the scope, and then in those around it."""
         owners = scope.split("::") if scope else []
         prefixes = ["::".join(owners[:count]) + "::" for count in range(len(owners), 0, -1)]
-        return next((self.by_name[prefix + name] for prefix in prefixes + ["", "batch::"]
+        return next((self.by_name[prefix + name] for prefix in prefixes + ["batch::"] * header.startswith("batch/") + [""]
                      if prefix + name in self.by_name), None)
 
 

@@ -324,6 +324,7 @@ class Plan(ProgramTest):
                 (("--outcomes", ""), "option --outcomes needs a value that is not empty"),
                 (("--outcomes", ",200"), 'option --outcomes: "" is an empty item'),
                 (("--outcomes", "503:a b=c"), "has an invalid header"),
+                (("--outcomes", "409:body=taken"), "sets a body, which only a file for --scenario can do"),
                 (("--outcomes", "503:a b=now+1"), "has an invalid header"),
                 (("--outcomes", "503:retry-after=now+1x"), "has a time that is not like now+60"),
                 (("--now", "soon"), 'option --now: "soon" is not a date from 1970 to 2199'),

@@ -36,6 +36,7 @@ Step step_named(const std::string& name, const std::string& item) {
 // Adds a header of a response. "now+60" becomes a date, and any other value is sent as it is.
 void add_header(Step& step, const std::string& name, const std::string& value,
                 const std::string& item) {
+  if (name == "body") throw bad(item, "sets a body, which only a file for --scenario can do");
   const bool is_time = value.starts_with("now+") || value.starts_with("now-");
   const auto offset = parse_offset(value);
   if (is_time && !offset) {
