@@ -143,7 +143,7 @@ using TaskOfBytes = std::invoke_result_t<F&, std::string, Call&>;
 
 // Returns a sink that passes the body to a coroutine. The transfer pauses while the coroutine is
 // awaited, once for each piece. A slow reader thus slows the server down, and only one piece is in
-// memory. What the coroutine returns, a bool or a Result<bool>, means the same as above.
+// memory. The coroutine returns a bool or a Result<bool>, with the same meaning as above.
 //
 //   request.edit_options().sink =
 //       pass_to([&](std::string bytes, Call& call) -> Task<bool> { ... co_return true; });
