@@ -28,6 +28,8 @@ def main():
     """Runs the tests of the calling file. The exit status is 77, which ctest shows as skipped, if a
     test was skipped because something is not installed."""
     result = unittest.main(exit=False).result
+    for test, why in result.skipped:
+        print(f"skipped: {test}: {why}")
     missing = [why for _, why in result.skipped if not why.startswith(NOT_HERE)]
     sys.exit(1 if not result.wasSuccessful() else 77 if missing else 0)
 
