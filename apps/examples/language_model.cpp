@@ -1,5 +1,5 @@
-// A language model that allows 60 requests and 10,000 tokens a minute. Each call states what it
-// will cost, so the client waits before the server has to refuse a request.
+// A language model that allows 60 requests and 10,000 tokens in any minute. Each call states what
+// it will cost, so the client waits before the server has to refuse a request.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -15,9 +15,9 @@ int main() {
   FaultServer model({Step(200, R"({"answer": "42"})")});
   const auto url = model.url();
 
-  auto rate = RatePolicy::of_requests(60, 1min);
-  rate.burst = 10;                                     // at once, after an idle time
-  rate.further = {RatePolicy::of_cost(10'000, 1min)};  // tokens
+  auto rate = RatePolicy::of_requests(50, 1min);
+  rate.burst = 10;                                    // at once, after an idle time
+  rate.further = {RatePolicy::of_cost(5'000, 1min)};  // tokens; the burst is 5,000, too
   ClientOptions options;
   options.policies =
       PolicySet::builder().fallback(PolicyBuilder().preset("openai").rate(rate)).build().value();
@@ -27,8 +27,8 @@ int main() {
     return client.send(Request::post(url, prompt).cost(tokens));
   };
 
-  const bool all_sent = ask("What is the answer?", 4'000) && ask("And the question?", 5'000);
-  const auto too_long = ask("Explain everything.", 20'000);  // more than a minute allows
+  const bool all_sent = ask("What is the answer?", 2'000) && ask("And the question?", 2'500);
+  const auto too_long = ask("Explain everything.", 20'000);  // more than the burst
   std::printf("%s\n", too_long ? "sent" : too_long.error().message.c_str());
   return all_sent && !too_long && too_long.error().code == Errc::InvalidRequest ? 0 : 1;
 }

@@ -206,6 +206,13 @@ TEST_CASE("what is wrong is told as it is of the file") {
   budget.capacity = -1'500;
   CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().budget(budget)))
             .find("/default/budget/capacity: -1.5 is out of range") != std::string::npos);
+  PausePolicy pause;
+  pause.scope = GuardScope::Credentials;
+  HedgePolicy hedge;
+  hedge.scope = GuardScope::Credentials;
+  CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().pause(pause).hedge(hedge))) ==
+        "b:4:55: /default/pause/scope: \"\" is not one of host, endpoint, policy\n"
+        "b:14:16: /default/hedge/scope: \"\" is not one of host, endpoint, policy\n");
   CHECK(PolicySet::builder().fallback("nobody").build("code").error().message ==
         "code:3:14: /default: there is no policy \"nobody\"");
 }

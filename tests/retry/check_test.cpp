@@ -118,6 +118,8 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
        "hedge.budget (1.5) is out of range: 0.001 to 1"},
       {[](auto& p) { p.hedge.emplace().min = -1ns; }, "hedge.min is negative"},
       {[](auto& p) { p.hedge.emplace().max = kForever; }, "hedge.max is over 365 days"},
+      {[](auto& p) { p.guards.pause.scope = GuardScope::Credentials; },
+       "pause.scope is endpoint, host or policy"},
       {[](auto& p) { p.hedge.emplace().scope = GuardScope::Credentials; },
        "hedge.scope is endpoint, host or policy"}};
   for (const auto& row : rows) {

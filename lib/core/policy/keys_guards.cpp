@@ -18,7 +18,7 @@ using Limiter = ConcurrencyPolicy::Kind;
 // The words are in the order of their enum.
 constexpr std::string_view kScopes[] = {"host", "endpoint", "policy", "credentials"};
 constexpr std::string_view kCounts[] = {"requests", "cost"};
-constexpr std::string_view kPlainScopes[] = {"host", "endpoint", "policy"};
+constexpr std::string_view kPlainScopes[] = {"host", "endpoint", "policy", ""};
 constexpr std::string_view kResumes[] = {"ramp", "all"};
 constexpr std::string_view kQuotas[] = {"react"};
 constexpr std::string_view kOtherQuotas[] = {"pace"};

@@ -53,6 +53,8 @@ class Checker {
 
   void run(const GuardPolicy& guards) {
     limit("pause.max", guards.pause.max);
+    demand(guards.pause.scope != GuardScope::Credentials, "pause.scope",
+           "is endpoint, host or policy");
     if (guards.rate) rate(*guards.rate);
     if (guards.concurrency) concurrency(*guards.concurrency);
     if (guards.breaker) breaker(*guards.breaker);
