@@ -167,8 +167,8 @@ class Pages:
         """Looks up a name on the page of a header as C++ does: in the scope, and then in those around it."""
         owners = scope.split("::") if scope else []
         prefixes = ["::".join(owners[:count]) + "::" for count in range(len(owners), 0, -1)]
-        return next((self.by_name[prefix + name] for prefix in prefixes + ["batch::"] * header.startswith("batch/") + [""]
-                     if prefix + name in self.by_name), None)
+        prefixes += ["batch::", ""] if header.startswith("batch/") else [""]
+        return next((self.by_name[prefix + name] for prefix in prefixes if prefix + name in self.by_name), None)
 
 
 def write(path, text):

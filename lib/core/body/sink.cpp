@@ -54,7 +54,7 @@ class FunctionWriter final : public BodyWriter {
     }
   }
 
-  // Passes the bytes to the coroutine, and returns what follows from its answer.
+  // Passes the bytes to the coroutine. Returns what the coroutine wants next, or its error.
   Task<Result<Wish>> drain(Call& call) override {
     if (undelivered_.empty()) co_return Wish::More;
     std::exception_ptr thrown;
