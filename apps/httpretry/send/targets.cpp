@@ -6,6 +6,7 @@
 #include "cli/text.hpp"
 
 #include "lib/core/base/descriptor.hpp"
+#include "lib/core/base/text.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -66,8 +67,6 @@ std::string file_name_parameter(std::string_view text) {
   }
   return {};
 }
-
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
 
 }  // namespace
 

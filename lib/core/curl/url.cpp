@@ -47,7 +47,6 @@ bool lacks_host(std::string_view text) {
 
 // Returns why the text is not a URL, or nullptr if libcurl must decide.
 const char* problem_of(std::string_view text) {
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
   if (std::ranges::any_of(text, is_control)) return "it holds a control character";
   if (lacks_host(text)) return "it has no host; expected \"//\" and a host after the scheme";
   return nullptr;
@@ -199,6 +198,8 @@ Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned fla
   const auto host = ascii_host(url);
   if (!host) return host.error();
   if (host->empty()) return bad_url("it has no host");
+  // libcurl decodes "%7F" in a host.
+  if (std::ranges::any_of(*host, is_control)) return bad_url("its host holds a control character");
   if (is_invalid_name(*host)) return bad_url("its host \"" + *host + "\" is not a name");
   bool has_userinfo = false;
   for (const auto part : {CURLUPART_USER, CURLUPART_PASSWORD}) {

@@ -56,9 +56,9 @@ void demand_valid(std::string_view name, std::string_view value) {
 }
 
 // Terminals interpret control characters: C0, DEL, and C1, which UTF-8 encodes as C2 80 to C2 9F.
-bool is_control(std::string_view character) {
+bool is_control_character(std::string_view character) {
   const auto first = static_cast<unsigned char>(character.front());
-  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  if (character.size() == 1) return is_control(character.front());
   return character.size() == 2 && first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
 }
 
@@ -240,7 +240,7 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const auto length = character_length(text);  // 0 if the first byte is not UTF-8
     const auto character = text.substr(0, std::max<std::size_t>(length, 1));
-    if (length > 0 && !is_control(character)) {
+    if (length > 0 && !is_control_character(character)) {
       safe += character;
     } else {
       for (const char c : character) append_hex(safe += "\\x", static_cast<unsigned char>(c));

@@ -198,8 +198,6 @@ std::string problem_of_path(std::string_view path) {
   if (path.find_first_of("?#") != std::string_view::npos) {
     return "query and fragment are not looked at";
   }
-  // The bytes of characters that are not ASCII are allowed. They are negative as a char.
-  const auto is_control = [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; };
   if (std::any_of(path.begin(), path.end(), is_control)) return "it holds a control byte";
   auto inner_rests = 0;           // the number of "**" before the end
   auto previous = Step::Literal;  // of the segment before; any step but Rest for the first one
