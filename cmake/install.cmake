@@ -9,9 +9,13 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/httpretry)
 # The components are the Debian packages, except `elsewhere`: package.cmake installs that as Debian does.
 set(of_packages LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev ARCHIVE COMPONENT dev)
 
+# A component that is left out installs no headers either.
+file(GLOB extras RELATIVE ${PROJECT_SOURCE_DIR}/lib/extras ${PROJECT_SOURCE_DIR}/lib/extras/*)
+list(REMOVE_ITEM extras ${HTTPRETRY_COMPONENTS})
+list(TRANSFORM extras REPLACE "(.+)" "PATTERN;\\1;EXCLUDE" OUTPUT_VARIABLE left_out)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/httpretry
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
-        FILES_MATCHING PATTERN "*.hpp")
+        FILES_MATCHING PATTERN "*.hpp" ${left_out})
 
 install(TARGETS httpretry EXPORT httpretry_targets ${of_packages})
 install(EXPORT httpretry_targets FILE httpretry-targets.cmake NAMESPACE httpretry::
