@@ -60,6 +60,9 @@ TEST_CASE("a call that was never begun is told, too") {
   Error refused(Errc::InvalidRequest, "GET http://x/: not allowed");
   refused.history.stop_reason = Reason::NotRetryable;
   CHECK(describe(refused) == "not sent: GET http://x/: not allowed (not_retryable)");
+  // A guard finds in an attempt that a request costs too much.
+  refused.history.attempts.emplace_back().error = Errc::InvalidRequest;
+  CHECK(describe(refused) == "not sent: GET http://x/: not allowed (not_retryable)");
 }
 
 TEST_CASE("a call that was canceled is told without the word twice") {

@@ -46,7 +46,7 @@ namespace httpretry {
 // Returns one line about the call: "gave up after 4 attempts in 12.3 s: 503 each time
 // (attempts_exhausted)", "failed after 1 attempt in 101 ms: 404 (not_retryable)", or "succeeded
 // after 2 attempts in 213 ms: 503, 200". It contains Error::message, which may name the URL, only
-// if no attempt was made.
+// if no attempt was made or the request is invalid.
 [[nodiscard]] HTTPRETRY_API std::string describe(const Outcome& outcome);
 
 // Returns the result of an attempt: its status or its error ("503", "timeout").
