@@ -157,19 +157,29 @@ TEST_CASE("what is no stream ends with an error, and the retry policy decides ab
     Errc code;
     std::size_t sends;
   };
-  for (const auto& row : {Row{Response(404), Errc::Status, 1}, Row{Response(503), Errc::Status, 5},
-                          Row{error_of(Errc::Connect), Errc::Connect, 5},
-                          Row{stream_of("data: a\n\n", "text/html"), Errc::Protocol, 1},
-                          Row{stream_of(std::string(2000, 'a')), Errc::TooLarge, 1}}) {
+  for (const auto& row :
+       {Row{Response(404, "why"), Errc::Status, 1}, Row{Response(503, "why"), Errc::Status, 5},
+        Row{error_of(Errc::Connect), Errc::Connect, 5},
+        Row{stream_of("data: a\n\n", "text/html"), Errc::Protocol, 1},
+        Row{stream_of(std::string(2000, 'a')), Errc::TooLarge, 1}}) {
     CAPTURE(row.code);
     Listener listener;
     listener.options.max_event = 1000;
+    std::vector<std::string> failures;
+    listener.options.on_failure = [&](const Response& response) {
+      failures.push_back(std::to_string(response.status) + " " + response.body);
+    };
     listener.talk.network->say(row.comes);
     const auto ended = listener.run({retry()});
     REQUIRE_FALSE(ended);
     CHECK(ended.error().code == row.code);
     CHECK(listener.talk.sends() == row.sends);
     CHECK(listener.events.empty());
+    if (row.code == Errc::Status) {
+      CHECK(failures == std::vector{std::to_string(row.comes->status) + " why"});
+    } else {
+      CHECK(failures.empty());
+    }
   }
 }
 

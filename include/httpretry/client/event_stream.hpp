@@ -85,6 +85,11 @@ struct HTTPRETRY_API EventStreamOptions {
   // Default: none
   std::function<void(const Outcome& outcome)> on_end;
 
+  // Called if a request ends with the status of a failure. The body of the response may say why.
+  //
+  // Default: none
+  std::function<void(const Response& response)> on_failure;
+
   // Called after the wait, just before the stream is requested again.
   //
   // Default: none
@@ -105,7 +110,8 @@ struct HTTPRETRY_API EventStreamOptions {
 //   on_event returns false, or the server responds 204    success
 //   the stream of a request that is not repeatable ends   success; the error if it breaks off
 //   on_event returns an error                             that error
-//   a request fails                                       its error; Errc::Status for a status
+//   a request fails                                       its error; Errc::Status for a status,
+//                                                         after on_failure
 //   the response is not an event stream                   Errc::Protocol
 //   an event is too large                                 Errc::TooLarge
 //   options.call.stop or the deadline ends it             Errc::Canceled, Errc::Timeout

@@ -156,6 +156,7 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     if (began_ && !stopped && request_.repeatable()) return std::nullopt;
     if (began_ && outcome) return Result<void>();  // the whole stream of a POST
     if (!outcome) return Result<void>(std::move(outcome).error());
+    if (!succeeded(outcome) && options_.on_failure) options_.on_failure(*outcome);
     try {
       static_cast<void>(require_success(std::move(outcome)));
     } catch (const Failure& failure) {
