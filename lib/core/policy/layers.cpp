@@ -90,7 +90,7 @@ struct PolicyReader {
     }
     for (const auto& member : layered.members) {
       if (shape.find(member.key, traits.kind) != nullptr) continue;
-      problems.error(position_of(member), not_of_kind(member.key, *kind->json));
+      problems.error(position_of(member), not_of_kind(member.key, *kind->json, shape));
     }
     for (const auto& key : shape.keys) {
       const bool is_value = key.field != nullptr || (key.kept && layered.find(key.name) != nullptr);

@@ -8,16 +8,26 @@ namespace {
 
 using JsonType = JsonNode::Type;
 
-// Returns the message for a key that no object of this shape has, with a suggestion or all keys.
-std::string unknown_key(std::string_view name, const Shape& shape, const Problems& problems) {
+// Returns the names of the keys that objects of these kinds have.
+std::vector<std::string_view> names_of(const Shape& shape, Mask kinds) {
   std::vector<std::string_view> names;  // a name may belong to several keys, of different kinds
   for (const auto& key : shape.keys) {
-    if (shape.find(key.name) == &key) names.push_back(key.name);
+    if (shape.find(key.name, kinds) == &key) names.push_back(key.name);
   }
+  return names;
+}
+
+std::string list_text(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const auto one : names) text += (text.empty() ? "; there are: " : ", ") + std::string(one);
+  return text;
+}
+
+// Returns the message for a key that no object of this shape has, with a suggestion or all keys.
+std::string unknown_key(std::string_view name, const Shape& shape, const Problems& problems) {
+  const auto names = names_of(shape, kAll);
   auto hint = problems.suggestion(name, names);
-  if (hint.empty() && !problems.full()) {
-    for (const auto one : names) hint += (hint.empty() ? "; there are: " : ", ") + std::string(one);
-  }
+  if (hint.empty() && !problems.full()) hint = list_text(names);
   return "unknown key" + hint;
 }
 
@@ -68,7 +78,7 @@ bool read_members(const JsonNode& object, const Shape& shape, void* target, Prob
     } else if (const auto* const key = shape.find(member->key, kinds)) {
       all_valid = read_member(*member, *key, target, problems) && all_valid;
     } else {
-      problems.error_at_key(*member, not_of_kind(member->key, *kind));
+      problems.error_at_key(*member, not_of_kind(member->key, *kind, shape));
       all_valid = false;
     }
   }
@@ -104,8 +114,9 @@ OrderedJson write_object(const Shape& shape, const void* object) {
   return json;
 }
 
-std::string not_of_kind(std::string_view key, const JsonNode& kind) {
-  return quoted_text(key) + " does not belong to kind " + described(kind);
+std::string not_of_kind(std::string_view key, const JsonNode& kind, const Shape& shape) {
+  return quoted_text(key) + " does not belong to kind " + described(kind) +
+         list_text(names_of(shape, mask_of(shape.kinds, kind.text)));
 }
 
 bool ObjectType::read(const JsonNode& json, void* field, Problems& problems) const {

@@ -232,8 +232,8 @@ bool read_members(const JsonNode& object, const Shape& shape, void* target, Prob
 // required keys. `what` names the object in the message.
 HTTPRETRY_API bool read_object(const JsonNode& json, const Shape& shape, void* target,
                                std::string_view what, Problems& problems);
-// Returns the message for a key that objects of other kinds have.
-std::string not_of_kind(std::string_view key, const JsonNode& kind);
+// Returns the message for a key that objects of other kinds have, with the keys of this kind.
+std::string not_of_kind(std::string_view key, const JsonNode& kind, const Shape& shape);
 // Returns the object as JSON, with all members that a file states.
 OrderedJson write_object(const Shape& shape, const void* object);
 
