@@ -32,7 +32,7 @@ struct Fixture {
     const auto all = on_way + ready.size() + watch->ready();
     return watch->send_ready(std::move(ready), all, most);
   }
-  CallWatch::News take() { return watch->take(Time::min()); }
+  CallWatch::Updates take() { return watch->take(Time::min()); }
 
   std::deque<Flight> flights;
   std::shared_ptr<CallWatch> watch = std::make_shared<CallWatch>();
@@ -54,9 +54,9 @@ TEST_CASE("as many calls are sent at once as may be on their way, the others whe
   auto* const c = all.flight("c");
   CHECK(all.send({a, b, c}, 0, 1) == std::vector{a});
   CHECK(all.watch->ready() == 2);
-  CHECK(all.watch->ended(*a, good()) == b);
-  CHECK(all.watch->ended(*b, good()) == c);
-  CHECK(all.watch->ended(*c, good()) == nullptr);
+  CHECK(all.watch->on_call_ended(*a, good()) == b);
+  CHECK(all.watch->on_call_ended(*b, good()) == c);
+  CHECK(all.watch->on_call_ended(*c, good()) == nullptr);
   CHECK(all.take().ended.size() == 3);
 }
 
@@ -67,11 +67,11 @@ TEST_CASE("after a call that did not end well, nothing is sent until it is judge
   auto* const c = all.flight("a");
   auto* const d = all.flight("a");
   CHECK(all.send({a, b, c, d}, 0, 2) == std::vector{a, b});
-  CHECK(all.watch->ended(*a, bad()) == nullptr);
-  CHECK(all.watch->ended(*b, good()) == nullptr);
+  CHECK(all.watch->on_call_ended(*a, bad()) == nullptr);
+  CHECK(all.watch->on_call_ended(*b, good()) == nullptr);
   CHECK(all.take().needs_judgment);
   CHECK(all.send({}, 0, 1) == std::vector{c});
-  CHECK(all.watch->ended(*c, good()) == d);
+  CHECK(all.watch->on_call_ended(*c, good()) == d);
 }
 
 TEST_CASE("what ends while the thread of the run judges is sent by that thread") {
@@ -80,9 +80,9 @@ TEST_CASE("what ends while the thread of the run judges is sent by that thread")
   auto* const b = all.flight("a");
   auto* const c = all.flight("a");
   all.send({a, b, c}, 0, 2);
-  CHECK(all.watch->ended(*a, bad()) == nullptr);
+  CHECK(all.watch->on_call_ended(*a, bad()) == nullptr);
   CHECK(all.take().ended.size() == 1);
-  CHECK(all.watch->ended(*b, good()) == nullptr);
+  CHECK(all.watch->on_call_ended(*b, good()) == nullptr);
   CHECK(all.send({}, 0, 2) == std::vector{c});
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("what must not be sent twice is left to the thread of the run") {
   auto* const a = all.flight("a");
   auto* const b = all.flight("a", true);
   all.send({a, b}, 0, 1);
-  CHECK(all.watch->ended(*a, good()) == nullptr);
+  CHECK(all.watch->on_call_ended(*a, good()) == nullptr);
   CHECK(all.send({}, 0, 1) == std::vector{b});
 }
 
@@ -100,8 +100,8 @@ TEST_CASE("after finish_up nothing more is sent") {
   auto* const a = all.flight("a");
   auto* const b = all.flight("a");
   all.send({a, b}, 0, 1);
-  all.watch->ask(&CallWatch::News::finish_up);
-  CHECK(all.watch->ended(*a, good()) == nullptr);
+  all.watch->ask(&CallWatch::Updates::finish_up);
+  CHECK(all.watch->on_call_ended(*a, good()) == nullptr);
   CHECK(all.send({}, 0, 1).empty());
   CHECK(all.watch->withdraw([](const Flight&) { return true; }) == std::vector{b});
   CHECK(all.watch->ready() == 0);
@@ -157,21 +157,21 @@ TEST_CASE("a send to which a redirect has led counts as one on the wire to its h
     Prepared prepared(Request::get(url));
     auto* const flight = &all.flights.emplace_back(Job(), std::move(prepared));
     flight->prepared.request.edit_options().context.set(FlightOfCall{flight});
-    all.watch->begins(*flight);
+    all.watch->on_call_begins(*flight);
     client.send_then(flight->prepared.request, [&, flight](Outcome outcome) {
       if (succeeded(outcome)) ++succeeded_calls;
-      static_cast<void>(all.watch->ended(*flight, std::move(outcome)));
+      static_cast<void>(all.watch->on_call_ended(*flight, std::move(outcome)));
     });
     clock->run();
   };
   send("http://b.test/");
   // One call that waits for its retry does not hold back others while nothing is on the wire.
-  CHECK(all.take().left_alone.empty());
+  CHECK(all.take().blocked_hosts.empty());
   send("http://a.test/");
-  CHECK(all.take().left_alone == std::vector<std::string>{"http://b.test"});
+  CHECK(all.take().blocked_hosts == std::vector<std::string>{"http://b.test"});
   clock->advance(1h);
   CHECK(succeeded_calls == 1);
-  CHECK(all.take().left_alone.empty());
+  CHECK(all.take().blocked_hosts.empty());
   clock->advance(3h);
   CHECK(succeeded_calls == 2);
 }

@@ -36,22 +36,22 @@ TEST_CASE("a host is left alone from its first failure to its next success") {
   Fixture all;
   all.outages.send_began(kHost);
   all.outages.send_began(kHost);
-  CHECK(all.outages.left_alone().empty());
+  CHECK(all.outages.blocked_hosts().empty());
   all.outages.send_ended(kHost);
   all.in_retry();
-  CHECK(all.outages.left_alone() == Names{kHost});
+  CHECK(all.outages.blocked_hosts() == Names{kHost});
   all.in_retry("https://b");
   CHECK(all.outages.succeeded(kHost));
-  CHECK(all.outages.left_alone().empty());
+  CHECK(all.outages.blocked_hosts().empty());
 }
 
 TEST_CASE("with nothing on the wire, only three calls in a row that failed leave a host alone") {
   Fixture all;
   all.in_retry();
   all.in_retry();
-  CHECK(all.outages.left_alone().empty());
+  CHECK(all.outages.blocked_hosts().empty());
   all.in_retry();
-  CHECK(all.outages.left_alone() == Names{kHost});
+  CHECK(all.outages.blocked_hosts() == Names{kHost});
 }
 
 TEST_CASE("three calls retry, and the others wait for one of them to succeed") {
@@ -73,7 +73,7 @@ TEST_CASE("a call that failed twice counts once") {
   const auto& call = all.in_retry();
   all.outages.will_retry(kHost, call);
   all.outages.will_retry(kHost, call);
-  CHECK(all.outages.left_alone().empty());
+  CHECK(all.outages.blocked_hosts().empty());
 }
 
 TEST_CASE("a call that gives up makes its host down, which lets all others send, until a success") {
@@ -83,10 +83,10 @@ TEST_CASE("a call that gives up makes its host down, which lets all others send,
   CHECK(all.outages.ended(kHost, all.flights[1], true));
   CHECK(change->happened());
   CHECK(all.outages.down(kHost));
-  CHECK(all.outages.left_alone().empty());
+  CHECK(all.outages.blocked_hosts().empty());
   all.in_retry();
   CHECK_FALSE(all.waits(all.flights[3]));
-  CHECK(all.outages.left_alone().empty());
+  CHECK(all.outages.blocked_hosts().empty());
   CHECK(all.outages.succeeded(kHost));
   CHECK_FALSE(all.outages.down(kHost));
 }

@@ -9,11 +9,11 @@ using namespace std::chrono_literals;
 TEST_CASE("after a shortage a run has as many calls on the wire as had what they needed") {
   ParallelLimit limit(64, 60s);
   CHECK(limit.at(Time(1s)) == 64);
-  CHECK_FALSE(limit.lacks());
+  CHECK_FALSE(limit.has_new_shortage());
   limit.lacked(Time(1s));
-  CHECK(limit.lacks());
+  CHECK(limit.has_new_shortage());
   CHECK(limit.send_fewer(3, Time(2s)));
-  CHECK_FALSE(limit.lacks());
+  CHECK_FALSE(limit.has_new_shortage());
   CHECK(limit.at(Time(2s)) == 3);
 
   // Ten rounds of three calls later there may be one more, and after ten of four another one.

@@ -150,16 +150,17 @@ FileBody::FileBody(std::string root, std::string relative)
       relative_(std::move(relative)),
       path_(root_.empty() ? relative_ : root_ + "/" + relative_) {}
 
-// Creates the file and its directories. Returns the writer for the body, or an error, which fails
-// this job alone unless `failure_` is set.
+// Creates the file for a response body, `relative_` in the directory `root_`, and its parent
+// directories. Returns the writer for the body, or an error, which fails the job. If `failure_` is
+// set, no job could continue, and throw_if_failed() ends the run.
 Result<std::unique_ptr<BodyWriter>> FileBody::open(const Request& request) {
-  std::error_code failed;  // not checked: if a directory is missing, save_to() reports it
-  if (!root_.empty()) std::filesystem::create_directories(root_, failed);
-  const auto path = path_below(root_, relative_);
+  std::error_code ignored;  // if a directory is missing, save_to() reports it
+  if (!root_.empty()) std::filesystem::create_directories(root_, ignored);
+  const auto path = path_below(root_, relative_);  // an error if that leads out of the directory
   if (!path) return path.error();
-  std::filesystem::create_directories(std::filesystem::path(*path).parent_path(), failed);
+  std::filesystem::create_directories(std::filesystem::path(*path).parent_path(), ignored);
   FileOptions options;
-  options.keep_partial = true;  // the next run continues behind it
+  options.keep_partial = true;  // if the run is interrupted, the next one requests only the rest
   options.owner_only = true;
   auto writer = save_to(*path, options)->open(request);
   if (!writer) {

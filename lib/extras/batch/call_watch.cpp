@@ -65,19 +65,22 @@ void CallWatch::end_send(Flight& flight) {
   flight.sends_to.clear();
 }
 
-// Notes what an attempt shows about its host. A success ends the outage there. After a failure that
-// is retried, the call is one of those that retry on behalf of the others.
+// Notes what an attempt that has ended shows about its host. An outage of a host begins with a
+// failure that a call will retry. It ends with a response that shows that the host works, or when
+// such a call gives up. Until then, a few calls retry on behalf of the others, which wait.
 void CallWatch::note_attempt(Flight& flight, const Request& request, const Attempt& attempt) {
   const auto& url = request.parsed_url();
+  // The loser of two attempts that raced was canceled, which says nothing about its host.
   if (!url || attempt.race == Race::Lost) return;
   const auto host = url->origin();
   end_send(flight);
-  // A permanent failure with a status, such as a 404, shows that the host works.
-  const bool works = attempt.cls == Class::Success || attempt.cls == Class::Pending ||
-                     (attempt.cls == Class::Permanent && attempt.status != 0);
-  if (works) {
+  // Even a permanent failure, such as a 404, shows that the host works, if it has a status. Without
+  // one, there was no response.
+  const bool host_works = attempt.cls == Class::Success || attempt.cls == Class::Pending ||
+                          (attempt.cls == Class::Permanent && attempt.status != 0);
+  if (host_works) {
     flight.retries_at.clear();
-    if (outages_.succeeded(host)) down_hosts_->set(host, false);
+    if (outages_.succeeded(host)) down_hosts_->set(host, /*down=*/false);
   } else if (attempt.retried) {
     flight.retries_at = host;
     outages_.will_retry(host, flight);
@@ -94,7 +97,7 @@ void CallWatch::note_end(Flight& flight, const Outcome& outcome) {
   const auto last_class = history.attempts.empty() ? Class::Permanent : history.attempts.back().cls;
   // A call that was canceled, or that lacked a descriptor, says nothing about the host.
   const bool gave_up = history.stop_reason != Reason::Canceled && last_class != Class::Permanent;
-  if (outages_.ended(host, flight, gave_up)) down_hosts_->set(host, true);
+  if (outages_.ended(host, flight, gave_up)) down_hosts_->set(host, /*down=*/true);
 }
 
 std::shared_ptr<const Outages::Change> CallWatch::others_retry(const Request& request,
@@ -118,30 +121,34 @@ void CallWatch::paused(const Call& call, const PauseBegun& pause) noexcept {
   const bool redirected = pause.key != call.origin();
   std::unique_lock lock(mutex_);
   if (!redirected) flight.paused_host = true;
-  news_.holds.push_back({redirected ? std::string(pause.key) : flight.job.host, pause.until});
-  news_.needs_judgment = true;
+  updates_.holds.push_back({redirected ? std::string(pause.key) : flight.job.host, pause.until});
+  updates_.needs_judgment = true;
   notify(lock);
 }
 
-void CallWatch::begins(Flight& flight) {
+void CallWatch::on_call_begins(Flight& flight) {
   if (down_hosts_ == nullptr) return;
   const std::lock_guard lock(mutex_);
   note_send(flight, flight.prepared.request);
 }
 
-// Notes the outcome of a call on the thread of the client that had it. After a success, returns a
-// ready call, which that thread must send in place of the one that ended. Returns nullptr if no
-// call is ready, or if only the thread of `run` may send the next one.
-Flight* CallWatch::ended(Flight& flight, Outcome outcome) {
+// Called on the client's thread that ran the call. Adds the outcome to the updates for the thread
+// of Runner::run. Returns a ready call, which the caller must send at once in place of the one that
+// ended. Returns nullptr if no call is ready, or if only the thread of `run` may send the next one:
+// after a failure, it first decides whether the host must be paused or the run must end.
+Flight* CallWatch::on_call_ended(Flight& flight, Outcome outcome) {
   const bool success = succeeded(outcome);
   std::unique_lock lock(mutex_);
-  set_in_wait(flight, false);
+  set_in_wait(flight, false);  // the call is no longer between two attempts
   if (down_hosts_) note_end(flight, outcome);
-  news_.ended.emplace_back(&flight, std::move(outcome));
-  news_.needs_judgment = news_.needs_judgment || !success;
+  updates_.ended.emplace_back(&flight, std::move(outcome));
+  updates_.needs_judgment = updates_.needs_judgment || !success;
   Flight* next = nullptr;
-  // The thread of `run` sends an unsafe call, because the store must record it first.
-  const bool may_send = !news_.needs_judgment && !judging_ && !news_.finish_up;
+  // judging_: the thread of `run` is handling a failure now. finish_up: the run starts no more
+  // calls.
+  const bool may_send = !updates_.needs_judgment && !judging_ && !updates_.finish_up;
+  // The thread of `run` sends an unsafe call, which must not be executed twice, because the store
+  // must record it first.
   if (may_send && !ready_.empty() && !ready_.front()->prepared.unsafe) {
     next = ready_.front();
     ready_.pop_front();
@@ -157,7 +164,7 @@ std::vector<Flight*> CallWatch::send_ready(const std::vector<Flight*>& flights, 
   judging_ = false;
   ready_.insert(ready_.end(), flights.begin(), flights.end());
   std::vector<Flight*> to_send;
-  if (news_.finish_up) return to_send;
+  if (updates_.finish_up) return to_send;
   while (!ready_.empty() && all - ready_.size() < most + in_wait_) {
     to_send.push_back(ready_.front());
     ready_.pop_front();
@@ -184,7 +191,7 @@ std::size_t CallWatch::ready() {
 // Wakes the thread of `run`. Many calls may end in one turn of the loop, and waking the thread
 // costs as much as a small request. So the loop does that once, after all of them.
 void CallWatch::notify(std::unique_lock<std::mutex>& lock) {
-  has_news_ = true;
+  has_updates_ = true;
   if (!waiting_ || wake_posted_) return;
   auto* const loop = RunQueue::current();
   if (loop == nullptr) return changed_.notify_one();
@@ -199,18 +206,18 @@ void CallWatch::wake() {
   changed_.notify_one();
 }
 
-void CallWatch::ask(bool News::*member) {
+void CallWatch::ask(bool Updates::*member) {
   const std::lock_guard lock(mutex_);
-  has_news_ = news_.*member = true;
+  has_updates_ = updates_.*member = true;
   changed_.notify_one();
 }
 
 bool CallWatch::is_finishing() {
   const std::lock_guard lock(mutex_);
-  return news_.finish_up;
+  return updates_.finish_up;
 }
 
-MiddlewarePtr watched_sends() {
+MiddlewarePtr mark_sends_on_wire() {
   return middleware("sends of the run",
                     [](Request request, Call& call, Next next) -> Task<Outcome> {
                       if (const auto* link = call.get<FlightOfCall>()) link->flight->on_wire = true;
@@ -250,7 +257,7 @@ Task<Outcome> send_after_outage(Change change, std::shared_ptr<CallWatch> watch,
 
 }  // namespace
 
-MiddlewarePtr few_retries(std::shared_ptr<CallWatch> watch) {
+MiddlewarePtr few_retries_in_outages(std::shared_ptr<CallWatch> watch) {
   return middleware(
       "outages of the run",
       [watch = std::move(watch)](Request request, Call& call, Next next) -> Task<Outcome> {
@@ -261,18 +268,19 @@ MiddlewarePtr few_retries(std::shared_ptr<CallWatch> watch) {
       });
 }
 
-// Returns the news and resets it, except for the two requests to end the run, which stay in effect.
-CallWatch::News CallWatch::take(Time until) {
+// Returns the updates and clears them, except for the two requests to end the run, which stay in
+// effect. Blocks until there are updates, at most until `until`.
+CallWatch::Updates CallWatch::take(Time until) {
   std::unique_lock lock(mutex_);
   waiting_ = true;
-  changed_.wait_until(lock, until, [this] { return has_news_; });
-  waiting_ = has_news_ = false;
-  News taken = std::move(news_);
-  news_ = News();
-  news_.finish_up = taken.finish_up;
-  news_.stop = taken.stop;
+  changed_.wait_until(lock, until, [this] { return has_updates_; });
+  waiting_ = has_updates_ = false;
+  Updates taken = std::move(updates_);
+  updates_ = Updates();
+  updates_.finish_up = taken.finish_up;
+  updates_.stop = taken.stop;
   taken.in_wait = in_wait_;
-  if (down_hosts_) taken.left_alone = outages_.left_alone();
+  if (down_hosts_) taken.blocked_hosts = outages_.blocked_hosts();
   judging_ = taken.needs_judgment;
   return taken;
 }

@@ -46,11 +46,11 @@ struct FlightOfCall {
 };
 
 // Returns a middleware that notes when a send reaches the wire. It must be the last of a chain.
-MiddlewarePtr watched_sends();
+MiddlewarePtr mark_sends_on_wire();
 
 // Returns a middleware for outages. It delays the retries of most calls until another call has
 // succeeded or given up.
-MiddlewarePtr few_retries(std::shared_ptr<CallWatch> watch);
+MiddlewarePtr few_retries_in_outages(std::shared_ptr<CallWatch> watch);
 
 // Thread-safe.
 class CallWatch final : public Observer, public std::enable_shared_from_this<CallWatch> {
@@ -59,11 +59,11 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
     std::string host;
     Time until{};
   };
-  struct News {
+  struct Updates {
     std::vector<std::pair<Flight*, Outcome>> ended;
     std::vector<Hold> holds;
-    std::vector<std::string> left_alone;  // hosts at which no call may begin
-    std::size_t in_wait = 0;              // the number of calls between two attempts
+    std::vector<std::string> blocked_hosts;  // no call may begin there during an outage
+    std::size_t in_wait = 0;                 // the number of calls between two attempts
     // A call failed, or a host asked for a pause. The thread of `run` must decide what that means
     // before the next send.
     bool needs_judgment = false;
@@ -72,7 +72,7 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
     bool stop = false;
     // `take` returns a request for these two once.
     bool progress_asked = false;
-    bool look_again = false;
+    bool store_has_jobs = false;
   };
 
   // A null `down_hosts` means that there is no rule for outages.
@@ -84,9 +84,9 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
                      const Attempt& attempt) noexcept override;
   void paused(const Call& call, const PauseBegun& pause) noexcept override;
   // Notes that the call is about to be given to the client.
-  void begins(Flight& flight);
+  void on_call_begins(Flight& flight);
   // Notes that the call has ended. Returns the call that must be sent in its place, or nullptr.
-  [[nodiscard]] Flight* ended(Flight& flight, Outcome outcome);
+  [[nodiscard]] Flight* on_call_ended(Flight& flight, Outcome outcome);
   // Adds `flights` to the calls that are ready to be sent. Removes and returns those that must be
   // sent now, so that at most `most` are in flight. `all` is the number of all calls: it includes
   // those that are ready, that are between two attempts, and that have ended since `take`.
@@ -95,8 +95,8 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   // Removes and returns the ready calls for which `should_withdraw` returns true.
   std::vector<Flight*> withdraw(const std::function<bool(const Flight&)>& should_withdraw);
   [[nodiscard]] std::size_t ready();
-  // Sets a member of the next news.
-  void ask(bool News::*member);
+  // Sets a member of the next updates to true.
+  void ask(bool Updates::*member);
 
   // Returns null if the call may retry now. Otherwise other calls retry at that host, and the call
   // must wait for the change that is returned.
@@ -104,8 +104,8 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
                                                                     Flight& flight);
 
   [[nodiscard]] bool is_finishing();
-  // Returns the news since the last call. Blocks until there is some, at most until `until`.
-  News take(Time until);
+  // Returns the updates since the last `take`. Blocks until there are some, at most until `until`.
+  Updates take(Time until);
   void wake();
 
  private:
@@ -120,10 +120,10 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   const std::shared_ptr<DownHosts> down_hosts_;
   std::mutex mutex_;  // guards the rest
   std::condition_variable changed_;
-  News news_;
+  Updates updates_;
   std::deque<Flight*> ready_;
-  bool judging_ = false;  // the thread of `run` handles news with `needs_judgment`
-  bool has_news_ = false;
+  bool judging_ = false;  // the thread of `run` handles updates with `needs_judgment`
+  bool has_updates_ = false;
   bool waiting_ = false;      // the thread of `run` blocks in `take`
   bool wake_posted_ = false;  // a loop will call `wake`
   std::size_t in_wait_ = 0;

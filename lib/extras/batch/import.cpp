@@ -160,10 +160,12 @@ void Importer::add(std::uint64_t line_number, std::string_view text) {
       found.line = static_cast<int>(line_number);
       if (options_.on_problem) options_.on_problem(found);
     }
-    // A line without a URL is compared with others if it has an id.
+    // Even an invalid line is inserted, so that its id is compared with those of the other lines.
+    // A line without a URL and without an id has nothing to compare.
     if (!line.parsed_url && line.id.empty()) return;
   }
-  // A dead letter has the result of an earlier run as its member "last". That is not stored.
+  // A dead letter, which may be an input again, has the result of the earlier run as its member
+  // "last". That is not stored. The text without it is empty if there was no such member.
   if (!line.text_without_last.empty()) text = line.text_without_last;
   insert(line_number, text, line);
 }
@@ -187,15 +189,16 @@ void Importer::insert(std::uint64_t line_number, std::string_view text, const Re
   }
   check_body_file(line_number, line);
   const auto priority = static_cast<int>(line.priority);
-  insert_lane(host, line.priority);
+  insert_lane(host, line.priority);  // the jobs of one host with one priority
   ++imported_.jobs;
   const auto id = text_or_null(line.id);
   const auto file = file_of(line_number, line);
   const auto output = text_or_null(file);
-  // If ids, files and keys arrive in ascending order, finish() need not look for duplicates.
+  // Notes whether ids, files and keys arrive in ascending order. If they do, finish() need not look
+  // for duplicates.
   if (id) ids_.add(*id);
   if (output) outputs_.add(*output);
-  // Empty: the request gets no idempotency key.
+  // The name of the header with the idempotency key, or empty if the request gets no key.
   const auto header = policy ? key_header(line, *policy) : std::string();
   std::string key = line.key;
   // A line may also have its key as a header, without the member "key".

@@ -263,11 +263,13 @@ void Journal::finish(const Job& job, JobEnd end) {
   count_as(job.number, state);
 }
 
-// Makes a job that was not sent available to take() again.
+// Makes a job that was taken but not sent available to take() again, in the state in which it was
+// taken. If its send was recorded already (Sending), makes it Waiting.
 void Journal::give_back(const Job& job) {
   const auto taken = taken_.at(job.number);
   if (taken.state == State::Sending) {
-    // Only a job without a row is queued. This job has one, so it waits, and is due at once.
+    // The record is a row in the table `state`, and only a job without a row is queued. So this
+    // job waits, and is due at once.
     JobEnd attempts_so_far;
     attempts_so_far.attempts = job.attempts;
     add_change(job, StoredState::Waiting, std::move(attempts_so_far), /*until=*/0);
@@ -276,7 +278,7 @@ void Journal::give_back(const Job& job) {
   taken_.erase(job.number);
   // The row of a waiting job has not changed, so take_due() finds it again.
   if (taken.state != State::Queued) return;
-  // The lane reads its lines again from this one on.
+  // The lane (the jobs of one host with one priority) reads its lines again from this one on.
   auto& lane = lanes_[taken.lane];
   lane.read_to = std::min(lane.read_to, job.number - 1);
   if (lane.at_end) ++open_lanes_;

@@ -44,7 +44,9 @@ void Journal::commit() {
   // If a step fails, the lines that were written stay in the files, because the transaction may be
   // durable in spite of the error. The next commit overwrites them, or the next run takes them
   // over.
-  if (durable_) sync_bodies();  // durable_: a commit must survive a power failure
+  // durable_: a commit must survive a power failure. The files with response bodies come first,
+  // because the results refer to them.
+  if (durable_) sync_bodies();
   if (!new_results_.empty()) results_.write(new_results_, durable_);
   if (!new_dead_.empty()) dead_.write(new_dead_, durable_);
   in_transaction([&] {
@@ -58,6 +60,7 @@ void Journal::commit() {
   dead_.count_as_committed(new_dead_.size());
   new_results_.clear();
   new_dead_.clear();
+  // A job with a committed change no longer counts as taken: its row has the new state.
   for (const auto& change : changes_) taken_.erase(change.line);
   changes_.clear();
   new_holds_.clear();

@@ -73,6 +73,8 @@ std::optional<JobStory> read_job(const std::string& path, std::string_view id) {
   story.id = id;
   story.line = static_cast<std::uint64_t>(row.number(kLine));
   story.input = row.text(kInput);
+  // A generated idempotency key is not stored, but calculated from the journal's token and the
+  // line.
   story.key = key_at(row, kKey, read_meta_text(*database, "token"), story.line);
   // Without a row in `state`, the job is queued, which is the default.
   if (!row.is_null(kState)) story.state = state_of(row.number(kState));

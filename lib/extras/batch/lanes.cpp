@@ -100,9 +100,9 @@ void Lanes::set_kept(const std::map<std::string, std::size_t>& counts) {
   for (const auto& [host, count] : counts) lane(host).kept = count;
 }
 
-void Lanes::set_left_alone(const std::vector<std::string>& hosts) {
-  for (auto* lane : ring_) lane->left_alone = false;
-  for (const auto& host : hosts) lane(host).left_alone = true;
+void Lanes::set_blocked(const std::vector<std::string>& hosts) {
+  for (auto* lane : ring_) lane->is_blocked = false;
+  for (const auto& host : hosts) lane(host).is_blocked = true;
 }
 
 std::optional<Time> Lanes::next_end_of_hold(Time now) const {
@@ -126,7 +126,7 @@ std::vector<const Lane*> Lanes::held(Time now) const {
 // Bounds the memory of a run that sends to a million hosts.
 void Lanes::forget_idle(Time now) {
   const auto idle = [now](const Lane& lane) {
-    return lane.queued() == 0 && lane.running == 0 && !lane.left_alone && !lane.held(now);
+    return lane.queued() == 0 && lane.running == 0 && !lane.is_blocked && !lane.held(now);
   };
   std::erase_if(ring_, [&](const Lane* lane) { return idle(*lane); });
   std::erase_if(by_host_, [&](const auto& entry) { return idle(*entry.second); });

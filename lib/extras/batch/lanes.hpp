@@ -28,8 +28,8 @@ struct Lane {
   // wait, and take places from other hosts.
   std::size_t kept = 0;
   static constexpr std::size_t kMostKept = 8;
-  // No call may begin, because those that did are waiting for the end of an outage.
-  bool left_alone = false;
+  // No call may begin during an outage, because others already retry at this host.
+  bool is_blocked = false;
   // The number of calls in a row that guards() has refused.
   std::size_t refused = 0;
 
@@ -38,7 +38,7 @@ struct Lane {
   }
   [[nodiscard]] bool held(Time now) const { return now < held_until; }
   [[nodiscard]] bool may_start(Time now) const {
-    return kept < kMostKept && !left_alone && !held(now);
+    return kept < kMostKept && !is_blocked && !held(now);
   }
 };
 
@@ -66,8 +66,8 @@ class Lanes {
   // Sets how many running calls of each host are kept from the wire. A host without a count has
   // none.
   void set_kept(const std::map<std::string, std::size_t>& counts);
-  // Leaves these hosts alone, and no others.
-  void set_left_alone(const std::vector<std::string>& hosts);
+  // Blocks these hosts, and no others: none of their jobs may start.
+  void set_blocked(const std::vector<std::string>& hosts);
 
   [[nodiscard]] std::size_t queued() const { return queued_; }
   // Returns how many queued jobs belong to hosts that may start one now.

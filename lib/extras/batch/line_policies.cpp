@@ -29,6 +29,7 @@ Result<ResolvedPolicy> LinePolicies::find_base(const RequestLine& line) const {
 // not exist, or if a setting is invalid. Lines usually share a few combinations of policy and
 // settings, so each is resolved once and cached in `found_`.
 Result<std::shared_ptr<const RetryPolicy>> LinePolicies::find(const RequestLine& line) {
+  // Most lines neither name a policy nor change settings.
   if (!has_own(line)) {
     return policies_.find(line.method, *line.parsed_url, line.headers).policy;
   }
@@ -43,7 +44,7 @@ Result<std::shared_ptr<const RetryPolicy>> LinePolicies::find(const RequestLine&
   for (const auto& [name, value] : line.settings) cache_key += "\n" + name + "=" + value;
   if (const auto cached = found_.find(cache_key); cached != found_.end()) return cached->second;
 
-  auto resolved = find_base(line);
+  auto resolved = find_base(line);  // the policy before the settings change it
   if (!resolved) return std::move(resolved).error();
   auto policy = resolved->policy;
   if (!line.settings.empty()) {

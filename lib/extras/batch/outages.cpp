@@ -63,7 +63,7 @@ std::shared_ptr<const Outages::Change> Outages::others_retry(std::string_view ho
   return must_wait ? found->second.change : nullptr;
 }
 
-std::vector<std::string> Outages::left_alone() const {
+std::vector<std::string> Outages::blocked_hosts() const {
   std::vector<std::string> names;
   for (const auto& [name, host] : hosts_) {
     if (host.in_retry.empty()) continue;

@@ -45,7 +45,7 @@ class Outages {
   [[nodiscard]] std::shared_ptr<const Change> others_retry(std::string_view host,
                                                            const Flight& call) const;
   // Returns the hosts at which no other call may begin.
-  [[nodiscard]] std::vector<std::string> left_alone() const;
+  [[nodiscard]] std::vector<std::string> blocked_hosts() const;
 
  private:
   struct Host {

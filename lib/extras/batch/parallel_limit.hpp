@@ -21,7 +21,7 @@ class ParallelLimit {
   // Notes that a call that began at that time has ended with a shortage.
   void lacked(Time began);
   // Returns whether a call has ended with a shortage since the last `send_fewer`.
-  [[nodiscard]] bool lacks() const { return lacking_.has_value(); }
+  [[nodiscard]] bool has_new_shortage() const { return lacking_.has_value(); }
   // Lowers the limit to `others`, the number of calls that have what they need. If that is 0, and
   // no such call has ended since the shortage, only another program can free the resource. The
   // limit is then 0 for a moment. Returns false if this has lasted for `max_shortage`.

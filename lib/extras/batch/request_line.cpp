@@ -58,8 +58,8 @@ class LineReader {
     }
   }
 
-  // Reads the members that say how to handle the request, which the server does not see. Ignores
-  // "last", which dead letters have, and reports an unknown member.
+  // Reads a member that says how to handle the request, and so is not a part of it. Ignores "last",
+  // the result of an earlier run, which dead letters have. Reports any other member as a problem.
   void read_handling(const JsonNode& json) {
     const auto name = json.key;
     if (name == "policy" || name == "set") line_.policy_position = json.position;

@@ -18,40 +18,45 @@ constexpr Time kAtOnce{};  // a time in the past
 
 Jobs::~Jobs() = default;
 
-// Returns the options of the client with the middlewares and the observer of a run. The client may
-// have no more requests in flight than the run.
+// Returns the options of the client with the middlewares and the observer (`watch_`) of a run. The
+// client may have no more requests in flight than the run.
 ClientOptions Runner::Work::with_middlewares(ClientOptions options) {
   auto& chain = options.middlewares;
-  // A send that waits in a middleware before guards() does not occupy a place there.
+  // The middleware guards() counts the sends that wait in it, and may refuse more of them. A send
+  // that waits in a middleware before it does not count.
   const auto add_before_guards = [&chain](MiddlewarePtr added) {
     const auto guards =
         std::ranges::find_if(chain, [](const auto& other) { return other->name() == "guards"; });
     chain.insert(guards, std::move(added));
   };
-  if (options_.down_hosts) add_before_guards(few_retries(watch_));
-  if (limit_) add_before_guards(limited_sends(limit_));
-  options.attempt_middlewares.push_back(watched_sends());
+  if (options_.down_hosts) add_before_guards(few_retries_in_outages(watch_));
+  if (limit_) add_before_guards(rate_limited_sends(limit_));  // the rate of the whole run
+  options.attempt_middlewares.push_back(mark_sends_on_wire());
   options.observers.push_back(watch_);
+  // The upper bound only makes the number fit into an int.
   const auto most = static_cast<int>(std::min<std::size_t>(options_.parallel, 1'000'000));
-  // 0: no limit.
+  // 0 means that the options set no limit.
   if (options.max_in_flight == 0 || options.max_in_flight > most) options.max_in_flight = most;
   return options;
 }
 
-// Runs the jobs and returns why the run ended. After an exception of the store, starts no more
-// jobs, waits for the calls in flight, and throws the exception.
+// Runs the jobs of the store and returns why the run ended. After an exception of the store, which
+// with_store() keeps in `failed_`, starts no more jobs, waits for the calls in flight, and throws
+// the exception.
 RunEnd Runner::Work::run() {
+  // The pauses that hosts asked for in earlier runs, and that have not ended yet.
   for (const auto& held : store_.holds()) lanes_.hold(held.host, later(now(), held.time));
   for (;;) {
-    handle_news(watch_->take(wake_at()));
-    if (!failed_) with_store([this] { refill(); });
-    if (!failed_) with_store([this] { start_jobs(); });
-    send_ready();  // after a failure, this sends none, and handle_news() gives them back
+    handle_updates(watch_->take(wake_at()));             // blocks until there is something to do
+    if (!failed_) with_store([this] { refill(); });      // takes jobs from the store
+    if (!failed_) with_store([this] { start_jobs(); });  // prepares the calls of some
+    send_ready();  // after a failure, this sends none, and handle_updates() gives them back
+    // The calls that must not be sent twice, so the store records them first.
     if (!failed_) with_store([this] { send_intended(); });
     if (!failed_) with_store([this] { commit_if_due(); });
     const auto end = find_end();
-    if (!end) continue;
-    // Even after a failure, because a full disk may have room again.
+    if (!end) continue;  // the run goes on
+    // Even after a failure, because a full disk may have space again.
     with_store([this] { store_.commit(); });
     if (failed_) std::rethrow_exception(failed_);
     return *end;
@@ -59,21 +64,24 @@ RunEnd Runner::Work::run() {
 }
 
 // Applies what the client's threads have reported since the last time, and the requests to end the
-// run: `finish_up` begins the grace period, and `stop` or its end stops the calls in flight.
-void Runner::Work::handle_news(CallWatch::News news) {
-  for (const auto& pause : news.holds) hold(pause.host, pause.until);
-  in_wait_ = news.in_wait;
-  if (options_.down_hosts) lanes_.set_left_alone(news.left_alone);
-  for (auto& [flight, outcome] : news.ended) call_ended(*flight, std::move(outcome));
-  if (parallel_.lacks()) send_fewer();
-  if (news.finish_up && ends_at_ == kNever) {
-    ending_ = ending_.value_or(RunEnd::Stopped);
+// run. After `finish_up`, no more calls start, and those in flight have a grace period to end.
+// `stop`, or the end of that period, cancels them.
+void Runner::Work::handle_updates(CallWatch::Updates updates) {
+  for (const auto& pause : updates.holds) hold(pause.host, pause.until);  // hosts asked for these
+  in_wait_ = updates.in_wait;  // the number of calls between two attempts
+  // During an outage of a host, no further calls may begin there.
+  if (options_.down_hosts) lanes_.set_blocked(updates.blocked_hosts);
+  for (auto& [flight, outcome] : updates.ended) handle_outcome(*flight, std::move(outcome));
+  // A call lacked a resource of this machine, such as a descriptor.
+  if (parallel_.has_new_shortage()) send_fewer();
+  if (updates.finish_up && ends_at_ == kNever) {  // the grace period has not begun
+    ending_ = ending_.value_or(RunEnd::Stopped);  // unless it ends for another reason
     ends_at_ = later(now(), options_.grace);
   }
   if (ending_) give_back_all_unsent();
-  if (news.stop || now() >= ends_at_) stop_.request_stop();
-  if (news.look_again) take_again_at_ = kAtOnce;
-  report_progress(news.progress_asked ? Report::Now : Report::IfDue);
+  if (updates.stop || now() >= ends_at_) stop_.request_stop();
+  if (updates.store_has_jobs) take_again_at_ = kAtOnce;  // refill() takes some
+  report_progress(updates.progress_asked ? Report::Now : Report::IfDue);
 }
 
 // Passes a verdict on to the store, and counts it if the job is dead: max_failures of them end the
@@ -89,7 +97,7 @@ void Runner::Work::apply(const Job& job, Verdict verdict) {
   }
   if (verdict.end.state == State::Dead && ++failures_ == options_.max_failures) {
     ending_ = RunEnd::Failures;
-    watch_->ask(&CallWatch::News::finish_up);
+    watch_->ask(&CallWatch::Updates::finish_up);
   }
   store_.finish(job, std::move(verdict.end));
 }
@@ -171,7 +179,7 @@ std::optional<RunEnd> Runner::Work::find_end_when_idle() {
   return RunEnd::Idle;
 }
 
-// Returns until when run() may wait for news: the first time at which there is something to do.
+// Returns until when run() may wait for updates: the first time at which there is something to do.
 Time Runner::Work::wake_at() const {
   const auto current_time = now();
   auto next = std::min(later(current_time, kLongestSleep), progress_at_);
@@ -193,6 +201,7 @@ RunProgress Runner::Work::progress() const {
   const auto current_time = now();
   RunProgress progress;
   progress.counts = store_.counts();
+  // pace_ counts the calls that have ended in this run, and measures their rate and durations.
   progress.ended = pace_.count();
   // Some calls are only prepared: they wait for a record in the store, or until others end.
   progress.in_flight = flights_.size() - intended_.size() - watch_->ready();
@@ -235,12 +244,12 @@ Runner::Runner(ClientOptions options, Store& store, Jobs& jobs, RunnerOptions it
 Runner::~Runner() = default;
 
 RunEnd Runner::run() { return work_->run(); }
-void Runner::finish_up() { work_->watch().ask(&CallWatch::News::finish_up); }
+void Runner::finish_up() { work_->watch().ask(&CallWatch::Updates::finish_up); }
 void Runner::stop() {
   finish_up();
-  work_->watch().ask(&CallWatch::News::stop);
+  work_->watch().ask(&CallWatch::Updates::stop);
 }
-void Runner::ask_progress() { work_->watch().ask(&CallWatch::News::progress_asked); }
-void Runner::look_again() { work_->watch().ask(&CallWatch::News::look_again); }
+void Runner::ask_progress() { work_->watch().ask(&CallWatch::Updates::progress_asked); }
+void Runner::look_again() { work_->watch().ask(&CallWatch::Updates::store_has_jobs); }
 
 }  // namespace httpretry::batch

@@ -50,19 +50,20 @@ void Runner::Work::give_back_unsent(const std::vector<Flight*>& flights) {
   }
 }
 
-// Judges the outcome of a call, and passes the verdict on to the store. If the other jobs of the
-// host would meet the same refusal, holds the host for as long as this job waits. Destroys the
-// flight.
-void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
+// Lets `jobs_` judge the outcome of a call: its job has ended, must wait, or is given back. Passes
+// this verdict on to the store. If the other jobs of the host would meet the same refusal, holds
+// the host, which means that none of its jobs starts, for as long as this job waits. Destroys the
+// flight, which is the job with its call.
+void Runner::Work::handle_outcome(Flight& flight, Outcome outcome) {
   const bool hold_host = must_hold_host(flight, outcome);
-  note_shortage(flight, outcome);
+  note_shortage(flight, outcome);  // whether the call lacked a resource, such as a descriptor
   lanes_.note_job_ended(flight.job.host);
   const auto current_time = now();
   pace_.ended(current_time, current_time - flight.started.load());
   std::optional<Verdict> verdict;
   with_store([&] { verdict = jobs_.judge(flight.job, flight.prepared, std::move(outcome)); });
-  // Without a verdict, `judge` threw, so the run ends. The store has recorded whether the job may
-  // have been sent.
+  // Without a verdict, `judge` threw. with_store() keeps the exception, which ends the run. The
+  // store has recorded whether the job may have been sent.
   if (verdict) {
     if (hold_host && verdict->what == Verdict::What::Wait) {
       hold(flight.job.host, later(now(), verdict->wait));
@@ -101,7 +102,7 @@ void Runner::Work::send_fewer() {
   const auto others = static_cast<std::size_t>(std::ranges::count_if(flights_, has_resources));
   if (parallel_.send_fewer(others, current_time)) return;
   ending_ = ending_.value_or(RunEnd::Shortage);
-  watch_->ask(&CallWatch::News::finish_up);
+  watch_->ask(&CallWatch::Updates::finish_up);
 }
 
 // Returns whether another job may be prepared. Calls between two attempts, and calls that a limit
@@ -114,7 +115,7 @@ bool Runner::Work::may_start() {
 
 // Counts the calls that a rate or a limit of their host has kept from the wire for some time. They
 // do not count toward `parallel`, so that other hosts can use their places.
-void Runner::Work::count_kept_calls() {
+void Runner::Work::update_kept_counts() {
   const auto current_time = now();
   if (current_time < count_kept_at_) return;
   count_kept_at_ = later(current_time, kKeptAfter);
@@ -128,10 +129,11 @@ void Runner::Work::count_kept_calls() {
   lanes_.set_kept(counts);
 }
 
-// Prepares jobs while the limits allow more calls. If the rate of the run does not allow one yet,
-// notes when it does.
+// Prepares the calls of queued jobs while the limits allow more calls. If the rate of the run does
+// not allow one yet, sets `rate_allows_at_`, the time at which run() must call this again.
 void Runner::Work::start_jobs() {
-  count_kept_calls();
+  // may_start() does not count the calls that limits of their hosts keep from the wire.
+  update_kept_counts();
   rate_allows_at_.reset();
   // A call that has just ended may have reached max_failures.
   if (watch_->is_finishing()) return;
@@ -142,7 +144,7 @@ void Runner::Work::start_jobs() {
       return;
     }
     auto job = lanes_.start(current_time);
-    if (!job) return;
+    if (!job) return;  // no host of a queued job may start one now
     start(*std::move(job));
   }
 }
@@ -220,21 +222,25 @@ void Runner::Work::send_intended() {
   }
 }
 
-// Gives the call to the client. When it has ended, sends the ready call that takes its place. Runs
-// on the thread of `run`, or on that of a call that has ended.
+// Gives the call to the client, which calls the lambda below when it has ended. The lambda passes
+// the outcome on, and sends the ready call that takes its place. So this function runs on the
+// thread of `run`, or on the client's thread of a call that has ended.
 void Runner::Work::send(Flight& flight) {
   flight.started = now();
-  watch_->begins(flight);
+  watch_->on_call_begins(flight);  // counts it as in flight at its host, for outages
   auto request = flight.prepared.request;
   if (limit_) {
+    // Reserves the first send under the rate of the run, so that start_jobs() knows when it allows
+    // the next one. The middleware of the rate reserves the retries.
     request.edit_options().context.set(FirstSendTaken{limit_->reserve(flight.started)});
   }
   auto options = flight.prepared.options;
-  options.stop = stop_.get_token();
+  options.stop = stop_.get_token();  // cancels the call at the end of the run
   client_.send_then(
       std::move(request),
       [this, &flight](Outcome outcome) {
-        if (auto* const next = watch_->ended(flight, std::move(outcome))) send(*next);
+        // Null: only the thread of `run` may send the next call.
+        if (auto* const next = watch_->on_call_ended(flight, std::move(outcome))) send(*next);
       },
       std::move(options));
 }

@@ -37,14 +37,14 @@ class Runner::Work {
  private:
   static Time now() { return std::chrono::steady_clock::now(); }
   ClientOptions with_middlewares(ClientOptions options);
-  void handle_news(CallWatch::News news);
-  void call_ended(Flight& flight, Outcome outcome);
+  void handle_updates(CallWatch::Updates updates);
+  void handle_outcome(Flight& flight, Outcome outcome);
   bool must_hold_host(const Flight& flight, const Outcome& outcome);
   void note_shortage(const Flight& flight, const Outcome& outcome);
   void send_fewer();
   void hold(const std::string& host, Time until);
   void refill();
-  void count_kept_calls();
+  void update_kept_counts();
   void start_jobs();
   bool may_start();
   void start(Job job);
@@ -99,7 +99,7 @@ void Runner::Work::with_store(Action action) {
     action();
   } catch (...) {
     if (!failed_) failed_ = std::current_exception();
-    watch_->ask(&CallWatch::News::finish_up);
+    watch_->ask(&CallWatch::Updates::finish_up);
   }
 }
 

@@ -23,16 +23,17 @@ Time SendLimit::reserve(Time now) {
   return when;
 }
 
-// A call's first send uses the time that the Runner has reserved, unless that was used already.
-// Every other send reserves one now.
-MiddlewarePtr limited_sends(std::shared_ptr<SendLimit> limit) {
+// Returns a middleware that delays each send of a call until the rate of the run allows it. Each
+// send reserves a time under the rate and waits for it. The Runner has reserved the time of a job's
+// first send when it started the call; it is in the context of the call. A retry reserves one here.
+MiddlewarePtr rate_limited_sends(std::shared_ptr<SendLimit> limit) {
   return middleware(
       "rate of the run",
       [limit = std::move(limit)](Request request, Call& call, Next next) -> Task<Outcome> {
-        auto* const first = call.get<FirstSendTaken>();
-        const bool was_reserved = first != nullptr && !first->used;
-        if (first != nullptr) first->used = true;
-        const auto send_at = was_reserved ? first->when : limit->reserve(call.scheduler().now());
+        auto* const first_send = call.get<FirstSendTaken>();  // null: not sent by the Runner
+        const bool is_first = first_send != nullptr && !first_send->used;
+        if (is_first) first_send->used = true;
+        const auto send_at = is_first ? first_send->when : limit->reserve(call.scheduler().now());
         // If the call is canceled during the wait, the transport returns that as an error.
         const auto sleep = call.scheduler().sleep_until(send_at, call.stop());
         co_await sleep;

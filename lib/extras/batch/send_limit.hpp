@@ -34,6 +34,6 @@ struct FirstSendTaken {
 };
 
 // Returns a middleware that makes the sends of a call wait for the limit.
-MiddlewarePtr limited_sends(std::shared_ptr<SendLimit> limit);
+MiddlewarePtr rate_limited_sends(std::shared_ptr<SendLimit> limit);
 
 }  // namespace httpretry::batch
