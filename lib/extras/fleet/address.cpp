@@ -17,10 +17,12 @@ class Reader {
  public:
   explicit Reader(std::string_view url) : url_(url), rest_(url) {}
 
-  // Returns the address, or the first problem with its position in the URL.
+  // Reads the URL from front to back: each function removes its part from `rest_`. Returns the
+  // address, or the first problem with its position in the URL. After a problem the other functions
+  // go on, because fail() keeps the first one.
   Result<Address> read() {
     read_scheme();
-    auto authority = take(rest_.find_first_of("/?#"));
+    auto authority = take(rest_.find_first_of("/?#"));  // [USER:PASSWORD@]HOST[:PORT]
     const auto credentials_end = authority.rfind('@');
     if (credentials_end != std::string_view::npos) {
       read_credentials(authority.substr(0, credentials_end));
@@ -83,20 +85,21 @@ class Reader {
     if (!text.empty()) address_.database = read_number(text, 0, 1'000'000, "the database");
   }
 
-  // Reads the parameters behind '?', of the form NAME=VALUE and separated by '&'.
+  // Reads the parameters behind '?', of the form NAME=VALUE and separated by '&'. If one is invalid
+  // or unknown, notes that as the problem.
   void read_query() {
     rest_.remove_prefix(1);
     auto query = take(rest_.find('#'));
     while (!query.empty()) {
-      auto item = take_until(query, '&');
-      set_position(item);
-      const auto name = take_until(item, '=');
+      auto value = take_until(query, '&');  // NAME=VALUE, until the name is removed
+      set_position(value);
+      const auto name = take_until(value, '=');
       if (name == "workers") {
-        address_.workers = read_number(item, 1, 100'000, "workers");
+        address_.workers = read_number(value, 1, 100'000, "workers");
       } else if (name == "timeout") {
-        address_.timeout = std::chrono::milliseconds(read_number(item, 1, 60'000, "timeout"));
+        address_.timeout = std::chrono::milliseconds(read_number(value, 1, 60'000, "timeout"));
       } else if (name == "job") {
-        address_.job = percent_decode(item, "job");
+        address_.job = percent_decode(value, "job");
         check_job();
       } else {
         fail("unknown parameter '" + std::string(name) +

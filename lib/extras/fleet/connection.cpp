@@ -19,12 +19,15 @@ constexpr std::size_t kMostElements = 1'000'000;
 constexpr int kMostDepth = 7;
 constexpr std::size_t kMostBytes = 512U * 1024 * 1024;
 
-// Calls `fill` for the part of a reply that hiredis has read: an element of a list, or a new Reply.
-// Returns that part. Returns nullptr without memory; hiredis then fails with REDIS_ERR_OOM.
+// Stores a part of a reply, which hiredis has just read, by calling `fill` with the Reply for it.
+// If the part is an element of a list (task->parent), that is the list's element with its index.
+// Otherwise it is a new Reply, which the caller of hiredis owns. Returns that Reply. If memory is
+// short, returns nullptr, with which hiredis fails (REDIS_ERR_OOM).
 template <class Fill>
 void* add_part(const redisReadTask* task, const Fill& fill) {
   try {
     if (task->parent != nullptr) {
+      // add_list() has made a Reply for each element.
       auto& list = static_cast<Reply*>(task->parent->obj)->list;
       auto& element = list.at(static_cast<std::size_t>(task->idx));
       fill(element);
@@ -165,20 +168,23 @@ void Connection::on_connected() {
   connected_ = true;
 }
 
-// Reads what has arrived, and passes each complete reply to the command that awaits it. Closes the
-// connection if it has ended, or if the server sends what it must not.
+// Reads what has arrived, and passes each complete reply to the command that awaits it; replies
+// arrive in the order of the commands. Closes the connection if the server has closed it, or if it
+// sends a malformed reply, one that is too large, or one that no command awaits.
 void Connection::read_replies() {
   if (redisBufferRead(context_) != REDIS_OK) return close(context_->errstr);
-  while (context_ != nullptr) {  // a Done may close the connection
+  while (context_ != nullptr) {  // the handler below, `done`, may close the connection
     void* object = nullptr;
     if (redisGetReplyFromReader(context_, &object) != REDIS_OK) {
-      const bool refused = context_->err == REDIS_ERR_OOM;  // add_part() or add_list()
+      // hiredis reports "out of memory" if one of our functions that store a reply has returned
+      // nullptr: memory was short, or a list was too long or too deep.
+      const bool refused = context_->err == REDIS_ERR_OOM;
       return close(refused ? "the server sent a reply that is too large" : context_->errstr);
     }
     const std::unique_ptr<Reply> reply(static_cast<Reply*>(object));
     if (!reply) break;  // the next one is not complete
     if (awaited_.empty()) {
-      // A server with too many clients sends such an error.
+      // A server that has too many clients sends an error without a command.
       const bool is_error = reply->kind == Reply::Kind::Error;
       return close(is_error ? reply->text : "the server sent a reply to no command");
     }
@@ -186,6 +192,7 @@ void Connection::read_replies() {
     awaited_.pop_front();
     done(std::move(*reply));
   }
+  // The bytes of an incomplete reply stay in hiredis's buffer.
   if (context_ != nullptr && context_->reader->len > kMostBytes) {
     close("the server sent a reply that is too large");
   }

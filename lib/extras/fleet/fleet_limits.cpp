@@ -53,6 +53,12 @@ bool FleetState::Limits::is_rate_shared(Time now) const {
                                     : is_usable(rate_scope_->tokens);
 }
 
+// Returns no hold if the send may use tokens of the rate now. Otherwise returns when it may check
+// again: when tokens are ready (Rate), or soon, because it waits for a reply with tokens
+// (SharedState; kRecheckAfter is a few milliseconds). The Redis server gives out the tokens, so
+// that all processes together keep the rate. A process takes them either in advance for any send
+// (`tokens`) or, if the policy has several rates or sends have costs, for each send (`reserved`).
+// While the server is away, decides by this process's own share of the rate.
 guard::Hold FleetState::Limits::held_by_rate(const SendAsk& ask) const {
   const auto now = ask.now;
   if (!is_rate_shared(now)) return Own::held_by_rate(ask);
@@ -61,26 +67,31 @@ guard::Hold FleetState::Limits::held_by_rate(const SendAsk& ask) const {
     if (!reserved.cover(rate_policy(), ask.cost)) {
       return {QueuedBy::SharedState, now + kRecheckAfter};
     }
-    return reserved.ready_at() > now ? guard::Hold{QueuedBy::Rate, reserved.ready_at()}
-                                     : guard::Hold{};
+    if (reserved.ready_at() > now) return {QueuedBy::Rate, reserved.ready_at()};
+    return {};
   }
   const auto& tokens = rate_scope_->tokens;
-  const auto ready = tokens.ready_at();
-  if (ready > now) return {QueuedBy::Rate, ready};
-  return tokens.has_some() ? guard::Hold{}
-                           : guard::Hold{QueuedBy::SharedState, now + kRecheckAfter};
+  // Without tokens, ready_at() is the time at which this process may query for some.
+  const auto ready_at = tokens.ready_at();
+  if (ready_at > now) return {QueuedBy::Rate, ready_at};
+  if (!tokens.has_some()) return {QueuedBy::SharedState, now + kRecheckAfter};
+  return {};
 }
 
-// Returns no hold if this process has a free slot. Otherwise the send waits for the end of another
-// send (kNever), or until this process may query for more slots, or for the reply to that query.
+// Returns no hold if this process has a free slot: the Redis server grants it `held.granted` of the
+// sends that all processes together may have in flight. Otherwise returns what the send waits for:
+// the end of another send (kNever), the time at which this process may query for more slots, or the
+// reply to that query (SharedState). While the server is away, decides by this process's own share.
 guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
   if (!slots_scope_->held.query.can_use(fleet_.remote_, ask.now)) return Own::held_by_slots(ask);
   // While several sends wait, one of low priority leaves a fifth of the slots to the others.
-  const bool low = ask.priority == Priority::Low && slots_->waiting > 1;
+  const bool leaves_some_free = ask.priority == Priority::Low && slots_->waiting > 1;
   const auto& policy = *keys_.policy->concurrency;
   const auto& held = slots_scope_->held;
   const auto& slots = slots_->machine;
-  if (held.granted > 0 && slots.free(with_max(policy, held.granted), low)) return {};
+  if (held.granted > 0 && slots.free(with_max(policy, held.granted), leaves_some_free)) return {};
+  // More slots would not help: this process has all that exist, or keeps some free, for sends of
+  // higher priority or because it has lowered its own limit.
   if (held.granted >= policy.max || slots.used() < held.granted) {
     return {QueuedBy::Concurrency, kNever};
   }

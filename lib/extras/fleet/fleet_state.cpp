@@ -59,9 +59,11 @@ FleetState::~FleetState() {
     }
   }
   {
+    // An account counts what this process has put into and taken from a retry budget.
     const std::lock_guard lock(accounts_mutex_);
     for (const auto& [key, account] : accounts_) account->flush(now);
   }
+  // All of these were only posted. Waits for the replies, as long as a call may wait for one.
   if (remote_.up()) remote_.flush(/*limit=*/remote_.patience());
 }
 
@@ -291,14 +293,16 @@ bool FleetState::change_scope(std::string_view key, Time now,
 
 // Resets all limits of a key, here and on the server. Returns false if there is no such key.
 bool FleetState::reset(std::string_view key, Time now) {
+  // The limits on hedged sends are not shared, so only this process has such a key.
   if (key.starts_with("hedge ")) return own_->reset(key, now);
   return change_scope(key, now, [&](Scope& scope) {
     scope.pause.machine.end();
     scope.rate.machine = guard::Rate();
+    // What the server has granted: tokens of the rate, and slots for sends in flight (`held`).
     scope.tokens = {};
     scope.reserved = {};
     scope.held = {};
-    scope.slots.machine.forget();
+    scope.slots.machine.forget();  // the limit that it has adapted
     if (scope.circuit) scope.circuit->close();
     remote_.forget(scope.key);
     return true;

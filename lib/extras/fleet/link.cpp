@@ -84,7 +84,7 @@ void Link::run() {
   Queue outbox;
   auto next_tick = now_is() + options_.tick;
   while (take_posted(outbox)) {  // false: the link is being destroyed
-    serve(outbox, now_is());
+    serve(outbox, now_is());     // sends them, or connects
     const auto now = now_is();
     if (now >= next_tick) {
       next_tick = now + options_.tick;
@@ -95,8 +95,8 @@ void Link::run() {
     check_deadlines(now_is());
   }
   constexpr const char* kWhy = "the program ends";
-  report_lost(outbox, kWhy);
-  report_lost(sent_, kWhy);
+  report_lost(outbox, kWhy);  // never sent
+  report_lost(sent_, kWhy);   // sent, and without a reply
   connection_.close(kWhy);
 }
 
@@ -191,13 +191,15 @@ void Link::send(const std::shared_ptr<Posted>& posted, Time now) {
                    [this, posted](Reply reply) { on_reply(posted, std::move(reply)); });
 }
 
-// Passes the reply on, unless the command must be sent once more: with the script's text if the
-// server does not have the script, or to the node of a cluster that has the keys.
+// Handles the reply to a command. Passes it on to the caller of post(), unless the command must be
+// sent once more: with the script's text if the server does not have the script, or to the node of
+// a cluster that has the keys. Sends a command twice at most, so a second such reply is passed on.
 void Link::on_reply(const std::shared_ptr<Posted>& posted, Reply reply) {
+  // Replies arrive in order, so the command is the first one, unless sent_ was cleared.
   if (!sent_.empty() && sent_.front() == posted) sent_.pop_front();
   last_reply_ = now_is();
   auto done = std::exchange(posted->done, nullptr);
-  if (!done) return;  // a loss has been reported already
+  if (!done) return;  // it took too long, so the command was reported as lost already
   const bool lacks_script = reply.kind == Reply::Kind::Error && reply.begins_with("NOSCRIPT");
   const bool moved = reply.kind == Reply::Kind::Error && reply.begins_with("MOVED ");
   if (!posted->is_resend && (lacks_script || (moved && follow_moved(reply)))) {
@@ -209,7 +211,10 @@ void Link::on_reply(const std::shared_ptr<Posted>& posted, Reply reply) {
   done(std::move(reply));
 }
 
-// The reply is like "MOVED 3999 127.0.0.1:6381". Another node of the cluster has the keys.
+// Makes the link reconnect to the node of a cluster that has the keys, which a reply such as "MOVED
+// 3999 127.0.0.1:6381" names: sets host_, port_ and moving_. Returns false, and changes nothing, if
+// the reply names no node. Also returns false if the nodes only refer to each other; then sets
+// problem_, by which check_deadlines() closes the connection.
 bool Link::follow_moved(const Reply& reply) {
   if (moving_) return true;  // an earlier reply on this connection has named the node
   const std::string_view text = reply.text;
@@ -222,9 +227,9 @@ bool Link::follow_moved(const Reply& reply) {
   auto host = has_host ? std::string(text.substr(space + 1, colon - space - 1)) : host_;
   // Nodes that name themselves or each other would make the link reconnect without a pause. So it
   // follows only one reply until a connection has lasted, and otherwise connects again later.
-  const bool is_here = host == host_ && *port == port_;
+  const bool names_itself = host == host_ && *port == port_;
   const bool has_moved = host_ != options_.address.host || port_ != options_.address.port;
-  if (is_here || (has_moved && last_reply_ - began_ < options_.longest_wait)) {
+  if (names_itself || (has_moved && last_reply_ - began_ < options_.longest_wait)) {
     problem_ = "its MOVED leads to no node that has the keys";
     return false;
   }

@@ -28,7 +28,9 @@ std::string milliseconds_text(Duration limit) {
 void Link::check_deadlines(Time now) {
   if (state_ == State::Down) return;  // serve() reconnects when it is time
   if (!connection_.is_open()) return go_down(connection_.error(), now);
-  // A connection that is lost earlier counts as a failure: a server may greet and then misbehave.
+  // The wait before the next attempt to connect doubles with each failure. A connection that has
+  // lasted resets it. One that is lost earlier counts as a failure, too, because a server may reply
+  // to the greeting and then misbehave.
   const bool has_lasted = now - began_ >= options_.longest_wait;
   if (state_ == State::Up && has_lasted) wait_ = options_.first_wait;
   if (state_ == State::Connecting && connection_.is_connected()) greet();
@@ -39,6 +41,7 @@ void Link::check_deadlines(Time now) {
     sent_.clear();
     return connect(now);
   }
+  // A reply handler has found a reason to close the connection, such as a wrong password.
   if (!problem_.empty()) return go_down(std::exchange(problem_, {}), now);
   if (state_ == State::Connecting || state_ == State::Greeting) {
     if (now - began_ < options_.connect_timeout) return;
@@ -98,6 +101,7 @@ void Link::poll_until(Time when) {
   std::array<pollfd, 2> polled{};
   polled[0] = {.fd = wake_.fd(), .events = POLLIN, .revents = 0};
   polled[1] = {.fd = connection_.descriptor(), .events = connection_.wanted_events(), .revents = 0};
+  // At most an hour, because a wait until kNever does not fit into poll()'s milliseconds.
   const auto left = std::clamp<Duration>(when - now_is(), {}, std::chrono::hours(1));
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   ::poll(polled.data(), polled.size(), static_cast<int>(ms));

@@ -12,11 +12,13 @@ ConcurrencyPolicy with_max(ConcurrencyPolicy policy, int max) {
   return policy;
 }
 
-// The share is 1/`workers` of the rate, its burst, the slots, and the requests that a breaker of
-// kind Ratio needs. Each is at least 1, so that every process can go on.
+// Returns the limits that one of `workers` processes keeps by itself while the server that they
+// share is away, so that all of them together stay within the policy: 1/`workers` of each rate and
+// its burst, of the sends in flight, and of the requests that a breaker needs before it judges.
+// Each number is at least 1, so that every process can go on.
 GuardPolicy share_of(GuardPolicy policy, int workers) {
   const auto divide = [workers](RatePolicy& rate) {
-    rate.per = rate.per * workers;
+    rate.per = rate.per * workers;  // the same number of requests in a longer time
     rate.burst = std::max<std::int64_t>(rate.burst / workers, 1);
   };
   if (auto& rate = policy.rate) {
@@ -26,7 +28,8 @@ GuardPolicy share_of(GuardPolicy policy, int workers) {
   if (auto& slots = policy.concurrency) {
     slots = with_max(*slots, std::max(slots->max / workers, 1));
   }
-  // With kind Share, each process has its own breaker in any case.
+  // A breaker of kind Share, which refuses a share of the requests, is never common to processes,
+  // so its numbers are those of each process already.
   if (auto& breaker = policy.breaker; breaker && breaker->kind != BreakerPolicy::Kind::Share) {
     breaker->min_requests = std::max(breaker->min_requests / workers, 1);
   }
