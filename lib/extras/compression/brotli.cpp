@@ -20,8 +20,13 @@ std::uint8_t* bytes_of(std::span<char> room) {
 
 class BrotliDecoder final : public ContentCoder {
  public:
+  // Decompresses bytes from the front of `in`, which it shortens, into `out`. Returns the number of
+  // bytes that it wrote, and a state: what the coder needs before it can continue (MoreInput, or
+  // MoreOutput for more space), that the stream has ended (End), or that its bytes are invalid
+  // (Corrupt). The stream itself says where it ends, so `last`, the end of the input, is not used.
   Step run(std::string_view& in, std::span<char> out, bool /*last*/) override {
-    if (ended_) return {0, State::Corrupt};  // a second stream is not allowed
+    if (ended_) return {0, State::Corrupt};  // brotli allows no second stream behind the first
+    // The decoder advances the two pointers, and subtracts from the two sizes.
     auto in_left = in.size();
     auto out_left = out.size();
     const auto* next_in = bytes_of(in);
@@ -33,8 +38,8 @@ class BrotliDecoder final : public ContentCoder {
     ended_ = result == BROTLI_DECODER_RESULT_SUCCESS;
     if (ended_) return {written, State::End};
     if (result == BROTLI_DECODER_RESULT_ERROR) return {written, State::Corrupt};
-    const bool more = result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;
-    return {written, more ? State::MoreOutput : State::MoreInput};
+    const bool has_more_output = result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;
+    return {written, has_more_output ? State::MoreOutput : State::MoreInput};
   }
 
  private:
@@ -53,20 +58,26 @@ class BrotliEncoder final : public ContentCoder {
                               static_cast<std::uint32_t>(quality));
   }
 
+  // Compresses bytes from the front of `in`, which it shortens, into `out`. `last` says that no
+  // input follows `in`, so that the encoder writes the end of the stream. Returns the number of
+  // bytes that it wrote, and a state: what the encoder needs before it can continue (MoreInput, or
+  // MoreOutput for more space), that the stream is complete (End), or that the encoder has failed
+  // (Corrupt).
   Step run(std::string_view& in, std::span<char> out, bool last) override {
+    // The encoder advances the two pointers, and subtracts from the two sizes.
     auto in_left = in.size();
     auto out_left = out.size();
     const auto* next_in = bytes_of(in);
     auto* next_out = bytes_of(out);
     const auto operation = last ? BROTLI_OPERATION_FINISH : BROTLI_OPERATION_PROCESS;
-    const bool good = BrotliEncoderCompressStream(state_.get(), operation, &in_left, &next_in,
-                                                  &out_left, &next_out, nullptr) == BROTLI_TRUE;
+    const auto succeeded = BrotliEncoderCompressStream(state_.get(), operation, &in_left, &next_in,
+                                                       &out_left, &next_out, /*total_out=*/nullptr);
     in.remove_prefix(in.size() - in_left);
     const auto written = out.size() - out_left;
-    if (!good) return {written, State::Corrupt};
+    if (succeeded != BROTLI_TRUE) return {written, State::Corrupt};
     if (BrotliEncoderIsFinished(state_.get()) == BROTLI_TRUE) return {written, State::End};
-    const bool more = BrotliEncoderHasMoreOutput(state_.get()) == BROTLI_TRUE;
-    return {written, more ? State::MoreOutput : State::MoreInput};
+    const bool has_more_output = BrotliEncoderHasMoreOutput(state_.get()) == BROTLI_TRUE;
+    return {written, has_more_output ? State::MoreOutput : State::MoreInput};
   }
 
  private:

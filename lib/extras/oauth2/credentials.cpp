@@ -13,6 +13,8 @@ OAuth2ClientCredentials::OAuth2ClientCredentials(std::string url, std::string cl
       secret(std::move(client_secret)),
       scope(std::move(scopes)) {}
 
+// Returns the first member that cannot be used, and why, or nullopt if the credentials are usable.
+// Never shows the value of a member, which may be a secret.
 std::optional<oauth2::CredentialsProblem> oauth2::find_problem(
     const OAuth2ClientCredentials& credentials) {
   const auto url = Url::parse(credentials.token_url);
@@ -24,9 +26,10 @@ std::optional<oauth2::CredentialsProblem> oauth2::find_problem(
   if (credentials.secret.empty()) return CredentialsProblem{"secret", "is empty"};
   for (const auto& origin : credentials.origins) {
     const auto parsed = Url::parse(origin);
-    if (parsed && !parsed->has_userinfo() &&
-        parsed->to_string() == std::string(parsed->origin()) + "/")
-      continue;
+    // to_string() of an origin adds the path "/". Any other path or a query makes it different.
+    const bool is_origin = parsed && !parsed->has_userinfo() &&
+                           parsed->to_string() == std::string(parsed->origin()) + "/";
+    if (is_origin) continue;
     return CredentialsProblem{"origins", "has an entry that is not like https://api.example.com"};
   }
   return std::nullopt;
@@ -44,6 +47,7 @@ bool parse_text(const JsonNode& json, std::string& text, Problems& problems) {
   return json.is(JsonType::String) || refuse(json, problems, "expected a string");
 }
 
+// Parses an object of strings. Returns false, after reporting problems, if any value is not one.
 bool parse_parameters(const JsonNode& json, Parameters& parameters, Problems& problems) {
   if (!json.is(JsonType::Object)) return refuse(json, problems, "expected an object of strings");
   bool good = true;
@@ -54,6 +58,7 @@ bool parse_parameters(const JsonNode& json, Parameters& parameters, Problems& pr
   return good;
 }
 
+// Parses an array of strings. Only find_problem() checks whether each of them is an origin.
 bool parse_origins(const JsonNode& json, std::vector<std::string>& origins, Problems& problems) {
   return read_items(json, "an array of strings", problems, [&](const JsonNode& item) {
     return parse_text(item, origins.emplace_back(), problems);
@@ -80,11 +85,13 @@ constexpr Shape kShape{.name = "credentials", .keys = kKeys};
 
 }  // namespace
 
+// Reads credentials from a JSON object. The error has a line for each problem, with its position in
+// `file_name`, but without values, which may be secrets.
 Result<OAuth2ClientCredentials> parse_oauth2_client_credentials(std::string_view json,
                                                                 std::string file_name) {
   Problems problems(std::move(file_name));
   JsonTree tree;
-  read_json(json, tree, problems);
+  read_json(json, tree, problems);  // tree.root stays null if the text is not valid JSON
   OAuth2ClientCredentials credentials;
   if (tree.root != nullptr) read_object(*tree.root, kShape, &credentials, "an object", problems);
   if (!problems.failed()) {
@@ -93,7 +100,8 @@ Result<OAuth2ClientCredentials> parse_oauth2_client_credentials(std::string_view
     problems.error(*tree.root->member(problem->member), "it " + problem->why);
   }
   auto found = problems.take();
-  if (tree.root == nullptr) {  // these messages show a part of the text
+  if (tree.root == nullptr) {
+    // The messages of read_json() show a part of the text, which may have the secret.
     for (auto& problem : found) problem.message = "this is not valid JSON";
   }
   return Error(Errc::InvalidRequest, error_lines(found));

@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::uint64_t kLargestResponse = std::uint64_t{1} << 20U;  // of a token server
 
+// Returns the request by which a program gets an access token with its own credentials, as RFC
+// 6749, section 4.4 defines it. `from.authentication` says where the token server expects the id
+// and the secret: in the body, or in an Authorization header.
 Request token_request(const OAuth2ClientCredentials& from) {
   using Authentication = OAuth2ClientCredentials::Authentication;
   UrlEncoded form;
@@ -28,9 +31,11 @@ Request token_request(const OAuth2ClientCredentials& from) {
   }
   auto request = Request::post(from.token_url, form).header("Accept", "application/json");
   auto& options = request.edit_options();
-  options.repeatable = true;  // a second token does no harm
+  options.repeatable = true;  // a retry may be sent, because a second token does no harm
   options.max_body = kLargestResponse;
   if (from.authentication == Authentication::Basic) {
+    // RFC 6749, section 2.3.1 requires the encoding, which plain Basic authentication does not
+    // have.
     options.credentials.emplace(Credentials::Scheme::Basic, percent_encode(from.id),
                                 percent_encode(from.secret));
   }

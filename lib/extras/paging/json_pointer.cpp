@@ -29,6 +29,9 @@ bool is_json_pointer(std::string_view text) {
   return true;
 }
 
+// Returns the value that a valid JSON pointer such as "/items/0/id" leads to from `json`, or
+// nullptr if there is no such value. Each part of the pointer is the name of a member or the index
+// of an item. "-" is the last item, unlike in RFC 6901, where it is the position after it.
 const JsonNode* value_at(const JsonNode& json, std::string_view pointer) {
   const auto* value = &json;
   while (value != nullptr && !pointer.empty()) {
@@ -37,9 +40,12 @@ const JsonNode* value_at(const JsonNode& json, std::string_view pointer) {
     pointer.remove_prefix(std::min(pointer.find('/'), pointer.size()));
     if (value->is(JsonNode::Type::Array)) {
       const auto size = value->children.size();
+      // A part that is not a number becomes `size`, which is past the end. So is "-" in an empty
+      // array, where size - 1 wraps around to the largest number.
       const auto index = part == "-" ? size - 1 : to_number<std::size_t>(part).value_or(size);
       value = index < size ? value->children[index] : nullptr;
     } else {
+      // A value that is not an object has no members, although the pointer names one.
       value = value->is(JsonNode::Type::Object) ? value->member(part) : nullptr;
     }
   }

@@ -67,7 +67,11 @@ Paging Paging::numbers(std::string parameter, std::string items, std::int64_t fi
 }
 
 struct PageWalk::State {
+  // Sets the request for the first page: for page numbers, `request` with the first number as a
+  // parameter, and otherwise `request` itself. Throws std::invalid_argument if `paging` has an
+  // invalid JSON pointer, or lacks the pointer or the parameter that its way of paging needs.
   State(Request request, Paging paging) : how(std::move(paging)), first(std::move(request)) {
+    // Unused pointers are empty, which is valid, too: the whole body.
     for (const auto& pointer : {how.pointer, how.more}) {
       if (detail::is_json_pointer(pointer)) continue;
       throw std::invalid_argument("Paging: \"" + pointer + "\" is not a JSON pointer");
@@ -102,22 +106,27 @@ struct PageWalk::State {
     fail(page, Error(code, message));
   }
 
-  // Sets the request for the page that follows this one. Sets none after the last page.
+  // Sets the request for the page that follows `page`, which `pages` counts already. Sets none
+  // after the last page. Ends the list with an error if the reference to the next page is not
+  // valid.
   void find_next(const Response& page) {
     if (how.by == Paging::By::Number) {
+      // Each number leads to another page. take() ends the list at the first one without items.
       const auto number = how.first + static_cast<std::int64_t>(pages);
       return continue_at(numbered(number), page);
     }
     if (how.by == Paging::By::Link) {
+      // The Link header with rel="next". The last page has none.
       if (const auto url = page.link("next")) continue_at(*url, page);
       return;
     }
-    const auto found = text_in(page);
-    if (!found || found->empty()) return;
+    // The body has the URL of the next page, or a cursor, which becomes a parameter of the query.
+    const auto url_or_cursor = text_in(page);
+    if (!url_or_cursor || url_or_cursor->empty()) return;
     if (how.by == Paging::By::Cursor) {
-      return continue_at(with_parameter(first.url(), how.parameter, *found), page);
+      return continue_at(with_parameter(first.url(), how.parameter, *url_or_cursor), page);
     }
-    const auto url = page.resolve(*found);
+    const auto url = page.resolve(*url_or_cursor);
     if (url) return continue_at(*url, page);
     fail(pages + 1, Errc::Protocol, url.error().message);
   }
@@ -180,13 +189,17 @@ struct PageWalk::State {
     return false;
   }
 
+  // Sets the request for the next page, which is at `url`; `page` is the one before it. Ends the
+  // list with an error instead if there are too many pages, if the URL was requested before, or if
+  // it is on an origin that must not get the credentials of the first request.
   void continue_at(std::string url, const Response& page) {
-    const auto number = pages + 1;
+    const auto number = pages + 1;  // of the next page, for messages
     if (pages >= how.max_pages) {
       return fail(number, Errc::TooLarge,
                   "there are more than " + std::to_string(how.max_pages) +
                       " pages, the limit of max_pages");
     }
+    // Otherwise, `url` is that of the first request with a new parameter, and is relative, too.
     if (const auto parsed = Url::parse(url)) {
       if (origin.empty()) origin = first_origin(page);
       const bool is_first_origin = parsed->origin() == origin;
@@ -196,11 +209,14 @@ struct PageWalk::State {
                         ", another origin than the first page, and would get its credentials; "
                         "Paging::origins can allow it");
       }
+      // "user:password@" in the first URL applies to all pages of its origin, but servers do not
+      // repeat it in the URLs of further pages.
       const auto userinfo = userinfo_of(first.url());
       if (is_first_origin && !userinfo.empty() && userinfo_of(url).empty()) {
         url.insert(url.find("://") + 3, userinfo);
       }
-      // A relative URL gets what the client adds to it: ClientOptions::base_query, for example.
+      // If the first URL was relative, makes this one relative, so that the client adds the same to
+      // both: ClientOptions::base_query, for example.
       if (is_first_origin && !first.parsed_url()) {
         url = std::string(parsed->path());
         if (!parsed->query().empty()) url.append("?").append(parsed->query());
@@ -246,15 +262,20 @@ Result<std::size_t> PageWalk::result() const {
   return state_->pages;
 }
 
+// Handles the outcome of the request for a page. If it is a page of the list, counts it, finds the
+// request for the next one, and returns true. Otherwise ends the list and returns false: the
+// outcome is a failure, which becomes the error of the list, or a page without items, which is
+// after the last page if pages are numbered.
 bool PageWalk::take(const Outcome& outcome) {
   auto& state = *state_;
   const auto number = state.pages + 1;
-  state.next.reset();
+  state.next.reset();  // without a next request, the list ends; find_next() may set one
   if (!outcome) {
     state.fail(number, outcome.error());
     return false;
   }
   if (!succeeded(outcome)) {
+    // The response has the final status of a failure, such as 404 or 503.
     const auto url = Url::parse(outcome->url);
     Error error(Errc::Status,
                 (url ? url->without_secrets() + ": " : std::string()) + describe(outcome));
@@ -264,6 +285,7 @@ bool PageWalk::take(const Outcome& outcome) {
     state.fail(number, std::move(error));
     return false;
   }
+  // has_items() also returns false, and sets the error of the list, if the body is not as expected.
   if (state.how.by == Paging::By::Number && !state.has_items(*outcome)) return false;
   ++state.pages;
   state.find_next(*outcome);
