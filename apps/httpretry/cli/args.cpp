@@ -22,15 +22,16 @@ class Parser {
          const AboutUnknown& about_unknown)
       : args_(args), table_(table), operand_(operand), about_unknown_(about_unknown) {}
 
-  // Passes each argument to its flag, or to the operand function. After "--", all are operands.
+  // Passes each argument to its flag, or to the operand function. After "--", all are operands, and
+  // so is "-", which stands for standard input or output.
   void run() {
-    bool flags_end = false;
+    bool only_operands = false;
     while (next_ < args_.size()) {
-      const auto& arg = args_[next_++];
-      if (flags_end || arg.size() < 2 || arg.front() != '-') {
+      const auto& arg = args_[next_++];  // a flag may take the argument after it as its value
+      if (only_operands || arg.size() < 2 || arg.front() != '-') {
         operand_(arg);
       } else if (arg == "--") {
-        flags_end = true;
+        only_operands = true;
       } else if (arg.starts_with("--")) {
         long_flag(arg);
       } else {
@@ -57,49 +58,52 @@ class Parser {
     return flag == nullptr ? nullptr : flag->apply.target<Switch>();
   }
 
-  // Applies "--name", "--name=value", or "--name" with the next argument as its value.
+  // Applies "--name", "--name=value", or "--name" with the next argument as its value. "--no-name"
+  // does the opposite of "--name" if that flag is a switch. A flag with an optional value, such as
+  // --otlp, accepts it only after "=". Throws UsageError for any other combination.
   void long_flag(const std::string& arg) {
     const auto equals = arg.find('=');
-    const auto name = arg.substr(2, equals == std::string::npos ? equals : equals - 2);
-    const auto shown = "--" + name;
+    const bool has_value = equals != std::string::npos;
+    const auto name = arg.substr(2, has_value ? equals - 2 : std::string::npos);
+    const auto value = has_value ? arg.substr(equals + 1) : std::string();
+    const auto shown = "--" + name;  // in messages
     const auto* flag = find([&](const Flag& known) { return known.name == name; });
     if (flag == nullptr) {
-      const auto* off = switch_of(name);
-      if (off == nullptr) {
-        const auto value = equals == std::string::npos ? next_argument() : arg.substr(equals + 1);
-        throw unknown(shown, value, "", did_you_mean_flag(name));
+      const auto* to_turn_off = switch_of(name);
+      if (to_turn_off == nullptr) {
+        throw unknown(shown, has_value ? value : next_argument(), "", did_you_mean_flag(name));
       }
-      if (equals != std::string::npos) throw UsageError("option " + shown + " takes no value");
-      *off->target = !off->value;
+      if (has_value) throw UsageError("option " + shown + " takes no value");
+      *to_turn_off->target = !to_turn_off->value;
       return;
     }
     if (flag->takes_value()) {
-      apply(*flag, equals == std::string::npos ? value_after(shown) : arg.substr(equals + 1));
-    } else if (equals == std::string::npos) {
+      apply(*flag, has_value ? value : value_after(shown));
+    } else if (!has_value) {
       flag->apply({});
-    } else if (flag->value.empty()) {
+    } else if (flag->value.empty()) {  // not even an optional one
       throw UsageError("option " + shown + " takes no value");
-    } else if (equals + 1 == arg.size()) {
+    } else if (value.empty()) {
       throw UsageError("option " + shown + "= needs a value after the \"=\"");
     } else {
-      flag->apply(arg.substr(equals + 1));
+      flag->apply(value);
     }
   }
 
-  // Applies the flags of one argument: "-sSL" is three flags; "-XPOST" is one with its value.
+  // Applies the flags of one argument: "-sSL" is three flags; "-XPOST" is one with its value. In
+  // "-X POST", the value is the next argument. Throws UsageError at the first unknown letter.
   void short_flags(const std::string& arg) {
     for (std::size_t i = 1; i < arg.size(); ++i) {
       const auto* flag = find([&](const Flag& known) { return known.letter == arg[i]; });
-      const std::string shown{'-', arg[i]};
+      const std::string shown{'-', arg[i]};  // in messages
+      const auto rest = arg.substr(i + 1);   // the value, or further letters
       if (flag == nullptr) {
         const auto within = arg.size() > 2 ? " (in " + arg + ")" : std::string();
+        // Three letters or more may be a long flag with a single dash, such as "-json".
         const auto hint = arg.size() > 3 ? did_you_mean_flag(arg.substr(1)) : std::string();
-        const auto value = i + 1 < arg.size() ? arg.substr(i + 1) : next_argument();
-        throw unknown(shown, value, within, hint);
+        throw unknown(shown, rest.empty() ? next_argument() : rest, within, hint);
       }
-      if (flag->takes_value()) {
-        return apply(*flag, i + 1 < arg.size() ? arg.substr(i + 1) : value_after(shown));
-      }
+      if (flag->takes_value()) return apply(*flag, rest.empty() ? value_after(shown) : rest);
       flag->apply({});
     }
   }

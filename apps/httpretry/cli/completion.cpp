@@ -93,14 +93,14 @@ std::string bash_command(const Command& command) {
 
 // Returns the completion script for bash. Bash calls its function _httpretry, which reads the words
 // of the command line and sets COMPREPLY to the possible next words. _httpretry_words sets
-// COMPREPLY with the arguments of bash's `compgen`.
+// COMPREPLY to the words that bash's `compgen` makes from its arguments, such as "-W 'a b'" for
+// these words or "-f" for the names of files. Without arguments, it offers nothing.
 std::string bash() {
   std::string text = R"(# bash completion for httpretry
 _httpretry_words() {
   [ $# -gt 0 ] || return 0
   mapfile -t COMPREPLY < <(compgen "$@" -- "${COMP_WORDS[COMP_CWORD]}")
-)";
-  text += R"(}
+}
 
 _httpretry() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
@@ -173,7 +173,10 @@ std::string zsh_command(const Command& command) {
   return text + "    '*:operand:_files' ;;\n";
 }
 
-// Returns the completion script for zsh. Each command has a call of _arguments with its flags.
+// Returns the completion script for zsh. The first word is a command or a URL; `words[2]` has it,
+// because `words[1]` is "httpretry". The second word of a command such as "policy check" completes
+// its name. After that, each command has a call of _arguments with its flags, in a `case`. The last
+// pattern is "*", for the command that sends requests, which has no name.
 std::string zsh() {
   std::string text =
       "#compdef httpretry\n"
@@ -220,8 +223,9 @@ std::string fish_condition(const Command& command) {
   return text + "; and __fish_seen_subcommand_from " + std::string(command.name.substr(space + 1));
 }
 
-// Returns the completion script for fish: a line `complete` for each command and each flag, with
-// the condition under which fish offers it.
+// Returns the completion script for fish. It has a line `complete` for the first words of all
+// commands, for the second words of commands such as "policy check", and for each flag. -n is the
+// condition under which fish offers the words or the flag, and -a has the words.
 std::string fish() {
   std::string text = "# fish completion for httpretry\n";
   text += "complete -c httpretry -n __fish_is_first_arg -a " +

@@ -6,18 +6,22 @@ namespace httpretry::cli {
 
 namespace {
 
-// Returns the status for an error that kept an attempt from being sent. If an earlier attempt may
-// have reached the server, that attempt decides the status.
+// Returns the status for a call whose last attempt was not sent, because a limit of the policy held
+// it back or this machine lacked a resource. If the server may have received an earlier attempt,
+// the last such attempt decides the status. Otherwise returns kTryLater, because nothing was sent
+// and the user can run the same command again.
 int status_of_held_back(const Error& error) {
   const auto& attempts = error.history.attempts;
-  const auto reached = std::find_if(attempts.rbegin(), attempts.rend(), [](const auto& attempt) {
+  // The attempts are searched from the last one back. An attempt with a shortage was not sent.
+  const auto sent = std::find_if(attempts.rbegin(), attempts.rend(), [](const auto& attempt) {
     return attempt.error != Errc::LocalShortage;
   });
-  if (!error.maybe_sent() || reached == attempts.rend()) return kTryLater;
-  if (!reached->error) return kErrorStatus;
-  Error real(*reached->error, reached->error_message);
-  real.curl_code = reached->curl_code;
-  return real.held_back() ? kInternalError : exit_status(real);
+  if (!error.maybe_sent() || sent == attempts.rend()) return kTryLater;
+  if (!sent->error) return kErrorStatus;  // it got a response, whose status is a failure
+  Error earlier_error(*sent->error, sent->error_message);
+  earlier_error.curl_code = sent->curl_code;
+  // An attempt that was sent cannot have been held back, so such a history is wrong.
+  return earlier_error.held_back() ? kInternalError : exit_status(earlier_error);
 }
 
 }  // namespace

@@ -69,9 +69,11 @@ bool names(std::string_view topic, const Flag& flag) {
   return topic == flag.name || (topic.starts_with("no-") && topic.substr(3) == flag.name);
 }
 
-// Returns the part of the help that `topic` names: a group of options, or an option.
+// Returns the part of a command's help that `topic` names: the title of a group of options, such as
+// "retries", or an option. For an option that the command does not have, returns what is known
+// about it, such as what to use instead. Throws UsageError if nothing is.
 std::string part_of_help(const Command& command, const std::string& topic) {
-  std::string titles = "all";
+  std::string titles = "all";  // the topics in the message; the caller has handled "all"
   for (const auto& group : command.flags()) {
     if (equal_ignoring_case(group.title, topic)) return lines_of(group);
     titles += ", " + to_lower(group.title);
@@ -82,6 +84,8 @@ std::string part_of_help(const Command& command, const std::string& topic) {
     }
   }
   const auto option = topic.starts_with('-') ? topic : "--" + topic;
+  // Only the command that sends requests, which has no name, replaces curl, whose options users
+  // try.
   const auto about = command.name.empty() ? about_unknown_option(option) : std::string();
   if (!about.empty()) return wrapped(option + about, 0, 0);
   throw UsageError("option --help: \"" + topic + "\" is neither an option nor one of " + titles);

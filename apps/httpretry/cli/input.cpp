@@ -61,12 +61,15 @@ Descriptor open_file(const std::string& path) {
 // The content of standard input, kept for later reads.
 std::optional<std::string> standard_input;
 
-// Returns a body that consists of `begun` and the rest of a pipe, which is read while the request
-// is sent.
+// Returns a body that consists of `begun`, which was read from a pipe already, and the rest of the
+// pipe, which is read while the request is sent. The body can be sent only once. A read throws
+// WaitEnded when the descriptor `cancel` becomes readable, and ReadError if it fails.
 Body streamed_body(std::string begun, Descriptor pipe, int cancel) {
+  // Shared, because the function that reads the body must be copyable.
   auto position = std::make_shared<std::size_t>(0);  // in `bytes`
   auto bytes = std::make_shared<std::string>(std::move(begun));
   auto rest = std::make_shared<Descriptor>(std::move(pipe));
+  // Copies the next bytes of the body to `into`, and returns their number; 0 is the end.
   return Body::once([position, bytes, rest, cancel](std::span<char> into) {
     if (*position == bytes->size()) return read_some(rest->get(), into.data(), into.size(), cancel);
     const auto count = bytes->copy(into.data(), into.size(), *position);

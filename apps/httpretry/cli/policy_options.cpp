@@ -46,7 +46,9 @@ PolicySet from_preset(const std::string& name) {
 }
 
 // Returns the policies that the flags name or, without such a flag, those of the file in
-// $HTTPRETRY_POLICY or the preset `standard`. Does not apply the settings.
+// $HTTPRETRY_POLICY or, as an empty set, the preset `standard`. Does not apply the settings
+// (--set). Throws UsageError and BadPolicyFile. A read of a file ends when the descriptor `cancel`
+// becomes readable.
 PolicySet base_policies(const PolicyChoice& choice, int cancel) {
   if (choice.file && choice.preset) {
     throw UsageError(
@@ -71,6 +73,8 @@ void PolicyChoice::set(std::string key, std::string value) {
   settings.emplace_back(std::move(key), std::move(value));
 }
 
+// Returns whether a setting (--set) changes the key of a policy, or a part of it: "backoff" also
+// finds "backoff.initial".
 bool PolicyChoice::has_setting(std::string_view key) const {
   return std::ranges::any_of(settings, [key](const auto& setting) {
     const std::string_view name = setting.first;
@@ -78,6 +82,9 @@ bool PolicyChoice::has_setting(std::string_view key) const {
   });
 }
 
+// Returns the flags that choose and change the policies. Each has a letter ('\0': it has none), a
+// name, the name of its value in --help, a help text, and an action that stores the value in
+// `choice`, which must outlive the flags.
 std::vector<Flag> policy_flags(PolicyChoice& choice) {
   return {
       {'\0', "policy", "FILE", "use the policies in FILE (default: $HTTPRETRY_POLICY)",
