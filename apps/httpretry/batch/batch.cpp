@@ -51,7 +51,7 @@ int print_jobs(const Args& operands, batch::State state) {
   std::string text;
   batch::export_jobs(only_operand(operands, "the journal"), state, [&](std::string_view line) {
     text.append(line).append("\n");
-    if (text.size() < 65536) return;
+    if (text.size() < 65536) return;  // one write for many lines
     write_stdout(text);
     text.clear();
   });
@@ -109,24 +109,26 @@ void name_other_files(BatchCommand& command) {
                                {"messages", "/dev/stderr"}};
 }
 
-// Sends the requests of the input and prints the results. Returns the exit status, which is kUsage
-// if the input or the journal has errors.
+// Sends the requests of the input, which is read into a journal first, and prints the results.
+// Returns the exit status, which is kUsage if the input or the journal has errors.
 int run_batch(BatchCommand& command) {
-  name_other_files(command);
+  name_other_files(command);  // the run must not write to a file of the telemetry
+  // Copies of the certificates and keys that are pipes. The run needs them until its end.
   const auto files = complete_connection(command);
   const auto telemetry = begin_telemetry(command);
-  begin_sharing(command);
-  begin_tokens(command);
+  begin_sharing(command);  // --shared: limits that several processes keep together
+  begin_tokens(command);   // --oauth2
   RunDisplay display(command.progress);
   display.set_up(command.batch.runner);
   const auto run = Batch::open(command.batch);
-  if (!run) return kUsage;
-  display.clear();
+  if (!run) return kUsage;  // open() has reported why
+  display.clear();          // removes the status line "reading line …"
+  // A first signal lets the requests in flight end; a second one calls stop().
   const auto ended = run_to_end(
       run->runner(), [&] { return run->run(); }, [&] { run->runner().stop(); });
   display.clear();
   if (!display.quiet()) print_end(*run, ended.end, command);
-  return finish_run(ended, run->counts(), telemetry.get());
+  return finish_run(ended, run->counts(), telemetry.get());  // writes the telemetry
 }
 
 // Completes the options of the run when all flags are parsed: the input, which is the only operand,

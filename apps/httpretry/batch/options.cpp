@@ -213,6 +213,10 @@ std::vector<Flag> flow_flags(BatchCommand& to) {
   return joined(flags, shared_flags(to.shared));
 }
 
+// Returns the flags for connections: credentials, OAuth 2.0, the proxy, time limits, addresses and
+// TLS. Each has a letter ('\0' if it has none), a name, the name of its value in --help (empty if
+// it takes none), a help text, and an action that stores the value `v` in `to`, which must outlive
+// the flags. With kMayBeEmpty, the value may be "", which is an error for other flags.
 std::vector<Flag> connection_flags(BatchCommand& to) {
   auto& batch = to.batch;
   auto& connection = batch.client.connection;
@@ -221,9 +225,11 @@ std::vector<Flag> connection_flags(BatchCommand& to) {
       {'U', "proxy-user", "NAME[:PASSWORD]", "name and password for the proxy, as with -u",
        store(to.proxy_user)},
       {'\0', "connect-timeout", "TIME", "time limit for connecting",
+       // A setting of the retry policies, which overrides that of the policy file.
        [&](Text v) { to.policy.set("connect_timeout", policy_time(v, "--connect-timeout")); }},
       {'\0', "limit-rate", "SPEED",
        "transfer at most this many bytes a second for each request, down and up: 20K, 3M",
+       // unless_zero() returns nullopt for 0, which removes the limit.
        [&](Text v) { batch.bytes_per_second = unless_zero(parse_bytes(v, "--limit-rate")); }},
   };
   const auto credentials = credential_flags(

@@ -34,10 +34,13 @@ int exit_status(const batch::Counts& counts) {
   return counts.done == counts.total() ? kOk : kTryLater;
 }
 
-// Throws UsageError if a file for connections cannot be read. Otherwise, each job would be dead.
+// Throws UsageError if a file or directory that libcurl needs for connections cannot be read.
+// Without this check, the run would begin, and each of its jobs would fail for good.
 void check_files(const TransportOptions& connection) {
   const auto& certificate = connection.client_certificate;
+  // The value of --pinnedpubkey is a file, or hashes such as "sha256//…".
   const bool pins_file = !connection.pinned_keys.starts_with("sha256//");
+  // An empty path means that the option is not given.
   const std::pair<const char*, std::string> files[] = {
       {"--netrc-file", connection.netrc.value_or("")},
       {"--cacert", connection.ca_file},
@@ -122,6 +125,11 @@ void prepare_requests(BatchCommand& command) {
   add_environment(options.client.connection);
 }
 
+// Completes the options for connections: checks the files, prompts for missing passwords, and sets
+// the credentials of the requests (-u) and of the proxy (-U). Copies the certificates, keys and
+// netrc files that are pipes, because libcurl would read them again for each connection. Returns
+// the copies, which the run needs until its end. A signal during a prompt or a read ends the
+// process.
 PipedFiles complete_connection(BatchCommand& command) {
   auto& options = command.batch;
   auto& connection = options.client.connection;
@@ -129,9 +137,10 @@ PipedFiles complete_connection(BatchCommand& command) {
   connection.content_codings = content_codings();
   int signal = 0;
   {
-    const WithoutSignals restores;  // at its end, because Signals leaves the signals blocked
+    // Signals blocks the signals and does not unblock them. WithoutSignals restores them.
+    const WithoutSignals restores;
     const Signals signals;
-    const int cancel = signals.descriptor();
+    const int cancel = signals.descriptor();  // becomes readable when a signal arrives
     try {
       if (command.user) {
         complete_credentials(*command.user, "-u", cancel);
@@ -142,12 +151,13 @@ PipedFiles complete_connection(BatchCommand& command) {
         connection.proxy.credentials =
             credentials_of(command.proxy_user, Credentials::Scheme::Basic);
       }
-      return {connection, /*tls=*/true, cancel};
+      return {connection, /*tls=*/true, cancel};  // reads the pipes
     } catch (const WaitEnded&) {
       signal = signals.received();
     }
   }
   ::raise(signal);  // ends the process, because the signal is no longer blocked
+  // raise() returns only if the process ignores the signal.
   return {connection, /*tls=*/false, /*cancel=*/-1};
 }
 

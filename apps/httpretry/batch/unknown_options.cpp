@@ -79,22 +79,25 @@ constexpr Replacement kReplacements[] = {
 
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 
-// Returns the value of an option as the message shows it: the example if the value is not valid.
+// Returns the text that stands for `value`, the value of an unknown option, in the message that
+// suggests how to replace the option. Converts the value to the form of the suggestion: after
+// "--retries 3", that is "use --set max_attempts=4". Returns an example if the value is not valid.
 std::string shown_value_of(const Replacement& row, const std::string& value) {
   try {
     switch (row.shown) {
-      case Shown::Never: return {};
+      case Shown::Never: return {};  // the suggestion has no value
       case Shown::AsNumber: return std::to_string(parse_count(value, "the value"));
       case Shown::PlusOne: return std::to_string(parse_count(value, "the value") + 1);
-      case Shown::AsTime: return policy_time(value, "the value");
+      case Shown::AsTime: return policy_time(value, "the value");  // 0 is "none"
       case Shown::AsWait:
         if (auto time = policy_time(value, "the value"); time != "none") return time;
         break;
-      case Shown::AsWord:
+      case Shown::AsWord:  // a method such as POST
         if (value.empty() || !std::ranges::all_of(value, is_upper)) break;
         return value;
     }
-  } catch (const UsageError&) {  // the value is missing, or is not of this type
+  } catch (const UsageError&) {
+    // The functions above throw this if the value is missing or has another form.
   }
   return std::string(row.example);
 }
@@ -111,9 +114,14 @@ bool send_has(std::string_view option) {
 
 }  // namespace
 
+// Returns the function that explains an option which `command`, "batch" or "work", does not have.
+// It gets the option, such as "--retries" or "-X", and the text after it. It returns the end of the
+// message: " is unknown to batch; use --set max_attempts=4". An empty text means that no
+// explanation is known.
 AboutUnknown about_unknown_in(std::string_view command) {
   return [command](std::string_view option, const std::string& value) -> std::string {
     const auto unknown = " is unknown to " + std::string(command);
+    // The options of a row have a blank before and after each, so "-o" is not found in "--output".
     const auto word = " " + std::string(option) + " ";
     const auto* const row = std::ranges::find_if(kReplacements, [&](const Replacement& each) {
       return each.options.find(word) != std::string_view::npos;
@@ -122,12 +130,12 @@ AboutUnknown about_unknown_in(std::string_view command) {
       return send_has(option) ? unknown + "; only httpretry URL... has it"
                               : about_unknown_option(option);
     }
-    auto use = std::string(row->use);
+    auto suggestion = std::string(row->use);  // "%" in it stands for the value
     const auto shown = shown_value_of(*row, value);
-    for (auto at = use.find('%'); at != std::string::npos; at = use.find('%', at)) {
-      use.replace(at, 1, shown);
+    for (auto at = suggestion.find('%'); at != std::string::npos; at = suggestion.find('%', at)) {
+      suggestion.replace(at, 1, shown);
     }
-    return unknown + "; " + use;
+    return unknown + "; " + suggestion;
   };
 }
 

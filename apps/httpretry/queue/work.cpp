@@ -153,6 +153,7 @@ void write_unknown(const WorkCommand& command) {
 
 // Reads or changes the queue, as the flags of question_flags request. Returns the exit status.
 int run_query(const WorkCommand& command) {
+  // Without --results or --dead, the path is empty, and these write nothing.
   write_lines(command, queue::Lines::Results, command.results, "result");
   write_lines(command, queue::Lines::Dead, command.dead, "dead letter");
   if (!command.unknown.empty()) write_unknown(command);
@@ -191,12 +192,13 @@ int run_worker(WorkCommand& work) {
   auto& command = work.batch;  // the options that `httpretry batch` also has
   auto options = queue_options(command);
   options.files = work.files;
-  prepare_requests(command);
+  prepare_requests(command);  // sets their headers and policies
+  // Copies of the certificates and keys that are pipes. The worker needs them until its end.
   const auto files = complete_connection(command);
   command.batch.runner.until_stopped = !work.drain;
   const auto telemetry = begin_telemetry(command);
-  begin_sharing(command);
-  begin_tokens(command);
+  begin_sharing(command);  // --shared: limits that several processes keep together
+  begin_tokens(command);   // --oauth2
   RunDisplay display(command.progress);
   display.set_up(command.batch.runner);
   std::unique_ptr<queue::Worker> worker;
