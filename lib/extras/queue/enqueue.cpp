@@ -119,8 +119,10 @@ bool Enqueue::check_files() const {
   return all_paths_are_valid;
 }
 
-// Compares all jobs with the queue. Returns whether no id belongs to another request there. Reports
-// those that do. Notes how many jobs of each batch the queue has already.
+// Compares all jobs of the input with the queue. Returns false, after reporting them, if jobs have
+// an id that belongs to another request in the queue. Notes how many jobs of each batch the queue
+// has already (`present_`), and whether any line has no id (`without_id_`). Throws StoreError if
+// the server fails.
 bool Enqueue::compare() {
   bool ids_are_free = true;
   each_batch([&](const auto& jobs) {
@@ -128,9 +130,9 @@ bool Enqueue::compare() {
     if (!is_about(jobs.size(), reply)) throw remote_.error(unexpected_reply());
     ids_are_free = check_ids_are_free(jobs, reply) && ids_are_free;
     present_.push_back(static_cast<std::uint64_t>(reply.at(kPresentIndex)));
-    without_id_ = without_id_ || std::ranges::any_of(jobs, [&](const auto& job) {
-                    return job.id.starts_with(prefix_);
-                  });
+    // A job whose line has no id has one that begins with this random prefix.
+    const auto has_made_id = [&](const auto& job) { return job.id.starts_with(prefix_); };
+    without_id_ = without_id_ || std::ranges::any_of(jobs, has_made_id);
     return true;  // the next batch
   });
   return ids_are_free;
@@ -152,8 +154,9 @@ void Enqueue::report(const InputJob& job, Position at, std::string message) cons
   batch::report_problem(batch_, batch_.input, job.line, at.column, std::move(message));
 }
 
-// Checks the whole input, and compares it with the queue, before the first job is added. Returns
-// nullptr after problems in the input. Throws StoreError if the server fails.
+// Checks the whole input, and compares it with the queue, before the first job is added, so that an
+// error in the input leaves the queue unchanged. Returns nullptr after reporting such errors.
+// Throws StoreError if the server fails.
 std::unique_ptr<Enqueue> Enqueue::open(const QueueOptions& options,
                                        const batch::BatchOptions& batch) {
   auto input = batch::import_to_temporary(batch, batch::BodyFiles::Elsewhere);
@@ -161,7 +164,7 @@ std::unique_ptr<Enqueue> Enqueue::open(const QueueOptions& options,
   std::unique_ptr<Enqueue> enqueue(new Enqueue(options, batch, std::move(input)));
   if (!enqueue->check_files()) return nullptr;
   const auto warning = enqueue->remote_.connect();
-  if (!warning.empty()) options.tell(warning);
+  if (!warning.empty()) options.tell(warning);  // for example, the server may delete keys
   enqueue->remote_.open_or_make(policy_hash(batch.policies));
   try {
     if (!enqueue->compare()) return nullptr;
@@ -177,6 +180,8 @@ EnqueueReport Enqueue::add(const std::function<bool()>& stopped) {
   EnqueueReport report;
   report.without_id = without_id_;
   std::size_t batch_index = 0;
+  // Returns false to end each_batch(). It makes the same batches as in compare(), which has noted
+  // in present_ how many jobs of each batch the queue already had.
   each_batch([&](const auto& jobs) {
     if (stopped()) report.problem = "it was stopped";
     return report.problem.empty() && add_batch(jobs, present_[batch_index++], stopped, report);

@@ -149,6 +149,8 @@ std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::s
   return written;
 }
 
+// Passes the results of the queue, or its dead letters, to `print`, many lines at a time. Returns
+// the number of lines. Throws StoreError if the server fails.
 std::uint64_t print_lines(const QueueOptions& options, Lines which,
                           const std::function<void(const std::string& lines)>& print) {
   const auto remote = open_queue(options);
@@ -187,6 +189,7 @@ std::vector<std::string> read_unknown(const QueueOptions& options) {
       auto line = batch::line_with(text, request, id, job.list[kKey].text, /*last=*/"");
       numbered_lines.emplace_back(job.at(kLine), std::move(line));
     }
+    // Pages without a new job are normal, but an endless series of them is a defect of the server.
     empty_pages = ids.size() == ids_before ? empty_pages + 1 : 0;
     if (empty_pages > kMostEmptyPages) throw remote->error(unexpected_reply());
   } while (cursor != "0");

@@ -52,19 +52,23 @@ std::vector<std::string> entries_and_ids(const Reply& reply) {
 
 }  // namespace
 
-// Posts filings that have failed, and each of the regular commands whose time has come. Called by
-// the link several times a second.
+// Posts the commands whose time has come: filings that have failed, and the regular commands of a
+// worker. A filing is a command that must be carried out, for example because it has the result of
+// a job. The connection to the server calls this several times a second, on its own thread.
 void QueueStore::on_tick() {
   const auto now = now_is();
   const std::lock_guard lock(mutex_);
-  if (!open_ || !remote_.up() || !gone_.empty()) return;
+  const bool can_use_queue = open_ && remote_.up() && gone_.empty();  // gone_: why it is lost
+  if (!can_use_queue) return;
   for (const auto& [number, filing] : filings_) {
     if (!filing.awaits_reply && now >= filing.retry_at) post_filing(number, now);
   }
   if (now >= renew_at_) renew_leases(now);
-  // A worker sends each kind of command at least once in a lease, so other errors are over.
+  // Reports that errors of the server have ended. A worker sends each kind of command at least once
+  // in a lease, so an error that has not occurred for that long is over, if no filing (failing_)
+  // has one.
   if (failing_ == 0) report_ended_errors(now - std::max(options_.lease, kShortestError));
-  if (closing_) return;
+  if (closing_) return;  // the rest is about more jobs
   if (now >= take_over_at_ && !taking_over_) take_over_jobs(now);
   if (now >= move_due_at_) move_due(now);
   if (now >= request_totals_at_) request_totals(now);
@@ -76,7 +80,8 @@ void QueueStore::on_tick() {
 // because the server does nothing else while a script runs.
 void QueueStore::renew_leases(Time now) {
   renew_at_ = later(now, options_.lease / kRenewalsPerLease);
-  // kBeat searches only from the first entry to the last, so it needs them in order.
+  // A job is an entry of a stream. kBeat searches only from the first of these entries to the last,
+  // so it needs them in order.
   std::vector<const TakenJob*> sorted;
   for (const auto& [number, taken] : taken_) sorted.push_back(&taken);
   std::ranges::sort(sorted, {}, [](const TakenJob* taken) { return order_of(taken->entry); });
@@ -128,7 +133,7 @@ void QueueStore::take_over_jobs(Time now) {
   take_over_at_ = later(now, Duration(wait));
   // Even a worker without free places takes over a few jobs.
   const auto count = std::max(free_places(), kLeastTakenOver);
-  taking_over_ = true;  // on_tick() begins no other search
+  taking_over_ = true;  // until the reply; on_tick() begins no other search
   auto command = remote_.command(
       kReap, {consumer_, std::to_string(to_ms(options_.lease)), std::to_string(count),
               take_over_from_, std::to_string(to_ms(kConsumersLive))});
@@ -157,6 +162,7 @@ void QueueStore::move_due(Time now) {
                });
 }
 
+// Requests the number of jobs in each state, in the background.
 void QueueStore::request_totals(Time now) {
   request_totals_at_ = later(now, kTickEvery);
   remote_.post(remote_.command(kReadTotals, {kNoConsumer}), [this](const Reply& reply) {
@@ -166,6 +172,8 @@ void QueueStore::request_totals(Time now) {
   });
 }
 
+// Notes what a reply to kReadTotals says: the number of jobs in each state, when the next waiting
+// job is due, and the server's clock. Warns if the counters show that keys were lost or changed.
 void QueueStore::handle_totals(const Reply& reply, Time now) {
   const auto totals = read_totals(reply);
   if (!totals) return on_error(unexpected_reply());
@@ -215,7 +223,7 @@ void QueueStore::on_delivered(const Reply& reply) {
     if (reply.failed()) return on_error(reply);
     // The next tick requests jobs again: at once would be endless if a server replies at once.
     if (count == 0) return;
-    arriving_ += count;  // free_places() counts these jobs already
+    arriving_ += count;  // until kFetch replies, they take places in free_places()
   }
   // Without an id, because the command is not about a single job.
   file(/*id=*/{}, kFetch, std::move(arguments), [this, count](const Reply& fetched, Time posted) {
@@ -230,7 +238,7 @@ void QueueStore::on_delivered(const Reply& reply) {
 // here than on the server.
 void QueueStore::add_jobs(const std::vector<Reply>& jobs, Time posted) {
   for (const auto& parts : jobs) {
-    if (parts.list.size() != kJobParts) continue;
+    if (parts.list.size() != kJobParts) continue;  // not a job
     Job job;
     job.number = ++last_number_;
     job.id = parts.list[kId].text;

@@ -32,6 +32,7 @@ void QueueStore::file(const std::string& id, const Script& script,
   post_filing(last_filing_, now_is());
 }
 
+// Posts the command of a filing, for the first time or once more. on_filing_reply() gets the reply.
 void QueueStore::post_filing(std::uint64_t number, Time now) {
   auto& filing = filings_.at(number);
   filing.awaits_reply = true;
@@ -138,6 +139,7 @@ std::vector<std::string> QueueStore::close(Duration limit) {
     for (const auto& [number, filing] : filings_) {
       if (!filing.id.empty()) unfiled_ids.push_back(filing.id);  // empty: it is not about one job
     }
+    // Without a server that replies, the commands below would only take time.
     if (!filings_.empty() || !remote_.up()) return unfiled_ids;
     report_ended_errors(/*before=*/kNever);  // the server works, so all errors are over
   }

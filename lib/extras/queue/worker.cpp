@@ -27,8 +27,9 @@ void check_files(const std::string& directory) {
                           std::generic_category().message(errno));
 }
 
-// Creates the directory for response bodies. Throws StoreError if it cannot be written to, because
-// each job would fail at its end.
+// Creates the directory for response bodies, if the options name one. Throws StoreError if it
+// cannot be written to. Otherwise the worker would take jobs, and each of them would fail when its
+// response arrives.
 void check_directory(const batch::BatchOptions& batch) {
   const auto& directory = batch.directory;
   if (directory.empty()) return;
@@ -77,18 +78,21 @@ StoreOptions store_options(const QueueOptions& options, const batch::BatchOption
   throw UnfitWorker("this worker cannot send the job \"" + printable(job.id) + "\": " + why);
 }
 
-// Returns what LineJobs needs to know of the queue: its token and clock, the line numbers of jobs,
-// what to do about a missing policy, and where the files of bodies are.
+// Returns what LineJobs, which prepares and judges the jobs, needs to know of the queue: the token
+// that each result has, the server's clock, the line numbers of jobs, what to do about a missing
+// policy, and where the files of request bodies are (`files`, the directory of --files, or empty).
 batch::LineJobsStore lines_store(const QueueStore& store, const std::string& files) {
   batch::LineJobsStore lines;
   lines.token = store.token();
   lines.line_of = [&store](const batch::Job& job) { return store.taken(job).line; };
   lines.date_now = [&store] { return store.date(); };
-  // The program that added the line had the policy.
+  // The program that added the line had the policy, and other workers may have it. So refuse() ends
+  // this worker by an exception, and the job stays in the queue.
   lines.on_missing_policy = [](const batch::Job& job, const std::string& why) {
     refuse(job, why + ". Start it with the policies that the job was added with");
   };
-  // Without this check, anyone who can write to the server could read any file of this machine.
+  // Returns the path of a file that a job names, or an error if it is not below `files`. Without
+  // this check, anyone who can write to the server could read any file of this machine.
   lines.body_file = [files](const batch::Job& job, const std::string& path) {
     if (files.empty()) {
       refuse(job, "its body is in a file. Start it with --files DIR, the directory of these files");
