@@ -289,6 +289,16 @@ TEST_CASE("a relative URL has the origin of the first page, unless that was redi
   api.add("http://y/items", "one", "</items?page=2>; rel=next");
   const auto moved = for_each_page(client, Request::get("moved"), Paging::links(), [](auto&) {});
   CHECK(message_of(moved).starts_with("page 2: it is at http://y, another origin"));
+
+  auto how = Paging::links();
+  how.origins = {"http://y"};
+  api.add("http://y/items?page=2", "two", "</items?page=3>; rel=next");
+  api.add("http://y/items?page=3", "three at y");
+  std::string last;
+  const auto allowed = for_each_page(client, Request::get("moved"), how,
+                                     [&](const Response& page) { last = page.body; });
+  CHECK(allowed.value() == 3);
+  CHECK(last == "three at y");
 }
 
 TEST_CASE("a relative URL gets the base query once, and the name and password of the base URL") {

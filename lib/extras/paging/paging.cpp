@@ -201,8 +201,8 @@ struct PageWalk::State {
     }
     // Otherwise, `url` is that of the first request with a new parameter, and is relative, too.
     if (const auto parsed = Url::parse(url)) {
-      if (origin.empty()) origin = first_origin(page);
-      const bool is_first_origin = parsed->origin() == origin;
+      if (!origin) origin = first_origin(page);
+      const bool is_first_origin = parsed->origin() == *origin;
       if (!is_first_origin && std::ranges::count(how.origins, parsed->origin()) == 0) {
         return fail(number, Errc::Protocol,
                     "it is at " + std::string(parsed->origin()) +
@@ -244,7 +244,8 @@ struct PageWalk::State {
   const Paging how;
   const Request first;
   std::optional<Request> next;
-  std::string origin;  // of the first page; empty until it is needed
+  // That of the first page, as far as it is known; nullopt until it is needed.
+  std::optional<std::string> origin;
   std::set<std::string> visited;
   std::size_t pages = 0;
   std::optional<Error> error;
