@@ -10,7 +10,7 @@ import time
 import unittest
 
 from batch_test import BatchTest
-from program import Response, main
+from program import LIMIT, PROGRAM, Response, blocks_its_signals, clean_environment, main, wait_until
 
 ME = "Basic bWU6cHc="  # me:pw
 
@@ -141,6 +141,17 @@ class Credentials(BatchTest):
         said, status = self.type_at_terminal("batch", "-u", "me", self.input("http://h.invalid/"), typed=b"\x03",
                                              question=b"user 'me':")
         self.assertTrue(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, said)
+
+    def test_a_signal_ends_the_wait_for_a_pipe_even_if_it_was_ignored(self):
+        os.mkfifo(self.folder / "pipe")
+        file = self.input("http://h.invalid/")
+        program = subprocess.Popen(["sh", "-c", 'trap "" INT && exec "$0" "$@"', PROGRAM, "batch", "--netrc-file", "pipe",
+                                    file], cwd=self.folder, env=clean_environment(), stderr=subprocess.DEVNULL)
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        wait_until(lambda: blocks_its_signals(program.pid))
+        program.send_signal(signal.SIGINT)
+        self.assertEqual(program.wait(timeout=LIMIT), -signal.SIGINT)
 
     def test_a_proxy_gets_its_own(self):
         proxy = self.server(200)

@@ -135,30 +135,24 @@ PipedFiles complete_connection(BatchCommand& command) {
   auto& connection = options.client.connection;
   check_files(connection);
   connection.content_codings = content_codings();
-  int signal = 0;
-  {
-    // Signals blocks the signals and does not unblock them. WithoutSignals restores them.
-    const WithoutSignals restores;
-    const Signals signals;
-    const int cancel = signals.descriptor();  // becomes readable when a signal arrives
-    try {
-      if (command.user) {
-        complete_credentials(*command.user, "-u", cancel);
-        options.credentials = credentials_of(*command.user, command.auth);
-      }
-      if (!command.proxy_user.empty()) {
-        complete_credentials(command.proxy_user, "-U", cancel);
-        connection.proxy.credentials =
-            credentials_of(command.proxy_user, Credentials::Scheme::Basic);
-      }
-      return {connection, /*tls=*/true, cancel};  // reads the pipes
-    } catch (const WaitEnded&) {
-      signal = signals.received();
+  // Signals blocks the signals and does not unblock them. WithoutSignals restores them.
+  const WithoutSignals restores;
+  const Signals signals;
+  const int cancel = signals.descriptor();  // becomes readable when a signal arrives
+  try {
+    if (command.user) {
+      complete_credentials(*command.user, "-u", cancel);
+      options.credentials = credentials_of(*command.user, command.auth);
     }
+    if (!command.proxy_user.empty()) {
+      complete_credentials(command.proxy_user, "-U", cancel);
+      connection.proxy.credentials = credentials_of(command.proxy_user, Credentials::Scheme::Basic);
+    }
+    return {connection, /*tls=*/true, cancel};  // reads the pipes
+  } catch (const ReadError&) {
+    if (signals.received() == 0) throw;
+    end_by(signals.received());
   }
-  ::raise(signal);  // ends the process, because the signal is no longer blocked
-  // raise() returns only if the process ignores the signal.
-  return {connection, /*tls=*/false, /*cancel=*/-1};
 }
 
 // The signals are blocked so that the thread of the shared state does not receive them.

@@ -38,12 +38,12 @@ void Signals::wait() const {
   }
 }
 
-void end_interrupted() {
-  std::signal(SIGINT, SIG_DFL);
-  const auto set = our_signals();
+void end_by(int signal) {
+  std::signal(signal, SIG_DFL);
+  const auto set = signal_set({signal});
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-  std::raise(SIGINT);
-  std::_Exit(128 + SIGINT);
+  std::raise(signal);
+  std::_Exit(128 + signal);
 }
 
 }  // namespace httpretry::cli

@@ -35,8 +35,8 @@ class Signals {
   SignalThread thread_;  // last, because it uses the other members
 };
 
-// Ends the process with SIGINT instead of an exit status. Otherwise a loop in a shell script would
-// continue with its next command.
-[[noreturn]] void end_interrupted();
+// Ends the process with a signal instead of an exit status, even if it ignores the signal. After an
+// exit status, a loop in a shell script would continue with its next command.
+[[noreturn]] void end_by(int signal);
 
 }  // namespace httpretry::cli

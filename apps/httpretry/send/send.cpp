@@ -379,7 +379,7 @@ int send(const Args& args) {
   // Created before the client, so that all of its threads start with these signals blocked.
   const Signals signals;
   const int status = parse_and_send(args, signals);
-  if (status == 128 + SIGINT && signals.from_terminal()) end_interrupted();
+  if (status == 128 + SIGINT && signals.from_terminal()) end_by(SIGINT);
   return status;
 }
 
