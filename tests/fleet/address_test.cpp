@@ -74,6 +74,7 @@ TEST_CASE("what is wrong with a Redis URL is told, with its position") {
       {"redis://h/0?job=", "job: expected a name of 1 to 100 letters"},
       {"redis://h/0?job=a%7Bb", "position 17: job: expected a name"},
       {"redis://:a%4@h", "position 10: the password has a '%'"},
+      {"redis://fe80::1", "position 9: an IPv6 address must be in brackets: [::1]"},
       {"redis://[::1", "']' is missing after the host"},
       {"redis://[::1]x", "expected ':' and a port after ']'"},
       {"redis://h/0#top", "position 12: '#' ends the URL of a page"},

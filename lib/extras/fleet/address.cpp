@@ -72,6 +72,7 @@ class Reader {
         return fail("expected ':' and a port after ']'");
       }
     } else {
+      if (text.find(':') != host_end) return fail("an IPv6 address must be in brackets: [::1]");
       address_.host = text.substr(0, host_end);
     }
     if (address_.host.empty()) return fail("it has no host");
