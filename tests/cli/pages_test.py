@@ -3,10 +3,12 @@ and field.
 
 HTTPRETRY_UPDATE=1 writes the generated pages again."""
 
+import html
 import json
 import os
 import pathlib
 import re
+import shlex
 import threading
 
 from program import QUICK, ProgramTest, Response, closed_port, main
@@ -29,6 +31,12 @@ class Pages(ProgramTest):
     def test_the_manual(self):
         self.compare("apps/httpretry/manual.md", self.said("manual", "--markdown"),
                      "httpretry manual --markdown")
+
+    def test_the_page_of_an_outage_is_what_its_own_command_writes(self):
+        page = (ROOT / "lib/extras/simulate/outage.html").read_text()
+        program, *command = shlex.split(html.unescape(re.search("<pre>(.*)</pre>", page)[1]))
+        self.assertEqual(program, "httpretry")
+        self.assertEqual(self.said(*command), page)
 
     def test_every_outcome_that_the_manual_names_is_played(self):
         table = (ROOT / "apps/httpretry/manual.md").read_text().split("## Outcomes")[1].split("##")[0]
