@@ -25,9 +25,9 @@ constexpr auto kSextets = [] {
 
 }  // namespace
 
-// Returns the bytes that a base64 text stands for, or nullopt if the text is not base64, or lacks
-// the "=" or "==" that pads its last group to four characters. Each other character stands for six
-// bits. Ignores the bits behind the last whole byte, which should be 0.
+// Returns the bytes that a base64 text stands for, or nullopt if the text is not base64. Each
+// character stands for six bits, except the "=" or "==" that must pad the last group to four
+// characters. Ignores the bits behind the last whole byte, which should be 0.
 std::optional<std::string> decode_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   const auto padding_begin = std::min(text.find('='), text.size());
@@ -36,11 +36,11 @@ std::optional<std::string> decode_base64(std::string_view text) {
   text = text.substr(0, padding_begin);
   std::string bytes;
   bytes.reserve(text.size() * 3 / 4);
-  unsigned pending = 0;       // its last bits are not in `bytes` yet
-  unsigned pending_bits = 0;  // the number of these bits, less than 8 after each character
+  unsigned pending = 0;       // its last `pending_bits` bits are not in `bytes` yet
+  unsigned pending_bits = 0;  // less than 8 after each character
   for (const char c : text) {
-    const auto sextet = kSextets[static_cast<unsigned char>(c)];
-    if (sextet < 0) return std::nullopt;  // no character of base64
+    const auto sextet = kSextets[static_cast<unsigned char>(c)];  // the six bits, or -1
+    if (sextet < 0) return std::nullopt;                          // no character of base64
     pending = (pending << 6U) | static_cast<unsigned>(sextet);
     pending_bits += 6;
     if (pending_bits < 8) continue;
@@ -50,8 +50,8 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-// Turns each three bytes into four characters. If the last group has only one or two bytes, fills
-// its end with "=".
+// Returns the bytes as base64: four characters, of six bits each, for three bytes. If the last
+// group has only one or two bytes, "==" or "=" stands for the bytes that it lacks.
 std::string encode_base64(std::string_view bytes) {
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);

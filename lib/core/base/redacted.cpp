@@ -28,22 +28,24 @@ void append_items(std::string& out, std::string_view items, bool (*is_secret)(st
   }
 }
 
-// Appends the part of a reference before its query. Replaces user and password, which stand between
-// "//" and "@". A list of URLs without blanks between them is one such part with several "//".
+// Appends `head`, a URL up to its query, and replaces its user name and password:
+// "https://me:pw@a/" becomes "https://REDACTED:REDACTED@a/". Looks at each "//", because `head` may
+// be a list of URLs without blanks, such as "https://a/,https://me:pw@b/".
 void append_without_userinfo(std::string& output, std::string_view head) {
-  for (std::size_t copied = 0; copied < head.size();) {
-    const auto slashes = head.find("//", copied);
-    if (slashes == std::string_view::npos) return void(output += head.substr(copied));
-    const auto authority = slashes + 2;
+  std::size_t copied = 0;  // this many bytes of `head` have been copied or replaced
+  for (auto slashes = head.find("//"); slashes != head.npos; slashes = head.find("//", copied)) {
+    const auto authority = slashes + 2;  // the position of "user:password@host"
     output += head.substr(copied, authority - copied);
     copied = authority;
-    const bool follows_scheme = slashes == 0 || head[slashes - 1] == ':';  // or begins "//host"
+    // No authority follows a "//" in the middle of a path.
+    const bool begins_authority = slashes == 0 || head[slashes - 1] == ':';
     const auto authority_end = std::min(head.find('/', authority), head.size());
     const auto at_sign = head.substr(authority, authority_end - authority).rfind('@');
-    if (!follows_scheme || at_sign == std::string_view::npos) continue;
+    if (!begins_authority || at_sign == std::string_view::npos) continue;
     output.append(kRedacted).append(":").append(kRedacted);
-    copied += at_sign;  // the "@" itself is copied in the next round
+    copied += at_sign;  // up to the "@", which is copied with what follows
   }
+  output += head.substr(copied);
 }
 
 }  // namespace

@@ -134,13 +134,14 @@ const Delivery::Rest& Delivery::request_rest(const Request& request) {
   return rest_;
 }
 
-// Decides, when the head of a response has arrived, where its body goes: returns true for the sink,
-// and false for memory. Returns an error, which ends the exchange, if the body does not fit the N
-// bytes that the sink's writer has from earlier attempts. If `rest_requested_` is true, the request
-// asked only for the bytes after them, with "Range: bytes=N-".
+// Decides, when the headers of a response have arrived, where its body goes: returns true for the
+// user's sink (such as a file), and false for memory. The sink's writer already has the first
+// `position_` bytes of the body if an earlier attempt broke off. If `rest_requested_` is true, the
+// request asked only for the bytes after them, with "Range: bytes=N-". Returns an error, which ends
+// the exchange, if this response does not continue those bytes.
 Result<bool> Delivery::begin(const Request& request, const Response& head) {
   held_back_ = false;
-  // 416: the server has no bytes after the first N, so these may be the whole body.
+  // 416: the server has no bytes after those of the writer, which may be the whole body.
   if (rest_requested_ && head.status == 416) return end_at_416(head);
   // Only a request with If-None-Match or If-Modified-Since may get a 304.
   if (rest_requested_ && head.status == 304 && !has_condition(request)) {
@@ -149,23 +150,28 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
   // The sink gets only the bodies of successful responses.
   if (!head.is_2xx() || request.method() == "HEAD") return false;
   // A rule of the policy must read the beginning of this body first, because it may describe an
-  // error. `release` decides again after that.
+  // error. So the body stays in memory until `release` asks the rule and, for a success, calls this
+  // function again.
   if (hold_back_ && hold_back_->must_read(head.status, head.headers)) {
     held_back_ = true;
     return false;
   }
-  // A 206 although the whole body was requested. A retry may get the whole body.
+  // A 206 although the whole body was requested. A retry may get it, if the writer can start again.
   if (auto error = rest_requested_ ? std::nullopt : unasked_part(request, head)) {
     error->permanent = !can_restart();
     return *std::move(error);
   }
+  // A 206 to a request for the rest has the rest. Any other success has the whole body.
   auto begun = rest_requested_ && head.status == 206 ? continue_with(head) : restart_with(head);
   if (!begun) return begun;
-  offset_ = to_skip_ > 0 ? 0 : position_;  // bytes to skip: the server sends all from byte 0 again
+  // The position of the first byte to arrive. If the writer keeps its bytes although the server
+  // sends all of them again, `to_skip_` is how many `write` must skip.
+  offset_ = to_skip_ > 0 ? 0 : position_;
   url_ = request.url();
   user_vouches_for_body_ = false;  // from here on, the response's headers identify the body
-  // Without a validator, later attempts do not request the rest of this body. They may do so only
-  // after a 200, or the rest of one, to a GET without a Range of the user's.
+  // A later attempt requests the rest of this body only if `version_` has a validator: an ETag or a
+  // date for If-Range. This removes the validator unless the request is a GET without a Range of
+  // the user's, and the response is a 200 or the rest of one.
   const bool whole_or_rest = head.status == 200 || rest_requested_;
   if (!can_be_continued(request) || !whole_or_rest) version_.validator.clear();
   return true;
@@ -192,8 +198,9 @@ Result<bool> Delivery::release(const Request& request, const Response& begun) {
 }
 
 // Handles a 206, the response to "Range: bytes=N-" when the writer has the first N (`position_`)
-// bytes of the body. Returns true if the writer accepts the rest. Returns an error if the server
-// sent other bytes, or bytes of a body that has changed.
+// bytes of the body. `version_` identifies the body of these bytes by its ETag, date and size.
+// Returns true if the writer accepts the rest. Returns an error if the server sent other bytes, or
+// bytes of a body that has changed.
 Result<bool> Delivery::continue_with(const Response& head) {
   const ContentRange sent(head.headers);  // "bytes N-LAST/TOTAL"; `end` is LAST + 1
   if (const auto change = version_.difference(head.headers); !change.empty()) {
@@ -220,24 +227,28 @@ Result<bool> Delivery::continue_with(const Response& head) {
   return true;
 }
 
-// Handles a response with the whole body. Returns true if the writer can start again, or if the
-// bytes that it has can be skipped because the body is certainly the same.
+// Handles a response that has the whole body, from byte 0 on. A writer that can start again, such
+// as a file, does so. Another writer keeps the `position_` bytes that it has, and `write` skips as
+// many of this response. That needs proof that the body is still the same: an equal ETag. Returns
+// true, or an error without this proof.
 Result<bool> Delivery::restart_with(const Response& head) {
-  if (!can_restart()) {
-    const bool same_body = head.status == 200 && version_.proven_by(head.headers) &&
-                           version_.difference(head.headers).empty();
-    if (!same_body || head.headers.contains("Content-Encoding")) {
-      return cannot_resume("the response has changed since its first part was received");
+  if (can_restart()) {
+    position_ = 0;
+    version_ = BodyVersion(head.headers);
+    if (auto begun = of_writer(writer_->begin(head, position_)); !begun) {
+      return std::move(begun).error();
     }
-    to_skip_ = position_;
-    end_ = version_.total;
     return true;
   }
-  position_ = 0;
-  version_ = BodyVersion(head.headers);
-  if (auto begun = of_writer(writer_->begin(head, position_)); !begun) {
-    return std::move(begun).error();
+  const bool same_body = head.status == 200 && version_.proven_by(head.headers) &&
+                         version_.difference(head.headers).empty();
+  // An encoded (compressed) response is never the same: the first one, which had a validator for
+  // this proof, was not encoded.
+  if (!same_body || head.headers.contains("Content-Encoding")) {
+    return cannot_resume("the response has changed since its first part was received");
   }
+  to_skip_ = position_;
+  end_ = version_.total;  // `write` accepts no bytes after it
   return true;
 }
 
@@ -312,14 +323,15 @@ Task<Outcome> Delivery::deliver_judged(Request request, Call& call, Outcome outc
 
 // Passes the body of a call's final response to the sink, if it is still in memory because a
 // middleware made the response itself. Returns the outcome unchanged if there is nothing to pass
-// on. Returns an error if the sink fails, or if it cannot get the body of this response.
+// on. Returns an error if the sink fails, or if it cannot get the body of this response. A response
+// whose body went to a sink has an empty `body`, and the number of those bytes in `delivered`.
 Task<Outcome> Delivery::deliver_rest(Request request, Call& call, Outcome outcome) {
   // The sink gets only the bodies of successful responses.
   if (!outcome || !outcome->is_2xx() || request.method() == "HEAD") co_return outcome;
   // A rule of the policy called this 2xx a failure.
   if (is_failure(*outcome, call.history())) co_return outcome;
-  auto* delivery = if_open(call);
-  const bool finished = delivery != nullptr && delivery->finished_;
+  auto* delivery = if_open(call);  // nullptr if no attempt has opened the sink
+  const bool finished = delivery != nullptr && delivery->finished_;  // the sink has a whole body
   // The usual end of a call: the sink received the whole body from the transport.
   if (finished && outcome->body.empty()) co_return outcome;
   if (finished) {
@@ -339,7 +351,10 @@ Task<Outcome> Delivery::deliver_rest(Request request, Call& call, Outcome outcom
   co_return delivered;
 }
 
-// Passes a body in memory to the sink, unless `begin` keeps it in memory.
+// Passes the complete body of a response from memory to the sink, and returns the response without
+// it. Returns the outcome unchanged if `begin` decides that the body stays in memory: that of a
+// failure, or one that a rule of the policy must read first. Returns an error if the sink fails or
+// stops the call.
 Task<Outcome> Delivery::deliver_body(Request request, Call& call, Outcome outcome) {
   const auto body = std::exchange(outcome->body, std::string());
   auto to_sink = begin(request, *outcome);
@@ -348,13 +363,13 @@ Task<Outcome> Delivery::deliver_body(Request request, Call& call, Outcome outcom
     outcome->body = body;
     co_return outcome;
   }
-  auto wish = write(body);
-  if (wish && *wish != Wish::Stop) {
-    wish = co_await writer_->drain(call);
-    wish = of_writer(std::move(wish));
+  auto reply = write(body);  // what the writer wants next: More, Pause or Stop
+  if (reply && *reply != Wish::Stop) {
+    reply = co_await writer_->drain(call);  // until the writer has processed all bytes
+    reply = of_writer(std::move(reply));    // makes an error permanent, so that no retry follows
   }
-  if (!wish) co_return sink_failed(request, *outcome, std::move(wish).error());
-  if (*wish == Wish::Stop) co_return sink_failed(request, *outcome, reader_stopped());
+  if (!reply) co_return sink_failed(request, *outcome, std::move(reply).error());
+  if (*reply == Wish::Stop) co_return sink_failed(request, *outcome, reader_stopped());
   auto done = finish(*outcome);
   if (!done) co_return sink_failed(request, *outcome, std::move(done).error());
   co_return outcome;

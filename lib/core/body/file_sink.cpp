@@ -142,17 +142,19 @@ class FileSink final : public Sink {
  public:
   FileSink(std::string path, FileOptions options) : path_(std::move(path)), options_(options) {}
 
-  // Opens the new file, and finds out which beginning of the body an earlier call has left in it,
-  // or in the old file if the user guarantees that it is one.
+  // Opens the file to write to, which replaces the one at `path_` when it is complete. Returns a
+  // writer that knows which beginning of the body the file has (`start`). With `keep_partial`, that
+  // is what an earlier call left in PATH.part. With `continue_existing`, it is a copy of the file
+  // at `path_`; the user guarantees that this is the beginning of the same body.
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override {
     const auto mode = options_.owner_only ? FileAccess::Owner : FileAccess::All;
     auto file = options_.keep_partial ? NewFile::part(path_, mode) : NewFile::beside(path_, mode);
     if (!file) return std::move(file).error();
-    const bool is_device = file->direct();
-    std::optional<PartInfo> info;
+    const bool is_device = file->direct();  // a device is written to directly, and keeps nothing
+    std::optional<PartInfo> info;  // PATH.part.info, which identifies the body in PATH.part
     if (options_.keep_partial && !is_device) info.emplace(file->path() + ".info", request.url());
     std::optional<BodyStart> start;
-    if (file->size() > 0 && info) start = info->read();
+    if (file->size() > 0 && info) start = info->read();  // nullopt if it is of another URL
     if (!start && options_.continue_existing && !is_device) {
       if (auto emptied = file->restart(); !emptied) return std::move(emptied).error();
       if (auto copied = copy_into(*file, path_); !copied) return std::move(copied).error();

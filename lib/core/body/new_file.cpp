@@ -147,7 +147,9 @@ Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
   for (int tries = 0; tries < kTries; ++tries) {
     NewFile file(Kind::Part, *path + ".part", *path);
     const auto locked = file.open_and_lock(exists ? old.st_mode & 0777U : mode_of(access));
-    if (!locked || !*locked) file.fd_.close();  // it is the file of another process, and must stay
+    // The file on disk belongs to another process. Closed here, it survives the destructor of
+    // `file`, which removes an empty file that is still open.
+    if (!locked || !*locked) file.fd_.close();
     if (!locked) return locked.error();
     if (!*locked) continue;
     // The umask may have removed some of the permissions that the target has.
@@ -158,15 +160,17 @@ Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
   return written_by_another(*path + ".part");
 }
 
-// Opens the file at its end and locks it. Returns false if the opened file no longer has that name,
-// because another process has renamed it.
+// Opens the file at `path_`, or creates it with this mode; locks it against other processes, and
+// continues at its end. Returns true if it is locked. Returns false if another process renamed the
+// file before it was locked, so the caller must try again. Returns an error if another process
+// holds the lock, or if the file is not a regular one.
 Result<bool> NewFile::open_and_lock(mode_t mode) {
   // Without O_NONBLOCK, opening a pipe would wait for a reader.
   if (!open(O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode)) {
-    return errno == ENXIO ? not_regular(path_) : cannot_open(path_, errno);
+    return errno == ENXIO ? not_regular(path_) : cannot_open(path_, errno);  // ENXIO: a pipe
   }
   struct ::stat opened {};
-  struct ::stat named {};
+  struct ::stat named {};  // the file that has the name now
   if (::fstat(fd_.get(), &opened) != 0) return cannot_write(path_, errno);
   if (!S_ISREG(opened.st_mode)) return not_regular(path_);
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) return written_by_another(path_);

@@ -54,22 +54,24 @@ class FunctionWriter final : public BodyWriter {
     }
   }
 
-  // Passes the bytes to the coroutine. Returns what the coroutine wants next, or its error.
+  // Awaits the user's coroutine with the bytes that `write` has stored for it. The coroutine
+  // returns whether it wants more, so this returns More or Stop, or the coroutine's error or
+  // exception. A user's function has received its bytes in `write`, so nothing is left for it here.
   Task<Result<Wish>> drain(Call& call) override {
     if (undelivered_.empty()) co_return Wish::More;
-    std::exception_ptr thrown;
-    Result<bool> more = false;
+    std::exception_ptr thrown;  // returned only after the `catch`, which must not have a co_await
+    Result<bool> wants_more = false;
     try {
       const auto task = taker_->coroutine(std::exchange(undelivered_, std::string()), call);
-      more = co_await task;
+      wants_more = co_await task;
     } catch (...) {
       thrown = std::current_exception();
     }
-    // The user's coroutine may have continued on another thread.
-    const ReturnTo loop(call.scheduler());
-    co_await loop;
+    // The user's coroutine may have continued on another thread than that of the call.
+    const ReturnTo calls_loop(call.scheduler());
+    co_await calls_loop;
     if (thrown) co_return sink_threw(thrown);
-    co_return wish_of(std::move(more));
+    co_return wish_of(std::move(wants_more));
   }
 
  private:

@@ -21,7 +21,7 @@ void add_only_attempt(const Outcome& outcome, int exchanges, History& history) {
 }
 
 // Returns whether the call succeeded. A policy may make a response of any status a success.
-bool is_good(const Outcome& outcome, const History& history) {
+bool call_succeeded(const Outcome& outcome, const History& history) {
   if (!outcome) return false;
   if (outcome->status < 400) return true;
   const auto* last = history.last();
@@ -100,6 +100,10 @@ Call Call::State::attempt(const Call& call, int number, Time deadline, CurrentAt
   return branch;
 }
 
+// Completes the history of a call that has ended with this outcome. The middleware `retry` records
+// attempts and the reason why the call ended; without it, this adds the last exchange (a send by
+// the transport) as the only attempt. Sets the reason if the call was canceled, or if it failed and
+// `retry` has not said so.
 void Call::State::complete_history(const Call& call, const Outcome& outcome) {
   auto& state = of(call);
   auto& history = state.history;
@@ -108,13 +112,13 @@ void Call::State::complete_history(const Call& call, const Outcome& outcome) {
       add_only_attempt(outcome, state.exchanges, history);
     }
   } catch (const std::bad_alloc&) {
-    history.attempts.clear();  // drops an incomplete entry; the outcome has the important facts
+    history.attempts.clear();  // drops the incomplete entry; the outcome has the important facts
   }
   if (!outcome && outcome.error().code == Errc::Canceled) {
     history.stop_reason = Reason::Canceled;
-  } else if (history.stop_reason == Reason::Success && !is_good(outcome, history)) {
-    // Success is only the initial value: there is no middleware `retry`, which sets the reason, or
-    // a middleware above it failed after it had succeeded.
+  } else if (history.stop_reason == Reason::Success && !call_succeeded(outcome, history)) {
+    // Success is only the initial value, because the client has no `retry`; or `retry` succeeded,
+    // and a middleware above it then failed.
     history.stop_reason = outcome ? Reason::NotRetryable : stop_reason(outcome.error().code);
   }
 }
