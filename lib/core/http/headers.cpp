@@ -160,7 +160,9 @@ void Headers::append(std::string_view name, std::string_view value) {
   }
   // The first allocation, of kFirstHeaders and kFirstBytes, suffices for most messages.
   if (size() == entries_.capacity()) entries_.reserve(std::max(kFirstHeaders, 2 * size()));
-  std::string old_text;  // until the end, because `name` and `value` may be parts of it
+  // If `text_` must grow: its old bytes, which stay valid until `name` and `value` are copied,
+  // because these may be parts of them.
+  std::string old_text;
   if (needed > text_.capacity()) {
     old_text.reserve(std::max({kFirstBytes, needed, 2 * offset}));
     old_text = text_;

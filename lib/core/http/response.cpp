@@ -8,21 +8,22 @@
 namespace httpretry {
 namespace {
 
-// Removes a token or a quoted string from the front of `text`, up to one of the `ends`, and returns
-// it without its quotes.
-std::string take_value(std::string_view& text, std::string_view ends) {
+// Removes everything up to one of the `delimiters` from the front of `text`, and returns the value
+// that stands there: a token without the blanks around it, or the contents of a quoted string,
+// which may contain delimiters.
+std::string take_value(std::string_view& text, std::string_view delimiters) {
   std::string value;
-  if (!take(text, '"')) {
-    value = trimmed(text.substr(0, text.find_first_of(ends)));
-    text.remove_prefix(std::min(text.find_first_of(ends), text.size()));
-    return value;
+  if (take(text, '"')) {
+    while (!text.empty() && !take(text, '"')) {
+      // A backslash stands before a character that belongs to the string, even if it is a quote.
+      if (text.front() == '\\' && text.size() > 1) text.remove_prefix(1);
+      value += text.front();
+      text.remove_prefix(1);
+    }
+  } else {
+    value = trimmed(text.substr(0, text.find_first_of(delimiters)));
   }
-  while (!text.empty() && !take(text, '"')) {
-    if (text.front() == '\\' && text.size() > 1) text.remove_prefix(1);
-    value += text.front();
-    text.remove_prefix(1);
-  }
-  text.remove_prefix(std::min(text.find_first_of(ends), text.size()));
+  text.remove_prefix(std::min(text.find_first_of(delimiters), text.size()));
   return value;
 }
 
@@ -36,8 +37,9 @@ struct Link {
   bool of_response = true;  // false: it has an anchor, so it belongs to another document
 };
 
-// Removes a link, such as `<items?page=2>; rel="next"`, from the front of `text`. Returns nullopt
-// at the end of the text, and if it is malformed.
+// Removes a link, such as `<items?page=2>; rel="next"`, from the front of `text`, the value of a
+// Link header. Returns the link, or nullopt at the end of the text and if the text is malformed. A
+// link with an "anchor" belongs to another document, not to the response.
 std::optional<Link> take_link(std::string_view& text) {
   while (text.starts_with(',') || text.starts_with(' ') || text.starts_with('\t')) {
     text.remove_prefix(1);
@@ -88,17 +90,21 @@ std::optional<std::string> Response::link(std::string_view relation) const {
   return std::nullopt;
 }
 
+// Returns the cookies that the response sets, one for each header such as "Set-Cookie: id=7;
+// Path=/; Secure". This one has the name "id", the value "7", and the attributes "Path: /" and
+// "Secure:". Leaves out cookies without a name, and malformed attributes.
 std::vector<SetCookie> Response::cookies() const {
   std::vector<SetCookie> cookies;
-  for (std::string_view text : headers.get_all("Set-Cookie")) {
-    auto pair = take_until(text, ';');
+  for (std::string_view rest : headers.get_all("Set-Cookie")) {
+    // take_until removes the text before the delimiter, and the delimiter, and returns the text.
+    auto value = take_until(rest, ';');
     SetCookie cookie;
-    cookie.name = trimmed(take_until(pair, '='));
-    cookie.value = trimmed(pair);
-    while (!text.empty()) {
-      auto attribute = take_until(text, ';');
-      const auto name = trimmed(take_until(attribute, '='));
-      static_cast<void>(cookie.attributes.try_add(name, trimmed(attribute)));  // if it is malformed
+    cookie.name = trimmed(take_until(value, '='));
+    cookie.value = trimmed(value);
+    while (!rest.empty()) {
+      auto attribute_value = take_until(rest, ';');
+      const auto attribute_name = trimmed(take_until(attribute_value, '='));
+      static_cast<void>(cookie.attributes.try_add(attribute_name, trimmed(attribute_value)));
     }
     if (!cookie.name.empty()) cookies.push_back(std::move(cookie));
   }

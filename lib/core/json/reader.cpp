@@ -140,8 +140,9 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     return written.size() == value.size() ? written : tree_.keep(std::move(value));
   }
 
-  // Adds a node for the value that the parser has just read. `string` and `boolean` are the values
-  // of a string and of true or false. Adds a problem and returns false if a limit is exceeded.
+  // Adds a node for the value that the parser has just read, or for the object or array that it has
+  // just begun. `string` and `boolean` are the values of a string and of true or false. Returns
+  // true if the parser should continue. Adds a problem and returns false if a limit is exceeded.
   bool add(Type type, std::string_view string = {}, bool boolean = false) {
     const auto start = token_start();
     if (tree_.size() >= max_nodes_) {
@@ -153,7 +154,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     node.position = position(start);
     node.boolean = boolean;
     node.text = type == Type::Number ? number_at(start) : string;
-    // The parser has read one byte beyond a number.
+    // The next token is searched from `end_` on. The parser has read one byte beyond a number.
     end_ = type == Type::Number ? start + node.text.size() : buffer_.offset();
     // Before the value of a member, the parser has called `key`.
     if (std::exchange(after_key_, false)) {
@@ -163,6 +164,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     if (parent != nullptr) parent->children.push_back(&node);
     if (root_ == nullptr) root_ = &node;
     if (type != Type::Object && type != Type::Array) return true;
+    // The values that follow belong to this object or array, until the parser reports its end.
     if (open_.size() == kMaxJsonDepth) {
       return problem(start, "nested deeper than " + std::to_string(kMaxJsonDepth));
     }
@@ -206,34 +208,34 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     return is_object ? "a key in double quotes" : "a value";
   }
   // Adds a problem for a syntax error, with a message that fits the most frequent mistakes. `last`
-  // is the offset of the last byte that the parser read, and `parser_message` is its own message.
+  // is the offset of the last byte that nlohmann's parser read, and `parser_message` is its own
+  // message, which is the best one for a mistake inside a string or number.
   void syntax_error(std::size_t last, std::string_view parser_message) {
-    const auto expected = skip_to_unexpected();
+    const auto expected = skip_to_unexpected();  // moves `end_` to what stands there instead
     const auto rest = text_.substr(end_);
     const auto first = rest.empty() ? '\0' : rest.front();
     const bool expects_value = expected == "a value";
     const bool expects_string = expects_value || expected.starts_with("a key");
     // The first word, for example of a key in YAML or of a unit behind a number.
     const auto word = rest.substr(0, rest.find_first_of(" \t\r\n,:]}\""));
+    const bool looks_like_yaml = rest.starts_with("---") || rest.substr(word.size(), 1) == ":";
     if (first == '#' || rest.starts_with("//") || rest.starts_with("/*")) {
       problem(end_, "JSON has no comments");
     } else if (expected == "the end of the text") {
       problem(end_, "trailing content: the file holds one JSON value");
     } else if (first == '"' && expects_string) {  // the mistake is inside the string
       problem(std::min(last, text_.size()), reason(parser_message));
-    } else if (root_ == nullptr &&
-               (rest.starts_with("---") || rest.substr(word.size()).starts_with(':'))) {
+    } else if (root_ == nullptr && looks_like_yaml) {  // at the beginning of the file
       problem(end_, "this looks like YAML: write JSON, with keys and strings in double quotes");
     } else if (expects_value && (first == '-' || is_digit(first))) {
       problem(end_, reason(parser_message));
     } else if (expects_value && is_letter(first)) {
-      const auto letters = std::find_if_not(rest.begin(), rest.end(), is_letter) - rest.begin();
-      const auto value = rest.substr(0, static_cast<std::size_t>(letters));
-      const bool is_number = value == "NaN" || value == "Infinity";
+      const std::string_view value(rest.begin(), std::ranges::find_if_not(rest, is_letter));
+      const bool means_number = value == "NaN" || value == "Infinity";
       problem(end_, "\"" + one_line(value) + "\" is not a JSON value: " +
-                        (is_number ? "write a number, or \"none\" for no limit"
-                                   : "strings need double quotes"));
-    } else if (after_number(first)) {
+                        (means_number ? "write a number, or \"none\" for no limit"
+                                      : "strings need double quotes"));
+    } else if (after_number(first)) {  // a duration such as 5s: suggests "5s" in quotes
       problem(end_,
               "write a string with double quotes, such as \"" +
                   one_line(std::string(open_.back()->children.back()->text) + std::string(word)) +
