@@ -240,26 +240,27 @@ void ClientCore::stop_with_client(RunsOn& placement, CallOptions& options) {
   options.stop = std::move(stop);
 }
 
-// Chooses the loop and the transport for a call, or for spawned work (`request` is nullptr). If
-// `leased_loop` is not nullptr, leases a loop from the pool into it, for the calling thread to
-// drive. Otherwise chooses the scheduler in the client's options or a background loop. Returns an
-// error if the client has ended or a new loop cannot be made.
+// Chooses the loop and the transport for a call, or for spawned work (`request` is nullptr). For a
+// blocking call, which its own thread drives, `leased_loop` is not nullptr: leases a loop from the
+// pool into it. Otherwise chooses the program's scheduler, if the client's options have one, or a
+// loop with a background thread. Returns an error if the client has ended or a new loop cannot be
+// made.
 Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* leased_loop) {
-  // The client closes its own loops when it ends, which cancels the calls on them. So their stop
-  // token need not be requested as well; `Call::stop` also watches the client's end for user code.
+  // When the client ends, it closes its own loops. This cancels the calls on them without a stop
+  // token. User code that asks `Call::stop` must notice the end as well, so such a call watches it.
   constexpr bool kWatchesEnd = true;
   try {
     if (leased_loop != nullptr) {
       *leased_loop = pool_.lend();  // already closed if the client has ended: it cancels the call
       return RunsOn{leased_loop->get(), transport_of(leased_loop->get()), kWatchesEnd};
     }
-    // Held until the call is counted, so that a client that ends cannot close the loop before that.
+    // Held until `count_call`, so that a client that ends cannot close the loop before that.
     const std::lock_guard lock(mutex_);
     if (closed_ && calls_in_flight_.is_draining()) return drained_error();
     if (closed_) {
       return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
     }
-    // With a scheduler, the options have a transport as well, so no Loop is needed for it.
+    // Options with a scheduler of the program must have a transport, so no loop is needed for that.
     if (auto* scheduler = options_.scheduler.get()) return RunsOn{scheduler, transport_of(nullptr)};
     std::string_view origin;  // needed only to choose among several background loops
     if (options_.threads > 1 && request != nullptr) {

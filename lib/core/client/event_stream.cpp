@@ -23,11 +23,13 @@ Result<bool> EventParser::parse(std::string_view bytes, const OnEvent& on_event)
   while (!bytes.empty()) {
     const auto line_end = bytes.find_first_of("\r\n");
     const auto part_of_line = bytes.substr(0, line_end);  // what precedes it is in `line_`
+    // Before anything is stored, so that a server cannot fill the memory.
     if (line_.size() + event_.data.size() + part_of_line.size() > max_event_) {
       return Error(Errc::TooLarge, "an event of the stream is larger than max_event");
     }
     line_ += part_of_line;
     if (line_end == std::string_view::npos) break;  // the next bytes continue the line
+    // The LF of "CR LF" may be the first of the next bytes.
     after_cr_ = bytes[line_end] == '\r' && line_end + 1 == bytes.size();
     bytes.remove_prefix(line_end + (bytes.substr(line_end).starts_with("\r\n") ? 2 : 1));
     Result<bool> wants_more = take_line(on_event);       // clears `line_`
@@ -147,16 +149,21 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     return enough_ ? BodyWriter::Wish::Stop : BodyWriter::Wish::More;
   }
 
-  // Returns the result of the stream after a request has ended, or nullopt if the stream is to be
-  // requested again.
+  // Interprets the outcome of one request for the stream. Returns nullopt if the stream is to be
+  // requested again, because it had begun and the server ended it or the connection broke.
+  // Otherwise returns the final result: success, or the error that ended the stream.
   std::optional<Result<void>> end(Outcome outcome) {
     if (std::exchange(open_, false) && options_.on_end) options_.on_end(outcome);
+    // The user's function wants no more events, or the server has no more (204).
     if (enough_ || (outcome && outcome->status == 204)) return Result<void>();
     const bool stopped = !outcome && outcome.error().code == Errc::Canceled;
+    // After an error of the user's function or of the parser, `began_` is false. Its error is
+    // returned below.
     if (began_ && !stopped && request_.repeatable()) return std::nullopt;
     if (began_ && outcome) return Result<void>();  // the whole stream of a POST
     if (!outcome) return Result<void>(std::move(outcome).error());
     if (!succeeded(outcome) && options_.on_failure) options_.on_failure(*outcome);
+    // A response without a stream: the error for its status or, for a success, for its type.
     try {
       static_cast<void>(require_success(std::move(outcome)));
     } catch (const Failure& failure) {

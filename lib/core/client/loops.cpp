@@ -79,7 +79,9 @@ void BackgroundLoop::detach() {
 // flight on two loops never need more than 64 connections.
 BackgroundLoop& ClientCore::choose_loop(std::string_view origin) {
   BackgroundLoop* best = nullptr;
-  std::pair<bool, int> least_load;  // without an idle connection; calls in flight
+  // Of `best`: whether it lacks an idle connection, and its calls in flight. The lower pair is
+  // better, so an idle connection counts first.
+  std::pair<bool, int> least_load;
   for (const auto& loop : loops_) {
     const bool has_connection = !origin.empty() && loop->has_idle(origin);
     const std::pair load(!has_connection, loop->in_flight());

@@ -144,13 +144,15 @@ void write_circuit(JsonWriter& json, const History& history) {
   json.end_object();
 }
 
-// Writes the limits as the call last saw them, or null without limits.
+// Writes the member "limits": what the guards of the policy (their rate, their limit of concurrent
+// sends, and a pause that a server asked for) looked like when the call last saw them. The member
+// is null if no guard applied, and "concurrency" is null if nothing limits concurrent sends.
 void write_limits(JsonWriter& json, const History& history) {
   if (!history.guards || !history.guards->limits) return json.null_member("limits");
   const auto& limits = *history.guards->limits;
   json.key("limits").begin_object();
   write_ms(json.key("rate_wait_ms"), limits.rate_wait);
-  if (limits.limit) {
+  if (limits.limit) {  // the number of concurrent sends that was allowed
     json.key("concurrency").begin_object();
     json.member("limit", *limits.limit);
     json.member("in_flight", limits.in_flight.value_or(0));
@@ -251,10 +253,11 @@ std::string describe(const Outcome& outcome) {
   if (not_sent) return "not sent: " + outcome.error().message + come_back + reason;
   std::string line(verb(history.stop_reason));
   line += " " + effort_text(outcome) + " in " + duration_text(history.elapsed);
-  // The result of an only attempt that was canceled is known.
-  if (count > 1 || (count == 1 && history.attempts[0].error != Errc::Canceled)) {
+  // The line already says that the call was canceled, so the result "canceled" would add nothing.
+  const bool only_canceled = count == 1 && history.attempts[0].error == Errc::Canceled;
+  if (count > 0 && !only_canceled) {
     line += ": " + results_text(history.attempts);
-  } else if (count == 0 && outcome) {
+  } else if (count == 0 && outcome) {  // a middleware's own response
     line += ": " + std::to_string(outcome->status);
   }
   // For this reason, the detail only repeats the number of attempts.

@@ -71,8 +71,9 @@ class Upload : public std::enable_shared_from_this<Upload> {
     on_progress_ = std::exchange(start_options.on_progress, nullptr);
   }
 
-  // Finds the size of the content, and continues the session of the options if there is one.
-  // Returns an error if nothing can be sent.
+  // Finds the size of the content, and prepares the first request: the one that begins a session,
+  // or, if the options name the session of an earlier upload, one to that session. Returns nullopt,
+  // or an error if nothing can be sent.
   std::optional<Error> begin() {
     if (start_.options().sink) {
       return Error(Errc::InvalidRequest, "the request of a resumable upload must not have a sink");
@@ -84,10 +85,11 @@ class Upload : public std::enable_shared_from_this<Upload> {
       return Error(Errc::InvalidRequest, "the content of a resumable upload must tell its size");
     }
     size_ = *size;
-    all_sent_ = size_ == 0;
-    if (options_.session.empty()) return std::nullopt;
-    all_sent_ = true;  // an earlier upload may have sent the last byte
-    open_session(options_.session);
+    const bool continues_session = !options_.session.empty();
+    // The server must not report success before the last byte was sent. An earlier upload may have
+    // sent it.
+    all_sent_ = size_ == 0 || continues_session;
+    if (continues_session) open_session(options_.session);
     return std::nullopt;
   }
 
@@ -96,10 +98,11 @@ class Upload : public std::enable_shared_from_this<Upload> {
   Request next() {
     if (step_ == Step::Start) return start_;
     if (step_ == Step::Ask) return question(session_);
-    const auto left = size_ - had_;
-    const auto end = had_ + (options_.part_size == 0 ? left : std::min(left, options_.part_size));
+    const auto left = size_ - stored_;
+    const auto end =
+        stored_ + (options_.part_size == 0 ? left : std::min(left, options_.part_size));
     all_sent_ = all_sent_ || end == size_;
-    auto request = part(session_, had_, end);
+    auto request = part(session_, stored_, end);
     SendAgain retry;
     retry.send = [self = shared_from_this(), end](Request attempt, Call& call, Next rest) {
       return self->ask_and_send(std::move(attempt), call, rest, end);
@@ -133,16 +136,17 @@ class Upload : public std::enable_shared_from_this<Upload> {
  private:
   enum class Step : std::uint8_t { Start, Part, Ask };
 
-  // Reads the URL of the session from the response to the first request. Returns the outcome of the
-  // upload if the session cannot be used.
+  // Handles the response to the request that begins a session. Its Location is the URL of the
+  // session, to which the content is sent. Returns nullopt if the upload continues there, otherwise
+  // the outcome of the upload: the failed outcome, or an error if the session cannot be used.
   std::optional<Outcome> take_start(Outcome outcome) {
     if (!outcome || !outcome->is_2xx()) return outcome;
     const auto location = outcome->headers.get("Location");
     if (!location) return protocol_error("the response that begins a session has no Location");
-    // The URL of the request may be relative to the base URL of the client.
+    // The URL of the request may be relative to the base URL of the client, and then has no origin.
     const auto& start_url = start_.parsed_url();
     const auto base = start_url ? start_url : Url::parse(outcome->url);
-    const auto url = base ? base->resolve(*location) : base;
+    const auto url = base ? base->resolve(*location) : base;  // without a base, its error
     if (!url) return protocol_error("the Location of the session is " + url.error().message);
     if (url->origin() != base->origin() && !options_.session_at_other_origin) {
       return protocol_error("the session is at another origin, " + std::string(url->origin()) +
@@ -167,25 +171,29 @@ class Upload : public std::enable_shared_from_this<Upload> {
     step_ = is_new ? Step::Part : Step::Ask;
   }
 
-  // Continues after a 308, which says how many bytes the server has. `failure` is the outcome of
-  // the part that preceded a question. Returns the outcome of the upload if it makes no progress.
+  // Continues after a 308, which reports how many bytes of the content the server has. Returns
+  // nullopt if the upload continues, and otherwise its outcome. `failure` has a value if sending a
+  // part failed and the server was then asked for this report. If the server has no more bytes than
+  // before, the upload ends with that failure. Without a failure, it ends after too many reports in
+  // a row that show no progress.
   std::optional<Outcome> resume(const Response& response, std::optional<Outcome> failure) {
-    const auto had = stored_bytes(response);
-    if (!had || *had > size_) {
+    const auto stored = stored_bytes(response);  // nullopt if the Range header is malformed
+    if (!stored || *stored > size_) {
       return protocol_error("the server says that it has \"" +
                             printable(response.headers["Range"]) +
                             "\"; expected bytes=0-N, with N less than " + std::to_string(size_));
     }
-    const bool has_progress = *had > most_had_;
+    const bool has_progress = *stored > most_stored_;
     if (failure && !has_progress) return failure;
     without_progress_ = has_progress ? 0 : without_progress_ + 1;
     if (without_progress_ > kMostWithoutProgress) {
       return protocol_error("the server took nothing of the last requests; it has " +
-                            std::to_string(*had) + " of " + std::to_string(size_) + " bytes");
+                            std::to_string(*stored) + " of " + std::to_string(size_) + " bytes");
     }
-    most_had_ = std::max(most_had_, *had);
-    had_ = *had;
-    step_ = had_ == size_ ? Step::Ask : Step::Part;
+    most_stored_ = std::max(most_stored_, *stored);
+    stored_ = *stored;
+    // If the server has everything, a 308 means that it has not finished: asks again.
+    step_ = stored_ == size_ ? Step::Ask : Step::Part;
     return std::nullopt;
   }
 
@@ -240,8 +248,8 @@ class Upload : public std::enable_shared_from_this<Upload> {
   Request session_ = Request("PUT", "");  // open_session sets the URL
   Step step_ = Step::Start;
   std::uint64_t size_ = 0;
-  std::uint64_t had_ = 0;           // how many bytes the server last reported
-  std::uint64_t most_had_ = 0;      // the maximum of these reports
+  std::uint64_t stored_ = 0;        // how many bytes the server last reported
+  std::uint64_t most_stored_ = 0;   // the maximum of these reports
   int without_progress_ = 0;        // how many reports in a row showed no progress
   bool all_sent_ = false;           // the last byte may have been sent
   std::optional<Outcome> failure_;  // of a part, while the server is asked how much it has
@@ -258,14 +266,17 @@ UploadContent UploadContent::file(std::string path) {
       [path = std::move(path)](std::uint64_t offset) { return Body::file(path, offset); });
 }
 
+// Returns content in memory. All requests share one copy of it. The body for an offset begins there
+// each time that it is sent: Body::generated calls its function for each send, and then the
+// function that this returns for each piece, until that copies 0 bytes.
 UploadContent UploadContent::bytes(std::string content) {
   const auto shared = std::make_shared<const std::string>(std::move(content));
   return UploadContent([shared](std::uint64_t offset) {
     return Body::generated(
         [shared, offset] {
-          return [shared, at = offset](std::span<char> into) mutable {
-            const auto count = shared->copy(into.data(), into.size(), at);
-            at += count;
+          return [shared, position = offset](std::span<char> into) mutable {
+            const auto count = shared->copy(into.data(), into.size(), position);
+            position += count;
             return count;
           };
         },

@@ -21,22 +21,25 @@ Error out_of_memory(bool exchanged) {
   return error;
 }
 
-// Completes the history of a call that has ended, and moves it into the outcome.
+// Completes the history of a call that has ended (its attempts, why it ended, and how long it
+// took), and moves it into the outcome. If the transport began no exchange, an error says
+// Sent::Never.
 void finish(Outcome& outcome, const Call& call) {
   auto& state = Call::State::of(call);
   auto& history = state.history;
   if (!outcome && state.exchanges == 0) {  // the request was not sent
     auto& error = outcome.error();
     error.exchange.sent = Sent::Never;
-    // A middleware threw std::bad_alloc. LocalShortage says that nothing was sent.
+    // A middleware threw std::bad_alloc. That became Internal, as if something might have been
+    // sent. Since nothing was, the error is LocalShortage: this process lacks memory.
     if (error.code == Errc::Internal && error.curl_code == kOutOfMemory) {
       error.code = Errc::LocalShortage;
       history.stop_reason = Reason::LocalShortage;
     }
   }
   Call::State::complete_history(call, outcome);
-  // The loop reads its clock once per turn. Reads it again, so that `elapsed` includes the time
-  // that middlewares have used in this turn.
+  // The loop of this thread reads its clock once per iteration. If the call runs on that loop,
+  // reads the clock again, so that `elapsed` includes the time that middlewares have just used.
   if (auto* queue = RunQueue::current(); queue == state.scheduler) queue->read_clock();
   history.elapsed = state.scheduler->now() - state.started;
   (outcome ? outcome->history : outcome.error().history) = std::move(history);
