@@ -41,7 +41,7 @@ class AsioCancellation {
   AsioCancellation(const Handler& handler, CallOptions& options) {
     slot_ = boost::asio::get_associated_cancellation_slot(handler);
     if (!slot_.is_connected()) return;
-    std::stop_source source;
+    std::stop_source source;  // stopped by the slot, and through `forward_` by the previous token
     const std::function<void()> stop = [source]() mutable { source.request_stop(); };
     forward_ = std::make_unique<Forward>(std::exchange(options.stop, source.get_token()), stop);
     slot_.assign([stop](boost::asio::cancellation_type type) {
@@ -68,21 +68,23 @@ struct AsioCancellation {
 };
 #endif
 
-// Starts the call of async_send.
+// Starts the call of async_send. When the call has ended, runs the handler with its outcome, on the
+// handler's own executor. Until then `work` keeps that executor's io_context running.
 struct AsioSend {
   Client* client;
 
   template <class Handler>
   void operator()(Handler&& handler, Request request, CallOptions options) const {
     AsioCancellation cancellation(handler, options);
-    // A handler without an executor must not run on the client's thread.
-    const boost::asio::system_executor otherwise;
+    // A handler without an executor must not run on the client's thread, so it gets this one.
+    const boost::asio::system_executor fallback;
     auto work =
-        boost::asio::make_work_guard(boost::asio::get_associated_executor(handler, otherwise));
+        boost::asio::make_work_guard(boost::asio::get_associated_executor(handler, fallback));
     client->send_then(
         std::move(request),
         [handler = std::forward<Handler>(handler), work = std::move(work),
          cancellation = std::move(cancellation)](Outcome outcome) mutable {
+          // On the client's thread: posts the handler, with everything it needs, to its executor.
           const auto executor = work.get_executor();
           boost::asio::post(executor, [handler = std::move(handler), work = std::move(work),
                                        cancellation = std::move(cancellation),

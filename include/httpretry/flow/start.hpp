@@ -28,7 +28,8 @@ using Reported = std::conditional_t<kIsResult<T>, T, Result<T>>;
 
 [[nodiscard]] HTTPRETRY_API Error thrown_by_task(const std::exception_ptr& thrown);
 
-// Runs the task and calls `done` with its value, or with an error if the task throws.
+// Runs the task, and calls `done` once at its end: with the value of the task as a Result (a
+// Reported<T>), or with an error if the task throws.
 template <class T, class Done>
 PostedCoroutine run_and_report(Task<T> task, Done done) {
   std::optional<Reported<T>> result;

@@ -62,6 +62,8 @@ class [[nodiscard]] Task {
    public:
     explicit Awaiter(Handle handle) noexcept : handle_(handle) {}
     [[nodiscard]] bool await_ready() const noexcept { return false; }
+    // Returns whether `awaiter` suspends. It does not if the task has ended by then: of the awaiter
+    // and the end of the task, whichever comes second continues the awaiter.
     [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> awaiter) const {
       const Handle handle = handle_;
       if (!handle || handle.promise().was_awaited()) [[unlikely]] {

@@ -99,22 +99,26 @@ Task<> call_into(F& f, AttemptInfo attempt, AttemptResult<T>& result) {
   result = co_await task;
 }
 
-// Calls the coroutine function, and requests its stop at the deadline of the attempt.
+// Makes one attempt: waits until the guards let it begin, calls the coroutine function, and reports
+// its result to the guards. Requests the function's stop at the attempt's deadline, or when the
+// whole call is stopped. If the function ends without success after the deadline, the attempt has
+// timed out. If the guards refuse, returns why, and does not call the function.
 template <class F, class T = ValueOf<F>>
 Task<AttemptResult<T>> call_guarded(std::shared_ptr<CallGuards> guards, F& f, AttemptInfo attempt) {
   GuardedAttempt guarded(*guards, std::move(attempt));
-  const auto admission = guarded.co_enter();
-  const bool may_begin = co_await admission;
+  const bool may_begin = co_await guarded.co_enter();
   if (!may_begin) co_return not_made<T>(guarded.result());
   AttemptInfo info = guarded.info();
-  std::stop_source ended;
-  const std::stop_callback call_stopped(info.stop, [&ended] { ended.request_stop(); });
-  info.stop = ended.get_token();
-  AttemptResult<T> result;
-  const auto race = when_any(ended, call_into(f, info, result),
+  std::stop_source attempt_stop;  // also requested by `race`, so that both of its tasks end
+  const std::stop_callback on_call_stop(info.stop, [&] { attempt_stop.request_stop(); });
+  info.stop = attempt_stop.get_token();
+  AttemptResult<T> result;  // set by call_into
+  const auto race = when_any(attempt_stop, call_into(f, info, result),
                              info.scheduler->sleep_until(info.deadline, info.stop));
   const auto first = co_await race;
-  if (first.index() == 1 && std::get<1>(first) && result.cls != Class::Success) {
+  // The second task won, and its value is true: it slept until the deadline.
+  const bool deadline_came = first.index() == 1 && std::get<1>(first);
+  if (deadline_came && result.cls != Class::Success) {
     result = AttemptResult<T>(Class::Transport, "timed out");
   }
   guarded.end(result);

@@ -200,18 +200,19 @@ RetryResult<detail::ValueOf<F>> retry_call(const RetryPolicy& policy, F&& f,
   return result;
 }
 
-// The same for an `f` that returns a Task<AttemptResult<T>>, as a coroutine on `scheduler`. A wait
-// blocks no thread. `scheduler`, and everything that `f` refers to, must outlive the task.
-// Destroying the task ends the call.
+// The same as retry_call for an `f` that returns a Task<AttemptResult<T>>: calls and awaits it
+// until the policy ends the call. It runs as a coroutine on `scheduler`, so a wait blocks no
+// thread. `scheduler`, and everything that `f` refers to, must outlive the task. Destroying the
+// task ends the call.
 template <class F>
 Task<RetryResult<detail::ValueOf<F>>> co_retry_call(RetryPolicy policy, Scheduler& scheduler, F f,
                                                     RetryCallOptions options = RetryCallOptions()) {
-  RetryCallLoop loop(policy, options, scheduler.now());
+  RetryCallLoop loop(policy, options, scheduler.now());  // decides about attempts and waits
   RetryResult<detail::ValueOf<F>> result;
   while (!loop.ended()) {
-    if (const auto until = loop.wait_until()) {
+    if (const auto until = loop.wait_until()) {  // nullopt: the next step is an attempt
       const bool complete = co_await scheduler.sleep_until(*until, options.stop);
-      loop.end_wait(complete, scheduler.now());
+      loop.end_wait(complete, scheduler.now());  // a stop, which cuts the wait short, ends the call
     } else {
       AttemptInfo attempt = loop.attempt();
       attempt.scheduler = &scheduler;

@@ -21,18 +21,19 @@ class SingleFlight {
  public:
   using Fetch = std::function<Task<Result<T>>(Call&)>;
 
-  // Returns the result of the fetch that is running, or of a new one. If the call that fetches is
-  // canceled or reaches its deadline, one of the waiting calls fetches instead. Any other error is
-  // returned to all of them.
+  // Returns the result of the fetch that is in flight, or of a new one that this call makes. The
+  // calls that wait for the same fetch share a Flight, an event that happens when the fetch ends.
+  // If the call that fetches is canceled or reaches its deadline, one of the waiting calls fetches
+  // instead. Any other error is returned to all of them.
   Task<Result<T>> join(const Fetch& fetch, Call& call) {
     for (;;) {
-      bool is_new = false;
+      bool is_new = false;  // set by join_flight
       const auto flight = join_flight(is_new);
       if (is_new) {  // this call fetches
-        const EndGuard guard(*flight);
+        const EndGuard wakes_waiting_calls(*flight);
         Result<T> result = co_await fetch(call);
-        const ReturnTo loop(call.scheduler());
-        co_await loop;
+        const ReturnTo calls_loop(call.scheduler());  // `fetch` may end on another thread
+        co_await calls_loop;
         const bool call_ended = !result && (result.error().code == Errc::Canceled ||
                                             call.scheduler().now() >= call.deadline());
         if (!call_ended) flight->result = result;
@@ -41,7 +42,7 @@ class SingleFlight {
       const bool not_stopped =
           co_await flight->wait(call.scheduler(), call.deadline(), call.stop());
       if (call.stop().stop_requested() || !not_stopped) co_return Error(Errc::Canceled, "canceled");
-      if (!flight->happened()) {
+      if (!flight->happened()) {  // the deadline came before the end of the fetch
         co_return Error(Errc::Timeout, "timed out waiting for what another call fetches");
       }
       if (flight->result) co_return *flight->result;

@@ -30,24 +30,27 @@ class Timeout final : public Middleware {
 
 class FallbackStage final : public Middleware {
  public:
-  explicit FallbackStage(Fallback make) : make_(std::move(make)) {}
+  explicit FallbackStage(Fallback make) : make_substitute_(std::move(make)) {}
   [[nodiscard]] std::string_view name() const override { return "fallback"; }
 
+  // Sends the request. If that fails, asks the user's function for a substitute response, and
+  // returns it with `from_fallback` set. Returns the outcome itself if the call succeeded, was
+  // canceled or had an invalid request, or if the function makes no response.
   Task<Outcome> handle(Request request, Call& call, Next next) override {
     Outcome outcome = co_await next(request, call);
-    Call::State::complete_history(call, outcome);
+    Call::State::complete_history(call, outcome);  // sets why the call ended, for has_failed
     auto& history = call.history();
     if (!has_failed(outcome, history)) co_return outcome;
-    // The function sees the history as the caller would.
+    // The function gets the outcome with its history, as the caller of the client would.
     (outcome ? outcome->history : outcome.error().history) = history;
-    auto made = make_(request, outcome, call);
-    if (!made) co_return outcome;
-    made->from_fallback = true;
-    made->exchange = exchange_of(outcome);
-    if (const auto& url = request.parsed_url(); url && made->url.empty()) {
-      made->url = url->to_string();
+    auto substitute = make_substitute_(request, outcome, call);
+    if (!substitute) co_return outcome;
+    substitute->from_fallback = true;
+    substitute->exchange = exchange_of(outcome);  // what was really sent
+    if (const auto& url = request.parsed_url(); url && substitute->url.empty()) {
+      substitute->url = url->to_string();
     }
-    co_return *std::move(made);
+    co_return *std::move(substitute);
   }
 
  private:
@@ -57,7 +60,7 @@ class FallbackStage final : public Middleware {
     return history.stop_reason != Reason::Success;
   }
 
-  const Fallback make_;
+  const Fallback make_substitute_;
 };
 
 }  // namespace

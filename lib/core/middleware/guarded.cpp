@@ -113,13 +113,20 @@ bool GuardedAttempt::enter() {
   return may_begin;
 }
 
+// Waits until the guards of the policy (pauses, rate, circuit breaker, limit of concurrent calls)
+// let this attempt begin, and returns true. The attempt's deadline then moves by the wait, which
+// does not count toward the attempt's timeout. Returns false if the function must not be called,
+// because the call was canceled or a guard refuses. `result` then has the reason and, if it is
+// known, the delay after which the guard may let an attempt begin.
 Task<bool> GuardedAttempt::co_enter() {
-  if (state_->info.scheduler == nullptr) {
+  auto& info = state_->info;
+  if (info.scheduler == nullptr) {
     throw std::logic_error("a guarded coroutine function must be called by co_retry_call");
   }
-  auto& scheduler = *state_->info.scheduler;
-  auto& info = state_->info;
+  auto& scheduler = *info.scheduler;
   const auto arrived_at = scheduler.now();
+  // The place of this attempt among those that wait for the same guards, whose gate grants or
+  // refuses it. It stays in `state_`, because `end` reports the result of the attempt to it.
   auto& turn = state_->turn.emplace(state_->guards.gate, state_->sender(), arrived_at);
   bool canceled = false;
   while (!canceled && turn.status() == Gate::Turn::Status::Waiting) {
@@ -127,12 +134,12 @@ Task<bool> GuardedAttempt::co_enter() {
     canceled = !not_canceled;
   }
   state_->began = scheduler.now();
-  if (canceled) co_return false;
+  if (canceled) co_return false;  // `result` has the reason "canceled" from the beginning
   if (turn.status() != Gate::Turn::Status::Granted) {
-    const auto hold = turn.why();
+    const auto refusal = turn.why();  // its `until` is kNever if no time is known
     state_->result.reason =
-        guard::error_of_refusal(hold, state_->guards.name, scheduler.now()).message;
-    if (hold.until != kNever) state_->result.delay = hold.until - scheduler.now();
+        guard::error_of_refusal(refusal, state_->guards.name, scheduler.now()).message;
+    if (refusal.until != kNever) state_->result.delay = refusal.until - scheduler.now();
     co_return false;
   }
   info.deadline = std::min(info.call_deadline, later(info.deadline, state_->began - arrived_at));

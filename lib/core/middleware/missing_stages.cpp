@@ -28,9 +28,9 @@ class Finder {
  public:
   explicit Finder(const HasStage& has) : has_(has) {}
 
-  // Adds the settings of `policy` that lack a stage. `policy_label` names the policy in the
-  // message, for example "the policy of the request". Allocates nothing if the policy needs no
-  // stage.
+  // Adds the settings of `policy` that lack their stage: they have an effect only if the client's
+  // chain of middlewares has the one named `stage`. `policy_label` names the policy in the message,
+  // for example "the policy of the request". Allocates nothing if no stage is lacking.
   void check(const RetryPolicy& policy, std::string_view policy_label) {
     const auto& guards = policy.guards;
     std::vector<std::string> settings;
@@ -40,6 +40,7 @@ class Finder {
       add_once(stages_, std::string(stage) + "()");
     };
     require(policy.hedge.has_value(), "hedge", "hedge");
+    // Every policy has a pause. Only one that differs from the default was set by the user.
     require(guards.pause.enabled && guards.pause != PausePolicy(), "pause", "guards");
     require(guards.rate.has_value(), "rate", "guards");
     require(guards.concurrency.has_value(), "concurrency", "guards");

@@ -117,7 +117,7 @@ std::optional<Result<Request>> PollUrl::poll_after(const Response& response) con
 
 // Returns whether `outcome`, a pending response, names a URL. The outcome becomes an error if that
 // URL must not be polled.
-bool PollUrl::read_url(Outcome& outcome) {
+bool PollUrl::take_url_of(Outcome& outcome) {
   auto poll = poll_after(*outcome);
   if (!poll) return false;
   if (*poll) {
@@ -128,11 +128,11 @@ bool PollUrl::read_url(Outcome& outcome) {
   return true;
 }
 
-// Called when attempt `number` has ended. An attempt polls if it sends, in place of the user's
-// request, a GET to a URL that an earlier response named for the result. If this attempt polled,
-// records that in the history, which has one entry for consecutive attempts with the same URL
-// ("attempts 2 to 5 polled /jobs/7"). If its response named a URL (`next_`) and another attempt
-// follows, that attempt will poll this URL.
+// Called when attempt `number` has ended, to choose the request of the next one. An attempt polls
+// if it sends, in place of the user's request, a GET to a URL that an earlier response named for
+// the result. If this attempt polled, records that in the history, which has one entry for
+// consecutive attempts with the same URL ("attempts 2 to 5 polled /jobs/7"). If its response named
+// a URL (`next_`) and another attempt follows, that attempt will poll this URL.
 void PollUrl::end_attempt(int number, bool attempt_follows) {
   if (is_polling_) {
     auto& polled = call_.history().polled;

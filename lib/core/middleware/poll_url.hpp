@@ -36,9 +36,9 @@ class PollUrl {
 
   // Returns whether `outcome`, a pending response to `request()`, names a URL to poll. Replaces it
   // with an error if that URL must not be polled.
-  bool read_url(Outcome& outcome);
+  bool take_url_of(Outcome& outcome);
   // Records that attempt `number` has ended, and if another attempt follows, moves on to the URL
-  // that `read_url` found.
+  // that `take_url_of` found.
   void end_attempt(int number, bool attempt_follows);
 
  private:

@@ -112,14 +112,18 @@ RetryStep::Kind RequestAttempts::begin() {
   return step_.kind;
 }
 
-// Makes one attempt and returns its outcome. If a stage below held the request back, so that no
-// exchange began, the call is refused; that is no attempt.
+// Makes one attempt: passes the request to the stages below, which are the middlewares after
+// `retry` and the transport. Returns the outcome, and sets `step_` to what follows, a retry or the
+// end of the call. If a stage held the request back, such as an open circuit breaker, the transport
+// began no exchange. That is no attempt, and ends the call.
 Task<Outcome> RequestAttempts::send(const Next& next) {
   CurrentAttempt attempt = current_attempt();
+  // The call as those stages see it: with the number and the deadline of this attempt.
   Call branch = Call::State::attempt(call_, step_.number, step_.until, attempt);
   const int exchanges_before = Call::State::of(call_).exchanges;
   call_.emit(&Observer::attempt_started, request(), step_.number);
   if (request().options().sink) hold_back_body_until_judged(attempt);
+  // If a retry will follow, the transport need not receive the rest of the body.
   attempt.will_retry = [this, &attempt](const Response& begun) {
     return will_retry(attempt, begun);
   };
@@ -197,32 +201,34 @@ bool RequestAttempts::will_retry(CurrentAttempt& attempt, const Response& begun)
   return loop_.would_retry(ended, attempt.judge_anew(outcome));
 }
 
-// Ends an attempt: classifies its outcome, records it in the history, notifies the observers, and
-// sets `step_` to what follows, a wait or the end of the call. Replaces the outcome by an error if
-// it is a pending response whose URL to poll is not allowed. `exchanged` says whether the transport
-// began to send the attempt.
+// Ends an attempt: classifies its outcome, has `loop_` decide about a retry and record the attempt
+// in the history, notifies the observers, and sets `step_` to what follows, a wait or the end of
+// the call. If the outcome is a pending response with a URL to poll that is not allowed, replaces
+// it with an error. `exchanged` says whether the transport began to send the attempt.
 void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged) {
   auto ended = facts_of(attempt, outcome);
   ended.begun = exchanged;
   const auto recorded_before = call_.history().attempts.size();
-  // A request that was sent on a connection that the server had closed is resent at once, unless
-  // the request forbids retries or the call was canceled. That is not a retry, so the outcome is
-  // not classified. In all other cases `resend` returns nullopt.
+  // If the server had already closed the connection, `resend` records the attempt and returns the
+  // step that sends the request again at once. That is not a retry, so it needs no verdict. In all
+  // other cases it returns nullopt. Not allowed if the request forbids retries, or after a stop.
   const bool may_resend =
       request().options().retry && !Call::State::own_stop(call_).stop_requested();
   auto step = may_resend ? loop_.resend(ended) : std::nullopt;
   if (!step) {
     ended.random = call_.random();  // for the jitter of the backoff
     auto verdict = attempt.judge(outcome);
-    // The guards let this send pass unchecked. The server may now ask them to pause.
+    // The middleware `guards` let this send pass unchecked, because nothing limited it. The
+    // server may now ask for a pause, which then applies to other calls as well.
     if (attempt.passed != nullptr) {
       attempt.passed->begin_requested_pause(request(), call_, attempt, outcome, verdict);
     }
-    // The response means "not yet", and names the URL at which to ask again.
-    if (outcome && verdict.cls == Class::Pending && poll_url_ && poll_url_->read_url(outcome)) {
+    // A pending response means "not yet". take_url_of returns whether it names a URL at which to
+    // ask again, and replaces the outcome with an error if that URL must not be polled.
+    const bool is_pending = outcome && verdict.cls == Class::Pending;
+    if (is_pending && poll_url_ && poll_url_->take_url_of(outcome)) {
       // The next request is a GET without a body, which can always be sent again.
       ended.names_url = ended.replayable = true;
-      // If the URL must not be polled, `read_url` has made the outcome an error.
       if (!outcome) verdict = classify(*chosen_.policy, Observed(outcome, ended.wall_now));
     }
     step = loop_.end(ended, verdict, to_string(verdict.rule));
@@ -245,9 +251,10 @@ void RequestAttempts::notify_attempt_ended(std::size_t recorded_before) {
   call_.emit(&Observer::attempt_ended, request(), last);
 }
 
-// Ends the call, because a stage below held the request back and nothing was sent. If a breaker
-// that holds back only retries did so, the outcome becomes that of the previous attempt. Otherwise
-// `sent` of the error covers all attempts: Maybe if any of them may have reached the server.
+// Ends the call, because a stage below, such as an open circuit breaker, held the request back, so
+// that this attempt sent nothing. `outcome` is the error of that stage. If it is a breaker that
+// holds back only retries, the outcome becomes that of the previous attempt (`last_`). Otherwise
+// the error remains the outcome, and its `sent` covers the earlier attempts of the call as well.
 void RequestAttempts::refuse(Outcome& outcome) {
   auto& error = outcome.error();
   loop_.refuse(error, now());
@@ -257,6 +264,8 @@ void RequestAttempts::refuse(Outcome& outcome) {
     outcome = *std::move(last_);
     return;
   }
+  // Maybe (sent, but not answered) if that is true of any attempt. Otherwise Answered if any
+  // attempt was answered, and Never if nothing was sent.
   for (const auto& attempt : call_.history().attempts) {
     if (attempt.sent == Sent::Maybe || error.exchange.sent == Sent::Never) {
       error.exchange.sent = attempt.sent;

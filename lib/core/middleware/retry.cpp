@@ -41,7 +41,7 @@ bool was_sent_with(const SentKey& key, const Request& request) {
 // the same key as before. The call stores the key for that. Does not replace a key that the user
 // has set.
 void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call) {
-  // The key with which the call has sent this same request before, or nullptr.
+  // The key with which this call has sent the same request before, or nullptr.
   auto* key = call.get<SentKey>();
   if (key != nullptr && !was_sent_with(*key, request)) key = nullptr;
   if (key != nullptr) {
@@ -104,8 +104,10 @@ class RetryPolicies {
   // `options` must outlive this.
   explicit RetryPolicies(const RetryOptions& options) : options_(options) {}
 
-  // Returns the policy and the account of a request. In this order: the request's own policy, that
-  // of the operation that the request polls, or the one that the policy set has for the request.
+  // Returns the policy of a request, and the account: the retry budget, shared with other calls,
+  // that pays for its retries. The policy is the request's own one, or that of the operation that
+  // the request polls, or the one that the policy set has for its method, URL and headers. First
+  // reports to the observers if the policy file or the shared state has changed.
   ChosenPolicy find(const Request& request, const Call& call, const Next& next) {
     if (const auto& shared = Call::State::shared_state_of(call)) report(call, *shared);
     ChosenPolicy chosen;
@@ -114,7 +116,7 @@ class RetryPolicies {
     const auto& url = request.parsed_url();
     if (const auto& requests_policy = request.options().policy) {
       chosen.policy = requests_policy;
-    } else if (!url) {  // the request will not be sent
+    } else if (!url) {  // the request is invalid and will not be sent, so any policy will do
       chosen.policy = std::make_shared<const RetryPolicy>();
       return chosen;
     } else if (PollUrl::is_poll(request, call) && attempts.back().policy) {
@@ -224,7 +226,8 @@ class Retry final : public Middleware {
  private:
   static Task<Outcome> fail(Error error) { co_return error; }
 
-  // Makes attempts until RetryLoop ends the call. Returns the outcome of the call.
+  // Makes attempts, with the waits between them, until RetryLoop ends the call. Returns the outcome
+  // of the call. `attempts.begin` returns the next step: Send, Wait or Stop.
   // A waiting call keeps this coroutine frame. To keep the frame small, everything that a waiting
   // call does not need is in `handle`, `retry_to_sink` and RequestAttempts::send.
   Task<Outcome> retry(Request request, Call& call, Next next) {
@@ -234,7 +237,7 @@ class Retry final : public Middleware {
         const auto sending = attempts.send(next);
         Outcome outcome = co_await sending;
         if (attempts.has_ended()) co_return outcome;
-        attempts.keep(std::move(outcome));
+        attempts.keep(std::move(outcome));  // if last_outcome() may need it after the wait
       }
       bool wait_completed = false;  // false if the call was canceled during the wait
       if (RunQueue::driven_of(call.scheduler()) != nullptr) {
