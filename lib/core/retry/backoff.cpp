@@ -39,14 +39,14 @@ WaitRange exponential(const Backoff& backoff, double retry) {
       std::min(nanoseconds(backoff.initial) * power(backoff.multiplier, retry - 1), kTooLong);
   if (!backoff.cap_after_jitter) wait = std::min(wait, nanoseconds(max));
   const auto cap = backoff.cap_after_jitter ? max : kForever;
-  const auto part = backoff.randomization;  // 0.2 means up to 20 % shorter or longer
+  const auto spread = backoff.randomization;  // 0.2 means up to 20 % shorter or longer
   switch (backoff.jitter) {
     // These three never lengthen the wait, so `max` is the right cap before and after the jitter.
     case Backoff::Jitter::None: return {wait, wait, max};
     case Backoff::Jitter::Full: return {0, wait, max};
     case Backoff::Jitter::Equal: return {wait / 2, wait, max};
     // These may lengthen the wait.
-    case Backoff::Jitter::Proportional: return {wait * (1 - part), wait * (1 + part), cap};
+    case Backoff::Jitter::Proportional: return {wait * (1 - spread), wait * (1 + spread), cap};
     case Backoff::Jitter::Range: return {wait * backoff.low, wait * backoff.high, cap};
     case Backoff::Jitter::Additive: return {wait, wait + nanoseconds(backoff.add), cap};
   }

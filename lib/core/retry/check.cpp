@@ -20,7 +20,9 @@ class Checker {
  public:
   std::string take() { return std::move(problem_); }
 
-  // Checks a policy. Each line names the setting that it checks, for the message.
+  // Checks a policy, and stores the first problem. Each line names the setting that it checks, for
+  // the message. `number` and `time` check a range; `limit` is a time that must not be 0, because
+  // "no limit" is kForever; `demand` stores the problem unless its condition is true.
   void run(const RetryPolicy& policy) {
     if (policy.max_attempts) number("max_attempts", *policy.max_attempts, policy::kCounts);
     limit("max_elapsed_time", policy.max_elapsed_time);
@@ -45,7 +47,8 @@ class Checker {
     run(policy.guards);
     if (policy.hedge) hedge(*policy.hedge);
     const auto& breaker = policy.guards.breaker;
-    if (breaker && breaker->kind != BreakerPolicy::Kind::Share) {  // the others send probes
+    // A breaker of another kind than Share sends a probe when its circuit has been open for a time.
+    if (breaker && breaker->kind != BreakerPolicy::Kind::Share) {
       demand(policy.attempt_timeout == kForever || breaker->probe_timeout >= policy.attempt_timeout,
              "breaker.probe_timeout", "is under attempt_timeout");
     }
@@ -104,7 +107,10 @@ class Checker {
     }
   }
 
+  // Checks the settings of a circuit breaker, even those that its kind does not use. Each line
+  // names the setting, for the message, and the range of its values.
   void breaker(const BreakerPolicy& breaker) {
+    // `failures` in a row open the circuit. For the other kinds, 0 (in kQueues) disables this.
     const bool consecutive = breaker.kind == BreakerPolicy::Kind::Consecutive;
     number("breaker.failure_ratio", breaker.failure_ratio, policy::kPartsOfSends);
     number("breaker.min_requests", breaker.min_requests, policy::kCounts);
@@ -114,6 +120,7 @@ class Checker {
     number("breaker.probes", breaker.probes, policy::kProbes);
     limit("breaker.slow_after", breaker.slow_after);
     time("breaker.probe_timeout", breaker.probe_timeout);
+    // `share_window` is the window of Kind::Share, so messages call both "window".
     for (const auto window : {breaker.window, breaker.share_window}) {
       time("breaker.window", window);
       demand(window >= policy::kShortestWindow, "breaker.window", "is under 100 ms");
@@ -135,9 +142,10 @@ class Checker {
     demand(hedge.scope != GuardScope::Credentials, "hedge.scope", "is endpoint, host or policy");
   }
 
-  // Checks the backoff that is the setting `name` of the policy.
+  // Checks the backoff that is the setting `name` of the policy. Each line names a setting of the
+  // backoff, for the message, and the range of its values.
   void backoff(std::string_view name, const Backoff& backoff) {
-    object_ = name;
+    object_ = name;  // messages then call the settings "backoff.initial" and so on
     time("initial", backoff.initial);
     time("increment", backoff.increment);
     time("add", backoff.add);
@@ -148,8 +156,8 @@ class Checker {
     number("randomization", backoff.randomization, policy::kShares);
     number("low", backoff.low, policy::kFactors);
     number("high", backoff.high, policy::kFactors);
-    const bool slots = backoff.kind == Backoff::Kind::Slots;
-    number("steps", backoff.steps, slots ? policy::kDoublings : policy::kSteps);
+    const bool doubles = backoff.kind == Backoff::Kind::Slots;  // 2^steps must be an exact number
+    number("steps", backoff.steps, doubles ? policy::kDoublings : policy::kSteps);
     number("abort", backoff.abort, policy::kCounts);
     demand(backoff.initial <= backoff.max_interval, "initial", "is over its max_interval");
     demand(backoff.low <= backoff.high, "low", "is over its high");

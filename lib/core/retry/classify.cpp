@@ -100,35 +100,38 @@ Class class_of_proxy_status(int status) {
   return status == 502 || status == 503 || status == 504 ? Class::Transport : Class::Permanent;
 }
 
-// Returns the class of an error, and the rule that decided it: what failed (`kind`, such as "tls"
-// or "timeout"), or the status of a proxy that refused to connect. The class is Permanent if the
-// policy does not retry such errors. `kind` is empty for errors of the library itself, such as a
-// cancellation.
+// Returns what an error means for a retry: its class, and the rule that decided it. That is what
+// failed (`kind`, such as "tls" or "timeout"), or the status of a proxy that refused to connect.
+// The class is Permanent, which means no retry, if the policy does not retry such errors, or if the
+// error is one of the library itself, such as a cancellation. Such an error has no `kind`. For the
+// other classes, the result also has the wait that the server asks for, and says whether the server
+// refused the request, so that even a POST may be sent again.
 Classified classify_error(const RetryPolicy& policy, const Error& error, WallTime wall_now) {
   Classified result;
   const auto kind = policy::transport_kind(error);
-  const auto by_proxy = error.from_proxy && error.status != 0;  // the proxy refused with a status
-  // The server behind a proxy that failed was sent nothing, and has answered nothing.
+  const bool refused_by_proxy = error.from_proxy && error.status != 0;  // with this status
+  // If a proxy failed, the server behind it received nothing and has not responded.
   result.status = error.from_proxy ? 0 : error.status;
   result.sent = error.from_proxy ? Sent::Never : error.exchange.sent;
-  result.rule.kind = by_proxy ? Rule::Kind::Proxy : Rule::Kind::Error;
-  if (!by_proxy && kind) result.rule.kind = Rule::Kind::Transport;
+  result.rule.kind = refused_by_proxy ? Rule::Kind::Proxy : Rule::Kind::Error;
+  if (!refused_by_proxy && kind) result.rule.kind = Rule::Kind::Transport;
   result.rule.transport = kind.value_or(TransportKind::Connect);  // unused without a kind
   result.rule.error = error.code;
   result.rule.status = error.status;
-  result.timeout = error.code == Errc::Timeout;
-  result.stop = stop_reason(error.code);  // why the call ends, if the class stays Permanent
+  result.timeout = error.code == Errc::Timeout;  // a budget may charge more for it
+  result.stop = stop_reason(error.code);         // why the call ends, if the class stays Permanent
   result.cls = Class::Permanent;
   if (!kind || error.permanent || !policy.retry_on.covers(*kind)) return result;
-  result.cls = by_proxy ? class_of_proxy_status(error.status) : Class::Transport;
+  result.cls = refused_by_proxy ? class_of_proxy_status(error.status) : Class::Transport;
   if (result.cls == Class::Permanent) return result;
 
-  // The headers of a 429 or 503 may ask for a wait. If a proxy asks, it is overloaded.
+  // The headers of a 429 or 503 may ask for a wait (`server_delay`). A proxy that asks for one is
+  // overloaded.
   const bool may_have_delay = error.status == 429 || error.status == 503;
   if (may_have_delay) add_server_delay(policy, {error.status, error.headers, wall_now}, result);
-  if (by_proxy && result.server_delay && result.cls == Class::Transport)
-    result.cls = Class::Throttle;
-  // Refused: the server has not executed the request, so that even a POST may be sent again.
+  const bool is_overloaded_proxy = refused_by_proxy && result.server_delay.has_value();
+  if (is_overloaded_proxy && result.cls == Class::Transport) result.cls = Class::Throttle;
+  // Refused: the server has not executed the request. "For sure" if the protocol guarantees that.
   result.refused_for_sure =
       error.exchange.refused || certainly_refused(result.status, result.server_delay.has_value());
   result.refused = result.refused_for_sure || result.status == 429;

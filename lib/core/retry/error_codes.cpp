@@ -100,16 +100,19 @@ class BodyValues {
   }
 
  private:
-  // Reads the values at all paths that a rule for this format may look up, in one pass.
+  // Reads the values at all paths that a rule may look up in a body of this format (JSON or XML),
+  // in one pass over the body. The paths are those of the policy's custom rules and of the services
+  // whose errors the library knows.
   [[nodiscard]] std::vector<BodyValue> read() const {
-    std::vector<std::string_view> paths;
+    std::vector<std::string_view> paths;  // "/error/code"; "*" stands for any element of an array
     for (const auto& rule : retry_on_.error_codes) {
       if (rule.family == Family::Custom && rule.source == format_) paths.push_back(rule.selector);
     }
-    if (is_xml()) {
+    if (is_xml()) {  // of the known services, only AWS reports errors in XML
       paths.insert(paths.end(), std::begin(kAwsXml), std::end(kAwsXml));
       return xml_values(body_, paths);
     }
+    // The value that says whether an operation is still pending, such as "/status".
     if (retry_on_.pending) paths.push_back(retry_on_.pending->json);
     for (const auto& codes : kCodes) paths.push_back(codes.path);
     paths.insert(paths.end(), std::begin(kGoogleQuotas), std::end(kGoogleQuotas));

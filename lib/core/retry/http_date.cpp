@@ -50,19 +50,21 @@ bool take_name(std::string_view& text, std::span<const std::string_view> names, 
   return false;
 }
 
-// Reads a part of a date into `date`. `field` is a conversion character of strptime, which itself
-// depends on the locale.
+// Reads one field of a date from the front of the text into `date`, and removes it from the text.
+// Returns false if the text begins with something different. `field` is the character for that
+// field in a format of strptime, such as 'Y' in "%Y-%m-%d". The function strptime itself depends on
+// the locale, and HTTP's dates do not.
 bool take_field(std::string_view& text, char field, Date& date) {
   int weekday = 0;  // read, but not compared with the date
   switch (field) {
-    case 'a': return take_name(text, kDays, weekday);
-    case 'A': return take_name(text, kLongDays, weekday);
-    case 'b': return take_name(text, kMonths, date.month);
+    case 'a': return take_name(text, kDays, weekday);       // "Mon"
+    case 'A': return take_name(text, kLongDays, weekday);   // "Monday"
+    case 'b': return take_name(text, kMonths, date.month);  // "Jan"
     case 'm': return take_digits(text, 2, date.month);
     case 'd': return take_digits(text, 2, date.day);
     case 'e': return take_digits(text, take(text, ' ') ? 1 : 2, date.day);  // " 6" or "16"
     case 'Y': return take_digits(text, 4, date.year);
-    case 'y': return take_digits(text, 2, date.year);
+    case 'y': return take_digits(text, 2, date.year);  // the caller adds the century
     case 'H': return take_digits(text, 2, date.hour);
     case 'M': return take_digits(text, 2, date.minute);
     case 'S': return take_digits(text, 2, date.second);
@@ -117,7 +119,9 @@ std::optional<WallTime> parse_http_date(std::string_view text, WallTime now) {
 }
 
 // Reads a date such as "2026-11-21T05:04:48.5+02:00": the date and the time, an optional fraction
-// of the second, and the zone, which is "Z" (UTC) or an offset from UTC.
+// of the second, and the zone, which is "Z" (UTC) or an offset from UTC. Returns nullopt if the
+// text is malformed or its date does not exist. Rejects years before 1970 and from 2200 on, well
+// before WallTime would overflow in 2262.
 std::optional<WallTime> parse_rfc3339(std::string_view text) {
   constexpr std::size_t kFrontSize = 19;  // up to the second
   if (text.size() <= kFrontSize || std::string_view("Tt ").find(text[10]) == text.npos) return {};
@@ -137,10 +141,9 @@ std::optional<WallTime> parse_rfc3339(std::string_view text) {
     }
   }
   const bool behind_utc = text.starts_with('-');
-  const bool utc = text == "Z" || text == "z";
-  const auto zone = utc                                   ? Date()
-                    : behind_utc || text.starts_with('+') ? read_date(text.substr(1), "%H:%M")
-                                                          : std::nullopt;
+  std::optional<Date> zone;  // its hour and minute are the offset; nullopt if it is malformed
+  if (text == "Z" || text == "z") zone.emplace();
+  if (behind_utc || text.starts_with('+')) zone = read_date(text.substr(1), "%H:%M");
   const auto time = wall_time(*date);  // nullopt if the day does not exist
   if (!zone || !time) return std::nullopt;
   // With "+02:00", the text is two hours ahead of UTC, so the offset is subtracted.

@@ -114,13 +114,14 @@ RetryLoop::RetryLoop(const RetryPolicy& policy, std::shared_ptr<RetryAccount> ac
   state_.repeatable = options.repeatable;
 }
 
-// Returns what to do next: Send, which begins an attempt; Wait, if the client's limit on the rate
-// of sends does not allow the attempt yet; or Stop, if that wait would end too late for the call.
-// Stop leaves the reason in the history.
+// Returns what the caller must do next. Send begins an attempt. Wait means that the send rate
+// (which an adaptive policy lowers while the server throttles) does not allow the attempt yet; call
+// this again after the wait. Stop ends the call, because that wait would end after the call's
+// deadline or max_elapsed_time; the reason is then in the history.
 RetryStep RetryLoop::begin(Time now) {
   assert(!in_attempt_);
   const auto elapsed_limit = later(options_.started, policy_.max_elapsed_time);
-  // By IncludeWait, waits count toward max_elapsed_time. By the other rules, this one does not.
+  // With ElapsedRule::IncludeWait, waits count toward max_elapsed_time, otherwise not.
   const bool waits_count = policy_.elapsed_rule == ElapsedRule::IncludeWait;
   // A wait of zero means that the send rate allows the attempt now.
   if (const auto wait = claim_.begin_attempt(now); wait > Duration::zero()) {
@@ -136,9 +137,10 @@ RetryStep RetryLoop::begin(Time now) {
   }
   in_attempt_ = true;
   began_ = now;
-  // The response must arrive by max_elapsed_time, unless the attempt begins only after that.
+  // The headers of the response must arrive by max_elapsed_time. If waits do not count, the attempt
+  // may begin only after that, and then has no such limit.
   const bool bounded = waits_count || elapsed_limit > now;
-  // `until` is the deadline of the attempt, and `respond_by` that of the response headers.
+  // `until` is the deadline of the whole attempt, and `respond_by` that of the response headers.
   return {.kind = RetryStep::Kind::Send,
           .fresh_connection = fresh_connection_,
           .number = static_cast<int>(history_.attempts.size()) + 1,

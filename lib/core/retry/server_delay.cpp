@@ -48,8 +48,10 @@ struct Decimal {
   }
 };
 
-// Returns the number at the beginning of the text, or nullopt if the text begins with something
-// different.
+// Returns the number with which the text begins: for "2.5h" that is 2 whole and 500'000'000
+// billionths, with a size of 3 characters. Returns nullopt if the text does not begin with a digit,
+// or if no digit follows the decimal point. Digits after the ninth one of the fraction do not
+// count, but set `inexact`, so that the caller can round up.
 std::optional<Decimal> decimal_at_front(std::string_view text) {
   Decimal decimal;
   decimal.size = digit_count(text);
@@ -239,17 +241,19 @@ bool counts_requests(std::string_view limit, const Headers& headers) {
   return true;
 }
 
-// Returns the longest wait among the limits that are used up. Returns nullopt if none is used up,
-// or if one has a malformed time.
+// Returns the longest wait among the limits that are used up. A limit such as `"burst";r=0;t=30`
+// has the parameters r or "remaining" (how many requests are left) and t or "reset" (seconds until
+// more are allowed). Without the first, it counts as used up; without the second, it asks for no
+// wait. Returns nullopt if no limit asks for a wait, or if any has a malformed time.
 std::optional<Duration> longest_wait(const std::vector<Item>& limits, const Headers& headers) {
   std::optional<Duration> longest;
   for (const auto& limit : limits) {
     bool used_up = true;
     std::optional<Duration> wait;
     for (const auto& parameter : limit.parameters) {
-      const auto key = parameter.name;
-      if (key == "r" || key == "remaining") used_up = is_zero(parameter.value);
-      if (key != "t" && key != "reset") continue;
+      const auto name = parameter.name;
+      if (name == "r" || name == "remaining") used_up = is_zero(parameter.value);
+      if (name != "t" && name != "reset") continue;
       wait = whole_number(parameter.value, 1s);
       if (!wait) return std::nullopt;
     }
@@ -332,7 +336,8 @@ std::optional<ServerDelay> server_delay(const Headers& headers,
   return std::nullopt;
 }
 
-// Returns the sum of a text such as "1h30m" or "1.5s", or nullopt if the text is malformed.
+// Returns the sum of the amounts in a text such as "1h30m" or "1.5s", which is how Go writes a
+// duration. Returns nullopt if the text is malformed.
 std::optional<Duration> parse_go_duration(std::string_view text) {
   if (text.empty()) return std::nullopt;
   Duration sum{};

@@ -70,19 +70,23 @@ class Finder {
   [[nodiscard]] bool collecting() const {
     return !open_.empty() && open_.back().text.size() < kBodyText;
   }
-  // Reads a comment, CDATA, instruction or tag. A document type ends the reading.
+  // Reads the markup that begins with the "<" at the front of the text that is left (`rest_`).
+  // Start and end tags open and close elements. Skips everything else except the text in CDATA
+  // sections, which belongs to the innermost open element like other text. Ends the reading, as
+  // after an error, at a document type: it may define entities, which this reader does not know.
   void read_markup() {
     if (skip("<!--")) {
       take_until("-->");
     } else if (skip("<![CDATA[")) {
       const auto data = take_until("]]>");
+      // Texts in several pieces grow until they have kBodyText bytes or more.
       if (collecting()) open_.back().text.append(data.substr(0, kBodyText));
-    } else if (skip("<?")) {
+    } else if (skip("<?")) {  // an instruction, such as <?xml version="1.0"?>
       take_until("?>");
-    } else if (skip("<!")) {
+    } else if (skip("<!")) {  // <!DOCTYPE
       well_formed_ = false;
     } else if (skip("</")) {
-      const auto name = take_until(">");
+      const auto name = take_until(">");  // blanks may follow the name
       close(name.substr(0, name.find_last_not_of(kSpace) + 1));
     } else {
       skip("<");
