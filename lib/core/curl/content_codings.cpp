@@ -18,7 +18,7 @@ namespace {
 class Gzip final : public ContentCoder {
  public:
   using Function = int(z_stream*, int flush);
-  Gzip(Function* run, Function* end) : run_(run), end_(end) {}
+  Gzip(Function* code, Function* end) : run_(code), end_(end) {}
   ~Gzip() override { end_(&stream, 0); }
   Gzip(const Gzip&) = delete;
   Gzip& operator=(const Gzip&) = delete;
@@ -97,14 +97,20 @@ class EncodingReader final : public BodyReader {
   EncodingReader(std::unique_ptr<BodyReader> source, std::unique_ptr<ContentCoder> encoder)
       : source_(std::move(source)), encoder_(std::move(encoder)) {}
 
+  // Writes the next encoded bytes into `into`. Returns their number, or 0 at the end. Returns
+  // kPause if the other body has no more bytes for now, and an error if it cannot be read or the
+  // encoder fails.
   Result<std::size_t> read(std::span<char> into) override {
+    // The encoder collects its input, so it may write nothing for several pieces.
     while (!ended_) {
+      // `more_output_`: the encoder has more output than fitted into `into`, so it needs no input.
       if (input_.empty() && !last_ && !more_output_) {
         auto count = source_->read(piece_);
         if (!count || *count == kPause) return count;
-        last_ = *count == 0;
+        last_ = *count == 0;  // 0: the other body has ended
         input_ = {piece_.data(), *count};
       }
+      // Encodes the front of `input_`, and removes it. After the last input, writes the trailer.
       const auto step = encoder_->run(input_, into, last_);
       if (step.state == ContentCoder::State::Corrupt) return encoder_failed();
       ended_ = step.state == ContentCoder::State::End;
@@ -137,8 +143,9 @@ Result<std::string> encode(std::string_view bytes, ContentCoder& encoder) {
   }
 }
 
-// Encodes a small body in memory at once, so that the request has a Content-Length. A large one is
-// encoded while it is sent, because encoding holds up the loop.
+// Returns the body, encoded. Encodes a small body in memory at once, so that the request has a
+// Content-Length. A large one is encoded while it is sent, because encoding all of it would hold up
+// the loop. Returns an error if the encoder fails.
 Result<Body> encoded_body(const Body& body, const ContentCoding& coding) {
   constexpr std::size_t kMostAtOnce = std::size_t{1} << 20U;
   if (body.bytes() != nullptr && body.bytes()->size() <= kMostAtOnce) {
@@ -146,6 +153,7 @@ Result<Body> encoded_body(const Body& body, const ContentCoding& coding) {
     if (!bytes) return std::move(bytes).error();
     return Body(*std::move(bytes));
   }
+  // Each send opens the body again, and makes a new encoder for it.
   return Body::reopened([body, make = coding.encoder]() -> Result<std::unique_ptr<BodyReader>> {
     auto source = body.open();
     if (!source) return std::move(source).error();

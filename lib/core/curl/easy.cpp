@@ -111,7 +111,8 @@ void Easy::set_buffer_size() {
 // line with the TLS version and the cipher.
 void Easy::set_http_version(const SendPlan& plan, bool tls, bool report_tls) {
   static const bool has_http2 = (libcurl().features & CURL_VERSION_HTTP2) != 0;
-  const bool only_http2 = plan.version == HttpVersion::Http2PriorKnowledge;  // without negotiation
+  // "Prior knowledge": the server is known to speak HTTP/2, so the version is not negotiated.
+  const bool only_http2 = plan.version == HttpVersion::Http2PriorKnowledge;
   long version = CURL_HTTP_VERSION_1_1;
   if (only_http2) version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
   if (plan.version == HttpVersion::Any && tls && has_http2) version = CURL_HTTP_VERSION_2TLS;
@@ -120,14 +121,15 @@ void Easy::set_http_version(const SendPlan& plan, bool tls, bool report_tls) {
   // Transfer::about_to_send turns it on if the connection may speak HTTP/2.
   set(CURLOPT_VERBOSE, report_tls ? 1L : 0L);
   // Makes a request wait while another request opens a connection, until it is known whether that
-  // connection can carry both. With TLS the handshake tells. Without TLS only the first response
-  // would, and libcurl would hold back all other requests to the server until then.
+  // connection can carry both. With TLS, the handshake shows that. Without TLS, only the first
+  // response would, and libcurl would hold back all other requests to the server until then.
   set(CURLOPT_PIPEWAIT, tls ? 1L : 0L);
   // Each of three cases needs a connection that no other request uses before or after. NTLM
-  // authenticates the connection, not the request. With digest, libcurl 7.88 stores in the
-  // connection that a body is left out, and then leaves out the bodies of later requests. And
-  // without TLS it fails (CURLE_HTTP2) at the second request on a connection with HTTP/2. While
-  // libcurl authenticates, it ignores both options, so all steps of NTLM use the same connection.
+  // (`own_connection`) authenticates the connection, not the request. With digest (`negotiates`)
+  // over HTTP/2, libcurl 7.88 stores in the connection that a body is left out, and then leaves out
+  // the bodies of later requests. And without TLS it fails (CURLE_HTTP2) at the second request on a
+  // connection with HTTP/2. While libcurl authenticates, it ignores both options, so all steps of
+  // NTLM use the same connection.
   static const bool reuses_http2_without_tls = libcurl().version_num >= CURL_VERSION_BITS(8, 0, 0);
   closes_connection = plan.own_connection ||
                       (only_http2 && (plan.negotiates || (!reuses_http2_without_tls && !tls)));
@@ -143,17 +145,18 @@ void Easy::set_certificate(bool use) {
   const auto text_to_set = [&](const std::string& text) {  // nullptr unsets the option
     return use && !text.empty() ? text.c_str() : nullptr;
   };
-  const bool pkcs12 = certificate.file.ends_with(".p12") || certificate.file.ends_with(".pfx");
-  const char* const by_name = pkcs12 ? "P12" : "PEM";
-  set(CURLOPT_SSLCERTTYPE, certificate.type.empty() ? by_name : certificate.type.c_str());
+  // Without a type in the options, the name of the file shows its type.
+  const bool is_pkcs12 = certificate.file.ends_with(".p12") || certificate.file.ends_with(".pfx");
+  const char* const type_of_file = is_pkcs12 ? "P12" : "PEM";
+  set(CURLOPT_SSLCERTTYPE, certificate.type.empty() ? type_of_file : certificate.type.c_str());
   set_text(CURLOPT_SSLKEYTYPE, certificate.key_type);
   set(CURLOPT_SSLCERT, text_to_set(certificate.file));
   set(CURLOPT_SSLKEY, text_to_set(certificate.key_file));
   set(CURLOPT_KEYPASSWD, text_to_set(certificate.key_password));
   if (certificate.pem.empty()) return;
-  // libcurl could resume the TLS session of this request for one without the certificate. The
-  // option is never unset, because this handle then serves no other request: see
-  // SendPlan::private_handle.
+  // libcurl could resume the TLS session of this request for one without the certificate. So the
+  // session is not stored. The option is never unset, because this handle then serves no other
+  // request (SendPlan::private_handle is true).
   if (use && would_share_session(options_)) set(CURLOPT_SSL_SESSIONID_CACHE, 0L);
   // A single PEM text may hold both the certificate and the key.
   const auto& key_pem = certificate.key_pem.empty() ? certificate.pem : certificate.key_pem;
@@ -285,6 +288,7 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
     lines_.add(headers.line(i));
   }
   const auto& credentials = options.credentials;
+  // A signed request has the values that libcurl itself would add, so that it signs and sends them.
   const bool is_signed = credentials && credentials->scheme == Credentials::Scheme::AwsSigV4;
   if (!headers.contains("Accept")) lines_.add(is_signed ? "Accept: */*" : "Accept:");
   if (sends_length_0_) lines_.add("Content-Length: 0");  // see set_method_and_body

@@ -88,7 +88,8 @@ static_assert(kRows.size() + 1 == static_cast<std::size_t>(Abort::NoMemory));
 
 }  // namespace
 
-// Returns the error that stands for libcurl's code, from the table above.
+// Returns the error that stands for libcurl's code, from the table above. A code that is not in the
+// table gives an Internal error, which is permanent: a retry would not help.
 Error failure_of(CURLcode code, std::string message) {
   const auto* const meaning = std::ranges::find_if(kMeanings, [code](const Meaning& some) {
     return std::ranges::find(some.codes, code) != some.codes.end();

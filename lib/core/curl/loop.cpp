@@ -104,27 +104,31 @@ void Loop::work() {
 }
 
 // Calls libcurl for each shard (a multi handle with its transfers) that has something due: a timer
-// of libcurl, or one of the calls that libcurl 7.88 needs without having set a timer for it. If
+// of libcurl (`deadline`), or one of three kinds of work for which libcurl 7.88 sets no timer. If
 // libcurl polls the sockets of a shard itself (`polled`), the shard is called in each iteration,
 // because only libcurl knows what happened to these sockets.
 void Loop::drive_shards() {
   // By index, because a callback may add a shard, which would invalidate iterators.
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     auto& shard = *shards_[i];
+    // A transfer whose connection failed may have to try the next address of its host.
     const bool connecting_due = shard.call_connecting_at <= now();
     if (connecting_due) shard.call_connecting_at = kNever;
+    // libcurl may have read the rest of one response while it ran another transfer.
     if (shard.call_waiting_at <= now()) shard.run_waiting(now());
+    // Uploads were paused because they made libcurl spin. They may be able to continue.
     if (shard.release_at <= now()) shard.release_uploads();
     // Read here, because run_connecting may set the deadline to now, although no timer is due.
     const auto reason = shard.deadline <= now() ? Reason::Timer : Reason::SocketEvent;
-    // A polled shard needs no such nudge: the call below runs all of its transfers.
+    // The call of a polled shard, below, runs all of its transfers anyway.
     if (connecting_due && !shard.polled) shard.run_connecting();
     const bool must_call = shard.polled ? !shard.active.empty() : shard.deadline <= now();
     if (must_call) {
       shard.deadline = kNever;  // libcurl sets the next one
       drive(shard, CURL_SOCKET_TIMEOUT);
     }
-    // Sets the next call_connecting_at, or clears it if no transfer of the shard is connecting.
+    // Sets the next call_connecting_at, or clears it if no transfer of the shard is connecting. It
+    // comes sooner after a timer, which may have ended the attempt to connect to an address.
     if (must_call || shard.polled) schedule_call(shard, reason);
   }
 }
@@ -207,20 +211,29 @@ void Loop::take_events(int timeout) {
   if (!events.empty()) read_clock();
 }
 
-// Calls libcurl for one socket, or for its timers, and handles the transfers that are finished.
-// The watchdog is notified before and after the call, because it may take long.
+// Has libcurl handle the events of one socket, or its due timers if `socket` is
+// CURL_SOCKET_TIMEOUT. Then handles the transfers that are finished. If a connection may speak
+// HTTP/2 (`is_watching`), also notifies the watchdog thread before and after the call, because it
+// may take long, and works around two faults of libcurl 7.88 with HTTP/2.
 void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
   auto* const multi = shard.multi.get();
   int running = 0;  // not used
   if (is_watching()) heartbeat_->enter(socket);
+  // The sockets of a polled shard are known to libcurl alone, so it looks at all of them.
   const auto code = shard.polled ? curl_multi_perform(multi, &running)
                                  : curl_multi_socket_action(multi, socket, events, &running);
-  if (heartbeat_ && heartbeat_->leave()) read_clock();  // libcurl may have run for a long time
+  // The call may have taken long. (`leave` returns false if `enter` was not called.)
+  if (heartbeat_ && heartbeat_->leave()) read_clock();
   collect_finished(shard, code);
-  const bool received = std::exchange(progressed_, false) || socket != CURL_SOCKET_TIMEOUT;
+  // libcurl may have received the rest of a response for a transfer that it has not run. So the
+  // transfers that are still waiting for data by then are run some milliseconds later.
+  const bool received = std::exchange(had_callback_, false) || socket != CURL_SOCKET_TIMEOUT;
   if (received && is_watching() && !shard.active.empty()) {
     shard.call_waiting_at = std::min(shard.call_waiting_at, now() + Shard::kMaxSilence);
   }
+  // While the server gives an upload no window, libcurl asks to be called at once, again and again,
+  // with nothing to do. So such uploads are paused: `release_at` is when they continue. They
+  // continue sooner after an event of the socket, because a window arrives as one.
   const bool had_event = std::exchange(shard.has_event, false) || socket != CURL_SOCKET_TIMEOUT;
   if (shard.release_at != kNever && had_event) return shard.release_uploads();
   if (is_watching() && heartbeat_->may_spin()) shard.hold_uploads(now());

@@ -105,7 +105,7 @@ class Loop final : public RunQueue, public Transport {
     if (!is_watching()) return;
     if (connection != nullptr) connection->progressed = true;
     heartbeat_->progress();
-    progressed_ = true;
+    had_callback_ = true;
   }
 
   // Adds the transfer to a shard. Returns libcurl's error if it refuses.
@@ -154,7 +154,7 @@ class Loop final : public RunQueue, public Transport {
   bool looks_up_;  // the library connects to the URL's host itself, so it must look up the name
   std::atomic<Time> now_{};               // atomic because other threads may read it
   std::unique_ptr<Heartbeat> heartbeat_;  // created when a connection may speak HTTP/2
-  bool progressed_ = false;               // a callback has come since libcurl was last driven
+  bool had_callback_ = false;             // a callback has come since libcurl was last driven
   std::unordered_map<std::string, OriginInfo, TextHash, std::equal_to<>> origins_;
   // The order matters: handles are freed before the multi handles, and both before the share.
   Owned<CURLSH, curl_share_cleanup> share_;

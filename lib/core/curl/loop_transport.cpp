@@ -130,11 +130,14 @@ Task<Outcome> Loop::send(Request request, Call& call) {
   return exchange(std::move(request), call, kAddressesKnown, Pooling::Allowed);
 }
 
-// Sends the request with an encoded body. If the server refuses that with 415, sends the body as it
-// is, and remembers that for the origin unless the server refuses that as well: then the 415 was
-// about its type. The outcome counts what both have sent.
+// Sends the request with its body encoded (compressed) as RequestOptions::compress_with requests.
+// If the server refuses that with 415 (Unsupported Media Type), sends the body as it is. If the
+// server refuses that as well, the 415 was about the type of the content; otherwise the loop
+// remembers for the origin that it refuses encoded bodies. The outcome counts what both exchanges
+// have sent.
 Task<Outcome> Loop::send_encoded(Request request, Call& call) {
   const auto url = request.parsed_url();
+  // `send` reports a URL that is not valid.
   const bool is_useless = !url || origin(*url).refuses_encoded_bodies;
   auto changed =
       is_useless ? Result<Request>(request) : encoded(request, options_->content_codings);
@@ -144,6 +147,7 @@ Task<Outcome> Loop::send_encoded(Request request, Call& call) {
   request.edit_options().compress_with.clear();
   const auto first = send(*changed, call);
   Outcome outcome = co_await first;
+  // `encoded` leaves some requests as they are, for example one that is already encoded.
   const bool was_encoded = !changed->body().is_same_as(request.body());
   if (!outcome || outcome->status != 415 || !was_encoded || !request.body().replayable()) {
     co_return outcome;

@@ -113,7 +113,8 @@ Result<Addresses> system_lookup(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;      // IPv4 and IPv6
   hints.ai_socktype = SOCK_STREAM;  // otherwise each address is listed once per type of socket
-  // No IPv6 addresses for a machine without IPv6. The reverse would also leave out 127.0.0.1.
+  // AI_ADDRCONFIG leaves out IPv6 addresses if this machine has no IPv6, and IPv4 addresses if it
+  // has no IPv4. Without IPv4 it is not set, because it would also leave out 127.0.0.1.
   hints.ai_flags = has_ipv4() ? AI_ADDRCONFIG : 0;
   addrinfo* list = nullptr;
   errno = 0;  // getaddrinfo need not set it, and lookup_error must not see an old value
@@ -163,8 +164,8 @@ struct Resolver::State : std::enable_shared_from_this<State> {
     return name;
   }
 
-  // Starts a thread for the queue. If there is no thread at all, ends the newest look-up with an
-  // error.
+  // Starts a thread that looks up the names in the queue. If that fails and no other thread is
+  // running, ends the newest look-up with an error, because it would never be carried out.
   void start_thread() {
     try {
       std::thread([self = shared_from_this()] {
@@ -182,21 +183,24 @@ struct Resolver::State : std::enable_shared_from_this<State> {
     }
   }
 
-  // Looks up the queued names, then ends the thread, because a name is looked up again after a
-  // minute at the earliest. `lock` is held, except during a look-up.
+  // The function of each look-up thread. Looks up the queued names, one after another, until the
+  // queue is empty. Then the thread ends instead of waiting for more, because a name is looked up
+  // again after a minute at the earliest. `lock` holds the mutex, except during a look-up.
   void run_queue(std::unique_lock<std::mutex>& lock) {
     while (!queue.empty()) {
       const auto name = std::move(queue.front());
       queue.pop_front();
-      constexpr long kOwnUses = 2;  // `name` and the entry's `pending`; calls that wait add to it
-      if (name.use_count() <= kOwnUses && !name->for_later_calls) {
+      // Each call that waits for the look-up has a pointer to it. Two more are `name` and the one
+      // in `entries`. Without a call, the look-up is skipped, unless later calls need the result.
+      const bool is_awaited = name.use_count() > 2;
+      if (!is_awaited && !name->for_later_calls) {
         end_lookup(*name, std::nullopt);
         continue;
       }
       lock.unlock();
       auto addresses = call_lookup(lookup, name->host);
       lock.lock();
-      // After a failure the old addresses remain.
+      // After a failure, the host keeps its old addresses.
       if (addresses) entries.find(name->host)->second.last_success = name;
       end_lookup(*name, std::move(addresses));
     }

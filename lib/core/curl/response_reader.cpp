@@ -188,13 +188,17 @@ bool ResponseReader::begin_response() {
   return true;
 }
 
-// Prepares to decode the body, or reserves memory for it. Returns false to abort if the body of a
-// success has a coding that was not requested, or several, or is announced to be too large.
+// Called before the first bytes of the body. Prepares to decode it, or reserves memory for it.
+// `announced` is its size (Content-Length), or -1 if the server did not announce it. Returns false
+// to abort, with the reason in `abort_`: if the body of a success has a coding that was not
+// requested, or several, and if a body that stays in memory is announced to be too large.
 bool ResponseReader::begin_body(std::int64_t announced) {
   body_begun = true;
   if (request_.options().compressed) {
     const auto codings = codings_of(response.headers);
     const auto* coding = codings.size() == 1 ? find_coding(codings[0], codings_) : nullptr;
+    // `head_suffices` is true for a failure or a redirect, whose body is not essential. Such a body
+    // is used as it came if it is not encoded as its headers say, or if its coding is unknown.
     if (coding != nullptr) {
       decoding_.emplace(*coding);
       decoding_->keeps_undecoded = head_suffices();
@@ -204,78 +208,92 @@ bool ResponseReader::begin_body(std::int64_t announced) {
                         names_of_codings(codings_));
     }
   }
+  // The sink takes a body of any size. It gets the body now, or (`holds_back`) once the policy's
+  // rules have judged the beginning, which is kept in memory until then.
   const bool may_go_to_sink = to_sink || (delivery_ != nullptr && delivery_->holds_back());
   if (decoding_ || may_go_to_sink || announced <= 0) return true;
   const auto length = static_cast<std::uint64_t>(announced);
+  // check_need_for_rest returns false if the response will be retried. It has then set that as the
+  // reason to abort, instead of the size.
   if (length > max_body_) return check_need_for_rest() && refuse_size("body is", max_body_);
+  // Of a failure, kClassifiedBody is as much as rules read, and mostly all that is received.
   response.body.reserve(std::min(length, head_suffices() ? kClassifiedBody : kMaxReserved));
   return true;
 }
 
-// Delivers the bytes, after decoding them if the body is encoded. Keeps those that cannot be
-// decoded yet. Returns false to abort.
+// Delivers bytes of the body to the sink or the body in memory, after decoding them if the body is
+// encoded. Decodes `budget` bytes at most, reduces it by their number, and keeps the input that is
+// left. Returns false to abort; the reason is then in `abort_`.
 bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   received += bytes.size();
-  if (!decoding_) return decoded_bytes(bytes);
+  if (!decoding_) return deliver_decoded(bytes);
+  // The beginning of a failure's body is also kept as it came, because some servers name a coding
+  // for a body that is not encoded.
   if (decoding_->keeps_undecoded) {
-    const bool is_large = decoding_->undecoded.size() > kClassifiedBody;
+    const bool kept_enough = decoding_->undecoded.size() > kClassifiedBody;
     decoding_->undecoded += bytes;
-    if (is_large && !decoding_->decoded_any) return keep_undecoded();
-    if (is_large) {
+    if (kept_enough && !decoding_->decoded_any) return use_undecoded();  // so it is not encoded
+    if (kept_enough) {  // and a part of it could be decoded, so it is encoded
       decoding_->keeps_undecoded = false;
       decoding_->undecoded = std::string();
     }
   }
   decoding_->input = bytes;
-  const bool decoded = decode_rest(budget);
-  if (!decoding_) return decoded;      // the body is not encoded as its headers say
-  decoding_->rest = decoding_->input;  // libcurl's buffer is not kept
+  const bool delivered = decode_rest(budget);
+  if (!decoding_) return delivered;    // decode_rest has used the body as it came
+  decoding_->rest = decoding_->input;  // a copy, because libcurl reuses the memory of `bytes`
   decoding_->input = decoding_->rest;
-  return decoded;
+  return delivered;
 }
 
 // Decodes the input, and delivers the result to the sink or the body in memory. Stops when no input
 // is left, when `budget` more bytes were decoded (it is reduced by their number), or when the sink
-// must be drained. Returns false to abort the exchange if the bytes are corrupt or cannot be
-// delivered; the reason is then in `abort_`.
+// must be drained (`paused`). Returns false to abort the exchange if the bytes are corrupt or
+// cannot be delivered; the reason is then in `abort_`.
 bool ResponseReader::decode_rest(std::size_t& budget) {
   using State = ContentCoder::State;
   std::array<char, 16384> decoded;
   while (has_rest() && budget > 0 && !paused) {
-    decoding_->inside = true;  // if the body ends inside of a stream, it was cut short
+    // True until the decoder finds the end of its format. Then a body that ends was cut short.
+    decoding_->inside = true;
     const auto out = std::span(decoded).first(std::min(decoded.size(), budget));
     const auto step = decoding_->decoder->run(decoding_->input, out, /*last=*/false);
     if (step.state == State::Corrupt) {
-      // The sink cannot give back what it has.
+      // The body of a failure may not be encoded at all, and is then used as it came. But the sink
+      // cannot give back what it has.
       const bool can_start_over = !to_sink || !decoding_->decoded_any;
-      if (decoding_->keeps_undecoded && can_start_over) return keep_undecoded();
+      if (decoding_->keeps_undecoded && can_start_over) return use_undecoded();
       return refuse(CURLE_BAD_CONTENT_ENCODING,
                     "the " + decoding_->coding.name + " body of the response is corrupt");
     }
     budget -= step.written;
     if (step.written > 0 || step.state == State::End) decoding_->decoded_any = true;
-    decoding_->more_output = step.state == State::MoreOutput;
+    decoding_->more_output = step.state == State::MoreOutput;  // `out` was too small for all
     if (step.state == State::End) decoding_->inside = false;
     if (step.written == 0) continue;
-    if (!decoded_bytes({decoded.data(), step.written})) return false;
+    if (!deliver_decoded({decoded.data(), step.written})) return false;
   }
   return true;
 }
 
-// Keeps the body of a failure as it is, because it is not what its headers announce.
-bool ResponseReader::keep_undecoded() {
+// Ends the decoding of a failure's body, and delivers the body as it came, because it is not
+// encoded as its headers say. Returns false to abort.
+bool ResponseReader::use_undecoded() {
   const std::string bytes = std::move(decoding_->undecoded);
   decoding_.reset();
   response.body.clear();
-  return decoded_bytes(bytes);
+  return deliver_decoded(bytes);
 }
 
-// Writes the bytes to the sink or appends them to the body in memory. If a rule of the policy has
-// then enough of the body to judge it, the body may go to the sink after all.
-bool ResponseReader::decoded_bytes(std::string_view bytes) {
+// Writes bytes of the body to the sink or appends them to the body in memory. If the policy's rules
+// then have enough of the body to judge it, it may go to the sink after all. Returns false to
+// abort, with the reason in `abort_`: if the sink fails, if the body in memory is too large, or if
+// the rest of the body is of no use.
+bool ResponseReader::deliver_decoded(std::string_view bytes) {
   if (to_sink) return write_to_sink(bytes);
   auto& body = response.body;
-  // How much is kept before the end of a response that will be retried: as much as rules read.
+  // Once as much of a failure is in memory as rules read, checks whether the response will be
+  // retried, because then its rest is of no use.
   const auto enough_to_judge = std::min<std::uint64_t>(kClassifiedBody, max_body_);
   if (head_suffices() && body.size() + bytes.size() > enough_to_judge && !rest_checked_) {
     const auto missing = enough_to_judge - body.size();
@@ -285,8 +303,9 @@ bool ResponseReader::decoded_bytes(std::string_view bytes) {
   }
   if (bytes.size() > max_body_ - body.size()) return refuse_size("body is", max_body_);
   body.append(bytes);
-  const bool enough = delivery_ != nullptr && !in_memory_ && delivery_->can_judge(body.size());
-  return !enough || release_to_sink();
+  // `in_memory_`: the body must stay there, because the response of another send is used.
+  const bool can_judge = delivery_ != nullptr && !in_memory_ && delivery_->can_judge(body.size());
+  return !can_judge || release_to_sink();
 }
 
 bool ResponseReader::check_need_for_rest() {

@@ -125,8 +125,8 @@ class ResponseReader {
   bool refuse_size(const char* subject_and_verb, std::uint64_t limit);
   bool bad_response(const std::string& why);
   bool check_lengths();
-  bool keep_undecoded();
-  bool decoded_bytes(std::string_view bytes);
+  bool use_undecoded();
+  bool deliver_decoded(std::string_view bytes);
   bool write_to_sink(std::string_view bytes);
   bool release_to_sink();
 

@@ -42,8 +42,10 @@ bool has_scheme(const std::optional<Credentials>& credentials,
   return credentials && std::ranges::find(schemes, credentials->scheme) != schemes.end();
 }
 
-// Returns an error if a file that libcurl reads for this request is a pipe or a device: libcurl
-// reads it on the loop's thread, and would block forever. It has its own errors for missing files.
+// Returns an error if a certificate or key file that libcurl reads for this request is a pipe or a
+// device: libcurl reads it on the loop's thread, and would block forever. libcurl has its own
+// errors for missing files. Without TLS to the server (`tls` is false), only the connection to an
+// https proxy needs a file.
 Result<void> check_tls_files(const TransportOptions& options, bool tls) {
   const auto& certificate = options.client_certificate;
   const auto& pins = options.pinned_keys;
@@ -55,6 +57,7 @@ Result<void> check_tls_files(const TransportOptions& options, bool tls) {
   auto checked = check_file("ca_file", options.ca_file);
   if (checked) checked = check_file("client_certificate.file", certificate.file);
   if (checked) checked = check_file("client_certificate.key_file", certificate.key_file);
+  // The pinned keys are given as hashes, or as the name of a file with a key.
   if (checked && !pins.starts_with("sha256//")) checked = check_file("pinned_keys", pins);
   if (checked) checked = check_file("proxy.ca_file", options.proxy.ca_file);
   return checked;

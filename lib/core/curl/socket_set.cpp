@@ -79,15 +79,19 @@ bool SocketSet::make_room(int fd) noexcept {
   }
 }
 
-// Notes which events libcurl wants, and has the poller watch for them. An unwanted socket stays
-// watched: see Socket.
+// Notes which events libcurl wants for a socket, and has the poller watch for them. `what` is
+// CURL_POLL_IN, OUT or INOUT, or CURL_POLL_REMOVE if libcurl wants none for now. Returns false if
+// the system has no memory to watch the socket.
 bool SocketSet::want(int fd, Shard& shard, int what) noexcept {
-  if (!make_room(fd)) return false;
+  if (!make_room(fd)) return false;  // in the list of sockets, which `at` reads
   auto& socket = at(fd);
   socket.shard = &shard;
   if (what == CURL_POLL_REMOVE) {
+    // The poller goes on watching the socket, because most sockets are wanted again for the next
+    // exchange, and this saves two system calls. `owner_of` ignores an event that is not wanted.
     socket.wanted = 0;
-    // libcurl opens and closes the sockets of its resolver without our callbacks.
+    // The sockets of its resolver are opened and closed by libcurl without our callbacks. One that
+    // stayed watched could be closed unnoticed.
     if (!socket.ours) forget(fd, socket);
     return true;
   }

@@ -147,9 +147,12 @@ bool Transfer::must_poll_upload() const {
          std::cmp_less(polled_sent_, plan_.body_size);
 }
 
-// Returns when the transfer times out if no other byte is sent or received.
+// Returns when `due` must act if no other byte is sent or received by then. That is when the
+// transfer times out, or earlier, when it must check whether the rest of a failure is needed.
 Time Transfer::time_limit() const {
+  // Waiting for the sink is not the server's fault, so only the deadline of the call counts.
   if (reader_.paused) return call_.deadline();
+  // The response is complete, but some servers never end its HTTP/2 stream.
   if (awaits_stream_end_ && !curl_done_)
     return std::min(call_.deadline(), later(last_byte_, kStreamEnd));
   const bool headers_done = sends_.answered && !reader_.in_headers;
@@ -158,12 +161,14 @@ Time Transfer::time_limit() const {
   auto reference = last_byte_;             // the timeout counts from here
   if (!headers_done && options_.upload_rate) {
     // libcurl 8.23 sends the amount that `upload_rate` allows per second at once, and then receives
-    // nothing until that second is over.
+    // nothing until that second is over. So the timeout counts from the end of that time.
     const auto sent = static_cast<double>(std::max(upload_.given, polled_sent_));
     const std::chrono::duration<double> needed(sent / static_cast<double>(*options_.upload_rate));
     reference = std::max(reference, later(started_, Duration(needed)));
   }
   const auto limit = std::min(call_.deadline(), later(reference, timeout));
+  // `respond_by` is the deadline for the headers of a success, whose body may take longer. For a
+  // failure it includes the body. `check_rest_at_` is set only for a failure.
   const bool is_success = headers_done && !reader_.head_suffices();
   return is_success ? limit : std::min({limit, limits_.respond_by, check_rest_at_});
 }
@@ -174,8 +179,11 @@ Time Transfer::time_limit() const {
 void Transfer::due() {
   if (must_poll_upload()) {  // libcurl does not report how it sends a body from memory
     const auto sent = sent_bytes();
+    // Sent bytes postpone the limit as well.
     if (sent != std::exchange(polled_sent_, sent)) last_byte_ = loop_.now();
   }
+  // The rest of a failure takes long. If the response will be retried, the rest is of no use, and
+  // check_need_for_rest sets that as the reason to end.
   if (sends_.answered && check_rest_at_ <= loop_.now()) {
     check_rest_at_ = kNever;
     abort_.guard(CURLE_WRITE_ERROR, kClassify, [this] { return reader_.check_need_for_rest(); });
@@ -183,8 +191,8 @@ void Transfer::due() {
   }
   if (time_limit() > loop_.now()) {
     // Two functions set the timer to fire at once while the upload waits for more of the body:
-    // rewind_body, because the awaited part is of no use, and end_of_headers, because libcurl must
-    // run to notice that it need not send the rest.
+    // rewind_body, because the body begins again, so that the awaited part is of no use, and
+    // end_of_headers, because libcurl must run to notice that it need not send the rest.
     if (wants_body() && upload_.rewound) {
       body_over_.request_stop();  // ends the wait for more of the body
     } else if (wants_body() && sends_.answered) {
@@ -200,7 +208,7 @@ void Transfer::due() {
     loop_.remove(*this);
     return on_finished(CURLE_OK);
   }
-  end(sends_.answered ? Abort::ResponseIncomplete : Abort::NoResponse);
+  end(sends_.answered ? Abort::ResponseIncomplete : Abort::NoResponse);  // it timed out
 }
 
 // Ends the transfer for this reason, or for the one that is already set.
@@ -257,15 +265,14 @@ bool Transfer::header_line(std::string_view line) noexcept {
   });
 }
 
-// Handles the end of a header block: that of a proxy, of an interim response (1xx), or of a final
-// response, whose body comes next. Returns false to make libcurl abort the transfer; the reason is
-// then in `abort_`.
+// Handles the end of a header block: that of a proxy's response to CONNECT, of an interim response
+// (1xx), or of a final response, whose body comes next. Returns false to make libcurl abort the
+// transfer; the reason is then in `abort_`, whose `set` always returns false.
 bool Transfer::end_of_headers() {
   // The status is 0 while only a proxy has responded.
   const auto status = info<long>(handle(), CURLINFO_RESPONSE_CODE);
   const auto proxy_status = status == 0 ? info<long>(handle(), CURLINFO_HTTP_CONNECTCODE) : 0;
-  // A proxy's response to CONNECT, either before the request was sent or before libcurl sends it
-  // again.
+  // The block is a proxy's, either before the request was sent or before libcurl sends it again.
   if (sends_.sends == 0 || (proxy_status != 0 && proxy_status == reader_.response.status)) {
     return reader_.keep_proxy_block();
   }
@@ -276,7 +283,7 @@ bool Transfer::end_of_headers() {
     connection_.reset();
   }
   last_byte_ = loop_.now();
-  sends_.response_came(reader_.response.status, leaves_body_out());
+  sends_.response_came(reader_.response.status, leaves_body_out());  // sets `body_left_out`
   // The server refused our "Expect: 100-continue", and the body can be sent again. The server may
   // take the next bytes on this connection for the body, so the abort makes libcurl close it;
   // libcurl itself would reuse it, and would send Expect again. Loop::exchange then sends the
@@ -284,8 +291,11 @@ bool Transfer::end_of_headers() {
   if (status == 417 && easy_->expects && request_.body().replayable()) {
     return abort_.set(Abort::ExpectRefused);
   }
+  // `head_suffices` is true for a failure. If its body takes longer than kRetriedBody (3 s), `due`
+  // ends the transfer if the response will be retried, because the body is then of no use.
   check_rest_at_ = reader_.head_suffices() ? later(loop_.now(), kRetriedBody) : kNever;
-  // If a HEAD has a body itself, libcurl waits for the body that the response announces.
+  // If a HEAD has a body itself, libcurl waits for the body that the response announces, which
+  // never comes. So the time limit is short.
   awaits_stream_end_ = request_.method() == "HEAD" && request_.body().present();
   set_timer();  // different limits apply from here on
   // After an error status libcurl sends no more of the body, but notices that only when it runs. If
@@ -296,14 +306,14 @@ bool Transfer::end_of_headers() {
   if (sends_.body_left_out) return true;
   // A middleware may want to know of the final headers before the body arrives.
   if (auto* const watch = Call::State::watch(call_)) (*watch)(reader_.response);
-  return reader_.begin_response();
+  return reader_.begin_response();  // decides whether the body stays in memory
 }
 
 // Takes bytes of the response's body from libcurl. Returns their number, CURL_WRITEFUNC_PAUSE if
 // libcurl must deliver them again later, or CURL_WRITEFUNC_ERROR to abort, with the reason in
 // `abort_`.
 std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
-  loop_.progress(connection_.get());
+  loop_.progress(connection_.get());  // shows the watchdog thread that libcurl is not stuck
   // First the sink must be drained, or the earlier bytes must be decoded.
   if (reader_.paused || reader_.has_rest()) {
     set_curl_paused(true);

@@ -37,30 +37,35 @@ bool Transfer::has_unread(int local_port) noexcept {
 }
 
 // Called by libcurl right before it sends the request, or sends it again. Decides whether it may do
-// so on the connection with this local port. Returns false to make libcurl abort the transfer; the
-// reason is then in `abort_`, whose `set` always returns false.
+// so on the connection with this local port, and prepares for the response. At the first send, also
+// begins to observe the connection if it may speak HTTP/2. Returns false to make libcurl abort the
+// transfer; the reason is then in `abort_`, whose `set` always returns false.
 bool Transfer::about_to_send(int local_port) noexcept {
-  loop_.progress(connection_.get());
+  loop_.progress(connection_.get());  // shows the watchdog thread that libcurl is not stuck
   // The watchdog has closed the connection, because the server sends frames without end.
   if (is_flooded()) return abort_.set(flood_reason());
   // libcurl has made no connection for this transfer, so the first send uses one from the pool.
   const bool reused = info<long>(handle(), CURLINFO_NUM_CONNECTS) == 0;
   // A second send has used its connection before if it is the one of the first send.
   const bool used_before = sends_.sends == 0 ? reused : local_port == sends_.local_port;
-  // Bytes that have arrived on an idle connection would be taken for the response. If the tracker
-  // will refuse this send anyway, its reason is the better one.
+  // Bytes that have arrived on an idle connection would be taken for the response. If the send is
+  // not allowed anyway, the reason for that is the better one. `sends_` counts the sends of this
+  // exchange, and allows only the first one and those that authentication needs.
   if (used_before && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
-  if (!sends_.about_to_send(reused, local_port)) {  // which counts the send if it allows it
-    // No reason is set here, so that on_finished takes the 417 for the response.
+  if (!sends_.about_to_send(reused, local_port)) {  // counts the send if it is allowed
+    // libcurl would send again after a 417 to "Expect: 100-continue". No reason is set here, so
+    // that on_finished takes the 417 for the response.
     if (reader_.response.status == 417 && sends_.answered) return false;
+    // The server has not processed the request, or closed the connection before it responded.
     return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);
   }
-  reader_.awaits_block = true;  // a new response follows, and its first header block
+  // Forgets the previous response. A new one follows, which begins with a header block.
+  reader_.awaits_block = true;
   reader_.response.status = 0;
   check_rest_at_ = kNever;
   awaits_stream_end_ = false;
   if (sends_.sends > 1) return true;  // the rest was done at the first send
-  --shard->connecting;                // which counts the transfers that have not sent yet
+  --shard->connecting;                // the number of transfers that have not sent yet
   // A connection that is known to speak HTTP/1 need not be watched, which saves 8 000 instructions.
   if (!plan_.may_multiplex) return true;
   if (sends_.reused && loop_.sockets.is_http1(local_port)) return true;
@@ -90,14 +95,15 @@ void Transfer::each_on_connection(const Function& function) {
 void Transfer::on_log_text(std::string_view text) noexcept {
   using enum LogLine::Kind;
   const auto line = read_log_line(text);
-  if (!line) return;
+  if (!line) return;  // not one of these facts
   // Before the request is sent, lines are about connections that this transfer does not use, except
   // for the one about TLS.
   if (sends_.sends == 0 && line->kind != Tls) return;
   switch (line->kind) {
-    // The number is 0 if the line does not contain it.
+    // The HTTP/2 stream of this request, or 0 if the line does not contain its number.
     case StreamOpened: stream_ = line->number.value_or(0); break;
-    // The server has not processed this request, and libcurl will close the connection.
+    // The server has not processed this request, and libcurl will close the connection. The line
+    // does not say whether the server processes other streams.
     case StreamRefused:
       refused_ = true;
       on_connection_closing(kUnknownLastStream);
@@ -105,7 +111,8 @@ void Transfer::on_log_text(std::string_view text) noexcept {
     // The server closes the connection, and processes no stream above this number.
     case GoAway: on_connection_closing(line->number.value_or(kUnknownLastStream)); break;
     case ConnectionClosed: closed_ = true; break;
-    // So the line before was about another connection, closed to make room in the pool.
+    // The connection goes back to the pool. So a ConnectionClosed before this line was about
+    // another connection, which libcurl closed to make room in the pool.
     case ConnectionKept: closed_ = false; break;
     case Tls:
       // The TLS version and the cipher, for the user's callback. There is also such a line for an
@@ -155,25 +162,27 @@ void Transfer::check_connection() {
   if (code_ == CURLE_OK && !broken_ && !was_closing && end_is_unproven()) probe_connection();
 }
 
-// Makes another transfer on the connection read, as a probe, and leaves the end of this one
-// unconfirmed until then. If a bad frame broke the connection, libcurl closes it only with the last
-// of its streams; the other transfer then ends at once and probes with the next one. libcurl has no
-// function to run a transfer, but runs one that is unpaused.
+// Begins to find out whether the connection, which other transfers share, is intact. libcurl has
+// reported success, but libcurl 7.88 also does so if a bad HTTP/2 frame broke the connection. Only
+// when the last of its streams ends does libcurl close a broken connection, which shows the truth.
+// So this makes another transfer on the connection read, as a probe: on a broken connection, that
+// one ends at once, and then probes with the next one. Until the probe has run, this transfer is in
+// `unconfirmed`, and its exchange does not end. Does nothing if there is no other transfer.
 void Transfer::probe_connection() {
-  // push_back would allocate, so this does without a probe.
+  // push_back would allocate, which may throw, so this does without a probe.
   if (shard->unconfirmed.size() == shard->unconfirmed.capacity()) return;
-  for (auto* other : shard->active) {
-    if (other == this || other->curl_paused_ || !shares_with(*other)) continue;
+  for (auto* probe : shard->active) {
+    if (probe == this || probe->curl_paused_ || !shares_with(*probe)) continue;
     if (!std::exchange(unconfirmed_, true)) shard->unconfirmed.push_back(this);
-    // An error means that the other transfer has ended.
-    other->upload_held_ = false;
-    if (curl_easy_pause(other->handle(), CURLPAUSE_SEND) != CURLE_OK) continue;
-    curl_easy_pause(other->handle(), CURLPAUSE_CONT);
-    // Transfers that used this one as their probe get the new probe too, because this one has
-    // ended.
+    // libcurl has no function to run a transfer, but runs one that is unpaused. An error means that
+    // the transfer has ended. CURLPAUSE_CONT also ends a pause of its upload by the loop.
+    probe->upload_held_ = false;
+    if (curl_easy_pause(probe->handle(), CURLPAUSE_SEND) != CURLE_OK) continue;
+    curl_easy_pause(probe->handle(), CURLPAUSE_CONT);
+    // Other transfers may have used this one as their probe. It has ended, so they get the new one.
     for (auto* waiting : shard->unconfirmed) {
       if (waiting != this && waiting->probe_ != this) continue;
-      waiting->probe_ = other;
+      waiting->probe_ = probe;
       waiting->awaits_probe_ = true;
     }
     return;

@@ -132,6 +132,8 @@ Outcome Transfer::make_outcome() {
     const bool success = abort_.none() && code_ == CURLE_OK;
     if (success) update_origin();
     if (plan_.cookies && sends_.answered) easy_->return_cookies();
+    // If only the rest of the body is missing, and the status and headers say enough (as those of a
+    // 503 do), the outcome is the incomplete response instead of an error.
     const bool incomplete = !success && only_rest_is_missing();
     reader_.response.incomplete = incomplete;
     if (success || incomplete) reader_.response.exchange = exchange();
@@ -231,8 +233,9 @@ void Transfer::update_origin() {
 // step that did not happen has the time zero.
 Exchange Transfer::exchange() const {
   Exchange exchange;
-  // The two codes of libcurl mean that the connection died, and that the attempt to send the
-  // request again on a new one failed as well. (If nothing was sent, `describe` ignores `died`.)
+  // Whether the connection died after the request was sent. The two codes of libcurl mean that, and
+  // that libcurl then failed to send again on a new connection. (If nothing was sent, `describe`
+  // ignores `died`.)
   const bool died = abort_.why() == Abort::ConnectionDied || code_ == CURLE_SEND_FAIL_REWIND ||
                     code_ == CURLE_COULDNT_CONNECT;
   sends_.describe(exchange, died, /*refused=*/abort_.why() == Abort::StreamRefused);
@@ -274,12 +277,13 @@ Error Transfer::failure() {
   return error;
 }
 
-// Fills in why there was no socket, or no local port for it. Returns false, without changing
-// `error`, if that is not the problem.
+// Sets the message of `error` if the connection failed because of this machine: it could open no
+// socket, or had no local port or other resource for it. If it lacked a resource, also sets the
+// kind of the error to LocalShortage. Returns false, without changing `error`, in all other cases.
 bool Transfer::explain_socket(Error& error) const {
   if (code_ != CURLE_COULDNT_CONNECT || sends_.sends > 0) return false;
   const int cause = int_info(handle(), CURLINFO_OS_ERRNO);
-  if (socket_error_ != 0) {
+  if (socket_error_ != 0) {  // the errno of open_socket, of which libcurl does not know
     error.message = "cannot open a socket: " + system_text(socket_error_);
   } else if (is_shortage(cause)) {
     error.message = "cannot connect: " + system_text(cause);
@@ -288,6 +292,7 @@ bool Transfer::explain_socket(Error& error) const {
   } else {
     return false;
   }
+  // A socket may also have been refused for another reason, such as a missing permission.
   if (socket_error_ == 0 || is_shortage(socket_error_)) error.code = Errc::LocalShortage;
   return true;
 }

@@ -29,12 +29,15 @@ class Upload {
     return left ? given + *left : left;
   }
 
-  // libcurl's read callback. Returns the number of bytes, 0 at the end, CURL_READFUNC_ABORT or
-  // CURL_READFUNC_PAUSE.
+  // Called by libcurl for the next bytes of the body. Writes them into `into` and returns their
+  // number, or 0 at the end. Returns CURL_READFUNC_PAUSE if more bytes are not available yet, and
+  // CURL_READFUNC_ABORT if the body cannot be read or is longer than its announced size; the reason
+  // is then in `abort_`.
   std::size_t read(std::span<char> into) noexcept {
-    if (detached_) return CURL_READFUNC_PAUSE;
+    if (detached_) return CURL_READFUNC_PAUSE;  // a coroutine has the reader, and waits for more
     if (reader_.bytes_left() == 0) return 0;
     std::size_t result = CURL_READFUNC_PAUSE;
+    // `guard` returns what the function returns, or false if it throws. `set_error` returns false.
     const bool good = abort_.guard(CURLE_READ_ERROR, kReading, [&] {
       auto count = reader_.read(into);
       if (!count) return abort_.set_error(CURLE_READ_ERROR, std::move(count).error());

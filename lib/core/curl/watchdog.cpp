@@ -126,14 +126,16 @@ class Watchdog {
     return new (place.data()) Watchdog;
   }
 
-  // The function of the thread: checks all loops at intervals, or waits until one makes progress.
+  // The function of the watchdog's thread. Checks all loops at intervals. If none has made progress
+  // for kMaxQuietChecks checks, sleeps until one does. Ends when no loop is left.
   void run() {
     block_signals();
     std::unique_lock lock(mutex_);
     for (int quiet_checks = 0; !loops_.empty();) {
       quiet_checks = check_loops() ? 0 : quiet_checks + 1;
       asleep_ = quiet_checks >= kMaxQuietChecks;
-      // A loop that made progress before the flag was set has not woken us.
+      // A loop wakes this thread only while `asleep_` is true. So a loop that made progress just
+      // before that has not done so, and is found here.
       if (asleep_ && check_loops()) asleep_ = false;
       if (asleep_) {
         woken_.wait(lock);
@@ -168,10 +170,11 @@ void Heartbeat::enter(int fd) {
   Watchdog::instance().wake();
 }
 
-// Called after each call of libcurl. Resets the connections from which libcurl has read more than
-// kMaxSilentBytes without calling us back for any of their transfers, because the server then sends
-// HTTP/2 frames that belong to no response. Looks at the bytes only at each kSilentCalls-th call
-// without progress, because that takes system calls. Returns false if `enter` was not called.
+// Called after each call of libcurl, for the connections that may speak HTTP/2. Resets those from
+// which libcurl has read more than kMaxSilentBytes without calling us back for any of their
+// transfers, because the server then sends frames that belong to no response. Sets `may_spin_` if
+// libcurl was often called without any progress. Returns false if `enter` was not called, which
+// means that there was no connection to watch.
 bool Heartbeat::leave() {
   if (!entered()) return false;
   // The number is even from here on, so the watchdog knows that libcurl is not running.
@@ -181,17 +184,19 @@ bool Heartbeat::leave() {
   // The last three members of a connection are for the watchdog's thread.
   for (auto& [fd, watched, beats, read, reading] : connections_) {
     if (handled_fd != kAnySocket && handled_fd != fd) continue;  // libcurl did not handle this one
-    // Progress is a callback since the last call. The data of a paused transfer brings no callback.
+    // libcurl's callbacks set `progressed`. The data of a paused transfer brings no callback, so
+    // such a connection counts as one with progress.
     if (std::exchange(watched->progressed, false) || watched->paused > 0) {
       watched->silent_calls = 0;
       watched->read_at_first_count.reset();
     }
-    ++watched->silent_calls;
+    ++watched->silent_calls;  // calls since the last progress
     may_spin_ = may_spin_ || watched->may_spin();
+    // Counts the bytes only at each kSilentCalls-th call, because that takes system calls.
     if (watched->silent_calls % kSilentCalls != 0) continue;
     const auto read_now = bytes_read(fd);
     if (!read_now) continue;  // unknown for now
-    // Counts the bytes read since this code first looked after the last progress.
+    // The first count after progress is the reference for the later ones.
     if (!watched->read_at_first_count) watched->read_at_first_count = read_now;
     if (*read_now - *watched->read_at_first_count > kMaxSilentBytes) reset_connection(fd, *watched);
   }
