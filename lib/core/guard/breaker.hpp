@@ -184,20 +184,25 @@ class Breaker {
     opened_->closed_at = now;
     change_to(Circuit::Closed);
   }
-  // Opens the breaker. The time for which it is open grows with each opening that follows soon.
+  // Opens the breaker because of a send that has ended: too many sends have failed, or the breaker
+  // was half-open and this send, a probe, failed. The policy's backoff determines how long it stays
+  // open. That grows with the number of openings in a row, and is not less than the delay that the
+  // server asked for. `unit_random`, in [0, 1), is for the backoff's jitter.
   void open(const BreakerPolicy& policy, const SendEnd& end, Time now, double unit_random) {
     if (!opened_) opened_ = std::make_unique<Opened>();
     auto& opened = *opened_;
     opened.forgets_after = std::max(policy.window, Duration(1));
     if (state_ == Circuit::Closed) {
+      // Each window that has passed without an opening takes one off the openings in a row.
       opened.openings = std::max(opened.openings - quiet_windows(now), 0);
-      opened.tripped = window_.sum(now);
+      opened.tripped = window_.sum(now);  // the sends that opened it, for reports
       opened.why = why_opens(policy, opened.tripped);
     } else {
       opened.tripped = {.all = 1};
       opened.why = "a probe failed";
     }
     ++opened.openings;
+    // Some backoffs compute a wait from the previous one, which counts only within the same row.
     const auto previous = opened.openings == 1 ? Duration() : opened.open_for;
     opened.open_for = delay(policy.open_for, opened.openings, previous, unit_random);
     opened.until = later(now, std::max(opened.open_for, end.server_delay));

@@ -21,6 +21,9 @@ Gate::Turn& Gate::SendQueue::head() const {
   return *waiting.lower_bound({lowest_priority, kFirstArrival})->second;
 }
 
+// Other gates change the limits in `state` as well. The listener then lets waiting sends of this
+// gate out. It may run, or be called by another thread, while the gate is destroyed, so it refers
+// to the gate by `gate_ref_`, in which the destructor sets `gate` to nullptr.
 Gate::Gate(std::shared_ptr<SharedState> state)
     : state_(std::move(state)), gate_ref_(std::make_shared<GateRef>(this)) {
   listener_ = std::make_shared<const SharedState::Listener>([gate_ref = gate_ref_](Time now) {
@@ -80,13 +83,15 @@ std::shared_ptr<Gate::SendQueue> Gate::queue_of(const Sender& sender, Time now) 
 }
 
 // Begins a pause for the policy's scope, or if it names none, for the host or the endpoint
-// (`scope`). Refuses the sends whose wait the pause makes too long. Returns the key of the pause.
+// (`scope`). Refuses the sends whose wait the pause makes too long. Returns the key of the pause,
+// such as "https://api.example.com", without its first word, "pause".
 std::string Gate::pause(const Sender& sender, GuardScope scope, Time until, Time now) {
   const bool policy_has_scope = sender.policy->pause.scope.has_value();
   std::string key;
   {
     const std::lock_guard lock(mutex_);
     const auto queue = queue_of(sender, now);
+    // If there are two pauses, the first is that of the host and the second that of the endpoint.
     const std::size_t pause_index =
         queue->two_pauses && !policy_has_scope && scope == GuardScope::Endpoint ? 1 : 0;
     key = queue->scopes[pause_index]->first;  // the pauses come first in `scopes`
@@ -120,8 +125,9 @@ void Gate::serve_all(Time now) {
   }
 }
 
-// Lets sends of the scope out, or refuses them, until limits hold the heads of all its queues back.
-// The head with the lowest rank comes first.
+// Lets waiting sends out, or refuses them, in all queues that share one limit (the scope). Goes on
+// until the limits hold back the head of each queue, which is the only send of a queue that may go
+// out next. Among the heads, the one with the lowest rank (priority, then arrival) comes first.
 void Gate::serve(Scope& scope, Time now) {
   if (scope.waiting == 0) return;
   while (scope.waiting > 0) {
@@ -131,11 +137,14 @@ void Gate::serve(Scope& scope, Time now) {
     }
     std::sort(heads.begin(), heads.end(),
               [](const Turn* a, const Turn* b) { return a->rank_ < b->rank_; });
+    // Offers the turn to one head after another until one leaves its queue, which has a new head
+    // then. `enter` takes what the send needs and returns true, or it may refuse the send.
     const auto served = std::find_if(heads.begin(), heads.end(), [&](Turn* head) {
       return head->enter(now) || head->status_ == Turn::Status::Refused;
     });
     if (served == heads.end()) break;
   }
+  // The new heads now wait for the limits, so their timers may have to end earlier.
   for (const auto* queue : scope.queues) wake_head(*queue, now);
 }
 

@@ -129,8 +129,10 @@ void HedgedAttempt::on_began(Send& send) {
   call_.emit(&Observer::hedge_started, request_, send.number_, send.hedge_facts_->after);
 }
 
-// Returns when the next hedge is due, or kNever if none is before a send changes its state.
+// Returns when the next hedge (a further send of the same request) is due: some time after the last
+// send began. Returns kNever if no hedge may follow, or none before a send changes its state.
 Time HedgedAttempt::next_hedge() const {
+  // `last_began_` is kNever while the last send still waits for its turn.
   if (last_began_ == kNever || hedges_tried_ >= policy_.max_hedges) return kNever;
   // A send that has its headers may win, and one that has not gone out yet comes first.
   const bool must_wait = std::any_of(sends_.begin(), sends_.end(), [](const auto& send) {
@@ -255,19 +257,21 @@ HedgedAttempt::Send& HedgedAttempt::decisive() const {
                             [&](const auto& a, const auto& b) { return rank(*a) < rank(*b); });
 }
 
-// Returns the outcome of the attempt. If there were several sends, passes them to `retry`, which
-// records them.
+// Called when all sends of the attempt have ended. Returns the outcome of the attempt: that of the
+// winner, or of the send that stands for the failure of all. If there were several sends, also
+// describes each of them in `attempt_.hedged`, from which `retry` writes the history.
 Outcome HedgedAttempt::finish() {
   auto& decisive_send = decisive();
   if (sends_.size() > 1) {
-    auto& sends = attempt_.hedged.emplace();
-    sends.number = decisive_send.number_;
-    sends.began = decisive_send.hedge_ ? *decisive_send.began_ : started_;
-    sends.hedge = decisive_send.hedge_facts_;
-    sends.won = winner_ != nullptr;
+    auto& record = attempt_.hedged.emplace();
+    record.number = decisive_send.number_;
+    // The time of the first send counts from the start of the attempt, and includes its waits.
+    record.began = decisive_send.hedge_ ? *decisive_send.began_ : started_;
+    record.hedge = decisive_send.hedge_facts_;  // nullptr for the first send
+    record.won = winner_ != nullptr;
     for (const auto& send : sends_) {
       if (send.get() == &decisive_send) continue;
-      sends.others.push_back(make_lost_attempt(*send, decisive_send.number_));
+      record.others.push_back(make_lost_attempt(*send, decisive_send.number_));
     }
   }
   return *std::move(decisive_send.outcome_);

@@ -155,6 +155,7 @@ bool Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& cha
     breaker.pass(grant);     // it still counts how the send ends
     return true;
   }
+  // An open breaker whose time is over becomes half-open here, and lets the send out as a probe.
   const auto state_before = breaker.state();
   breaker.ask(*own_policy().breaker, ask.now, ask.random, grant);
   if (breaker.state() != state_before) {
@@ -162,7 +163,7 @@ bool Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& cha
                                                        : "its kind has changed";
     tell(state_before, ask.now, changes);  // adds the change to `changes`
   }
-  // `ask` sets `votes` if the send may go out.
+  // `ask` sets `votes` if the send may go out. The breaker will then count how it ends (its vote).
   if (grant.votes || keys_.policy->breaker->dry_run) return true;
   grant.held = QueuedBy::Circuit;
   return false;

@@ -38,7 +38,8 @@ class LocalState final : public LimitState, public std::enable_shared_from_this<
     limits->rate_ = at(rates_, keys.rate);
     limits->slots_ = at(slots_, keys.slots);
     limits->breaker_ = at(breakers_, keys.breaker);
-    // Sends that wait for an open circuit go out slowly when it closes: see Limits::kRamp.
+    // Sends that wait for an open circuit go out slowly when it closes. This slow start, the ramp,
+    // is like the one after a pause, so it has a place among the pauses.
     if (limits->breaker_ && keys.policy->breaker->when_open == BreakerPolicy::WhenOpen::Wait) {
       const auto key = "ramp " + std::string(without_kind(keys.breaker));
       limits->pauses_[Limits::kRamp] = at(pauses_, key);

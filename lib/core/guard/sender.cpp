@@ -49,7 +49,7 @@ LimitKeys limit_keys(const Sender& sender) {
   keys.policy = sender.policy;
   if (policy.pause.enabled) {
     // Without a scope in the policy there are two pauses: a 503 pauses the whole host, and other
-    // responses pause only the endpoint. Both have the same key if the host is the endpoint.
+    // responses pause only the endpoint. If both have the same key, one pause is enough.
     keys.pauses[0] = pause_key(policy.pause.scope.value_or(GuardScope::Host), sender, names);
     if (!policy.pause.scope) keys.pauses[1] = pause_key(GuardScope::Endpoint, sender, names);
     if (keys.pauses[1] == keys.pauses[0]) keys.pauses[1].clear();

@@ -23,9 +23,12 @@ std::vector<BudgetPolicy> versions_of(const BudgetPolicy& policy,
 
 }  // namespace
 
-// Returns the budget of the key and the policy, and makes it if necessary.
+// Returns the budget of the key (such as a host) and the policy, and makes it if necessary.
+// `changes` are the budgets that changed when a policy file was read again: a new budget may
+// continue that of the policy's earlier version.
 std::shared_ptr<SharedBudget> Budgets::at(std::string_view key, const BudgetPolicy& policy,
                                           Time now, std::span<const ChangedBudget> changes) {
+  // The map is divided into parts, each with its own mutex, so that threads rarely wait for it.
   auto& part = parts_[TextHash()(key) % kParts];
   const std::lock_guard lock(part.mutex);
   // Two policies for one host may have different budgets.

@@ -79,33 +79,37 @@ Hold Gate::Turn::held_by_order(Time now) {
   return hold;
 }
 
-// Takes everything that the send needs, grants the turn and returns true. Returns false if a limit
-// holds the send back, or if it refuses the send, because it would wait in vain.
+// Tries to let the send out. If all limits allow it, takes its place in each of them, grants the
+// turn and returns true. Returns false if a limit (`why_`) holds the send back. The send then stays
+// as it is, or is refused if its wait would be in vain, for example because it would end after the
+// deadline; `status_` shows which.
 bool Gate::Turn::enter(Time now) {
   ask_.now = now;
-  auto held = QueuedBy::Nothing;
+  auto held_by = QueuedBy::Nothing;
+  // If sends take different amounts of the rate, an earlier send that waits for it goes first.
   if (queue_->rate_with_costs != nullptr) {
     why_ = held_by_order(now);
-    held = why_.by;
+    held_by = why_.by;
   }
-  if (held == QueuedBy::Nothing) {
-    grant_ = queue_->limits->enter(ask_, changes_);
-    held = grant_.held;
-    if (held != QueuedBy::Nothing) {
-      // If the circuit has also changed, observers need the reason, so it stays in `changes_`.
+  if (held_by == QueuedBy::Nothing) {
+    grant_ = queue_->limits->enter(ask_, changes_);  // takes everything, or nothing
+    held_by = grant_.held;
+    if (held_by != QueuedBy::Nothing) {
+      // `changes_.why` says why the circuit is open. If the circuit has changed just now, observers
+      // need that text as well, so it stays there.
       auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
-      why_ = {held, grant_.until, std::move(why)};
+      why_ = {held_by, grant_.until, std::move(why)};
     }
   }
-  if (held != QueuedBy::Nothing) {
+  if (held_by != QueuedBy::Nothing) {
     if (const auto reason = refusal(why_, now)) refuse(*reason);
     return false;
   }
   leave_queue();
   ++queue_->turns_granted;
-  taken_ = true;
+  taken_ = true;  // so the destructor gives everything back if `end` is not called
   status_ = Status::Granted;
-  if (wake_) wake_->happen();
+  if (wake_) wake_->happen();  // resumes the coroutine in `wait`
   return true;
 }
 
@@ -130,8 +134,8 @@ void Gate::Turn::arrive(Time now) {
     why_ = find_hold(now);
     if (const auto reason = refusal(why_, now)) return refuse(*reason);
   }
+  // `token_at` is when the rate allows this send after those that already wait.
   const auto waiting = queue_->limits->waiting(ask_);
-  // The sends that already wait come first.
   if (why_.by == QueuedBy::Rate && waiting.token_at > std::min(deadline_, rate_deadline_)) {
     return refuse({QueuedBy::Rate, waiting.token_at});
   }

@@ -28,26 +28,33 @@ struct Counts {
 
 class Window {
  public:
-  // Adds counts to the current tenth of a window of this length.
+  // Adds counts to the current tenth of the window, which slides in tenths of its length. `length`
+  // differs from that of the last call if the policy has changed. Most tenths are in the array
+  // `tenths_`, whose counts have 16 bits, because there may be a window for each host. The list
+  // `listed_` has the tenths with larger counts, and those of an earlier length.
   void add(const Counts& more, Time now, Duration length) {
     const auto length_of_tenth = std::max<Duration>(length / kTenths, Duration(1));
+    // `end_` is the end of the newest tenth in the array; Time() if the array is empty.
     if (length_of_tenth != length_of_tenth_ && end_ != Time()) list_all();
     length_of_tenth_ = length_of_tenth;
+    // Drops what has left the window.
     std::erase_if(listed_, [&](const Tenth& one) { return is_over(one.end, now); });
     if (listed_.empty()) listed_.shrink_to_fit();
-    // The current tenth is in the list if its counts are too large or its length was different.
+    // The current tenth is in the list if the last one there is not over, and the array has no
+    // later one.
     const auto listed_until = listed_.empty() ? Time() : listed_.back().end;
     if (now < listed_until && end_ <= listed_until) {
       listed_.back().counts += more;
       return;
     }
     if (now >= end_) begin_tenth(now);
-    auto& newest = tenths_.front();
-    Counts counts = newest;
+    auto& current = tenths_.front();
+    Counts counts = current;
     counts += more;
+    // Counts that no longer fit into the array move to the list, and leave zeros behind.
     const bool fits = std::max({counts.all, counts.good, counts.slow}) <= UINT16_MAX;
     if (!fits) listed_.push_back({.end = end_, .counts = counts});
-    newest = fits ? SmallCounts(counts) : SmallCounts();
+    current = fits ? SmallCounts(counts) : SmallCounts();
   }
   // Returns the counts of the window of the length last passed to `add`.
   [[nodiscard]] Counts sum(Time now) const {
