@@ -54,10 +54,13 @@ PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
   return *this;
 }
 
-// Sets the key of a policy whose value is `field`, a member of `policy`, to that value.
+// Writes a value of a policy into the JSON that is being built. `field` is a member of `policy`,
+// and must be one that a policy file has a key for. The key is the one that is stored in that
+// member.
 PolicyBuilder& PolicyBuilder::say(const RetryPolicy& policy, const void* field) {
   const auto keys = policy_file::kPolicy.keys;
   auto* const object = const_cast<RetryPolicy*>(&policy);  // Key::field has no const form
+  // Keys without a `field`, such as "preset", are stored in no member.
   const auto key = std::ranges::find_if(keys, [&](const policy_file::Key& one) {
     return one.field != nullptr && one.field(object) == field;
   });

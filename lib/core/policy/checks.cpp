@@ -36,9 +36,10 @@ int attempts_reached(const RetryPolicy& retry, int max_attempts) {
     // Any attempt may be throttled or not, so the shorter wait counts.
     const auto wait = std::min(normal_delay.least, throttle_delay.least);
     const auto left = saturating::minus(retry.max_elapsed_time, elapsed);
-    // IncludeWait: the whole wait must fit. ClipWait: some time must be left, and a longer wait
-    // is clipped to it, which leaves no time for another one. BeforeWait: only the time before the
-    // wait counts, so the limit must not have passed.
+    // The rule decides what ends the call. IncludeWait: the whole wait must fit into the time that
+    // is left. ClipWait: some time must be left, and a longer wait is clipped to it, which leaves
+    // no time for another one. BeforeWait: only the time before the wait counts, so the limit must
+    // not have passed.
     const bool is_over = retry.elapsed_rule == ElapsedRule::IncludeWait ? wait > left
                          : retry.elapsed_rule == ElapsedRule::ClipWait  ? left <= Duration::zero()
                                                                         : left < Duration::zero();
@@ -53,7 +54,7 @@ int attempts_reached(const RetryPolicy& retry, int max_attempts) {
 struct PolicyChecker : PolicyCheck {
   explicit PolicyChecker(const PolicyCheck& base) : PolicyCheck(base) {}
 
-  // Makes all checks, and adds what they find to `problems`.
+  // Makes all checks of the policy's values with each other, and adds what they find to `problems`.
   void check() const {
     check_limits();
     check_backoff("backoff", resolved.backoff);
@@ -101,11 +102,12 @@ struct PolicyChecker : PolicyCheck {
     check_elapsed("server_delay.max", resolved.server_delay.max);
   }
 
-  // Checks retry_on.pending: keys that need another one, and waits that never allow a poll.
+  // Checks retry_on.pending, the rule for responses that mean "not yet", after which the request is
+  // sent again (a poll): its keys that need another one, and waits that never allow a poll.
   void check_pending() const {
     const auto& pending = resolved.retry_on.pending;
     const std::string key = "retry_on.pending";
-    if (at(key) == nullptr || !pending) return;
+    if (at(key) == nullptr || !pending) return;  // `at` returns nullptr if a key is not stated
     check_backoff(key + ".backoff", pending->backoff);
     if (at(key + ".in") != nullptr && at(key + ".json") == nullptr) {
       error({key + ".in"}, "\"in\" needs \"json\", which says where the value is");
@@ -141,21 +143,25 @@ struct PolicyChecker : PolicyCheck {
              httpretry::to_text(resolved.max_elapsed_time) + ")");
   }
 
-  // Warns of timeouts that another limit always ends first, and of an attempt_timeout after which
-  // no time is left.
+  // Warns of a connect_timeout or response_timeout that the user wrote but another limit always
+  // ends first. Also warns if an attempt that takes attempt_timeout leaves no time for its retry.
   void check_timeouts() const {
     const auto attempt = resolved.attempt_timeout;
     for (const auto& [key, limit] : {std::pair("connect_timeout", resolved.connect_timeout),
                                      std::pair("response_timeout", resolved.response_timeout)}) {
       if (limit == kForever || !is_written(key)) continue;
-      check_elapsed(key, limit);
+      check_elapsed(key, limit);  // warns if it is over max_elapsed_time
       if (limit <= attempt || limit > resolved.max_elapsed_time) continue;
       warn(Warning::NoEffect, {key, "attempt_timeout"},
            over(key, limit, "attempt_timeout", attempt) + ", which ends the attempt first");
     }
     const auto elapsed = resolved.max_elapsed_time;
+    // The policy never retries a timeout, so it needs no time for that.
     if (resolved.max_attempts == 1 || !resolved.retry_on.covers(TransportKind::Timeout)) return;
+    // With BeforeWait, a retry begins whenever the attempt before it ended in time. An
+    // attempt_timeout over max_elapsed_time is an error that check_limits reports.
     if (resolved.elapsed_rule == ElapsedRule::BeforeWait || attempt > elapsed) return;
+    // With IncludeWait, the wait must end in time as well.
     const bool includes_wait = resolved.elapsed_rule == ElapsedRule::IncludeWait;
     const auto wait = includes_wait ? delay_range(resolved.backoff, /*retry=*/1).least : Duration();
     if (saturating::plus(attempt, wait) < elapsed || attempt == kForever) return;

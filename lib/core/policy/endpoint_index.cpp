@@ -147,7 +147,7 @@ void visit_matches(const EndpointIndex::Data& data, std::string_view method, con
   }
 }
 
-// Returns whether a request can fulfill all of these conditions.
+// Returns whether one request can fulfill the conditions of two patterns, `some` and `others`.
 bool can_hold_together(const std::vector<Condition>& some, const std::vector<Condition>& others) {
   return std::ranges::none_of(some, [&](const Condition& one) {
     return std::ranges::any_of(others, [&](const auto& other) { return one.contradicts(other); });
@@ -286,6 +286,8 @@ EndpointIndex::EndpointIndex(const std::vector<EndpointPattern>& patterns) {
   data_ = std::make_shared<Data>(patterns);
 }
 
+// Returns the number of the most specific pattern that matches the request, or nullopt if none
+// does. visit_matches begins with the most specific pattern.
 std::optional<std::size_t> EndpointIndex::find(std::string_view method, const Url& url,
                                                const Headers& headers) const {
   std::optional<std::size_t> winner;
@@ -297,6 +299,7 @@ std::optional<std::size_t> EndpointIndex::find(std::string_view method, const Ur
   return winner;
 }
 
+// Returns all patterns that match the request, the most specific first.
 std::vector<EndpointIndex::Match> EndpointIndex::matches(std::string_view method, const Url& url,
                                                          const Headers& headers) const {
   std::vector<Match> all;

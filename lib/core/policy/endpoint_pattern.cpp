@@ -112,12 +112,14 @@ std::string problem_of_name(std::string_view name) {
   return {};
 }
 
-// Returns what is wrong with a "*" in a name. The labels do not include a leading "*.".
+// Returns what is wrong with the "*" in the host of a pattern, or "" if nothing is. A "*" must be a
+// whole label, and may be neither the first nor the last one. `labels` does not include a leading
+// "*.", which is allowed.
 std::string problem_of_stars(const std::vector<std::string>& labels) {
-  const auto wrong = std::any_of(labels.begin(), labels.end(), [](const std::string& label) {
+  const auto mixes = std::any_of(labels.begin(), labels.end(), [](const std::string& label) {
     return label != "*" && label.find('*') != label.npos;
   });
-  if (!wrong && labels.front() != "*" && labels.back() != "*") return {};
+  if (!mixes && labels.front() != "*" && labels.back() != "*") return {};
   return "a \"*\" is a whole label between fixed ones, or the leading \"*.\"";
 }
 

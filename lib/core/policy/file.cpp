@@ -36,23 +36,26 @@ class NamedPolicies {
     for (auto* const named : in_order_) resolve(*named);
   }
 
-  // Returns the policy that `json` names or states, or the built-in one after a reported problem.
+  // Returns the policy that `json` means: the name of a policy of the file, or an object that
+  // states a policy. If it is neither, or if no policy has the name, reports a problem and returns
+  // the built-in policy, `standard()`, so that the rest of the file can be checked.
   ResolvedPolicy find_policy(const JsonNode& json) {
     if (json.is(JsonType::String)) {
       auto* const named = named_by(json);
-      if (named == nullptr) {  // "standard", or a reported problem
+      // The name is "standard", which the file does not define, or named_by has reported it.
+      if (named == nullptr) {
         auto built_in = standard();
         built_in.name = json.text;
         return built_in;
       }
-      mark_used(*named);
+      mark_used(*named);  // so that warn_of_unused does not warn of it
       return named->resolved;
     }
     if (!expect(json, JsonType::Object, "a policy's name, or a policy", problems_)) {
       return standard();
     }
-    read_members(json, kPolicy, kCheckOnly, problems_);
-    auto* const below = extended_by(json);
+    read_members(json, kPolicy, kCheckOnly, problems_);  // make_policy reads the values
+    auto* const below = extended_by(json);               // nullptr: it extends the built-in policy
     if (below != nullptr) mark_used(*below);
     return make_policy(json, below);
   }
@@ -122,11 +125,14 @@ class NamedPolicies {
     return is_valid ? named_by(*extends) : nullptr;
   }
 
-  // Resolves a policy, and before it all policies that it extends, directly or indirectly. Does not
-  // use recursion, because this chain may be as long as the file. Reports a cycle.
-  void resolve(Named& last) {
+  // Resolves a policy (merges it with the policy that it extends), and before it all policies that
+  // it extends, directly or indirectly. Does not use recursion, because this chain may be as long
+  // as the file. Reports a cycle.
+  void resolve(Named& requested) {
     std::vector<Named*> chain;  // each extends the next one
-    auto* named = &last;
+    auto* named = &requested;
+    // Goes on until it reaches a policy that extends only the built-in one, is resolved already, or
+    // is in the chain.
     while (named->state == Named::State::New) {
       named->state = Named::State::InChain;
       named->extends = extended_by(*named->json);
@@ -137,6 +143,8 @@ class NamedPolicies {
     if (named->state == Named::State::InChain && named->extends != nullptr) {
       report_cycle(chain, named);  // the chain has reached one of its policies again
     }
+    // From the end, because a policy must be resolved before those that extend it. resolve_one also
+    // sets the state to Resolved.
     for (auto next = chain.rbegin(); next != chain.rend(); ++next) resolve_one(**next);
   }
 
@@ -200,11 +208,12 @@ class Loader {
   Loader(const JsonNode& root, Problems& problems)
       : root_(root), problems_(problems), policies_(problems) {}
 
-  // Returns the policies and endpoints, or nullptr if the file is not an object, and sets the
-  // tests.
+  // Reads the whole file. Returns its policies and endpoints, and sets `all_tests` to its tests.
+  // Goes on after a problem, which is reported in `problems_`; the result must then not be used.
+  // Returns nullptr only if the file is not an object.
   std::shared_ptr<PolicySet::Data> load(std::vector<PolicyTest>& all_tests) {
     if (!expect(root_, JsonType::Object, "an object", problems_)) return nullptr;
-    read_members(root_, kFile, kCheckOnly, problems_);
+    read_members(root_, kFile, kCheckOnly, problems_);  // reports unknown keys and the like
     check_header();
     if (const auto* const policies = member("policies", JsonType::Object, "an object")) {
       policies_.read(*policies);
@@ -215,7 +224,7 @@ class Loader {
     const auto* const fallback = root_.find("default");
     data_->fallback = fallback == nullptr ? policies_.fallback() : policies_.find_policy(*fallback);
     build_index();
-    check_guards_of_hosts(*data_, entries_, problems_);
+    check_guards_of_hosts(*data_, entries_, problems_);  // limits that count one host separately
     policies_.warn_of_unused();
     data_->policies = policies_.take();
     data_->warnings_of_policies = policies_.take_warnings();
@@ -241,7 +250,9 @@ class Loader {
     }
   }
 
-  // Reads an entry of "endpoints", and adds it to the data if its `match` is valid.
+  // Reads an entry of "endpoints": a pattern of requests (`match`), and the policy for them. Adds
+  // the entry to the data if its pattern is valid. Otherwise reads the rest of the entry all the
+  // same, to report as many problems as possible.
   void read_endpoint(const JsonNode& json) {
     const bool is_valid = read_object(json, kEndpoint, kCheckOnly, "an endpoint", problems_);
     if (!is_valid && !json.is(JsonType::Object)) return;
@@ -252,12 +263,14 @@ class Loader {
     const auto* const match = json.member("match");
     const bool has_pattern = match != nullptr && read_match(*match, entry.pattern);
     if (!has_pattern) return;
-    entry.source = policies_.source_of(json);
+    entry.source = policies_.source_of(json);  // file, line and column
+    // An entry without a name is called by its place, such as "/endpoints/0". That place may change
+    // when the file is edited, so its pattern identifies it.
     resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
     resolved.path = entry.pattern.path.value_or("");
     resolved.identity = entry.named ? identity_of(resolved.endpoint)
                                     : "endpoint " + write_object(kMatch, &entry.pattern).dump();
-    name_guards(resolved, json);
+    name_guards(resolved, json);  // uses the identity for the limits that the entry itself states
     data_->entries.push_back(std::move(entry));
     entries_.push_back(&json);
   }
@@ -285,7 +298,7 @@ class Loader {
     auto is_valid = read_members(json, kMatch, &pattern, problems_);
     if (is_valid) warn_of_case(json);
     for (const auto& problem : problems_of(pattern)) {
-      // A key that could not be read is not a missing key.
+      // An empty part means that the pattern has no keys. Perhaps they only could not be read.
       if (!is_valid && problem.part.empty()) continue;
       const auto* const part = json.find(problem.part);
       problems_.error(part == nullptr ? json : *part, problem.message);

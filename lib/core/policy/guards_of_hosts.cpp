@@ -78,7 +78,9 @@ struct Checker {
     }
   }
 
-  // Warns of blocks that may be for the same host as the block of a wide pattern. Warns once for
+  // Warns if a limit of scope "host" (`key`, such as "rate") of an entry with a wide pattern (for
+  // any host, or for a host with a "*") and that of another entry may be for the same host. Limits
+  // that the file states in two places count the requests to that host separately. Warns once for
   // each wide pattern, because the common host is not known. Must be called after all calls of
   // `add`.
   void warn_of_wide() {
@@ -87,11 +89,14 @@ struct Checker {
     for (const auto& wide : users) {
       if (!is_wide(*wide.pattern)) continue;
       if (compared > kMaxCompared) return;
-      compared += users.size();
+      compared += users.size();  // at most: the search may end early
+      // `place` is where the file states the limit. Entries that take it from the same place share
+      // one count.
       const auto other = std::ranges::find_if(users, [&](const User& user) {
         return user.json != wide.json && user.place != wide.place && may_share_host(wide, user);
       });
       if (other == users.end()) continue;
+      // The default policy, for all requests without an entry, has no JSON of an entry.
       const auto owner = wide.json == nullptr ? "the default" : pointer_to(*wide.json);
       problems.warn(*other->json, "its \"" + std::string(key) + "\" and that of " + owner +
                                       " are counted separately, even for the same host");

@@ -141,8 +141,9 @@ class GrpcImport {
     for (const auto* const name : names.children) is_used |= read_name(*name, policy_name);
     if (is_used) builder_.policy(policy_name, policy);
   }
-  // Adds an endpoint, or the default, for a method, a service or everything. Returns whether the
-  // name is valid and new; otherwise reports a problem.
+  // Reads one name of methods, and adds an endpoint with this policy for it: for a method, or for
+  // all methods of a service. A name without a service means all methods, and sets the default.
+  // Returns whether the name is valid and new; otherwise reports a problem.
   bool read_name(const JsonNode& json, const std::string& policy) {
     if (!is_object(&json, {"service", "method"})) return false;
     const auto service = text(json.find("service"));
@@ -151,6 +152,7 @@ class GrpcImport {
     if (service->empty() && !method->empty()) {
       return refuse(json, problems_, "a method without its service");
     }
+    // The path of a method in gRPC. It is also the key by which a second equal name is found.
     EndpointPattern pattern;
     pattern.path =
         "/" + percent_encode(*service) + "/" + (method->empty() ? "*" : percent_encode(*method));
@@ -168,7 +170,9 @@ class GrpcImport {
     return true;
   }
 
-  // Reads a "retryPolicy", if there is one.
+  // Sets the policy's attempts, waits and failures to retry from a "retryPolicy". The keys that
+  // gRPC requires are required here as well. Does nothing if `json` is nullptr (there is no
+  // retryPolicy).
   void read_retry(const JsonNode* json, PolicyBuilder& policy) {
     if (!is_object(json, {"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
                           "retryableStatusCodes", "perAttemptRecvTimeout"})) {
@@ -183,7 +187,7 @@ class GrpcImport {
       policy.attempt_timeout(*timeout);
     }
     follow_server(policy);
-    if (!initial || !max || !multiplier) return;
+    if (!initial || !max || !multiplier) return;  // missing or wrong, which was reported
     if (*multiplier < 1) {
       problems_.warn(*json->find("backoffMultiplier"), "waits cannot shrink here: 1 is taken");
     }
@@ -209,14 +213,16 @@ class GrpcImport {
     policy.server_delay(delay);
   }
 
-  // Reads a "hedgingPolicy", if there is one. In gRPC, the next send follows a non-fatal failure at
-  // once, and a slow send after hedgingDelay.
+  // Sets the policy's hedges (further sends while one has no response) from a "hedgingPolicy". In
+  // gRPC, the next send follows a non-fatal failure at once, and a slow send after hedgingDelay.
+  // Does nothing if `json` is nullptr (there is no hedgingPolicy).
   void read_hedging(const JsonNode* json, PolicyBuilder& policy) {
     if (!is_object(json, {"maxAttempts", "hedgingDelay", "nonFatalStatusCodes"})) return;
     const auto attempts = read_attempts(required(*json, "maxAttempts"), policy);
     const auto* const delay = json->find("hedgingDelay");
     const bool is_zero = delay == nullptr || delay->text == "0s";  // `duration` refuses 0
     const auto after = is_zero ? Duration::zero() : duration(delay).value_or(Duration::zero());
+    // Non-fatal failures are retried, and without a wait. All others end the call.
     const auto* const codes = json->find("nonFatalStatusCodes");
     read_codes(codes, policy, /*may_be_empty=*/true);
     if (codes == nullptr || codes->children.empty()) policy.retry_on(retry_on_nothing());
@@ -224,9 +230,9 @@ class GrpcImport {
     policy.set("backoff", R"({"kind": "none"})");
     HedgePolicy hedge;
     hedge.after = after;
-    hedge.max_hedges = attempts - 1;
-    hedge.methods.clear();
-    hedge.budget.reset();
+    hedge.max_hedges = attempts - 1;  // the first send is not a hedge
+    hedge.methods.clear();            // an empty list means all methods
+    hedge.budget.reset();             // hedges are limited only by the budget for all retries
     policy.hedge(hedge);
   }
 
@@ -268,16 +274,19 @@ class GrpcImport {
     return {};
   }
 
-  // Sets which responses are retried, from a list of status codes. gRPC's code is in the header
-  // grpc-status, and a gateway's JSON body has its name; the statuses of HTTP are equivalents.
+  // Sets which responses the policy retries, from a list of gRPC's status codes, such as
+  // "UNAVAILABLE" or 14. A gRPC server sends the number of a code in the header grpc-status, and a
+  // gateway sends its name in a JSON body. So each code is added to a rule for the header and to a
+  // rule for the body. The equivalent HTTP statuses are retried as well. Does nothing if `json` is
+  // nullptr (there is no list).
   void read_codes(const JsonNode* json, PolicyBuilder& policy, bool may_be_empty = false) {
     if (!has_type(json, Type::Array, "an array")) return;
     if (json->children.empty() && !may_be_empty) {
       problems_.error(*json, "an empty list retries nothing");
     }
     RetryOn on = retry_on_nothing();
-    // A rule for the header and one for the body: those at 0 and 1 for Transient, at 2 and 3 for
-    // Throttle.
+    // Makes four rules: for the header and for the body, first as transient failures (0 and 1) and
+    // then as throttles (2 and 3), which are retried after longer waits.
     for (const auto as : {Class::Transient, Class::Throttle}) {
       auto& header = on.error_codes.emplace_back();
       header.source = ErrorRule::Source::Header;
@@ -291,15 +300,18 @@ class GrpcImport {
     }
     for (const auto* const item : json->children) {
       const auto* const code = code_in(*item);
-      if (code == nullptr) continue;
+      if (code == nullptr) continue;  // which is a reported problem
+      // Unused places in `statuses` are 0, which `add` ignores.
       for (const auto status : code->statuses) {
         (status == 429 ? on.throttle_statuses : on.statuses).add(status);
       }
       on.transport |= static_cast<std::uint8_t>(code->transport);
+      // Only RESOURCE_EXHAUSTED, whose main equivalent is 429, is a throttle.
       auto* const rules = &on.error_codes[code->statuses[0] == 429 ? 2 : 0];
-      rules[0].in.push_back(std::to_string(code - kCodes + 1));  // its number
+      rules[0].in.push_back(std::to_string(code - kCodes + 1));  // its number, which counts from 1
       rules[1].in.emplace_back(code->name);
     }
+    // A rule without codes would apply to every code.
     std::erase_if(on.error_codes, [](const ErrorRule& rule) { return rule.in.empty(); });
     policy.retry_on(on);
   }

@@ -248,8 +248,9 @@ constexpr Key kHedgeKeys[] = {
 constinit const Shape kPause{.name = "pause", .keys = kPauseKeys};
 constinit const RateType kRates{kRate};
 
-// Reads a list of rates in addition to what an ObjectType reads. The first rate of the list holds
-// the others.
+// Reads the value of "rate": one rate, "none", or a list of rates, which all apply. The first rate
+// of a list stores the others in its member `further`. With kCheckOnly (nullptr) as `field`, only
+// checks the value. Returns false and reports problems if the value is wrong.
 bool RateType::read(const JsonNode& json, void* field, Problems& problems) const {
   if (!json.is(JsonType::Array)) return Object::read(json, field, problems);
   std::vector<RatePolicy> rates;
@@ -257,6 +258,7 @@ bool RateType::read(const JsonNode& json, void* field, Problems& problems) const
     if (!read_object(item, kRate, kCheckOnly, R"(an object such as {"limit": "10/s"})", problems)) {
       return false;
     }
+    // The members are valid. Those that are left out or null keep their defaults.
     auto& rate = rates.emplace_back();
     for (const auto& key : kRate.keys) {
       const auto* const member = item.member(key.name);
@@ -267,9 +269,10 @@ bool RateType::read(const JsonNode& json, void* field, Problems& problems) const
     return rate.scope == rates.front().scope ||
            refuse(item, problems, "the rates of a list must have the same \"scope\"");
   };
+  // `bad` keeps later checks from using the list.
   if (!read_items(json, "a list", problems, read_one)) return json.bad = true, false;
   if (rates.empty()) return refuse(json, problems, R"(an empty list has no rate; write "none")");
-  if (field == nullptr) return true;
+  if (field == kCheckOnly) return true;
   auto& policy = *static_cast<RatePolicy*>(reset(field, Initial::Defaults));
   policy = rates.front();
   policy.further.assign(rates.begin() + 1, rates.end());

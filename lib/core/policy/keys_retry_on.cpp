@@ -187,8 +187,9 @@ constexpr Key kRuleKeys[] = {
 constexpr auto kFamilies =
     Words::up_to(ErrorRule::Family::Stripe, std::optional(ErrorRule::Family::Custom));
 
-// Reads an element of error_codes: the name of a family of rules, or a rule with exactly one
-// selector.
+// Reads an element of error_codes into `rule`: the name of a family of rules, such as "aws", or a
+// rule. A rule has exactly one selector: the key that says which part of the response it reads.
+// Returns false and reports a problem if the element is neither.
 bool parse_rule(const JsonNode& json, ErrorRule& rule, Problems& problems) {
   if (json.is(JsonType::String)) {
     const auto family = kFamilies.parse(json, problems);
@@ -205,6 +206,7 @@ bool parse_rule(const JsonNode& json, ErrorRule& rule, Problems& problems) {
   return refuse(json, problems, R"(a rule names one of "json", "header", "xml")");
 }
 
+// Writes an element as parse_rule reads it: the name of a family, or the user's own rule.
 constexpr Custom<ErrorRule> kRuleOrFamily(parse_rule, [](const ErrorRule& rule) {
   const auto own = rule.family == ErrorRule::Family::Custom;
   return own ? write_object(kRule, &rule) : OrderedJson(to_string(rule.family));

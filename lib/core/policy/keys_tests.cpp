@@ -125,7 +125,8 @@ bool parse_wait(const JsonNode& json, PolicyTest::Wait& wait, Problems& problems
 constexpr Custom<PolicyTest::Wait> kWait(parse_wait);
 constexpr List kWaits(kWait, "an array");
 
-// null means that no entry matches, so the default applies.
+// Reads the entry that a test expects a request to match: its name, or null if no entry should
+// match, so that the default policy applies.
 using Name = std::optional<std::string>;
 constexpr Custom<Name> kEndpointName([](const JsonNode& json, Name& name, Problems& problems) {
   name = json.text;
@@ -162,8 +163,9 @@ constexpr Key kTestKeys[] = {
         .not_null(),
 };
 
-// Reads a test with the places of its expectations. Returns false and reports problems if it is
-// wrong.
+// Reads a test of the file: a request, the outcomes of its attempts, and what to expect. Also
+// stores the place of each expectation, for the report of one that fails. Returns false and reports
+// problems if the test is wrong.
 bool read_test(const JsonNode& json, PolicyTest& test, Problems& problems) {
   if (!read_object(json, kTest, &test, "a test", problems)) return false;
   const auto& expected = *json.member("expect");
@@ -174,7 +176,8 @@ bool read_test(const JsonNode& json, PolicyTest& test, Problems& problems) {
   }
   for (const auto* const member : expected.children) {
     test.places.emplace(member->key, problems.place_of(*member));
-    if (!test.outcomes.empty() || member->key == "endpoint") continue;  // only this needs none
+    // Only "endpoint" can be checked without outcomes, because it needs no attempt.
+    if (!test.outcomes.empty() || member->key == "endpoint") continue;
     return refuse(json, problems,
                   "missing key \"outcomes\": " + quoted_text(member->key) + " is expected");
   }

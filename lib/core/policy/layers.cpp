@@ -34,7 +34,8 @@ Traits traits_of(const Layered& object, const Shape& shape) {
           mask_of(shape.jitters, jitter == nullptr ? "full" : jitter->json->text)};
 }
 
-// Drops built-in values that do not belong to the kind of the object.
+// Drops built-in values that do not belong to the kind of the object (the value of its key "kind",
+// such as "exponential"). Values that a file states stay, and PolicyReader reports them.
 void drop_of_other_kinds(Layered& object, const Shape& shape) {
   const auto traits = traits_of(object, shape);
   std::erase_if(object.members, [&](const Layered& member) {
@@ -241,8 +242,10 @@ void merge_layer(Layered& below, const JsonNode& object, const Shape& shape,
   }
 }
 
-// Merges a preset into the layers below. First drops all blocks, because a preset replaces them
-// even if it does not state them. Then values of a file, such as timeouts, take precedence.
+// Merges a preset into the layers below: the built-in values, and the policies that the policy
+// extends. First drops the values that presets decide, such as "backoff" (`block`), because a
+// preset replaces them even if it does not state them. Of the other values, such as timeouts, those
+// that a file states take precedence.
 void merge_preset(Layered& below, const JsonNode& preset, const LayerOrigin& origin) {
   std::erase_if(below.members, [](const Layered& member) {
     const auto* const key = kPolicy.find(member.key);
@@ -317,7 +320,8 @@ const ResolvedPolicy& standard() {
 
 }  // namespace detail::policy_file
 
-// Returns the policy of a preset, or an error if there is no preset with this name.
+// Returns the policy of a preset, or an error if there is no preset with this name. The error
+// suggests a similar name.
 Result<ResolvedPolicy> resolve_preset(std::string_view name) {
   using namespace policy_file;
   const auto* const preset = loaded_preset(name);

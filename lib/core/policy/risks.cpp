@@ -45,7 +45,7 @@ struct RiskCheck : PolicyCheck {
          message + "; \"allow\": [" + quoted_text(to_string(warning)) + "] silences this");
   }
 
-  // Warns of retries that are dangerous.
+  // Warns of retries that harm a failing server, or that may execute a request twice.
   void check_retries() const {
     const auto& guards = resolved.guards;
     const bool is_limited =
@@ -69,6 +69,7 @@ struct RiskCheck : PolicyCheck {
     check_server_delay(resolved.server_delay);
   }
 
+  // Warns of retries and polls that follow without any wait.
   void check_waits() const {
     const std::string at_once =
         " at once, so that all clients hit a server together while it fails; set a longer ";
@@ -86,7 +87,8 @@ struct RiskCheck : PolicyCheck {
     }
   }
 
-  // Warns of retries after which the outcome is the same, or of a success.
+  // Warns of statuses that are retried although the request has succeeded, or although its retry
+  // gets the same response. `statuses` is the value of `key`.
   void check_statuses(const std::string& key, const StatusSet& statuses) const {
     bool has_success = false;
     for (int status = 200; status < 300; ++status) has_success |= statuses.contains(status);
@@ -95,8 +97,8 @@ struct RiskCheck : PolicyCheck {
            "requests that succeeded (2xx) are sent again; exclude them with \"!2xx\", and set "
            "\"retry_on.pending\" for a response that means \"not yet\"");
     }
-    std::string list;
-    std::string excluded;
+    std::string list;      // for example: 400, 404
+    std::string excluded;  // for example: "!400", "!404"
     for (const auto status : {400, 401, 404}) {
       if (!statuses.contains(status)) continue;
       const auto text = std::to_string(status);
