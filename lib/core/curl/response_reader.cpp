@@ -228,11 +228,12 @@ bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   received += bytes.size();
   if (!decoding_) return deliver_decoded(bytes);
   // The beginning of a failure's body is also kept as it came, because some servers name a coding
-  // for a body that is not encoded.
+  // for a body that is not encoded. If the decoder gets nothing out of so much input, the body is
+  // used as it came.
   if (decoding_->keeps_undecoded) {
     const bool kept_enough = decoding_->undecoded.size() > kClassifiedBody;
     decoding_->undecoded += bytes;
-    if (kept_enough && !decoding_->decoded_any) return use_undecoded();  // so it is not encoded
+    if (kept_enough && !decoding_->decoded_any) return use_undecoded();
     if (kept_enough) {  // and a part of it could be decoded, so it is encoded
       decoding_->keeps_undecoded = false;
       decoding_->undecoded = std::string();
@@ -254,7 +255,7 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
   using State = ContentCoder::State;
   std::array<char, 16384> decoded;
   while (has_rest() && budget > 0 && !paused) {
-    // True until the decoder finds the end of its format. Then a body that ends was cut short.
+    // True until the decoder finds the end of its format. A body that ends before was cut short.
     decoding_->inside = true;
     const auto out = std::span(decoded).first(std::min(decoded.size(), budget));
     const auto step = decoding_->decoder->run(decoding_->input, out, /*last=*/false);

@@ -90,7 +90,7 @@ bool SocketSet::want(int fd, Shard& shard, int what) noexcept {
     // The poller goes on watching the socket, because most sockets are wanted again for the next
     // exchange, and this saves two system calls. `owner_of` ignores an event that is not wanted.
     socket.wanted = 0;
-    // The sockets of its resolver are opened and closed by libcurl without our callbacks. One that
+    // libcurl opens and closes the sockets of its resolver without our callbacks, so one that
     // stayed watched could be closed unnoticed.
     if (!socket.ours) forget(fd, socket);
     return true;

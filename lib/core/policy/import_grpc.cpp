@@ -286,7 +286,7 @@ class GrpcImport {
     }
     RetryOn on = retry_on_nothing();
     // Makes four rules: for the header and for the body, first as transient failures (0 and 1) and
-    // then as throttles (2 and 3), which are retried after longer waits.
+    // then as throttles (2 and 3), for which a policy may have longer waits.
     for (const auto as : {Class::Transient, Class::Throttle}) {
       auto& header = on.error_codes.emplace_back();
       header.source = ErrorRule::Source::Header;
