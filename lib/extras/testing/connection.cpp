@@ -34,11 +34,12 @@ struct Direction {
   bool ended = false;        // `from` has finished sending
   bool closed = false;       // `to` has been notified of that
 
-  // Forwards as much as it can without blocking. Returns false if a connection is broken.
+  // Forwards bytes from `from` to `to` until one of them would block, or `from` has finished
+  // sending, which it then passes on to `to`. Returns false if a connection is broken.
   [[nodiscard]] bool pump() {
     std::array<char, 16 * 1024> bytes{};
     while (!ended) {
-      while (!pending.empty()) {
+      while (!pending.empty()) {  // read, but not yet written
         const auto written = to.try_write(pending);
         if (written.io == Io::WouldBlock) return true;
         if (written.io != Io::Done) return false;
@@ -50,7 +51,7 @@ struct Direction {
       pending.assign(bytes.data(), read.bytes);
       ended = read.io == Io::End;
     }
-    if (!std::exchange(closed, true)) to.end_writing();
+    if (!std::exchange(closed, true)) to.end_writing();  // once, even if pump() is called again
     return true;
   }
   [[nodiscard]] bool wants_read() const { return !ended && pending.empty(); }
@@ -125,8 +126,9 @@ class Connection {
     return channel_.handshake(shared_.certificates->context());
   }
 
-  // Reads a request, takes a step of the scenario, and performs it. Returns true if the connection
-  // can serve another request.
+  // Serves one request: reads it, takes the next step of the scenario for its path, and performs
+  // the step, which is a response or a fault. Returns true if the connection can serve another
+  // request, and false if it must end, or has switched to HTTP/2 and ended.
   bool serve_one() {
     const auto idle = shared_.options.idle_timeout;
     const auto deadline = idle ? later(steady_clock::now(), *idle) : kNever;
@@ -136,21 +138,25 @@ class Connection {
     request.arrived_wall = system_clock::now();
     request.connection = number_;
 
-    // A stale connection takes no more steps.
-    if (!stale_ && fail_unread()) return false;
+    // A step with Fault::Stale responds, and makes the connection stale: the next request is read,
+    // but gets no response and takes no step. fail_unread() takes a step that fails before a
+    // request is read.
+    const bool failed_before_reading = !stale_ && fail_unread();
+    if (failed_before_reading) return false;
     const auto error_status = reader_.read_head(request);  // 0 if the head is valid
-    if (!error_status) return false;
+    if (!error_status) return false;                       // the client closed the connection
     if (shared_.speaks_http2 && begins_http2(request)) {
       serve_http2(shared_, number_, channel_, reader_.take_rest());
       return false;
     }
-    if (*error_status != 0) return refuse(*error_status);
-    if (stale_) return read_and_record(request, /*step=*/nullptr), false;
+    if (*error_status != 0) return refuse(*error_status);  // responds with it, and returns false
+    if (stale_) return read_and_record(request, /*step=*/nullptr) && false;
     if (request.method == "CONNECT" && !shared_.options.proxy) return refuse(405);
 
     const auto taken = shared_.steps.take(request.path);
     request.step = taken.index;
     if (!read_and_record(request, taken.step)) return false;
+    // A step with a callback, `respond`, only computes the step to perform.
     return taken.step->respond ? respond(request, compute_step(*taken.step, request))
                                : respond(request, *taken.step);
   }
@@ -170,17 +176,17 @@ class Connection {
     return true;
   }
 
-  // Reads the body, unless the step responds before that, and records the request. Sends "100
-  // Continue" first if the client waits for it. On a stale connection (without a step) it does not,
-  // so such a body never arrives. Returns false if the connection ends because the body is not
-  // complete.
+  // Reads the body of a request, unless the step responds before that, and records the request for
+  // the test. If the client waits for "100 Continue" before it sends the body, sends that first. A
+  // stale connection has no step (nullptr) and sends nothing, so such a body would never arrive.
+  // Returns false if the body is not complete; the connection then ends.
   bool read_and_record(SeenRequest& request, const Step* step) {
     const bool expects_continue = reader_.expects_continue();
-    const bool skips_body = step == nullptr
-                                ? expects_continue
-                                : step->respond_early || (expects_continue && step->status == 417);
+    const bool refuses_expect = step == nullptr || step->status == 417;  // Expectation Failed
+    const bool responds_early = step != nullptr && step->respond_early;
     std::optional<int> error_status = 0;  // 0: no error; nullopt: the connection has ended
-    if (!skips_body) {
+    if (!responds_early && !(expects_continue && refuses_expect)) {
+      // With ignore_expect, the client sends the body after waiting in vain.
       const bool may_send =
           !expects_continue || step->ignore_expect || channel_.write(status_line(100) + "\r\n");
       error_status = may_send ? reader_.read_body(request) : std::nullopt;

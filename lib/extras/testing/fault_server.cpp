@@ -75,11 +75,11 @@ class Acceptor {
     }
   }
 
-  // Starts a thread for the connection. Resets the connection if there are too many, and closes it
-  // if no thread can be started.
+  // Starts a thread that serves the connection. If there are too many connections, resets this one,
+  // with a warning the first time. If no thread can be started, closes the connection.
   void serve(Descriptor socket) {
     const auto limit = shared_.options.max_connections;
-    if (connections_.size() >= limit) join_finished();
+    if (connections_.size() >= limit) join_finished();  // removes those that have ended
     if (connections_.size() >= limit) {
       if (!std::exchange(warned_, true)) {
         std::cerr << "fault server: more than " << limit << " connections: new ones are reset\n";
@@ -92,9 +92,9 @@ class Acceptor {
       served.thread = std::thread([this, number, &served, owned = std::move(socket)]() mutable {
         serve_connection(shared_, number, std::move(owned), stop_.fd());
         served.done = true;
-        finished_.signal();
+        finished_.signal();  // wakes the thread that joins this one
       });
-    } catch (const std::system_error&) {
+    } catch (const std::system_error&) {  // the lambda, which owns the socket, is destroyed
       connections_.pop_back();
     }
   }

@@ -36,8 +36,7 @@ constexpr std::string_view kStaticTable =
     "www-authenticate|";
 constexpr std::size_t kStaticSize = 61;
 
-// Appendix B: the code length of each symbol, in bits. The lengths determine the codes: sorted by
-// length and symbol, each code is the previous code plus one, shifted left if it is longer.
+// Appendix B: the code length of each symbol, in bits.
 constexpr std::array<std::uint8_t, kEndOfString + 1> kCodeLengths{
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
     28, 28, 28, 28, 28, 28, 28, 28, 6,  10, 10, 12, 13, 6,  8,  11, 10, 10, 8,  11, 8,  6,  6,  6,
@@ -57,15 +56,17 @@ struct HuffmanCode {
   std::array<std::uint16_t, kCodeLengths.size()> symbols{};  // in the order of their codes
 };
 
-// Builds the tables for decoding from the lengths of the codes.
+// Builds the tables for decoding from kCodeLengths, the length of each symbol's code in bits. The
+// code is canonical (RFC 7541, appendix B), so the lengths determine it: sorted by length and then
+// by symbol, each code is the previous one plus 1, with a 0 appended for each additional bit.
 constexpr HuffmanCode make_huffman_code() {
   HuffmanCode tables;
   std::uint32_t next_code = 0;
-  std::size_t symbol_count = 0;
+  std::size_t symbol_count = 0;  // symbols with a code of at most `length` bits
   for (unsigned length = 1; length <= kLongestCode; ++length) {
-    next_code *= 2;
+    next_code *= 2;  // appends the 0
     tables.first[length] = next_code;
-    tables.start[length] = symbol_count;
+    tables.start[length] = symbol_count;  // where the symbols of this length begin
     for (std::size_t symbol = 0; symbol < kCodeLengths.size(); ++symbol) {
       if (kCodeLengths[symbol] != length) continue;
       tables.symbols[symbol_count++] = static_cast<std::uint16_t>(symbol);

@@ -40,7 +40,8 @@ bool is_http1_only(std::string_view header) {
 }
 
 // Returns the request in the decoded fields of an HTTP/2 header block, or nullopt if it is
-// malformed. The authority becomes its Host header. Other pseudo-headers are ignored.
+// malformed. The fields ":method" and ":path" stand for the request line, and ":authority" for the
+// header Host. Other fields that begin with ":" are ignored.
 std::optional<SeenRequest> request_from(const std::vector<HpackField>& fields) {
   SeenRequest request;
   request.http_version = "2";
@@ -62,6 +63,7 @@ std::optional<SeenRequest> request_from(const std::vector<HpackField>& fields) {
     return std::nullopt;
   }
   request.path = path_of(request.method, request.target);
+  // The names of methods and headers have the same syntax.
   if (!valid_header_name(request.method) || request.target.empty()) return std::nullopt;
   return request;
 }
@@ -97,9 +99,9 @@ class Http2Connection {
 
   // The functions below return false if the connection must end.
 
-  // Acts on a frame by its type. GOAWAY, and CONTINUATION without its HEADERS, are ignored.
+  // Acts on a frame of the client by its type. Returns false if the connection must end.
   bool handle(Frame& received) {
-    const bool acknowledges = (received.flags & kAck) != 0;
+    const bool acknowledges = (received.flags & kAck) != 0;  // needs no action
     switch (received.type) {
       case FrameType::Headers: return begin_request(received);
       case FrameType::Data: return take_data(received);
@@ -109,17 +111,19 @@ class Http2Connection {
       case FrameType::Ping:
         return acknowledges ||
                channel_.write(frame(FrameType::Ping, kAck, kWholeConnection, received.payload));
-      case FrameType::Goaway:
-      case FrameType::Continuation: break;
+      case FrameType::Goaway:               // ignored: the client closes the connection itself
+      case FrameType::Continuation: break;  // begin_request() has read those that belong to HEADERS
     }
     return true;
   }
 
-  // Reads the headers of a request, or its trailers, which are decoded but ignored. Responds if the
-  // request has no body.
+  // Reads the headers of a request from a HEADERS frame and the CONTINUATION frames after it. If
+  // the frame also ends the request, which then has no body, responds. A second HEADERS frame of a
+  // stream has trailers, which must be decoded to keep the state of HPACK, but are ignored. Returns
+  // false if the frames are malformed, or the connection ends.
   bool begin_request(Frame& head) {
     if (!remove_padding(head)) return false;
-    auto block = std::move(head.payload);
+    auto block = std::move(head.payload);  // the compressed headers
     for (auto flags = head.flags; (flags & kEndHeaders) == 0;) {
       const auto more = read_frame();
       if (!more || more->type != FrameType::Continuation) return false;
@@ -129,9 +133,9 @@ class Http2Connection {
     }
     const auto fields = decoder_.decode(block);
     if (!fields) return false;
-    const bool trailers = streams_.contains(head.stream);
+    const bool are_trailers = streams_.contains(head.stream);
     auto& stream = streams_[head.stream];
-    if (!trailers) {
+    if (!are_trailers) {
       auto request = request_from(*fields);
       if (!request) return respond(head.stream, stream, Step(400));
       stream.request = *std::move(request);
@@ -140,7 +144,8 @@ class Http2Connection {
       stream.request.connection = number_;
       stream.window = initial_window_;
     }
-    return (head.flags & kEndStream) == 0 || answer(head.stream, stream);
+    const bool body_follows = (head.flags & kEndStream) == 0;
+    return body_follows || answer(head.stream, stream);
   }
 
   // Reads a part of a request's body, and responds after the last part.
@@ -197,19 +202,22 @@ class Http2Connection {
     return channel_.pause(step.delay) && respond(id, stream, step);
   }
 
-  // Sends the response, or performs the fault. Returns false if the fault ends the connection.
+  // Sends the response of a step on the stream `id`, or performs the step's fault. Returns false if
+  // the caller must end the connection, because the fault requires it or writing failed. Faults
+  // during the TLS handshake come too late here, so the nearest possible fault replaces them.
+  // Faults that exist only in HTTP/1.1 result in a response that says so.
   bool respond(std::uint32_t id, Stream& stream, const Step& step) {
     switch (step.fault) {
       case Fault::None:
       case Fault::GzipCutShort: return send_response(id, stream, step);
       case Fault::Hang:
-      case Fault::TlsStall: return true;
+      case Fault::TlsStall: return true;  // no response; other streams go on
       case Fault::Close:
       case Fault::Refused:
       case Fault::Resolve: return false;
       case Fault::Reset:
       case Fault::ResetEarly:
-      case Fault::TlsReset: return channel_.reset(), false;
+      case Fault::TlsReset: return channel_.reset(), false;  // ends the connection with an RST
       case Fault::ResetDuring:
         if (send_half(id, stream, step)) channel_.reset();
         return false;
@@ -257,32 +265,34 @@ class Http2Connection {
     });
   }
 
-  // Sends the interim responses and the head, and as much of the body as the windows allow.
+  // Sends the interim responses of a step (1xx), the head of its response, and as much of the body
+  // as the client's windows allow. The rest follows when they grow. Returns false if writing fails,
+  // or the response is complete and closes the connection.
   bool send_response(std::uint32_t id, Stream& stream, const Step& step) {
-    const bool has_length = step.status != 204 && step.status != 304;
+    const bool has_length = step.status != 204 && step.status != 304;  // these never have a body
     auto body = step_body(step);
-    std::optional<std::size_t> length;
+    std::optional<std::size_t> length;  // for the header Content-Length
     if (has_length) length = body.size();
     if (!has_length || stream.request.method == "HEAD") body.clear();
     stream.closes_connection =
         !shared_.options.keep_alive ||
         equal_ignoring_case(step.headers.get("Connection").value_or(""), "close");
-    stream.responds = !body.empty();
-    if (!send_interims(id, step) ||
-        !channel_.write(head(id, step, length, body.empty() ? kEndStream : kNoFlags))) {
-      return false;
-    }
+    stream.responds = !body.empty();  // the body is still to be sent
+    const unsigned flags = body.empty() ? kEndStream : kNoFlags;
+    if (!send_interims(id, step)) return false;
+    if (!channel_.write(head(id, step, length, flags))) return false;
     stream.unsent = std::move(body);
     return stream.responds ? send_bodies() : finish(id, stream);
   }
 
-  // Sends as much of the response bodies as the client's windows allow, and ends the streams whose
-  // body is complete.
+  // Sends as much of the bodies of all responses as the client allows, and ends the streams whose
+  // body is complete. A window is the number of bytes that may be sent: `window_` on the whole
+  // connection, `stream.window` on one stream. Returns false if the connection must end.
   bool send_bodies() {
     for (auto next = streams_.begin(); next != streams_.end();) {
       const auto id = next->first;
-      auto& stream = (next++)->second;  // goes on before `finish` erases the stream
-      if (!stream.responds) continue;
+      auto& stream = (next++)->second;  // goes on before finish() erases the stream
+      if (!stream.responds) continue;   // there is no body to send
       while (!stream.unsent.empty()) {
         const auto window = std::min(window_, stream.window);
         if (window <= 0) break;
@@ -326,7 +336,9 @@ class Http2Connection {
     return frame(FrameType::Goaway, kNoFlags, kWholeConnection, to_bytes(id) + to_bytes(error));
   }
 
-  // Sends `step.size` bytes of one kind of frame.
+  // Floods the client with at least `step.size` bytes of one kind of frame, as a malicious server
+  // does: GOAWAY or RST_STREAM, or empty DATA frames after the head of a response. Ends early if
+  // the connection breaks or the server stops.
   void flood(std::uint32_t id, const Step& step) {
     std::string repeated = frame(FrameType::Data, kNoFlags, id);
     if (step.fault == Fault::Http2GoawayFlood) {
@@ -337,11 +349,11 @@ class Http2Connection {
       return;
     }
     std::string block;
-    while (block.size() < kFloodBlock) block += repeated;
-    // `pause` notices that the server stops. `write` does so only while it waits, and it never
-    // waits if the client reads fast.
+    while (block.size() < kFloodBlock) block += repeated;  // many frames per write
     for (std::uint64_t sent = 0; sent < step.size; sent += block.size()) {
-      if (!channel_.pause({}) || !channel_.write(block)) return;
+      // A pause of no length notices that the server stops. write() does so only while it waits,
+      // and it never waits if the client reads fast.
+      if (!channel_.pause(/*time=*/{}) || !channel_.write(block)) return;
     }
   }
 

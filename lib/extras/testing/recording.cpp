@@ -77,35 +77,34 @@ class Recording {
  public:
   explicit Recording(std::vector<Recorded> all) : all_(std::move(all)) {}
 
-  // Thread-safe.
+  // Returns the next response that was recorded for the request. After the last one, returns that
+  // one again. If the archive has no such response, or not its body, returns a refusal: a response
+  // with status 501 that says what is missing. Thread-safe.
   Reply reply_to(const std::string& method, const Target& target) {
     const std::lock_guard lock(mutex_);
-    auto* found = find(method, target, [](const Target& recorded, const Target& sent) {
-      return recorded.query == sent.query;
-    });
-    if (found == nullptr) {
-      found = find(method, target, [](const Target& recorded, const Target& sent) {
-        return matches_query(recorded.query, sent.query);
-      });
-    }
+    // An archive may have REDACTED in place of the values of a query, which matches any values. A
+    // recording of exactly this query is preferred.
+    auto* recorded = find(method, target, std::equal_to<>());
+    if (recorded == nullptr) recorded = find(method, target, matches_query);
     const auto request =
         method + ' ' + target.path + (target.query.empty() ? "" : '?' + target.query);
-    if (found == nullptr) return refusal("no response to " + request + " was recorded");
-    const auto& step = found->steps[found->next];
-    if (found->next + 1 < found->steps.size()) ++found->next;
-    if (step.status == kNoBody) {
+    if (recorded == nullptr) return refusal("no response to " + request + " was recorded");
+    const auto& step = recorded->steps[recorded->next];
+    if (recorded->next + 1 < recorded->steps.size()) ++recorded->next;
+    if (step.status == kNoBody) {  // marks a response whose body is not in the archive
       return refusal("the response to " + request +
                      " was recorded without its body; httpretry records bodies with --har-bodies");
     }
-    return {step, {}};
+    return {step, /*problem=*/{}};
   }
 
  private:
+  // `matches(recorded query, query)` compares the queries.
   template <class Matches>
   Recorded* find(const std::string& method, const Target& target, Matches matches) {
     const auto found = std::ranges::find_if(all_, [&](const Recorded& each) {
       return each.method == method && each.target.path == target.path &&
-             matches(each.target, target);
+             matches(each.target.query, target.query);
     });
     return found == all_.end() ? nullptr : &*found;
   }
@@ -187,68 +186,85 @@ class Reader {
     found->steps.push_back(std::move(step));
   }
 
-  // Returns nullopt for an entry to skip, and after a problem.
-  std::optional<Step> read_response(const JsonNode& response, const JsonNode& status, bool head) {
-    const auto error = text_of(response, "_error");
+  // Returns the step with which a server repeats a recorded response, or the error that the client
+  // got instead (its name is in "_error"). `is_head` says that the request was a HEAD, so that its
+  // response has no body. Returns nullopt if there is nothing to repeat, and after a problem, which
+  // it reports.
+  std::optional<Step> read_response(const JsonNode& response, const JsonNode& status,
+                                    bool is_head) {
+    const auto error = text_of(response, "_error");  // "" if there was no error
     const auto code = to_number<int>(status.text);
     if (!code || *code < 0 || *code > 999) {
       problems_.error(status, "expected a status from 200 to 999, or 0 for no response");
       return std::nullopt;
     }
-    if (*code == 0) {
+    if (*code == 0) {  // no response
       if (error == "timeout") return Step(Fault::Hang);
       if (error == "receive" || error == "send") return Step(Fault::Reset);
       return std::nullopt;  // the server did not see the request
     }
-    if (*code < 200) return std::nullopt;
+    if (*code < 200) return std::nullopt;  // an interim response, or a change of the protocol
     Step step(*code);
+    // The response broke off. The archive lacks such a body, so the server sends a part of filler.
     if (!error.empty()) step.fault = Fault::Truncate;
     const auto* content = response.find("content");
-    const bool has_content = content != nullptr && content->is(JsonType::Object);
-    const auto* encoded = has_content ? content->find("_encoded") : nullptr;
-    read_headers(response, step, head, /*keeps_coding=*/encoded != nullptr && encoded->boolean);
-    if (has_content && !head && error.empty() && !read_body(*content, step)) return std::nullopt;
+    if (content != nullptr && !content->is(JsonType::Object)) content = nullptr;
+    // An archive has bodies without their Content-Encoding, unless this key says otherwise.
+    const auto* encoded = content == nullptr ? nullptr : content->find("_encoded");
+    read_headers(response, step, is_head, /*is_encoded=*/encoded != nullptr && encoded->boolean);
+    const bool has_whole_body = content != nullptr && !is_head && error.empty();
+    if (has_whole_body && !read_body(*content, step)) return std::nullopt;
     return step;
   }
 
-  // Returns false after a problem.
+  // Reads the body from the member "content" of a response into the step. If the archive lacks the
+  // body, the step gets the status kNoBody, and reply_to() refuses requests for it. Returns false
+  // after a problem, which it reports.
   bool read_body(const JsonNode& content, Step& step) {
     const auto* text = content.find("text");
-    if (text == nullptr) {
-      const auto size = to_number<std::int64_t>(
-          content.find("size") == nullptr ? std::string_view() : content.find("size")->text);
+    if (text == nullptr) {  // the body is empty, or the archive lacks it
+      const auto* size_node = content.find("size");
+      const auto size =
+          size_node == nullptr ? std::nullopt : to_number<std::int64_t>(size_node->text);
       if (size && *size > 0) step = Step(kNoBody);
       return true;
     }
-    if (!text->is(JsonType::String)) return problems_.error(*text, "expected a string"), false;
-    const auto encoding = text_of(content, "encoding");
-    if (encoding.empty()) return step.body = text->text, true;
-    auto bytes = encoding == "base64" ? decode_base64(text->text) : std::nullopt;
-    if (!bytes) {
-      problems_.error(*text, encoding == "base64"
-                                 ? "this is not base64"
-                                 : "the encoding is not base64, the only one that HAR defines");
-      return false;
+    if (!text->is(JsonType::String))
+      return policy_file::refuse(*text, problems_, "expected a string");
+    const auto encoding = text_of(content, "encoding");  // "" if the text is the body itself
+    const bool is_base64 = encoding == "base64";
+    auto body = is_base64 ? decode_base64(text->text) : std::string(text->text);
+    if (!encoding.empty() && !is_base64) {
+      return policy_file::refuse(*text, problems_,
+                                 "the encoding is not base64, the only one that HAR defines");
     }
-    step.body = *std::move(bytes);
+    if (!body) return policy_file::refuse(*text, problems_, "this is not base64");
+    step.body = *std::move(body);
     return true;
   }
 
-  void read_headers(const JsonNode& response, Step& step, bool head, bool keeps_coding) {
+  // Adds the recorded headers to the step, except headers about the original connection, headers
+  // that do not match the body in the archive, and redacted ones. `is_encoded` says that the body
+  // still has its Content-Encoding, and `is_head` that the response to a HEAD has no body.
+  void read_headers(const JsonNode& response, Step& step, bool is_head, bool is_encoded) {
     const auto* headers = response.find("headers");
     if (headers == nullptr || !headers->is(JsonType::Array)) return;
     for (const auto* header : headers->children) {
       const auto* name = member(*header, "name", JsonType::String);
       const auto* value = member(*header, "value", JsonType::String);
-      if (name == nullptr || value == nullptr) continue;
+      if (name == nullptr || value == nullptr) continue;  // member() has reported the problem
       const auto is = [&](std::string_view other) {
         return equal_ignoring_case(name->text, other);
       };
+      // Names that begin with ":" are the pseudo-headers of HTTP/2.
       const bool of_connection = is("Connection") || is("Keep-Alive") || is("Transfer-Encoding") ||
                                  is("Alt-Svc") || name->text.starts_with(':');
+      // The server adds the length of the body that it sends. For a HEAD, it repeats the recorded
+      // length.
       const bool of_coding =
-          (is("Content-Length") && !head) || (is("Content-Encoding") && !keeps_coding);
+          (is("Content-Length") && !is_head) || (is("Content-Encoding") && !is_encoded);
       if (of_connection || of_coding || value->text == kRedacted) continue;
+      // local() makes a URL of a recorded server relative, so that it leads to this server.
       const auto text = is("Location") ? local(value->text) : std::string(value->text);
       if (!step.headers.try_add(name->text, text)) {
         problems_.error(*header, "this cannot be sent as a header");
@@ -281,7 +297,8 @@ Result<std::shared_ptr<Recording>> parse(std::string_view json, std::string file
   return std::make_shared<Recording>(std::move(all));
 }
 
-// Returns what a transport returns for a step of a server.
+// Returns what a transport returns for a step of a recording: its response, or the error of its
+// fault, which is Hang, Reset or Truncate (the connection breaks after the headers).
 Outcome outcome_of(Step step) {
   if (step.fault == Fault::None) {
     Response response(step.status, std::move(step.body));
@@ -293,7 +310,7 @@ Outcome outcome_of(Step step) {
               hangs ? "no response in time" : "the connection broke");
   error.curl_code = hangs ? 28 : 56;  // CURLE_OPERATION_TIMEDOUT, CURLE_RECV_ERROR
   if (step.fault == Fault::Truncate) {
-    error.partial = true;
+    error.partial = true;  // the client got a part of the response
     error.status = step.status;
     error.headers = std::move(step.headers);
   }

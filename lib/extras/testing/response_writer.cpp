@@ -94,8 +94,9 @@ struct ResponseWriter {
     return request.http_version == "1.0" || channel.write(blocks);
   }
 
-  // Sends the response, or performs the fault. Returns false if the connection has ended or the
-  // caller must close it.
+  // Sends the response of the step, or performs its fault, such as a body that breaks off. Returns
+  // true if the whole response was sent, so that the connection can stay open. Returns false if the
+  // caller must close it, which sends a FIN, or reset() has already sent an RST.
   bool perform() const {
     switch (step.fault) {
       case Fault::None:
@@ -107,7 +108,7 @@ struct ResponseWriter {
       case Fault::HugeHeaders: return send_huge_headers();
       case Fault::Reset:
       case Fault::ResetEarly:
-      case Fault::TlsReset: return channel.reset(), false;
+      case Fault::TlsReset: return channel.reset(), false;  // TLS is already set up here
       case Fault::Hang:
       case Fault::TlsStall: return channel.wait_for_disconnect(), false;
       case Fault::ResetDuring:
@@ -127,7 +128,7 @@ struct ResponseWriter {
         return end_with(error_response(505, "this fault is one of HTTP/2 only\n"));
       case Fault::Close:
       case Fault::Refused:
-      case Fault::Resolve: break;
+      case Fault::Resolve: break;  // no response
     }
     return false;
   }
@@ -188,13 +189,16 @@ struct ResponseWriter {
 
   enum class Framing { OfStep, Chunked };
 
-  // Returns the status line and the headers: those of the step, and the usual ones that it lacks.
+  // Returns the head of the response: the status line, the headers of the step, and the usual
+  // headers that the step lacks. Framing::Chunked replaces the Content-Length by
+  // "Transfer-Encoding: chunked" for a fault that generates the body while it is sent.
   std::string head(Framing framing = Framing::OfStep) const {
-    auto headers = headers_now(step);
+    auto headers = headers_now(step);  // with the times of headers such as Date
     if (framing == Framing::Chunked) headers.set("Transfer-Encoding", "chunked");
     const auto add_default = [&](const char* name, const std::string& value) {
       if (!headers.contains(name)) headers.add(name, value);
     };
+    // A status such as 204 has no length, and a chunked body must not have one.
     if (!has_no_length && !headers.contains("Transfer-Encoding")) {
       add_default("Content-Length", std::to_string(body.size()));
     }
@@ -202,7 +206,7 @@ struct ResponseWriter {
         step.gzip || step.fault == Fault::GzipCutShort || step.fault == Fault::GzipBomb;
     if (is_gzip) add_default("Content-Encoding", "gzip");
     if (!persistent) add_default("Connection", "close");
-    if (persistent && idle_timeout) {
+    if (persistent && idle_timeout) {  // the server closes an idle connection after that time
       add_default("Keep-Alive", "timeout=" + std::to_string(idle_timeout->count()));
     }
     return status_line(step.status) + header_lines(headers) + "\r\n";

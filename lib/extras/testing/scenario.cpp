@@ -64,15 +64,19 @@ constexpr Key kTimeKeys[] = {
 };
 constexpr Shape kTime{.name = "time", .keys = kTimeKeys};
 
-// Adds one header to the step: a text, or an object with a time. Returns false after a problem.
+// Adds a header of a scenario file to the step. Its value is a text, or an object such as {"at":
+// "now+60"}: the date that is 60 s after the response is sent. Returns false after a problem, which
+// is added to `problems`.
 bool read_header(const JsonNode& value, std::string_view name, Step& step, Problems& problems) {
   bool valid = false;
   if (value.is(JsonType::Object)) {
+    // read_object() fills in the time, and reports its problems itself.
     auto& time = step.time_headers.emplace_back(std::string(name), Duration());
     if (!read_object(value, kTime, &time, "an object", problems)) return false;
     valid = valid_header_name(name);
   } else {
     if (!expect(value, JsonType::String, R"(a string or {"at": "now+60"})", problems)) return false;
+    // As a text, this would be sent as it is, which is surely not what the author wants.
     if (value.text.starts_with("now+") || value.text.starts_with("now-")) {
       const auto time = described(value);
       return refuse(value, problems,
