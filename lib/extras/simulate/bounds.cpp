@@ -23,10 +23,10 @@ int retried_status(const RetryPolicy& policy) {
   return 503;  // the policy retries no status
 }
 
-// Lowers `w_l`, the bound on the sends per call, to what a retry budget allows. On entry, `w_l` is
-// the number of sends of a call that always fails, without a budget; it is empty if the policy does
-// not limit them. Once the budget is spent, each call has one send, and only as many retries as the
-// budget gets back per call at most. `burst` becomes the number of retries that a full budget
+// Lowers `bounds.w_l`, the number of sends per call in the long run if every attempt fails, to what
+// a retry budget allows. On entry, `w_l` is that number without a budget, and empty if the policy
+// does not limit it. Once the budget is spent, a call has its first send, and on average as many
+// retries as it adds to the budget. `bounds.burst` becomes the number of retries that a full budget
 // allows before it is spent. BudgetPolicy has tokens, ratios and rates in thousandths.
 void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
   using Kind = BudgetPolicy::Kind;

@@ -172,7 +172,9 @@ Chart::Chart(double x, double y, double width, double height, const Pieces& piec
 double Chart::right_of(double seconds) const { return x_ + width_ * seconds / pieces_.end; }
 double Chart::up_to(double value) const { return y_ + height_ * (1 - std::min(value / top_, 1.0)); }
 
-// Draws a horizontal line with its value for each step, and the times below the chart on request.
+// Returns the axes of the chart as SVG: a horizontal line with its value for each multiple of
+// `step_` up to the highest value, `top_`, and on request the times below the chart. up_to()
+// returns the vertical position of a value, and right_of() the horizontal position of a time.
 std::string Chart::axes(Times times) const {
   std::string text;
   for (double value = 0; value <= top_; value += step_) {
@@ -181,7 +183,8 @@ std::string Chart::axes(Times times) const {
   }
   if (times == Times::Hide) return text;
   constexpr double kTimeWidth = 90;  // at least, for one time and the space around it
-  const double step = time_step(pieces_.end / (width_ / kTimeWidth));
+  const double step = time_step(pieces_.end / (width_ / kTimeWidth));  // in seconds
+  // kRounding keeps the errors of the sum from leaving out the last time.
   for (double time = 0; time <= pieces_.end * (1 + kRounding); time += step) {
     text +=
         text_at(right_of(time), y_ + height_ + 15,

@@ -45,12 +45,13 @@ class PendingExchange final : public Wait {
   void on_dropped() { job_ = nullptr; }
 
  private:
-  // Returns the response, or the error if the reply has no status. A Retry-After with a fraction of
-  // a second becomes a Retry-After-Ms.
+  // Returns the server's reply as a client sees it: a response, or the error in the reply if it has
+  // no status. If the server asks for a delay, the response has the header Retry-After, or
+  // Retry-After-Ms if the delay is not a number of whole seconds.
   [[nodiscard]] Outcome reply_outcome() const {
     if (reply_.status == 0) return Error(reply_.error, "the connection broke");
     Response response(reply_.status);
-    if (reply_.retry_after > Duration::zero()) {
+    if (reply_.retry_after > Duration::zero()) {  // 0: the server asks for no delay
       using std::chrono::ceil;
       const auto in_seconds = ceil<std::chrono::seconds>(reply_.retry_after);
       if (in_seconds == reply_.retry_after) {

@@ -107,7 +107,9 @@ constexpr Key kPointKeys[] = {
 constexpr Shape kPoint{.name = "point", .keys = kPointKeys};
 
 using Curve = std::vector<Load::Point>;
-// Reads at least one point; the points must be in order of time. Returns false after a problem.
+// Reads the curve of a load: an array with at least one point, each with a time and a rate, in
+// order of time. Returns false after a problem, which it adds to `problems`; refuse() does the
+// same.
 bool read_curve(const JsonNode& json, Curve& curve, Problems& problems) {
   curve.clear();
   const bool valid = read_items(json, "an array of points", problems, [&](const JsonNode& item) {

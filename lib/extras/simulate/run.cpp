@@ -121,8 +121,9 @@ class Run {
     servers_.back()->on_conditions_changed();
   }
 
-  // Connects the clients, the layers in their order, and the server. There is a network in front of
-  // each layer and of the server.
+  // Builds the chain that requests pass through: the clients, the layers, and the server. A layer
+  // is a service that sends a request of its own to the next one for each request that it receives.
+  // There is a network in front of each layer and of the server; the clients use the first one.
   void connect() {
     const auto& model = world_.options.model;
     for (std::size_t i = 0; i <= model.layers.size(); ++i) {
@@ -130,9 +131,10 @@ class Run {
       networks_.emplace_back(world_, model.network, leads_to_server);
     }
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
+      // A layer without a policy of its own retries like the clients.
       const auto& policies = model.layers[i] ? *model.layers[i] : policy_.policies;
       servers_.push_back(std::make_unique<Layer>(networks_[i], networks_[i + 1], calls_, policies,
-                                                 kLayerStreams + i));
+                                                 kLayerStreams + i));  // its random numbers
       networks_[i].connect(*servers_.back());
     }
     servers_.push_back(make_server(networks_.back()));
@@ -149,11 +151,12 @@ class Run {
     return calls - calls_before_ > kMostCallsOfClient * clients_.size();
   }
 
-  // Returns the error that ends the run early, if any.
+  // Returns the error with which the run ends early, or nullopt if it goes on: the caller has
+  // canceled it, no time passes any more, or there are too many sends.
   std::optional<Error> early_end() {
     const auto& options = world_.options;
     if (options.canceled && options.canceled()) return Error(Errc::Canceled, "canceled");
-    if (stands_still()) {
+    if (stands_still()) {  // many calls have begun without any time passing
       return Error(Errc::InvalidRequest,
                    policy_.name + ": at " + to_text(world_.now().time_since_epoch()) +
                        ", calls take no time, and \"think\" of the load adds none, so this would "

@@ -168,9 +168,9 @@ bool Otlp::State::flush(Duration timeout) {
   return flushed.wait_for(lock, most, [&] { return flushes_done >= mine; });
 }
 
-// Ends the exporter: sends the spans and metrics that are waiting, for at most `options.shutdown`,
-// and ends the exporter's thread. Reports how many spans and data points of metrics were dropped
-// because no time was left.
+// Ends the exporter: sends the spans and metrics that are waiting, which takes at most the time
+// `options.shutdown`, and ends the exporter's thread. Reports how many spans and data points of
+// metrics were dropped because no time was left.
 void Otlp::State::stop() {
   closed.store(true, std::memory_order_relaxed);  // add() drops further spans
   // A forked child does not have the thread, but its std::thread must not be destroyed joinable.
@@ -247,7 +247,8 @@ bool Otlp::State::send_spans() {
   return true;
 }
 
-// Sends a snapshot of each Metrics that still exists and has data points.
+// Sends the current values of each Metrics object that this exporter was given. The exporter does
+// not keep these objects alive: it forgets a destroyed one, and skips one without data points.
 void Otlp::State::send_metrics() {
   std::vector<std::shared_ptr<const Metrics>> existing;
   {
@@ -259,7 +260,7 @@ void Otlp::State::send_metrics() {
   }
   for (const auto& each : existing) {
     const auto snapshot = each->snapshot();
-    std::uint64_t points = 0;
+    std::uint64_t points = 0;  // their number, for the count of dropped ones if sending fails
     for (const auto& family : snapshot.families) points += family.series.size();
     if (points > 0) send(Signal::Metrics, otlp_json(snapshot, options), points);
   }

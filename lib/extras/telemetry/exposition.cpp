@@ -46,27 +46,28 @@ class TextWriter {
  public:
   explicit TextWriter(TextFormat format) : openmetrics_(format == TextFormat::OpenMetrics) {}
 
-  // Returns the text of all families that have at least one series.
+  // Returns the metrics as text. Each family that has a series begins with comment lines. Then a
+  // series has one line, or several if it is a histogram. The functions below append to `text_`.
   std::string write(const MetricsSnapshot& snapshot) {
     for (const auto& family : snapshot.families) {
       if (family.series.empty()) continue;
-      head(family);
+      append_comments(family);
       for (const auto& series : family.series) {
         if (family.kind == MetricFamily::Kind::Histogram) {
-          histogram(family, series);
+          append_histogram(family, series);
         } else {
-          line(family.name, labels_text(series), number_text(series.value));
+          append_line(family.name, labels_text(series), number_text(series.value));
         }
       }
     }
-    if (openmetrics_) text_ += "# EOF\n";
+    if (openmetrics_) text_ += "# EOF\n";  // without it, a reader assumes that the text is cut off
     return std::move(text_);
   }
 
  private:
   // Writes the comment lines with the help, type and unit of a family. OpenMetrics omits "_total"
   // from the name there.
-  void head(const MetricFamily& family) {
+  void append_comments(const MetricFamily& family) {
     std::string_view name = family.name;
     std::string_view kind = "counter";
     if (family.kind == MetricFamily::Kind::Gauge) kind = "gauge";
@@ -82,8 +83,8 @@ class TextWriter {
   }
 
   // Writes one sample, with its exemplar if the format has them.
-  void line(const std::string& name, const std::string& labels, const std::string& value,
-            const std::optional<Exemplar>& exemplar = {}) {
+  void append_line(const std::string& name, const std::string& labels, const std::string& value,
+                   const std::optional<Exemplar>& exemplar = {}) {
     text_.append(name).append(labels).append(" ").append(value);
     if (openmetrics_ && exemplar) {
       const std::chrono::duration<double> seconds = exemplar->at.time_since_epoch();
@@ -105,16 +106,17 @@ class TextWriter {
 
   // Writes a line for each bucket, the sum and the count. Each bucket includes the smaller ones.
   // The last bucket, which has no entry in `bounds`, contains all values.
-  void histogram(const MetricFamily& family, const MetricSeries& series) {
+  void append_histogram(const MetricFamily& family, const MetricSeries& series) {
     std::uint64_t cumulative_count = 0;
     for (std::size_t i = 0; i < series.counts.size(); ++i) {
       cumulative_count += series.counts[i];
       const auto bound = i < family.bounds.size() ? bound_text(family.bounds[i]) : "+Inf";
-      line(family.name + "_bucket", labels_text(series, bound), std::to_string(cumulative_count),
-           i < series.exemplars.size() ? series.exemplars[i] : std::nullopt);
+      append_line(family.name + "_bucket", labels_text(series, bound),
+                  std::to_string(cumulative_count),
+                  i < series.exemplars.size() ? series.exemplars[i] : std::nullopt);
     }
-    line(family.name + "_sum", labels_text(series), number_text(series.value));
-    line(family.name + "_count", labels_text(series), std::to_string(cumulative_count));
+    append_line(family.name + "_sum", labels_text(series), number_text(series.value));
+    append_line(family.name + "_count", labels_text(series), std::to_string(cumulative_count));
   }
 
   bool openmetrics_;

@@ -4,9 +4,10 @@
 
 namespace httpretry::telemetry {
 
-// Calls `change(numbers)` for the numbers of a scope, that is, the requests that share a guard.
-// Adds the scope if it is new. Beyond `most_` scopes, all new ones share the numbers of the scope
-// `_other`, which limits the memory. If memory runs out, `change` is not called.
+// Calls `change(numbers)` for the numbers of the scope `key`. A scope is the set of requests that
+// share a guard, such as a circuit breaker. Adds the scope if it is new. Beyond `most_` scopes, all
+// new ones share the numbers of the scope `_other`, which limits the memory. If memory runs out,
+// `change` is not called.
 template <class Change>
 void GuardNumbers::edit(std::string_view key, const Change& change) noexcept {
   constexpr const char* kOther = "_other";

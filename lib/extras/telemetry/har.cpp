@@ -82,7 +82,8 @@ void put_body(JsonObject& content, const std::string& body, bool is_encoded) {
 }
 
 // Writes the member "response" of an entry in a HAR file, the format in which browsers save their
-// network traffic. If there was no response, its "status" is 0. "_error" has the error of the send.
+// network traffic. If there was no response, its "status" is 0. If the send failed, "_error" has
+// the name of the error.
 void put_response(JsonObject& entry, const SendRecord& send) {
   JsonObject response(entry.key("response"));
   response.number("status", send.status);
@@ -92,6 +93,7 @@ void put_response(JsonObject& entry, const SendRecord& send) {
   put_headers(response, send.headers);
   {  // the destructor closes the object
     JsonObject content(response.key("content"));
+    // The body is kept only if the options ask for it. Otherwise the size is that on the wire.
     content.number("size", send.body ? send.body->size() : send.exchange.body_received);
     content.text("mimeType", send.headers.get("Content-Type").value_or("x-unknown"));
     if (send.body) put_body(content, *send.body, send.headers.contains("Content-Encoding"));
@@ -162,7 +164,8 @@ class HarWriter final : public telemetry::SendWriter {
   explicit HarWriter(Har::State& state) : state_(state) {}
 
  private:
-  // Appends an entry to the archive. `attempt` is nullptr if the send was not judged.
+  // Appends an entry for a send to the archive. `attempt` has what the retry middleware decided
+  // after it, and is nullptr if it decided nothing. May run on several threads at once.
   void on_send_ended(const Call& call, const SendRecord& send, const Attempt* attempt) override {
     std::string json;
     {
@@ -172,7 +175,7 @@ class HarWriter final : public telemetry::SendWriter {
       entry.number("time", to_ms(timings.queued + timings.total));
       put_request(entry, send);
       put_response(entry, send);
-      entry.key("cache") += "{}";
+      entry.key("cache") += "{}";  // required, but unknown
       put_timings(entry, timings);
       if (const auto peer = send.exchange.peer; !peer.address().empty()) {
         entry.text("serverIPAddress", peer.address());

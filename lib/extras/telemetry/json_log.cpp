@@ -186,11 +186,14 @@ class JsonLog final : public telemetry::SendWriter {
     }
   }
 
-  // Writes a line "send". `attempt` is nullptr if the send was not judged.
+  // Writes a line of the log for a send, with the event "send": the request, the response or the
+  // error, and what the retry middleware decided after it. `attempt` is nullptr if it decided
+  // nothing. The put functions add members to the line, some of which are null if they are unknown.
   void on_send_ended(const Call& call, const SendRecord& send, const Attempt* attempt) override {
     write([&](JsonObject& line) {
       begin_line(line, call, "send", call.scheduler().wall_now());
       line.number("exchange", send.number);
+      // The number of the attempt, which is 0 without the retry middleware.
       send.attempt == 0 ? line.null("attempt") : line.number("attempt", send.attempt);
       put_request(line, send.request);
       put_or_null(line, "peer", telemetry::peer_text(send.exchange.peer));
@@ -220,20 +223,23 @@ class JsonLog final : public telemetry::SendWriter {
     });
   }
 
-  // Writes a line "call". The policy is that of the first attempt, if there was one.
+  // Writes a line of the log for a whole call when it ends, with the event "call": the request, the
+  // policy, the response or the error, and the number of attempts. The endpoint and the policy are
+  // those of the first attempt, and null if the call ended before it.
   void on_call_ended(const Call& call, const Outcome& outcome) override {
     const auto& history = history_of(outcome);
     write([&](JsonObject& line) {
       begin_line(line, call, "call", call.scheduler().wall_now());
+      // call_started() has stored the request, unless memory ran out.
       if (const auto* first = call.get<FirstRequest>()) put_request(line, first->request);
       const auto& attempts = history.attempts;
       const auto policy = attempts.empty() ? nullptr : attempts.front().policy;
       put_or_null(line, "endpoint", policy ? policy->endpoint : "");
       put_or_null(line, "policy", policy ? name_or_preset(*policy) : "");
       if (outcome) {
-        put_outcome(line, outcome->status, std::nullopt, "");
+        put_outcome(line, outcome->status, /*error=*/std::nullopt, /*message=*/"");
       } else {
-        put_outcome(line, 0, outcome.error().code, outcome.error().message);
+        put_outcome(line, /*status=*/0, outcome.error().code, outcome.error().message);
       }
       line.number("attempts", attempts.size());
       line.text("stop_reason", to_string(history.stop_reason));

@@ -21,15 +21,16 @@ const EndpointCache::Policy kNoPolicy;
 
 enum class Match : std::uint8_t { Whole, Prefix };
 
-// Returns the index of `text` in kWords, or the last index, which stands for all other texts. With
-// Match::Prefix, `text` only has to begin with the word. The fold expression unrolls the
-// comparisons at compile time, with known sizes, because that is faster than a loop; it stops at
-// the first match.
+// Returns the index of `text` in the array kWords, or the last index, whose entry "_other" stands
+// for all other texts. With Match::Prefix, `text` only has to begin with the word. The fold
+// expression calls `matches` with each index but the last, until one matches. It replaces a loop
+// because the size of each word is then known at compile time, which makes the comparisons faster.
 template <const auto& kWords, Match kMatch = Match::Whole>
 std::uint8_t word_index(std::string_view text) {
   constexpr std::size_t kOther = kWords.size() - 1;
   std::uint8_t index = kOther;
   [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    // If the word at kAt matches, sets `index` and returns true.
     const auto matches = [&]<std::size_t kAt>(std::integral_constant<std::size_t, kAt>) {
       constexpr auto kSize = kWords[kAt].size();
       const bool size_fits = kMatch == Match::Prefix ? text.size() >= kSize : text.size() == kSize;
@@ -243,9 +244,10 @@ void Metrics::attempt_ended(const Call& call, const Request& request,
   }
 }
 
-// Records the end of a call in the counts of this thread, the shard: its duration and number of
-// attempts, by the endpoint of its policy and the reason why it ended. Also counts a retry that was
-// refused, a fallback, and a hedge that was refused. If memory runs out, the rest is not counted.
+// Counts a call when it ends: its duration and its number of attempts, by the endpoint of its
+// policy and the reason why it ended. Also counts a retry that was refused, a fallback, and a hedge
+// (a second send of a slow request) that was refused. Each thread has its own counts, a shard. If
+// there is no memory for a shard or a new series, this call or a part of it is not counted.
 void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept {
   auto* shard = state_->shard();
   if (shard == nullptr) return;

@@ -84,25 +84,27 @@ Shard* Metrics::State::find_or_make_shard() {
   return shard;
 }
 
-// Gives the calling thread a lease of a shard, which an ended thread has left or which is new.
-// Returns the shard, or nullptr if memory runs out.
+// Gives the calling thread a shard of this Metrics, that is, a set of counts that only this thread
+// changes. Takes the shard of a thread that has ended, or adds a new one. The lease records that
+// the thread owns the shard, and releases it for other threads when the thread ends. Returns the
+// shard, or nullptr if memory runs out.
 Shard* Metrics::State::lease_shard() {
-  auto& all = leases.all;  // of this thread
-  // A living Metrics also owns its shards, so a shard that only a lease owns belonged to a
-  // destroyed one.
-  std::erase_if(all, [](const Lease& each) { return each.shard.use_count() == 1; });
-  bool added = false;
+  auto& own_leases = leases.all;  // those of this thread, for every Metrics that it has used
+  // Removes the leases for destroyed Metrics. A shard is shared by its Metrics and its lease, so
+  // the last owner of such a shard is the lease.
+  std::erase_if(own_leases, [](const Lease& lease) { return lease.shard.use_count() == 1; });
+  bool lease_added = false;
   try {
     // Adds the lease first: a shard that was taken without a lease would never be released.
-    all.push_back({.id = id_, .shard = nullptr});
-    added = true;
-    const std::lock_guard lock(mutex);
-    all.back().shard = take_or_add_shard(shards);
+    own_leases.push_back({.id = id_, .shard = nullptr});
+    lease_added = true;
+    const std::lock_guard lock(mutex);  // protects `shards`, which all threads share
+    own_leases.back().shard = take_or_add_shard(shards);
   } catch (const std::bad_alloc&) {
-    if (added) all.pop_back();  // it got no shard
+    if (lease_added) own_leases.pop_back();  // it got no shard
     return nullptr;
   }
-  return all.back().shard.get();
+  return own_leases.back().shard.get();
 }
 
 }  // namespace httpretry

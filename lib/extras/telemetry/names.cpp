@@ -42,8 +42,10 @@ std::uint32_t NameCache::look_up(Names& names, std::string_view name) {
   return number;
 }
 
-// Returns the number for a policy that is not the last one, and makes it the last one. nullptr
-// stands for no policy, with the name "\n".
+// Returns the number that labels the endpoint and policy of a request. Makes the policy the last
+// one, with which number() compares before it calls this. Entries are found by the address of the
+// policy, and matches() detects an entry of a destroyed policy whose address is used again. Without
+// a policy (nullptr), both names are empty.
 std::uint32_t EndpointCache::look_up(Names& names, const Policy& policy) {
   constexpr std::size_t kMaxEntries = 1024;  // reloads of policy files add entries
   const auto found = entries_.find(policy.get());
@@ -51,12 +53,12 @@ std::uint32_t EndpointCache::look_up(Names& names, const Policy& policy) {
     last_ = &found->second;
     return last_->number;
   }
-  last_ = nullptr;  // `clear` may destroy it
+  last_ = nullptr;  // points to an entry, which clear() may destroy
   if (entries_.size() >= kMaxEntries) entries_.clear();
-  std::string name = "\n";
+  std::string name = "\n";  // "ENDPOINT\nPOLICY"
   if (policy)
     name = policy->endpoint + "\n" + (policy->name.empty() ? policy->preset : policy->name);
-  const auto number = names_.number(names, name);
+  const auto number = name_cache_.number(names, name);  // a new one if the name is new
   last_ = &(entries_[policy.get()] = Entry{policy.get(), policy, number});
   return number;
 }

@@ -81,7 +81,7 @@ class EndpointCache {
   };
   std::uint32_t look_up(Names& names, const Policy& policy);
 
-  NameCache names_;
+  NameCache name_cache_;
   std::unordered_map<const ResolvedPolicy*, Entry> entries_;
   const Entry* last_ = nullptr;
 };

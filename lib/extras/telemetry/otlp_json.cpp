@@ -176,7 +176,8 @@ void put_point(JsonList& list, const MetricsSnapshot& snapshot, const MetricFami
   if (has_exemplar) put_exemplars(point, series);
 }
 
-// Appends a metric with the data points of its series, as a sum (of a counter), gauge or histogram.
+// Appends a metric with a data point for each series. OTLP calls a counter a sum that only grows
+// ("isMonotonic"). The values of sums and histograms are cumulative: they count since the start.
 void put_family(JsonList& list, const MetricsSnapshot& snapshot, const MetricFamily& family) {
   JsonObject metric(list.item());
   metric.text("name", metric_name(family.name));
@@ -185,7 +186,7 @@ void put_family(JsonList& list, const MetricsSnapshot& snapshot, const MetricFam
   const bool is_counter = family.kind == MetricFamily::Kind::Counter;
   const bool is_gauge = family.kind == MetricFamily::Kind::Gauge;
   JsonObject data(metric.key(is_counter ? "sum" : is_gauge ? "gauge" : "histogram"));
-  {
+  {  // the destructor closes the list
     JsonList points(data.key("dataPoints"));
     for (const auto& series : family.series) put_point(points, snapshot, family, series);
   }

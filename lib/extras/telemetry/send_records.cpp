@@ -33,14 +33,14 @@ void SendWriter::add_wait(SendRecord& record, const Attempt& attempt) {
   record.at -= std::chrono::duration_cast<WallTime::duration>(exchange.timings.queued);
 }
 
-// Completes the record that exchange_started() began, with the response or the error. `number` is
-// that of the exchange in its call. Usually attempt_ended() writes the record, with the decision of
-// the retry middleware. Without that middleware, it is written now.
+// Completes the record of a send, which exchange_started() began, with the response or the error.
+// `number` is that of the exchange in its call. The record stays open until attempt_ended() writes
+// it with the decision of the retry middleware. Without that middleware, it is written now.
 void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, int number,
                                 const Outcome& outcome) noexcept {
   auto* records = call.get<SendRecords>();  // shared by all writers that observe the call
   if (records == nullptr) return;
-  // `owner` is the writer that the record belongs to.
+  // Each writer has its own record of a send.
   const auto found = std::ranges::find_if(records->open, [&](const auto& record) {
     return record->owner == this && record->number == number;
   });
@@ -64,6 +64,7 @@ void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, in
     }
     const bool has_retry_middleware = record.attempt != 0;
     if (has_retry_middleware) return;
+    // Removes the record, and lets the derived class write it.
     finish(call, static_cast<std::size_t>(found - records->open.begin()), /*attempt=*/nullptr);
   } catch (const std::bad_alloc&) {
     // The record lacks what could not be stored, or is not written.

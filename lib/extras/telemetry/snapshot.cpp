@@ -99,8 +99,10 @@ class Snapshot {
     return labels;
   }
 
-  // Returns the labels of a series of sends. The error type is the error, or a status of at least
-  // 400.
+  // Returns the labels of a series of sends, with the names that OpenTelemetry's conventions
+  // define. The key of the series packs numbers for the method, the host, the status, the error and
+  // the HTTP version; a status or an error of 0 means that there was none. The label "error_type"
+  // is the error, or a status of at least 400.
   [[nodiscard]] Labels send_labels(const SendKey& key) const {
     Labels labels;
     put(labels, "http_request_method", kMethods[key.method]);
@@ -232,20 +234,22 @@ class Snapshot {
     return family;
   }
 
-  // The label "result" is "won", "lost" or "refused_REASON".
+  // Returns the metric that counts hedges, which are second sends of a slow request, and calls
+  // whose hedge was refused. The key of a count packs the endpoint and the result of the hedge,
+  // which becomes the label "result": "won" if its response was used, "lost", or "refused_REASON".
   MetricFamily hedges() {
     auto family =
         make_family("httpretry_hedges_total", Kind::Counter, "{hedge}",
                     "Second sends of a slow request, and calls in which the last was refused.");
     for (const auto& [key, count] : totals_.hedges) {
       auto labels = endpoint_labels(key, PolicyLabel::Without);
-      const auto result = first_label(key);
-      std::string word = result == kHedgeWon ? "won" : "lost";
-      if (result >= kFirstRefused) {
-        word = "refused_";
-        word += to_string(static_cast<HedgeRefused>(result - kFirstRefused));
+      const auto packed_result = first_label(key);
+      std::string result = packed_result == kHedgeWon ? "won" : "lost";
+      if (packed_result >= kFirstRefused) {  // the reason is added to this number
+        result = "refused_";
+        result += to_string(static_cast<HedgeRefused>(packed_result - kFirstRefused));
       }
-      put(labels, "result", word);
+      put(labels, "result", result);
       family.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
     }
     return family;
@@ -269,7 +273,9 @@ class Snapshot {
     return family;
   }
 
-  // The scope of a budget is an origin, or "endpoint NAME policy NAME".
+  // Returns the metric with the tokens left in each retry budget. Its label "scope" says which
+  // requests share the budget: an origin, or "endpoint NAME policy NAME". The position of a gauge
+  // is the number of its host or endpoint. A budget that was not used yet is left out.
   MetricFamily budget() {
     auto family = make_family("httpretry_budget_left", Kind::Gauge, "{token}",
                               "What was left in a retry budget when it was last used.");

@@ -27,84 +27,85 @@ std::string error_type(const Span& span) {
 
 class Attributes {
  public:
-  explicit Attributes(const Span& span) : span_(span) { all_.reserve(24); }
+  explicit Attributes(const Span& span) : span_(span) { attributes_.reserve(24); }
 
   // Returns the attributes of a span for a whole call.
   std::vector<SpanAttribute> of_call() {
     if (span_.policy) {
       const auto& policy = *span_.policy;
-      text("httpretry.policy", policy.name.empty() ? policy.preset : policy.name);
-      text("httpretry.endpoint", policy.endpoint);
+      add_text("httpretry.policy", policy.name.empty() ? policy.preset : policy.name);
+      add_text("httpretry.endpoint", policy.endpoint);
     }
-    number("httpretry.attempts", span_.attempts);
-    text("httpretry.stop_reason", std::string(to_string(span_.stop_reason)));
-    if (span_.from_fallback) all_.push_back({"httpretry.fallback", true});
-    all_.push_back({"httpretry.elapsed", to_seconds(span_.end - span_.start)});
-    text("error.type", error_type(span_));
-    return std::move(all_);
+    add_number("httpretry.attempts", span_.attempts);
+    add_text("httpretry.stop_reason", std::string(to_string(span_.stop_reason)));
+    if (span_.from_fallback) attributes_.push_back({"httpretry.fallback", true});
+    attributes_.push_back({"httpretry.elapsed", to_seconds(span_.end - span_.start)});
+    add_text("error.type", error_type(span_));
+    return std::move(attributes_);
   }
 
-  // Returns the attributes of a span for one send, which follow the semantic conventions. Texts
-  // that are empty are left out.
+  // Returns the attributes of a span for one send, with the names that OpenTelemetry's conventions
+  // define. The functions below append to `attributes_`; a text that is empty is left out.
   std::vector<SpanAttribute> of_send() {
-    method();
+    add_method();
     if (span_.url) {
-      text("server.address", address_of(*span_.url));
-      number("server.port", span_.url->port());
-      text("url.full",
-           span_.hide_query ? telemetry::without_values(*span_.url) : redacted(*span_.url));
+      add_text("server.address", address_of(*span_.url));
+      add_number("server.port", span_.url->port());
+      add_text("url.full",
+               span_.hide_query ? telemetry::without_values(*span_.url) : redacted(*span_.url));
     }
-    text("url.template", std::string(template_of(span_)));
-    if (span_.status != 0) number("http.response.status_code", span_.status);
-    text("error.type", error_type(span_));
-    if (span_.resend_count > 0) number("http.request.resend_count", span_.resend_count);
+    add_text("url.template", std::string(template_of(span_)));
+    if (span_.status != 0) add_number("http.response.status_code", span_.status);
+    add_text("error.type", error_type(span_));
+    if (span_.resend_count > 0) add_number("http.request.resend_count", span_.resend_count);
     if (const auto& peer = span_.exchange.peer; !peer.address().empty()) {
-      text("network.peer.address", std::string(peer.address()));
-      number("network.peer.port", peer.port);
+      add_text("network.peer.address", std::string(peer.address()));
+      add_number("network.peer.port", peer.port);
     }
-    text("network.protocol.version", span_.http_version);
-    decision();
-    return std::move(all_);
+    add_text("network.protocol.version", span_.http_version);
+    add_decision();
+    return std::move(attributes_);
   }
 
  private:
-  void text(std::string_view key, std::string value) {
+  void add_text(std::string_view key, std::string value) {
     if (value.empty()) return;
     // Assigns each member: if the whole attribute is moved, g++ 12 warns about an uninitialized
     // value without reason.
-    auto& added = all_.emplace_back();
+    auto& added = attributes_.emplace_back();
     added.key = key;
     added.value = std::move(value);
   }
-  void number(std::string_view key, std::int64_t value) { all_.push_back({key, value}); }
-  void time(std::string_view key, const std::optional<Duration>& value) {
-    if (value) all_.push_back({key, to_seconds(*value)});
+  void add_number(std::string_view key, std::int64_t value) { attributes_.push_back({key, value}); }
+  void add_time(std::string_view key, const std::optional<Duration>& value) {
+    if (value) attributes_.push_back({key, to_seconds(*value)});
   }
 
-  void method() {
-    text("http.request.method", span_.known_method ? span_.method : "_OTHER");
-    if (!span_.known_method) text("http.request.method_original", span_.method);
+  void add_method() {
+    add_text("http.request.method", span_.known_method ? span_.method : "_OTHER");
+    if (!span_.known_method) add_text("http.request.method_original", span_.method);
   }
 
   // Adds the library's own attributes. The decision is known only if the retry middleware judged
   // the send.
-  void decision() {
-    if (span_.attempt != 0) number("httpretry.attempt", span_.attempt);
-    text("httpretry.sent", std::string(to_string(span_.exchange.sent)));
-    if (span_.exchange.wire_sends > 1) number("httpretry.wire_sends", span_.exchange.wire_sends);
+  void add_decision() {
+    if (span_.attempt != 0) add_number("httpretry.attempt", span_.attempt);
+    add_text("httpretry.sent", std::string(to_string(span_.exchange.sent)));
+    if (span_.exchange.wire_sends > 1)
+      add_number("httpretry.wire_sends", span_.exchange.wire_sends);
     if (!span_.judged) return;
-    text("httpretry.class", std::string(to_string(span_.cls)));
-    text("httpretry.rule", span_.rule);
-    time("httpretry.wait", span_.wait);
-    time("httpretry.backoff", span_.backoff);
-    time("httpretry.server_delay", span_.server_delay);
-    if (span_.budget_left) number("httpretry.budget_left", *span_.budget_left);
-    if (span_.hedge_of != 0) number("httpretry.hedge_of", span_.hedge_of);
-    if (span_.lost) all_.push_back({"httpretry.lost", true});
+    add_text("httpretry.class", std::string(to_string(span_.cls)));
+    add_text("httpretry.rule", span_.rule);
+    add_time("httpretry.wait", span_.wait);
+    add_time("httpretry.backoff", span_.backoff);
+    add_time("httpretry.server_delay", span_.server_delay);
+    if (span_.budget_left) add_number("httpretry.budget_left", *span_.budget_left);
+    if (span_.hedge_of != 0) add_number("httpretry.hedge_of", span_.hedge_of);
+    if (span_.lost) attributes_.push_back({"httpretry.lost", true});
   }
 
   const Span& span_;
-  std::vector<SpanAttribute> all_;
+  std::vector<SpanAttribute> attributes_;
 };
 
 }  // namespace

@@ -27,9 +27,13 @@ class SpanQueue {
   SpanQueue(const SpanQueue&) = delete;
   SpanQueue& operator=(const SpanQueue&) = delete;
 
-  // Moves the span into the queue, and returns the number of spans that were put before it. If the
-  // queue is full, returns kFull and leaves the span alone.
   static constexpr std::size_t kFull = SIZE_MAX;
+
+  // Moves the span into the queue, and returns the number of spans that were put before it. If the
+  // queue is full, returns kFull and leaves the span alone. Any thread may call this at any time.
+  // `last_` is the position of the next put. A cell accepts a put at position N while its `turn` is
+  // N. The producer that advances `last_` from N owns the cell until it sets `turn` to N + 1, which
+  // passes the span to take(). take() then sets `turn` to the position one round later.
   std::size_t put(SpanPtr& span) noexcept {
     auto position = last_.load(std::memory_order_relaxed);
     for (;;) {

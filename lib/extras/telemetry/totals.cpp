@@ -22,8 +22,9 @@ Totals::Totals(const Metrics::State& state) {
   for (const auto& shard : state.shards) add(*shard);
 }
 
-// Adds the counts of one thread, its shard, to the totals. Series are matched by their key, which
-// packs their labels into a number. The thread continues to count in the meantime.
+// Adds the counts of one thread, its shard, to the totals. A series is a count for one combination
+// of labels, which its key packs into a number; series of different threads with the same key are
+// added up. The thread continues to count in the meantime.
 void Totals::add(Shard& shard) {
   // Keeps the thread from adding series, but not from counting.
   const std::lock_guard lock(shard.mutex);

@@ -57,16 +57,19 @@ void add_outcome(Span& span, const Outcome& outcome) {
   }
 }
 
-// Sets the members that describe how the retry middleware judged the send, and what followed.
+// Copies from the attempt to the span of its send how the retry middleware judged the send, and
+// what followed. If the library's own limits (guards), such as a rate, held the send back, adds
+// that wait as an event.
 void add_decision(Span& span, const Attempt& attempt) {
   span.judged = true;
   span.policy = attempt.policy;
-  span.cls = attempt.cls;
-  span.rule = attempt.rule;
+  span.cls = attempt.cls;    // the class of the outcome, such as transient
+  span.rule = attempt.rule;  // the rule that determined the class
   span.wait = attempt.wait;
   span.backoff = attempt.backoff;
   span.server_delay = attempt.server_delay;
   span.budget_left = attempt.budget_left;
+  // A hedge is sent while another attempt, `of`, has no response yet. One of them loses the race.
   span.hedge_of = attempt.hedge ? attempt.hedge->of : 0;
   span.lost = attempt.race == Race::Lost;
   if (telemetry::was_held_by_guards(attempt)) {
@@ -148,7 +151,9 @@ class Traces final : public Observer {
     }
   }
 
-  // Exports the spans of the sends that are left, and then the span of the call.
+  // Completes the span of a call with its outcome, and passes it to the sink. Before that, does the
+  // same with the spans of its sends that are still open. Does nothing if the call is not sampled,
+  // or if another observer traces it.
   void call_ended(const Call& call, const Outcome& outcome) noexcept override {
     auto* trace = trace_for(call);
     if (trace == nullptr) return;
@@ -162,6 +167,7 @@ class Traces final : public Observer {
     if (!outcome) span.error = outcome.error().code;
     span.from_fallback = outcome && outcome->from_fallback;
     if (!history.attempts.empty()) span.policy = history.attempts.front().policy;
+    // The pointer refers to the span, but owns the whole trace.
     options_.sink(SpanPtr(trace->shared_from_this(), &span));
   }
 
@@ -186,9 +192,10 @@ class Traces final : public Observer {
     return std::ranges::find(methods, method) != methods.end();
   }
 
-  // Stores the trace of a call among its values, even if the call is not sampled, so that
-  // propagate() sends this decision to the server. The span of the call exists only if it is
-  // sampled.
+  // Begins the trace of a call, which continues the trace of the caller if there is one, and stores
+  // it among the call's values. Does so even if the call is not sampled, so that the headers of its
+  // requests tell the server of this decision. Only a sampled call gets a span. Does nothing if
+  // another observer has already begun a trace of the call.
   void begin_call(const Call& call, const Request& request) {
     if (call.get<CallTrace>() != nullptr) return;
     const auto parent = parent_of(call, request);
@@ -197,7 +204,7 @@ class Traces final : public Observer {
     trace.started = call.scheduler().wall_now();
     trace.context = parent ? *parent : new_trace();
     trace.context.span = random_id();
-    auto& flags = trace.context.flags;
+    auto& flags = trace.context.flags;  // gets the decision for this call instead of the parent's
     flags &= static_cast<std::uint8_t>(~TraceContext::kSampled);
     if (!is_sampled(parent, trace.context)) return;
     flags |= TraceContext::kSampled;
