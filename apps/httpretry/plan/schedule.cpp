@@ -23,8 +23,8 @@ Duration end_of(const Attempt& attempt) {
 
 // Returns what `plan` shows for a policy without a scenario: each attempt with the range of the
 // wait after it, and the time at which that wait ends if every wait has its mean length. `calls`
-// are the same call with the shortest, the mean and the longest waits. The attempts are those of
-// the call that made the most, because max_elapsed_time may end the others earlier.
+// are the same call, simulated with the shortest, the mean and the longest waits. The attempts are
+// those of the call that made the most, because max_elapsed_time may end the others earlier.
 Schedule schedule_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
   const Outcome* shown_call = &calls.mean;  // the one with the most attempts
   for (const auto* call : {&calls.shortest, &calls.longest}) {

@@ -95,8 +95,9 @@ Outcome outcome_of(const Step& step) {
   return failure(Errc::Internal, 0, "unknown fault");
 }
 
-// Returns how long an attempt with this outcome takes. A timeout takes the limit of the policy; a
-// slow response (Drip) takes `interval` for each byte.
+// Returns how long an attempt with this step of a scenario takes in the simulation: the delay of
+// the step, or more for a fault that takes time. A timeout lasts as long as the policy allows, or
+// kDefaultTimeout if it sets no limit. A slow response (Drip) sends a byte after each `interval`.
 Duration time_of(const Step& step, const RetryPolicy& policy) {
   switch (step.fault) {
     case Fault::Hang: {
@@ -108,7 +109,7 @@ Duration time_of(const Step& step, const RetryPolicy& policy) {
     case Fault::Drip: {
       const auto bytes = static_cast<std::int64_t>(step.body.size());
       const bool fits = bytes == 0 || step.interval < (kForever - step.delay) / bytes;
-      return fits ? Duration(step.delay + step.interval * bytes) : kForever;
+      return fits ? Duration(step.delay + step.interval * bytes) : kForever;  // no overflow
     }
     default: return step.delay;
   }
@@ -258,9 +259,11 @@ Request plain_request(const std::string& method, const std::string& url) {
   }
 }
 
-// Runs the calls of a simulation through one real client, whose clock and transport are virtual.
-// Either all calls share one script of outcomes and begin at fixed times, or each call begins when
-// the previous one has ended and starts the script again.
+// Runs the calls of a simulation through one real client, whose clock and transport are virtual,
+// and returns their outcomes. Either all calls share one script of outcomes and begin at fixed
+// times (--parallel, --rate), or each call begins when the previous one has ended and starts the
+// script again. If a call had to be stopped because it would never end, `stopped` says at which
+// point.
 SimulatedCalls simulate(const Simulation& simulation) {
   const auto& policy = *policy_for(simulation.policies, simulation.request).policy;
   auto network = std::make_shared<Replay>();  // a transport that plays a script

@@ -51,8 +51,8 @@ std::string small_lines(const std::vector<std::string>& lines, int& y) {
 // The bar reaches from the shortest to the longest wait, with a line at the mean. If the wait is
 // exact, the bar begins at 0.
 std::string attempt_row(const Planned& planned, const Axis& axis, int y) {
-  const auto& [attempt, wait, total] = planned;
-  const int base = y + kBaseline;  // of the texts
+  const auto& [attempt, wait, total] = planned;  // `wait` and `total` follow the attempt
+  const int base = y + kBaseline;                // of the texts
   auto text = text_at(kMargin, base, std::to_string(attempt->number)) +
               mark(attempt->cls, kMarkX, y) + text_at(kOutcomeX, base, attempt_text(*attempt)) +
               text_at(kTookEnd, base, duration_text(attempt->duration), "", Anchor::End);
@@ -84,7 +84,7 @@ std::string attempt_rows(const Schedule& schedule, bool ranges, int& y) {
   const auto shown = std::min(schedule.size(), kMostRows);
   Duration longest{};
   for (std::size_t i = 0; i < shown; ++i) longest = std::max(longest, schedule[i].wait.most);
-  const Axis axis(longest);
+  const Axis axis(longest);  // of the waits, from 0 to the longest
   const int rows_top = y + kTitlesHeight;
   const int rows_bottom = rows_top + kRow * static_cast<int>(shown);
   auto text = column_titles(ranges, y) + axis.grid(rows_top, rows_bottom);

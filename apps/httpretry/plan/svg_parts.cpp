@@ -62,9 +62,10 @@ double width_of(char c) {
   return c >= 'A' && c <= 'Z' ? 1.15 : 1;
 }
 
-// Returns the length of the first line, which has at most `width`. It ends after a comma, a space,
-// or a separator in a URL, in this order of preference, if there is one in the second half of the
-// line.
+// Returns how many bytes of the text fit into one line of the given width, at least 1. If the text
+// is longer, the line ends after ", ", after a space, or after a separator in a URL, in this order
+// of preference. A break in the first half of the line is not used, because it would leave the line
+// too short; without another one, the line ends within a word.
 std::size_t line_length(std::string_view text, double width) {
   std::array<std::size_t, 3> breaks{};  // the last possible end of each kind; 0: none
   double used = 0;

@@ -126,9 +126,10 @@ class Run {
     return simulate(simulation).outcomes.front();
   }
 
-  // Simulates the call, and compares its end with each expectation that the test has.
+  // Simulates the call of the test with the outcomes that the test lists, and compares its end with
+  // each expectation that the test has. fail() adds a line for one that does not hold.
   void check_call() {
-    constexpr double kMeanWaits = 0.5;
+    constexpr double kMeanWaits = 0.5;  // this random number gives each wait its mean length
     const auto script = script_of(test_.outcomes);
     const auto outcome = call(script, kMeanWaits);
     const auto& expected = test_.expected;
@@ -136,7 +137,7 @@ class Run {
     const auto end = "the call " + describe(outcome);
     const auto count = static_cast<int>(history.attempts.size());
     const auto succeeded = history.stop_reason == Reason::Success;
-    const auto status = outcome ? outcome->status : 0;
+    const auto status = outcome ? outcome->status : 0;  // 0: the call ended with an error
     if (expected.attempts && *expected.attempts != count) {
       fail("attempts", std::to_string(*expected.attempts), std::to_string(count), end);
     }
@@ -154,8 +155,10 @@ class Run {
     if (expected.waits) check_waits(script, waits_of(outcome), end);
   }
 
-  // Compares the mean waits with the expected values. An expected range is compared with the
-  // shortest and the longest wait. `end` describes the end of the call, for messages.
+  // Compares the waits before retries with the expected ones. `waits` are those of a call in which
+  // every random wait has its mean length, with which an exact expected wait is compared. For an
+  // expected range, simulates the call again with the shortest and with the longest waits. `end`
+  // describes the end of the call, for messages.
   void check_waits(const Script& script, const Waits& waits, const std::string& end) {
     const auto& expected = *test_.expected.waits;
     const auto details = "the waits are " + text_of(waits) + ", and " + end;
@@ -165,15 +168,14 @@ class Run {
       return;
     }
     const bool has_ranges = std::ranges::any_of(expected, &PolicyTest::Wait::range);
-    const auto shortest = has_ranges ? waits_of(call(script, 0.0)) : waits;
-    const auto longest = has_ranges ? waits_of(call(script, 1.0)) : waits;
+    const auto shortest = has_ranges ? waits_of(call(script, /*draw=*/0.0)) : waits;
+    const auto longest = has_ranges ? waits_of(call(script, /*draw=*/1.0)) : waits;
     for (std::size_t i = 0; i < waits.size(); ++i) {
       // With longer waits, max_elapsed_time may end the call after fewer attempts.
       const auto least = i < shortest.size() ? std::min(shortest[i], waits[i]) : waits[i];
       const auto most = i < longest.size() ? std::max(longest[i], waits[i]) : waits[i];
-      check_wait(i, expected[i],
-                 expected[i].range ? std::pair(least, most) : std::pair(waits[i], waits[i]),
-                 details);
+      const auto found = expected[i].range ? std::pair(least, most) : std::pair(waits[i], waits[i]);
+      check_wait(i, expected[i], found, details);
     }
   }
 

@@ -113,8 +113,8 @@ std::string plan_for_503(const PolicySet& set, const Request& request) {
 
 // Returns what `policy explain` prints in words: which entry of the policy file applies to the
 // request, why other entries that match or nearly match do not, and the values of the policy that
-// differ from its preset. With `show_all` (--all), it has every value, every entry that nearly
-// matches, and the retries that would follow a 503.
+// differ from its preset, the built-in policy that it is based on. With `show_all` (--all), it has
+// every value, every entry that nearly matches, and the retries that would follow a 503.
 std::string words_text(const PolicySet& set, const Request& request, bool show_all) {
   const auto& url = *request.parsed_url();
   const auto& resolved = policy_for(set, request);

@@ -23,6 +23,10 @@ std::string shared_by(GuardScope scope, const ResolvedPolicy& resolved, const Re
   return host;
 }
 
+// Describes a limit on the rate of requests, such as "10 in 1.0 s, burst 10: 100 calls at once take
+// 9.0 s". The burst is the number of requests that may be sent at once. Further ones follow at even
+// intervals. The example with 100 calls is left out if the burst covers them, or if the policy
+// counts the costs of requests instead of their number.
 std::string rate_text(const RatePolicy& rate) {
   const bool counts_cost = rate.counts == RatePolicy::Counts::Cost;
   auto text = std::string(counts_cost ? "a cost of " : "") + std::to_string(rate.requests) +
@@ -30,9 +34,9 @@ std::string rate_text(const RatePolicy& rate) {
   if (counts_cost) {
     text += "; a request that costs more fails";
   } else if (rate.burst < kAtOnce) {
-    const auto left = kAtOnce - rate.burst;
+    const auto after_burst = kAtOnce - rate.burst;
     text += ": " + std::to_string(kAtOnce) + " calls at once take " +
-            duration_text(rate.per / rate.requests * left);
+            duration_text(rate.per / rate.requests * after_burst);
   }
   if (rate.max_wait != kForever) {
     text += "; who would wait longer than " + duration_text(rate.max_wait) + " is refused";
@@ -59,8 +63,10 @@ std::string percent(double part) {
   return text + " %";
 }
 
-// Returns the failures that open the breaker: "at 5 failures in a row", or "at 10 failures of 20 in
-// 10 s" with the number of slow responses that also opens it.
+// Returns the failures that open a circuit breaker, which then refuses requests: "at 5 failures in
+// a row"; or, for a breaker that judges the share of failures in a window of time, "at 10 failures
+// of 20 in 10 s", with the number of slow responses that also opens it. The numbers are those for
+// the smallest number of requests that it judges, `min_requests`.
 std::string opens_text(const BreakerPolicy& breaker) {
   const auto in_a_row = "at " + std::to_string(breaker.failures) +
                         (breaker.failures == 1 ? " failure" : " failures in a row");

@@ -52,7 +52,7 @@ std::string advice_on_long_pipe(const Request& request) {
 // would help.
 std::string advice(const SendOptions& options, const EndedCall& ended) {
   const auto& outcome = ended.outcome;
-  // The limit of the headers is fixed.
+  // Only the message tells a body that is too large from headers, whose limit is fixed.
   const bool body_is_too_large = !outcome && outcome.error().code == Errc::TooLarge &&
                                  outcome.error().message.find("body is") != std::string::npos;
   if (body_is_too_large && !options.max_file_size) {

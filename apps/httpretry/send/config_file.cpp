@@ -36,8 +36,10 @@ std::string quoted(const std::string& line, std::size_t at) {
   return text;
 }
 
-// Returns a line as command-line arguments: "--name", "--name=value" or "-n" and a value. A comment
-// has none. A name without dashes may also end with "=" or ":".
+// Returns a line of a -K file as command-line arguments: {"--name"}, {"--name=value"} or {"-n",
+// "value"}. An empty line or a comment has none. As in curl, the name may lack the dashes, and "="
+// or ":" may then separate it from the value. A value with blanks must be in quotes. Throws
+// UsageError.
 Args arguments(const std::string& line) {
   const auto begin = line.find_first_not_of(kBlanks);
   if (begin == std::string::npos || line[begin] == '#') return {};
@@ -46,7 +48,8 @@ Args arguments(const std::string& line) {
   const auto name_end = std::min(line.find_first_of(separators, begin), line.size());
   auto name = (dashed ? "" : "--") + line.substr(begin, name_end - begin);
   const auto value_begin = line.find_first_not_of(separators, name_end);
-  if (value_begin == std::string::npos || line[value_begin] == '#') return {std::move(name)};
+  const bool has_value = value_begin != std::string::npos && line[value_begin] != '#';
+  if (!has_value) return {std::move(name)};
   const auto value_end = std::min(line.find_first_of(kBlanks, value_begin), line.size());
   auto value = line[value_begin] == '"' ? quoted(line, value_begin + 1)
                                         : line.substr(value_begin, value_end - value_begin);

@@ -88,21 +88,26 @@ const Missing* find_in(const auto& table, std::string_view option) {
 
 }  // namespace
 
+// Returns the options of curl that are refused, for the manual. Each entry is a group of them: its
+// name is a list such as "-0, --http1.0", and its meaning says why they are refused, or what to use
+// instead. The entries only refer to their texts, so the lists are static as well.
 std::span<const Entry> refused_options() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> lists;  // "-0, --http1.0"
-    for (const auto& row : kMissing) {
+  static const std::vector<std::string> lists = [] {
+    std::vector<std::string> all_lists;
+    for (const auto& group : kMissing) {
       std::string list;
-      for (auto rest = row.options.substr(1); !rest.empty();) {
+      // The options of a group are " -0 --http1.0 ", with a blank before and after each.
+      for (auto rest = group.options.substr(1); !rest.empty();) {
         list.append(list.empty() ? "" : ", ").append(take_until(rest, ' '));
       }
-      lists.push_back(std::move(list));
+      all_lists.push_back(std::move(list));
     }
-    return lists;
+    return all_lists;
   }();
   static const std::vector<Entry> entries = [] {
     std::vector<Entry> rows;
-    for (const auto& name : names) rows.push_back({name, kMissing[rows.size()].why});
+    // The lists are in the order of kMissing.
+    for (const auto& list : lists) rows.push_back({list, kMissing[rows.size()].why});
     return rows;
   }();
   return entries;

@@ -68,25 +68,29 @@ class Writer final : public BodyWriter {
     return !file_ || file_->restartable();
   }
 
-  // Called for each response. Its body begins at `offset` of the whole body: 0, unless a retry or
-  // -C continues an earlier one.
+  // Called with the headers of each response whose body will be received, including those after a
+  // retry. The body begins at `offset` of the whole body: at 0, unless -C or a retry continues an
+  // earlier one. Prepares the place that receives the body: the output, a file, or the buffer in
+  // memory. Returns an error if the body cannot be used, or the file cannot be created.
   Result<void> begin(const Response& head, std::uint64_t offset) override {
     if (offset < options_.offset) {
       return permanent_error(Errc::Protocol,
                              "the server sent the whole file instead of the part that -C asks for",
                              33);  // CURLE_RANGE_ERROR
     }
+    // The bytes after this position count as received. A retry from the beginning counts anew.
     if (!has_begun_ || offset == 0) start_position_ = offset;
     has_begun_ = true;
     position_ = offset;
     const auto length = length_of(head);
     if (length && exceeds_limit(offset + *length)) return too_large(*options_.max_size);
-    response_began_ = Clock::now();
+    response_began_ = Clock::now();  // --limit-rate compares the bytes with the time since then
     new_bytes_ = 0;
-    if (download_.is_shown) return {};
+    if (download_.is_shown) return {};  // the output has received the bytes before `offset`
     if (options_.output) prepare_to_show(head, offset);
-    if (auto chosen = choose_file(head.headers); !chosen) return chosen;
+    if (auto chosen = choose_file(head.headers); !chosen) return chosen;  // for -J
     if (file_) return file_->begin(head, offset);
+    // Keeps the bytes before `offset`; with -C, the buffer has none of those before its offset.
     download_.buffer.truncate(offset - options_.offset);
     return {};
   }

@@ -20,8 +20,9 @@ std::string_view trimmed(std::string_view text) {
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-// Returns the headers in a file, without comments and empty lines. A line that begins with a blank
-// continues the previous one.
+// Returns the headers in a file, one per line. Leaves out empty lines, and comments, which begin
+// with "#". A line that begins with a blank continues the previous header. Throws ReadError. The
+// wait for a pipe ends when the descriptor `cancel` becomes readable.
 std::vector<std::string> header_lines(const std::string& file, int cancel) {
   std::vector<std::string> lines;
   auto text = read_named(file, kMaxTextFile, cancel);
@@ -56,22 +57,24 @@ class FieldReader {
   }
 
  private:
-  // Reads "@FILE,FILE…" with the attributes of each file. One file is the part itself; several
-  // become the files of the part.
+  // Reads the content "@FILE;ATTRIBUTES,FILE;ATTRIBUTES…" of a field into the part: paths of files,
+  // each with its attributes such as ";type=text/plain". A single file becomes the body of the
+  // part; several files become `part.files`, which are sent together under the name of the field.
+  // Takes the text that it reads from the front of `rest_`.
   void read_files(FormPart& part) {
     while (!rest_.empty()) {
       rest_.remove_prefix(1);  // the "@", or the comma before another file
       FormPart file;
-      const auto path = word(',');
+      const auto path = word(',');  // up to a comma or semicolon, or in quotes
       file.body = upload_body(path, cancel_);
       file.file_name = file_name(path);
       read_attributes(file, ',');
       part.files.push_back(std::move(file));
     }
     if (part.files.size() > 1) return;
-    auto only = std::move(part.files.front());
-    only.name = std::move(part.name);
-    part = std::move(only);
+    auto only_file = std::move(part.files.front());
+    only_file.name = std::move(part.name);
+    part = std::move(only_file);
   }
 
   // Takes text in quotes, with \" and \\ as escapes, or text up to ";" or `end`.
@@ -113,8 +116,9 @@ class FieldReader {
     return true;
   }
 
-  // Applies the attributes after the content, each of which begins with ";". They end at `end`, or
-  // at the end of the text. Throws UsageError for an unknown attribute.
+  // Applies the attributes after the content to the part, for example ";type=text/html;filename=a",
+  // and removes them from the front of `rest_`. They end at the character `end`, or at the end of
+  // the text. Throws UsageError for an unknown attribute.
   void read_attributes(FormPart& part, char end) {
     bool has_type = false;  // ";charset=utf-8" after a type belongs to it
     while (!rest_.empty() && rest_.front() == ';') {

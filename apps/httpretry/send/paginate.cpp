@@ -12,8 +12,11 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30U;  // of all pages, which are in memory
 
-// Reads the value of --page-by: "json:/next", "cursor:PARAMETER=/meta/next",
-// "cursor:PARAMETER=/data/-/id,/has_more" or "number:PARAMETER=/items".
+// Parses the value of --page-by, which says how a page leads to the next one. Throws UsageError.
+//   json:/next                             the next URL is at this JSON pointer of the body
+//   cursor:PARAMETER=/meta/next            a cursor there becomes a parameter of the query
+//   cursor:PARAMETER=/data/-/id,/has_more  the same, while the value at /has_more is true
+//   number:PARAMETER=/items                PARAMETER counts the pages until the array is empty
 Paging parse_paging(const std::string& text) {
   std::string_view rest = text;
   const auto kind = take_until(rest, ':');
@@ -37,14 +40,15 @@ Paging parse_paging(const std::string& text) {
       "cursor:PARAMETER=/POINTER,/MORE, number:PARAMETER or number:PARAMETER=/POINTER");
 }
 
-// AllPages collects the bodies of the pages.
+// AllPages collects the bodies of the pages as one text: one body after another, or with
+// --join-pages one JSON array with the items of all pages.
 class AllPages {
  public:
   explicit AllPages(const std::optional<std::string>& join) : join_(join) {}
 
   // Adds the body of a page. Returns what is wrong with it, or an empty text.
   std::string add(const std::string& body) {
-    auto problem = join_ ? add_items(body) : std::string();
+    auto problem = join_ ? append_items(body) : std::string();
     if (!join_) {
       text_ += body;
       if (!body.empty() && !body.ends_with('\n')) text_ += '\n';
@@ -60,7 +64,10 @@ class AllPages {
   }
 
  private:
-  std::string add_items(const std::string& body) {
+  // Appends the items of a page to the joined array in `text_`, whose closing bracket take() adds.
+  // They are the items of the array at the JSON pointer `join_` of the body. Returns a message
+  // about what is wrong with the body, or an empty text.
+  std::string append_items(const std::string& body) {
     JsonTree tree;
     Problems problems("the response");
     read_json(body, tree, problems);
@@ -99,41 +106,52 @@ Outcome failed_page(std::size_t pages, Outcome outcome, Error why) {
   return why;
 }
 
-Task<Outcome> request_pages(Pagination options, Request first, Call& call, Next next) {
-  first.edit_options().sink.reset();  // the client passes the whole text to it at the end
+// Requests the pages of a list one after another, beginning with `first`. PageWalk finds the
+// request for the next page in the response of each page. `send` passes a request to the other
+// middlewares, which also retry it. Returns the response of the last page, with the bodies of all
+// pages as its body. If a page fails, returns its failure instead.
+Task<Outcome> request_pages(Pagination options, Request first, Call& call, Next send) {
+  // A sink would receive each page alone. The client passes the returned body to it at the end.
+  first.edit_options().sink.reset();
   PageWalk walk(std::move(first), options.how);
-  AllPages pages(options.join);
-  std::optional<Response> last;
+  AllPages all_pages(options.join);
+  std::optional<Response> last_page;
   while (walk.next() != nullptr) {
-    const auto sending = next(*walk.next(), call);
+    const auto sending = send(*walk.next(), call);
     Outcome outcome = co_await sending;
-    // The history is completed at the end of the call. PageWalk needs the verdict on this page.
+    // The client sets the history of an outcome at the end of the whole call. Until then, it is
+    // empty, but PageWalk needs to know how the retry middleware judged this page.
     auto& history = outcome ? outcome->history : outcome.error().history;
     if (const auto* attempt = call.history().last()) history.attempts = {*attempt};
     history.stop_reason = call.history().stop_reason;
     const bool is_page = walk.take(outcome);
     history = History();
-    if (!is_page) {
+    if (!is_page) {  // the page failed, or it has no items, which ends a list of numbered pages
       const auto result = walk.result();
       if (!result) co_return failed_page(walk.pages(), std::move(outcome), result.error());
-      if (!last) last = *std::move(outcome);  // the list is empty
+      if (!last_page) last_page = *std::move(outcome);  // the list has no items at all
       break;
     }
-    const auto problem = pages.add(outcome->body);
+    const auto problem = all_pages.add(outcome->body);
     if (!problem.empty()) co_return page_error(walk.pages(), Errc::Protocol, problem);
-    last = *std::move(outcome);
+    last_page = *std::move(outcome);
   }
+  // An error if the last page names a next one that must not be requested: on another origin, for
+  // example, or beyond --max-pages.
   auto result = walk.result();
   if (!result) {
     result.error().permanent = true;
     co_return std::move(result).error();
   }
-  last->body = pages.take();
-  co_return *std::move(last);
+  last_page->body = all_pages.take();
+  co_return *std::move(last_page);
 }
 
 }  // namespace
 
+// Returns the flags for lists of several pages. Each has a letter ('\0': none), a name, the name of
+// its value (empty: none), a help text, and an action that stores the value `v` in `to`, which must
+// outlive the flags. All of them turn on the paging (`to.on`).
 std::vector<Flag> paging_flags(Pagination& to) {
   return {
       {'\0', "paginate", "",
@@ -146,7 +164,7 @@ std::vector<Flag> paging_flags(Pagination& to) {
        "/data/-/id,/has_more takes it from the last item, while has_more is true), or "
        "number:PARAMETER=/POINTER (the pages are counted, until the array is empty)",
        [&](Text v) {
-         const auto max_pages = to.how.max_pages;
+         const auto max_pages = to.how.max_pages;  // of a --max-pages before this flag
          to.how = parse_paging(v);
          to.how.max_pages = max_pages;
          to.on = true;

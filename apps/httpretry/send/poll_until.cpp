@@ -55,13 +55,14 @@ bool is_number(const JsonValue& found, const std::string& wanted) {
   return value != nullptr && is(*value);
 }
 
-// Parses "200", "2xx" or "200,204". Returns an empty set for anything else.
+// Parses a list of statuses such as "200", "2xx" (200 to 299) or "200,5xx". Returns an empty set if
+// the list is malformed, or has a status outside 100 to 599.
 StatusSet statuses_in(std::string_view list) {
   StatusSet statuses;
   for (bool has_more = true; has_more;) {
     const auto comma = list.find(',');
     const auto item = list.substr(0, comma);
-    const bool is_class = item.size() == 3 && item.ends_with("xx");
+    const bool is_class = item.size() == 3 && item.ends_with("xx");  // "2xx": 200 to 299
     const auto number = number_in<int>(std::string(is_class ? item.substr(0, 1) : item));
     if (!number) return {};
     const int first = *number * (is_class ? 100 : 1);

@@ -120,7 +120,8 @@ std::string failure_text(const EndedCall& ended) {
 
 // Explains a failure on standard error: prints a warning if the request may have been executed
 // twice, a hint at a helpful option, and the failure. `status` is the exit status. Prints at most
-// the warning after a success, and after a final error status that --no-fail accepts.
+// the warning after a success, and after a final error status that --no-fail accepts. Prints
+// nothing with -s, unless -S asks for messages about failures.
 void print_explanation(const SendOptions& options, const EndedCall& ended, int status) {
   if (!shows_errors(options)) return;
   const auto& outcome = ended.outcome;
@@ -140,7 +141,8 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
   if (!ended.explained) return;  // many URLs fail in the same way; only the first are explained
   if (outcome && outcome->incomplete) print("a part of the response's body is missing");
   if (const auto hint = advice(options, ended); !hint.empty()) print(hint);
-  const auto number = ended.label.substr(0, ended.label.find(' ') + 1);  // "[2] "
+  // The text of the failure has the URL, so only the number of the label precedes it: "[2] ".
+  const auto number = ended.label.substr(0, ended.label.find(' ') + 1);
   const auto shown_status = status == kOk ? "" : "(" + std::to_string(status) + ") ";
   print_message("httpretry: " + number + shown_status + printable(failure_text(ended)));
 }

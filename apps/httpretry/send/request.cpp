@@ -131,29 +131,32 @@ Form form_of(const SendOptions& options, int cancel) {
   return form;
 }
 
-// Sets the body for -T. With an offset, Content-Range states which part of the file it is.
+// Sets the file of a -T as the body of the request. An offset (-C) skips the beginning of the file,
+// and the header Content-Range then states which part of the file the body is. Throws ReadError.
+// The wait for a pipe ends when the descriptor `cancel` becomes readable.
 void set_upload(const SendOptions& options, const std::string& file, int cancel, Request& request) {
   Body body;
   if (options.signer.empty()) {
     body = upload_body(file, cancel, options.offset);
-  } else {  // libcurl can sign only a body in memory
+  } else {  // --aws-sigv4: libcurl can sign only a body in memory
     auto bytes = read_named(file, kMaxDataFile, cancel);
     bytes.erase(0, options.offset);
     body = std::move(bytes);
   }
   if (options.offset > 0) {
-    const auto end = options.offset + size_of(body);
+    const auto end = options.offset + size_of(body);  // the size of the whole file
     request.set_header("Content-Range", "bytes " + std::to_string(options.offset) + "-" +
                                             std::to_string(end - 1) + "/" + std::to_string(end));
   }
   request.set_body(std::move(body));
 }
 
-// Sets the header with the hash of the body, which some services of AWS require in a signed request
-// and which not every libcurl sends.
+// Sets the header with the SHA-256 hash of the body, which some services of AWS require in a signed
+// request and which not every libcurl sends. Keeps a header of that name that the user has set, and
+// adds none for a body that is not in memory.
 void set_body_hash(Request& request) {
   constexpr const char* kName = "x-amz-content-sha256";
-  const auto* bytes = request.body().bytes();
+  const auto* bytes = request.body().bytes();  // null: there is no body, or it is not in memory
   if (request.headers().contains(kName) || (request.body().present() && bytes == nullptr)) return;
   const std::string_view text = bytes == nullptr ? std::string_view() : *bytes;
   std::array<unsigned char, EVP_MAX_MD_SIZE> hash{};
@@ -207,7 +210,7 @@ Request request_for(const SendOptions& options, std::size_t index, int cancel) {
       throw UsageError("option --disallow-username-in-url: " +
                        without_secrets(options.urls[index]) + " has a name or password");
     }
-    set_defaults(options, request);  // first, because -H may replace them
+    set_defaults(options, request);  // headers such as User-Agent, which -H may replace
     if (!options.form.empty()) request.set_form(form_of(options, cancel));
     apply_headers("-H", options.headers, cancel, request);
     if (has_upload) {

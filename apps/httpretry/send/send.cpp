@@ -54,26 +54,29 @@ void check_paging(const SendOptions& options) {
   }
 }
 
-// Throws UsageError if a -o has "#1" and its URL has [] or {}: curl would send several requests,
-// and put the text of each into the name of its file.
+// Throws UsageError if a -o has "#1" and its URL has [] or {}. In curl, such a URL is a pattern for
+// several URLs, and "#1" in the name of a file stands for the part that differs between them. Here
+// neither has a special meaning, so the user would not get the expected files.
 void check_globs(const SendOptions& options) {
   if (options.globoff) return;
   for (std::size_t i = 0; i < options.outputs.size(); ++i) {
     const auto& output = options.outputs[i];
     const auto& url = options.urls[i];
-    const auto number = output.find('#') + 1;
-    if (number == 0 || number == output.size() || output[number] < '1' || output[number] > '9') {
-      continue;
-    }
-    const auto bracket = url.find('[', url.find("://[") == std::string::npos ? 0 : url.find(']'));
-    if (url.find('{') == std::string::npos && bracket == std::string::npos) continue;
+    const auto digit = output.find('#') + 1;  // 0: there is no "#"
+    // A "#" at the end is before the NUL of the string, which is no digit.
+    const bool names_part = digit > 0 && output[digit] >= '1' && output[digit] <= '9';
+    // Skips the brackets around an IPv6 address, as in "http://[::1]/".
+    const auto after_host = url.find("://[") == std::string::npos ? 0 : url.find(']');
+    const bool has_pattern =
+        url.find('{') != std::string::npos || url.find('[', after_host) != std::string::npos;
+    if (!names_part || !has_pattern) continue;
     throw UsageError("option -o: \"" + output +
                      "\" needs a URL for each file, because [] and {} have no special meaning in a "
                      "URL; let the shell write the URLs and -o, or use -g");
   }
 }
 
-// Throws UsageError if the options of a group contradict each other, or the group has no URL.
+// Throws UsageError if the options of a group of URLs contradict each other, or it has no URL.
 void check(const SendOptions& options) {
   const bool continues = options.resume || options.offset > 0;  // -C
   if (options.urls.empty()) throw UsageError("no URL given; expected httpretry [options] URL...");
@@ -268,12 +271,13 @@ int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadErr
   return kTimeout;
 }
 
-// Creates the requests of a group and reads all files that its options name. Throws ReadError,
-// UsageError and BadPolicyFile. All groups share `jar`, which the first group with cookies creates,
-// and `names`, which --no-clobber has chosen.
+// Prepares a group of URLs for its send: reads all files that its options name, and creates the
+// requests. Throws ReadError, UsageError and BadPolicyFile. All groups share the cookies in `jar`
+// (nullptr at first), which the first group with cookies creates, and `names`, the names of files
+// that --no-clobber has chosen. Several steps below set members of `options` that later ones use.
 void prepare(Group& group, std::shared_ptr<CookieJar>& jar, std::vector<std::string>& names) {
   auto& options = group.options;
-  const int cancel = group.limit.descriptor();
+  const int cancel = group.limit.descriptor();  // becomes readable on a signal or after -m
   auto policies = chosen_policies(options.policy, cancel);
   ask_passwords(options, cancel);
   const bool has_login = options.user || !options.bearer.empty();

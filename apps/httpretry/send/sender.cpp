@@ -101,33 +101,35 @@ class UrlStore final : public batch::Store {
     counts_.queued = hosts.size();
   }
 
-  // Moves up to `most` jobs of hosts that `wants` accepts from the store to `jobs`. Takes one job
-  // of each host per pass, so that a host with many jobs does not delay the others.
+  // Moves up to `most` jobs from the store to the end of `jobs`, for the caller to send. Leaves out
+  // hosts that `wants` rejects, and hosts with `most_per_host_` jobs in flight (0: no limit). Each
+  // pass over the hosts takes one job of each, so that a host with many jobs does not delay the
+  // others. The passes end when one of them takes no job.
   void take(std::size_t most, const WantsHost& wants, std::vector<batch::Job>& jobs) override {
-    for (bool found = true; found && most > 0;) {
-      found = false;
+    for (bool has_taken = true; has_taken && most > 0;) {
+      has_taken = false;
       for (auto& [host, queue] : queues_) {
         if (most == 0) return;
         if (queue.empty() || !wants(host)) continue;
-        auto& taken = taken_[host];
-        if (most_per_host_ > 0 && taken == most_per_host_) continue;
-        ++taken;
+        auto& in_flight = in_flight_[host];
+        if (most_per_host_ > 0 && in_flight == most_per_host_) continue;
+        ++in_flight;
         batch::Job job;
         job.number = queue.front();
         job.host = host;
         queue.pop_front();
         jobs.push_back(std::move(job));
-        found = true;
+        has_taken = true;
         --most;
       }
     }
   }
   void give_back(const batch::Job& job) override {
     queues_.at(job.host).push_front(job.number);
-    --taken_.at(job.host);
+    --in_flight_.at(job.host);
   }
   void finish(const batch::Job& job, batch::JobEnd /*end*/) override {
-    --taken_.at(job.host);
+    --in_flight_.at(job.host);
     --counts_.queued;
     ++counts_.done;
   }
@@ -147,7 +149,7 @@ class UrlStore final : public batch::Store {
  private:
   const std::size_t most_per_host_;
   std::map<std::string, std::deque<std::size_t>> queues_;  // by host: numbers of URLs, from 1
-  std::map<std::string, std::size_t> taken_;               // by host: jobs that have not ended
+  std::map<std::string, std::size_t> in_flight_;           // by host: jobs that were taken
   batch::Counts counts_;
 };
 
@@ -193,8 +195,9 @@ class Sender : public batch::Jobs {
     }
   }
 
-  // Implements -Z: the runner sends up to --parallel-max requests at the same time, and takes the
-  // next one from a host in turn.
+  // Implements -Z: sends the requests of the group with a batch::Runner, up to --parallel-max at
+  // the same time, and waits until all have ended. The runner takes the next request from the
+  // UrlStore, and calls prepare() and judge() of this class for each. Prints the totals at the end.
   void send_in_parallel() {
     const auto began = std::chrono::steady_clock::now();
     std::vector<std::string> hosts;
@@ -202,15 +205,16 @@ class Sender : public batch::Jobs {
     UrlStore store(hosts, static_cast<std::size_t>(options_.parallel_max_host));
     batch::RunnerOptions options;
     options.parallel = static_cast<std::size_t>(options_.parallel_max);
-    // A signal or a shortage ends the run at once; waiting in the store does not occur.
-    options.max_idle = kForever;
-    options.grace = Duration::zero();
-    options.max_shortage = Duration::zero();
+    options.max_idle = kForever;              // no job ever waits in the store
+    options.grace = Duration::zero();         // after a signal, requests in flight end at once
+    options.max_shortage = Duration::zero();  // if not one request can be sent, the run ends
     options.on_shortage = [this](const std::string& what) {
       if (shows_errors(options_)) {
         print_message("httpretry: fewer requests are sent at once: " + what);
       }
     };
+    // During an outage of a host, lets only few calls retry. This replaces the retry budget, unless
+    // the user chose one.
     options.down_hosts = std::make_shared<batch::DownHosts>();
     const auto budget = has_own_budgets() ? nullptr : options.down_hosts;
     batch::Runner runner(options_for_client(budget), store, *this, options);
@@ -256,18 +260,20 @@ class Sender : public batch::Jobs {
     return verdict;
   }
 
-  // Prepares the request at `index` for its send: its key, the destination of its body, and what
-  // observes it. Returns the options of the call. Starts the time of -m again.
+  // Prepares the request at `index` of the group for its send: adds an idempotency key, the sink
+  // that receives the response's body, and the callbacks for -w and the status line. Returns the
+  // options of the call: what stops it, and its time limit.
   CallOptions prepare(std::size_t index) {
-    limit_.restart();
+    limit_.restart();  // the time of -m begins now
     auto& job = jobs_[index];
     auto& request = job.request;
     job.started = true;
     add_idempotency_key(options_, *policy_for(policies_, request).policy, request);
+    // Receives the body piece by piece; null: the body is held in memory.
     job.download = download_for(options_, index, request, limit_);
     request.edit_options().sink = job.download;
     if (!options_.headers_file.empty()) job.headers = std::make_shared<std::string>();
-    auto label = run_.label(first_ + index, request);
+    auto label = run_.label(first_ + index, request);  // begins messages; "" for a single URL
     if (!label.empty() || job.headers) {
       request.edit_options().context.set(UrlOfRun{std::move(label), job.headers});
     }
@@ -284,13 +290,14 @@ class Sender : public batch::Jobs {
     }
     CallOptions call;
     call.stop = stop_.get_token();
-    if (options_.max_time && *options_.max_time > Duration::zero()) {
+    if (options_.max_time && *options_.max_time > Duration::zero()) {  // "-m 0" is no limit
       call.timeout = *options_.max_time;
     }
     return call;
   }
 
-  // Prints the result of a call, adds it to the results of the run, and frees its memory.
+  // Prints the result of the call for the request at `index`, adds it to the results of the run,
+  // and frees its memory.
   void finish(std::size_t index, const Outcome& outcome) {
     auto& job = jobs_[index];
     const EndedCall ended{.request = job.request,
@@ -300,8 +307,9 @@ class Sender : public batch::Jobs {
                           .download = job.download.get(),
                           .connections = job.connections,
                           .label = run_.label(first_ + index, job.request),
+                          // False if enough failures of this kind were explained before.
                           .explained = run_.count_failure(job.request, outcome)};
-    if (job.headers) keep_headers(*job.headers);
+    if (job.headers) keep_headers(*job.headers);  // for the file of -D
     const int status = print_result(options_, ended, limit_);
     run_.add(first_ + index, job.request, outcome, status);
     job.request.edit_options().sink.reset();  // frees the body

@@ -50,13 +50,15 @@ Error cannot_create(const std::string& path, int cause) {
                          23);  // CURLE_WRITE_ERROR
 }
 
-// Returns the value of `filename=` in a Content-Disposition, as curl reads it, or "" if there is
-// none.
+// Returns the value of the parameter `filename` in a Content-Disposition header, such as
+// `attachment; filename="a.txt"`, or "" if the header has no such parameter. As in curl, a
+// backslash in quotes has no special meaning, and a value without quotes ends at ";".
 std::string file_name_parameter(std::string_view text) {
   constexpr std::string_view kName = "filename=";
   constexpr std::string_view kBlanks = " \t";
   for (auto semicolon = text.find(';'); semicolon != std::string_view::npos;
        semicolon = text.find(';')) {
+    // Removes everything up to the parameter after the semicolon.
     text.remove_prefix(std::min(text.find_first_not_of(kBlanks, semicolon + 1), text.size()));
     if (!equal_ignoring_case(text.substr(0, kName.size()), kName)) continue;
     text.remove_prefix(kName.size());

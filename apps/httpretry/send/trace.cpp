@@ -195,12 +195,13 @@ void print_connection(const Exchange& exchange, const ConnectionInfo& connection
                      : " is not valid (OpenSSL's error " + std::to_string(verify_error) + ")"));
 }
 
-// Prints "GET /v1/items HTTP/1.1" and the headers. The version is that of the response; without a
-// response it is unknown.
+// Prints a request for -v, each line after "> ": the first line, such as "GET /v1/items HTTP/1.1",
+// and the headers without their secrets. The HTTP version is that of the response, and left out
+// without one. libcurl sends a Host header that the request lacks, so it is printed as well.
 void print_request(const Request& request, const Outcome& outcome) {
   const auto& url = request.parsed_url();
   if (!url) return;
-  const auto text = url->without_secrets();
+  const auto text = url->without_secrets();  // "https://example.com/v1/items": without a query
   const auto host_begin = url->scheme().size() + 3;  // after "://"
   const auto path_begin = std::min(text.find('/', host_begin), text.size());
   const auto path = path_begin == text.size() ? "/" : printable(text.substr(path_begin));

@@ -78,8 +78,9 @@ void WholeRun::print_totals(Duration time) const {
                 std::to_string(bytes_) + " bytes in " + duration_text(time));
 }
 
-// Prints how many failures of each kind were not explained, and how many URLs were not sent, and
-// why. `signal` is the one that ended the run, or 0.
+// Prints at the end of the run what no earlier message says: for each kind of failure, how many
+// more URLs failed in this way (only the first kExplained are explained one by one), and how many
+// URLs were not sent, and why. `signal` is the one that ended the run, or 0.
 void WholeRun::print_rest(int signal) const {
   if (!shows_errors(options_)) return;
   for (const auto& [key, same] : failures_) {

@@ -12,7 +12,7 @@ class Writer {
 
   std::string run(std::string_view format) {
     while (!format.empty() && !has_ended_) {
-      if (!variable(format) && !escape(format)) {
+      if (!take_variable(format) && !escape(format)) {
         *output_ += format.front();
         format.remove_prefix(1);
       }
@@ -21,9 +21,10 @@ class Writer {
   }
 
  private:
-  // Expands "%%", "%{name}" or "%header{name}" at the start of `format`, and removes it. Returns
-  // false if `format` starts with none of these.
-  bool variable(std::string_view& format) {
+  // Expands "%%", "%{name}" or "%header{name}" at the start of `format`, the rest of a -w: appends
+  // the value to the output, and removes the variable from `format`. Returns false, and changes
+  // nothing, if `format` starts with none of these.
+  bool take_variable(std::string_view& format) {
     if (format.starts_with("%%")) {
       *output_ += '%';
       format.remove_prefix(2);

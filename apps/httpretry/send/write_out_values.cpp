@@ -220,8 +220,8 @@ std::string json_number(std::string text) {
   return text.substr(text[digits] == '.' ? digits - 1 : digits);
 }
 
-// Returns all variables as a JSON object, except those that are JSON themselves. As in curl, an
-// empty text is null.
+// Returns all variables of -w as a JSON object, except those that are JSON themselves, such as the
+// one with this object. As in curl, an empty text is null.
 std::string all_as_json(const Transferred& t) {
   std::string members;
   for (const auto& variable : kVariables) {

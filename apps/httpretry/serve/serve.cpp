@@ -31,6 +31,9 @@ struct ServeOptions {
   std::string log = "-";
 };
 
+// Returns the flags of `httpretry serve` in groups, each with its title in --help. Each flag has a
+// letter ('\0' if it has none), a name, the name of its value (empty if it takes none), a help
+// text, and an action that stores the value in `to`, which must outlive the flags.
 FlagTable table_of(ServeOptions& to) {
   return {
       {"Scenario", joined(scenario_flags(to.scenario),
@@ -88,8 +91,10 @@ std::string json_of(const SeenRequest& seen) {
          ", \"connection\": " + std::to_string(seen.connection) + "}\n";
 }
 
-// Returns what the options say about the responses. Each request to which --har has no response
-// adds one to `unmatched`, which must outlive the server. Throws UsageError.
+// Returns the scenario of the server, that is, the responses that it gives: from --scenario or
+// --outcomes, or from the HTTP archive of --har. Without these flags, each response is an empty
+// 200. Each request to which the archive has no response adds one to `unmatched`, which must
+// outlive the server. Throws UsageError.
 Scenario scenario_of(const ServeOptions& options, std::atomic<int>& unmatched) {
   auto scenario = chosen_scenario(options.scenario);
   if (options.har_file.empty()) return scenario.value_or(Scenario());
