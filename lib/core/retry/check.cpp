@@ -120,11 +120,8 @@ class Checker {
     number("breaker.probes", breaker.probes, policy::kProbes);
     limit("breaker.slow_after", breaker.slow_after);
     time("breaker.probe_timeout", breaker.probe_timeout);
-    // `share_window` is the window of Kind::Share, so messages call both "window".
-    for (const auto window : {breaker.window, breaker.share_window}) {
-      time("breaker.window", window);
-      demand(window >= policy::kShortestWindow, "breaker.window", "is under 100 ms");
-    }
+    window("breaker.window", breaker.window);
+    window("breaker.share_window", breaker.share_window);  // the window of Kind::Share
     backoff("breaker.open_for", breaker.open_for);
   }
 
@@ -190,6 +187,11 @@ class Checker {
     demand(value >= Duration::zero(), name, "is negative");
     const bool no_limit = may_be_forever && value == kForever;
     demand(no_limit || value <= policy::kLongestDuration, name, "is over 365 days");
+  }
+
+  void window(std::string_view name, Duration value) {
+    time(name, value);
+    demand(value >= policy::kShortestWindow, name, "is under 100 ms");
   }
 
   // NaN is outside all limits.
