@@ -451,9 +451,11 @@ class ExitStatus(ProgramTest):
                       ran.stderr.decode())
         self.assertTrue(ran.stderr.endswith(b"(unsafe_to_repeat)\n"), ran.stderr)
         server = self.server(Response(503, b"", [("Retry-After", "600")]))
-        said = self.run_program(server.url(), status=22).stderr.decode()
-        self.assertRegex(said, "the server asks for a wait of 10.0 min; --set server_delay.max=600s "
-                               r"--retry-max-time 66\d allows it\n")
+        for max_time in ([], ["-m", "0"]):
+            said = self.run_program(*max_time, server.url(), status=22).stderr.decode()
+            self.assertRegex(said, "the server asks for a wait of 10.0 min; --set server_delay.max=600s "
+                                   r"--retry-max-time 66\d allows it\n")
+        self.assertNotIn("asks for a wait", self.run_program("-m", "60", server.url(), status=22).stderr.decode())
 
     def test_what_is_advised_for_a_long_wait_leads_to_success(self):
         for more in ([], ["--preset", "full-jitter"], ["--set", "server_delay.max=2m"],
