@@ -91,8 +91,8 @@ class Attributes {
   void add_decision() {
     if (span_.attempt != 0) add_number("httpretry.attempt", span_.attempt);
     add_text("httpretry.sent", std::string(to_string(span_.exchange.sent)));
-    if (span_.exchange.wire_sends > 1)
-      add_number("httpretry.wire_sends", span_.exchange.wire_sends);
+    const auto wire_sends = span_.exchange.wire_sends;
+    if (wire_sends > 1) add_number("httpretry.wire_sends", wire_sends);
     if (!span_.judged) return;
     add_text("httpretry.class", std::string(to_string(span_.cls)));
     add_text("httpretry.rule", span_.rule);
