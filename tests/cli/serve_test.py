@@ -37,6 +37,12 @@ class Serve(ProgramTest):
         self.assertTrue(before <= sent <= time.time() + 1, (before, sent))
         self.assertRegex(headers, r"(?m)^x-a: now\r$")
 
+    def test_the_value_of_a_header_may_be_a_url_with_a_query(self):
+        _, address = self.serve("--outcomes", "302:location=http://x.example:8080/a?b=c:x-a=d")
+        headers = self.run_program("-s", "-i", address).stdout.decode()
+        self.assertRegex(headers, r"(?im)^location: http://x\.example:8080/a\?b=c\r$")
+        self.assertRegex(headers, r"(?im)^x-a: d\r$")
+
     def test_a_signal_ends_it_also_where_nobody_reads_the_log(self):
         process, address = self.serve("--outcomes", "200")
         process.stdout.flush()

@@ -55,10 +55,12 @@ Step parse_item(const std::string& item) {
   const auto parts = split(item, ':');
   if (parts.empty()) throw bad(item, "is an empty item");
   std::vector<std::string> headers;  // each "NAME=VALUE"
-  // A part without "=" belongs to the header value before it, which contained a colon:
-  // "302:location=http://x/" has the parts "302", "location=http" and "//x/".
+  // A part that does not begin with "NAME=" belongs to the header value before it, which contained
+  // a colon: "302:location=http://x/?a=b" has the parts "302", "location=http" and "//x/?a=b".
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].find('=') != std::string::npos) {
+    const auto equals = parts[i].find('=');
+    const bool has_value = equals != std::string::npos;
+    if (has_value && (headers.empty() || valid_header_name(parts[i].substr(0, equals)))) {
       headers.push_back(parts[i]);
     } else if (headers.empty()) {
       throw bad(item, "has a part that is not HEADER=VALUE");
