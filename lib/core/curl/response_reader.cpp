@@ -255,7 +255,8 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
   using State = ContentCoder::State;
   std::array<char, 16384> decoded;
   while (has_rest() && budget > 0 && !paused) {
-    // True until the decoder finds the end of its format. A body that ends before was cut short.
+    // A body may consist of several compressed parts, one behind the other. This is true until the
+    // decoder finds the end of a part. A body that ends before was cut short.
     decoding_->inside = true;
     const auto out = std::span(decoded).first(std::min(decoded.size(), budget));
     const auto step = decoding_->decoder->run(decoding_->input, out, /*last=*/false);
@@ -268,6 +269,7 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
                     "the " + decoding_->coding.name + " body of the response is corrupt");
     }
     budget -= step.written;
+    // An empty part that is valid also proves that the body is encoded.
     if (step.written > 0 || step.state == State::End) decoding_->decoded_any = true;
     decoding_->more_output = step.state == State::MoreOutput;  // `out` was too small for all
     if (step.state == State::End) decoding_->inside = false;

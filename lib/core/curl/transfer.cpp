@@ -320,8 +320,9 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     return CURL_WRITEFUNC_PAUSE;
   }
   last_byte_ = loop_.now();
-  // libcurl has sent the request without its body, to get a challenge. But it takes this for the
-  // response, so it will not send the request again with the body.
+  // libcurl has sent the request without its body, to get an authentication challenge (a 401). It
+  // discards the body of a challenge, so it passes these bytes on because it takes this response
+  // for the final one, and will not send the request again with its body.
   if (sends_.body_left_out) {
     abort_.set(Abort::BodyLeftOut);
     return CURL_WRITEFUNC_ERROR;
@@ -333,7 +334,8 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     // its next iterations.
     if (reader_.has_rest()) loop_.decoding.push_back(this);
     // If the whole response has arrived over HTTP/2 and the whole request is sent, only the end of
-    // the stream is missing. Some servers never send it, so time_limit is short from here on.
+    // the stream is missing. Some servers never send it, so time_limit is short from here on. (A
+    // body of unknown size, -1, never counts as sent.)
     if (reader_.response.http_version == "2" && is_complete() && plan_.body_size >= 0 &&
         std::cmp_greater_equal(sent_bytes(), plan_.body_size)) {
       awaits_stream_end_ = true;

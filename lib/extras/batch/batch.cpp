@@ -226,6 +226,7 @@ std::vector<SummaryRow> Batch::summary() const {
 // the input is invalid, returns a report whose `good` is false; options.on_problem has been called.
 InputReport check_input(const BatchOptions& options) {
   InputReport report;
+  // Here: the files with the bodies of requests must exist on this machine.
   const auto database = import_to_temporary(options, BodyFiles::Here);
   report.good = database != nullptr;
   if (!report.good) return report;
@@ -240,6 +241,7 @@ InputReport check_input(const BatchOptions& options) {
     ++report.jobs;
     ++jobs_by_host[std::string(row.text(kHostName))];
     ++jobs_by_policy[policy_label(line, options.policies)];
+    // With an idempotency key, the server recognizes a request that is sent twice.
     const bool has_key = !row.is_null(kKey);
     if (is_unsafe_to_repeat(line, has_key, policies)) ++report.unsafe;
     if (line.not_before) ++report.later;

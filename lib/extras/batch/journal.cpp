@@ -263,13 +263,14 @@ void Journal::finish(const Job& job, JobEnd end) {
   count_as(job.number, state);
 }
 
-// Makes a job that was taken but not sent available to take() again, in the state in which it was
-// taken. If its send was recorded already (Sending), makes it Waiting.
+// Makes a job that was taken but not sent available to take() again. It gets the state back that it
+// had before it was taken, unless its send was recorded in advance (Sending): then it is Waiting.
 void Journal::give_back(const Job& job) {
   const auto taken = taken_.at(job.number);
   if (taken.state == State::Sending) {
-    // The record is a row in the table `state`, and only a job without a row is queued. So this
-    // job waits, and is due at once.
+    // The record is a row in the table `state`. Rows are changed but never removed, and only a job
+    // without a row is queued. So this job waits, and is due at once. It stays taken until the
+    // change is committed.
     JobEnd attempts_so_far;
     attempts_so_far.attempts = job.attempts;
     add_change(job, StoredState::Waiting, std::move(attempts_so_far), /*until=*/0);
@@ -278,7 +279,9 @@ void Journal::give_back(const Job& job) {
   taken_.erase(job.number);
   // The row of a waiting job has not changed, so take_due() finds it again.
   if (taken.state != State::Queued) return;
-  // The lane (the jobs of one host with one priority) reads its lines again from this one on.
+  // The lane (the jobs of one host with one priority) reads its lines again from the line of this
+  // job on; take_from() skips the jobs behind it that are still taken. A lane is open while it may
+  // have more lines.
   auto& lane = lanes_[taken.lane];
   lane.read_to = std::min(lane.read_to, job.number - 1);
   if (lane.at_end) ++open_lanes_;
