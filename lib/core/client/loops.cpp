@@ -79,8 +79,8 @@ void BackgroundLoop::detach() {
 // flight on two loops never need more than 64 connections.
 BackgroundLoop& ClientCore::choose_loop(std::string_view origin) {
   BackgroundLoop* best = nullptr;
-  // Of `best`: whether it lacks an idle connection, and its calls in flight. The lower pair is
-  // better, so an idle connection counts first.
+  // Says whether `best` lacks an idle connection, and how many calls it has in flight. The lower
+  // pair is better, so an idle connection counts first.
   std::pair<bool, int> least_load;
   for (const auto& loop : loops_) {
     const bool has_connection = !origin.empty() && loop->has_idle(origin);

@@ -216,7 +216,7 @@ bool ResponseReader::begin_body(std::int64_t announced) {
   // check_need_for_rest returns false if the response will be retried. It has then set that as the
   // reason to abort, instead of the size.
   if (length > max_body_) return check_need_for_rest() && refuse_size("body is", max_body_);
-  // Of a failure, kClassifiedBody is as much as rules read, and mostly all that is received.
+  // Rules read at most kClassifiedBody of a failure, and little more than that is usually received.
   response.body.reserve(std::min(length, head_suffices() ? kClassifiedBody : kMaxReserved));
   return true;
 }

@@ -298,7 +298,7 @@ bool FleetState::reset(std::string_view key, Time now) {
   return change_scope(key, now, [&](Scope& scope) {
     scope.pause.machine.end();
     scope.rate.machine = guard::Rate();
-    // What the server has granted: tokens of the rate, and slots for sends in flight (`held`).
+    // The server has granted these: tokens of the rate, and slots for sends in flight (`held`).
     scope.tokens = {};
     scope.reserved = {};
     scope.held = {};

@@ -244,7 +244,7 @@ struct PageWalk::State {
   const Paging how;
   const Request first;
   std::optional<Request> next;
-  // That of the first page, as far as it is known; nullopt until it is needed.
+  // The origin of the first page, or "" if it is not known; nullopt until it is needed.
   std::optional<std::string> origin;
   std::set<std::string> visited;
   std::size_t pages = 0;
