@@ -34,6 +34,11 @@ def main():
     sys.exit(1 if not result.wasSuccessful() else 77 if missing else 0)
 
 
+def some(cases):
+    """All of them, or a fourth in builds with a sanitizer, where each start takes many times as long."""
+    return list(cases)[::4] if os.environ.get("HTTPRETRY_SANITIZE") else cases
+
+
 def clean_environment():
     unwanted = {"http_proxy", "https_proxy", "all_proxy", "no_proxy", "no_color"}
     kept = {k: v for k, v in os.environ.items()

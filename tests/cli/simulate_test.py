@@ -88,7 +88,7 @@ class Simulate(ProgramTest):
         def run(budget):
             report = json.loads(self.said(
                 "simulate", "--preset", "standard", "--set", "max_attempts=4", "--set", f"budget={budget}",
-                "--model", "fail:probability=1", "--clients", "1", "--rate", "1000", "--duration", "20s",
+                "--model", "fail:probability=1", "--clients", "1", "--rate", "100", "--duration", "20s",
                 "--format", "json"))
             return report["runs"][0]
         some = run('{"kind": "concurrent", "ratio": 0.2, "min": 0}')

@@ -2,6 +2,7 @@
 
 HTTPRETRY_UPDATE=1 rewrites the golden help texts."""
 
+import functools
 import os
 import pathlib
 import pty
@@ -12,7 +13,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import DATA, LIMIT, NOT_HERE, PROGRAM, ProgramTest, Response, main
+from program import DATA, LIMIT, NOT_HERE, PROGRAM, ProgramTest, Response, main, some
 
 
 class Usage(ProgramTest):
@@ -69,6 +70,7 @@ class Usage(ProgramTest):
                               (("--no-zzzz", "u"), "option --no-zzzz is unknown")):
             self.assertIn(message, self.usage_error(*args))
 
+    @functools.cache
     def flags(self, *words):
         """The long and the short flags of a command, as its help has them."""
         text = self.run_program(*words, "--help").stdout.decode()
@@ -181,7 +183,7 @@ class Usage(ProgramTest):
             if words == ():
                 self.assertEqual(documented, take_one)
                 self.assertGreater(len(options), 60)
-            for name in options.keys() - documented:
+            for name in some(sorted(options.keys() - documented)):
                 message = f"option --{name} needs a value that is not empty"
                 # All commands have the same parser, so one of them shows both spellings.
                 spellings = [(f"--{name}", ""), (f"--{name}=",)]
@@ -328,9 +330,9 @@ class Usage(ProgramTest):
         self.assertEqual([option for option in refused if f" {option} " in known or
                           f" {option}, " in known or f" {option}\n" in known], [])
         self.assertGreater(len(options), 200)
-        for letter, name in options:
-            if f"{name} " in known or f"{name}\n" in known:
-                continue
+        missing = [(letter, name) for letter, name in options
+                   if f"{name} " not in known and f"{name}\n" not in known]
+        for letter, name in some(missing):
             for option in filter(None, (name, letter)):
                 with self.subTest(option=option):
                     self.assertIn(f"option {option} is curl's, and missing here on purpose: ",

@@ -36,6 +36,7 @@ TEST_CASE("fail: its share of requests fails, with its status") {
   CHECK(std::abs(run.success_ratio() - 0.7) < 5 * std::sqrt(0.21 / 20'000));
   // A request and its response are a message each.
   CHECK(run.p50_ms == doctest::Approx(10));
+  options.duration = 2s;
   options.model = model_of("fail:probability=1,status=404");
   CHECK(run_of(options, every_second(3)).sends_per_call() == 1);
   options.model = model_of("fail:probability=1,status=503");
@@ -44,6 +45,7 @@ TEST_CASE("fail: its share of requests fails, with its status") {
 
 TEST_CASE("simulated clients hedge as their policy says") {
   auto options = even_load("fail:probability=0.001", 1000);
+  options.duration = 2s;
   const auto hedged = [&](const std::string& after) {
     return run_of(options,
                   policy_of(R"({"hedge": {"budget": "none", "after": ")" + after + "\"}}"));

@@ -25,6 +25,12 @@ SimulationOptions outage() {
   return options;
 }
 
+// Simulated once, for all tests that only read it.
+const SimulationReport& report_of_outage() {
+  static const auto report = simulate(outage()).value();
+  return report;
+}
+
 std::vector<std::string> texts_of(const SimulationReport& report) {
   return {table_of(report), json_of(report), html_of(report, "command"), svg_of(report)};
 }
@@ -58,8 +64,8 @@ TEST_CASE("the same seed gives the same bytes, and another seed gives others" *
 }
 
 TEST_CASE("the order of the policies does not change their runs") {
+  const auto& forward = report_of_outage();
   auto options = outage();
-  const auto forward = simulate(options).value();
   std::swap(options.policies[0], options.policies[1]);
   const auto backward = simulate(options).value();
   CHECK(forward.runs[0].sends == backward.runs[1].sends);
@@ -68,7 +74,7 @@ TEST_CASE("the order of the policies does not change their runs") {
 }
 
 TEST_CASE("the JSON has the keys of its contract, and sums that agree") {
-  const auto report = simulate(outage()).value();
+  const auto& report = report_of_outage();
   const auto json = nlohmann::json::parse(json_of(report));
   CHECK(json.at("seed") == 1);
   CHECK(json.at("model") == "queue");
@@ -127,7 +133,7 @@ TEST_CASE("in JSON, what was never so is null: a recovery, a percentile, a bound
 }
 
 TEST_CASE("the table has a row for each policy, its verdict in a sentence, and its bounds") {
-  const auto report = simulate(outage()).value();
+  const auto& report = report_of_outage();
   const auto table = table_of(report);
   CHECK(contains(table,
                  "queue: 12 workers of 50ms, a queue for 100 000; network 5ms each way; from "
@@ -167,7 +173,7 @@ TEST_CASE("the table says of calls what its columns do not") {
 }
 
 TEST_CASE("the page says which policy is better, shows all its curves, and how to repeat it") {
-  const auto report = simulate(outage()).value();
+  const auto& report = report_of_outage();
   const auto page = html_of(report, "httpretry simulate --name 'a & b'");
   CHECK(page.starts_with("<!DOCTYPE html>\n"));
   CHECK(contains(page, "<h1>standard does best: "));
@@ -202,7 +208,7 @@ TEST_CASE("with one policy the page speaks of that one") {
 }
 
 TEST_CASE("the drawing is a whole SVG with the same comparison") {
-  const auto drawing = svg_of(simulate(outage()).value());
+  const auto drawing = svg_of(report_of_outage());
   CHECK(drawing.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
   CHECK(drawing.ends_with("</svg>\n"));
   CHECK(contains(drawing, "four &lt;times&gt;"));
