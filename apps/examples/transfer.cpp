@@ -118,10 +118,11 @@ int download(Client& client, const std::string& url, const std::string& path) {
 // Sends a form, downloads into functions and into a file, and uploads bodies of all kinds.
 int main() {
   FaultServer server(Scenario{{200, "a response, or a token"}});
+  const auto api_origin = server.url("/");
   const auto url = server.url("/v1/items");
   Client issuer;
   Client client(ClientOptions().with_attempt_middleware(
-      bearer([&](Call&) { return fetch_token(issuer, url); })));
+      bearer([&](Call&) { return fetch_token(issuer, url); }, {api_origin})));
 
   Form form;
   form.add("title", "A cat").add_file("picture", "/etc/hostname");

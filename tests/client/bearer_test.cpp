@@ -105,6 +105,30 @@ TEST_CASE("the token does not leave its origin, nor replace what the request bri
   CHECK(talk.sent(2).headers().get("Authorization") == "Basic eA==");
 }
 
+TEST_CASE("only the listed origins receive the token") {
+  Issuer issuer;
+  const std::vector<std::string> origins = {"https://api.test", "HTTP://API.test:80/"};
+  for (const auto& token : {bearer("t1", origins), bearer(issuer.source(), origins)}) {
+    Conversation talk;
+    Client client = talk.client({token});
+    for (const auto* url : {"http://other.test/", "http://api.test:8080/", "http://api.test/x",
+                            "https://api.test/x"}) {
+      talk.network->say(Response(200));
+      CHECK(client.get(url)->status == 200);
+    }
+    CHECK_FALSE(talk.sent(0).headers().contains("Authorization"));
+    CHECK_FALSE(talk.sent(1).headers().contains("Authorization"));
+    CHECK(talk.sent(2).headers().contains("Authorization"));
+    CHECK(talk.sent(3).headers().contains("Authorization"));
+  }
+  for (const auto* wrong : {"api.test", "https://api.test/v1", "https://api.test/?a=b",
+                            "https://a@api.test/", "*", ""}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(static_cast<void>(bearer("t1", {wrong})), std::invalid_argument);
+    CHECK_THROWS_AS(static_cast<void>(bearer(issuer.source(), {wrong})), std::invalid_argument);
+  }
+}
+
 TEST_CASE("what keeps the token away is the outcome, and may be retried") {
   Issuer issuer;
   Error refused(Errc::Connect, "connection refused");

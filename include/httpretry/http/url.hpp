@@ -39,6 +39,8 @@ class HTTPRETRY_API Url {
 
   // "https://example.com:8443", without a default port. Credentials are bound to an origin.
   [[nodiscard]] std::string_view origin() const;
+  // Returns whether the URL has nothing but an origin: no userinfo, no path but "/", and no query.
+  [[nodiscard]] bool is_origin() const;
   // Scheme, host, port and path, for logs and messages.
   [[nodiscard]] std::string without_secrets() const;
   // The URL without fragment and userinfo.

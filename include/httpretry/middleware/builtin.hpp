@@ -90,7 +90,12 @@ using Fallback = std::function<std::optional<Response>(const Request& request,
 
 // Returns a middleware that adds "Authorization: Bearer TOKEN" to requests that have no
 // Authorization. It adds it only to requests to the origin of the call.
-[[nodiscard]] HTTPRETRY_API MiddlewarePtr bearer(std::string token);
+//
+// `origins` are the origins that may receive the token, such as "https://api.example.com". Empty:
+// the origin of each call, so a call to another host sends the token there. Throws
+// std::invalid_argument if the token is not a header value or if an entry is not an origin.
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr bearer(std::string token,
+                                                 std::vector<std::string> origins = {});
 
 // A token, and how long it is valid.
 struct HTTPRETRY_API BearerToken {
@@ -116,7 +121,8 @@ using TokenSource = std::function<Task<Result<BearerToken>>(Call& call)>;
 // calls that need the token wait for it. If the fetch fails, all of them end with its error. If the
 // fetching call ends early (at its deadline, or because it is canceled), another waiting call
 // fetches.
-[[nodiscard]] HTTPRETRY_API MiddlewarePtr bearer(TokenSource fetch);
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr bearer(TokenSource fetch,
+                                                 std::vector<std::string> origins = {});
 
 // The options of `log`.
 struct HTTPRETRY_API LogOptions {

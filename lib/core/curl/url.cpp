@@ -253,6 +253,9 @@ std::string_view Url::query() const {
 }
 bool Url::has_userinfo() const { return parts_->userinfo; }
 std::string_view Url::origin() const { return parts_->between(0, parts_->origin_end); }
+bool Url::is_origin() const {
+  return !parts_->userinfo && parts_->text.size() == parts_->origin_end + 1;  // only "/" follows
+}
 std::string Url::without_secrets() const { return parts_->text.substr(0, parts_->path_end); }
 std::string Url::to_string() const { return parts_->text; }
 

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace httpretry {
 
@@ -18,23 +20,43 @@ namespace {
 // A token is renewed at most this long before it expires, as BearerToken::valid_for says.
 constexpr Duration kLongestLead = std::chrono::seconds(30);
 
-// Returns whether the request gets a token: only within the origin of the call, and only if the
-// user has not set the header.
-bool wants_token(const Request& request, const Call& call) {
-  const auto& url = request.parsed_url();
-  return url && url->origin() == call.origin() && !request.headers().contains("Authorization");
-}
+// The origins that may receive a token.
+class Recipients {
+ public:
+  // If `origins` is empty, each call's own origin may. Throws if an entry is not an origin.
+  explicit Recipients(const std::vector<std::string>& origins) {
+    for (const auto& origin : origins) {
+      const auto url = Url::parse(origin);
+      if (!url || !url->is_origin()) {
+        throw std::invalid_argument("an origin of bearer() is not like https://api.example.com");
+      }
+      origins_.emplace_back(url->origin());
+    }
+  }
+
+  // Returns whether the request gets a token: only within the origin of the call, and only if the
+  // user has not set the header.
+  [[nodiscard]] bool include(const Request& request, const Call& call) const {
+    const auto& url = request.parsed_url();
+    return url && url->origin() == call.origin() && !request.headers().contains("Authorization") &&
+           (origins_.empty() || std::ranges::count(origins_, url->origin()) > 0);
+  }
+
+ private:
+  std::vector<std::string> origins_;
+};
 
 // Adds a token to requests to the origin of the call. All calls share the token. It is renewed
 // before it expires. If the server responds with 401, it is renewed and the request resent once.
 class Bearer final : public Middleware {
  public:
-  explicit Bearer(TokenSource fetch)
-      : fetch_([this, fetch = std::move(fetch)](Call& call) { return renew(fetch, call); }) {}
+  Bearer(TokenSource fetch, Recipients recipients)
+      : fetch_([this, fetch = std::move(fetch)](Call& call) { return renew(fetch, call); }),
+        recipients_(std::move(recipients)) {}
   [[nodiscard]] std::string_view name() const override { return "bearer"; }
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
-    if (!wants_token(request, call)) return next(std::move(request), call);
+    if (!recipients_.include(request, call)) return next(std::move(request), call);
     return authorized(std::move(request), call, next);
   }
 
@@ -113,6 +135,7 @@ class Bearer final : public Middleware {
   // Calls share one token, and one fetch of it.
   SingleFlight<std::string>::Fetch fetch_;
   SingleFlight<std::string> flight_;
+  const Recipients recipients_;
   std::mutex mutex_;
   std::string text_;
   Time renew_at_{};
@@ -120,18 +143,19 @@ class Bearer final : public Middleware {
 
 }  // namespace
 
-MiddlewarePtr bearer(std::string token) {
+MiddlewarePtr bearer(std::string token, std::vector<std::string> origins) {
   if (token.empty() || !valid_header_value(token)) {
     throw std::invalid_argument("a bearer token must not be empty or hold a control byte");
   }
-  return on_request("bearer", [value = "Bearer " + token](Request& request, Call& call) {
-    if (wants_token(request, call)) request.set_header("Authorization", value);
+  return on_request("bearer", [value = "Bearer " + token, recipients = Recipients(origins)](
+                                  Request& request, Call& call) {
+    if (recipients.include(request, call)) request.set_header("Authorization", value);
   });
 }
 
-MiddlewarePtr bearer(TokenSource fetch) {
+MiddlewarePtr bearer(TokenSource fetch, std::vector<std::string> origins) {
   if (!fetch) throw std::invalid_argument("bearer() needs a function that fetches tokens");
-  return std::make_shared<Bearer>(std::move(fetch));
+  return std::make_shared<Bearer>(std::move(fetch), Recipients(origins));
 }
 
 }  // namespace httpretry

@@ -26,10 +26,7 @@ std::optional<oauth2::CredentialsProblem> oauth2::find_problem(
   if (credentials.secret.empty()) return CredentialsProblem{"secret", "is empty"};
   for (const auto& origin : credentials.origins) {
     const auto parsed = Url::parse(origin);
-    // to_string() of an origin adds the path "/". Any other path or a query makes it different.
-    const bool is_origin = parsed && !parsed->has_userinfo() &&
-                           parsed->to_string() == std::string(parsed->origin()) + "/";
-    if (is_origin) continue;
+    if (parsed && parsed->is_origin()) continue;
     return CredentialsProblem{"origins", "has an entry that is not like https://api.example.com"};
   }
   return std::nullopt;

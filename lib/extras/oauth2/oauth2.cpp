@@ -8,7 +8,6 @@
 #include <httpretry/client/report.hpp>
 #include <httpretry/middleware/builtin.hpp>
 
-#include <algorithm>
 #include <memory>
 #include <stdexcept>
 
@@ -151,17 +150,8 @@ MiddlewarePtr oauth2_client_credentials(OAuth2ClientCredentials credentials,
     throw std::invalid_argument("OAuth2ClientCredentials::" + std::string(problem->member) + " " +
                                 problem->why);
   }
-  std::vector<std::string> origins;
-  for (const auto& origin : credentials.origins) {
-    origins.emplace_back(Url::parse(origin)->origin());
-  }
   auto server = std::make_shared<TokenServer>(credentials, std::move(token_client));
-  auto add_token = bearer([server](Call& call) { return server->fetch(call); });
-  return middleware("oauth2", [add_token, origins](Request request, Call& call, Next next) {
-    const bool may_add = origins.empty() || std::ranges::count(origins, call.origin()) > 0;
-    return may_add ? add_token->handle(std::move(request), call, next)
-                   : next(std::move(request), call);
-  });
+  return bearer([server](Call& call) { return server->fetch(call); }, credentials.origins);
 }
 
 }  // namespace httpretry
