@@ -1,12 +1,8 @@
 // Limits that several processes share on a real server. Each Sender has a state of its own.
+#include "limits.hpp"
 #include "lines.hpp"
-#include "redis_server.hpp"
-#include "sender.hpp"
-#include "slow_proxy.hpp"
 
-#include "lib/extras/fleet/fleet_state.hpp"
 #include "lib/extras/fleet/redis_state.hpp"
-#include "lib/extras/fleet/shared_scope.hpp"
 
 #include <httpretry/fleet/redis.hpp>
 
@@ -14,8 +10,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
 #include <random>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,95 +21,6 @@
 using namespace httpretry;
 using namespace httpretry::fleet;
 using namespace std::chrono_literals;
-
-namespace {
-
-Time now_is() { return std::chrono::steady_clock::now(); }
-
-// A busy machine is not a server that is away.
-std::shared_ptr<SharedState> patient(int port, Duration patience, int workers) {
-  Link::Options options;
-  options.address.host = "127.0.0.1";
-  options.address.port = port;
-  options.address.workers = workers;
-  options.reply_timeout = patience;
-  options.connect_timeout = std::max<Duration>(patience, 500ms);
-  return std::make_shared<FleetState>(std::move(options));
-}
-
-std::shared_ptr<SharedState> patient(const RedisServer& server, Duration patience = 5s,
-                                     int workers = 1) {
-  return patient(server.port(), patience, workers);
-}
-
-GuardPolicy rate_of(std::int64_t requests, Duration per, std::int64_t burst) {
-  GuardPolicy policy;
-  policy.rate.emplace();
-  policy.rate->requests = requests;
-  policy.rate->per = per;
-  policy.rate->burst = burst;
-  return policy;
-}
-
-GuardPolicy slots_of(int max) {
-  GuardPolicy policy;
-  policy.concurrency.emplace();
-  policy.concurrency->max = max;
-  return policy;
-}
-
-GuardPolicy breaker_of(int min_requests, Duration open_for) {
-  GuardPolicy policy;
-  policy.breaker.emplace();
-  policy.breaker->min_requests = min_requests;
-  policy.breaker->open_for = Backoff::constant(open_for);
-  return policy;
-}
-
-std::vector<std::unique_ptr<Sender>> make_senders(const RedisServer& server,
-                                                  const GuardPolicy& policy, int count) {
-  std::vector<std::unique_ptr<Sender>> senders;
-  for (int index = 0; index < count; ++index) {
-    senders.push_back(std::make_unique<Sender>(patient(server), policy));
-  }
-  return senders;
-}
-
-BudgetPolicy tokens_of(std::int64_t capacity, std::int64_t cost) {
-  BudgetPolicy policy;
-  policy.kind = BudgetPolicy::Kind::Tokens;
-  policy.capacity = capacity * 1000;
-  policy.retry_cost = cost * 1000;
-  return policy;
-}
-
-// A call whose first attempt failed asks for a retry.
-bool may_retry(RetryAccount& account) {
-  BudgetClaim claim;
-  Classified failed;
-  failed.cls = Class::Transient;
-  return account.end_attempt(claim, failed, AfterAttempt::Retry, now_is()).allowed;
-}
-
-// `times` in order.
-std::size_t most_in_a_second(const std::vector<Time>& times) {
-  std::size_t most = 0;
-  for (std::size_t first = 0, last = 0; last < times.size(); ++last) {
-    while (times[last] - times[first] >= 1s) ++first;
-    most = std::max(most, last - first + 1);
-  }
-  return most;
-}
-
-Reply run(const RedisServer& server, std::vector<std::string> words) {
-  Link::Options options;
-  options.address = server.address();
-  options.reply_timeout = 10s;
-  Link link(std::move(options));
-  return ask(link, std::move(words));
-}
-
-}  // namespace
 
 TEST_CASE("eight processes together send no more than their rate gives") {
   RedisServer server;
@@ -499,142 +408,12 @@ TEST_CASE("a throttle slows the sends of all processes") {
   CHECK(waiter.wait_until([&] { return one->take_send(now_is()) == 0s; }));
 }
 
-TEST_CASE("a server that stands still is away: told once, with a share, and back by itself") {
-  Lines lines;
-  RedisServer server;
-  Sender sender(patient(server, 500ms, 4), rate_of(400, 1h, 100));
-  REQUIRE(sender.send());
-  REQUIRE(sender.state().changes() == 0);
-  server.suspend();
-  CHECK(sender.wait_until([&] { return sender.state().changes() == 1; }));
-  CHECK(sender.state().last_change().degraded);
-  CHECK(sender.state().last_change().place ==
-        "redis://127.0.0.1:" + std::to_string(server.port()) + "/0");
-  // Its share: 25 at once, and no reply is waited for.
-  int sent = 0;
-  while (!sender.begin(0s).refused()) ++sent;
-  CHECK(sent == 25);
-  CHECK(lines.count("this process goes on with 1/4 of each limit") == 1);
-  server.resume();
-  CHECK(sender.wait_until([&] { return sender.state().changes() == 2; }));
-  CHECK(!sender.state().last_change().degraded);
-  CHECK(lines.wait_for("limits are shared again"));
-  CHECK(sender.send());
-}
-
-TEST_CASE("a network that delays by two seconds makes each process use its share, and ends") {
-  Lines lines;
-  RedisServer server;
-  SlowProxy proxy(server.port());
-  Sender sender(patient(proxy.port(), 500ms, 4), rate_of(400, 1h, 100));
-  REQUIRE(sender.send());
-  proxy.set_delay(2s);
-  CHECK(sender.wait_until([&] { return sender.state().changes() == 1; }));
-  int sent = 0;
-  while (!sender.begin(0s).refused()) ++sent;
-  CHECK(sent == 25);
-  proxy.set_delay(0s);
-  CHECK(sender.wait_until([&] { return sender.state().changes() == 2; }));
-  CHECK(sender.send());
-  CHECK(lines.count("limits are not shared") == 1);
-}
-
-TEST_CASE("a server that is not there lets calls go on with a share") {
-  Lines lines;
-  RedisServer server;
-  server.stop();
-  Sender sender(patient(server, 500ms, 2), slots_of(8));
-  std::vector<Sender::Sent> under_way;
-  for (int count = 0; count < 4; ++count) under_way.push_back(sender.begin());
-  for (const auto& sent : under_way) CHECK(!sent.refused());
-  CHECK(sender.begin(0s).refused());
-  CHECK(lines.count("limits are not shared") == 1);
-  server.start();
-  // What it has under way counts, too.
-  CHECK(sender.wait_until([&] { return !sender.begin(0s).refused(); }));
-}
-
-TEST_CASE("limits begin anew after FLUSHALL, and go on after SCRIPT FLUSH and a restart") {
-  Lines lines;
-  RedisServer server;
-  const auto policy = rate_of(1, 1h, 2);
-  Sender first(patient(server), policy);
-  CHECK(first.send());
-  CHECK(first.send());
-  Sender second(patient(server), policy);
-  CHECK(second.begin(200ms).refused());
-  // Until it has heard of the shared one, each has its own.
-  CHECK(first.wait_until([&] { return second.state().salt() == first.state().salt(); }));
-  CHECK(run(server, {"FLUSHALL"}).text == "OK");
-  Sender third(patient(server), policy);
-  CHECK(third.send());
-  CHECK(run(server, {"SCRIPT", "FLUSH"}).text == "OK");
-  Sender fourth(patient(server), policy);
-  CHECK(fourth.send());
-  CHECK(lines.count("limits are not shared") == 0);
-  CHECK(third.wait_until([&] { return third.state().salt() == fourth.state().salt(); }));
-  server.stop();
-  CHECK(third.wait_until([&] { return third.state().last_change().degraded; }));
-  server.start();
-  CHECK(third.wait_until([&] { return !third.state().last_change().degraded; }));
-  CHECK(third.send());
-}
-
 TEST_CASE("all processes hash credentials alike") {
   RedisServer server;
   Sender first(patient(server), GuardPolicy());
   Sender second(patient(server), GuardPolicy());
   CHECK(first.wait_until([&] { return first.state().salt() == second.state().salt(); }));
   CHECK(run(server, {"GET", "{httpretry}:salt:all"}).text == std::to_string(first.state().salt()));
-}
-
-TEST_CASE("a password is used, and a wrong one is told") {
-  Lines lines;
-  RedisServer server({"--requirepass", "open sesame"});
-  const auto at = "@127.0.0.1:" + std::to_string(server.port());
-  Sender wrong(redis("redis://:hush" + at), rate_of(100, 1s, 1));
-  CHECK(lines.wait_for("invalid username-password pair"));
-  CHECK(lines.count("hush") == 0);
-  CHECK(wrong.send());
-  const auto right = redis("redis://:open%20sesame" + at + "/3");
-  // In that database.
-  Sender sender(right, rate_of(1, 1h, 1));
-  CHECK(sender.send());
-  Link::Options options;
-  options.address = parse_address("redis://:open%20sesame" + at + "/3").value();
-  Link link(std::move(options));
-  CHECK(sender.wait_until([&] { return ask(link, {"DBSIZE"}).integer >= 2; }));
-}
-
-TEST_CASE("a URL that is none, and one that asks for TLS, are errors that say why") {
-  const auto problem_of = [](const char* url) -> std::string {
-    try {
-      return redis(url) ? "" : "";
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-  };
-  CHECK(problem_of("http://h").find("position 1") != std::string::npos);
-  CHECK(problem_of("rediss://h").find("has no TLS") != std::string::npos);
-  CHECK(problem_of("redis://h/0?job=a").find("'job'") != std::string::npos);
-}
-
-TEST_CASE("settings of a server that do harm are told") {
-  Lines lines;
-  RedisServer server({"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"});
-  const auto state = redis(server.url());
-  CHECK(lines.wait_for("maxmemory-policy is allkeys-lru"));
-  CHECK(lines.count("set it to noeviction") == 1);
-}
-
-TEST_CASE("a server that takes no more writes makes each process use its share") {
-  Lines lines;
-  RedisServer server({"--maxmemory", "1"});
-  Sender sender(patient(server, 5s, 2), rate_of(100, 1h, 10));
-  CHECK(lines.wait_for("OOM"));
-  int sent = 0;
-  while (!sender.begin(100ms).refused()) ++sent;
-  CHECK(sent == 5);
 }
 
 TEST_CASE("long: eight processes together send 97 to 103 a second for 30 s" * doctest::skip()) {
