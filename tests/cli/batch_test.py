@@ -157,6 +157,12 @@ class Runs(BatchTest):
         self.assertEqual(len(server.seen), 1)
         self.assertEqual(self.states("j.db.results.jsonl"), [("1", "done")])
         self.assertIn("standard input needs --journal FILE", self.refused("-"))
+        lines = f"{server.url()}\n{server.url('/2')}\n".encode()
+        self.batch("--journal", "j.db", "-", stdin=lines)
+        self.assertEqual([seen.target for seen in server.seen], ["/", "/2"])
+        ran = self.batch("--journal", "j.db", "-", stdin=b"http://h.invalid/\n" + lines, status=2)
+        self.assertIn(b"standard input:1:1: it does not begin with the lines that the journal has (2).", ran.stderr)
+        self.assertEqual(len(server.seen), 2)
 
     def test_new_lines_are_new_jobs(self):
         server = self.server(200)

@@ -90,10 +90,18 @@ bool is_same_as_imported(Statement& row, std::uint64_t line_number, std::string_
 // the others. If lines are missing at the end, reports only the first of them.
 void report_changes(const Database& database, const BatchOptions& options,
                     std::uint64_t line_count) {
+  constexpr int kFirstColumn = 1;
+  if (options.input == "-") {  // it cannot be read a second time
+    report_problem(options, "standard input", /*line=*/1, kFirstColumn,
+                   "it does not begin with the lines that the journal has (" +
+                       std::to_string(line_count) +
+                       "). Pass them again, pass nothing (</dev/null) to continue with them, name "
+                       "another journal, or begin anew with --fresh");
+    return;
+  }
   auto stored_text = database.prepare("SELECT input FROM job WHERE line = ?");
   LineSource input(options.input);
   std::size_t change_count = 0;
-  constexpr int kFirstColumn = 1;
   const auto report = [&](std::uint64_t line, const std::string& change) {
     if (++change_count > kMostReported) return;
     report_problem(options, options.input, line, kFirstColumn,
@@ -135,11 +143,14 @@ bool is_unchanged(LineSource& input, const Imported& before) {
 // nullptr if the new lines are invalid, or if earlier ones have changed; both are reported.
 std::unique_ptr<Database> resume_journal(const BatchOptions& options) {
   auto database = open_database(options.journal, Database::Mode::Write);
-  // Standard input cannot be read again. The journal has its lines.
-  if (options.input == "-") return database;
+  // The journal has the lines of standard input, so a later run may get none.
+  const bool is_standard_input = options.input == "-";
+  if (is_standard_input && ::isatty(STDIN_FILENO) == 1) return database;
   const auto before = read_imported(*database);
   LineSource input(options.input);
   if (!is_unchanged(input, before)) {
+    const bool is_empty = input.number() == 0;
+    if (is_standard_input && is_empty) return database;
     report_changes(*database, options, before.lines);
     return nullptr;
   }
