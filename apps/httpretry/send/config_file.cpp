@@ -11,6 +11,12 @@ namespace {
 constexpr const char* kBlanks = " \t\r\f\v";
 constexpr int kMaxDepth = 16;  // stops a file that includes itself
 
+// Throws UsageError with this message if more than a comment follows the position in the line.
+void refuse_text_after(std::size_t at, const std::string& line, const char* message) {
+  const auto rest = line.find_first_not_of(kBlanks, at);
+  if (rest != std::string::npos && line[rest] != '#') throw UsageError(message);
+}
+
 // Returns the value in quotes on a line of a -K file, with its escapes replaced: "a\tb" has a tab.
 // `at` is the position after the first quote. Throws UsageError if the second quote is missing, or
 // if more than a comment follows it.
@@ -29,10 +35,7 @@ std::string quoted(const std::string& line, std::size_t at) {
     text += letter == std::string_view::npos ? line[at] : kMeanings[letter];
   }
   if (at >= line.size()) throw UsageError("the closing quote is missing");
-  const auto rest = line.find_first_not_of(kBlanks, at + 1);
-  if (rest != std::string::npos && line[rest] != '#') {
-    throw UsageError("unexpected text after the closing quote");
-  }
+  refuse_text_after(at + 1, line, "unexpected text after the closing quote");
   return text;
 }
 
@@ -50,9 +53,11 @@ Args arguments(const std::string& line) {
   const auto value_begin = line.find_first_not_of(separators, name_end);
   const bool has_value = value_begin != std::string::npos && line[value_begin] != '#';
   if (!has_value) return {std::move(name)};
+  const bool in_quotes = line[value_begin] == '"';
   const auto value_end = std::min(line.find_first_of(kBlanks, value_begin), line.size());
-  auto value = line[value_begin] == '"' ? quoted(line, value_begin + 1)
-                                        : line.substr(value_begin, value_end - value_begin);
+  if (!in_quotes) refuse_text_after(value_end, line, "a value with blanks must be in quotes");
+  auto value =
+      in_quotes ? quoted(line, value_begin + 1) : line.substr(value_begin, value_end - value_begin);
   if (name.starts_with("--")) return {name + '=' + value};
   return {std::move(name), std::move(value)};
 }
