@@ -13,6 +13,8 @@ from program import PROGRAM, QUICK, ProgramTest, closed_port, main
 from queue_program import QueueTest
 
 SECRET = "s3cr3t/+ &"
+ENCODED = urllib.parse.quote(SECRET, safe="")
+BASIC = base64.b64encode(f"my%20app:{ENCODED}".encode()).decode()  # as the Authorization header has it
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -164,6 +166,8 @@ class Send(OAuth2Test):
         for failure, said in (
                 (refusal(401, error="invalid_client", error_description=f"no {SECRET}\x1b[2J"),
                  "invalid_client: no REDACTED"),
+                (refusal(401, error="invalid_client", error_description=f"body client_secret={ENCODED}, header {BASIC}"),
+                 "invalid_client: body client_secret=REDACTED, header REDACTED (status 401)"),
                 (refusal(400, error="invalid_scope"), "invalid_scope (status 400)"),
                 ((403, b"<html>"), "failed after 1 attempt in ")):
             with self.subTest(failure=failure):
@@ -173,6 +177,8 @@ class Send(OAuth2Test):
                 self.assertRegex(shown, r"^[\n -~]+$")
         self.world.failures = [(200, b"t0k3n")]
         self.assertIn("the body is not JSON", self.run_oauth2(self.url, status=8).stderr.decode())
+        self.world.failures = [(200, b'{"access_token": "a\\r\\nX: y"}')]
+        self.assertIn("its \"access_token\" holds a control byte", self.run_oauth2(self.url, status=8).stderr.decode())
         self.assertEqual(self.world.statuses, [])
 
     def test_a_token_server_that_is_down_has_its_own_exit_status(self):

@@ -1,5 +1,6 @@
 #include "credentials.hpp"
 
+#include "lib/core/base/encoding.hpp"
 #include "lib/core/base/redacted.hpp"
 #include "lib/core/base/text.hpp"
 #include "lib/core/json/detail/json.hpp"
@@ -10,6 +11,8 @@
 
 #include <memory>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace httpretry {
 namespace {
@@ -41,6 +44,12 @@ Request token_request(const OAuth2ClientCredentials& from) {
   return request;
 }
 
+// Returns the secret as it is, and in the two encodings in which a request has it.
+std::vector<std::string> forms_of_secret(const OAuth2ClientCredentials& from) {
+  const auto encoded = percent_encode(from.secret);
+  return {from.secret, encoded, encode_base64(percent_encode(from.id) + ':' + encoded)};
+}
+
 // Returns the string at `pointer` in the JSON of the body, or an empty one.
 std::string text_at(const Response& response, std::string_view pointer) {
   const auto value = response.json_at(pointer);
@@ -69,7 +78,7 @@ class TokenServer {
   TokenServer(const OAuth2ClientCredentials& credentials, ClientOptions options)
       : request_(token_request(credentials)),
         url_(request_.parsed_url()->without_secrets()),
-        secret_(credentials.secret),
+        secrets_(forms_of_secret(credentials)),
         client_(std::move(options)) {}
 
   // Returns a new token, or an error if none arrives by the deadline of the call.
@@ -91,6 +100,9 @@ class TokenServer {
     if (!found) return error(Errc::Protocol, found.error().message);
     auto token = text_at(response, "/access_token");
     if (token.empty()) return error(Errc::Protocol, "its \"access_token\" is not a text");
+    if (!valid_header_value(token)) {
+      return error(Errc::Protocol, "its \"access_token\" holds a control byte");
+    }
     // RFC 6749 requires the type, but some servers leave it out.
     const auto type = text_at(response, "/token_type");
     if (!type.empty() && !equal_ignoring_case(type, "Bearer")) {
@@ -129,16 +141,18 @@ class TokenServer {
 
   // Returns a text of the server on one line, without the secret.
   [[nodiscard]] std::string shown(std::string text) const {
-    for (auto at = text.find(secret_); at != text.npos;
-         at = text.find(secret_, at + kRedacted.size())) {
-      text.replace(at, secret_.size(), kRedacted);
+    for (const auto& secret : secrets_) {
+      for (auto at = text.find(secret); at != text.npos;
+           at = text.find(secret, at + kRedacted.size())) {
+        text.replace(at, secret.size(), kRedacted);
+      }
     }
     return one_line(text);
   }
 
   const Request request_;
   const std::string url_;
-  const std::string secret_;
+  const std::vector<std::string> secrets_;
   Client client_;
 };
 
