@@ -95,6 +95,21 @@ class Files(ProgramTest):
                              self.server(response).url(), status=(18, 22))
             self.assertEqual((self.folder / "tag").read_text(), '"old"\n')
 
+    def test_an_error_page_does_not_replace_the_content_of_an_etag(self):
+        server = self.server(Response(200, b"good", [("ETag", '"1"')]), Response(500, b"bad"), 304)
+        for status in (0, 22, 0):
+            self.run_program("--retry", 0, "--etag-save", "tag", "--etag-compare", "tag", "-o", "f", server.url(),
+                             status=status)
+            self.assertEqual((self.folder / "f").read_bytes(), b"good")
+
+    def test_an_error_page_is_no_file_with_remove_on_error(self):
+        server = self.server(Response(404, b"bad"))
+        ran = self.run_program("--remove-on-error", "-o", "f", server.url(), "--next", server.url(), status=22)
+        self.assertFalse((self.folder / "f").exists())
+        self.assertEqual(ran.stdout, b"bad")
+        self.run_program("--remove-on-error", "--no-fail", "-o", "f", server.url())
+        self.assertEqual((self.folder / "f").read_bytes(), b"bad")
+
     def test_etags_need_their_file_and_one_url(self):
         result = self.run_program("--etag-compare", "none", "http://h.invalid/", status=26)
         self.assertIn("cannot read none", result.stderr.decode())
@@ -139,6 +154,8 @@ class Files(ProgramTest):
                                server.url())
         self.assertEqual((ran.stderr, self.report()), (b"", []))
         self.assertEqual((self.folder / "b").read_bytes(), b"old")
+        self.run_program("--skip-existing", "-o", "/dev/null", server.url("/d"))
+        self.assertEqual(server.seen[-1].target, "/d")
 
     def test_a_response_is_discarded(self):
         server = self.server(Response(200, b"x"))

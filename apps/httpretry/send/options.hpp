@@ -123,6 +123,7 @@ struct SendOptions : RunOptions {
   std::string output_folder;               // --output-dir
   bool no_clobber = false;                 // --no-clobber
   bool skip_existing = false;              // --skip-existing
+  bool remove_on_error = false;            // --remove-on-error
   bool remote_time = false;                // -R
   bool globoff = false;                    // -g
   // The n-th belongs to the n-th URL; filled by --no-clobber when the requests are created.

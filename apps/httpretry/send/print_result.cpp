@@ -44,8 +44,13 @@ void write_response(const Destination& to, const Response& response) {
   const bool headers_only =
       response.status >= 400 && options.on_error_status == OnErrorStatus::FailWithoutBody;
   if (headers_only && !with_head) return;
-  // The file is kept, because it has a part of the body or, after a 304, all of it.
-  const bool keeps = response.status == 304 || (options.resume && response.status >= 300);
+  // The file is kept if it has a part of the body or, after a 304, all of it. It is also kept if it
+  // belongs to an ETag: after an error page, a later 304 would stand for that page.
+  const bool is_failure =
+      response.status >= 400 && options.on_error_status != OnErrorStatus::Succeed;
+  const bool keeps =
+      response.status == 304 || (options.resume && response.status >= 300) ||
+      (is_failure && (options.remove_on_error || options.etag || !options.etag_save.empty()));
   if (to.target != "-" && keeps && !options.include) return;
   const bool with_body = !options.head && !headers_only;
   const auto head = with_head ? head_of(response) : std::string();

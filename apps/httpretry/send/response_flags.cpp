@@ -33,8 +33,9 @@ std::vector<Flag> file_flags(SendOptions& to) {
       {'R', "remote-time", "", "give the file the time in Last-Modified", enable(to.remote_time)},
       {'\0', "etag-save", "FILE", "write the ETag of a successful response to FILE",
        store(to.etag_save)},
-      {'\0', "remove-on-error", "", "accepted, because a file is written only when it is complete",
-       [](Text) {}},
+      {'\0', "remove-on-error", "",
+       "do not write a response of 400 or more to a file (an incomplete one never gets its name)",
+       enable(to.remove_on_error)},
       {'D', "dump-header", "FILE",
        "write the headers of every response to FILE, also of redirects and failed attempts; - is "
        "standard output",

@@ -23,8 +23,10 @@
 #include <algorithm>
 #include <csignal>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
+#include <system_error>
 
 namespace httpretry::cli {
 namespace {
@@ -146,7 +148,9 @@ std::vector<Request> requests_for(SendOptions& options, int cancel,
     auto request = request_for(options, i, cancel);
     check_target(options, i, request);
     const auto target = target_for(options, i, request);
-    if (options.skip_existing && !is_stream(target) && file_exists(target)) {
+    std::error_code ignored;
+    if (options.skip_existing && !is_stream(target) &&
+        std::filesystem::is_regular_file(target, ignored)) {
       if (!options.silent) {
         print_message("httpretry: " + printable(target) + " exists, so its URL is skipped");
       }
