@@ -252,6 +252,7 @@ class Usage(ProgramTest):
                 (("-OJ", "-i", "http://h/x"), "-J cannot be combined with -i or -C"),
                 (("-OJ", "-C", "-", "http://h/x"), "-J cannot be combined with -i or -C"),
                 (("-C", "7", "-r", "0-9", "u"), "-C cannot be combined with -r"),
+                (("-C", "-", "--har", "h", "--har-bodies", "u"), "-C - cannot be combined with --har-bodies"),
                 (("-m", "5 s", "u"), "such as 5, 0.5 or 500ms"),
                 (("-Nm", "1d", "u"), "such as 5, 0.5 or 500ms"),
                 (("--set", "backoff.kind=constant", "u"), '--set backoff: missing key "interval"'),

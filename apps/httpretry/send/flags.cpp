@@ -250,7 +250,8 @@ std::vector<Flag> retry_flags(SendOptions& to) {
       {'\0', "retry-all-errors", "",
        "retry after any failure, even if the server may have processed the request",
        enable(to.retry_all_errors)},
-      {'\0', "retry-connrefused", "", "retry after a refused connection too (most policies do)",
+      {'\0', "retry-connrefused", "",
+       "retry after every kind of network failure, as most policies do",
        [&](Text) { to.policy.set("retry_on.transport", kAllTransport); }},
   };
   return joined(joined(policy_flags(to.policy), flags), shared_flags(to.shared));

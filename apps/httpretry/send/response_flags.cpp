@@ -45,9 +45,9 @@ std::vector<Flag> file_flags(SendOptions& to) {
        "interrupted response is continued or is an error; no effect with -Z, --until or -D -",
        enable(to.stream)},
       {'C', "continue-at", "OFFSET",
-       "skip this many bytes of the response, or of the -T file; -: resume an interrupted download "
-       "if the server's ETag or Last-Modified shows that the file is unchanged, else start again; "
-       "an interrupted download is kept in FILE.part",
+       "skip this many bytes of the response, or of the -T file; -: resume an interrupted "
+       "download, which is kept in FILE.part, if the server's ETag or Last-Modified shows that the "
+       "file is unchanged, else start again; without FILE.part, FILE is continued unchecked",
        [&](Text v) {
          to.resume = v == "-";
          to.offset = to.resume ? 0 : parse_bytes(v, "-C");

@@ -35,6 +35,9 @@ namespace {
 void check_continue_at(const SendOptions& options) {
   if (!options.range.empty()) throw UsageError("-C cannot be combined with -r");
   if (options.no_clobber) throw UsageError("-C cannot be combined with --no-clobber");
+  if (options.har_bodies && options.resume) {  // the whole response is then held in memory
+    throw UsageError("-C - cannot be combined with --har-bodies");
+  }
   if (options.include || options.head || !options.until.empty()) {
     throw UsageError("-C cannot be combined with -i, -I or --until");
   }

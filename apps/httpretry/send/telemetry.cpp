@@ -73,8 +73,7 @@ std::vector<Flag> telemetry_flags(TelemetryOptions& to, std::string_view about_h
       {'\0', "har", "FILE", about_har, store(to.har_file)},
       {'\0', "har-bodies", "",
        "add the response bodies of up to 10 MiB, which may have secrets, to the archive, for "
-       "`serve "
-       "--har`",
+       "`serve --har`; a response is then held in memory until it is complete",
        enable(to.har_bodies)},
       {'\0', "otlp", "[=URL]", about_otlp, store(to.otlp)},
       {'\0', "log-json", "",
