@@ -80,6 +80,11 @@ TEST_CASE("guarded: a rate that comes too late refuses the call") {
         "the deadline");
   CHECK(refused.last.delay == 500ms);
   CHECK(calls.at == Times{0s});
+  policy.max_elapsed_time = 499ms;
+  CHECK(retry_call(policy, ping, calls.options()).last.reason == refused.last.reason);
+  CHECK(calls.at == Times{0s});
+  CHECK(retry_call(policy, ping, calls.options(500ms)).last.reason == refused.last.reason);
+  policy.max_elapsed_time = 500ms;
   CHECK(retry_call(policy, ping, calls.options(500ms)));
   CHECK(calls.at == Times{0s, 500ms});
 }

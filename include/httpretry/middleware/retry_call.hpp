@@ -129,7 +129,7 @@ struct HTTPRETRY_API AttemptInfo {
   int number;            // counted from 1, including polls
   Time deadline;         // when this attempt should end
   std::stop_token stop;  // a stop of the whole call
-  // The limit of the whole call (RetryCallOptions::timeout).
+  // The limit of the whole call: its timeout or max_elapsed_time, whichever is over first.
   Time call_deadline = kNever;
   // The scheduler of a co_retry_call, or nullptr.
   Scheduler* scheduler = nullptr;

@@ -90,9 +90,9 @@ std::optional<Time> RetryCallLoop::wait_until() const {
 AttemptInfo RetryCallLoop::attempt() const {
   const auto& next = state_->next;
   const auto& options = state_->options;
-  const auto end = later(state_->started, options.timeout);
-  AttemptInfo info(next.number, std::min({end, next.until, next.respond_by}), options.stop);
-  info.call_deadline = end;
+  const auto call_end = std::min(later(state_->started, options.timeout), next.respond_by);
+  AttemptInfo info(next.number, std::min(call_end, next.until), options.stop);
+  info.call_deadline = call_end;
   return info;
 }
 
