@@ -106,6 +106,11 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
       {[](auto& p) { p.guards.breaker.emplace().window = 99ms; }, "breaker.window is under 100 ms"},
       {[](auto& p) { p.guards.breaker.emplace().share_window = 99ms; },
        "breaker.share_window is under 100 ms"},
+      {[](auto& p) {
+         p.guards.breaker.emplace().kind = BreakerPolicy::Kind::Share;
+         p.guards.breaker->when_open = BreakerPolicy::WhenOpen::Wait;
+       },
+       "breaker.when_open Wait needs a circuit, and Share has none"},
       {[](auto& p) { p.hedge.emplace().after = -1s; }, "hedge.after is negative"},
       {[](auto& p) { p.hedge.emplace().quantile = 0.4; },
        "hedge.quantile must be 0, or from 0.5 to 0.999"},

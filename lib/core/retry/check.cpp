@@ -117,6 +117,9 @@ class Checker {
     number("breaker.failures", breaker.failures, consecutive ? policy::kCounts : policy::kQueues);
     number("breaker.slow_ratio", breaker.slow_ratio, policy::kPartsOfSends);
     number("breaker.k", breaker.k, policy::kShareFactors);
+    demand(breaker.kind != BreakerPolicy::Kind::Share ||
+               breaker.when_open != BreakerPolicy::WhenOpen::Wait,
+           "breaker.when_open", "Wait needs a circuit, and Share has none");
     number("breaker.probes", breaker.probes, policy::kProbes);
     limit("breaker.slow_after", breaker.slow_after);
     time("breaker.probe_timeout", breaker.probe_timeout);
