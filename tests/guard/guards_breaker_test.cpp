@@ -27,6 +27,21 @@ void script(World& world, std::string letters) {
 constexpr auto kConsecutive = R"({"kind": "consecutive", "failures": 1, "open_for":
     {"kind": "constant", "interval": "5s"}})";
 
+// A budget that allows everything and counts.
+class CountingBudget final : public RetryBudget {
+ public:
+  int taken = 0;
+  int given_back = 0;
+  int settled = 0;
+
+  bool take(const Request& /*request*/, const Classified& /*failed*/, Time /*now*/) override {
+    ++taken;
+    return true;
+  }
+  void give_back(const Request& /*request*/, Time /*now*/) override { ++given_back; }
+  void settle(const Request& /*request*/, bool /*success*/, Time /*now*/) override { ++settled; }
+};
+
 }  // namespace
 
 TEST_CASE("breaker: of ten calls that fail three are sent") {
@@ -356,4 +371,40 @@ TEST_CASE("breaker: its state can be read, reset and forced") {
   CHECK(world.state->close_circuit(key, world.clock->now()));
   CHECK(world.call().outcome);
   CHECK_FALSE(world.state->reset("breaker http://y", world.clock->now()));
+}
+
+TEST_CASE("a retry that the breaker keeps from being sent costs nothing") {
+  // With `wait`, the call is canceled while the retry waits for the circuit.
+  for (const auto* when_open : {"fail", "wait"}) {
+    CAPTURE(when_open);
+    const auto clock = std::make_shared<ManualScheduler>();
+    const auto server = std::make_shared<Server>();
+    server->answer = [](const Request&, int) { return Reply(503); };
+    const auto budget = std::make_shared<CountingBudget>();
+    RetryOptions retries;
+    retries.budget = budget;
+    retries.policies = PolicySource(policies(
+        R"({"max_attempts": 3, "backoff": {"kind": "constant", "interval": "100ms"},
+            "breaker": {"kind": "consecutive", "failures": 1, "when_open": ")" +
+        std::string(when_open) + "\"}}"));
+    ClientOptions options;
+    options.middlewares = {retry(retries), guards()};
+    options.scheduler = clock;
+    options.transport = server;
+    Client client(options);
+    std::stop_source stop;
+    CallOptions call;
+    call.stop = stop.get_token();
+    std::optional<Outcome> outcome;
+    client.send_then(
+        Request::get("http://x/"), [&](Outcome ended) { outcome = std::move(ended); }, call);
+    clock->advance(1s);
+    stop.request_stop();
+    clock->run();
+    REQUIRE(outcome);
+    CHECK(server->seen.size() == 1);
+    CHECK(budget->taken == 1);
+    CHECK(budget->given_back == 1);
+    CHECK(budget->settled == 1);
+  }
 }

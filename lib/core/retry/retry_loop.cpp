@@ -61,7 +61,7 @@ RetryClaim::~RetryClaim() {
 
 Duration RetryClaim::begin_attempt(Time now) {
   const auto wait = adaptive_ ? account_->take_send(now) : Duration::zero();
-  if (wait == Duration::zero()) paid_ = false;
+  if (wait == Duration::zero()) attempt_paid_ = std::exchange(paid_, false);
   return wait;
 }
 
@@ -80,6 +80,11 @@ RetryPermit RetryClaim::end_attempt(const Classified& classified, AfterAttempt n
 void RetryClaim::cancel(Time now) {
   if (!account_ || std::exchange(closed_, true)) return;
   account_->cancel(claim_, std::exchange(paid_, false), now);
+}
+
+void RetryClaim::cancel_attempt(Time now) {
+  paid_ = std::exchange(attempt_paid_, false);
+  cancel(now);
 }
 
 // Takes the cost of a hedge from the budget, and a send from the send rate. Returns nullopt if it
@@ -170,6 +175,8 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
   const auto next = !decision.retry ? AfterAttempt::Stop
                     : decision.poll ? AfterAttempt::Poll
                                     : AfterAttempt::Retry;
+  const bool failed_unsent = !ended.begun && ended.outcome != nullptr && !*ended.outcome;
+  if (failed_unsent && next == AfterAttempt::Stop) claim_.cancel_attempt(ended.now);
   const auto [allowed, budget_left] = claim_.end_attempt(classified, next, ended.now);
   if (!allowed) decision = over_budget(decision, classified, state_, clocks);  // now it is to stop
 
@@ -219,7 +226,7 @@ std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
 void RetryLoop::refuse(const Error& refusal, Time now) {
   assert(in_attempt_);
   in_attempt_ = false;
-  claim_.cancel(now);
+  claim_.cancel_attempt(now);
   history_.stop_reason = stop_reason(refusal.code);
   history_.retry_at = refusal.history.retry_at;
   history_.detail = refusal.message;

@@ -71,6 +71,8 @@ class RetryClaim {
   // Ends the call after a wait that was cut short, and gives back the cost of the retry that was
   // not made.
   void cancel(Time now);
+  // Ends the call with an attempt that has sent nothing. If it was a retry, gives its cost back.
+  void cancel_attempt(Time now);
   // Takes the cost of a hedge, or returns why it cannot be taken.
   std::optional<HedgeRefused> take_hedge(Time now);
   // Gives back the cost of the latest hedge, which was not sent.
@@ -83,9 +85,10 @@ class RetryClaim {
   const std::shared_ptr<RetryAccount> account_;
   BudgetClaim claim_;
   const bool adaptive_;
-  bool paid_ = false;    // the cost of a retry that has not begun was taken
-  bool closed_ = false;  // the call has ended
-  Time last_;            // the latest time passed in; the destructor has no clock
+  bool paid_ = false;          // the cost of a retry that has not begun was taken
+  bool attempt_paid_ = false;  // the attempt that begin_attempt allowed is such a retry
+  bool closed_ = false;        // the call has ended
+  Time last_;                  // the latest time passed in; the destructor has no clock
 };
 
 // The type of RetryOptions::backoff: the user's function that replaces the backoff of the policy.
