@@ -21,8 +21,8 @@ class HTTPRETRY_API RetryBudget {
   virtual ~RetryBudget();
   // Called before the wait for each retry, and before each hedge. Returns false to forbid it.
   virtual bool take(const Request& request, const Classified& classified, Time now) = 0;
-  // Called if what the last `take` allowed does not happen: the call was canceled while it waited
-  // for the retry, or the hedge could not be sent.
+  // Called if what the last `take` allowed does not happen: the call ended before the retry was
+  // sent, or the hedge could not be sent.
   virtual void give_back(const Request& request, Time now) = 0;
   // Called once at the end of each call.
   virtual void settle(const Request& request, bool success, Time now) = 0;
