@@ -109,6 +109,9 @@ class Paginate(ProgramTest):
 
     def test_mistakes(self):
         cases = ((("--paginate", "-i"), "--paginate cannot be combined"), (("--paginate", "-d", "x"), "cannot be"),
+                 (("--paginate", "-z", "2024-01-01"), "cannot be combined"),
+                 (("--paginate", "--etag-save", "etag"), "cannot be combined"),
+                 (("--paginate", "--etag-compare", "etag"), "cannot be combined"),
                  (("--page-by", "page"), "json:/POINTER"), (("--page-by", "json:next"), "json:/POINTER"),
                  (("--page-by", "cursor:=/a"), "cursor:PARAMETER"),
                  (("--page-by", "cursor:a=/b,/c~"), "cursor:PARAMETER=/POINTER,/MORE"),

@@ -47,15 +47,19 @@ void check_continue_at(const SendOptions& options) {
   }
 }
 
-// Throws UsageError if --paginate is combined with an option that makes no sense for a list.
+// Throws UsageError if --paginate is combined with an option that makes no sense for a list. Dates
+// and ETags, for example, apply to one page: a 304 for it would leave the list without that page.
 void check_paging(const SendOptions& options) {
   const bool has_body = !options.form.empty() || !options.uploads.empty() ||
                         (!options.data_items.empty() && !options.data_in_url);
-  if (has_body || options.head || options.include || options.resume || options.offset > 0 ||
-      !options.range.empty() || options.name_from_header || !options.until.empty()) {
+  const bool has_condition = !options.time_condition.empty() || !options.etag_save.empty() ||
+                             !options.etag_compare.empty();
+  if (has_body || has_condition || options.head || options.include || options.resume ||
+      options.offset > 0 || !options.range.empty() || options.name_from_header ||
+      !options.until.empty()) {
     throw UsageError(
         "--paginate cannot be combined with -d (except with -G), -F, -T, -I, -i, -C, "
-        "-r, -J or --until");
+        "-r, -J, -z, --etag-save, --etag-compare or --until");
   }
 }
 
