@@ -63,6 +63,23 @@ class Paginate(ProgramTest):
         self.assertEqual(result.stdout, b"gone")
         self.assertNotIn(b"page 1", result.stderr)
 
+    def test_a_redirect_or_304_is_no_page(self):
+        for status in (302, 304):
+            with self.subTest(status):
+                server = self.server(page(b"one", "/2"), Response(status, b"", [("Location", "/3")]))
+                result = self.run_program("--paginate", server.url(), status=22)
+                message = result.stderr.decode()
+                self.assertIn(f"page 2: {server.url('/2')}: ", message)
+                self.assertIn(str(status), message)
+                self.assertEqual(result.stdout, b"")
+        # As the only response, it is written as without --paginate, but it is no array.
+        redirect = Response(302, b'{"items": []}', [("Location", "/2")])
+        self.assertEqual(self.run_program("--paginate", self.server(redirect).url()).stdout, b'{"items": []}')
+        server = self.server(redirect)
+        result = self.run_program("--join-pages=/items", server.url(), status=22)
+        self.assertIn(f"page 1: {server.url()}: ", result.stderr.decode())
+        self.assertEqual(result.stdout, b"")
+
     def test_a_connection_that_breaks(self):
         server = self.server(page(b"one", "/2"), Response(200, reset=True))
         result = self.run_program(*QUICK, "--retry", 1, "--paginate", server.url(), status=52)

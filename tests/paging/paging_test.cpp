@@ -145,6 +145,26 @@ TEST_CASE("each page is retried, and a failed page ends the list with an error t
   CHECK(api.talk.sends() == 5);
 }
 
+TEST_CASE("a redirect that is not followed, or a 304, is no page") {
+  for (const int status : {300, 302, 304}) {
+    CAPTURE(status);
+    Api api;
+    api.add(kFirst, "one", "</2?key=secret>; rel=next");
+    api.pages["http://x/2?key=secret"] = Response(status);
+    const auto pages = api.walk(Paging::links());
+    CHECK(message_of(pages) == "page 2: http://x/2: status " + std::to_string(status) +
+                                   ", which is no page of the list");
+    CHECK(pages.error().code == Errc::Status);
+    CHECK(pages.error().status == status);
+    CHECK(api.bodies == Bodies{"one"});
+
+    Api first;
+    first.pages[kFirst] = Response(status);
+    CHECK(message_of(first.walk(Paging::links())).starts_with("page 1: http://x/items: status "));
+    CHECK(first.bodies.empty());
+  }
+}
+
 TEST_CASE("an error of the network says at which page") {
   Api api;
   api.talk.network->say([](const Request&, int) -> Outcome { return error_of(Errc::Resolve); });

@@ -94,10 +94,14 @@ Error page_error(std::size_t number, Errc code, const std::string& problem) {
   return error;
 }
 
-// Returns the outcome of the command if a page has failed: that of the first page, or an error that
-// names the page.
-Outcome failed_page(std::size_t pages, Outcome outcome, Error why) {
-  if (pages == 0 && (!outcome || why.code == Errc::Status)) return outcome;
+// Returns the outcome of the command if the page after `pages` pages has failed: an error that
+// names the page, or the outcome of the first page itself, so that its response is shown as it
+// would be without --paginate. With --join-pages, a redirect is not shown, because the output of a
+// successful command is an array.
+Outcome failed_page(const Pagination& options, std::size_t pages, Outcome outcome, Error why) {
+  const bool is_shown =
+      !outcome || (why.code == Errc::Status && (!options.join || outcome->status >= 400));
+  if (pages == 0 && is_shown) return outcome;
   if (!outcome) {
     outcome.error().message = std::move(why.message);
     return outcome;
@@ -128,7 +132,7 @@ Task<Outcome> request_pages(Pagination options, Request first, Call& call, Next 
     history = History();
     if (!is_page) {  // the page failed, or it has no items, which ends a list of numbered pages
       const auto result = walk.result();
-      if (!result) co_return failed_page(walk.pages(), std::move(outcome), result.error());
+      if (!result) co_return failed_page(options, walk.pages(), std::move(outcome), result.error());
       if (!last_page) last_page = *std::move(outcome);  // the list has no items at all
       break;
     }

@@ -103,7 +103,8 @@ Result<bool> continues(F& f, const Response& page) {
 // Sends the request, and then one for each further page. Calls `f(const Response&)` with each page,
 // in order; if it returns false, the list ends. Returns the number of pages that `f` got, or the
 // error that ended the list, which says at which page; `f` got the pages before that one. `f` may
-// also return a Result<void> or Result<bool>, whose error ends the list.
+// also return a Result<void> or Result<bool>, whose error ends the list. A redirect that the client
+// does not follow, or a 304, is not a page, but an error with Errc::Status.
 //
 // `options` apply to each page: `timeout` limits one page, and `deadline` the list.
 template <class F>

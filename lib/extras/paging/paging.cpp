@@ -275,11 +275,14 @@ bool PageWalk::take(const Outcome& outcome) {
     state.fail(number, outcome.error());
     return false;
   }
-  if (!succeeded(outcome)) {
-    // The response has the final status of a failure, such as 404 or 503.
+  // A redirect that is not followed, or a 304, is a success for the client, but not a page.
+  const bool is_redirect = succeeded(outcome) && outcome->status / 100 == 3;
+  if (is_redirect || !succeeded(outcome)) {
     const auto url = Url::parse(outcome->url);
-    Error error(Errc::Status,
-                (url ? url->without_secrets() + ": " : std::string()) + describe(outcome));
+    Error error(Errc::Status, url ? url->without_secrets() + ": " : std::string());
+    error.message +=
+        is_redirect ? "status " + std::to_string(outcome->status) + ", which is no page of the list"
+                    : describe(outcome);
     error.status = outcome->status;
     error.history = outcome->history;
     error.exchange = outcome->exchange;
