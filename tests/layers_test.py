@@ -49,6 +49,7 @@ FOR_EXTRAS = {
     "chain/detail/call_state.hpp": "simulate and batch begin calls, and watch how far their sends are",
     "chain/detail/attempt_headers.hpp": "the program shows the headers of a request as they are sent",
     "flow/detail/run_queue.hpp": "testing and simulate have schedulers of their own, in virtual time",
+    "http/detail/link.hpp": "paging needs to know why a link cannot be followed",
     "json/detail/json.hpp": "batch and simulate read and write JSON, oauth2 and paging read it",
     "client/detail/report.hpp": "batch writes a report as part of each result",
     "policy/detail/keys.hpp": "testing, simulate and oauth2 read values as a policy file has them",

@@ -90,6 +90,7 @@ class Paginate(ProgramTest):
         other = self.server(200)
         cases = (
             ([page(b"one", other.url())], ("--paginate",), "another origin than the first page"),
+            ([page(b"one", "ftp://127.0.0.1/2")], ("--paginate",), 'must be http or https, not "ftp"'),
             ([page(b"one", "/2"), page(b"two", "/2")], ("--paginate",), "page 3: the server named a page that was"),
             ([page(b"one", "/2"), page(b"two", "/3")], ("--max-pages", 2), "page 3: there are more than 2 pages"),
             ([page(b"<html>")], ("--page-by", "json:/next"), "page 1: the response:1:1: "),

@@ -51,6 +51,8 @@ TEST_CASE("the next page of Link headers") {
            {{R"(a; rel="next")"}, std::nullopt},
            {{R"(<a>; rel="next)"}, at + "a"},
            {{R"(<http://[>; rel="next", <b>; rel="next")"}, at + "b"},
+           {{R"(<a; rel="next", <b>; rel="last")"}, std::nullopt},
+           {{R"(<a; rel="next", b, <<c>; rel=next, <d>; rel="next")"}, at + "d"},
        }) {
     CAPTURE(row.headers);
     CHECK(response_with("Link", row.headers).link("next") == row.next);

@@ -165,6 +165,25 @@ TEST_CASE("a redirect that is not followed, or a 304, is no page") {
   }
 }
 
+TEST_CASE("a next link that is not a URL is an error, unless another one is") {
+  for (const auto* link :
+       {R"(<http://[bad>; rel="next")", R"(<file:///x>; rel="next")", R"(</2; rel="next")",
+        R"(</2; rel="next", </9>; rel="last")", R"(/2; rel="next")",
+        R"(</1>; rel="prev", </2,3; rel="next")", R"(</2> x; rel="next")", "<; rel=next"}) {
+    CAPTURE(link);
+    Api api;
+    api.add(kFirst, "one", link);
+    const auto pages = api.walk(Paging::links());
+    CHECK(message_of(pages).starts_with("page 2: not a usable URL: "));
+    CHECK(pages.error().code == Errc::Protocol);
+    CHECK(api.bodies == Bodies{"one"});
+  }
+  Api api;
+  api.add(kFirst, "one", "<file:///x>; rel=next, </2>; rel=next");
+  api.add("http://x/2", "two", "<http://[bad>; rel=last, /9, <");
+  CHECK(api.walk(Paging::links()).value() == 2);
+}
+
 TEST_CASE("an error of the network says at which page") {
   Api api;
   api.talk.network->say([](const Request&, int) -> Outcome { return error_of(Errc::Resolve); });

@@ -26,7 +26,8 @@ struct HTTPRETRY_API Paging {
   // The way to the next page; the functions below explain each one.
   enum class By : std::uint8_t { Link, Url, Cursor, Number };
 
-  // The Link header with rel="next" (RFC 8288), as GitHub sends it. A page without it is the last.
+  // The Link header with rel="next" (RFC 8288), as GitHub sends it. A page without it is the last,
+  // and one whose rel="next" has no usable URL ends the list with an error.
   static Paging links();
   // The URL at a JSON pointer (RFC 6901) of the body: Paging::urls("/next"). It may be relative. A
   // page without it, or with null or "" there, is the last one.

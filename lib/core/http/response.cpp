@@ -1,5 +1,5 @@
 // The links and cookies of a response.
-#include <httpretry/http/response.hpp>
+#include "detail/link.hpp"
 
 #include "lib/core/base/text.hpp"
 
@@ -32,21 +32,28 @@ void skip_blanks(std::string_view& text) {
 }
 
 struct Link {
-  std::string target;
-  std::string relations;    // separated by spaces
-  bool of_response = true;  // false: it has an anchor, so it belongs to another document
+  std::optional<std::string> target;  // nullopt if it is not between "<" and ">"
+  std::string relations;              // separated by spaces
+  bool of_response = true;            // false: it has an anchor, so it belongs to another document
 };
 
 // Removes a link, such as `<items?page=2>; rel="next"`, from the front of `text`, the value of a
-// Link header. Returns the link, or nullopt at the end of the text and if the text is malformed. A
-// link with an "anchor" belongs to another document, not to the response.
+// Link header. Returns the link, or nullopt at the end of the text. A link with an "anchor" belongs
+// to another document, not to the response.
 std::optional<Link> take_link(std::string_view& text) {
   while (text.starts_with(',') || text.starts_with(' ') || text.starts_with('\t')) {
     text.remove_prefix(1);
   }
-  if (!take(text, '<') || text.find('>') == std::string_view::npos) return std::nullopt;
+  if (text.empty()) return std::nullopt;
   Link link;
-  link.target = take_until(text, '>');
+  const bool opened = take(text, '<');
+  const auto end = std::min(text.find_first_of("<>"), text.size());
+  if (opened && text.substr(end).starts_with('>')) {
+    link.target = take_until(text, '>');
+  } else {
+    // Leaves the parameters of a malformed link, because they may say that it is the next page.
+    text.remove_prefix(std::min(text.find_first_of(";,"), text.size()));
+  }
   bool has_relations = false;
   for (skip_blanks(text); take(text, ';'); skip_blanks(text)) {
     skip_blanks(text);
@@ -80,14 +87,25 @@ Result<std::string> Response::resolve(std::string_view reference) const {
       .transform([](const Url& resolved) { return resolved.to_string(); });
 }
 
-std::optional<std::string> Response::link(std::string_view relation) const {
-  for (std::string_view text : headers.get_all("Link")) {
+Result<std::optional<std::string>> detail::find_link(const Response& response,
+                                                     std::string_view relation) {
+  std::optional<Error> problem;
+  for (std::string_view text : response.headers.get_all("Link")) {
     while (const auto link = take_link(text)) {
       if (!link->of_response || !has_relation(link->relations, relation)) continue;
-      if (auto target = resolve(link->target)) return *std::move(target);
+      auto url = link->target ? response.resolve(*link->target)
+                              : Error(Errc::InvalidRequest,
+                                      "not a usable URL: it is not between \"<\" and \">\"");
+      if (url) return std::optional(*std::move(url));
+      if (!problem) problem = url.error();
     }
   }
-  return std::nullopt;
+  if (problem) return *std::move(problem);
+  return std::optional<std::string>();
+}
+
+std::optional<std::string> Response::link(std::string_view relation) const {
+  return detail::find_link(*this, relation).value_or(std::nullopt);
 }
 
 // Returns the cookies that the response sets, one for each header such as "Set-Cookie: id=7;

@@ -3,6 +3,7 @@
 #include "json_pointer.hpp"
 
 #include "lib/core/base/text.hpp"
+#include "lib/core/http/detail/link.hpp"
 #include "lib/core/json/detail/json.hpp"
 
 #include <httpretry/client/report.hpp>
@@ -117,7 +118,9 @@ struct PageWalk::State {
     }
     if (how.by == Paging::By::Link) {
       // The Link header with rel="next". The last page has none.
-      if (const auto url = page.link("next")) continue_at(*url, page);
+      const auto url = detail::find_link(page, "next");
+      if (!url) return fail(pages + 1, Errc::Protocol, url.error().message);
+      if (*url) continue_at(**url, page);
       return;
     }
     // The body has the URL of the next page, or a cursor, which becomes a parameter of the query.
