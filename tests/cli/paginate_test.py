@@ -104,6 +104,15 @@ class Paginate(ProgramTest):
                 self.assertEqual(result.stdout, b"")
         self.assertEqual(other.seen, [])
 
+    def test_as_many_pages_as_allowed(self):
+        bodies = [{"items": [1]}, {"items": [2]}]
+        server = self.server(*map(page, bodies + [{"items": []}]))
+        way = ("--page-by", "number:p=/items", "--max-pages", 2, "--join-pages=/items")
+        self.assertEqual(json.loads(self.run_program(*way, server.url()).stdout), [1, 2])
+        server = self.server(*map(page, bodies + [{"items": [3]}]))
+        result = self.run_program(*way, server.url(), status=tuple(range(1, 100)))
+        self.assertIn("page 3: there are more than 2 pages", result.stderr.decode())
+
     def test_all_pages_get_the_headers_and_credentials(self):
         server = self.server(page(b"one", "/2"), page(b"two"))
         self.run_program("--paginate", "-u", "ann:pw", "-H", "X-Key: k", server.url())

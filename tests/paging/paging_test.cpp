@@ -285,6 +285,15 @@ TEST_CASE("a list that leads back, or that does not end, ends with an error") {
   CHECK(endless.bodies.size() == 3);
 }
 
+TEST_CASE("the page without items that ends a numbered list does not count") {
+  Api api;
+  for (int i = 1; i < 4; ++i) api.add("http://x/?page=" + std::to_string(i), "[1]");
+  api.add("http://x/?page=4", "[]");
+  auto how = Paging::numbers("page");
+  how.max_pages = 3;
+  CHECK(api.walk(how, "http://x/").value() == 3);
+}
+
 TEST_CASE("another origin gets nothing, unless it is allowed") {
   Api api;
   api.add(kFirst, "one", "<http://y/items?page=2>; rel=next");

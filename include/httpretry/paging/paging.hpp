@@ -48,8 +48,9 @@ struct HTTPRETRY_API Paging {
   std::string parameter;   // of the query; for Cursor and Number
   std::string more;        // for Cursor; "" if the cursor alone says whether there is another page
   std::int64_t first = 1;  // the number of the first page; for Number
-  // The list ends with an error after this many pages, unless that was the last one. Keeps a server
-  // that always names a next page from filling the disk.
+  // The list ends with an error after this many pages, unless that was the last one. The page
+  // without items that ends a numbered list does not count. Keeps a server that always names a next
+  // page from filling the disk.
   std::size_t max_pages = 10'000;
   // Further origins ("https://api2.example.com") that pages may be requested from, with everything
   // that the first request has, for example its credentials. A page on any other origin ends the

@@ -180,13 +180,21 @@ struct PageWalk::State {
              (found == nullptr ? "nothing" : described(*found)));
   }
 
-  // Returns whether the page has items. Sets an error if it cannot have any.
+  // Ends the list with an error, and returns true, if another page would be one too many.
+  bool is_at_limit() {
+    if (pages < how.max_pages) return false;
+    fail(pages + 1, Errc::TooLarge,
+         "there are more than " + std::to_string(how.max_pages) + " pages, the limit of max_pages");
+    return true;
+  }
+
+  // Returns whether the page has items. Sets an error if it cannot have any, or is one too many.
   bool has_items(const Response& page) {
     JsonTree tree;
     if (!read_body(page, pages + 1, tree)) return false;
     const auto* items = detail::value_at(*tree.root, how.pointer);
     if (items == nullptr || items->is(JsonType::Null)) return false;
-    if (items->is(JsonType::Array)) return !items->children.empty();
+    if (items->is(JsonType::Array)) return !items->children.empty() && !is_at_limit();
     fail(pages + 1, Errc::Protocol,
          "expected an array at \"" + how.pointer + "\", found " + described(*items));
     return false;
@@ -197,11 +205,8 @@ struct PageWalk::State {
   // it is on an origin that must not get the credentials of the first request.
   void continue_at(std::string url, const Response& page) {
     const auto number = pages + 1;  // of the next page, for messages
-    if (pages >= how.max_pages) {
-      return fail(number, Errc::TooLarge,
-                  "there are more than " + std::to_string(how.max_pages) +
-                      " pages, the limit of max_pages");
-    }
+    // A numbered page is one too many only if it has items, which has_items() checks.
+    if (how.by != Paging::By::Number && is_at_limit()) return;
     // Otherwise, `url` is that of the first request with a new parameter, and is relative, too.
     if (const auto parsed = Url::parse(url)) {
       if (!origin) origin = first_origin(page);
