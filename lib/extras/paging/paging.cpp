@@ -184,7 +184,7 @@ struct PageWalk::State {
   bool is_at_limit() {
     if (pages < how.max_pages) return false;
     fail(pages + 1, Errc::TooLarge,
-         "there are more than " + std::to_string(how.max_pages) + " pages, the limit of max_pages");
+         "there are more than " + std::to_string(how.max_pages) + " pages, which is the limit");
     return true;
   }
 
@@ -214,8 +214,8 @@ struct PageWalk::State {
       if (!is_first_origin && std::ranges::count(how.origins, parsed->origin()) == 0) {
         return fail(number, Errc::Protocol,
                     "it is at " + std::string(parsed->origin()) +
-                        ", another origin than the first page, and would get its credentials; "
-                        "Paging::origins can allow it");
+                        ", another origin than the first page, and must not get the credentials "
+                        "of that page");
       }
       // "user:password@" in the first URL applies to all pages of its origin, but servers do not
       // repeat it in the URLs of further pages.
