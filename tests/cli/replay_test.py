@@ -97,6 +97,16 @@ class Replay(ProgramTest):
         self.assertEqual(self.end(process)[0], 0)
         self.assertEqual(len(there.seen), 1)
 
+    def test_pages_stay_at_the_server(self):
+        server = self.server(200)
+        link = f'<{server.url(f"/a?page=2&key={SECRET}")}>; rel="next"'
+        server.responses = [Response(200, b"[1]", [("Link", link)]), Response(200, b"[2]")]
+        self.record(server, "--join-pages", server.url("/a"))
+        process, address = self.serve()
+        self.assertEqual(json.loads(self.run_program("--join-pages", address + "/a").stdout), [1, 2])
+        self.assertEqual(self.end(process)[0], 0)
+        self.assertEqual(len(server.seen), 2)
+
     def test_mistakes(self):
         self.assertIn("--har-bodies needs --har", self.usage_error("--har-bodies", "http://127.0.0.1/"))
         (self.folder / "bad.har").write_text('{"log": {}}')

@@ -129,6 +129,21 @@ TEST_CASE("a location on an origin that was not recorded stays") {
   CHECK(replay.get("http://h/a")->headers.get("Location") == "https://other/x");
 }
 
+TEST_CASE("links on recorded origins lead to the server") {
+  const auto links = [](const std::string& value) {
+    return R"(, "headers": [{"name": "link", "value": ")" + value + R"("}])";
+  };
+  Replay replay(
+      {entry("GET", "https://h/a?page=1", 200, "",
+             links(R"(<https://h/a?page=2>; rel=\"next\", <http://api/z>;rel=last, <https://o/>)")),
+       entry("GET", "http://api/b", 200, "",
+             links(R"(</c>; title=\"a < b\", <https://h>; rel=next; title=\"<\", <d; rel=next)"))});
+  CHECK(replay.get("http://h/a?page=1")->headers.get("Link") ==
+        R"(</a?page=2>; rel="next", </z>;rel=last, <https://o/>)");
+  CHECK(replay.get("http://h/b")->headers.get("Link") ==
+        R"(</c>; title="a < b", </>; rel=next; title="<", <d; rel=next)");
+}
+
 TEST_CASE("failures are replayed if the server saw the request") {
   Replay replay({entry("GET", "https://h/", 0, "", R"(, "_error": "connect")"),
                  entry("GET", "https://h/", 0, "", R"(, "_error": "receive")"),

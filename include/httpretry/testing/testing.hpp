@@ -330,7 +330,7 @@ struct HTTPRETRY_API Scenario : Script {
 //   * A request without a recorded response, or with one whose body the archive lacks, gets a 501.
 //     `on_unmatched` is then called with the reason, on the thread of the connection.
 //   * Headers that are REDACTED, or that describe the connection or the coding, are left out. A
-//     Location on a recorded origin leads to the server itself.
+//     Location or Link on a recorded origin leads to the server itself.
 //
 // The responses do not wait as the recorded ones did. An Error has the code Errc::InvalidRequest,
 // and one line for each problem in its message. An archive has at most 64 MiB.

@@ -149,7 +149,7 @@ class Reader {
     return found != nullptr && found->is(JsonType::String) ? found->text : std::string_view();
   }
 
-  // A Location on one of these origins must lead to the server that replays.
+  // A Location or Link on one of these origins must lead to the server that replays.
   void note_origin(const JsonNode& entry) {
     const auto* request = entry.is(JsonType::Object) ? entry.find("request") : nullptr;
     if (request == nullptr || !request->is(JsonType::Object)) return;
@@ -264,8 +264,10 @@ class Reader {
       const bool of_coding =
           (is("Content-Length") && !is_head) || (is("Content-Encoding") && !is_encoded);
       if (of_connection || of_coding || value->text == kRedacted) continue;
-      // local() makes a URL of a recorded server relative, so that it leads to this server.
-      const auto text = is("Location") ? local(value->text) : std::string(value->text);
+      // These make a URL of a recorded server relative, so that it leads to this server.
+      const auto text = is("Location") ? local(value->text)
+                        : is("Link")   ? local_links(value->text)
+                                       : std::string(value->text);
       if (!step.headers.try_add(name->text, text)) {
         problems_.error(*header, "this cannot be sent as a header");
       }
@@ -280,6 +282,17 @@ class Reader {
     }
     const auto [path, query] = target_of(*url);
     return path + (query.empty() ? "" : '?' + query);
+  }
+
+  // Returns the value of a Link header in which local() has changed each URL, "<URL>".
+  [[nodiscard]] std::string local_links(std::string_view value) const {
+    std::string changed;
+    for (auto end = value.find('>'); end != value.npos; end = value.find('>')) {
+      const auto begin = value.substr(0, end).rfind('<') + 1;  // 0: there is no "<"
+      changed.append(value.substr(0, begin)).append(local(value.substr(begin, end - begin))) += '>';
+      value.remove_prefix(end + 1);
+    }
+    return changed.append(value);
   }
 
   Problems& problems_;
