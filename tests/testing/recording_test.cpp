@@ -144,6 +144,15 @@ TEST_CASE("links on recorded origins lead to the server") {
         R"(</c>; title="a < b", </>; rel=next; title="<", <d; rel=next)");
 }
 
+TEST_CASE("entries that are not HTTP are skipped") {
+  Replay replay({entry("GET", "wss://h/socket", 101), entry("GET", "WS://h/socket", 200),
+                 entry("GET", "data:text/plain,x", 200),
+                 R"({"request": {"method": "GET", "url": "blob:https://h/1"}, "response": {}})",
+                 entry("GET", "HTTPS://h/a", 200, text("a"))});
+  CHECK(replay.get("http://h/a")->body == "a");
+  CHECK(replay.get("http://h/socket")->status == 501);
+}
+
 TEST_CASE("failures are replayed if the server saw the request") {
   Replay replay({entry("GET", "https://h/", 0, "", R"(, "_error": "connect")"),
                  entry("GET", "https://h/", 0, "", R"(, "_error": "receive")"),
@@ -203,7 +212,9 @@ TEST_CASE("errors of an archive have a position, and say what was expected") {
        "a.har:1:22: /log/entries/0: expected an object \"response\" here"},
       {R"({"log": {"entries": [7]}})",
        "a.har:1:22: /log/entries/0: expected an object \"request\" here"},
-      {archive({entry("GET", "ftp://h/", 200)}), "a.har:2:38: /log/entries/0/request/url: "},
+      {archive({entry("GET", "http:/h/", 200)}), "a.har:2:38: /log/entries/0/request/url: "},
+      {archive({entry("GET", "h/", 200)}), "a.har:2:38: /log/entries/0/request/url: "},
+      {archive({entry("GET", "ftp://h/", 200)}), "the archive has no response"},
       {archive({entry("GET", "https://h/", 1000)}), "expected a status from 200 to 999"},
       {with(R"("text": 5)"), "/log/entries/0/response/content/text: expected a string"},
       {with(R"("text": "!", "encoding": "base64")"), "content/text: this is not base64"},

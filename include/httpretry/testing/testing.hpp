@@ -326,7 +326,8 @@ struct HTTPRETRY_API Scenario : Script {
 //     request gets the second one, and so on. The last one repeats. The host does not count.
 //   * A recorded value REDACTED in a query matches any value.
 //   * A recorded connection that broke is reset, a timeout hangs, and a response that broke off is
-//     truncated. Other entries without a response are skipped.
+//     truncated. Other entries without a response are skipped, and so are those whose URL is not
+//     http or https.
 //   * A request without a recorded response, or with one whose body the archive lacks, gets a 501.
 //     `on_unmatched` is then called with the reason, on the thread of the connection.
 //   * Headers that are REDACTED, or that describe the connection or the coding, are left out. A

@@ -34,6 +34,14 @@ Target target_of(std::string_view line) {
   return {std::string(path), std::string(line)};
 }
 
+// Returns whether the text is a URL of another scheme than http or https, such as "wss://host/" or
+// "data:,x".
+bool has_other_scheme(std::string_view url) {
+  const auto scheme = url.substr(0, url.find_first_of(":/?#"));
+  return scheme.size() < url.size() && url[scheme.size()] == ':' &&
+         !equal_ignoring_case(scheme, "http") && !equal_ignoring_case(scheme, "https");
+}
+
 // Returns whether the item of a recorded query, "name=value", stands for this item.
 bool matches_item(std::string_view recorded, std::string_view item) {
   if (recorded == item) return true;
@@ -160,6 +168,8 @@ class Reader {
 
   void read_entry(const JsonNode& entry) {
     const auto* request = member(entry, "request", JsonType::Object);
+    // Browsers also record WebSockets, for example, which a client of this server cannot request.
+    if (request != nullptr && has_other_scheme(text_of(*request, "url"))) return;
     const auto* response = member(entry, "response", JsonType::Object);
     if (request == nullptr || response == nullptr) return;
     const auto* method = member(*request, "method", JsonType::String);
