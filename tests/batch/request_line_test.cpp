@@ -160,6 +160,19 @@ TEST_CASE("a line that is written for another run keeps its id, its key and its 
   CHECK(again.tag == R"("ö")");
 }
 
+TEST_CASE("a URL that is not UTF-8 is written so that it is the same request again") {
+  for (const std::string_view url : {"http://a/caf\xe9?q=\xff", "http://a/\xc3\xa9\xc3",
+                                     "http://n\xe9:p\xe9@a/%e9\xed\xa0\x80"}) {
+    const auto line = read(url);
+    const auto again = read(line_with(url, line, "7", "", R"({"n":1})"));
+    REQUIRE(again.parsed_url.has_value());
+    CHECK(again.parsed_url->to_string() == line.parsed_url->to_string());
+    CHECK(is_utf8(again.url));
+  }
+  const std::string_view url = "http://a/caf\xe9?q=\xff#\xc3\xa9";
+  CHECK(line_with(url, read(url), "7", "", "") == R"({"id":"7","url":"http://a/caf%e9?q=%ff#é"})");
+}
+
 TEST_CASE("dates are read as RFC 3339 has them, and nothing else is") {
   const auto ms = [](std::string_view text) {
     const auto date = parse_rfc3339(text);

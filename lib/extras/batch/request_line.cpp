@@ -318,7 +318,7 @@ std::string detail::line_with(std::string_view text, const RequestLine& line, st
   } else if (is_object) {
     output += text.substr(brace + 1, text.rfind('}') - brace - 1);
   } else {
-    add("url", trimmed(text));
+    add("url", utf8_url(trimmed(text)));
     output.pop_back();  // the comma: no member follows
   }
   if (!last.empty()) output.append(",\"last\":").append(last);

@@ -37,6 +37,20 @@ std::string made_key(std::string_view secret, std::uint64_t line) {
   return key;
 }
 
+std::string utf8_url(std::string_view url) {
+  std::string text;
+  while (!url.empty()) {
+    const auto length = character_length(url);  // 0: its first byte is not UTF-8
+    if (length == 0) {
+      append_hex(text += '%', static_cast<unsigned char>(url.front()));
+    } else {
+      text += url.substr(0, length);
+    }
+    url.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return text;
+}
+
 // Hashes eight bytes at a time, and then the rest. The length of the line is part of the hash, so
 // the boundaries between lines matter.
 std::uint64_t detail::hash_line(std::uint64_t before, std::string_view line) {

@@ -19,6 +19,9 @@ namespace httpretry::batch {
 // it need not be stored.
 std::string made_key(std::string_view secret, std::uint64_t line);
 
+// Returns a URL as UTF-8, which JSON requires. Percent-encodes the other bytes, as a request does.
+std::string utf8_url(std::string_view url);
+
 namespace detail {
 
 // Returns the hash of a sequence of lines, given the hash of all lines `before` this one (0: none).
