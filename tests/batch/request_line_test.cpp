@@ -160,6 +160,22 @@ TEST_CASE("a line that is written for another run keeps its id, its key and its 
   CHECK(again.tag == R"("ö")");
 }
 
+TEST_CASE("a tag may be nested as deeply as a dead letter can repeat it, and not deeper") {
+  const auto with_tag = [](std::size_t depth) {
+    return R"({"url":"http://a/","tag":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  const auto text = with_tag(62);
+  const auto line = read(text);
+  // In the result, which is the member "last", the tag is a member again.
+  const auto letter = line_with(text, line, "1", "", R"({"tag":)" + line.tag + "}");
+  CHECK(read(letter).tag == line.tag);
+  const auto problems = problems_of(with_tag(63));
+  REQUIRE(problems.size() == 1);
+  CHECK(problems.front() ==
+        "in:1:26: /tag: nested deeper than 62, the limit for a tag, which dead letters repeat");
+  CHECK(problems_of(with_tag(64)).size() == 1);
+}
+
 TEST_CASE("a URL that is not UTF-8 is written so that it is the same request again") {
   for (const std::string_view url : {"http://a/caf\xe9?q=\xff", "http://a/\xc3\xa9\xc3",
                                      "http://n\xe9:p\xe9@a/%e9\xed\xa0\x80"}) {

@@ -21,6 +21,13 @@ constexpr std::array<std::string_view, 18> kNames{
     "body_base64", "body_file", "policy",   "set",     "key",  "output",
     "not_before",  "deadline",  "priority", "cost",    "tag",  "last"};
 
+// Returns how deep objects and arrays are nested in a value: 0 for a number, 1 for [].
+std::size_t depth_of(const JsonNode& json) {
+  std::size_t depth = 0;
+  for (const auto* child : json.children) depth = std::max(depth, depth_of(*child));
+  return depth + (json.is(JsonNode::Type::Object) || json.is(JsonNode::Type::Array) ? 1 : 0);
+}
+
 // Reads the members of a JSON object into a RequestLine. Each function reports what is wrong to
 // `problems`, and then the line is not used.
 class LineReader {
@@ -80,7 +87,7 @@ class LineReader {
     } else if (name == "cost") {
       read_cost(json);
     } else if (name == "tag") {
-      line_.tag = compact(json);
+      read_tag(json);
     } else if (name != "last") {
       problems_.error_at_key(json, "unknown key" + problems_.suggestion(name, kNames));
     }
@@ -202,6 +209,16 @@ class LineReader {
   void read_date(const JsonNode& json, std::optional<WallTime>& date) {
     if (json.is(Type::String)) date = parse_rfc3339(json.text);
     expect(json, date.has_value(), "a date such as \"2026-11-24T08:00:00Z\"");
+  }
+
+  // A dead letter is a line of an input, too. Its result, the member "last", has the tag again, so
+  // the tag is two levels below the object of the line.
+  void read_tag(const JsonNode& json) {
+    constexpr auto kMaxDepth = kMaxJsonDepth - 2;
+    line_.tag = compact(json);
+    if (depth_of(json) <= kMaxDepth) return;
+    problems_.error(json, "nested deeper than " + std::to_string(kMaxDepth) +
+                              ", the limit for a tag, which dead letters repeat");
   }
 
   void read_priority(const JsonNode& json) {
