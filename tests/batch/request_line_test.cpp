@@ -106,9 +106,12 @@ TEST_CASE("each mistake in a line has its column, what was expected and what is 
        "in:1:29: /output: must be a relative path without . and .."},
       {R"({"url":"http://a/","output":"/x"})", "in:1:29: /output: must be a relative path"},
       {R"({"url":"http://a/","not_before":"soon"})",
-       R"(in:1:33: /not_before: expected a date such as)"},
+       R"(in:1:33: /not_before: expected a date from 1970 to 2199, such as "2026-)"},
       {R"({"url":"http://a/","deadline":"2026-02-30T00:00:00Z"})",
        "in:1:31: /deadline: expected a date"},
+      {R"({"url":"http://a/","deadline":"9999-12-31T23:59:59Z"})",
+       R"(in:1:31: /deadline: expected a date from 1970 to 2199, such as "2026-11-24T08:00:00Z", )"
+       R"(but this is "9999-12-31T23:59:59Z")"},
       {R"({"url":"http://a/","priority":"urgent"})",
        R"(in:1:31: /priority: expected "high", "normal" or "low")"},
       {R"({"url":"http://a/","id":true})", "in:1:25: /id: expected a string, but this is true"},

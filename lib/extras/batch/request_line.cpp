@@ -208,7 +208,7 @@ class LineReader {
 
   void read_date(const JsonNode& json, std::optional<WallTime>& date) {
     if (json.is(Type::String)) date = parse_rfc3339(json.text);
-    expect(json, date.has_value(), "a date such as \"2026-11-24T08:00:00Z\"");
+    expect(json, date.has_value(), "a date from 1970 to 2199, such as \"2026-11-24T08:00:00Z\"");
   }
 
   // A dead letter is a line of an input, too. Its result, the member "last", has the tag again, so
