@@ -69,6 +69,34 @@ TEST_CASE("a curve goes from point to point, in straight lines") {
   CHECK(std::abs(in_seconds(poisson, 15, 20, &Sample::offered) - 250) < 5 * std::sqrt(250));
 }
 
+TEST_CASE("even arrivals follow a rate that changes between them") {
+  const auto run_with = [](std::string_view points, Duration duration,
+                           std::vector<Trigger> triggers = {}) {
+    auto options = with_load(R"({"kind": "open", "arrivals": "even", "curve": [)" +
+                             std::string(points) + "]}");
+    options.duration = duration;
+    options.model.triggers = std::move(triggers);
+    return run_of(options, no_retries());
+  };
+  // 800 calls while the rate rises, and 80 in each of the ten seconds after that.
+  const auto rising = run_with(R"({"at": "0s", "rate": 0}, {"at": "20s", "rate": 80})", 30s);
+  CHECK(std::abs(static_cast<double>(rising.calls) - 1600) <= 1);
+  CHECK(std::abs(in_seconds(rising, 0, 10, &Sample::offered) - 200.0) <= 1);
+  CHECK(std::abs(in_seconds(rising, 10, 20, &Sample::offered) - 600.0) <= 1);
+  // The other way round, with a rate of zero at the end.
+  const auto falling = run_with(R"({"at": "0s", "rate": 80}, {"at": "20s", "rate": 0})", 30s);
+  CHECK(std::abs(static_cast<double>(falling.calls) - 800) <= 1);
+  CHECK(std::abs(in_seconds(falling, 0, 10, &Sample::offered) - 600.0) <= 1);
+  CHECK(in_seconds(falling, 20, 30, &Sample::offered) == 0);
+  // At a rate of zero nothing adds up to a call, and a trigger takes effect before the next call.
+  Trigger more(10s, 5s);
+  more.load = 100;
+  const auto triggered = run_with(R"({"at": "0s", "rate": 0.05})", 30s, {more});
+  CHECK(in_seconds(triggered, 0, 10, &Sample::offered) == 0);
+  CHECK(std::abs(in_seconds(triggered, 10, 15, &Sample::offered) - 25.0) <= 1);
+  CHECK(in_seconds(triggered, 15, 30, &Sample::offered) <= 1);
+}
+
 TEST_CASE("with a closed load a client has one call at a time, and thinks after it") {
   auto options = with_load("closed:think=900ms");
   options.model = model_of("queue:servers=1000,service=100ms,network=0ms");

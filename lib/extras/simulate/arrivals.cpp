@@ -3,9 +3,12 @@
 #include "distribution.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace httpretry::simulation {
 namespace {
+
+using namespace std::chrono_literals;
 
 // Returns an upper bound for the calls per second at any time.
 double peak_rate(const SimulationOptions& options) {
@@ -18,6 +21,60 @@ double peak_rate(const SimulationOptions& options) {
     if (trigger.load) highest *= std::max(1.0, *trigger.load);
   }
   return highest;
+}
+
+// Returns the rate of a load without triggers at a time: a constant, or a curve that is linear
+// between its points and constant before the first and after the last one.
+double rate_at(const Load& load, Duration time) {
+  const auto& curve = load.curve;
+  if (curve.empty()) return load.rate;
+  const auto next = std::find_if(curve.begin(), curve.end(),
+                                 [time](const Load::Point& point) { return point.at > time; });
+  if (next == curve.begin()) return curve.front().rate;
+  const auto& previous = *std::prev(next);
+  if (next == curve.end() || next->at == previous.at) return previous.rate;
+  const double fraction = seconds(time - previous.at) / seconds(next->at - previous.at);
+  return previous.rate + (next->rate - previous.rate) * fraction;
+}
+
+// Returns the calls per second of all clients together, with the effect of triggers.
+double rate_at(const SimulationOptions& options, Duration time) {
+  double rate = rate_at(options.load, time);
+  for (const auto& trigger : options.model.triggers) {
+    if (time >= trigger.at && time < trigger.end()) rate *= trigger.load.value_or(1);
+  }
+  return rate;
+}
+
+// A part of the run in which the rate is linear. Times are in seconds.
+struct Piece {
+  double begin = 0;
+  double end = 0;
+  double rate = 0;  // at its beginning
+  double slope = 0;
+};
+
+// Returns the pieces of the run, in their order.
+std::vector<Piece> pieces_of(const SimulationOptions& options) {
+  std::vector<Duration> ends{options.duration};
+  for (const auto& point : options.load.curve) ends.push_back(point.at);
+  for (const auto& trigger : options.model.triggers) {
+    if (trigger.load) ends.insert(ends.end(), {trigger.at, trigger.end()});
+  }
+  std::ranges::sort(ends);
+  std::vector<Piece> pieces;
+  Duration begin{};
+  for (const auto end : ends) {
+    if (end <= begin || end > options.duration) continue;
+    // The rate may jump at `end`, so the slope is that up to the last moment before.
+    const Duration last = end - 1ns;
+    const double rate = rate_at(options, begin);
+    const double slope =
+        last > begin ? (rate_at(options, last) - rate) / seconds(last - begin) : 0.0;
+    pieces.push_back({seconds(begin), seconds(end), rate, slope});
+    begin = end;
+  }
+  return pieces;
 }
 
 // Draws times at the highest rate for each client, and skips a random part of them, so that the
@@ -45,17 +102,16 @@ class PoissonArrivals final : public Arrivals {
   double mean_ = 0;  // mean seconds between two times of one client
 };
 
-// Begins calls at equal intervals, one client after the other.
+// Begins calls at equal intervals, one client after the other. If the rate changes, the integral of
+// the rate over each interval is 1.
 class EvenArrivals final : public Arrivals {
  public:
-  using Arrivals::Arrivals;
+  explicit EvenArrivals(World& world) : Arrivals(world), pieces_(pieces_of(world.options)) {}
   void start() override { schedule_next(); }
 
  private:
-  // How often it checks whether a rate of zero has risen.
-  static constexpr Duration kRecheckAfter = std::chrono::milliseconds(10);
   void on_due(Client& client) override {
-    if (rate_now() > 0) {
+    if (rate_now() > 0) {  // it may have become zero at this moment
       ++next_;
       client.begin_call();
     }
@@ -63,15 +119,28 @@ class EvenArrivals final : public Arrivals {
   }
   // Adds to the exact time of the last call, so that rounding errors do not add up.
   void schedule_next() {
-    const double rate = rate_now();
-    const auto now = world_.now().time_since_epoch();
-    exact_ = rate <= 0 ? seconds(now + kRecheckAfter) : exact_ + 1 / rate;
-    schedule(clients_[next_ % clients_.size()],
-             std::max<Duration>(time_of(exact_) - now, Duration::zero()));
+    double missing = 1;  // from the integral of the rate since the last call
+    for (; piece_ < pieces_.size(); ++piece_) {
+      const auto& piece = pieces_[piece_];
+      const double left = piece.end - exact_;
+      const double rate = std::max(0.0, piece.rate + piece.slope * (exact_ - piece.begin));
+      const double integral = (rate + piece.slope * left / 2) * left;
+      if (integral >= missing) {
+        // The wait for which rate * wait + slope * wait² / 2 = missing.
+        const double root = std::sqrt(std::max(0.0, rate * rate + 2 * piece.slope * missing));
+        exact_ += 2 * missing / (rate + root);
+        const auto wait = time_of(exact_) - world_.now().time_since_epoch();
+        return schedule(clients_[next_ % clients_.size()], std::max<Duration>(wait, Duration()));
+      }
+      missing -= integral;
+      exact_ = piece.end;
+    }
   }
 
+  const std::vector<Piece> pieces_;
+  std::size_t piece_ = 0;  // the one that has `exact_`
   std::size_t next_ = 0;
-  double exact_ = 0;
+  double exact_ = 0;  // seconds
 };
 
 class ClosedArrivals final : public Arrivals {
@@ -109,21 +178,7 @@ class OneArrival final : public Arrivals {
 Arrivals::~Arrivals() = default;
 
 double Arrivals::rate_now() const {
-  return rate_at(world_.options.load, world_.now().time_since_epoch()) * world_.conditions.load;
-}
-
-// Returns the rate of the load at a time: a constant, or a curve that is linear between its points
-// and constant before the first and after the last one.
-double rate_at(const Load& load, Duration time) {
-  const auto& curve = load.curve;
-  if (curve.empty()) return load.rate;
-  const auto next = std::find_if(curve.begin(), curve.end(),
-                                 [time](const Load::Point& point) { return point.at > time; });
-  if (next == curve.begin()) return curve.front().rate;
-  const auto& previous = *std::prev(next);
-  if (next == curve.end() || next->at == previous.at) return previous.rate;
-  const double fraction = seconds(time - previous.at) / seconds(next->at - previous.at);
-  return previous.rate + (next->rate - previous.rate) * fraction;
+  return rate_at(world_.options, world_.now().time_since_epoch());
 }
 
 std::unique_ptr<Arrivals> make_arrivals(World& world) {

@@ -49,7 +49,4 @@ class Arrivals {
 
 [[nodiscard]] std::unique_ptr<Arrivals> make_arrivals(World& world);
 
-// Returns the calls per second of all clients together, without triggers.
-[[nodiscard]] double rate_at(const Load& load, Duration time);
-
 }  // namespace httpretry::simulation

@@ -112,7 +112,6 @@ class Run {
     for (const auto& trigger : world_.options.model.triggers) {
       if (time < trigger.at || time >= trigger.end()) continue;
       conditions.capacity *= trigger.capacity.value_or(1);
-      conditions.load *= trigger.load.value_or(1);
       const auto* failing = conditions.failing;
       const bool is_worst = failing == nullptr || trigger.fail > failing->fail;
       if (trigger.fail && is_worst) conditions.failing = &trigger;

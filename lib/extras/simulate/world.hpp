@@ -12,10 +12,9 @@
 
 namespace httpretry::simulation {
 
-// The combined effects of the triggers that are active now.
+// The combined effects on the server of the triggers that are active now.
 struct Conditions {
   double capacity = 1;
-  double load = 1;
   const Trigger* failing = nullptr;  // the active trigger with the largest share of failures
 };
 
