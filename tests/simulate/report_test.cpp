@@ -132,6 +132,18 @@ TEST_CASE("in JSON, what was never so is null: a recovery, a percentile, a bound
   CHECK(run.at("verdict") == "stable");
 }
 
+TEST_CASE("the table has small rates and factors as they were given") {
+  auto options = outage();
+  options.model = model_of("capacity:rate=1.5");
+  options.model.triggers = {trigger_of("at=10s,for=5s,load=0.005"),
+                            trigger_of("at=10s,for=5s,load=3")};
+  options.load.rate = 0.4;
+  CHECK(contains(table_of(simulate(options).value()),
+                 "capacity: 1.5 requests a second; network 5ms each way; from 10s for 5s 0.005 "
+                 "times the calls; from 10s for 5s 3 times the calls\n"
+                 "open: 0.4 calls a second;"));
+}
+
 TEST_CASE("the table has a row for each policy, its verdict in a sentence, and its bounds") {
   const auto& report = report_of_outage();
   const auto table = table_of(report);

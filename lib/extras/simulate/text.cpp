@@ -1,5 +1,7 @@
 #include "text.hpp"
 
+#include "lib/core/base/text.hpp"
+
 #include <cmath>
 #include <cstdio>
 
@@ -46,6 +48,9 @@ std::string describe(const Distribution& distribution) {
 
 namespace {
 
+// Returns a rate as it was given, but without decimals if it is at least 1000.
+std::string rate_text(double rate) { return rate < 1000 ? text_of(rate) : grouped(rate); }
+
 // Returns what the simulated server does, in a few words, for example "50.0 % of requests get a
 // 503".
 std::string describe_kind(const ServerModel& model) {
@@ -54,7 +59,7 @@ std::string describe_kind(const ServerModel& model) {
     case Kind::Fail:  // a share of the requests fails, whatever the load
       return percent(model.probability) + " of requests get a " + std::to_string(model.status);
     case Kind::Capacity:  // more requests are rejected
-      return grouped(model.rate) + " requests a second";
+      return rate_text(model.rate) + " requests a second";
     case Kind::Queue:  // "10 workers of 50ms, a queue for 1 000"
       return grouped(model.servers) + (model.servers == 1 ? " worker of " : " workers of ") +
              describe(model.service) + ", a queue for " + grouped(model.queue);
@@ -93,10 +98,10 @@ std::string describe(const Load& load) {
   }
   if (!load.curve.empty())
     return "open: a curve of " + std::to_string(load.curve.size()) + " points";
-  return "open: " + grouped(load.rate) + " calls a second";
+  return "open: " + rate_text(load.rate) + " calls a second";
 }
 
-// Returns "from 20s for 10s 50 % of the capacity, 2.00 times the calls", for example.
+// Returns "from 20s for 10s 50 % of the capacity, 2 times the calls", for example.
 std::string describe(const Trigger& trigger) {
   auto text = "from " + to_text(trigger.at) + " for " + to_text(trigger.lasts);
   std::string list;
@@ -106,7 +111,7 @@ std::string describe(const Trigger& trigger) {
   if (trigger.fail && trigger.retry_after > Duration()) {
     add("Retry-After " + to_text(trigger.retry_after));
   }
-  if (trigger.load) add(number(*trigger.load, 2) + " times the calls");
+  if (trigger.load) add(text_of(*trigger.load) + " times the calls");
   return text + list;
 }
 
