@@ -90,6 +90,27 @@ class PolicyTests(ProgramTest):
         # One value is the wait of the draw that `plan` uses.
         self.assertEqual(self.check(test(url="http://c/", outcomes="503,200", waits=["225ms"])), "")
 
+    def test_a_range_holds_every_wait_that_max_elapsed_time_allows(self):
+        def waits(*most, limit="3500ms", **policy):
+            backoff = {"kind": "exponential", "initial": "2s", "multiplier": 1, "max_interval": "2s",
+                       "jitter": "full"}
+            default = {"preset": "standard", "max_attempts": 4, "max_elapsed_time": limit,
+                       "backoff": backoff, **policy}
+            case = test(url="http://x/", outcomes="503", waits=[{"max": time} for time in most])
+            (self.folder / "w.json").write_text(
+                json.dumps({"version": 1, "default": default, "tests": [case]}))
+            ran = self.run_program("policy", "check", "w.json", status=(0, 1))
+            return [line.split(": ", 2)[2].split(";")[0] for line in ran.stdout.decode().splitlines()]
+        # With the longest waits, the call ends after the first one. With others, it goes on.
+        self.assertEqual(waits("2s", "1s", "1s"), ["expected 0 s to 1.00 s for wait 2, found 0 s to 2.00 s",
+                                                   "expected 0 s to 1.00 s for wait 3, found 0 s to 2.00 s"])
+        self.assertEqual(waits("2s", "2s", "2s"), [])
+        # No wait is longer than the limit, except with the rule that ignores the wait.
+        self.assertEqual(waits("1500ms", "1500ms", limit="1500ms", elapsed_rule="clip_wait"), [])
+        self.assertEqual(waits("1500ms", limit="1500ms", max_attempts=2), [])
+        self.assertEqual(waits("1500ms", limit="1500ms", max_attempts=2, elapsed_rule="before_wait"),
+                         ["expected 0 s to 1.50 s for wait 1, found 0 s to 2.00 s"])
+
     def test_words_of_outcomes_that_the_library_does_not_know_are_told_with_their_place(self):
         said = self.check(test(outcomes="503,timeot", attempts=2), status=1)
         self.assertRegex(said, r'^p\.json:2:\d+: /tests/0/outcomes: "timeot" is not a status \(200 to '

@@ -21,6 +21,7 @@ namespace httpretry::cli {
 namespace {
 
 using Waits = std::vector<Duration>;
+using Range = std::pair<Duration, Duration>;  // the least and the most value of a wait
 
 std::string line_at(Problem place, std::string message) {
   place.message = std::move(message);
@@ -71,11 +72,18 @@ Request request_of(const PolicyTest& test) {
   return request;
 }
 
+// Returns the attempts that a retry followed.
+std::vector<Attempt> retried_attempts(const Outcome& outcome) {
+  auto attempts = history_of(outcome).attempts;
+  std::erase_if(attempts, [](const Attempt& attempt) { return !attempt.retried; });
+  return attempts;
+}
+
+Duration wait_after(const Attempt& attempt) { return attempt.wait.value_or(Duration::zero()); }
+
 Waits waits_of(const Outcome& outcome) {
   Waits waits;
-  for (const auto& attempt : history_of(outcome).attempts) {
-    if (attempt.retried) waits.push_back(attempt.wait.value_or(Duration::zero()));
-  }
+  for (const auto& attempt : retried_attempts(outcome)) waits.push_back(wait_after(attempt));
   return waits;
 }
 
@@ -120,9 +128,9 @@ class Run {
 
   // Simulates the call. `draw` replaces each random number: 0 gives the shortest waits, 1 the
   // longest.
-  [[nodiscard]] Outcome call(const Script& script, double draw) const {
+  [[nodiscard]] Outcome call(const PolicySet& policies, const Script& script, double draw) const {
     const Simulation simulation{
-        .policies = policies_, .request = request_, .script = script, .random = fixed_random(draw)};
+        .policies = policies, .request = request_, .script = script, .random = fixed_random(draw)};
     return simulate(simulation).outcomes.front();
   }
 
@@ -131,7 +139,7 @@ class Run {
   void check_call() {
     constexpr double kMeanWaits = 0.5;  // this random number gives each wait its mean length
     const auto script = script_of(test_.outcomes);
-    const auto outcome = call(script, kMeanWaits);
+    const auto outcome = call(policies_, script, kMeanWaits);
     const auto& expected = test_.expected;
     const auto& history = history_of(outcome);
     const auto end = "the call " + describe(outcome);
@@ -155,10 +163,33 @@ class Run {
     if (expected.waits) check_waits(script, waits_of(outcome), end);
   }
 
+  // Returns the least and the most value of each wait over all random numbers. Simulates calls
+  // with the longest max_elapsed_time, because a call of only the longest waits might end before
+  // later ones. Then limits each wait to the time that is left for it after the shortest waits.
+  [[nodiscard]] std::vector<Range> ranges_of(const Script& script) const {
+    constexpr Duration kLongestLimit = std::chrono::days(365);  // that a policy may have
+    auto resolved = policy_for(policies_, request_);
+    auto policy = *resolved.policy;
+    // With BeforeWait, a wait may exceed max_elapsed_time.
+    const bool ignores_wait = policy.elapsed_rule == ElapsedRule::BeforeWait;
+    const auto limit = ignores_wait ? kForever : policy.max_elapsed_time;
+    policy.max_elapsed_time = std::max(policy.max_elapsed_time, kLongestLimit);
+    resolved.policy = std::make_shared<const RetryPolicy>(std::move(policy));
+    const PolicySet policies(resolved);
+    const auto shortest = retried_attempts(call(policies, script, /*draw=*/0.0));
+    const auto longest = retried_attempts(call(policies, script, /*draw=*/1.0));
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < std::min(shortest.size(), longest.size()); ++i) {
+      const Duration left = limit - (shortest[i].start + shortest[i].duration);
+      ranges.emplace_back(wait_after(shortest[i]), std::min(wait_after(longest[i]), left));
+    }
+    return ranges;
+  }
+
   // Compares the waits before retries with the expected ones. `waits` are those of a call in which
-  // every random wait has its mean length, with which an exact expected wait is compared. For an
-  // expected range, simulates the call again with the shortest and with the longest waits. `end`
-  // describes the end of the call, for messages.
+  // every random wait has its mean length, with which an exact expected wait is compared. An
+  // expected range must contain all values that the wait may have. `end` describes the end of the
+  // call, for messages.
   void check_waits(const Script& script, const Waits& waits, const std::string& end) {
     const auto& expected = *test_.expected.waits;
     const auto details = "the waits are " + text_of(waits) + ", and " + end;
@@ -168,21 +199,20 @@ class Run {
       return;
     }
     const bool has_ranges = std::ranges::any_of(expected, &PolicyTest::Wait::range);
-    const auto shortest = has_ranges ? waits_of(call(script, /*draw=*/0.0)) : waits;
-    const auto longest = has_ranges ? waits_of(call(script, /*draw=*/1.0)) : waits;
+    const auto ranges = has_ranges ? ranges_of(script) : std::vector<Range>();
     for (std::size_t i = 0; i < waits.size(); ++i) {
-      // With longer waits, max_elapsed_time may end the call after fewer attempts.
-      const auto least = i < shortest.size() ? std::min(shortest[i], waits[i]) : waits[i];
-      const auto most = i < longest.size() ? std::max(longest[i], waits[i]) : waits[i];
-      const auto found = expected[i].range ? std::pair(least, most) : std::pair(waits[i], waits[i]);
+      Range found(waits[i], waits[i]);
+      if (expected[i].range && i < ranges.size()) {
+        found = {std::min(ranges[i].first, waits[i]), std::max(ranges[i].second, waits[i])};
+      }
       check_wait(i, expected[i], found, details);
     }
   }
 
   // Compares one wait. `found` is its least and most value; both are the same unless a range is
   // expected.
-  void check_wait(std::size_t index, const PolicyTest::Wait& expected,
-                  const std::pair<Duration, Duration>& found, const std::string& details) {
+  void check_wait(std::size_t index, const PolicyTest::Wait& expected, const Range& found,
+                  const std::string& details) {
     // A single value is compared with three digits, as `plan` shows it.
     const auto holds = expected.range
                            ? expected.least <= found.first && found.second <= expected.most
