@@ -3,6 +3,7 @@
 
 #include "tests/rounds.hpp"
 
+#include <httpretry/flow/start.hpp>
 #include <httpretry/flow/task.hpp>
 #include <httpretry/guard/local_state.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -320,6 +321,38 @@ TEST_CASE("a breaker with when_open: wait sends them when it closes") {
   CHECK(seen[1].sent == 5100ms);
   CHECK(seen[2].sent == 5200ms);  // the probe has closed it
   CHECK(seen[3].refused == QueuedBy::Circuit);
+}
+
+TEST_CASE("a breaker of the kind share is never open, so no send waits for it") {
+  const auto policy = policy_with([](auto& guards) {
+    auto& breaker = guards.breaker.emplace();
+    breaker.kind = BreakerPolicy::Kind::Share;
+    breaker.when_open = BreakerPolicy::WhenOpen::Wait;
+  });
+  Model model;
+  auto plans = sends_of(policy, 2);
+  plans[0].fails = true;
+  plans[1].at = 200ms;
+  plans[1].limit = 1s;
+  const auto seen = model.run(plans);
+  CHECK(seen[1].refused == QueuedBy::Circuit);
+  CHECK(seen[1].ended == 200ms);
+}
+
+TEST_CASE("a send goes out even if its limit allows it before it begins to wait") {
+  const auto policy = policy_with([](auto& guards) { add_rate(guards, 10, 1); });
+  Gate gate{local_state()};
+  ManualScheduler clock;
+  Sender sender;
+  sender.policy = policy;
+  sender.host = "https://a";
+  const Gate::Turn first(gate, sender, clock.now());
+  Gate::Turn second(gate, sender, clock.now());
+  CHECK(second.status() == Gate::Turn::Status::Waiting);
+  clock.advance(150ms);  // such as the time that an observer takes
+  start(second.wait(clock, {}), [](const Result<bool>&) {});
+  clock.run();
+  CHECK(second.status() == Gate::Turn::Status::Granted);
 }
 
 TEST_CASE("what waits for one thing holds no other") {

@@ -149,7 +149,9 @@ void Gate::Turn::arrive(Time now) {
 // sends wait, or the wait would end after a deadline. Returns nullopt if the send may wait.
 std::optional<Hold> Gate::Turn::refusal(const Hold& held, Time now) const {
   const auto& policy = *queue_->policy;
-  if (held.by == QueuedBy::Circuit && policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail) {
+  if (held.by == QueuedBy::Circuit &&
+      (policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail ||
+       policy.breaker->kind == BreakerPolicy::Kind::Share)) {  // never open, so none waits for it
     return held;
   }
   auto deadline = deadline_;
@@ -225,9 +227,7 @@ Time Gate::Turn::next_wake(Time now) {
   const auto next = std::min(deadline_, slot_deadline_);
   if (&queue_->head() != this) return next;
   const auto hold = find_hold(now);
-  // If sends differ in their cost, this one may go out as soon as it is the head.
-  const bool may_go = hold.by == QueuedBy::Nothing && queue_->rate_with_costs != nullptr;
-  return std::min(next, may_go ? now : hold.until);
+  return std::min(next, hold.by == QueuedBy::Nothing ? now : hold.until);
 }
 
 // Grants or refuses the turn if the limits have changed.
