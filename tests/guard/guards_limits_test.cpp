@@ -164,6 +164,50 @@ TEST_CASE("concurrency: high before normal before low, and low is not forgotten"
   CHECK(calls[2].at == 1300ms);
 }
 
+namespace {
+
+// Four of five slots are in use until 100 s, and one until 1 s.
+void use_slots(World& world) {
+  world.server->answer = [](const Request&, int number) {
+    return Reply(200, number == 1 ? 1s : number <= 5 ? 100s : 0s);
+  };
+}
+
+Plan send_of(Priority priority, Duration at) {
+  Plan plan;
+  plan.priority = priority;
+  plan.at = at;
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("priority: a new send takes at once the slot that waiting ones of low priority leave") {
+  World world(with(R"("pause": "none", "concurrency": {"max": 5})"));
+  use_slots(world);
+  auto plans = at_once(5);
+  plans.insert(plans.end(), 2, send_of(Priority::Low, 500ms));
+  plans.push_back(send_of(Priority::High, 3s));
+  CHECK(world.run(plans)[7].at == 3s);
+}
+
+TEST_CASE("priority: low goes out when no other send waits any more, whatever queue it was in") {
+  for (const bool is_canceled : {true, false}) {
+    for (const std::string url : {"http://x/", "http://y/"}) {
+      World world(with(R"("pause": "none", "concurrency": {"max": 5, "scope": "policy"})"));
+      use_slots(world);
+      auto plans = at_once(5);
+      plans.insert(plans.end(), 2, send_of(Priority::Low, 500ms));
+      plans[6].url = url;
+      if (is_canceled) plans[6].canceled = 2s;
+      if (!is_canceled) plans[6].timeout = 1500ms;
+      const auto calls = world.run(plans);
+      CHECK(calls[6].at == 2s);
+      CHECK(calls[5].at == 2s);
+    }
+  }
+}
+
 TEST_CASE("concurrency: aimd follows how the sends end") {
   const auto changes = [](const std::string& min) {
     World world(

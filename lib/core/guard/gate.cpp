@@ -160,13 +160,6 @@ void Gate::wake_head(const SendQueue& queue, Time now) {
   if (head.wake_ && head.next_wake(now) < head.wakes_at_) head.wake_->happen();
 }
 
-// Wakes the heads that no longer wait behind a send that has left the queue: the head of the queue
-// and, if sends differ in their cost, those of the other queues with the same rate.
-void Gate::wake_heads(const SendQueue& queue, Time now) {
-  if (queue.rate_with_costs == nullptr) return wake_head(queue, now);
-  for (const auto* const other : queue.rate_with_costs->queues) wake_head(*other, now);
-}
-
 void Gate::refuse_hopeless(const SendQueue& queue, Time now) {
   for (const auto* const scope : queue.scopes) refuse_hopeless(scope->second, now);
 }

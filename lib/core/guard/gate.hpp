@@ -83,14 +83,14 @@ class Gate {
   };
 
   std::shared_ptr<SendQueue> queue_of(const Sender& sender, Time now);
+  // Called whenever a waiting send may be able to go out: a limit has changed, or a send has left
+  // the queue or has come with a higher priority.
   void serve(const SendQueue& queue, Time now);
   void serve(Scope& scope, Time now);
   // Refuse the sends that would wait in vain, because a limit has closed.
   static void refuse_hopeless(const Scope& scope, Time now);
   static void refuse_hopeless(const SendQueue& queue, Time now);
   static void wake_head(const SendQueue& queue, Time now);
-  // Called after a send has left the queue without being sent.
-  static void wake_heads(const SendQueue& queue, Time now);
   void serve_all(Time now);
 
   const std::shared_ptr<SharedState> state_;

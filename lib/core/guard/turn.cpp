@@ -22,10 +22,12 @@ Gate::Turn::~Turn() {
     const std::lock_guard lock(gate_.mutex_);
     if (status_ == Status::Waiting) {
       leave_queue();
-      wake_heads(*queue_, last_);
+      gate_.serve(*queue_, last_);  // a send that has waited behind this one may go out
+    } else if (taken_) {
+      release(/*ended=*/nullptr, last_, /*unit_random=*/0);  // without an end, it does not matter
+    } else {
+      return;
     }
-    if (!taken_) return;
-    release(/*ended=*/nullptr, last_, /*unit_random=*/0);  // without an end, it does not matter
   }
   gate_.state_->tell_changed(last_, gate_.listener_.get());
 }
@@ -143,6 +145,8 @@ void Gate::Turn::arrive(Time now) {
     return refuse({.by = QueuedBy::Concurrency});  // the queue is full
   }
   enter_queue();
+  // If no limit holds the send back, it goes out now, provided that its priority makes it the head.
+  if (why_.by == QueuedBy::Nothing) gate_.serve(*queue_, now);
 }
 
 // Returns why a send that the limit `held` holds back must be refused: an open circuit does not let
@@ -239,7 +243,7 @@ void Gate::Turn::update_status(Time now) {
   why_ = find_hold(now);
   if (const auto reason = refusal(why_, now)) {
     refuse(*reason);
-    wake_heads(*queue_, now);
+    gate_.serve(*queue_, now);
   }
 }
 
