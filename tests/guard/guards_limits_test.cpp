@@ -152,6 +152,45 @@ TEST_CASE("concurrency: the queue has an end, and a time") {
   CHECK(calls[1].at == 300ms);
 }
 
+TEST_CASE("concurrency: the queue limits the wait for a slot, not that for the rate or a pause") {
+  const auto rated = [](const std::string& queue) {
+    return with(R"("rate": {"limit": "1/s"}, "concurrency": {"max": 64, "queue": )" + queue + "}");
+  };
+  for (const std::string queue : {R"({"max": 0})", R"({"max": 1})", R"({"timeout": "1500ms"})"}) {
+    World world(rated(queue));
+    CHECK(refused(world.run(at({0s, 100ms, 200ms, 300ms}))) == 0);
+    CHECK(world.sends() == Durations{0s, 1s, 2s, 3s});
+  }
+
+  World paused(with(R"("concurrency": {"max": 64, "queue": {"timeout": "1s"}})"));
+  throttle_first(paused, "Retry-After", "10");
+  auto plans = at({0s, 1s, 1s});
+  plans[2].timeout = 5s;
+  const auto calls = paused.run(plans);
+  CHECK(calls[1].at == 10s);
+  CHECK(calls[2].at == 1s);  // at once
+  CHECK(calls[2].code() == Errc::Paused);
+  CHECK(calls[2].history().retry_at);
+}
+
+TEST_CASE("concurrency: the wait for a slot begins when a pause is over") {
+  const auto ends_after_pause_of_10s = [](const std::string& queue) {
+    World world(
+        with(R"("pause": {"resume": "all"}, "concurrency": {"max": 1, "queue": )" + queue + "}"));
+    world.server->answer = [](const Request&, int number) {
+      return number > 1 ? Reply(200, 4s) : Reply(429).header("Retry-After", "10");
+    };
+    const auto calls = world.run(at({0s, 1s, 1s, 1s}));
+    Durations ends;
+    for (const auto& call : calls) ends.push_back(call.at);
+    CHECK(refused(calls) == 4 - static_cast<int>(world.sends().size()));
+    return ends;
+  };
+  CHECK(ends_after_pause_of_10s(R"({"max": 0})") == Durations{0s, 14s, 10s, 10s});
+  CHECK(ends_after_pause_of_10s(R"({"timeout": "3s"})") == Durations{0s, 14s, 13s, 13s});
+  CHECK(ends_after_pause_of_10s(R"({"timeout": "5s"})") == Durations{0s, 14s, 18s, 15s});
+}
+
 TEST_CASE("concurrency: high before normal before low, and low is not forgotten") {
   World world(with(R"("concurrency": {"max": 1})"));
   world.server->answer = [](const Request&, int) { return Reply(200, 100ms); };

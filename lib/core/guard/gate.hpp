@@ -140,6 +140,8 @@ class Gate::Turn {
   // Takes everything that the send needs. Returns false if a limit holds it back, and sets `why_`
   // or refuses the send.
   bool enter(Time now);
+  // Notes that the limit holds the send back. Refuses the send if it may not wait for it.
+  void hold_back(Hold hold, Time now);
   // Returns the reason to refuse the send, or nullopt if it may wait for `held`.
   [[nodiscard]] std::optional<Hold> refusal(const Hold& held, Time now) const;
   void refuse(const Hold& why);
@@ -159,7 +161,7 @@ class Gate::Turn {
   SendAsk ask_;
   Time deadline_;
   Time pause_deadline_;
-  Time slot_deadline_ = kNever;
+  Time slot_deadline_ = kNever;  // kNever also while other limits hold the send back
   Time rate_deadline_ = kNever;
   Time last_{};             // the latest time that a caller passed
   Time wakes_at_ = kNever;  // when the timer of `wait` ends

@@ -4,6 +4,15 @@
 #include <algorithm>
 
 namespace httpretry::guard {
+namespace {
+
+// Returns whether a send that this holds back may lack only a slot. SharedState: the slots that
+// other processes share may not be known yet.
+bool may_lack_slot(QueuedBy by) {
+  return by == QueuedBy::Concurrency || by == QueuedBy::SharedState;
+}
+
+}  // namespace
 
 Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
     : gate_(gate),
@@ -87,24 +96,20 @@ Hold Gate::Turn::held_by_order(Time now) {
 // deadline; `status_` shows which.
 bool Gate::Turn::enter(Time now) {
   ask_.now = now;
-  auto held_by = QueuedBy::Nothing;
+  Hold hold;
   // If sends take different amounts of the rate, an earlier send that waits for it goes first.
-  if (queue_->rate_with_costs != nullptr) {
-    why_ = held_by_order(now);
-    held_by = why_.by;
-  }
-  if (held_by == QueuedBy::Nothing) {
+  if (queue_->rate_with_costs != nullptr) hold = held_by_order(now);
+  if (hold.by == QueuedBy::Nothing) {
     grant_ = queue_->limits->enter(ask_, changes_);  // takes everything, or nothing
-    held_by = grant_.held;
-    if (held_by != QueuedBy::Nothing) {
+    if (grant_.held != QueuedBy::Nothing) {
       // `changes_.why` says why the circuit is open. If the circuit has changed just now, observers
       // need that text as well, so it stays there.
       auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
-      why_ = {held_by, grant_.until, std::move(why)};
+      hold = {grant_.held, grant_.until, std::move(why)};
     }
   }
-  if (held_by != QueuedBy::Nothing) {
-    if (const auto reason = refusal(why_, now)) refuse(*reason);
+  if (hold.by != QueuedBy::Nothing) {
+    hold_back(std::move(hold), now);
     return false;
   }
   leave_queue();
@@ -120,33 +125,49 @@ bool Gate::Turn::enter(Time now) {
 // wait longer than it may or the queue is full. The decision is in `status_`.
 void Gate::Turn::arrive(Time now) {
   const auto& policy = *queue_->policy;
-  // How long the send may wait for a token of the rate, and for a slot of the limit of concurrent
-  // sends. `deadline_` applies to every wait.
+  // How long the send may wait for a token of the rate. `deadline_` applies to every wait.
   if (policy.rate) {
     auto max_wait = policy.rate->max_wait;
     for (const auto& rate : policy.rate->further) max_wait = std::min(max_wait, rate.max_wait);
     rate_deadline_ = later(now, max_wait);
   }
-  if (policy.concurrency) slot_deadline_ = later(now, policy.concurrency->queue.timeout);
   set_rank();
   if (queue_->waiting.empty()) {
-    if (enter(now) || status_ == Status::Refused) return;  // `enter` sets `status_` and `why_`
+    enter(now);  // sets `status_` and `why_`
   } else {
     // The sends that already wait go first. This one may wait behind them, or is refused.
-    why_ = find_hold(now);
-    if (const auto reason = refusal(why_, now)) return refuse(*reason);
+    hold_back(find_hold(now), now);
   }
+  if (status_ != Status::Waiting) return;
   // `token_at` is when the rate allows this send after those that already wait.
   const auto waiting = queue_->limits->waiting(ask_);
   if (why_.by == QueuedBy::Rate && waiting.token_at > std::min(deadline_, rate_deadline_)) {
     return refuse({QueuedBy::Rate, waiting.token_at});
   }
-  if (policy.concurrency && waiting.for_slots >= policy.concurrency->queue.max) {
+  if (policy.concurrency && may_lack_slot(why_.by) &&
+      waiting.for_slots >= policy.concurrency->queue.max) {
     return refuse({.by = QueuedBy::Concurrency});  // the queue is full
   }
   enter_queue();
   // If no limit holds the send back, it goes out now, provided that its priority makes it the head.
   if (why_.by == QueuedBy::Nothing) gate_.serve(*queue_, now);
+}
+
+// Notes the limit that holds the send back, in `why_`, and refuses the send if it must not wait for
+// it. `queue.timeout` and a `queue.max` of 0 limit only the wait for a slot, which begins when the
+// other limits allow the send.
+void Gate::Turn::hold_back(Hold hold, Time now) {
+  if (const auto& concurrency = queue_->policy->concurrency) {
+    const auto& queue = concurrency->queue;
+    const auto max_wait = queue.max == 0 ? Duration::zero() : queue.timeout;
+    if (!may_lack_slot(hold.by)) {
+      slot_deadline_ = later(hold.until, max_wait);
+    } else if (slot_deadline_ == kNever) {
+      slot_deadline_ = later(now, max_wait);
+    }
+  }
+  why_ = std::move(hold);
+  if (const auto reason = refusal(why_, now)) refuse(*reason);
 }
 
 // Returns why a send that the limit `held` holds back must be refused: an open circuit does not let
@@ -162,7 +183,7 @@ std::optional<Hold> Gate::Turn::refusal(const Hold& held, Time now) const {
   if (held.by == QueuedBy::Rate) deadline = std::min(deadline, rate_deadline_);
   if (held.by == QueuedBy::Pause) deadline = std::min(deadline, pause_deadline_);
   if (held.until != kNever && held.until > deadline) return held;
-  if (now >= slot_deadline_) return Hold{.by = QueuedBy::Concurrency};
+  if (may_lack_slot(held.by) && now >= slot_deadline_) return Hold{.by = QueuedBy::Concurrency};
   return now >= deadline ? std::optional(held) : std::nullopt;
 }
 
@@ -240,11 +261,8 @@ void Gate::Turn::update_status(Time now) {
   if (status_ != Status::Waiting) return;
   gate_.serve(*queue_, now);
   if (status_ != Status::Waiting) return;
-  why_ = find_hold(now);
-  if (const auto reason = refusal(why_, now)) {
-    refuse(*reason);
-    gate_.serve(*queue_, now);
-  }
+  hold_back(find_hold(now), now);
+  if (status_ == Status::Refused) gate_.serve(*queue_, now);
 }
 
 // Waits while the send is in the queue: until another send wakes it, a limit may let it out, or a
