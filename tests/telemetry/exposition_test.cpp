@@ -1,4 +1,6 @@
 // The two text formats, byte by byte.
+#include "tests/client/conversation.hpp"
+
 #include <httpretry/telemetry/telemetry.hpp>
 
 #include <doctest/doctest.h>
@@ -81,4 +83,20 @@ TEST_CASE("a scraper gets the format that it accepts") {
   CHECK(numbers->page("text/plain;version=0.0.4").type == kPrometheusType);
   CHECK(numbers->page("").type == kPrometheusType);
   CHECK(numbers->page("application/openmetrics-text").text.ends_with("# EOF\n"));
+}
+
+TEST_CASE("a name with a line break is one label") {
+  const Conversation talk;
+  talk.network->say(Response(200));
+  const auto numbers = metrics();
+  ClientOptions options;
+  options.middlewares = {retry(parse_policies(R"({"version": 1, "policies": {"c\nd": {}},
+      "endpoints": [{"name": "a\nb\"\\", "match": {"host": "x"}, "policy": "c\nd"}]})",
+                                              "policy.json")
+                                   .value())};
+  options.scheduler = talk.clock;
+  options.transport = talk.network;
+  options.observers = {numbers};
+  REQUIRE(Client(options).get("http://x/"));
+  CHECK(numbers->prometheus().find(R"(endpoint="a\nb\"\\",policy="c\nd")") != std::string::npos);
 }

@@ -55,9 +55,10 @@ std::uint32_t EndpointCache::look_up(Names& names, const Policy& policy) {
   }
   last_ = nullptr;  // points to an entry, which clear() may destroy
   if (entries_.size() >= kMaxEntries) entries_.clear();
-  std::string name = "\n";  // "ENDPOINT\nPOLICY"
+  std::string name(1, kNameSeparator);
   if (policy)
-    name = policy->endpoint + "\n" + (policy->name.empty() ? policy->preset : policy->name);
+    name =
+        policy->endpoint + kNameSeparator + (policy->name.empty() ? policy->preset : policy->name);
   const auto number = name_cache_.number(names, name);  // a new one if the name is new
   last_ = &(entries_[policy.get()] = Entry{policy.get(), policy, number});
   return number;

@@ -56,8 +56,12 @@ class NameCache {
   bool has_all_ = false;  // it is a copy of all names, and no new one can follow
 };
 
-// Finds the number for the endpoint and policy of a request, whose name is "ENDPOINT\nPOLICY". It
-// compares pointers, so that it need not build the name each time.
+// Separates an endpoint from a policy. Neither name has this byte, because names are UTF-8.
+inline constexpr char kNameSeparator = '\xFF';
+
+// Finds the number for the endpoint and policy of a request. Their name is that of the endpoint,
+// kNameSeparator, and that of the policy. It compares pointers, so that it need not build the name
+// each time.
 class EndpointCache {
  public:
   using Policy = std::shared_ptr<const ResolvedPolicy>;

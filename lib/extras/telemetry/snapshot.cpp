@@ -90,12 +90,12 @@ class Snapshot {
   [[nodiscard]] Labels endpoint_labels(std::uint64_t key,
                                        PolicyLabel policy = PolicyLabel::With) const {
     const auto number = static_cast<std::uint32_t>(key);
-    std::string_view names = "_other\n_other";  // "ENDPOINT\nPOLICY"
+    std::string_view names = "_other\xFF_other";  // kNameSeparator is \xFF
     if (number < endpoints_.size()) names = endpoints_[number];
-    const auto line_end = names.find('\n');
+    const auto separator = names.find(kNameSeparator);
     Labels labels;
-    put(labels, "endpoint", names.substr(0, line_end));
-    if (policy == PolicyLabel::With) put(labels, "policy", names.substr(line_end + 1));
+    put(labels, "endpoint", names.substr(0, separator));
+    if (policy == PolicyLabel::With) put(labels, "policy", names.substr(separator + 1));
     return labels;
   }
 
