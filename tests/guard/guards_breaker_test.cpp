@@ -155,6 +155,16 @@ TEST_CASE("breaker: as Envoy ejects, and forgets with quiet windows") {
   CHECK(open.back() == 90s);
 }
 
+TEST_CASE("breaker: a first attempt does not wait behind a retry that the circuit holds back") {
+  World world(R"({"max_attempts": 2, "backoff": {"kind": "constant", "interval": "100ms"},
+      "breaker": {"kind": "consecutive", "failures": 1, "applies_to": "retries",
+                  "when_open": "wait", "open_for": {"kind": "constant", "interval": "5s"}}})");
+  world.server->answer = [](const Request&, int number) { return Reply(number == 1 ? 503 : 200); };
+  const auto calls = world.run(at({0s, 50ms, 200ms, 300ms}));
+  CHECK(world.sends() == Durations{0s, 50ms, 200ms, 300ms, 5s});
+  CHECK(calls[0].outcome->status == 200);
+}
+
 TEST_CASE("breaker: a probe that is canceled says nothing, and the next call probes") {
   World world(with_breaker(kConsecutive));
   world.server->answer = [](const Request&, int number) {

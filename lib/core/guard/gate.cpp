@@ -52,11 +52,16 @@ Gate::SendQueue::~SendQueue() {
 
 // Returns the queue in which the sends of this sender wait for their limits, and makes it if
 // necessary. Senders with the same policy object, credentials, host and endpoint have the same
-// limits, and share a queue.
+// limits, and share a queue, unless a breaker applies only to retries.
 std::shared_ptr<Gate::SendQueue> Gate::queue_of(const Sender& sender, Time now) {
+  // A first attempt must not wait behind a retry that an open circuit holds back.
+  const auto& breaker = sender.policy->breaker;
+  const bool apart =
+      sender.ask.is_retry && breaker && breaker->applies_to == BreakerPolicy::AppliesTo::Retries;
   // The policy's address stands for the policy. After a policy file was read again, its policies
   // are new objects with new queues, but these use the same limits, which have their own keys.
-  auto queue_key = std::to_string(reinterpret_cast<std::uintptr_t>(sender.policy.get())) + " " +
+  auto queue_key = (apart ? "retries " : "") +
+                   std::to_string(reinterpret_cast<std::uintptr_t>(sender.policy.get())) + " " +
                    std::to_string(sender.credentials) + " ";
   queue_key.append(sender.host).append(" ").append(sender.endpoint);
   auto queue = queues_.at(queue_key, now);  // finds or makes it
