@@ -316,23 +316,6 @@ TEST_CASE("the rate of a run counts retries, too") {
   CHECK(seen.back().arrived - before >= 9 * 20ms);
 }
 
-TEST_CASE("a job that only waits for the rate of the run has not begun") {
-  FaultServer server({404});
-  Fixture all;
-  RatePolicy rate;
-  rate.requests = 1;
-  rate.per = 1h;
-  all.options.rate = rate;
-  all.options.max_failures = 1;
-  all.jobs.unsafe = true;
-  for (int i = 0; i < 5; ++i) all.store.add(server.url());
-  CHECK(all.run() == RunEnd::Failures);
-  CHECK(server.seen().size() == 1);
-  CHECK(all.store.intended.size() == 1);
-  CHECK(all.store.ended.size() == 1);
-  CHECK(all.store.queue.size() == 4);
-}
-
 TEST_CASE("what this machine lacks for some calls costs no job, and fewer are made at once") {
   for (const std::size_t ahead : {std::size_t{0}, std::size_t{40}}) {
     for (const bool unsafe : {false, true}) {

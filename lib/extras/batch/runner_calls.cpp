@@ -177,9 +177,6 @@ void Runner::Work::start(Job job) {
   context.set(FlightOfCall{&flight});
   // If its host asks for a longer pause, the call ends, and the job waits in the store.
   context.set(LongestPause{kLongestWaitHere});
-  // Reserves the first send under the rate of the run, so that start_jobs() starts no job that
-  // would only wait for the rate. The middleware of the rate reserves the retries.
-  if (limit_) context.set(FirstSendTaken{limit_->reserve(now())});
   // Owns the flight until the outcome of its call was judged.
   flights_.emplace(&flight, std::move(new_flight));
   prepared_.push_back(&flight);
@@ -232,6 +229,11 @@ void Runner::Work::send(Flight& flight) {
   flight.started = now();
   watch_->on_call_begins(flight);  // counts it as in flight at its host, for outages
   auto request = flight.prepared.request;
+  if (limit_) {
+    // Reserves the first send under the rate of the run, so that start_jobs() knows when it allows
+    // the next one. The middleware of the rate reserves the retries.
+    request.edit_options().context.set(FirstSendTaken{limit_->reserve(flight.started)});
+  }
   auto options = flight.prepared.options;
   options.stop = stop_.get_token();  // cancels the call at the end of the run
   client_.send_then(
