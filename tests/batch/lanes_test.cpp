@@ -116,11 +116,14 @@ TEST_CASE("a rate allows its burst, then one send after the other") {
   SendLimit limit(policy);
   for (int i = 0; i < 3; ++i) CHECK(limit.reserve(kNow) == kNow);
   for (int i = 1; i <= 5; ++i) {
-    CHECK(limit.ready_at() == kNow + i * 100ms);
+    CHECK(limit.ready_after(0, kNow) == kNow + i * 100ms);
+    CHECK(limit.ready_after(2, kNow) == kNow + (i + 2) * 100ms);
     CHECK(limit.reserve(kNow) == kNow + i * 100ms);
   }
   // After a quiet time there is no more than a burst.
   const auto later = kNow + 1h;
+  CHECK(limit.ready_after(2, later) == later);
+  CHECK(limit.ready_after(3, later) == later + 100ms);
   for (int i = 0; i < 3; ++i) CHECK(limit.reserve(later) == later);
   CHECK(limit.reserve(later) == later + 100ms);
 }

@@ -316,6 +316,41 @@ TEST_CASE("the rate of a run counts retries, too") {
   CHECK(seen.back().arrived - before >= 9 * 20ms);
 }
 
+TEST_CASE("a job is not started before the rate of the run allows its first send") {
+  for (const bool unsafe : {false, true}) {
+    for (const int burst : {1, 3}) {
+      CAPTURE(unsafe);
+      CAPTURE(burst);
+      FaultServer server({404});
+      Fixture all;
+      all.jobs.unsafe = unsafe;
+      all.options.parallel = 64;
+      RatePolicy rate;
+      rate.requests = 1;
+      rate.per = 1h;
+      rate.burst = burst;
+      all.options.rate = rate;
+      Runner* its_runner = nullptr;
+      std::size_t most_in_flight = 0;
+      all.options.progress_every = 0ms;
+      all.options.on_progress = [&](const RunProgress& progress) {
+        most_in_flight = std::max(most_in_flight, progress.in_flight);
+        if (progress.counts.dead == static_cast<std::uint64_t>(burst)) its_runner->finish_up();
+      };
+      for (int i = 0; i < 100; ++i) all.store.add(server.url());
+      Runner runner(client_options(), all.store, all.jobs, all.options);
+      its_runner = &runner;
+      CHECK(runner.run() == RunEnd::Stopped);
+      const auto count = static_cast<std::size_t>(burst);
+      CHECK(server.requests() == burst);
+      CHECK(most_in_flight <= count);
+      CHECK(all.store.intended.size() == (unsafe ? count : 0));
+      CHECK(all.store.ended.size() == count);
+      CHECK(all.store.queue.size() == 100 - count);
+    }
+  }
+}
+
 TEST_CASE("what this machine lacks for some calls costs no job, and fewer are made at once") {
   for (const std::size_t ahead : {std::size_t{0}, std::size_t{40}}) {
     for (const bool unsafe : {false, true}) {

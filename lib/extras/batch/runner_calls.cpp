@@ -14,6 +14,9 @@ namespace {
 constexpr std::size_t kIntentsAtOnce = 64;
 // A send that is not on the wire this long after its attempt began counts as kept from it.
 constexpr Duration kKeptAfter = std::chrono::milliseconds(50);
+// A call is started this long before the rate of the run allows its first send, so that the time
+// that this thread takes to wake up does not lower a high rate.
+constexpr Duration kStartedEarly = std::chrono::milliseconds(10);
 // A job that has to wait longer for its host waits in the store.
 constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
 
@@ -139,9 +142,14 @@ void Runner::Work::start_jobs() {
   if (watch_->is_finishing()) return;
   while (may_start() && lanes_.queued() > 0) {
     const auto current_time = now();
-    if (limit_ && limit_->ready_at() > current_time) {
-      rate_allows_at_ = limit_->ready_at();
-      return;
+    if (limit_) {
+      // These calls reserve their first sends later, in send().
+      const auto unsent = prepared_.size() + watch_->ready();
+      const auto start_at = limit_->ready_after(unsent, current_time) - kStartedEarly;
+      if (start_at > current_time) {
+        rate_allows_at_ = start_at;
+        return;
+      }
     }
     auto job = lanes_.start(current_time);
     if (!job) return;  // no host of a queued job may start one now

@@ -5,20 +5,22 @@
 
 namespace httpretry::batch {
 
-// Returns the earliest time for the next send, by the generic cell rate algorithm: sends are evenly
-// spaced, but up to `burst` of them may go out at once after a quiet time.
-Time SendLimit::next() const {
-  return full_at_ - (policy_.burst - 1) * (policy_.per / policy_.requests);
+// Follows the generic cell rate algorithm: sends are evenly spaced, but up to `burst` of them may
+// go out at once after a quiet time.
+Time SendLimit::ready_at(Time full_at) const {
+  return full_at - (policy_.burst - 1) * (policy_.per / policy_.requests);
 }
 
-Time SendLimit::ready_at() {
+Time SendLimit::ready_after(std::size_t sends, Time now) {
   const std::lock_guard lock(mutex_);
-  return next();
+  if (sends == 0) return ready_at(full_at_);
+  const auto count = static_cast<Duration::rep>(sends);
+  return ready_at(std::max(full_at_, now) + count * (policy_.per / policy_.requests));
 }
 
 Time SendLimit::reserve(Time now) {
   const std::lock_guard lock(mutex_);
-  const auto when = std::max(now, next());
+  const auto when = std::max(now, ready_at(full_at_));
   full_at_ = std::max(full_at_, when) + policy_.per / policy_.requests;
   return when;
 }

@@ -5,6 +5,7 @@
 #include <httpretry/chain/middleware.hpp>
 #include <httpretry/retry/guard_policy.hpp>
 
+#include <cstddef>
 #include <mutex>
 
 namespace httpretry::batch {
@@ -14,13 +15,14 @@ class SendLimit {
  public:
   explicit SendLimit(RatePolicy policy) : policy_(policy) {}
 
-  // Returns the earliest time for the next send.
-  [[nodiscard]] Time ready_at();
+  // Returns the earliest time for the send that follows the next `sends` ones.
+  [[nodiscard]] Time ready_after(std::size_t sends, Time now);
   // Reserves one send, and returns the time at which it may happen.
   Time reserve(Time now);
 
  private:
-  [[nodiscard]] Time next() const;
+  // Returns the earliest time for a send if a full burst may be sent again at `full_at`.
+  [[nodiscard]] Time ready_at(Time full_at) const;
 
   std::mutex mutex_;
   RatePolicy policy_;
