@@ -77,6 +77,17 @@ class Runs(BatchTest):
         self.batch("--bodies", "none", "--fresh", self.input(server.url()))
         self.assertNotIn("body", self.lines()[0])
 
+    def test_a_directory_that_cannot_have_the_bodies_ends_the_run_before_it_sends(self):
+        server = self.server(200)
+        file = self.input(server.url())
+        (self.folder / "file").write_text("x")
+        for where in ("file", "file/below", "/proc/nope"):
+            self.assertIn(f"cannot write bodies into the directory {where}: ",
+                          self.refused("--bodies", where, file, status=23))
+        self.assertEqual(server.seen, [])
+        self.batch("--bodies", "out", file)
+        self.assertEqual(len(server.seen), 1)
+
     def test_only_their_owner_can_read_the_files_of_a_run(self):
         self.addCleanup(os.umask, os.umask(0))
         server = self.server(Response(200, b"hello"), Response(404))

@@ -1,5 +1,6 @@
 #include <httpretry/batch/batch.hpp>
 
+#include "bodies.hpp"
 #include "journal.hpp"
 
 #include <algorithm>
@@ -185,6 +186,7 @@ std::unique_ptr<Batch> Batch::open(BatchOptions options) {
   auto database = open_journal(options);
   if (!database) return nullptr;
   check_options_match_earlier_runs(*database, options);
+  check_directory(options.directory);
   auto journal = std::make_unique<Journal>(std::move(lock), std::move(database), options);
   options.client.policies = options.policies;
   // For each job that is being sent, the runner prepares another one, so that a call that ends has

@@ -2,9 +2,11 @@
 
 #include "path_below.hpp"
 
+#include <httpretry/http/headers.hpp>
 #include <httpretry/http/url.hpp>
 
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -175,6 +177,21 @@ void FileBody::throw_if_failed() const {
   if (failure_->empty()) return;
   const bool is_full = failure_->ends_with(std::generic_category().message(ENOSPC));
   throw StoreError(*failure_ + (is_full ? "; make room and start the same command again" : ""));
+}
+
+void detail::check_directory(const std::string& directory) {
+  if (directory.empty()) return;
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (!failed && !std::filesystem::is_directory(directory, failed)) {
+    failed = std::make_error_code(std::errc::not_a_directory);
+  }
+  if (!failed && ::access(directory.c_str(), W_OK | X_OK) != 0) {
+    failed = std::error_code(errno, std::generic_category());
+  }
+  if (!failed) return;
+  throw StoreError("cannot write bodies into the directory " + printable(directory) + ": " +
+                   failed.message());
 }
 
 std::string file_name_of(std::string_view id) {

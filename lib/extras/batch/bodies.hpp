@@ -57,4 +57,13 @@ SinkPtr with_rate_limit(SinkPtr sink, std::optional<std::uint64_t> bytes_per_sec
 // Returns a file name for the response of the job with this id.
 std::string file_name_of(std::string_view id);
 
+namespace detail {
+
+// Creates the directory for response bodies, unless the name is empty. Throws StoreError if files
+// cannot be created there. Without this check, each job would fail when its response arrives.
+HTTPRETRY_API void check_directory(const std::string& directory);
+
+}  // namespace detail
+using detail::check_directory;
+
 }  // namespace httpretry::batch

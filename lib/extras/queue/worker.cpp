@@ -1,5 +1,6 @@
 #include "queue.hpp"
 
+#include "lib/extras/batch/bodies.hpp"
 #include "lib/extras/batch/path_below.hpp"
 #include "lib/extras/batch/text.hpp"
 
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -27,25 +27,6 @@ void check_files(const std::string& directory) {
                           std::generic_category().message(errno));
 }
 
-// Creates the directory for response bodies, if the options name one. Throws StoreError if it
-// cannot be written to. Otherwise the worker would take jobs, and each of them would fail when its
-// response arrives.
-void check_directory(const batch::BatchOptions& batch) {
-  const auto& directory = batch.directory;
-  if (directory.empty()) return;
-  std::error_code failed;
-  std::filesystem::create_directories(directory, failed);
-  if (!failed && !std::filesystem::is_directory(directory, failed)) {
-    failed = std::make_error_code(std::errc::not_a_directory);
-  }
-  if (!failed && ::access(directory.c_str(), W_OK | X_OK) != 0) {
-    failed = std::error_code(errno, std::generic_category());
-  }
-  if (!failed) return;
-  throw batch::StoreError("cannot write bodies into the directory " + printable(directory) + ": " +
-                          failed.message());
-}
-
 // Returns "what became of 2 jobs (a, b) could not be told to the queue: …".
 std::string describe_unfiled(const std::vector<std::string>& ids) {
   std::string names;
@@ -61,7 +42,7 @@ std::string describe_unfiled(const std::vector<std::string>& ids) {
 
 StoreOptions store_options(const QueueOptions& options, const batch::BatchOptions& batch,
                            Duration lease) {
-  check_directory(batch);
+  batch::check_directory(batch.directory);
   check_files(options.files);
   StoreOptions store;
   store.remote = remote_options(options);
