@@ -1,4 +1,5 @@
 #include "lib/extras/batch/bodies.hpp"
+#include "tests/batch/folder.hpp"
 
 #include <httpretry/http/request.hpp>
 
@@ -8,6 +9,17 @@
 
 using namespace httpretry;         // NOLINT
 using namespace httpretry::batch;  // NOLINT
+
+TEST_CASE("a directory in the place of a file fails only the job of that file") {
+  const Folder folder;
+  FileBody body(folder / "", "d");
+  auto writer = body.open(Request::get("http://a/")).value();
+  REQUIRE(writer->begin(Response(200), 0));
+  REQUIRE(writer->write("x"));
+  std::filesystem::create_directories(folder / "d/a");
+  CHECK_FALSE(writer->finish());
+  CHECK_NOTHROW(body.throw_if_failed());
+}
 
 TEST_CASE("a body in memory has as many bytes as its limit, and one that is longer has none") {
   constexpr std::size_t kMost = 4;

@@ -129,6 +129,26 @@ TEST_CASE("two responses for one file are a mistake") {
             "of its own"});
 }
 
+TEST_CASE("a response for a file that is the directory of another one is a mistake") {
+  const auto line = [](const std::string& output) {
+    return R"({"url":"http://a/","output":")" + output + "\"}\n";
+  };
+  const std::string problem =
+      R"(:29: the response would go to "d", which is the directory for that of line )";
+  const std::string end = ": each needs a file of its own";
+  CHECK(problems_of(line("d") + line("d-1") + line("d/a") + line("d/b")) ==
+        Texts{"1" + problem + "3" + end});
+  CHECK(problems_of(line("d/a/b") + line("d")) == Texts{"2" + problem + "1" + end});
+  CHECK(problems_of(line("d/a") + line("d/ab") + line("dd") + line("e/d")).empty());
+  // Files that are named by ids.
+  CHECK(problems_of(R"({"url":"http://a/","id":"d"})"
+                    "\n" +
+                        line("d/a"),
+                    Bodies::Files) ==
+        Texts{R"(1:25: the response would go to "d", which is the directory for that of line 2)" +
+              end});
+}
+
 TEST_CASE("an input with a mistake leaves nothing behind") {
   JournalFiles files;
   files.folder.write("in", "http://a/\nhttp://\n");

@@ -71,10 +71,14 @@ class FileWatcher final : public BodyWriter {
   Result<void> finish() override { return watched(file_->finish()); }
 
  private:
-  // Returns its argument, and notes the message if that is an error.
+  // Returns its argument, and notes the message if that is an error that other jobs would meet.
   template <class T>
   Result<T> watched(Result<T> result) {
-    if (!result) *failure_ = result.error().message;
+    if (result) return result;
+    // A directory in the place of the file concerns only this job.
+    const bool is_directory =
+        result.error().message.ends_with(std::generic_category().message(EISDIR));
+    if (!is_directory) *failure_ = result.error().message;
     return result;
   }
   std::unique_ptr<BodyWriter> file_;

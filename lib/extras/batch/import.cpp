@@ -5,6 +5,8 @@
 #include "text.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace httpretry::batch {
 namespace {
@@ -198,6 +200,8 @@ void Importer::insert(std::uint64_t line_number, std::string_view text, const Re
   // for duplicates.
   if (id) ids_.add(*id);
   if (output) outputs_.add(*output);
+  // A file in a directory must also be compared with the files that may have the directory's name.
+  if (file.find('/') != std::string::npos) outputs_.ascending = false;
   // The name of the header with the idempotency key, or empty if the request gets no key.
   const auto header = policy ? key_header(line, *policy) : std::string();
   std::string key = line.key;
@@ -261,7 +265,10 @@ bool Importer::finish() {
   if (!ids_.ascending) compare_ids();
   compare_ids_with_lines();
   if (!keys_.ascending) compare_keys();
-  if (!outputs_.ascending) compare_outputs();
+  if (!outputs_.ascending) {
+    compare_outputs();
+    compare_outputs_with_directories();
+  }
   if (failed_) return false;
   // A run reads the jobs lane by lane. A single lane is the whole table, and needs no index.
   if (database_.number("SELECT count(*) FROM lane") > 1) {
@@ -368,6 +375,36 @@ void Importer::compare_outputs() {
                                  "\", as that of line " + std::to_string(first) +
                                  " does: each needs a file of its own");
                     });
+}
+
+// Reports a file for a response whose name is that of a directory which another line's file needs.
+void Importer::compare_outputs_with_directories() {
+  struct File {
+    std::string path;
+    std::uint64_t line = 0;
+    bool is_reported = false;
+  };
+  auto rows = database_.prepare(
+      "SELECT output, line FROM job WHERE output IS NOT NULL ORDER BY output, line");
+  enum Column : int { kOutput, kLine };
+  // The files whose paths are the beginning of the current path, such as "d", which precedes both
+  // "d-1" and "d/a". In this order, all paths that begin with a path follow it without a gap.
+  std::vector<File> beginnings;
+  while (rows.step()) {
+    const auto path = rows.text(kOutput);
+    while (!beginnings.empty() && !path.starts_with(beginnings.back().path)) beginnings.pop_back();
+    const auto line = static_cast<std::uint64_t>(rows.number(kLine));
+    for (auto& file : beginnings) {
+      const bool is_directory = path.size() > file.path.size() && path[file.path.size()] == '/';
+      if (!is_directory || std::exchange(file.is_reported, true)) continue;
+      const auto other = line_at(file.line);
+      report(file.line, other.output.empty() ? other.id_position : other.output_position,
+             "the response would go to \"" + printable(file.path) +
+                 "\", which is the directory for that of line " + std::to_string(line) +
+                 ": each needs a file of its own");
+    }
+    beginnings.push_back({.path = std::string(path), .line = line});
+  }
 }
 
 }  // namespace httpretry::batch

@@ -91,6 +91,7 @@ class Importer {
   void compare_ids_with_lines();
   void compare_keys();
   void compare_outputs();
+  void compare_outputs_with_directories();
   [[nodiscard]] RequestLine line_at(std::uint64_t number);
   void write_progress();
 
