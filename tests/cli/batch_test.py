@@ -703,6 +703,15 @@ class Shown(BatchTest):
         release.set()
         process.communicate(timeout=LIMIT)
 
+    def test_a_signal_during_the_import_asks_how_far_the_run_is(self):
+        server = self.server(200)
+        process = self.start("batch", "--progress", "json", "--journal", "j.db", "--results", "results", "-",
+                             stdin=subprocess.PIPE)
+        wait_until(lambda: (self.folder / "j.db-lock").exists())
+        process.send_signal(signal.SIGUSR1)
+        process.communicate(server.url().encode(), timeout=LIMIT)
+        self.assertEqual((process.returncode, len(server.seen)), (0, 1))
+
     def test_lines_are_for_logs_and_one_line_for_terminals(self):
         server = self.server(200)
         file = self.input(*[server.url(f"/{i}") for i in range(3)])

@@ -174,6 +174,7 @@ int run_command(BatchCommand& command, const Args& operands) {
 FlagTable batch_table() { return unused_table(batch_flags); }
 
 int batch(const Args& args) {
+  block_progress_signal();
   BatchCommand command;
   const auto operands = parse(args, batch_flags(command), about_unknown_in("batch"));
   return with_run_errors([&] { return run_command(command, operands); });

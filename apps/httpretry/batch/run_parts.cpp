@@ -81,6 +81,11 @@ bool end_telemetry(const RunTelemetry& telemetry) {
 
 }  // namespace
 
+void block_progress_signal() {
+  const auto set = signal_set({SIGUSR1});
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
 WithoutSignals::WithoutSignals() : before_{} {
   const auto set = our_signals();
   ::pthread_sigmask(SIG_BLOCK, &set, &before_);

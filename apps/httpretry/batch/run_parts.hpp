@@ -43,6 +43,8 @@ class WithoutSignals {
   ::sigset_t before_;
 };
 
+// Blocks SIGUSR1, so that it does not end the process. run_to_end answers one that has arrived.
+void block_progress_signal();
 // Sets the headers, the policies and the environment of the requests.
 void prepare_requests(BatchCommand& command);
 // Prompts for missing passwords, and sets the credentials. Copies the certificates, keys and netrc

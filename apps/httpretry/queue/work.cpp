@@ -221,6 +221,7 @@ int run_worker(WorkCommand& work) {
 FlagTable work_table() { return unused_table(work_flags); }
 
 int work(const Args& args) {
+  block_progress_signal();
   WorkCommand command;
   const auto operands = parse(args, work_flags(command), about_unknown_in("work"));
   if (!operands.empty()) throw UsageError("work takes no operand: the requests are in the queue");
