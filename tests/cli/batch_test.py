@@ -352,6 +352,9 @@ class Input(BatchTest):
         self.assertIn("at least 2.00 min, which is what --rate allows", said)
         self.assertEqual(server.seen, [])
         self.assertEqual(os.listdir(self.folder), [file])
+        long_list = self.input(*[server.url()] * 400)
+        said = self.batch("--dry-run", "--rate", "1/8760h", long_list).stdout.decode()
+        self.assertRegex(said, r"(?m)^at least \d+ min, which is what --rate allows$")
 
     def test_lines_may_have_only_one_form(self):
         file = self.input("http://a.example/", '{"url":"http://a.example/"}')

@@ -68,7 +68,9 @@ std::string next_of(const batch::JobStory& story) {
 std::string time_estimates(double jobs, const batch::RunnerOptions& runner) {
   std::string text;
   const auto seconds_text = [](double seconds) {
-    return duration_text(Duration(static_cast<Duration::rep>(seconds * 1e9)));  // nanoseconds
+    // kForever would be shown as "unlimited".
+    return duration_text(std::min<Duration>(std::chrono::duration<double>(seconds),
+                                            kForever - std::chrono::nanoseconds(1)));
   };
   if (runner.rate) {
     const auto period = std::chrono::duration<double>(runner.rate->per).count();  // in seconds
