@@ -474,6 +474,25 @@ class Ends(BatchTest):
         process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 130)
 
+    def test_a_post_that_was_given_back_before_its_send_may_be_sent_now(self):
+        server = self.server(200)
+        file = self.input(*[{"url": server.url(), "body": "x"}] * 2)
+        process = self.start("batch", "--progress", "json", "--grace", "1ms", "--set", "rate.limit=2/m",
+                             "--set", "rate.burst=1", "--set", "max_elapsed_time=5m", file)
+        while json.loads(process.stderr.readline())["done"] != 1:
+            process.send_signal(signal.SIGUSR1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LIMIT)
+        self.assertEqual((process.returncode, len(server.seen)), (143, 1))
+        journal = file + ".httpretry.db"
+        self.assertIn("the next that waits may be sent now\n", self.batch("--status", journal).stdout.decode())
+        status = json.loads(self.batch("--status", "--format", "json", journal).stdout)
+        self.assertEqual(status["waiting"], 1)
+        self.assertRegex(status["next_due"], "^20")
+        self.assertIn("it is sent when its turn comes",
+                      self.batch("--explain", journal, "2").stdout.decode() +
+                      self.batch("--explain", journal, "1").stdout.decode())
+
     def test_what_may_have_been_executed_is_unknown_after_a_kill(self):
         release, server = self.held()
         file = self.input({"url": server.url("/p"), "body": "x", "id": "p"}, server.url("/g"))

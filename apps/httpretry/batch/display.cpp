@@ -49,6 +49,10 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
+bool is_past(const std::optional<WallTime>& date) {
+  return date && *date <= std::chrono::system_clock::now();
+}
+
 // Returns what happens to the job next, for --explain.
 std::string next_of(const batch::JobStory& story) {
   switch (story.state) {
@@ -56,7 +60,9 @@ std::string next_of(const batch::JobStory& story) {
     case State::Sending: return "it is on its way, or its run ended: then it becomes unknown";
     case State::Done: return "nothing";
     case State::Dead: return "nothing; --export dead prints it for another run";
-    case State::Waiting: return story.until ? "it is sent at " + rfc3339(*story.until) : "it waits";
+    case State::Waiting:
+      if (is_past(story.until)) return "it is sent when its turn comes";
+      return story.until ? "it is sent at " + rfc3339(*story.until) : "it waits";
     case State::Unknown: return "nothing, until --retry-unknown sends it again";
   }
   return "";
@@ -211,8 +217,10 @@ std::string status_text(const std::string& journal, const batch::JournalStatus& 
                                 : " and goes on on another machine";
   }
   text += "\n" + counts_text(status.counts);
-  if (status.next_due)
-    text += "the next that waits may be sent at " + rfc3339(*status.next_due) + "\n";
+  if (status.next_due) {
+    text += "the next that waits may be sent " +
+            (is_past(status.next_due) ? "now" : "at " + rfc3339(*status.next_due)) + "\n";
+  }
   return text;
 }
 

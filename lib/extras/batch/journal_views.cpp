@@ -50,7 +50,9 @@ JournalStatus read_status(const std::string& path) {
   status.runs = static_cast<std::uint64_t>(runs.number(kCount));
   status.last_run = date_at(runs, kLastBegan);
   // The states 4 and 6 are StoredState::Waiting and StoredState::Scheduled.
-  auto first_due = database->prepare("SELECT min(until) FROM state WHERE state IN (4, 6)");
+  // A job that was given back before its send is due at 0, so its first call counts instead.
+  auto first_due = database->prepare(
+      "SELECT min(max(until, coalesce(started, 0))) FROM state WHERE state IN (4, 6)");
   first_due.step();
   status.next_due = date_at(first_due, /*column=*/0);
   status.process = JournalLock::owner(path);
