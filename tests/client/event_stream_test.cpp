@@ -84,6 +84,9 @@ TEST_CASE("events are parsed as the standard says, wherever the stream is cut") 
       {"an id with a NUL is ignored",
        std::string("id: 1\nid: a\0b\ndata: a\n\n", 23),
        {"message[1]a"}},
+      {"an id with another control byte, too",
+       "id: 1\nid: a\x01\ndata: a\n\nid: \x7f\ndata: b\n\n",
+       {"message[1]a", "message[1]b"}},
       {"an empty type", "event\ndata: a\n\n", {"message[]a"}},
   };
   for (const auto& row : rows) {

@@ -118,6 +118,17 @@ TEST_CASE("paging by numbers ends at the first page without items, which is no p
   CHECK(api.walk(Paging::numbers("p"), "http://x/").value() == 1);
 }
 
+TEST_CASE("a parameter replaces the one of the first URL, in any spelling of its escapes") {
+  for (const auto* first : {"p[n]", "p%5bn%5d", "p%5Bn%5d"}) {
+    CAPTURE(first);
+    Api api;
+    api.add("http://x/?P%5Bn%5D=7&p%5Bn%5D=1", "[1]");
+    api.add("http://x/?P%5Bn%5D=7&p%5Bn%5D=2", "[]");
+    const auto url = "http://x/?" + std::string(first) + "=5&P%5Bn%5D=7";
+    CHECK(api.walk(Paging::numbers("p[n]"), url).value() == 1);
+  }
+}
+
 TEST_CASE("each page is retried, and a failed page ends the list with an error that names it") {
   Api api;
   api.add(kFirst, "one", "</busy>; rel=next");

@@ -84,7 +84,7 @@ bool BodyVersion::proven_by(const Headers& later) const {
 // Reads "bytes FIRST-LAST/TOTAL". What is missing or contradicts the rest stays empty.
 ContentRange::ContentRange(const Headers& headers) {
   auto text = headers.get("Content-Range").value_or("");
-  if (take_until(text, ' ') != "bytes") return;
+  if (!equal_ignoring_case(take_until(text, ' '), "bytes")) return;
   auto range = trimmed(take_until(text, '/'));
   total = to_number<std::uint64_t>(text);  // "*" means unknown
   const auto begin = to_number<std::uint64_t>(take_until(range, '-'));

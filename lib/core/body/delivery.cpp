@@ -13,7 +13,7 @@ using Wish = BodyWriter::Wish;
 // PostgREST's "0-9/100"), a 206 is an ordinary response of an application, and its body is whole.
 bool is_part(const Response& head) {
   const auto range = head.headers.get("Content-Range");
-  return head.status == 206 && (!range || range->starts_with("bytes"));
+  return head.status == 206 && (!range || equal_ignoring_case(range->substr(0, 5), "bytes"));
 }
 
 // Returns whether a 304 is a valid response to the request.

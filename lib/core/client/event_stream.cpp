@@ -77,7 +77,8 @@ void EventParser::take_field(std::string_view name, std::string_view value) {
   } else if (name == "event") {
     event_.type = value.empty() ? "message" : value;
   } else if (name == "id") {
-    if (value.find('\0') == std::string_view::npos) next_id_ = value;
+    // The id of the last event becomes a header of the next request.
+    if (valid_header_value(value)) next_id_ = value;
   } else if (name == "retry") {
     const bool digits = value.find_first_not_of("0123456789") == std::string_view::npos;
     const auto milliseconds = digits ? to_number<std::int32_t>(value) : std::nullopt;

@@ -19,6 +19,18 @@ namespace {
 
 using JsonType = JsonNode::Type;
 
+// Returns whether the first name of a query item is the second one, which percent_encode() has
+// made. The hex digits of the first one may be in lower case.
+bool is_name(std::string_view text, std::string_view encoded) {
+  if (text.size() != encoded.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool in_escape = (i >= 1 && text[i - 1] == '%') || (i >= 2 && text[i - 2] == '%');
+    const bool same = in_escape ? to_lower(text[i]) == to_lower(encoded[i]) : text[i] == encoded[i];
+    if (!same) return false;
+  }
+  return true;
+}
+
 // Returns the URL with this parameter in its query, instead of an earlier value.
 std::string with_parameter(const std::string& url, std::string_view name, std::string_view value) {
   std::string_view rest = url;
@@ -29,7 +41,7 @@ std::string with_parameter(const std::string& url, std::string_view name, std::s
   while (!rest.empty()) {
     const auto item = take_until(rest, '&');
     const auto item_name = item.substr(0, item.find('='));
-    if (item.empty() || item_name == encoded || item_name == name) continue;
+    if (item.empty() || is_name(item_name, encoded) || item_name == name) continue;
     changed.append(1, std::exchange(separator, '&')).append(item);
   }
   return changed.append(1, separator).append(encoded).append("=").append(percent_encode(value));
