@@ -221,6 +221,21 @@ Plan send_of(Priority priority, Duration at) {
 
 }  // namespace
 
+TEST_CASE("priority: on the tenth turn, a low one takes the slot that is kept for others") {
+  World world(with(R"("pause": "none", "concurrency": {"max": 5})"));
+  world.server->answer = [](const Request&, int number) {
+    return Reply(200, number <= 4 ? 0s : number == 5 || number > 9 ? 1s : 100s);
+  };
+  auto plans = at_once(9);
+  plans.push_back(send_of(Priority::Low, 500ms));
+  plans.push_back(send_of(Priority::Low, 500ms));
+  plans.push_back(send_of(Priority::High, 3s));
+  world.run(plans);
+  const auto sends = world.sends();
+  REQUIRE(sends.size() == 12);
+  CHECK(Durations(sends.begin() + 9, sends.end()) == Durations{1s, 2s, 3s});
+}
+
 TEST_CASE("priority: a new send takes at once the slot that waiting ones of low priority leave") {
   World world(with(R"("pause": "none", "concurrency": {"max": 5})"));
   use_slots(world);

@@ -15,7 +15,7 @@ bool counts_cost(const RatePolicy& rate) {
 // Returns the send that may go out next. Every tenth turn goes to the lowest priority in the queue,
 // so that none waits forever.
 Gate::Turn& Gate::SendQueue::head() const {
-  if (turns_granted % 10 != 9) return *waiting.begin()->second;
+  if (!serves_lowest()) return *waiting.begin()->second;
   const auto lowest_priority = waiting.rbegin()->first.first;
   constexpr auto kFirstArrival = std::numeric_limits<std::int64_t>::min();
   return *waiting.lower_bound({lowest_priority, kFirstArrival})->second;

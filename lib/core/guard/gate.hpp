@@ -72,6 +72,7 @@ class Gate {
     std::map<Rank, Turn*> waiting;
     int turns_granted = 0;
 
+    [[nodiscard]] bool serves_lowest() const { return turns_granted % 10 == 9; }
     [[nodiscard]] Turn& head() const;
     [[nodiscard]] bool idle(Time /*now*/) const { return true; }
   };
@@ -140,6 +141,8 @@ class Gate::Turn {
   // Takes everything that the send needs. Returns false if a limit holds it back, and sets `why_`
   // or refuses the send.
   bool enter(Time now);
+  // Sets the time and the priority in `ask_`.
+  void prepare_ask(Time now);
   // Notes that the limit holds the send back. Refuses the send if it may not wait for it.
   void hold_back(Hold hold, Time now);
   // Returns the reason to refuse the send, or nullopt if it may wait for `held`.

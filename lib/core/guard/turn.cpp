@@ -65,8 +65,15 @@ Hold Gate::Turn::why() const {
   return why_;
 }
 
-Hold Gate::Turn::find_hold(Time now) {
+// On the turn of the lowest priority, the head takes any free slot. Otherwise the slots that are
+// kept for higher priorities would hold it back, and it all sends behind it.
+void Gate::Turn::prepare_ask(Time now) {
   ask_.now = now;
+  ask_.priority = queue_->serves_lowest() ? Priority::Normal : static_cast<Priority>(rank_.first);
+}
+
+Hold Gate::Turn::find_hold(Time now) {
+  prepare_ask(now);
   const auto answer = queue_->limits->look(ask_);
   if (answer.held != QueuedBy::Nothing) return {answer.held, answer.until};
   return held_by_order(now);
@@ -82,7 +89,7 @@ Hold Gate::Turn::held_by_order(Time now) {
     if (queue->waiting.empty()) continue;
     auto& first = queue->head();
     if (&first == this || rank_ < first.rank_) continue;
-    first.ask_.now = now;
+    first.prepare_ask(now);
     const auto answer = queue->limits->look(first.ask_);
     if (answer.held == QueuedBy::Rate) return {QueuedBy::Rate, answer.until};
     if (answer.held == QueuedBy::Nothing) hold = {QueuedBy::Rate, now};
@@ -95,7 +102,7 @@ Hold Gate::Turn::held_by_order(Time now) {
 // as it is, or is refused if its wait would be in vain, for example because it would end after the
 // deadline; `status_` shows which.
 bool Gate::Turn::enter(Time now) {
-  ask_.now = now;
+  prepare_ask(now);
   Hold hold;
   // If sends take different amounts of the rate, an earlier send that waits for it goes first.
   if (queue_->rate_with_costs != nullptr) hold = held_by_order(now);
