@@ -163,6 +163,8 @@ TEST_CASE("a reference is read as RFC 3986 has it") {
 
 TEST_CASE("a query is built with everything encoded, before the fragment") {
   CHECK(percent_encode("a b&=/?#%\xc3\xa4-._~") == "a%20b%26%3D%2F%3F%23%25%C3%A4-._~");
+  const std::string large(30'000'000, 'a');
+  CHECK(percent_encode(large + "/") == large + "%2F");
   CHECK(with_query("http://x", "a", "b") == "http://x?a=b");
   CHECK(with_query("http://x?", "a", "b") == "http://x?a=b");
   CHECK(with_query("http://x?c=d", "a", "&") == "http://x?c=d&a=%26");

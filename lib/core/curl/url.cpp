@@ -270,12 +270,20 @@ Result<Url> Url::resolve(std::string_view reference) const {
   return Parts::read(std::move(handle), reference, CURLU_ALLOW_SPACE);
 }
 
+// curl_easy_escape() would fail for a text of 24 MB.
 std::string percent_encode(std::string_view text) {
-  if (text.empty()) return {};  // libcurl would take the length 0 for "measure the C string"
-  const Owned<char, curl_free> encoded(
-      curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size())));
-  if (!encoded) throw std::bad_alloc();
-  return encoded.get();
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (const char c : text) {
+    if (is_letter(c) || is_digit(c) || std::string_view("-._~").find(c) != std::string_view::npos) {
+      encoded += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded.append(1, '%').append(1, kDigits[byte / 16]).append(1, kDigits[byte % 16]);
+  }
+  return encoded;
 }
 
 // Adds NAME=VALUE to the query, before the fragment.
