@@ -1,4 +1,4 @@
-// What the tests of Runner share: a store in memory, its jobs, and a machine that lacks
+// Shared by the tests of Runner: a store in memory, its jobs, and a machine that lacks
 // descriptors.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the tests of shared limits have in common: policies, and processes that share a server.
+// Shared by the tests of shared limits: policies, and processes that share a server.
 #pragma once
 
 #include "redis_server.hpp"

@@ -1,4 +1,4 @@
-// What the tests of a queue's scripts share: the scripts of one queue, run directly on a real
+// Shared by the tests of a queue's scripts: the scripts of one queue, run directly on a real
 // server.
 #pragma once
 

@@ -18,7 +18,7 @@ using namespace httpretry::queue;
 
 namespace {
 
-// What the model knows of a job.
+// A job, as the model knows it.
 struct Model {
   char state = 'q';  // queued, sent, waiting, done, x: dead, or unknown
   int results = 0;
