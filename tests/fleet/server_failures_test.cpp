@@ -66,7 +66,7 @@ TEST_CASE("without a server, calls go on with a share of the limits") {
   CHECK(sender.begin(0s).refused());
   CHECK(lines.count("limits are not shared") == 1);
   server.start();
-  // What it has under way counts, too.
+  // The sends that are still in flight count, too.
   CHECK(sender.wait_until([&] { return !sender.begin(0s).refused(); }));
 }
 
