@@ -39,12 +39,25 @@ TEST_CASE(
   CHECK(Url::parse("https://x:443/")->origin() == "https://x");
   CHECK(Url::parse("https://x:80/")->origin() == "https://x:80");
   CHECK(Url::parse("http://[::1]:8080/")->host() == "[::1]");
+  CHECK(Url::parse("http://[fe80::1%25eth0]/"));
 }
 
 TEST_CASE("an international name becomes ASCII") {
   CHECK(Url::parse("http://b\xc3\xbc"
                    "cher.example/")
             ->host() == "xn--bcher-kva.example");
+}
+
+TEST_CASE("an IPv4 address has its usual form, however its digits are written") {
+  for (const char* text :
+       {"http://127.1/", "http://0x7f000001/", "http://%3127.1/", "http://%30x7f.0.0.1/",
+        "http://0%3177.1/", "http://\xef\xbc\x91\xef\xbc\x92\xef\xbc\x97.1/"}) {  // wide "127"
+    CAPTURE(text);
+    const auto url = Url::parse(text);
+    REQUIRE(url);
+    CHECK(url->host() == "127.0.0.1");
+  }
+  CHECK(Url::parse("http://%33com.example/")->host() == "3com.example");
 }
 
 TEST_CASE("bytes over 0x7F in path and query are encoded") {
@@ -76,6 +89,8 @@ TEST_CASE("what is no absolute http URL is refused with a reason") {
         "http://a../"sv,
         "http://x%0D/"sv,
         "http://x%00/"sv,
+        "http://%25/"sv,
+        "http://%3%3133/"sv,            // "%3133", which would be 133 if it were decoded again
         "http://a\xcb\x9a.example/"sv,  // U+02DA is in no name; libcurl 7.88 leaks this one
         "http://a\xff/"sv,
         "http://%C3/"sv}) {

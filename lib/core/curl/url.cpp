@@ -24,9 +24,12 @@ bool is_name(std::string_view host) {
   return host != "localhost" && !host.ends_with(".localhost");
 }
 
-// Returns whether the host has an empty label, which makes it invalid. libcurl before 8.21 would
-// look it up nevertheless.
-bool is_invalid_name(std::string_view host) { return host == "." || host.ends_with(".."); }
+// Returns whether the host has an empty label, or a percent sign after libcurl has decoded it. Both
+// make it invalid, and some versions of libcurl would look it up nevertheless.
+bool is_invalid_name(std::string_view host) {
+  return host == "." || host.ends_with("..") ||
+         (!host.starts_with('[') && host.find('%') != std::string_view::npos);
+}
 
 Error bad_url(std::string_view why) {
   return Error(Errc::InvalidRequest, "not a usable URL: " + std::string(why));
@@ -67,18 +70,31 @@ std::optional<std::string> to_ascii(const std::string& name) {
   return std::nullopt;
 }
 
+// Returns the usual form of an IPv4 address, "127.0.0.1" for "127.1" and "0x7f000001", or the host
+// itself if it is a name.
+std::string usual_address(const std::string& host) {
+  if (host.empty() || !is_digit(host.front())) return host;
+  const CurlUrl url(curl_url());
+  const auto text = "http://" + host;
+  if (!url || curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0) != CURLUE_OK) return host;
+  return url_part(url.get(), CURLUPART_HOST);
+}
+
 // Returns the host in the form in which it is looked up, or an error for an invalid international
-// name. Also replaces an international host in `url`, so that libcurl need not convert it when it
-// connects.
+// name. Also replaces the host in `url`, so that libcurl need not convert it when it connects.
 Result<std::string> ascii_host(CURLU* url) {
-  auto host = url_part(url, CURLUPART_HOST);
+  const auto given = url_part(url, CURLUPART_HOST);
+  auto host = given;
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   if (!std::ranges::all_of(host, is_ascii)) {
     const auto ascii = to_ascii(host);
-    if (!ascii || curl_url_set(url, CURLUPART_HOST, ascii->c_str(), 0) != CURLUE_OK) {
-      return bad_url("its host is not a valid international name");
-    }
+    if (!ascii) return bad_url("its host is not a valid international name");
     host = *ascii;
+  }
+  // libcurl changes "127.1" to "127.0.0.1", but not "%3127.1" or one with wide digits.
+  host = usual_address(host);
+  if (host != given && curl_url_set(url, CURLUPART_HOST, host.c_str(), 0) != CURLUE_OK) {
+    return bad_url("its host is not a valid international name");
   }
   return to_lower(host);
 }
