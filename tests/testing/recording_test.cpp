@@ -195,6 +195,17 @@ TEST_CASE("a server plays the same, and reports what it had no response to") {
   CHECK(reasons[0] == "no response to GET /b was recorded");
 }
 
+TEST_CASE("archives of browsers have several cookies in one header, and -1 for no response") {
+  Replay replay({entry("GET", "https://h/", 200, text("a"),
+                       R"(, "headers": [{"name": "set-cookie", "value": "a=1\nb=2; Secure"}])"),
+                 entry("GET", "https://h/blocked", -1)});
+  const auto response = replay.get("http://localhost/");
+  REQUIRE(response);
+  CHECK(response->headers.get_all("Set-Cookie") ==
+        std::vector<std::string_view>{"a=1", "b=2; Secure"});
+  CHECK(replay.get("http://localhost/blocked")->status == 501);
+}
+
 TEST_CASE("errors of an archive have a position, and say what was expected") {
   struct Row {
     std::string json;

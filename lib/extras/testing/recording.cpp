@@ -204,11 +204,11 @@ class Reader {
                                     bool is_head) {
     const auto error = text_of(response, "_error");  // "" if there was no error
     const auto code = to_number<int>(status.text);
-    if (!code || *code < 0 || *code > 999) {
+    if (!code || *code > 999) {
       problems_.error(status, "expected a status from 200 to 999, or 0 for no response");
       return std::nullopt;
     }
-    if (*code == 0) {  // no response
+    if (*code <= 0) {  // no response; some programs write -1
       if (error == "timeout") return Step(Fault::Hang);
       if (error == "receive" || error == "send") return Step(Fault::Reset);
       return std::nullopt;  // the server did not see the request
@@ -278,10 +278,19 @@ class Reader {
       const auto text = is("Location") ? local(value->text)
                         : is("Link")   ? local_links(value->text)
                                        : std::string(value->text);
-      if (!step.headers.try_add(name->text, text)) {
+      if (!add_lines(name->text, text, step.headers)) {
         problems_.error(*header, "this cannot be sent as a header");
       }
     }
+  }
+
+  // Adds a header for each line of the value: Chrome records several Set-Cookie headers as one with
+  // several lines. Returns false if a header cannot be sent.
+  static bool add_lines(std::string_view name, std::string_view lines, Headers& headers) {
+    do {
+      if (!headers.try_add(name, take_until(lines, '\n'))) return false;
+    } while (!lines.empty());
+    return true;
   }
 
   // Returns the reference without its scheme and host if they are those of a recorded request.
