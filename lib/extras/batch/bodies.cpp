@@ -54,11 +54,12 @@ bool disk_is_full(const std::string& path) {
   return usage.f_bavail == 0 || (usage.f_files > 0 && usage.f_favail == 0);
 }
 
-// Passes everything on to the writer of a file, and notes the last error.
+// Passes everything on to the writer of the file `path`, and notes the last error.
 class FileWatcher final : public BodyWriter {
  public:
-  FileWatcher(std::unique_ptr<BodyWriter> file, std::shared_ptr<std::string> failure)
-      : file_(std::move(file)), failure_(std::move(failure)) {}
+  FileWatcher(std::unique_ptr<BodyWriter> file, std::string path,
+              std::shared_ptr<std::string> failure)
+      : file_(std::move(file)), path_(std::move(path)), failure_(std::move(failure)) {}
 
   [[nodiscard]] std::optional<BodyStart> had() const override { return file_->had(); }
   [[nodiscard]] bool restartable() const override { return file_->restartable(); }
@@ -76,12 +77,12 @@ class FileWatcher final : public BodyWriter {
   Result<T> watched(Result<T> result) {
     if (result) return result;
     // A directory in the place of the file concerns only this job.
-    const bool is_directory =
-        result.error().message.ends_with(std::generic_category().message(EISDIR));
-    if (!is_directory) *failure_ = result.error().message;
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(path_, ignored)) *failure_ = result.error().message;
     return result;
   }
   std::unique_ptr<BodyWriter> file_;
+  std::string path_;
   std::shared_ptr<std::string> failure_;
 };
 
@@ -174,7 +175,8 @@ Result<std::unique_ptr<BodyWriter>> FileBody::open(const Request& request) {
     if (disk_is_full(path_)) *failure_ = writer.error().message;
     return std::move(writer).error();
   }
-  return std::unique_ptr<BodyWriter>(std::make_unique<FileWatcher>(*std::move(writer), failure_));
+  return std::unique_ptr<BodyWriter>(
+      std::make_unique<FileWatcher>(*std::move(writer), *path, failure_));
 }
 
 void FileBody::throw_if_failed() const {
