@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -130,6 +131,15 @@ class Queues(QueueTest):
         wait_until(lambda: self.status().get("done") == 1)
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(timeout=LIMIT), 128 + signal.SIGTERM)
+
+    def test_a_signal_before_the_run_does_not_end_it(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            process = self.start("work", "--queue", f"redis://127.0.0.1:{silent.getsockname()[1]}/0?job=jobs")
+            connection, _ = silent.accept()
+            with connection:
+                process.send_signal(signal.SIGUSR1)
+        error = process.communicate(timeout=LIMIT)[1]
+        self.assertEqual(process.returncode, 23, error)
 
     def test_other_policies_are_a_warning(self):
         self.redis()
