@@ -66,6 +66,19 @@ class Redis(ServerTest):
         self.assertEqual(second.wait(30), 0)
         self.assertEqual(len(self.origin.seen), 2)
 
+    def test_without_a_queue_a_send_waits_for_the_reply_of_the_server_and_not_for_a_slot(self):
+        url = self.redis()
+        release = threading.Event()
+        self.addCleanup(release.set)
+        self.origin.responses = [Response(200, hold=release)]
+        one = ("--shared", url, "--set", 'concurrency={"max": 1, "queue": {"max": 0}}', *ONCE)
+        first = self.start(*one, self.origin.url())
+        wait_until(lambda: len(self.origin.seen) == 1)
+        self.assertIn("queue_full", self.get(*one, status=75))
+        release.set()
+        first.communicate()
+        self.assertEqual((first.returncode, len(self.origin.seen)), (0, 1))
+
     def test_a_clock_that_is_an_hour_ahead_is_of_no_account(self):
         url = self.redis()
         (self.folder / "ahead.c").write_text("""

@@ -6,8 +6,8 @@
 namespace httpretry::guard {
 namespace {
 
-// Returns whether a send that this holds back may lack only a slot. SharedState: the slots that
-// other processes share may not be known yet.
+// Returns whether a send that this holds back may lack only a slot. SharedState: it waits for a
+// reply of the store that other processes share, perhaps about slots.
 bool may_lack_slot(QueuedBy by) {
   return by == QueuedBy::Concurrency || by == QueuedBy::SharedState;
 }
@@ -151,7 +151,7 @@ void Gate::Turn::arrive(Time now) {
   if (why_.by == QueuedBy::Rate && waiting.token_at > std::min(deadline_, rate_deadline_)) {
     return refuse({QueuedBy::Rate, waiting.token_at});
   }
-  if (policy.concurrency && may_lack_slot(why_.by) &&
+  if (policy.concurrency && why_.by == QueuedBy::Concurrency &&
       waiting.for_slots >= policy.concurrency->queue.max) {
     return refuse({.by = QueuedBy::Concurrency});  // the queue is full
   }
@@ -162,14 +162,14 @@ void Gate::Turn::arrive(Time now) {
 
 // Notes the limit that holds the send back, in `why_`, and refuses the send if it must not wait for
 // it. `queue.timeout` and a `queue.max` of 0 limit only the wait for a slot, which begins when the
-// other limits allow the send.
+// other limits allow the send, and the shared state has replied that there is none.
 void Gate::Turn::hold_back(Hold hold, Time now) {
   if (const auto& concurrency = queue_->policy->concurrency) {
     const auto& queue = concurrency->queue;
     const auto max_wait = queue.max == 0 ? Duration::zero() : queue.timeout;
     if (!may_lack_slot(hold.by)) {
       slot_deadline_ = later(hold.until, max_wait);
-    } else if (slot_deadline_ == kNever) {
+    } else if (hold.by == QueuedBy::Concurrency && slot_deadline_ == kNever) {
       slot_deadline_ = later(now, max_wait);
     }
   }
