@@ -161,8 +161,8 @@ void Gate::Turn::arrive(Time now) {
 }
 
 // Notes the limit that holds the send back, in `why_`, and refuses the send if it must not wait for
-// it. `queue.timeout` and a `queue.max` of 0 limit only the wait for a slot, which begins when the
-// other limits allow the send, and the shared state has replied that there is none.
+// it. `queue.timeout` and a `queue.max` of 0 limit only the wait for a slot. It begins when the
+// other limits allow the send and, if slots are shared, the store has replied that no slot is free.
 void Gate::Turn::hold_back(Hold hold, Time now) {
   if (const auto& concurrency = queue_->policy->concurrency) {
     const auto& queue = concurrency->queue;
