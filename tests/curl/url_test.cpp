@@ -88,6 +88,7 @@ TEST_CASE("what is no absolute http URL is refused with a reason") {
         "https://.:443/"sv,
         "http://a../"sv,
         "http://x%0D/"sv,
+        "http://1%7F/"sv,
         "http://x%00/"sv,
         "http://%25/"sv,
         "http://%3%3133/"sv,            // "%3133", which would be 133 if it were decoded again

@@ -70,14 +70,14 @@ std::optional<std::string> to_ascii(const std::string& name) {
   return std::nullopt;
 }
 
-// Returns the usual form of an IPv4 address, "127.0.0.1" for "127.1" and "0x7f000001", or the host
-// itself if it is a name.
+// Returns the usual form of an IPv4 address, "127.0.0.1" for "127.1" and "0x7f000001". Returns any
+// other host as it is, or "" if libcurl refuses it.
 std::string usual_address(const std::string& host) {
   if (host.empty() || !is_digit(host.front())) return host;
   const CurlUrl url(curl_url());
-  const auto text = "http://" + host;
-  if (!url || curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0) != CURLUE_OK) return host;
-  return url_part(url.get(), CURLUPART_HOST);
+  if (!url) throw std::bad_alloc();
+  curl_url_set(url.get(), CURLUPART_URL, ("http://" + host).c_str(), 0);
+  return url_part(url.get(), CURLUPART_HOST);  // an error leaves the URL without a host
 }
 
 // Returns the host in the form in which it is looked up, or an error for an invalid international
@@ -94,7 +94,7 @@ Result<std::string> ascii_host(CURLU* url) {
   // libcurl changes "127.1" to "127.0.0.1", but not "%3127.1" or one with wide digits.
   host = usual_address(host);
   if (host != given && curl_url_set(url, CURLUPART_HOST, host.c_str(), 0) != CURLUE_OK) {
-    return bad_url("its host is not a valid international name");
+    return bad_url("its host is not valid");
   }
   return to_lower(host);
 }
