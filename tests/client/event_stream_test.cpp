@@ -229,13 +229,28 @@ TEST_CASE("an error of the function that gets the events ends the stream") {
   CHECK(talk.network->requests().size() == 1);
 }
 
-TEST_CASE("a server cannot ask for a longer wait than is allowed") {
-  Listener listener;
-  listener.options.max_reconnect = 5s;
-  listener.talk.network->say(stream_of("retry: 3600000\ndata: a\n\n")).say(Response(204));
-  CHECK(listener.run());
-  const auto seen = listener.talk.network->requests();
-  CHECK(seen[1].when - seen[0].when == 5s);
+TEST_CASE("a server cannot ask for a longer or shorter wait than is allowed") {
+  struct Case {
+    const char* retry;
+    Duration max_reconnect;
+    Duration wait;
+  };
+  for (const auto& each : {
+           Case{"3600000", 5s, 5s},
+           Case{"0", 5s, 100ms},
+           Case{"99", 5s, 100ms},
+           Case{"101", 5s, 101ms},
+           Case{"0", 50ms, 50ms},
+       }) {
+    CAPTURE(each.retry);
+    Listener listener;
+    listener.options.max_reconnect = each.max_reconnect;
+    const auto text = "retry: " + std::string(each.retry) + "\ndata: a\n\n";
+    listener.talk.network->say(stream_of(text)).say(Response(204));
+    CHECK(listener.run());
+    const auto seen = listener.talk.network->requests();
+    CHECK(seen[1].when - seen[0].when == each.wait);
+  }
 }
 
 TEST_CASE("an id counts at the blank line that ends its event, and not before") {

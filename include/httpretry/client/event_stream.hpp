@@ -64,7 +64,7 @@ struct HTTPRETRY_API EventStreamOptions {
   Duration stall_timeout = kForever;
 
   // The wait before a stream that has ended is requested again. The server can change it with
-  // "retry:".
+  // "retry:", but not to less than 100 ms.
   //
   // Default: 3 s
   Duration reconnect = std::chrono::seconds(3);

@@ -90,6 +90,10 @@ namespace {
 
 constexpr std::string_view kType = "text/event-stream";
 
+// The shortest wait that a server may set. With "retry: 0", a server that ends each stream at once
+// would otherwise make the client request it in a loop.
+constexpr Duration kMinReconnect = std::chrono::milliseconds(100);
+
 // The state of an event stream across its requests. It is the sink of each of them.
 class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
  public:
@@ -175,9 +179,9 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
 
   // Returns when the stream is requested again, or nullopt if the deadline comes first.
   [[nodiscard]] std::optional<Time> reconnect_time(Time now) const {
-    const auto wait =
-        std::min(parser_.reconnect().value_or(options_.reconnect), options_.max_reconnect);
-    const auto when = later(now, wait);
+    auto wait = options_.reconnect;
+    if (const auto server_wait = parser_.reconnect()) wait = std::max(*server_wait, kMinReconnect);
+    const auto when = later(now, std::min(wait, options_.max_reconnect));
     return when < options_.call.deadline ? std::optional(when) : std::nullopt;
   }
 
