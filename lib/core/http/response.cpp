@@ -110,12 +110,13 @@ std::optional<std::string> Response::link(std::string_view relation) const {
 
 // Returns the cookies that the response sets, one for each header such as "Set-Cookie: id=7;
 // Path=/; Secure". This one has the name "id", the value "7", and the attributes "Path: /" and
-// "Secure:". Leaves out cookies without a name, and malformed attributes.
+// "Secure:". Leaves out cookies without a name or "=", and malformed attributes.
 std::vector<SetCookie> Response::cookies() const {
   std::vector<SetCookie> cookies;
   for (std::string_view rest : headers.get_all("Set-Cookie")) {
     // take_until removes the text before the delimiter, and the delimiter, and returns the text.
     auto value = take_until(rest, ';');
+    if (value.find('=') == std::string_view::npos) continue;
     SetCookie cookie;
     cookie.name = trimmed(take_until(value, '='));
     cookie.value = trimmed(value);
