@@ -420,7 +420,7 @@ TEST_CASE("credentials are read from JSON") {
 }
 
 TEST_CASE("mistakes in the JSON are shown with their position, and without the secret") {
-  const std::array<std::pair<const char*, const char*>, 13> cases{{
+  const std::array<std::pair<const char*, const char*>, 14> cases{{
       {"", "f:1:1: this is not valid JSON"},
       {"[]", "f:1:1: expected an object, found an array"},
       {R"({"secret": s3cr3t})", "f:1:12: this is not valid JSON"},
@@ -439,6 +439,8 @@ TEST_CASE("mistakes in the JSON are shown with their position, and without the s
        "f:1:76: /parameters/a: expected a string"},
       {R"({"token_url": "http://h/", "id": "app", "secret": "x", "origins": ["h"]})",
        "f:1:67: /origins: it has an entry that is not like https://api.example.com"},
+      {R"({"token_url": "http://h/", "id": "app", "secret": "x", "origins": []})",
+       "f:1:67: /origins: it is empty; leave it out to allow every origin"},
       {R"({"token_url": "login", "id": "app", "secret": "s3cr3t"})",
        "f:1:15: /token_url: it is not a usable URL: it must begin with http:// or "
        "https://"},

@@ -55,8 +55,13 @@ bool parse_parameters(const JsonNode& json, Parameters& parameters, Problems& pr
   return good;
 }
 
-// Parses an array of strings. Only find_problem() checks whether each of them is an origin.
+// Parses an array of strings. Only find_problem() checks whether each of them is an origin. An
+// empty array is refused: it looks as if no origin may receive the token, but would allow all of
+// them.
 bool parse_origins(const JsonNode& json, std::vector<std::string>& origins, Problems& problems) {
+  if (json.is(JsonType::Array) && json.children.empty()) {
+    return refuse(json, problems, "it is empty; leave it out to allow every origin");
+  }
   return read_items(json, "an array of strings", problems, [&](const JsonNode& item) {
     return parse_text(item, origins.emplace_back(), problems);
   });
