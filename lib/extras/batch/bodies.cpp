@@ -181,8 +181,9 @@ Result<std::unique_ptr<BodyWriter>> FileBody::open(const Request& request) {
 
 void FileBody::throw_if_failed() const {
   if (failure_->empty()) return;
-  const bool is_full = failure_->ends_with(std::generic_category().message(ENOSPC));
-  throw StoreError(*failure_ + (is_full ? "; make room and start the same command again" : ""));
+  const auto* const hint =
+      disk_is_full(path_) ? "; make room and start the same command again" : "";
+  throw StoreError(*failure_ + hint);
 }
 
 void detail::check_directory(const std::string& directory) {
