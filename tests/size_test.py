@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the size of the code with what is stated here: lines without blanks and comments. A change that needs
+"""Compares the size of the code with what is stated here: lines without blank lines and comments. A change that needs
 more raises the number, in the same commit; one that needs less lowers it.
 
 `core` is what is in the library httpretry::httpretry, with its headers."""

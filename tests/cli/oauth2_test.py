@@ -178,7 +178,7 @@ class Send(OAuth2Test):
         self.world.failures = [(200, b"t0k3n")]
         self.assertIn("the body is not JSON", self.run_oauth2(self.url, status=8).stderr.decode())
         self.world.failures = [(200, b'{"access_token": "a\\r\\nX: y"}')]
-        self.assertIn("its \"access_token\" holds a control byte", self.run_oauth2(self.url, status=8).stderr.decode())
+        self.assertIn("its \"access_token\" contains a control byte", self.run_oauth2(self.url, status=8).stderr.decode())
         self.assertEqual(self.world.statuses, [])
 
     def test_a_token_server_that_is_down_has_its_own_exit_status(self):

@@ -747,7 +747,7 @@ class Config(ProgramTest):
         for text, message in (("\nretyr 3", "c:2: option --retyr is unknown; did you mean --retry?"),
                               ('data = "open', "c:1: the closing quote is missing"),
                               ('data = "a" b', "c:1: unexpected text after the closing quote"),
-                              ("header = X-A: b", "c:1: a value with blanks must be in quotes"),
+                              ("header = X-A: b", "c:1: a value with spaces must be in quotes"),
                               ("silent = yes", "c:1: option --silent takes no value"),
                               ("max-time", "c:1: option --max-time needs a value"),
                               ("config c", "c: option files include each other more than 16 levels deep")):

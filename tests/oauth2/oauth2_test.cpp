@@ -244,7 +244,7 @@ TEST_CASE("what is said without a token names the token URL and the reason") {
       {Response(200, R"({"access_token": "t1", "token_type": "mac"})"), Errc::Protocol,
        "http://login.test/token: the token has the type \"mac\", not Bearer"},
       {Response(200, R"({"access_token": "a\nb"})"), Errc::Protocol,
-       "http://login.test/token: its \"access_token\" holds a control byte"},
+       "http://login.test/token: its \"access_token\" contains a control byte"},
       {error_of(Errc::Connect), Errc::Connect, "http://login.test/token: scripted"},
   }};
   for (const auto& each : cases) {

@@ -113,7 +113,7 @@ TEST_CASE("any mixture of spellings goes to the entry") {
     for (const auto c : text) {
       constexpr std::string_view kHex = "0123456789abcdef";
       const auto byte = static_cast<unsigned char>(c);
-      if (c != ' ' && below(3) != 0) {  // a blank is no part of a URL
+      if (c != ' ' && below(3) != 0) {  // a space is no part of a URL
         out += c;
       } else {
         out += '%';

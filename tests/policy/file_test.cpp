@@ -77,7 +77,7 @@ TEST_CASE("of syntax errors the first is told, and nothing else of the file") {
 TEST_CASE("a NUL byte does not end a file") {
   const auto behind = [](std::string text) { return said_of(text + '\0' + "{}"); };
   CHECK(behind("{\"version\": 1}") ==
-        "p.json:1:15: trailing content: the file holds one JSON value\n");
+        "p.json:1:15: trailing content: the file must contain one JSON value\n");
   CHECK(behind("{\"version\": 1") ==
         "p.json:1:14: expected \",\" or \"}\", but there is \"\\u0000\"\n");
   CHECK(behind("{\"version\": \"").find("control character U+0000") != std::string::npos);

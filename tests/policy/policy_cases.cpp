@@ -427,7 +427,7 @@ const std::vector<Case>& files() {
       {R"({"version": 1, "endpoints": [{"match": {"host": 7}, "policy": {}}]})", "expected a string or an array of strings, found 7"},
       {R"({"version": 1, "endpoints": [{"match": {"host": ["a", "A."]}, "policy": {}}]})", "\"A.\" is listed more than once", false},
       {R"({"version": 1, "endpoints": [{"match": {"path": "/a/**/b", "headers": {"x": "y*"}, "query": {"q": "*"}}, "policy": {}}]})", ""},
-      {R"({"version": 1, "endpoints": [{"match": {"headers": {}}, "policy": {}}]})", "an empty object holds for every request"},
+      {R"({"version": 1, "endpoints": [{"match": {"headers": {}}, "policy": {}}]})", "an empty object matches every request"},
       {R"({"version": 1, "endpoints": [{"match": {"headers": {"x": 1}}, "policy": {}}]})", "expected a string, found 1"},
       {R"({"version": 1, "endpoints": [{"match": {"headers": {"x y": "1"}}, "policy": {}}]})", "\"x y\" is not a header's name", false},
       {R"({"version": 1, "endpoints": [{"match": {"headers": {"x": "1", "X": "1"}}, "policy": {}}]})", "\"x\" is listed more than once", false},

@@ -20,7 +20,7 @@ enum class Shown : std::uint8_t {
 };
 
 struct Replacement {
-  std::string_view options;  // with a blank before and after each
+  std::string_view options;  // with a space before and after each
   std::string_view use;      // what the user can do instead; "%" stands for the value
   Shown shown = Shown::Never;
   std::string_view example = {};  // the value in the message if the user's is not valid
@@ -121,7 +121,7 @@ bool send_has(std::string_view option) {
 AboutUnknown about_unknown_in(std::string_view command) {
   return [command](std::string_view option, const std::string& value) -> std::string {
     const auto unknown = " is unknown to " + std::string(command);
-    // The options of a row have a blank before and after each, so "-o" is not found in "--output".
+    // The options of a row have a space before and after each, so "-o" is not found in "--output".
     const auto word = " " + std::string(option) + " ";
     const auto* const row = std::ranges::find_if(kReplacements, [&](const Replacement& each) {
       return each.options.find(word) != std::string_view::npos;

@@ -41,7 +41,7 @@ std::string quoted(const std::string& line, std::size_t at) {
 
 // Returns a line of a -K file as command-line arguments: {"--name"}, {"--name=value"} or {"-n",
 // "value"}. An empty line or a comment has none. As in curl, the name may lack the dashes, and "="
-// or ":" may then separate it from the value. A value with blanks must be in quotes. Throws
+// or ":" may then separate it from the value. A value with spaces must be in quotes. Throws
 // UsageError.
 Args arguments(const std::string& line) {
   const auto begin = line.find_first_not_of(kBlanks);
@@ -55,7 +55,7 @@ Args arguments(const std::string& line) {
   if (!has_value) return {std::move(name)};
   const bool in_quotes = line[value_begin] == '"';
   const auto value_end = std::min(line.find_first_of(kBlanks, value_begin), line.size());
-  if (!in_quotes) refuse_text_after(value_end, line, "a value with blanks must be in quotes");
+  if (!in_quotes) refuse_text_after(value_end, line, "a value with spaces must be in quotes");
   auto value =
       in_quotes ? quoted(line, value_begin + 1) : line.substr(value_begin, value_end - value_begin);
   if (name.starts_with("--")) return {name + '=' + value};

@@ -10,7 +10,7 @@ namespace httpretry::cli {
 namespace {
 
 struct Missing {
-  std::string_view options;  // with a blank before and after each
+  std::string_view options;  // with a space before and after each
   std::string_view why;      // or what to use instead
 };
 
@@ -96,7 +96,7 @@ std::span<const Entry> refused_options() {
     std::vector<std::string> all_lists;
     for (const auto& group : kMissing) {
       std::string list;
-      // The options of a group are " -0 --http1.0 ", with a blank before and after each.
+      // The options of a group are " -0 --http1.0 ", with a space before and after each.
       for (auto rest = group.options.substr(1); !rest.empty();) {
         list.append(list.empty() ? "" : ", ").append(take_until(rest, ' '));
       }

@@ -21,7 +21,7 @@ std::string_view trimmed(std::string_view text) {
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 // Returns the headers in a file, one per line. Leaves out empty lines, and comments, which begin
-// with "#". A line that begins with a blank continues the previous header. Throws ReadError. The
+// with "#". A line that begins with a space continues the previous header. Throws ReadError. The
 // wait for a pipe ends when the descriptor `cancel` becomes readable.
 std::vector<std::string> header_lines(const std::string& file, int cancel) {
   std::vector<std::string> lines;
@@ -85,7 +85,7 @@ class FieldReader {
     return std::string(trimmed(take_plain(end)));
   }
 
-  // Removes text in quotes and the blanks after it. `text` receives it without its escapes. Returns
+  // Removes text in quotes and the spaces after it. `text` receives it without its escapes. Returns
   // false, and removes nothing, if the second quote is missing.
   bool take_quoted(std::string& text) {
     for (std::size_t i = 1; i < rest_.size(); ++i) {

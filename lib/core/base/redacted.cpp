@@ -30,7 +30,7 @@ void append_items(std::string& out, std::string_view items, bool (*is_secret)(st
 
 // Appends `head`, a URL up to its query, and replaces its user name and password:
 // "https://me:pw@a/" becomes "https://REDACTED:REDACTED@a/". Looks at each "//", because `head` may
-// be a list of URLs without blanks, such as "https://a/,https://me:pw@b/".
+// be a list of URLs without spaces, such as "https://a/,https://me:pw@b/".
 void append_without_userinfo(std::string& output, std::string_view head) {
   std::size_t copied = 0;  // this many bytes of `head` have been copied or replaced
   for (auto slashes = head.find("//"); slashes != head.npos; slashes = head.find("//", copied)) {

@@ -12,7 +12,7 @@ namespace httpretry {
 namespace {
 
 struct Refused {
-  std::string_view names;  // with a blank before and after each
+  std::string_view names;  // with a space before and after each
   const char* why;
 };
 
@@ -121,7 +121,7 @@ void check_other(CURL* easy, const CurlOption& option) {
                             " has no such option; expected a name such as TCP_NODELAY");
   }
   // kRefused has the options that the library sets or relies on. An entry may have several names in
-  // one text, with a blank before and after each.
+  // one text, with a space before and after each.
   const auto name = " " + std::string(description->name) + " ";
   const auto* refused = std::ranges::find_if(
       kRefused, [&](const Refused& entry) { return entry.names.find(name) != entry.names.npos; });

@@ -100,18 +100,18 @@ void ResponseReader::begin_block(std::string_view line) {
   line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
   const auto version = take_until(line, ' ');
   response.http_version = version == "2" || version == "1.0" ? version : "1.1";
-  if (line.starts_with(' ')) return;  // libcurl 8 does not accept two blanks in a status line
+  if (line.starts_with(' ')) return;  // libcurl 8 does not accept two spaces in a status line
   const char* end = line.data() + line.size();
   // Without a number, `response.status` stays 0, and `after_status` is the start of `line`.
   const auto [after_status, problem] = std::from_chars(line.data(), end, response.status);
   if (after_status == end) return;  // there is no reason phrase
-  // Skips the blank after the status. If another character stands there, the reason phrase only
+  // Skips the space after the status. If another character stands there, the reason phrase only
   // loses that.
   const std::string_view reason(after_status + 1, end);
   if (valid_header_value(reason)) response.reason = reason;
 }
 
-// Joins a line that begins with a blank to the previous header, as libcurl does from 8.18 on.
+// Joins a line that begins with a space to the previous header, as libcurl does from 8.18 on.
 // Earlier versions use only the first line, so a header that says where the body ends must not have
 // a second one. Returns false to abort.
 bool ResponseReader::folded_line(std::string_view line) {

@@ -23,7 +23,7 @@ constexpr std::string_view kNoVersion = "alert protocol version";
 constexpr std::string_view kNoThread = "getaddrinfo() thread failed to start";
 
 // Returns libcurl's message without the user name and password in it. libcurl quotes the URL of a
-// proxy that it cannot parse: what stands between the quote, or the blank, and the "@" is removed.
+// proxy that it cannot parse: what stands between the quote, or the space, and the "@" is removed.
 std::string without_userinfo(std::string text) {
   const auto at_sign = text.rfind('@');
   if (at_sign == std::string::npos) return text;

@@ -50,7 +50,7 @@ bool lacks_host(std::string_view text) {
 
 // Returns why the text is not a URL, or nullptr if libcurl must decide.
 const char* problem_of(std::string_view text) {
-  if (std::ranges::any_of(text, is_control)) return "it holds a control character";
+  if (std::ranges::any_of(text, is_control)) return "it contains a control character";
   if (lacks_host(text)) return "it has no host; expected \"//\" and a host after the scheme";
   return nullptr;
 }
@@ -215,7 +215,8 @@ Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned fla
   if (!host) return host.error();
   if (host->empty()) return bad_url("it has no host");
   // libcurl decodes "%7F" in a host.
-  if (std::ranges::any_of(*host, is_control)) return bad_url("its host holds a control character");
+  if (std::ranges::any_of(*host, is_control))
+    return bad_url("its host contains a control character");
   if (is_invalid_name(*host)) return bad_url("its host \"" + *host + "\" is not a name");
   bool has_userinfo = false;
   for (const auto part : {CURLUPART_USER, CURLUPART_PASSWORD}) {
@@ -223,7 +224,7 @@ Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned fla
     has_userinfo = true;
     // RFC 7617 forbids control characters, and libcurl does not decode a part that contains one.
     if (url_part(url, part, CURLU_URLDECODE).empty()) {
-      return bad_url("its name or password holds a control character");
+      return bad_url("its name or password contains a control character");
     }
   }
   curl_url_set(url, CURLUPART_FRAGMENT, nullptr, 0);  // it is never sent
@@ -249,7 +250,7 @@ std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
 Result<Url> Url::parse(std::string_view text, bool keep_dot_segments) {
   if (auto plain = Parts::read_plain(text)) return *std::move(plain);
   if (text.find(' ') != std::string_view::npos) {
-    return bad_url("it holds a blank; in a path or query, write %20");
+    return bad_url("it contains a space; in a path or query, write %20");
   }
   if (text.starts_with('/')) {
     return bad_url("it begins with \"/\" and has no host; is a variable empty?");

@@ -9,7 +9,7 @@ namespace httpretry {
 namespace {
 
 // Removes everything up to one of the `delimiters` from the front of `text`, and returns the value
-// that stands there: a token without the blanks around it, or the contents of a quoted string,
+// that stands there: a token without the spaces around it, or the contents of a quoted string,
 // which may contain delimiters.
 std::string take_value(std::string_view& text, std::string_view delimiters) {
   std::string value;
@@ -27,7 +27,7 @@ std::string take_value(std::string_view& text, std::string_view delimiters) {
   return value;
 }
 
-void skip_blanks(std::string_view& text) {
+void skip_spaces(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
 }
 
@@ -55,12 +55,12 @@ std::optional<Link> take_link(std::string_view& text) {
     text.remove_prefix(std::min(text.find_first_of(";,"), text.size()));
   }
   bool has_relations = false;
-  for (skip_blanks(text); take(text, ';'); skip_blanks(text)) {
-    skip_blanks(text);
+  for (skip_spaces(text); take(text, ';'); skip_spaces(text)) {
+    skip_spaces(text);
     const auto name = take_value(text, "=;,");
     std::string value;
     if (take(text, '=')) {
-      skip_blanks(text);
+      skip_spaces(text);
       value = take_value(text, ";,");
     }
     if (equal_ignoring_case(name, "anchor")) link.of_response = false;

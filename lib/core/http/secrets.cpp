@@ -63,7 +63,7 @@ std::size_t next_url(std::string_view text, std::size_t from) {
 }
 
 // Returns the offset at which the URL that begins at `begin` ends: at the quote or bracket that
-// closes it, or at a blank.
+// closes it, or at a space.
 std::size_t end_of_url(std::string_view text, std::size_t begin) {
   const char before = begin == 0 ? ' ' : text[begin - 1];
   const auto closing = before == '<'    ? std::string_view(">")

@@ -39,7 +39,7 @@ void append_escaped(std::string& out, std::string_view text, Escape escape) {
   }
 }
 
-// Appends a value as JSON on one line without blanks: {"max_attempts":5,"statuses":[408,"5xx"]}.
+// Appends a value as JSON on one line without spaces: {"max_attempts":5,"statuses":[408,"5xx"]}.
 // Copies each number as the file spells it: 1e3 stays 1e3. Calls itself for nested values.
 void append_compact(std::string& out, const JsonNode& json) {
   switch (json.type) {
@@ -96,8 +96,8 @@ std::string one_line_of(const OrderedJson& json) {
 //     "name": "careful",
 //     "statuses": [408, 429, 503]
 //   }
-// `indent` is the number of blanks at the beginning of the line where the value begins. `column` is
-// where the value begins in that line: the number of blanks, plus the length of `"statuses": `.
+// `indent` is the number of spaces at the beginning of the line where the value begins. `column` is
+// where the value begins in that line: the number of spaces, plus the length of `"statuses": `.
 void append_lines(std::string& out, const OrderedJson& json, int levels, std::size_t indent,
                   std::size_t column) {
   // Tries one line first, unless there are members and each must have its own.
@@ -115,9 +115,9 @@ void append_lines(std::string& out, const OrderedJson& json, int levels, std::si
   auto separator = "\n";  // before the first member; ",\n" before each further one
   for (const auto& [key, value] : json.items()) {
     out += std::exchange(separator, ",\n");
-    const auto blanks_and_key = std::string(member_indent, ' ') + member_prefix(json, key);
-    out += blanks_and_key;
-    append_lines(out, value, levels - 1, member_indent, /*column=*/blanks_and_key.size());
+    const auto spaces_and_key = std::string(member_indent, ' ') + member_prefix(json, key);
+    out += spaces_and_key;
+    append_lines(out, value, levels - 1, member_indent, /*column=*/spaces_and_key.size());
   }
   // The closing bracket stands below the beginning of the line with the opening one.
   out += "\n" + std::string(indent, ' ') + (json.is_object() ? "}" : "]");

@@ -28,7 +28,7 @@ class TextBuffer final : public std::streambuf {
 //
 // The parser calls back after it has read a token, and for a number one byte more. So the position
 // of the buffer is not the beginning of the token. The token begins at the first byte after the
-// previous token that is not a blank, a comma or a colon.
+// previous token that is not a space, a comma or a colon.
 class TreeReader final : public nlohmann::json_sax<OrderedJson> {
  public:
   TreeReader(std::string_view text, JsonTree& tree, Problems& problems)
@@ -147,7 +147,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     const auto start = token_start();
     if (tree_.size() >= max_nodes_) {
       return problem(start,
-                     "the file holds more than " + std::to_string(kMaxJsonNodes) + " values");
+                     "the file contains more than " + std::to_string(kMaxJsonNodes) + " values");
     }
     auto* const parent = open_.empty() ? nullptr : open_.back();
     auto& node = tree_.add(type, parent);
@@ -188,7 +188,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     }
   }
 
-  // Skips `c` and the blanks around it. Returns whether there was a `c`.
+  // Skips `c` and the spaces around it. Returns whether there was a `c`.
   bool skip_if_next(char c) {
     skip(kBlanks);
     const bool is_next = end_ < text_.size() && text_[end_] == c;
@@ -222,7 +222,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     if (first == '#' || rest.starts_with("//") || rest.starts_with("/*")) {
       problem(end_, "JSON has no comments");
     } else if (expected == "the end of the text") {
-      problem(end_, "trailing content: the file holds one JSON value");
+      problem(end_, "trailing content: the file must contain one JSON value");
     } else if (first == '"' && expects_string) {  // the mistake is inside the string
       problem(std::min(last, text_.size()), reason(parser_message));
     } else if (root_ == nullptr && looks_like_yaml) {  // at the beginning of the file

@@ -122,7 +122,7 @@ class Bearer final : public Middleware {
   }
 
   static Error unusable_token_error() {
-    Error error(Errc::Internal, "the token is empty or holds a control byte");
+    Error error(Errc::Internal, "the token is empty or contains a control byte");
     error.permanent = true;
     return error;
   }

@@ -200,7 +200,7 @@ std::string problem_of_path(std::string_view path) {
   if (path.find_first_of("?#") != std::string_view::npos) {
     return "query and fragment are not looked at";
   }
-  if (std::any_of(path.begin(), path.end(), is_control)) return "it holds a control byte";
+  if (std::any_of(path.begin(), path.end(), is_control)) return "it contains a control byte";
   auto inner_rests = 0;           // the number of "**" before the end
   auto previous = Step::Literal;  // of the segment before; any step but Rest for the first one
   for (std::size_t begin = 1; begin <= path.size();) {  // 1 is behind the "/" at the front

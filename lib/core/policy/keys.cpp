@@ -169,7 +169,7 @@ bool parse_conditions(const JsonNode& json, Conditions& conditions, Problems& pr
     conditions.emplace(member->key, member->text);
   }
   if (!json.children.empty()) return is_valid;
-  return refuse(json, problems, "an empty object holds for every request; leave it out");
+  return refuse(json, problems, "an empty object matches every request; leave it out");
 }
 
 OrderedJson print_conditions(const Conditions& conditions) {

@@ -86,7 +86,7 @@ class Finder {
     } else if (skip("<!")) {  // <!DOCTYPE
       well_formed_ = false;
     } else if (skip("</")) {
-      const auto name = take_until(">");  // blanks may follow the name
+      const auto name = take_until(">");  // spaces may follow the name
       close(name.substr(0, name.find_last_not_of(kSpace) + 1));
     } else {
       skip("<");

@@ -101,7 +101,7 @@ class TokenServer {
     auto token = text_at(response, "/access_token");
     if (token.empty()) return error(Errc::Protocol, "its \"access_token\" is not a text");
     if (!valid_header_value(token)) {
-      return error(Errc::Protocol, "its \"access_token\" holds a control byte");
+      return error(Errc::Protocol, "its \"access_token\" contains a control byte");
     }
     // RFC 6749 requires the type, but some servers leave it out.
     const auto type = text_at(response, "/token_type");

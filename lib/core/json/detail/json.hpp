@@ -35,10 +35,10 @@ HTTPRETRY_API std::string json_text(const OrderedJson& json, int levels);
 // as reports.
 class HTTPRETRY_API JsonWriter {
  public:
-  // Affects only the blanks and line breaks of the text.
+  // Affects only the spaces and line breaks of the text.
   enum class Layout : std::uint8_t {
-    Line,    // on one line, without blanks
-    Spaced,  // a line per member or item, indented by two blanks, like OrderedJson::dump(2)
+    Line,    // on one line, without spaces
+    Spaced,  // a line per member or item, indented by two spaces, like OrderedJson::dump(2)
   };
   explicit JsonWriter(std::string& out, Layout layout = Layout::Line)
       : out_(out), spaced_(layout == Layout::Spaced) {}
