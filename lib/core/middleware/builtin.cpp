@@ -1,8 +1,6 @@
-// The middlewares timeout, retry_if, fallback and default_headers, and the idempotency keys of the
-// middleware retry.
+// The middlewares timeout, retry_if, fallback and default_headers.
 #include <httpretry/middleware/builtin.hpp>
 
-#include "lib/core/base/random.hpp"
 #include "lib/core/chain/detail/call_state.hpp"
 #include "lib/core/retry/error_codes.hpp"
 
@@ -93,15 +91,6 @@ MiddlewarePtr default_headers(Headers headers) {
                           request.add_header(header.name, header.value);
                       }
                     });
-}
-
-// Returns a random UUID (version 4).
-std::string new_idempotency_key() {
-  auto key = random_hex(16);
-  key[12] = '4';                               // the version of the UUID: random
-  key[16] = "89ab"[*hex_value(key[16]) & 3U];  // its variant: RFC 9562
-  for (const auto at : {8U, 13U, 18U, 23U}) key.insert(at, 1, '-');
-  return key;
 }
 
 }  // namespace httpretry

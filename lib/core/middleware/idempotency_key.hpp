@@ -1,6 +1,8 @@
 #pragma once
 
+#include <httpretry/chain/call.hpp>
 #include <httpretry/http/request.hpp>
+#include <httpretry/retry/retry_policy.hpp>
 
 #include <string>
 
@@ -15,5 +17,7 @@ struct SentKey {
   std::string header;       // the header in which the user set the key; empty if it was generated
   bool redirected = false;  // the next request with this method is the same one, redirected
 };
+
+void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call);
 
 }  // namespace httpretry

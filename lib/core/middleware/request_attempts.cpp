@@ -24,68 +24,7 @@ bool changes_nothing(const Request& request) {
          method == "QUERY";
 }
 
-// Adapts the user's budget (RetryOptions::budget) to RetryAccount, for one call.
-class OwnBudget final : public RetryAccount {
- public:
-  // `rate` has the send rate that applies in addition to the budget, or is nullptr. `budget` and
-  // `request` must outlive this.
-  OwnBudget(RetryBudget& budget, const Request& request, std::shared_ptr<RetryAccount> rate)
-      : budget_(budget), request_(request), rate_(std::move(rate)) {}
-
-  Duration take_send(Time now) override { return rate_ ? rate_->take_send(now) : Duration::zero(); }
-  void count_attempt(bool throttled, Time now) override {
-    if (rate_) rate_->count_attempt(throttled, now);
-  }
-  void begin_call(Time /*now*/) override {}
-  // Takes the cost of a retry from the user's budget, and settles with it if the call ends. A poll
-  // costs nothing.
-  RetryPermit end_attempt(BudgetClaim& /*claim*/, const Classified& classified, AfterAttempt next,
-                          Time now) override {
-    RetryPermit permit;
-    permit.allowed = next != AfterAttempt::Retry || budget_.take(request_, classified, now);
-    if (next == AfterAttempt::Stop || !permit.allowed) {
-      settle(classified.cls == Class::Success, now);
-    }
-    return permit;
-  }
-  void cancel(BudgetClaim& /*claim*/, bool paid, Time now) override {
-    if (settled_) return;
-    if (paid) budget_.give_back(request_, now);
-    settle(false, now);
-  }
-  bool take_hedge(BudgetClaim& /*claim*/, Time now) override {
-    Classified like_a_retry;  // a hedge costs as much as a retry after a transient failure
-    like_a_retry.cls = Class::Transient;
-    return budget_.take(request_, like_a_retry, now);
-  }
-  void give_back_hedge(BudgetClaim& /*claim*/, Time now) override {
-    budget_.give_back(request_, now);
-  }
-  void end_hedge(BudgetClaim& /*claim*/, Time /*now*/) override {}
-  [[nodiscard]] std::optional<std::int64_t> left(Time /*now*/) const override {
-    return std::nullopt;
-  }
-
- private:
-  void settle(bool success, Time now) {
-    if (!std::exchange(settled_, true)) budget_.settle(request_, success, now);
-  }
-
-  RetryBudget& budget_;
-  const Request& request_;
-  const std::shared_ptr<RetryAccount> rate_;
-  bool settled_ = false;  // also after `settle` has thrown
-};
-
-std::shared_ptr<RetryAccount> account_for(const RetryOptions& options, const Request& request,
-                                          std::shared_ptr<RetryAccount> shared) {
-  if (options.budget == nullptr) return shared;
-  return std::make_shared<OwnBudget>(*options.budget, request, std::move(shared));
-}
-
 }  // namespace
-
-RetryBudget::~RetryBudget() = default;
 
 RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chosen,
                                  const Request& request, Call& call)
@@ -94,8 +33,7 @@ RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chose
       first_(request),
       call_(call),
       poll_url_(PollUrl::make(*chosen_.policy, request, call)),
-      loop_(*chosen_.policy, account_for(options, request, chosen_.account), call.history(),
-            loop_options()) {}
+      loop_(*chosen_.policy, chosen_.account, call.history(), loop_options()) {}
 
 RetryLoop::Options RequestAttempts::loop_options() const {
   return {.call_started = Call::State::of(call_).started,

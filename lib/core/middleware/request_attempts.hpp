@@ -1,6 +1,7 @@
 #pragma once
 
 #include "poll_url.hpp"
+#include "retry_policies.hpp"
 
 #include "lib/core/chain/current_attempt.hpp"
 
@@ -11,25 +12,6 @@
 #include <optional>
 
 namespace httpretry {
-
-// The policy of a request, and the account that pays for its retries.
-struct ChosenPolicy {
-  std::shared_ptr<const ResolvedPolicy> resolved;  // nullptr if the request brought its own policy
-  // The policy of `resolved`, or a copy of it without retries if the request forbids retries.
-  std::shared_ptr<const RetryPolicy> policy;
-  std::shared_ptr<RetryAccount> account;  // nullptr if nothing limits the retries
-
-  // Returns whether a call that waits must keep its last outcome. A send rate, or a breaker that
-  // holds back only retries, may end such a call before another attempt. Other calls keep no
-  // response while they wait.
-  [[nodiscard]] bool may_end_with_last() const {
-    return policy->adaptive || breaker_holds_only_retries();
-  }
-  [[nodiscard]] bool breaker_holds_only_retries() const {
-    const auto& breaker = policy->guards.breaker;
-    return breaker && breaker->applies_to == BreakerPolicy::AppliesTo::Retries;
-  }
-};
 
 // RequestAttempts makes the attempts of one request for the `retry` middleware, which waits between
 // them. RetryLoop decides; this class passes the request to the stages below, has the outcome
