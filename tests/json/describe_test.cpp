@@ -70,6 +70,9 @@ TEST_CASE("a call that was canceled is told without the word twice") {
   error.history.stop_reason = Reason::Canceled;
   error.history.elapsed = 2s;
   error.history.attempts.emplace_back().error = Errc::Canceled;
+  // For example, while it waited for its turn.
+  CHECK(describe(error) == "was canceled before it was sent in 2.00 s");
+  error.exchange.sent = Sent::Maybe;
   CHECK(describe(error) == "was canceled after 1 attempt in 2.00 s");
   error.history.attempts.front() = after({503}, Reason::Success, 0s).history.attempts.front();
   CHECK(describe(error) == "was canceled after 1 attempt in 2.00 s: 503");

@@ -224,7 +224,8 @@ std::string effort_text(const Outcome& outcome) {
   const auto& attempts = history.attempts;
   const bool was_canceled = history.stop_reason == Reason::Canceled;
   if (attempts.empty()) return was_canceled ? "before the first attempt" : "without an attempt";
-  const bool failed_at_once = attempts.size() == 1 && history.stop_reason == Reason::NotRetryable;
+  const bool failed_at_once = attempts.size() == 1 && attempts.front().error &&
+                              (was_canceled || history.stop_reason == Reason::NotRetryable);
   if (failed_at_once && !outcome && !outcome.error().maybe_sent()) return "before it was sent";
   const auto redirects = redirects_in(history);
   return "after " + counted(std::ssize(attempts) - redirects, "attempt") +
