@@ -229,6 +229,35 @@ TEST_CASE("an error of the function that gets the events ends the stream") {
   CHECK(talk.network->requests().size() == 1);
 }
 
+TEST_CASE("an exception of a function ends the stream, which is not requested again") {
+  for (const bool from_on_open : {false, true}) {
+    CAPTURE(from_on_open);
+    Conversation talk;
+    talk.network->say(stream_of("data: a\n\n"));
+    auto client = talk.client({retry()});
+    EventStreamOptions options;
+    options.call.timeout = 20s;
+    int ends = 0;
+    options.on_open = [&](const Response&) {
+      if (from_on_open) throw std::runtime_error("boom");
+    };
+    options.on_end = [&](const Outcome& outcome) {
+      ++ends;
+      CHECK_FALSE(outcome);
+    };
+    const auto ended = listen(
+        client, Request::get("http://x/"),
+        [](const ServerEvent&) -> Result<bool> { throw std::runtime_error("boom"); }, options);
+    REQUIRE_FALSE(ended);
+    CHECK(ended.error().code == Errc::Internal);
+    CHECK(ended.error().message == std::string("GET http://x/: ") +
+                                       (from_on_open ? "on_open" : "on_event") +
+                                       " of the event stream threw: boom");
+    CHECK(ends == 1);
+    CHECK(talk.sends() == 1);
+  }
+}
+
 TEST_CASE("a server cannot ask for a longer or shorter wait than is allowed") {
   struct Case {
     const char* retry;

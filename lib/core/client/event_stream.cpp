@@ -132,12 +132,13 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   Result<void> begin_response(const Response& head) {
     const auto field = head.headers["Content-Type"];
     const auto type = to_lower(trimmed(field.substr(0, field.find(';'))));
-    began_ = head.status == 200 && type == kType;
-    if (began_) {
+    if (head.status == 204) return {};
+    if (head.status == 200 && type == kType) {
       open_ = true;
       if (options_.on_open) options_.on_open(head);
+      began_ = true;
+      return {};
     }
-    if (began_ || head.status == 204) return {};
     return permanent_error(Errc::Protocol, "the response is not an event stream: its status is " +
                                                std::to_string(head.status) +
                                                " and its Content-Type \"" + printable(type) +
@@ -145,11 +146,10 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   }
 
   Result<BodyWriter::Wish> write(std::string_view bytes) {
+    began_ = false;  // stays false after an error or an exception
     auto more = parser_.parse(bytes, on_event_);
-    if (!more) {
-      began_ = false;
-      return std::move(more).error();
-    }
+    if (!more) return std::move(more).error();
+    began_ = true;
     enough_ = !*more;
     return enough_ ? BodyWriter::Wish::Stop : BodyWriter::Wish::More;
   }
@@ -162,8 +162,8 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     // The user's function wants no more events, or the server has no more (204).
     if (enough_ || (outcome && outcome->status == 204)) return Result<void>();
     const bool stopped = !outcome && outcome.error().code == Errc::Canceled;
-    // After an error of the user's function or of the parser, `began_` is false. Its error is
-    // returned below.
+    // After an error or an exception of the user's function, or an error of the parser, `began_` is
+    // false. The error is returned below.
     if (began_ && !stopped && request_.repeatable()) return std::nullopt;
     if (began_ && outcome) return Result<void>();  // the whole stream of a POST
     if (!outcome) return Result<void>(std::move(outcome).error());
@@ -189,9 +189,25 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   struct Writer final : BodyWriter {
     explicit Writer(std::shared_ptr<Stream> of) : stream(std::move(of)) {}
     Result<void> begin(const Response& head, std::uint64_t /*offset*/) override {
-      return stream->begin_response(head);
+      try {
+        return stream->begin_response(head);
+      } catch (...) {
+        return thrown_by("on_open");
+      }
     }
-    Result<Wish> write(std::string_view bytes) override { return stream->write(bytes); }
+    Result<Wish> write(std::string_view bytes) override {
+      try {
+        return stream->write(bytes);
+      } catch (...) {
+        return thrown_by("on_event");
+      }
+    }
+    // Returns the error for the exception that is being handled, after which no retry follows.
+    static Error thrown_by(const char* function) {
+      return permanent_error(
+          Errc::Internal, std::string(function) +
+                              " of the event stream threw: " + text_of(std::current_exception()));
+    }
     std::shared_ptr<Stream> stream;
   };
 
