@@ -175,6 +175,32 @@ TEST_CASE("all who wait for a token are served by one fetch") {
   CHECK(issuer.asked == 1);
 }
 
+TEST_CASE("an exception of the fetch ends all who wait for it, as an error does") {
+  Conversation talk;
+  int fetches = 0;
+  const TokenSource throws = [&](Call& call) -> Task<Result<BearerToken>> {
+    ++fetches;
+    const auto waiting = call.scheduler().sleep_until(later(call.scheduler().now(), 1s), {});
+    co_await waiting;
+    throw std::runtime_error("boom");
+  };
+  Client client = talk.client({bearer(throws)});
+  std::vector<Error> errors;
+  for (int i = 0; i < 3; ++i) {
+    client.send_then(Request::get("http://api.test/"),
+                     [&](Outcome outcome) { errors.push_back(std::move(outcome).error()); });
+  }
+  talk.clock->advance(10s);
+  CHECK(fetches == 1);
+  REQUIRE(errors.size() == 3);
+  for (const auto& error : errors) {
+    CHECK(error.code == Errc::Internal);
+    CHECK(error.message == "no bearer token: middleware \"bearer\" threw: boom");
+    CHECK(error.exchange.sent == Sent::Never);
+  }
+  CHECK(talk.sends() == 0);
+}
+
 TEST_CASE("who fetches for all and is canceled hands over") {
   Issuer issuer;
   issuer.takes = 10ms;

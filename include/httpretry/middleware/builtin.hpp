@@ -118,9 +118,9 @@ struct HTTPRETRY_API BearerToken {
 using TokenSource = std::function<Task<Result<BearerToken>>(Call& call)>;
 // The same for a token that is fetched when it is first needed and when it expires. After a 401 the
 // token is fetched again, and the request is sent once more. Only one fetch runs at a time, and all
-// calls that need the token wait for it. If the fetch fails, all of them end with its error. If the
-// fetching call ends early (at its deadline, or because it is canceled), another waiting call
-// fetches.
+// calls that need the token wait for it. If the fetch fails or throws, all of them end with its
+// error. If the fetching call ends early (at its deadline, or because it is canceled), another
+// waiting call fetches.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr bearer(TokenSource fetch,
                                                  std::vector<std::string> origins = {});
 

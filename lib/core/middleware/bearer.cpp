@@ -51,7 +51,11 @@ class Recipients {
 class Bearer final : public Middleware {
  public:
   Bearer(TokenSource fetch, Recipients recipients)
-      : fetch_([this, fetch = std::move(fetch)](Call& call) { return renew(fetch, call); }),
+      : fetch_([this, fetch = std::move(fetch)](Call& call) {
+          auto renewal = renew(fetch, call);
+          renewal.set_thrower("bearer");  // an exception becomes an error of all calls that wait
+          return renewal;
+        }),
         recipients_(std::move(recipients)) {}
   [[nodiscard]] std::string_view name() const override { return "bearer"; }
 
