@@ -57,7 +57,7 @@ class EventLoopCore;
 // mistake. Instead:
 //
 //   std::atomic<bool> done = false;
-//   start(main_coroutine(client), [&] { done = true; });
+//   start(main_coroutine(client), [&](Result<void>) { done = true; });
 //   loop->run_until(done);
 //
 // Destruction: ~Client does not wait. Its calls end with Errc::Canceled in the next turns, or in
