@@ -1,5 +1,6 @@
 #include "lib/core/flow/detail/run_queue.hpp"
 
+#include <httpretry/flow/sleep.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <doctest/doctest.h>
@@ -112,6 +113,44 @@ TEST_CASE("a stop that comes in the turn in which the sleep ends does not end it
   clock.advance(1h);
   CHECK(first.ended == 1);
   CHECK(second.ended == 1);
+}
+
+TEST_CASE("a task that is destroyed in the turn in which its sleep ends is not resumed") {
+  for (const bool by_stop : {false, true}) {
+    CAPTURE(by_stop);
+    ManualScheduler clock;
+    std::stop_source first;
+    std::stop_source second;
+    std::optional<Task<>> victim;
+    int resumed = 0;
+    const auto sleep = [&](int& woken) -> Task<> {
+      co_await clock.sleep_until(Time(1ms), second.get_token());
+      ++woken;
+    };
+    const auto destroy_other = [&]() -> detail::Detached {
+      co_await clock.sleep_until(Time(1ms), first.get_token());
+      victim.reset();  // the other sleep has ended, but its coroutine has not been resumed
+    };
+    destroy_other();
+    victim.emplace(sleep(resumed));
+    CHECK(victim->operator co_await().await_suspend(std::noop_coroutine()));
+    if (by_stop) {
+      first.request_stop();
+      second.request_stop();
+    }
+    clock.advance(1s);
+    CHECK_FALSE(victim);
+    CHECK(resumed == 0);
+  }
+}
+
+TEST_CASE("a task that is destroyed before it continues on its loop is not resumed") {
+  ManualScheduler clock;
+  std::optional<Task<bool>> task(sleep_for(clock, 1s));
+  CHECK(task->operator co_await().await_suspend(std::noop_coroutine()));
+  task.reset();
+  clock.run();
+  CHECK(clock.sleeping() == 0);
 }
 
 TEST_CASE("a sleep with a stop that was requested before does not begin") {

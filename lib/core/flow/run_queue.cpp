@@ -31,12 +31,17 @@ void Sleep::await_suspend(std::coroutine_handle<> awaiter) {
 
 void Sleep::due() {
   slept_ = true;
-  queue_.ready(awaiter_);
+  resume_soon();
 }
 
 void Sleep::on_cancel() {
   if (slept_) return;  // the timer fired in the same turn
   queue_.timers().remove(*this);
+  resume_soon();
+}
+
+void Sleep::resume_soon() {
+  is_ready_ = true;
   queue_.ready(awaiter_);
 }
 
@@ -134,6 +139,19 @@ bool RunQueue::turn() {
   }
   ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));
   return true;
+}
+
+// `turn` may be in its loop over `ready_`, so a coroutine that does nothing takes the place there.
+void RunQueue::forget(std::coroutine_handle<> handle) {
+  const std::coroutine_handle<> nothing = std::noop_coroutine();
+  std::replace(ready_.begin(), ready_.end(), handle, nothing);
+  const std::lock_guard lock(mutex_);
+  std::erase(posted_, handle);
+}
+
+void RunQueue::forget(const Scheduler& scheduler, std::coroutine_handle<> handle) {
+  // Coroutines are posted only to queues that are not const.
+  if (const auto* queue = scheduler.queue()) const_cast<RunQueue*>(queue)->forget(handle);
 }
 
 // Takes over what other threads have posted to this loop: makes their coroutines ready to resume,

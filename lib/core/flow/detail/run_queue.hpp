@@ -172,6 +172,11 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   // thread that drives the queue. Does not allocate for a coroutine in a wait of this queue,
   // because `enter` has reserved the memory when the wait began.
   void ready(std::coroutine_handle<> handle) { ready_.push_back(handle); }
+  // Removes a coroutine that was posted or is ready. Called by the thread that drives the queue, if
+  // the coroutine is destroyed before it was resumed.
+  void forget(std::coroutine_handle<> handle);
+  // Does nothing for a scheduler that is not the library's.
+  static void forget(const Scheduler& scheduler, std::coroutine_handle<> handle);
   TimerQueue& timers() { return timers_; }
   [[nodiscard]] const TimerQueue& timers() const { return timers_; }
 
@@ -234,20 +239,26 @@ class Sleep final : public CancelableWait {
   Sleep(RunQueue& queue, Time when, std::stop_token stop) : CancelableWait(queue, std::move(stop)) {
     queue.timers().add(*this, when);
   }
-  ~Sleep() override { end(); }
+  ~Sleep() override {
+    end();
+    if (is_ready_) queue_.forget(awaiter_);
+  }
   [[nodiscard]] bool await_ready() const { return stop_requested(); }
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter);
   bool await_resume() {
     end();
+    is_ready_ = false;
     return slept_;
   }
 
  private:
   void due() override;
   void on_cancel() override;
+  void resume_soon();
   void end();
 
   bool slept_ = false;
+  bool is_ready_ = false;  // the queue will resume the awaiter
   std::coroutine_handle<> awaiter_;
 };
 
