@@ -2,6 +2,7 @@
 #include "conversation.hpp"
 #include "policies.hpp"
 
+#include "tests/flow/awaiters.hpp"
 #include "tests/policy/temporary.hpp"
 
 #include <httpretry/body/sink.hpp>
@@ -10,6 +11,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 using namespace httpretry;
 
@@ -253,6 +255,75 @@ TEST_CASE("a sink that fails makes the outcome an error, whoever responded") {
   const auto unopened = client.send(get_into(save_to("/nonexistent/file")));
   REQUIRE_FALSE(unopened);
   CHECK(unopened.error().code == Errc::InvalidRequest);
+}
+
+namespace {
+
+// Notes on which thread it is called. Its `drain` ends on another thread, or throws.
+struct Wandering {
+  std::vector<std::thread> threads;
+  std::thread::id begun_on;
+  std::thread::id finished_on;
+  bool throws = false;
+};
+
+class WanderingWriter final : public BodyWriter {
+ public:
+  explicit WanderingWriter(Wandering& seen) : seen_(seen) {}
+  Result<void> begin(const Response& /*head*/, std::uint64_t /*offset*/) override {
+    seen_.begun_on = std::this_thread::get_id();
+    return {};
+  }
+  Result<Wish> write(std::string_view /*bytes*/) override { return Wish::Pause; }
+  Task<Result<Wish>> drain(Call& /*call*/) override {
+    const OnAnotherThread another{&seen_.threads};
+    co_await another;
+    if (seen_.throws) throw std::runtime_error("boom");
+    co_return Wish::More;
+  }
+  Result<void> finish() override {
+    seen_.finished_on = std::this_thread::get_id();
+    return {};
+  }
+
+ private:
+  Wandering& seen_;
+};
+
+struct WanderingSink final : Sink {
+  Wandering seen;
+  Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
+    return std::unique_ptr<BodyWriter>(std::make_unique<WanderingWriter>(seen));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("after a drain that ends on another thread, a call continues on its own") {
+  for (const bool real : {false, true}) {
+    for (const bool throws : {false, true}) {
+      CAPTURE(real);
+      CAPTURE(throws);
+      FaultServer server({Step(200, std::string(1000, 'x'))});
+      ClientOptions options;
+      if (!real) {
+        options.transport = std::make_shared<Memory>(std::vector{Response(200, "x")});
+      }
+      Client client(options);
+      const auto sink = std::make_shared<WanderingSink>();
+      sink->seen.throws = throws;
+      const auto outcome = client.send(Request::get(server.url()).sink(sink));
+      for (auto& thread : sink->seen.threads) thread.join();
+      CHECK(sink->seen.begun_on == std::this_thread::get_id());
+      CHECK(outcome.has_value() == !throws);
+      if (throws) {
+        CHECK(outcome.error().code == Errc::Internal);
+        CHECK(outcome.error().message.ends_with("middleware \"sink\" threw: boom"));
+      } else {
+        CHECK(sink->seen.finished_on == std::this_thread::get_id());
+      }
+    }
+  }
 }
 
 TEST_CASE("HEAD has no body for a sink") {

@@ -87,7 +87,7 @@ class HTTPRETRY_API BodyWriter {
   // Receives all of `bytes`. It is called from inside libcurl, so it must not block for long and
   // must not send.
   virtual Result<Wish> write(std::string_view bytes) = 0;
-  // Awaited after each Pause, and after the last bytes.
+  // Awaited after each Pause, and after the last bytes. It may end on another thread.
   virtual Task<Result<Wish>> drain(Call& call);
   // Called when the body is complete.
   virtual Result<void> finish();

@@ -365,8 +365,9 @@ Task<Outcome> Delivery::deliver_body(Request request, Call& call, Outcome outcom
   }
   auto reply = write(body);  // what the writer wants next: More, Pause or Stop
   if (reply && *reply != Wish::Stop) {
-    reply = co_await writer_->drain(call);  // until the writer has processed all bytes
-    reply = of_writer(std::move(reply));    // makes an error permanent, so that no retry follows
+    const auto draining = drain(call);
+    reply = co_await draining;            // until the writer has processed all bytes
+    reply = of_writer(std::move(reply));  // makes an error permanent, so that no retry follows
   }
   if (!reply) co_return sink_failed(request, *outcome, std::move(reply).error());
   if (*reply == Wish::Stop) co_return sink_failed(request, *outcome, reader_stopped());

@@ -1,5 +1,6 @@
 #include <httpretry/body/sink.hpp>
 
+#include "lib/core/body/detail/delivery.hpp"
 #include "lib/core/flow/resume_on.hpp"
 
 namespace httpretry {
@@ -55,22 +56,12 @@ class FunctionWriter final : public BodyWriter {
   }
 
   // Awaits the user's coroutine with the bytes that `write` has stored for it. The coroutine
-  // returns whether it wants more, so this returns More or Stop, or the coroutine's error or
-  // exception. A user's function has received its bytes in `write`, so nothing is left for it here.
+  // returns whether it wants more, so this returns More or Stop, or the coroutine's error. A user's
+  // function has received its bytes in `write`, so nothing is left for it here.
   Task<Result<Wish>> drain(Call& call) override {
     if (undelivered_.empty()) co_return Wish::More;
-    std::exception_ptr thrown;  // returned only after the `catch`, which must not have a co_await
-    Result<bool> wants_more = false;
-    try {
-      const auto task = taker_->coroutine(std::exchange(undelivered_, std::string()), call);
-      wants_more = co_await task;
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-    // The user's coroutine may have continued on another thread than that of the call.
-    const ReturnTo calls_loop(call.scheduler());
-    co_await calls_loop;
-    if (thrown) co_return sink_threw(thrown);
+    const auto task = taker_->coroutine(std::exchange(undelivered_, std::string()), call);
+    Result<bool> wants_more = co_await task;
     co_return wish_of(std::move(wants_more));
   }
 
@@ -91,6 +82,22 @@ class FunctionSink final : public Sink {
 };
 
 }  // namespace
+
+Task<Result<Wish>> detail::drain(BodyWriter& writer, Call& call) {
+  std::exception_ptr thrown;  // returned only after the `catch`, which must not have a co_await
+  Result<Wish> wish = Wish::More;
+  try {
+    const auto task = writer.drain(call);
+    wish = co_await task;
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  // The user's coroutine may have continued on another thread than that of the call.
+  const ReturnTo calls_loop(call.scheduler());
+  co_await calls_loop;
+  if (thrown) co_return sink_threw(thrown);
+  co_return wish;
+}
 
 SinkPtr pass_to(TakeBytes take) {
   return std::make_shared<FunctionSink>(Taker{.function = std::move(take), .coroutine = {}});

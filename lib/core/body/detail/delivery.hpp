@@ -37,6 +37,10 @@ Error reader_stopped();
 
 namespace detail {
 
+// Awaits BodyWriter::drain, which may be the user's, and continues on the loop of the call. Turns
+// an exception into an error.
+Task<Result<BodyWriter::Wish>> drain(BodyWriter& writer, Call& call);
+
 // Waits until the paused reader has more, and continues on the call's scheduler. Turns an exception
 // of the reader into an error. Errors are permanent.
 HTTPRETRY_API Task<Result<void>> wait_for_more(CheckedReader& reader, Call& call);
@@ -100,7 +104,7 @@ class HTTPRETRY_API Delivery {
   // Passes the bytes to the writer, except those that it already has. Returns what the writer
   // wants.
   Result<BodyWriter::Wish> write(std::string_view bytes);
-  Task<Result<BodyWriter::Wish>> drain(Call& call) { return writer_->drain(call); }
+  Task<Result<BodyWriter::Wish>> drain(Call& call) { return detail::drain(*writer_, call); }
   // Returns whether the body is held back and enough of it, `byte_count` bytes, has arrived for the
   // rules. Then call `release` once, with the response so far.
   [[nodiscard]] bool can_judge(std::size_t byte_count) const {
