@@ -173,3 +173,29 @@ TEST_CASE(
   CHECK(outcome.error().message == "middleware \"retry\" threw: no idea");
   CHECK(budget->notes == Notes{"take GET status 503", "failure"});
 }
+
+TEST_CASE("an exception while a body is opened ends the call, and nothing was sent") {
+  const auto throws = [](const auto& exception) {
+    return Body::reopened(
+        [exception]() -> Result<std::unique_ptr<BodyReader>> { throw exception; });
+  };
+  for (const auto& body : {throws(std::runtime_error("boom")), throws(std::logic_error("boom"))}) {
+    for (const bool real : {false, true}) {
+      CAPTURE(real);
+      FaultServer server({200});
+      ClientOptions options;
+      const auto network = std::make_shared<ScriptedTransport>();
+      network->say(Response(200));
+      if (!real) options.transport = network;
+      Client client(options);
+      const auto outcome = client.send(Request::put(server.url(), body));
+      REQUIRE_FALSE(outcome);
+      const auto& error = outcome.error();
+      CHECK(error.code == Errc::InvalidRequest);
+      CHECK(error.message == "opening the body threw: boom");
+      CHECK(error.permanent);
+      CHECK(error.exchange.sent == Sent::Never);
+      CHECK(server.requests() == 0);
+    }
+  }
+}

@@ -1,8 +1,12 @@
 // CheckedReader: reads a request's body for a transport, and checks its size.
 #pragma once
 
+#include "lib/core/base/text.hpp"
+
 #include <httpretry/http/body.hpp>
 
+#include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -10,13 +14,22 @@ namespace httpretry {
 
 class CheckedReader {
  public:
-  // Opens the body from its beginning.
+  // Opens the body from its beginning. An exception of the user's function becomes an error.
   Result<void> open(const Body& body) {
-    auto opened = body.open();
-    if (!opened) return std::move(opened).error();
-    reader_ = *std::move(opened);
-    left_ = reader_->size();
-    return {};
+    try {
+      auto opened = body.open();
+      if (!opened) return std::move(opened).error();
+      reader_ = *std::move(opened);
+      left_ = reader_->size();
+      return {};
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (...) {
+      Error error(Errc::InvalidRequest,
+                  "opening the body threw: " + text_of(std::current_exception()));
+      error.permanent = true;
+      return error;
+    }
   }
   // Returns how much is left of the open body, if its size is known.
   [[nodiscard]] std::optional<std::uint64_t> bytes_left() const { return left_; }
