@@ -34,7 +34,6 @@ std::string without_userinfo(std::string text) {
 }
 
 // Returns a number that libcurl reports as a long, such as a port or a count, as an int.
-// Returns a number that libcurl reports as a long, such as a port or a count, as an int.
 int int_info(CURL* easy, CURLINFO what) { return static_cast<int>(info<long>(easy, what)); }
 
 Peer peer_of(CURL* easy) {
