@@ -127,6 +127,19 @@ TEST_CASE("a URL without a scheme is resolved against the base URL, and gets its
   }
 }
 
+TEST_CASE("a name of the base query is found in a URL however it is encoded there") {
+  for (const auto* query : {"f[a]=1", "f%5Ba%5D=1", "f%5ba%5d=1", "%66[a%5D=1", "f[a]"}) {
+    CAPTURE(query);
+    Conversation talk;
+    talk.network->say(Response(200));
+    auto options = options_of(talk);
+    options.base_url = "https://api.example.com/";
+    options.base_query = {{"f[a]", "2"}};
+    CHECK(Client(options).get(std::string("items?") + query));
+    CHECK(talk.sent(0).url() == std::string("https://api.example.com/items?") + query);
+  }
+}
+
 TEST_CASE("a base URL that cannot be one is refused") {
   for (const auto* base :
        {"api.example.com", "/v1", "ftp://x/", "https://x/?a=1", "https://x/#a", "https://x/v1"}) {

@@ -46,14 +46,27 @@ Error drained_error() {
                    "client");
 }
 
-// Returns whether the query of a URL has a parameter of that name.
+// Returns the text without percent-encoding.
+std::string decoded(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digits = text.substr(i, 3);
+    const bool encodes =
+        digits.size() == 3 && digits[0] == '%' && hex_value(digits[1]) && hex_value(digits[2]);
+    plain +=
+        encodes ? static_cast<char>(*hex_value(digits[1]) * 16 + *hex_value(digits[2])) : text[i];
+    if (encodes) i += 2;
+  }
+  return plain;
+}
+
+// Returns whether the query of a URL has a parameter of that name, however it is encoded.
 bool has_parameter(std::string_view url, std::string_view name) {
   auto query = url.substr(0, url.find('#'));
   static_cast<void>(take_until(query, '?'));
-  const auto encoded = percent_encode(name);
   while (!query.empty()) {
     const auto item = take_until(query, '&');
-    if (item.substr(0, item.find('=')) == encoded) return true;
+    if (decoded(item.substr(0, item.find('='))) == name) return true;
   }
   return false;
 }
