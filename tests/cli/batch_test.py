@@ -6,6 +6,7 @@ import pathlib
 import pty
 import re
 import signal
+import sqlite3
 import subprocess
 import threading
 import time
@@ -115,6 +116,38 @@ class Runs(BatchTest):
         self.assertEqual(sorted(path.name for path in (out / "d").iterdir()), ["a", "b"])
         self.assertEqual([path.name for path in outside.iterdir()], ["old"])
         self.assertEqual((outside / "old").read_text(), "kept")
+        self.assertEqual(len(server.seen), 2)
+
+    def test_no_body_replaces_a_file_of_the_run(self):
+        server = self.server(Response(200, b"hello"))
+        (self.folder / "link").symlink_to(".")
+        files = {"input": "in.jsonl", "journal": "in.jsonl.httpretry.db", "results": "in.jsonl.results.jsonl",
+                 "dead letters": "d/dead", "HTTP archive": "har"}
+        (self.folder / "d").mkdir()
+        for flags in ((), ("--bodies", "."), ("--bodies", self.folder), ("--bodies", "link")):
+            file = self.input(*({"url": server.url(), "output": name} for name in files.values()))
+            said = self.refused(*flags, "--dead", "d/dead", "--har", "har", file)
+            self.assertEqual([line.partition(" the response ")[2] for line in said.splitlines()],
+                             [f'would go to "{name}", which is the file of the {purpose}'
+                              for purpose, name in files.items()])
+        # Files that are named by the numbers of lines.
+        self.assertIn('would go to "1", which is the file of the input',
+                      self.refused("--bodies", ".", self.input(server.url(), name="1")))
+        self.assertEqual(server.seen, [])
+        self.batch("--bodies", "out", self.input({"url": server.url(), "output": "in.jsonl"}))
+        self.assertEqual((self.folder / "out/in.jsonl").read_bytes(), b"hello")
+
+    def test_no_body_replaces_a_file_that_only_a_later_run_has(self):
+        server = self.server(Response(429, headers=[("Retry-After", "3600")]), Response(200, b"hello"))
+        file = self.input({"url": server.url(), "output": "har"}, {"url": server.url(), "output": "b"})
+        self.batch("--parallel", "1", "--set", "pause=none", "--max-idle", "1ms", file, status=75)
+        with sqlite3.connect(self.folder / (file + ".httpretry.db")) as journal:
+            journal.execute("UPDATE state SET until = 0 WHERE until IS NOT NULL")
+        journal.close()
+        self.batch("--har", "har", file, status=22)
+        self.assertEqual(self.states(), [("1", "dead"), ("2", "done")])
+        self.assertIn("the response would replace har, which is the file of the HTTP archive",
+                      self.lines()[-1]["error"]["message"])
         self.assertEqual(len(server.seen), 2)
 
     def test_a_body_that_is_too_long_is_left_out_of_the_results(self):

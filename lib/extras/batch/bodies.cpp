@@ -152,10 +152,12 @@ Result<std::unique_ptr<BodyWriter>> MemoryBody::open(const Request& /*request*/)
   return std::unique_ptr<BodyWriter>(std::make_unique<MemoryWriter>(content_, most_));
 }
 
-FileBody::FileBody(std::string root, std::string relative)
+FileBody::FileBody(std::string root, std::string relative,
+                   std::shared_ptr<const OwnFiles> own_files)
     : root_(std::move(root)),
       relative_(std::move(relative)),
-      path_(root_.empty() ? relative_ : root_ + "/" + relative_) {}
+      path_(root_.empty() ? relative_ : root_ + "/" + relative_),
+      own_files_(std::move(own_files)) {}
 
 // Creates the file for a response body, `relative_` in the directory `root_`, and its parent
 // directories. Returns the writer for the body, or an error, which fails the job. If `failure_` is
@@ -165,6 +167,13 @@ Result<std::unique_ptr<BodyWriter>> FileBody::open(const Request& request) {
   if (!root_.empty()) std::filesystem::create_directories(root_, ignored);
   const auto path = path_below(root_, relative_);  // an error if that leads out of the directory
   if (!path) return path.error();
+  // The import refuses such a path, but a later run may have another directory or other files.
+  if (const auto own = own_files_->find(*path); own != own_files_->end()) {
+    Error error(Errc::InvalidRequest, "the response would replace " + printable(relative_) +
+                                          ", which is the file of the " + own->second);
+    error.permanent = true;  // a retry would be refused in the same way
+    return error;
+  }
   std::filesystem::create_directories(std::filesystem::path(*path).parent_path(), ignored);
   FileOptions options;
   options.keep_partial = true;  // if the run is interrupted, the next one requests only the rest

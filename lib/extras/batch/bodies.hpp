@@ -1,6 +1,8 @@
 // Sinks for the response bodies of jobs: short bodies go into the results, others into files.
 #pragma once
 
+#include "own_files.hpp"
+
 #include <httpretry/batch/store.hpp>
 #include <httpretry/body/sink.hpp>
 
@@ -34,8 +36,9 @@ class MemoryBody final : public Sink {
 // on the response.
 class FileBody final : public Sink {
  public:
-  // `relative` is a path below `root`. An empty `root` is the current directory.
-  FileBody(std::string root, std::string relative);
+  // `relative` is a path below `root`. An empty `root` is the current directory. If the path is one
+  // of `own_files`, `open` returns an error.
+  FileBody(std::string root, std::string relative, std::shared_ptr<const OwnFiles> own_files);
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override;
 
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -46,6 +49,7 @@ class FileBody final : public Sink {
   std::string root_;
   std::string relative_;
   std::string path_;
+  std::shared_ptr<const OwnFiles> own_files_;
   // The message of the error if writing failed, otherwise empty.
   std::shared_ptr<std::string> failure_ = std::make_shared<std::string>();
 };

@@ -120,6 +120,7 @@ Importer::Importer(Database& database, const BatchOptions& options, BodyFiles bo
       insert_waiting_(database.prepare("INSERT INTO state(line, state, until) VALUES(?, 6, ?)")),
       input_of_(database.prepare("SELECT input FROM job WHERE line = ?")),
       imported_(read_imported(database)) {
+  if (body_files == BodyFiles::Here) own_files_ = own_files_below_directory(options);
   auto host = database.prepare("SELECT number, name FROM host");
   while (host.step()) hosts_.emplace(host.text(1), host.number(0));
   auto lane = database.prepare("SELECT host, priority FROM lane");
@@ -195,6 +196,7 @@ void Importer::insert(std::uint64_t line_number, std::string_view text, const Re
   ++imported_.jobs;
   const auto id = text_or_null(line.id);
   const auto file = file_of(line_number, line);
+  check_output(line_number, line, file);
   const auto output = text_or_null(file);
   // Notes whether ids, files and keys arrive in ascending order. If they do, finish() need not look
   // for duplicates.
@@ -228,6 +230,16 @@ void Importer::check_body_file(std::uint64_t line_number, const RequestLine& lin
   if (!is_here) return;
   const auto opened = Body::file(line.body).open();
   if (!opened) report(line_number, line.file_position, "/body_file: " + opened.error().message);
+}
+
+// Reports a problem if the response body of a line would replace a file of the run itself.
+void Importer::check_output(std::uint64_t line_number, const RequestLine& line,
+                            const std::string& output) {
+  const auto found = own_files_.find(output);
+  if (found == own_files_.end()) return;
+  report(line_number, line.output.empty() ? line.id_position : line.output_position,
+         "the response would go to \"" + printable(output) + "\", which is the file of the " +
+             found->second);
 }
 
 // Inserts the lane of a host and a priority, unless it has been inserted before.

@@ -6,6 +6,7 @@
 
 #include "line_policies.hpp"
 #include "line_source.hpp"
+#include "own_files.hpp"
 #include "sqlite.hpp"
 
 #include <cstdint>
@@ -81,6 +82,7 @@ class Importer {
   void insert_lane(std::int64_t host, Priority priority);
   bool finish();
   void check_body_file(std::uint64_t line_number, const RequestLine& line);
+  void check_output(std::uint64_t line_number, const RequestLine& line, const std::string& output);
   void report(std::uint64_t line, Position at, std::string message);
   [[nodiscard]] std::string file_of(std::uint64_t number, const RequestLine& line) const;
   std::int64_t host_number(const std::string& origin);
@@ -99,7 +101,8 @@ class Importer {
   const BatchOptions& options_;
   BodyFiles body_files_;
   LinePolicies policies_;
-  std::string file_;  // the name of the input
+  std::string file_;    // the name of the input
+  OwnFiles own_files_;  // that a response body would replace; by paths relative to the directory
   Statement insert_;
   Statement insert_waiting_;
   Statement input_of_;

@@ -103,7 +103,10 @@ struct LineJobs::Line {
 };
 
 LineJobs::LineJobs(BatchOptions options, LineJobsStore store)
-    : options_(std::move(options)), store_(std::move(store)), policies_(options_.policies) {}
+    : options_(std::move(options)),
+      store_(std::move(store)),
+      own_files_(std::make_shared<const OwnFiles>(own_files(options_))),
+      policies_(options_.policies) {}
 
 LineJobs::Line LineJobs::line_of(const Job& job) const {
   Line line;
@@ -239,7 +242,8 @@ void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
   const bool files = options_.bodies == Bodies::Files;
   if (files || !line.parsed.output.empty()) {
     line.in_file = std::make_shared<FileBody>(
-        options_.directory, line.parsed.output.empty() ? file_name_of(job.id) : line.parsed.output);
+        options_.directory, line.parsed.output.empty() ? file_name_of(job.id) : line.parsed.output,
+        own_files_);
     request.edit_options().sink = with_rate_limit(line.in_file, options_.bytes_per_second);
   } else {
     const auto most_bytes = options_.bodies == Bodies::None ? 0 : kMostInline;

@@ -4,6 +4,7 @@
 
 #include "lib/core/json/detail/json.hpp"
 #include "line_policies.hpp"
+#include "own_files.hpp"
 
 #include <functional>
 #include <optional>
@@ -66,6 +67,7 @@ class HTTPRETRY_API LineJobs final : public Jobs {
 
   const BatchOptions options_;
   const LineJobsStore store_;
+  const std::shared_ptr<const OwnFiles> own_files_;
   LinePolicies policies_;
 };
 

@@ -1,0 +1,46 @@
+#include "own_files.hpp"
+
+#include <filesystem>
+#include <system_error>
+
+namespace httpretry::batch {
+namespace {
+
+// Returns the absolute path of a file that need not exist, with all symbolic links resolved.
+std::filesystem::path resolved(const std::string& path) {
+  std::error_code ignored;
+  const auto absolute = std::filesystem::absolute(path, ignored);
+  const auto canonical = std::filesystem::weakly_canonical(absolute, ignored);
+  return canonical.empty() ? absolute.lexically_normal() : canonical;
+}
+
+}  // namespace
+
+OwnFiles own_files(const BatchOptions& options) {
+  OwnFiles files;
+  const auto add = [&files](const std::string& purpose, const std::string& path) {
+    if (!path.empty() && path != "-") files.emplace(resolved(path).string(), purpose);
+  };
+  add("input", options.input);
+  auto journal = options.journal;
+  if (journal.empty() && !options.input.empty()) journal = options.input + ".httpretry.db";
+  if (!journal.empty()) {
+    for (const auto* end : {"", "-wal", "-shm", "-lock"}) add("journal", journal + end);
+  }
+  add("results", options.results);
+  add("dead letters", options.dead);
+  for (const auto& [purpose, path] : options.other_files) add(purpose, path);
+  return files;
+}
+
+OwnFiles own_files_below_directory(const BatchOptions& options) {
+  auto start = resolved(options.directory.empty() ? "." : options.directory).string();
+  if (!start.ends_with('/')) start += '/';
+  OwnFiles below;
+  for (const auto& [path, purpose] : own_files(options)) {
+    if (path.starts_with(start)) below.emplace(path.substr(start.size()), purpose);
+  }
+  return below;
+}
+
+}  // namespace httpretry::batch
