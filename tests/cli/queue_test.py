@@ -397,7 +397,8 @@ class Usage(QueueTest):
                 (("work", "--queue", url, "x"), "work takes no operand: the requests are in the queue"),
                 (("work", "--queue", url, "--lease", "1ms"), "option --lease must be 500ms or more"),
                 (("work", "--queue", "http://x"), "option --queue: "),
-                (("work", "--queue", "redis://127.0.0.1"), "the URL does not name a queue"),
+                (("work", "--queue", "redis://127.0.0.1"), "the URL does not name a queue: add ?job=NAME, such as"
+                                                           " ?job=orders"),
                 (("batch", "--queue", url, "in"), "--queue needs --enqueue"),
                 (("batch", "--enqueue", "in"), "--queue URL is missing")):
             self.assertIn(said, self.usage_error(*args))

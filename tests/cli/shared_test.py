@@ -37,6 +37,9 @@ class Shared(ProgramTest):
     def test_what_is_wrong_with_the_url_is_an_error(self):
         self.assertIn("option --shared: Redis URL: position 1: rediss:// is not supported",
                       self.usage_error("--shared", "rediss://h", self.origin.url()))
+        self.assertIn("(expected redis:// and [USER:PASSWORD@]HOST[:PORT][/DATABASE]"
+                      "[?job=NAME&workers=N&timeout=MS])",
+                      self.usage_error("--shared", "redis://h/x", self.origin.url()))
         result = self.run_program(self.origin.url(), status=2, env={"HTTPRETRY_SHARED": "redis://"})
         self.assertIn("HTTPRETRY_SHARED: Redis URL: position 9: it has no host", result.stderr.decode())
 

@@ -8,8 +8,10 @@
 namespace httpretry::fleet {
 namespace {
 
+// The space ends the URL for programs that hide the secrets of URLs in messages. They would replace
+// USER, PASSWORD and NAME.
 constexpr std::string_view kForm =
-    "expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?job=NAME&workers=N&timeout=MS]";
+    "expected redis:// and [USER:PASSWORD@]HOST[:PORT][/DATABASE][?job=NAME&workers=N&timeout=MS]";
 
 // Reads a URL from front to back, and keeps the first problem that it finds. After a problem the
 // other functions go on, and only the message matters.

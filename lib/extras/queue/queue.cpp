@@ -86,7 +86,7 @@ Result<fleet::Address> parse_queue(std::string_view url) {
   if (!address) return address;
   if (!address->job.empty()) return address;
   return Error(Errc::InvalidRequest,
-               "the URL does not name a queue: add ?job=NAME, as in redis://host/0?job=orders");
+               "the URL does not name a queue: add ?job=NAME, such as ?job=orders");
 }
 
 RemoteOptions remote_options(const QueueOptions& options) {
