@@ -26,6 +26,14 @@ class ManyUrls(ProgramTest):
         said = self.run_program(*urls[:1], server.url("/x?key=secret"), status=22).stderr.decode()
         self.assertIn(f"httpretry: [2] (22) GET {server.url('/x')}?…: failed after 1 attempt", said)
 
+    def test_the_totals_are_those_of_a_group(self):
+        server = self.server(Response(200, b"123"))
+        said = self.run_program("-o", "a", server.url(), "--next", "-Z", "-o", "b", server.url(), "-o", "c",
+                                server.url(), "--next", "-Z", "-o", "d", server.url()).stderr.decode()
+        self.assertEqual([line.partition(" in ")[0] for line in said.splitlines()],
+                         ["httpretry: 2 succeeded, 0 failed, 2 attempts, 6 bytes",
+                          "httpretry: 1 succeeded, 0 failed, 1 attempts, 3 bytes"])
+
     def test_failures_of_a_dead_host_are_summed_up(self):
         holder, port = closed_port()
         self.addCleanup(holder.close)

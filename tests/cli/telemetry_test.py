@@ -171,6 +171,12 @@ class Telemetry(ProgramTest):
                     self.assertRegex(done.stderr.decode(), f"{re.escape(target)}.*: {why}")
         self.assertEqual(list(self.folder.iterdir()), [])
 
+    def test_silent_is_silent_about_files_that_cannot_be_written(self):
+        for flag in ("--metrics", "--har", "--report", "-D", "-c", "-o"):
+            with self.subTest(flag=flag):
+                done = self.run_program("-s", flag, "/dev/full", self.server(Response(200, b"x")).url(), status=23)
+                self.assertEqual(done.stderr, b"")
+
     def test_metrics_on_standard_output(self):
         done = self.run_program("--metrics", "-", "-o", "body", self.server(200).url())
         self.assertIn(b"\nhttpretry_sends_total 1\n", done.stdout)

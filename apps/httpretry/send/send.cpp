@@ -315,8 +315,8 @@ int send_groups(std::deque<Group>& groups, const SendOptions& run_options, std::
   const auto& limit = groups.back().limit;  // ends the wait for a file that is a pipe
   for (auto& group : groups) send_group(group, run);
   run.print_rest(limit.signals().received());  // how many were not sent or not explained
-  const auto write_file = [&run](const std::function<void()>& write) {
-    if (!try_write(write)) run.record_write_failure();
+  const auto write_file = [&](const std::function<void()>& write) {
+    if (!try_write(write, shows_errors(run_options))) run.record_write_failure();
   };
   write_file([&] { run.write_headers(limit); });
   write_file([&] { run.write_report(limit); });

@@ -200,6 +200,7 @@ class Sender : public batch::Jobs {
   // UrlStore, and calls prepare() and judge() of this class for each. Prints the totals at the end.
   void send_in_parallel() {
     const auto began = std::chrono::steady_clock::now();
+    run_.begin_totals();
     std::vector<std::string> hosts;
     for (const auto& job : jobs_) hosts.emplace_back(job.request.parsed_url()->origin());
     UrlStore store(hosts, static_cast<std::size_t>(options_.parallel_max_host));
@@ -323,12 +324,16 @@ class Sender : public batch::Jobs {
     const auto& file = options_.headers_file;
     if (!is_stream(file)) return run_.add_headers(file, text);
     limit_.restart();
-    if (!try_write([&] { write_to(file, text, &limit_); })) run_.record_write_failure();
+    write_file([&] { write_to(file, text, &limit_); });
+  }
+
+  void write_file(const std::function<void()>& write) {
+    if (!try_write(write, shows_errors(options_))) run_.record_write_failure();
   }
 
   void save_cookies() {
     if (options_.cookie_jar.empty()) return;
-    if (!try_write([this] { write_cookies(); })) run_.record_write_failure();
+    write_file([this] { write_cookies(); });
   }
 
   // CookieJar::save cannot write to pipes.
@@ -358,12 +363,12 @@ class Sender : public batch::Jobs {
 
 void send_group(Group& group, WholeRun& run) { Sender(group, run).send(); }
 
-bool try_write(const std::function<void()>& write) {
+bool try_write(const std::function<void()>& write, bool shows_error) {
   try {
     write();
     return true;
   } catch (const WriteError& error) {
-    print_message(std::string("httpretry: ") + error.what());
+    if (shows_error) print_message(std::string("httpretry: ") + error.what());
     return false;
   }
 }

@@ -32,8 +32,8 @@ struct Group {
 // Sends the requests one after another, or at the same time with -Z.
 void send_group(Group& group, WholeRun& run);
 
-// Calls `write` for a file at the end of a run. If it throws WriteError, prints a message and
-// returns false, so that the next file is still written.
-bool try_write(const std::function<void()>& write);
+// Calls `write` for a file at the end of a run. If it throws WriteError, prints a message if
+// `shows_error` is true, and returns false, so that the next file is still written.
+bool try_write(const std::function<void()>& write, bool shows_error = true);
 
 }  // namespace httpretry::cli

@@ -43,9 +43,10 @@ std::string WholeRun::label(std::size_t number, const Request& request) const {
 
 void WholeRun::add(std::size_t number, const Request& request, const Outcome& outcome, int status) {
   if (!options_.report.empty()) reports_[number - 1] = report_json(request, outcome);
-  ++(status == kOk ? succeeded_ : failed_);
-  attempts_ += history_of(outcome).attempts.size();
-  if (outcome) bytes_ += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
+  ++(status == kOk ? totals_.succeeded : totals_.failed);
+  any_failed_ = any_failed_ || status != kOk;
+  totals_.attempts += history_of(outcome).attempts.size();
+  if (outcome) totals_.bytes += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
   // kTryLater does not replace the status of another failure.
   const bool worse = status != kOk && (status != kTryLater || exit_status_ == kOk);
   if (worse && !must_end()) exit_status_ = status;
@@ -73,9 +74,9 @@ bool WholeRun::count_failure(const Request& request, const Outcome& outcome) {
 
 void WholeRun::print_totals(Duration time) const {
   if (options_.silent) return;
-  print_message("httpretry: " + std::to_string(succeeded_) + " succeeded, " +
-                std::to_string(failed_) + " failed, " + std::to_string(attempts_) + " attempts, " +
-                std::to_string(bytes_) + " bytes in " + duration_text(time));
+  print_message("httpretry: " + std::to_string(totals_.succeeded) + " succeeded, " +
+                std::to_string(totals_.failed) + " failed, " + std::to_string(totals_.attempts) +
+                " attempts, " + std::to_string(totals_.bytes) + " bytes in " + duration_text(time));
 }
 
 // Prints at the end of the run what no earlier message says: for each kind of failure, how many
@@ -114,7 +115,7 @@ void WholeRun::write_headers(const WaitLimit& limit) const {
 int WholeRun::exit_status() const { return write_failed_ ? kWriteError : exit_status_; }
 
 bool WholeRun::must_end() const {
-  return options_.fail_early && failed_ > 0 && exit_status_ != kOk;
+  return options_.fail_early && any_failed_ && exit_status_ != kOk;
 }
 
 }  // namespace httpretry::cli

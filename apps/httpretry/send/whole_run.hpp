@@ -45,7 +45,9 @@ class WholeRun {
   // fail in the same way, so only the first three are explained.
   bool count_failure(const Request& request, const Outcome& outcome);
 
-  // Prints the totals of a run with -Z.
+  // Begins new totals, for a group of URLs with -Z.
+  void begin_totals() { totals_ = {}; }
+  // Prints the totals of a group of URLs with -Z.
   void print_totals(Duration time) const;
   // Prints the number of failures that were not explained, and of URLs that were not sent.
   void print_rest(int signal) const;
@@ -69,13 +71,18 @@ class WholeRun {
     std::string description;  // "https://host: 503"
   };
 
+  struct Totals {
+    std::size_t succeeded = 0;
+    std::size_t failed = 0;
+    std::size_t attempts = 0;
+    std::uint64_t bytes = 0;
+  };
+
   const SendOptions& options_;
   std::size_t urls_;
-  std::size_t succeeded_ = 0;
-  std::size_t failed_ = 0;
+  Totals totals_;
+  bool any_failed_ = false;
   std::size_t never_started_ = 0;
-  std::size_t attempts_ = 0;
-  std::uint64_t bytes_ = 0;
   int exit_status_ = 0;
   bool write_failed_ = false;
   bool shortage_ = false;
