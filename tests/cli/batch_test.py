@@ -478,7 +478,7 @@ class Ends(BatchTest):
         return release, self.server(Response(200, b"ok", hold=release))
 
     def test_the_first_signal_lets_requests_end_and_the_second_stops_them(self):
-        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        for number, status in ((signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGTERM, 143)):
             for gently in (True, False):
                 with self.subTest(signal=number, gently=gently):
                     release, server = self.held()

@@ -26,7 +26,11 @@
 namespace httpretry::cli {
 namespace {
 
-::sigset_t our_signals() { return signal_set({SIGINT, SIGTERM, SIGUSR1}); }
+::sigset_t our_signals() {
+  auto set = stop_signals();
+  ::sigaddset(&set, SIGUSR1);
+  return set;
+}
 
 // Returns the exit status of a run that was not stopped by a signal.
 int exit_status(const batch::Counts& counts) {
@@ -184,9 +188,9 @@ std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command) {
   return telemetry;
 }
 
-// Calls `run` and handles signals until it returns: SIGUSR1 shows the progress, the first SIGINT or
-// SIGTERM lets the requests in flight end, and the second one calls `stop`. Returns how the run
-// ended, and that first signal (0: none).
+// Calls `run` and handles signals until it returns: SIGUSR1 shows the progress, the first SIGHUP,
+// SIGINT or SIGTERM lets the requests in flight end, and the second one calls `stop`. Returns how
+// the run ended, and that first signal (0: none).
 RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run,
                     const std::function<void()>& stop) {
   std::atomic<int> first_signal = 0;

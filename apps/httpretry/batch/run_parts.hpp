@@ -66,8 +66,8 @@ struct RunEnded {
   batch::RunEnd end{};
   int signal = 0;  // the one that ended the run, or 0
 };
-// Calls `run` and handles signals until it returns. The first SIGINT or SIGTERM lets the requests
-// in flight end, the second one calls `stop`. SIGUSR1 shows the progress.
+// Calls `run` and handles signals until it returns. The first SIGHUP, SIGINT or SIGTERM lets the
+// requests in flight end, the second one calls `stop`. SIGUSR1 shows the progress.
 RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run,
                     const std::function<void()>& stop);
 // Returns "httpretry: 3 of 5 done, 1 dead, 1 waiting". `late_results` is the number of results that

@@ -140,7 +140,8 @@ constexpr auto kCommands = std::to_array<Command>({
      "ends with status 75; a later run continues.\n"
      "Requests have the User-Agent and Accept headers that httpretry sends. Up to 10 redirects are "
      "followed, as with httpretry -L.\n"
-     "The first SIGINT or SIGTERM lets requests that are on their way end, the second stops them; "
+     "The first SIGHUP, SIGINT or SIGTERM lets requests that are on their way end, the second "
+     "stops them; "
      "SIGUSR1 prints how far it is. The exit status is 0 if all is done, 22 if a job is dead, 75 "
      "if some is left for later.",
      kBatches, batch_table, batch},
@@ -158,7 +159,8 @@ constexpr auto kCommands = std::to_array<Command>({
      "results are kept until it is back.\n"
      "--unknown writes what is unknown, --retry-unknown queues it again. What is promised, and "
      "what to set on the server: lib/extras/queue/README.md.\n"
-     "The first SIGINT or SIGTERM lets requests that are on their way end, the second stops them; "
+     "The first SIGHUP, SIGINT or SIGTERM lets requests that are on their way end, the second "
+     "stops them; "
      "SIGUSR1 prints how far it is. With --drain the exit status is 0 if all is done, 22 if a job "
      "is dead, 75 if some is left for later.",
      kWorking, work_table, work},

@@ -7,11 +7,10 @@
 #include <cstdlib>
 
 namespace httpretry::cli {
-namespace {
 
 // Includes SIGINT even if it is ignored: shells ignore it in background jobs, but a SIGINT that
 // arrives there was sent on purpose. An ignored SIGHUP stays ignored, for nohup.
-::sigset_t our_signals() {
+::sigset_t stop_signals() {
   auto set = signal_set({SIGINT, SIGTERM});
   struct ::sigaction now {};
   const bool nohup = ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
@@ -19,9 +18,7 @@ namespace {
   return set;
 }
 
-}  // namespace
-
-Signals::Signals() : thread_(our_signals(), [this](const auto& info) { on_signal(info); }) {}
+Signals::Signals() : thread_(stop_signals(), [this](const auto& info) { on_signal(info); }) {}
 
 void Signals::on_signal(const ::signalfd_siginfo& info) {
   int none = 0;

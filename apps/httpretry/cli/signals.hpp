@@ -8,6 +8,9 @@
 
 namespace httpretry::cli {
 
+// Returns SIGHUP, SIGINT and SIGTERM. Leaves out SIGHUP if it is ignored.
+::sigset_t stop_signals();
+
 // From its construction on, these signals do not end the process. Create it before any other
 // thread, so that all threads block them.
 class Signals {

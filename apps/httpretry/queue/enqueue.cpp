@@ -4,6 +4,7 @@
 #include "cli/exit_status.hpp"
 #include "cli/message.hpp"
 #include "cli/signal_thread.hpp"
+#include "cli/signals.hpp"
 #include "cli/text.hpp"
 
 #include <sys/signalfd.h>
@@ -96,7 +97,7 @@ int enqueue_input(const BatchCommand& command) {
     auto expected = Phase::Reading;
     return phase.compare_exchange_strong(expected, next);
   };
-  const SignalThread signals(signal_set({SIGINT, SIGTERM}), [&](const auto& info) {
+  const SignalThread signals(stop_signals(), [&](const auto& info) {
     signal = static_cast<int>(info.ssi_signo);
     if (!leave_reading_for(Phase::Exiting)) return;  // the main thread looks at `signal`
     show_status("");                                 // removes the status line
