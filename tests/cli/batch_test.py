@@ -150,6 +150,15 @@ class Runs(BatchTest):
                       self.lines()[-1]["error"]["message"])
         self.assertEqual(len(server.seen), 2)
 
+    def test_an_archive_is_written_even_if_the_metrics_cannot_be(self):
+        file = self.input(self.server(200).url())
+        said = self.refused("--metrics", "/dev/full", "--har", "har", file, status=23)
+        self.assertIn("cannot write to /dev/full: No space left on device", said)
+        self.assertEqual(len(json.loads((self.folder / "har").read_text())["log"]["entries"]), 1)
+
+    def test_a_directory_is_no_journal(self):
+        self.assertEqual(self.refused("--status", ".", status=23), "httpretry: . is a directory\n")
+
     def test_a_body_that_is_too_long_is_left_out_of_the_results(self):
         server = self.server(Response(200, b"x" * 65537))
         self.batch(self.input(server.url()))

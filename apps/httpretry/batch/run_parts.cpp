@@ -77,10 +77,9 @@ bool end_telemetry(const RunTelemetry& telemetry) {
   const Signals signals;
   const WaitLimit limit(signals, std::nullopt);
   telemetry.finish(limit);
-  return try_write([&] {
-    telemetry.write_metrics(limit);
-    telemetry.write_har(limit);
-  });
+  const bool has_metrics = try_write([&] { telemetry.write_metrics(limit); });
+  const bool has_har = try_write([&] { telemetry.write_har(limit); });
+  return has_metrics && has_har;
 }
 
 }  // namespace

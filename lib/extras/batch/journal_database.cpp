@@ -168,6 +168,7 @@ std::unique_ptr<Database> resume_journal(const BatchOptions& options) {
 std::unique_ptr<Database> open_database(const std::string& path, Database::Mode mode) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) throw StoreError(path + ": there is no such journal");
+  if (std::filesystem::is_directory(path, error)) throw StoreError(path + " is a directory");
   if (const auto names = std::filesystem::hard_link_count(path, error); !error && names > 1) {
     throw StoreError(path + " has " + std::to_string(names) +
                      " names (hard links), and SQLite keeps the log of a journal by name: runs "
