@@ -76,8 +76,10 @@ constexpr auto kCommands = std::to_array<Command>({
      "shows the range of each wait. With a scenario, it shows the exact decisions (with random "
      "draws of 0.5, unless --random or --seed is given). METHOD defaults to GET.\n"
      "A timeout takes the policy's attempt_timeout or response_timeout, or 30 s if it has neither; "
-     "a real one then lasts until max_elapsed_time. Idle connections never expire here; a request "
-     "on a stale connection is sent again at once and not counted.",
+     "a real one then lasts until max_elapsed_time. Here, reset and close happen on new "
+     "connections. "
+     "On a used one, which may be stale, a real request is sent again at once and not counted, as "
+     "after the outcome stale.",
      kPlanning, plan_table, plan},
     {"policy check", "FILE...", "check policy files",
      "Prints a line for each problem in the files, with its position and what was expected. Runs "
