@@ -26,7 +26,7 @@ QUERIES = len(re.findall(r"^match ", QUERY.read_text(), re.M))
 FIXTURES = pathlib.Path(__file__).resolve().parent
 FOLDERS = ("include", "lib", "apps", "tests")
 INCLUDE = re.compile(r'^#include ["<](.+)[">]', re.M)
-SOURCE_OF_SEVERAL = re.compile(r'^#include "(/.+)"', re.M)
+SOURCE_OF_SEVERAL = re.compile(r'^#include "(.+)"', re.M)
 COROUTINE = re.compile(r"co_await|await_suspend")
 MATCH = re.compile(r'^(.+?):(\d+):(\d+): note: "root" binds here$')
 
@@ -43,7 +43,7 @@ def clang_query():
 
 
 def compiled_sources(build):
-    """Each source, and the file by which it is compiled: itself, or one that CMake made of several."""
+    """Each source, and the file by which it is compiled: itself, or one that cmake/unity.cmake made of several."""
     database = pathlib.Path(build) / "compile_commands.json"
     if not database.exists():
         raise CannotCheck(f"{database} is missing: build the preset first (./dev build)")
@@ -52,7 +52,7 @@ def compiled_sources(build):
         file = pathlib.Path(entry["directory"], entry["file"]).resolve()
         several = file.parent.name == "Unity"
         for source in SOURCE_OF_SEVERAL.findall(file.read_text()) if several else [file]:
-            compiled[pathlib.Path(source).resolve()] = file
+            compiled[pathlib.Path(ROOT, source).resolve()] = file
     return dict(sorted(compiled.items()))
 
 
@@ -157,7 +157,7 @@ def among_several():
         (build / "Unity").mkdir()
         source = build / "awaiting.cpp"
         source.write_text((FIXTURES / "bad_forms.cpp").read_text())
-        several = build / "Unity" / "unity_0_cxx.cxx"
+        several = build / "Unity" / "target_0.cpp"
         several.write_text(f'#include "{build}/other.cpp"\n#include "{source}"\n')
         (build / "other.cpp").write_text("")
         (build / "compile_commands.json").write_text(json.dumps(
