@@ -54,12 +54,12 @@ TEST_CASE("aimd: looks once in ten sends or a second") {
   policy.kind = ConcurrencyPolicy::Kind::Aimd;
   Slots slots;
   for (int used = 0; used < 20; ++used) slots.take();
-  for (int sends = 0; sends < 9; ++sends) slots.learn(policy, sends == 3, kStart);
+  for (int sends = 0; sends < 9; ++sends) slots.adapt(policy, sends == 3, kStart);
   CHECK(slots.limit(policy) == 20);
-  slots.learn(policy, false, kStart);
+  slots.adapt(policy, false, kStart);
   CHECK(slots.limit(policy) == 18);
-  slots.learn(policy, false, kStart);
-  slots.learn(policy, false, kStart + 1s);
+  slots.adapt(policy, false, kStart);
+  slots.adapt(policy, false, kStart + 1s);
   CHECK(slots.limit(policy) == 19);
 }
 
@@ -73,10 +73,10 @@ TEST_CASE("slots are idle if none is used and the limit is the initial one") {
   CHECK_FALSE(slots.idle(kStart));
   slots.give_back();
   CHECK(slots.idle(kStart));
-  for (int sends = 0; sends < 10; ++sends) slots.learn(policy, /*dropped=*/true, kStart);
+  for (int sends = 0; sends < 10; ++sends) slots.adapt(policy, /*dropped=*/true, kStart);
   CHECK(slots.limit(policy) == 18);
   CHECK_FALSE(slots.idle(kStart));
-  slots.forget();
+  slots.reset_limit();
   CHECK(slots.limit(policy) == 20);
   CHECK(slots.idle(kStart));
 }

@@ -105,7 +105,7 @@ class Breaker {
   void open_until(Time until) {
     if (!opened_) opened_ = std::make_unique<Opened>();
     opened_->until = until;
-    opened_->tripped = {};
+    opened_->counts_when_opened = {};
     opened_->why = "it was opened by the program";
     change_to(Circuit::Open);
   }
@@ -121,7 +121,7 @@ class Breaker {
   // Returns the sends of the window if the breaker is closed, otherwise the sends that opened it.
   // If a failed probe opened it, that is one send.
   [[nodiscard]] Counts counts(Time now) const {
-    return state_ == Circuit::Closed ? window_.sum(now) : opened_->tripped;
+    return state_ == Circuit::Closed ? window_.sum(now) : opened_->counts_when_opened;
   }
   // Returns a text for people that says what opened the breaker, if it is not closed.
   [[nodiscard]] std::string why_open() const { return opened_ ? opened_->why : std::string(); }
@@ -144,7 +144,7 @@ class Breaker {
     Duration open_for{};        // how long it was last opened for
     Duration forgets_after{1};  // each such period without an opening decrements `openings`
     int openings = 0;           // in a row
-    Counts tripped;
+    Counts counts_when_opened;  // of the sends that opened it
     std::string why;
     int good_probes = 0;
     std::uint32_t last_probe = 0;
@@ -153,8 +153,8 @@ class Breaker {
   // Which sends the window counts: those that called `ask` (Share), or those that ended.
   enum class Counting : std::uint8_t { Nothing, Asked, Ended };
 
-  // Refuses a random part of the sends, the larger the more of them fail. This is the client-side
-  // throttling of the SRE book: https://sre.google/sre-book/handling-overload/
+  // Refuses a random part of the sends: the more of them fail, the larger the part. This is the
+  // client-side throttling of the SRE book: https://sre.google/sre-book/handling-overload/
   void ask_share(const BreakerPolicy& policy, Time now, double unit_random, SendGrant& grant) {
     const auto counts = window_.sum(now);
     const auto requests = static_cast<double>(counts.all);
@@ -195,10 +195,10 @@ class Breaker {
     if (state_ == Circuit::Closed) {
       // Each window that has passed without an opening takes one off the openings in a row.
       opened.openings = std::max(opened.openings - quiet_windows(now), 0);
-      opened.tripped = window_.sum(now);  // the sends that opened it, for reports
-      opened.why = why_opens(policy, opened.tripped);
+      opened.counts_when_opened = window_.sum(now);  // for reports
+      opened.why = why_opens(policy, opened.counts_when_opened);
     } else {
-      opened.tripped = {.all = 1};
+      opened.counts_when_opened = {.all = 1};
       opened.why = "a probe failed";
     }
     ++opened.openings;

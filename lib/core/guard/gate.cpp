@@ -33,6 +33,7 @@ Gate::Gate(std::shared_ptr<SharedState> state)
   state_->listen(listener_);
 }
 
+// Waits for a listener that runs. Later ones find no gate.
 Gate::~Gate() {
   const std::lock_guard lock(gate_ref_->mutex);
   gate_ref_->gate = nullptr;
@@ -44,62 +45,64 @@ std::size_t Gate::queues() const {
 }
 
 Gate::SendQueue::~SendQueue() {
-  for (auto* const scope : scopes) {
-    std::erase(scope->second.queues, this);
-    if (scope->second.queues.empty()) all_scopes->erase(all_scopes->find(scope->first));
+  for (auto* const entry : limit_entries) {
+    auto& [key, limit] = *entry;
+    std::erase(limit.queues, this);
+    if (limit.queues.empty()) queues_of_gate->erase(queues_of_gate->find(key));
   }
 }
 
 // Returns the queue in which the sends of this sender wait for their limits, and makes it if
 // necessary. Senders with the same policy object, credentials, host and endpoint have the same
-// limits, and share a queue, unless a breaker applies only to retries.
+// limits, and share a queue.
 std::shared_ptr<Gate::SendQueue> Gate::queue_of(const Sender& sender, Time now) {
-  // A first attempt must not wait behind a retry that an open circuit holds back.
+  // If the breaker applies only to retries, retries have a queue of their own: a first attempt must
+  // not wait behind a retry that an open circuit holds back.
   const auto& breaker = sender.policy->breaker;
-  const bool apart =
+  const bool needs_retry_queue =
       sender.ask.is_retry && breaker && breaker->applies_to == BreakerPolicy::AppliesTo::Retries;
   // The policy's address stands for the policy. After a policy file was read again, its policies
   // are new objects with new queues, but these use the same limits, which have their own keys.
-  auto queue_key = (apart ? "retries " : "") +
+  auto queue_key = (needs_retry_queue ? "retries " : "") +
                    std::to_string(reinterpret_cast<std::uintptr_t>(sender.policy.get())) + " " +
                    std::to_string(sender.credentials) + " ";
   queue_key.append(sender.host).append(" ").append(sender.endpoint);
   auto queue = queues_.at(queue_key, now);  // finds or makes it
-  if (queue->limits) return queue;          // only a new queue has none
-  const auto keys = limit_keys(sender);     // for example "rate https://api.example.com"
-  queue->limits = state_->limits(keys, now);
-  queue->all_scopes = &scopes_;
-  queue->policy = sender.policy;
-  queue->two_pauses = !keys.pauses[1].empty();  // one of the host, and one of the endpoint
-  // Adds the queue to the queues of each of its limits: when a limit changes, their sends may go
-  // out. The pauses come first, because `pause` looks for them there.
-  for (const auto* const state_key :
-       {&keys.pauses[0], &keys.pauses[1], &keys.breaker, &keys.rate, &keys.slots}) {
-    if (state_key->empty()) continue;  // the policy has no such limit
-    auto& key_and_scope = *scopes_.try_emplace(*state_key).first;
-    key_and_scope.second.queues.push_back(queue.get());
-    queue->scopes.push_back(&key_and_scope);
-    const auto& rate = sender.policy->rate;
-    if (state_key == &keys.rate && counts_cost(*rate)) {
-      queue->rate_with_costs = &key_and_scope.second;
-    }
-  }
+  if (!queue->limits) add_limits(*queue, sender, now);
   return queue;
 }
 
-// Begins a pause for the policy's scope, or if it names none, for the host or the endpoint
-// (`scope`). Refuses the sends whose wait the pause makes too long. Returns the key of the pause,
-// such as "https://api.example.com", without its first word, "pause".
-std::string Gate::pause(const Sender& sender, GuardScope scope, Time until, Time now) {
-  const bool policy_has_scope = sender.policy->pause.scope.has_value();
+// Gives a new queue its limits, and adds it to the queues of each limit: when a limit changes, the
+// sends of all its queues may go out.
+void Gate::add_limits(SendQueue& queue, const Sender& sender, Time now) {
+  const auto keys = limit_keys(sender);  // for example "rate https://api.example.com"
+  queue.limits = state_->limits(keys, now);
+  queue.queues_of_gate = &limit_queues_;
+  queue.policy = sender.policy;
+  queue.has_endpoint_pause = !keys.pauses[1].empty();
+  for (const auto* const key :
+       {&keys.pauses[0], &keys.pauses[1], &keys.breaker, &keys.rate, &keys.slots}) {
+    if (key->empty()) continue;  // the policy has no such limit
+    auto& entry = *limit_queues_.try_emplace(*key).first;
+    entry.second.queues.push_back(&queue);
+    queue.limit_entries.push_back(&entry);
+    const bool is_rate_with_costs = key == &keys.rate && counts_cost(*queue.policy->rate);
+    if (is_rate_with_costs) queue.rate_with_costs = &entry.second;
+  }
+}
+
+// Begins a pause for the scope that the policy names, or without one, for `default_scope`, which is
+// Host or Endpoint. Refuses the sends whose wait the pause makes too long. Returns the key of the
+// pause, such as "https://api.example.com", without its first word, "pause".
+std::string Gate::pause(const Sender& sender, GuardScope default_scope, Time until, Time now) {
   std::string key;
   {
     const std::lock_guard lock(mutex_);
     const auto queue = queue_of(sender, now);
-    // If there are two pauses, the first is that of the host and the second that of the endpoint.
-    const std::size_t pause_index =
-        queue->two_pauses && !policy_has_scope && scope == GuardScope::Endpoint ? 1 : 0;
-    key = queue->scopes[pause_index]->first;  // the pauses come first in `scopes`
+    // A queue has two pauses, of the host and of the endpoint, only if the policy names no scope.
+    const bool endpoint_only = queue->has_endpoint_pause && default_scope == GuardScope::Endpoint;
+    const std::size_t pause_index = endpoint_only ? 1 : 0;
+    key = queue->limit_entries[pause_index]->first;  // the pauses come first
     queue->limits->pause(pause_index, until, now);
     refuse_hopeless(*queue, now);
   }
@@ -123,21 +126,21 @@ QueuedBy Gate::would_hold(const Sender& sender, Time now) {
 
 void Gate::serve_all(Time now) {
   const std::lock_guard lock(mutex_);
-  for (auto& [key, scope] : scopes_) {
-    if (scope.waiting == 0) continue;
-    serve(scope, now);
-    refuse_hopeless(scope, now);
+  for (auto& [key, limit] : limit_queues_) {
+    if (limit.waiting == 0) continue;
+    serve(limit, now);
+    refuse_hopeless(limit, now);
   }
 }
 
-// Lets waiting sends out, or refuses them, in all queues that share one limit (the scope). Goes on
-// until the limits hold back the head of each queue, which is the only send of a queue that may go
-// out next. Among the heads, the one with the lowest rank (priority, then arrival) comes first.
-void Gate::serve(Scope& scope, Time now) {
-  if (scope.waiting == 0) return;
-  while (scope.waiting > 0) {
+// Lets waiting sends out, or refuses them, in all queues that share one limit. Goes on until the
+// limits hold back the head of each queue, which is the only send of a queue that may go out next.
+// Among the heads, the one with the lowest rank (priority, then arrival) comes first.
+void Gate::serve(LimitQueues& limit, Time now) {
+  if (limit.waiting == 0) return;
+  while (limit.waiting > 0) {
     std::vector<Turn*> heads;
-    for (const auto* queue : scope.queues) {
+    for (const auto* queue : limit.queues) {
       if (!queue->waiting.empty()) heads.push_back(&queue->head());
     }
     std::sort(heads.begin(), heads.end(),
@@ -150,11 +153,11 @@ void Gate::serve(Scope& scope, Time now) {
     if (served == heads.end()) break;
   }
   // The new heads now wait for the limits, so their timers may have to end earlier.
-  for (const auto* queue : scope.queues) wake_head(*queue, now);
+  for (const auto* queue : limit.queues) wake_head(*queue, now);
 }
 
 void Gate::serve(const SendQueue& queue, Time now) {
-  for (auto* const scope : queue.scopes) serve(scope->second, now);
+  for (auto* const entry : queue.limit_entries) serve(entry->second, now);
 }
 
 // Wakes the head of a queue if its turn may come earlier than its timer. Only the head waits for
@@ -166,13 +169,13 @@ void Gate::wake_head(const SendQueue& queue, Time now) {
 }
 
 void Gate::refuse_hopeless(const SendQueue& queue, Time now) {
-  for (const auto* const scope : queue.scopes) refuse_hopeless(scope->second, now);
+  for (const auto* const entry : queue.limit_entries) refuse_hopeless(entry->second, now);
 }
 
-// Refuses the sends of the scope that would wait too long, because a limit has closed. `refuse`
-// removes a send from the queue, so it is called after the loop over the queue.
-void Gate::refuse_hopeless(const Scope& scope, Time now) {
-  for (const auto* queue : scope.queues) {
+// Refuses the sends that would wait too long, because the limit has closed. `refuse` removes a send
+// from the queue, so it is called after the loop over the queue.
+void Gate::refuse_hopeless(const LimitQueues& limit, Time now) {
+  for (const auto* queue : limit.queues) {
     std::vector<std::pair<Turn*, Hold>> hopeless;
     for (const auto& [rank, turn] : queue->waiting) {
       const auto reason = turn->refusal(turn->find_hold(now), now);
@@ -180,7 +183,7 @@ void Gate::refuse_hopeless(const Scope& scope, Time now) {
     }
     for (const auto& [turn, reason] : hopeless) turn->refuse(reason);
   }
-  for (const auto* queue : scope.queues) wake_head(*queue, now);
+  for (const auto* queue : limit.queues) wake_head(*queue, now);
 }
 
 }  // namespace httpretry::guard

@@ -33,9 +33,9 @@ class Gate {
 
   class Turn;
 
-  // Begins a pause for the senders of a scope: the scope that the policy names, otherwise `scope`,
-  // which is Host or Endpoint. The policy must have a pause. Returns the key of the scope.
-  std::string pause(const Sender& sender, GuardScope scope, Time until, Time now);
+  // Begins a pause for the scope that the policy names, or without one, for `default_scope`, which
+  // is Host or Endpoint. The policy must have a pause. Returns the key of the pause.
+  std::string pause(const Sender& sender, GuardScope default_scope, Time until, Time now);
   // Returns the limit that would hold a send back now. Takes nothing.
   [[nodiscard]] QueuedBy would_hold(const Sender& sender, Time now);
   // Returns whether nothing is paused. If so, a sender without other limits need not pass the gate.
@@ -49,26 +49,27 @@ class Gate {
   // The priority, then the arrival, which is negative for Order::Lifo. The lowest rank comes first.
   using Rank = std::pair<int, std::int64_t>;
   struct SendQueue;
-  // The queues whose sends use one state, and the number of sends that wait.
-  struct Scope {
+  // The queues whose sends need one limit, and how many of these sends wait.
+  struct LimitQueues {
     std::vector<SendQueue*> queues;
     int waiting = 0;
   };
-  using Scopes = std::unordered_map<std::string, Scope>;
+  using LimitQueuesByKey = std::unordered_map<std::string, LimitQueues>;
   // The queue of the sends with the same limits. Only its head may go out next.
   struct SendQueue {
     SendQueue() = default;
-    // Removes the queue from its scopes.
+    // Removes the queue from the queues of its limits.
     ~SendQueue();
     SendQueue(const SendQueue&) = delete;
     SendQueue& operator=(const SendQueue&) = delete;
 
-    Scopes* all_scopes = nullptr;  // the gate's
+    LimitQueuesByKey* queues_of_gate = nullptr;  // Gate::limit_queues_
     std::shared_ptr<const GuardPolicy> policy;
-    std::shared_ptr<SendLimits> limits;       // nullptr in a new queue
-    std::vector<Scopes::value_type*> scopes;  // the scopes of its states
-    const Scope* rate_with_costs = nullptr;   // the scope of its rate, if the rate counts costs
-    bool two_pauses = false;  // of the host and of the endpoint, whose scopes are the first two
+    std::shared_ptr<SendLimits> limits;  // nullptr in a new queue
+    // For each of its limits, the entry in `queues_of_gate`. The pauses come first.
+    std::vector<LimitQueuesByKey::value_type*> limit_entries;
+    const LimitQueues* rate_with_costs = nullptr;  // of its rate, if the rate counts costs
+    bool has_endpoint_pause = false;               // besides that of the host
     std::map<Rank, Turn*> waiting;
     int turns_granted = 0;
 
@@ -84,12 +85,13 @@ class Gate {
   };
 
   std::shared_ptr<SendQueue> queue_of(const Sender& sender, Time now);
+  void add_limits(SendQueue& queue, const Sender& sender, Time now);
   // Called whenever a waiting send may be able to go out: a limit has changed, or a send has left
   // the queue or has come with a higher priority.
   void serve(const SendQueue& queue, Time now);
-  void serve(Scope& scope, Time now);
+  void serve(LimitQueues& limit, Time now);
   // Refuse the sends that would wait in vain, because a limit has closed.
-  static void refuse_hopeless(const Scope& scope, Time now);
+  static void refuse_hopeless(const LimitQueues& limit, Time now);
   static void refuse_hopeless(const SendQueue& queue, Time now);
   static void wake_head(const SendQueue& queue, Time now);
   void serve_all(Time now);
@@ -99,9 +101,8 @@ class Gate {
   std::shared_ptr<const SharedState::Listener> listener_;
   mutable std::mutex mutex_;  // guards the rest
   std::uint64_t arrivals_ = 0;
-  Scopes scopes_;
-  guard::Scopes<SendQueue> queues_{
-      kMaxIdleQueues};  // after `scopes_`, because ~SendQueue uses them
+  LimitQueuesByKey limit_queues_;
+  Scopes<SendQueue> queues_{kMaxIdleQueues};  // after `limit_queues_`, which ~SendQueue uses
 };
 
 // A send's place in the queue, and later its permission to go out, for as long as this lives. The
@@ -160,13 +161,13 @@ class Gate::Turn {
   std::shared_ptr<SendQueue> queue_;
   Status status_ = Status::Waiting;
   Hold why_;
-  bool taken_ = false;
+  bool must_release_ = false;  // what the limits have granted
   SendAsk ask_;
   Time deadline_;
   Time pause_deadline_;
   Time slot_deadline_ = kNever;  // kNever also while other limits hold the send back
   Time rate_deadline_ = kNever;
-  Time last_{};             // the latest time that a caller passed
+  Time latest_now_{};       // the latest time that a caller passed
   Time wakes_at_ = kNever;  // when the timer of `wait` ends
   std::shared_ptr<httpretry::detail::Event> wake_;
   Rank rank_;

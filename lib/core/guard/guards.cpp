@@ -222,8 +222,7 @@ class Guards final : public Middleware, public PausingGate {
       const auto hold = turn.why();
       if (hold.by != held_by) call.emit(&Observer::held_back, hold.by, hold.until);
       held_by = hold.by;
-      const bool not_canceled = co_await turn.wait(scheduler, call.stop());
-      canceled = !not_canceled;
+      canceled = !co_await turn.wait(scheduler, call.stop());
     }
     const auto sent_at = scheduler.now();
     const auto waited = sent_at - arrived_at;

@@ -122,18 +122,21 @@ SendGrant Limits::look(const SendAsk& ask) const {
 
 // --- a send ---
 
-// Decides in one step whether a send may go out. If all limits allow it, takes its place in each of
-// them, which `leave` gives back; `held` of the result is then Nothing. Otherwise takes nothing,
-// and `held` is the limit that holds the send back. Adds state changes to `changes`, for observers.
+// Decides in one step whether a send may go out. If all limits allow it, takes what the send needs
+// from each of them, until `leave` gives it back, and returns a grant whose `held` is Nothing.
+// Otherwise takes nothing, and `held` is the limit that holds the send back. Adds state changes to
+// `changes`, for observers.
 SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
-  state_->end_pauses(ask.now, changes);     // those that are over
+  state_->end_pauses(ask.now, changes);
   report_remote_changes(ask.now, changes);  // by other processes that share the limits
-  auto grant = find_hold(ask);              // the first limit that does not allow the send
+  auto grant = find_hold(ask);  // `held` is the first limit that does not allow the send
   if (grant.held == QueuedBy::Circuit) changes.why = why_open();
-  // The breaker is asked last: it counts the send, and may refuse it even while it is closed.
+  // The breaker is asked last, because it counts the send. It may refuse the send even while it is
+  // closed, and then sets `held`.
   if (grant.held == QueuedBy::Nothing && (!breaker_ || ask_breaker(ask, grant, changes))) {
-    // After a pause comes a ramp, a slow start. `ramps` gets the send's number in each of them.
+    // After a pause comes a ramp, a slow start. `ramps` keeps the number of the send in each, for
+    // `leave`.
     for (std::size_t index = 0; index < pauses_.size(); ++index) {
       if (!pauses_[index]) continue;
       grant.ramps[index] = pauses_[index]->machine.enter(pause_policy(index), ask.now);
@@ -142,7 +145,7 @@ SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
     if (rate_) take_tokens(ask);
     if (slots_) slots_->machine.take();
   }
-  on_asked(ask, grant.held);  // for limits that other processes share
+  on_asked(ask, grant.held);  // may request what the next sends need from a shared store
   return grant;
 }
 
@@ -161,7 +164,7 @@ bool Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& cha
   if (breaker.state() != state_before) {
     changes.why = breaker.state() == Circuit::HalfOpen ? "the time that it was open for is over"
                                                        : "its kind has changed";
-    tell(state_before, ask.now, changes);  // adds the change to `changes`
+    report_circuit_change(state_before, ask.now, changes);
   }
   // `ask` sets `votes` if the send may go out. The breaker will then count how it ends (its vote).
   if (grant.votes || keys_.policy->breaker->dry_run) return true;
@@ -217,7 +220,7 @@ void Limits::adjust_limit(const SendEnd& end, Time now, StateChanges& changes) {
   const auto& policy = *keys_.policy->concurrency;
   auto& slots = slots_->machine;
   const auto before = slots.limit(policy);
-  slots.learn(policy, end.dropped, now);
+  slots.adapt(policy, end.dropped, now);
   const auto after = slots.limit(policy);
   if (after == before) return;
   auto& change = changes.limit.emplace();
@@ -239,7 +242,7 @@ void Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double r
     changes.why = keys_.policy->breaker->probes == 1 ? "a probe succeeded" : "the probes succeeded";
     if (pauses_[kRamp]) state_->begin_pause(pauses_[kRamp], {}, now);
   }
-  tell(before, now, changes);
+  report_circuit_change(before, now, changes);
 }
 
 // Adds `change`, 1 or -1, to the number of sends that wait for these limits.
@@ -276,7 +279,7 @@ void Limits::pause(std::size_t which, Time until, Time /*now*/) {
 // --- reports ---
 
 // Adds the change of the breaker's state from `from` to the current one to `changes`.
-void Limits::tell(Circuit from, Time now, StateChanges& changes) {
+void Limits::report_circuit_change(Circuit from, Time now, StateChanges& changes) {
   const auto circuit = circuit_now(now);
   auto& change = changes.circuit.emplace();
   change.key = without_kind(keys_.breaker);

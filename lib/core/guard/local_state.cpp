@@ -66,6 +66,7 @@ class LocalState final : public LimitState, public std::enable_shared_from_this<
   // Returns the states whose keys begin with `prefix`, in the order of their keys.
   [[nodiscard]] std::vector<ScopeState> states(std::string_view prefix, Time now) const override {
     std::vector<ScopeState> states;
+    // Adds a state, and returns it so that the caller can set the members for its kind.
     const auto add = [&](const std::string& key, const auto& scope,
                          ScopeState state = {}) -> ScopeState& {
       state.key = key;
@@ -101,7 +102,7 @@ class LocalState final : public LimitState, public std::enable_shared_from_this<
       return breakers_.change(key, [](auto& scope) { scope.machine.close(); }) ||
              pauses_.change(key, [](auto& scope) { scope.machine.end(); }) ||
              rates_.change(key, [](auto& scope) { scope.machine = Rate(); }) ||
-             slots_.change(key, [](auto& scope) { scope.machine.forget(); }) ||
+             slots_.change(key, [](auto& scope) { scope.machine.reset_limit(); }) ||
              hedges_.change(key, [](HedgeState& hedges) { hedges.reset(); });
     });
   }

@@ -31,7 +31,7 @@ class Rate {
     }
     return ready;
   }
-  // Takes the tokens from all rates. Not before `ready_at`.
+  // Takes the tokens from all rates. Must not be called before the time `ready_at`.
   void take(const RatePolicy& policy, Time now, std::int64_t cost = 1) {
     take(policy, full_at_, now, cost);
     further_.resize(policy.further.size());  // a reloaded policy may have more
@@ -39,11 +39,11 @@ class Rate {
       take(policy.further[i], further_[i], now, cost);
     }
   }
-  // When all tokens are there.
+  // Returns when all tokens will be available again.
   [[nodiscard]] Time full_at() const {
     return further_.empty() ? full_at_ : std::max(full_at_, *std::ranges::max_element(further_));
   }
-  // As new.
+  // Returns whether this is in its initial state.
   [[nodiscard]] bool idle(Time now) const { return full_at() <= now; }
 
   // Returns the time in which a rate allows this amount.

@@ -40,7 +40,7 @@ class Slots {
   void give_back() { --used_; }
   // Adapts the limit to how a send ended. `dropped`: it was throttled or failed in transport, for
   // example with a timeout.
-  void learn(const ConcurrencyPolicy& policy, bool dropped, Time now) {
+  void adapt(const ConcurrencyPolicy& policy, bool dropped, Time now) {
     if (policy.kind == ConcurrencyPolicy::Kind::Fixed) return;
     if (samples_.count++ == 0) samples_.since = now;
     samples_.dropped = samples_.dropped || dropped;
@@ -49,7 +49,7 @@ class Slots {
     samples_ = {.most_used = used_};
   }
   // Resets the limit to its initial value.
-  void forget() { limit_ = 0, samples_ = {.most_used = used_}; }
+  void reset_limit() { limit_ = 0, samples_ = {.most_used = used_}; }
   // Returns whether this is in its initial state.
   [[nodiscard]] bool idle(Time /*now*/) const { return used_ == 0 && limit_ == 0; }
 

@@ -19,7 +19,7 @@ Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
       ask_(sender.ask),
       deadline_(sender.deadline),
       pause_deadline_(sender.pause_deadline),
-      last_(now) {
+      latest_now_(now) {
   const std::lock_guard lock(gate_.mutex_);
   queue_ = gate_.queue_of(sender, now);
   gate_.serve(*queue_, now);
@@ -31,14 +31,14 @@ Gate::Turn::~Turn() {
     const std::lock_guard lock(gate_.mutex_);
     if (status_ == Status::Waiting) {
       leave_queue();
-      gate_.serve(*queue_, last_);  // a send that has waited behind this one may go out
-    } else if (taken_) {
-      release(/*ended=*/nullptr, last_, /*unit_random=*/0);  // without an end, it does not matter
+      gate_.serve(*queue_, latest_now_);  // a send that has waited behind this one may go out
+    } else if (must_release_) {
+      release(/*ended=*/nullptr, latest_now_, /*unit_random=*/0);  // not used without an end
     } else {
       return;
     }
   }
-  gate_.state_->tell_changed(last_, gate_.listener_.get());
+  gate_.state_->tell_changed(latest_now_, gate_.listener_.get());
 }
 
 StateChanges Gate::Turn::take_changes() {
@@ -121,7 +121,7 @@ bool Gate::Turn::enter(Time now) {
   }
   leave_queue();
   ++queue_->turns_granted;
-  taken_ = true;  // so the destructor gives everything back if `end` is not called
+  must_release_ = true;  // the destructor does it if `end` is not called
   status_ = Status::Granted;
   if (wake_) wake_->happen();  // resumes the coroutine in `wait`
   return true;
@@ -213,13 +213,13 @@ void Gate::Turn::set_rank() {
 
 void Gate::Turn::enter_queue() {
   queue_->waiting.emplace(rank_, this);
-  for (auto* const scope : queue_->scopes) ++scope->second.waiting;
+  for (auto* const entry : queue_->limit_entries) ++entry->second.waiting;
   queue_->limits->wait(1, ask_.cost);
 }
 
 void Gate::Turn::leave_queue() {
   if (queue_->waiting.erase(rank_) == 0) return;
-  for (auto* const scope : queue_->scopes) --scope->second.waiting;
+  for (auto* const entry : queue_->limit_entries) --entry->second.waiting;
   queue_->limits->wait(-1, -ask_.cost);
 }
 
@@ -247,7 +247,7 @@ void Gate::Turn::end(const SendEnd& ended, Time now, double unit_random) {
 // Releases everything that the send has taken, and lets waiting sends out. `ended` is nullptr if
 // the end says nothing about the server.
 void Gate::Turn::release(const SendEnd* ended, Time now, double unit_random) {
-  taken_ = false;
+  must_release_ = false;
   queue_->limits->leave(grant_, ended, now, unit_random, changes_);
   if (changes_.circuit && changes_.circuit->to == Circuit::Open) refuse_hopeless(*queue_, now);
   gate_.serve(*queue_, now);
@@ -264,7 +264,7 @@ Time Gate::Turn::next_wake(Time now) {
 
 // Grants or refuses the turn if the limits have changed.
 void Gate::Turn::update_status(Time now) {
-  last_ = now;
+  latest_now_ = now;
   if (status_ != Status::Waiting) return;
   gate_.serve(*queue_, now);
   if (status_ != Status::Waiting) return;
@@ -276,16 +276,14 @@ void Gate::Turn::update_status(Time now) {
 // deadline comes. Then updates the status, which may still be Waiting, so the caller waits again.
 // Returns false if the wait was canceled.
 Task<bool> Gate::Turn::wait(Scheduler& scheduler, std::stop_token stop) {
-  std::shared_ptr<httpretry::detail::Event> wake;  // also in `wake_`, where other threads find it
+  std::shared_ptr<httpretry::detail::Event> wake;
   Time until;
   {
     const std::lock_guard lock(gate_.mutex_);
-    if (status_ == Status::Waiting) {
-      wake = wake_ = std::make_shared<httpretry::detail::Event>();
-      until = wakes_at_ = next_wake(scheduler.now());
-    }
+    if (status_ != Status::Waiting) co_return true;  // another thread has granted or refused it
+    until = wakes_at_ = next_wake(scheduler.now());
+    wake = wake_ = std::make_shared<httpretry::detail::Event>();  // other threads wake it there
   }
-  if (!wake) co_return true;  // another thread has granted or refused the turn
   const bool not_canceled = co_await wake->wait(scheduler, until, std::move(stop));
   const std::lock_guard lock(gate_.mutex_);
   wake_.reset();

@@ -28,44 +28,42 @@ struct Counts {
 
 class Window {
  public:
-  // Adds counts to the current tenth of the window, which slides in tenths of its length. `length`
-  // differs from that of the last call if the policy has changed. Most tenths are in the array
-  // `tenths_`, whose counts have 16 bits, because there may be a window for each host. The list
-  // `listed_` has the tenths with larger counts, and those of an earlier length.
+  // Adds counts to the current tenth of the window, whose length is `length`. It differs from that
+  // of the last call if the policy has changed. The array `tenths_` has the tenths whose counts fit
+  // into 16 bits. The list `listed_` has the others, and those of an earlier length.
   void add(const Counts& more, Time now, Duration length) {
     const auto length_of_tenth = std::max<Duration>(length / kTenths, Duration(1));
-    // `end_` is the end of the newest tenth in the array; Time() if the array is empty.
-    if (length_of_tenth != length_of_tenth_ && end_ != Time()) list_all();
+    // All tenths in the array have the same length.
+    if (length_of_tenth != length_of_tenth_ && newest_end_ != Time()) list_all();
     length_of_tenth_ = length_of_tenth;
-    // Drops what has left the window.
-    std::erase_if(listed_, [&](const Tenth& one) { return is_over(one.end, now); });
+    std::erase_if(listed_, [&](const Tenth& one) { return left_window(one.end, now); });
     if (listed_.empty()) listed_.shrink_to_fit();
-    // The current tenth is in the list if the last one there is not over, and the array has no
+    // The current tenth is the last one of the list if that has not ended, and the array has no
     // later one.
-    const auto listed_until = listed_.empty() ? Time() : listed_.back().end;
-    if (now < listed_until && end_ <= listed_until) {
+    const auto listed_end = listed_.empty() ? Time() : listed_.back().end;
+    if (now < listed_end && newest_end_ <= listed_end) {
       listed_.back().counts += more;
       return;
     }
-    if (now >= end_) begin_tenth(now);
+    if (now >= newest_end_) begin_tenth(now);
     auto& current = tenths_.front();
     Counts counts = current;
     counts += more;
     // Counts that no longer fit into the array move to the list, and leave zeros behind.
     const bool fits = std::max({counts.all, counts.good, counts.slow}) <= UINT16_MAX;
-    if (!fits) listed_.push_back({.end = end_, .counts = counts});
+    if (!fits) listed_.push_back({.end = newest_end_, .counts = counts});
     current = fits ? SmallCounts(counts) : SmallCounts();
   }
   // Returns the counts of the window of the length last passed to `add`.
   [[nodiscard]] Counts sum(Time now) const {
     Counts sum;
-    auto end = end_;
+    auto end = newest_end_;
     for (const auto& one : tenths_) {
-      if (!is_over(end, now)) sum += one;
+      if (!left_window(end, now)) sum += one;
       end -= length_of_tenth_;
     }
     for (const auto& one : listed_) {
-      if (!is_over(one.end, now)) sum += one.counts;
+      if (!left_window(one.end, now)) sum += one.counts;
     }
     return sum;
   }
@@ -90,8 +88,8 @@ class Window {
     Counts counts;
   };
 
-  // Returns whether a tenth has left the window, which has nine tenths and the current one.
-  [[nodiscard]] bool is_over(Time end, Time now) const {
+  // Returns whether a tenth has left the window, which has the current tenth and nine before it.
+  [[nodiscard]] bool left_window(Time end, Time now) const {
     return now - end >= (kTenths - 1) * length_of_tenth_;
   }
   // Moves to the tenth of `now`, and drops those that leave the window. Tenths begin at multiples
@@ -99,26 +97,26 @@ class Window {
   void begin_tenth(Time now) {
     const auto since_epoch = std::max<Duration>(now.time_since_epoch(), Duration::zero());
     const auto end = Time((since_epoch / length_of_tenth_ + 1) * length_of_tenth_);
-    const auto passed = std::min<std::int64_t>((end - end_) / length_of_tenth_, kTenths);
+    const auto passed = std::min<std::int64_t>((end - newest_end_) / length_of_tenth_, kTenths);
     std::move_backward(tenths_.begin(), tenths_.end() - passed, tenths_.end());
     std::fill_n(tenths_.begin(), passed, SmallCounts());
-    end_ = end;
+    newest_end_ = end;
   }
   // Moves all tenths to the list, because those that follow have another length.
   void list_all() {
-    end_ -= kTenths * length_of_tenth_;
+    auto end = newest_end_ - kTenths * length_of_tenth_;
     for (auto one = tenths_.rbegin(); one != tenths_.rend(); ++one) {
-      end_ += length_of_tenth_;
-      listed_.push_back({end_, *one});
+      end += length_of_tenth_;
+      listed_.push_back({end, *one});
     }
     tenths_ = {};
-    end_ = {};
+    newest_end_ = {};
   }
 
   Duration length_of_tenth_{};
   // Consecutive tenths of the same length, the newest first.
   std::array<SmallCounts, kTenths> tenths_{};
-  Time end_{};                 // the end of the newest tenth; the epoch if `tenths_` is empty
+  Time newest_end_{};          // of the tenths in `tenths_`; Time() if it is empty
   std::vector<Tenth> listed_;  // tenths that do not fit into `tenths_`; the last has the latest end
 };
 

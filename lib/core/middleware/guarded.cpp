@@ -130,8 +130,7 @@ Task<bool> GuardedAttempt::co_enter() {
   auto& turn = state_->turn.emplace(state_->guards.gate, state_->sender(), arrived_at);
   bool canceled = false;
   while (!canceled && turn.status() == Gate::Turn::Status::Waiting) {
-    const bool not_canceled = co_await turn.wait(scheduler, info.stop);
-    canceled = !not_canceled;
+    canceled = !co_await turn.wait(scheduler, info.stop);
   }
   state_->began = scheduler.now();
   if (canceled) co_return false;  // `result` has the reason "canceled" from the beginning

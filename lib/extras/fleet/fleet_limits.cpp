@@ -222,11 +222,11 @@ ScopeState FleetState::Limits::circuit_now(Time now) const {
 }
 
 // Called after this process's own breaker has changed.
-void FleetState::Limits::tell(Circuit from, Time now, StateChanges& changes) {
+void FleetState::Limits::report_circuit_change(Circuit from, Time now, StateChanges& changes) {
   auto& circuit = *breaker_scope_->circuit;
   circuit.changed_from.reset();
   if (circuit.own.machine.state() == Circuit::Open) circuit.why = changes.why;
-  Own::tell(from, now, changes);
+  Own::report_circuit_change(from, now, changes);
 }
 
 // Reports a change of the shared circuit, which another process may have caused, to the observers
@@ -240,7 +240,7 @@ void FleetState::Limits::report_remote_changes(Time now, StateChanges& changes) 
   changes.why = state == Circuit::Open       ? circuit.why
                 : state == Circuit::HalfOpen ? "the time that it was open for is over"
                                              : "the probes succeeded";
-  Own::tell(*from, now, changes);
+  Own::report_circuit_change(*from, now, changes);
 }
 
 }  // namespace httpretry::fleet

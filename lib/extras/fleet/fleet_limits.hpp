@@ -31,7 +31,7 @@ class FleetState::Limits final : public guard::Limits {
             StateChanges& changes) override;
   void take_tokens(const SendAsk& ask) override;
   [[nodiscard]] Time token_at(const SendAsk& ask) const override;
-  void tell(Circuit from, Time now, StateChanges& changes) override;
+  void report_circuit_change(Circuit from, Time now, StateChanges& changes) override;
   void report_remote_changes(Time now, StateChanges& changes) override;
   void on_asked(const SendAsk& ask, QueuedBy held_by) override;
   void on_slot_freed(Time now) override;

@@ -302,7 +302,7 @@ bool FleetState::reset(std::string_view key, Time now) {
     scope.tokens = {};
     scope.reserved = {};
     scope.held = {};
-    scope.slots.machine.forget();  // the limit that it has adapted
+    scope.slots.machine.reset_limit();
     if (scope.circuit) scope.circuit->close();
     remote_.forget(scope.key);
     return true;

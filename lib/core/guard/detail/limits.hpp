@@ -127,7 +127,7 @@ class HTTPRETRY_API Limits : public SendLimits {
   virtual void take_tokens(const SendAsk& ask);
   // Returns when the rate may allow a send that waits behind all others.
   [[nodiscard]] virtual Time token_at(const SendAsk& ask) const;
-  virtual void tell(Circuit from, Time now, StateChanges& changes);
+  virtual void report_circuit_change(Circuit from, Time now, StateChanges& changes);
   // Adds the changes that other processes have made to `changes`. FleetState overrides it.
   virtual void report_remote_changes(Time /*now*/, StateChanges& /*changes*/) {}
   // Called after each `enter`, with the limit that held the send back.
