@@ -14,8 +14,8 @@ void append_items(std::string& out, std::string_view items, bool (*is_secret)(st
     const auto item_end = std::min(items.find('&'), items.size());
     const auto item = items.substr(0, item_end);
     const auto equals = item.find('=');
-    const bool hidden = is_nameless || is_secret(item.substr(0, equals));
-    if (!hidden || item.empty()) {
+    const bool hidden = !item.empty() && (is_nameless || is_secret(item.substr(0, equals)));
+    if (!hidden) {
       out += item;
     } else if (equals == std::string_view::npos) {
       out += kRedacted;  // without "=", the text itself may be the secret

@@ -150,7 +150,7 @@ class FileSink final : public Sink {
     const auto mode = options_.owner_only ? FileAccess::Owner : FileAccess::All;
     auto file = options_.keep_partial ? NewFile::part(path_, mode) : NewFile::beside(path_, mode);
     if (!file) return std::move(file).error();
-    const bool is_device = file->direct();  // a device is written to directly, and keeps nothing
+    const bool is_device = file->is_device();  // a device is written to directly, and keeps nothing
     std::optional<PartInfo> info;  // PATH.part.info, which identifies the body in PATH.part
     if (options_.keep_partial && !is_device) info.emplace(file->path() + ".info", request.url());
     std::optional<BodyStart> start;

@@ -90,7 +90,7 @@ bool NewFile::open(int flags, mode_t mode) {
 }
 
 NewFile::~NewFile() {
-  const bool keeps_nothing = kind_ == Kind::Aside || (kind_ == Kind::Part && size_ == 0);
+  const bool keeps_nothing = kind_ == Kind::Temporary || (kind_ == Kind::Part && size_ == 0);
   if (fd_.is_open() && keeps_nothing) ::unlink(path_.c_str());
 }
 
@@ -118,13 +118,13 @@ Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
                            "reader; expected a file or a device");
   }
   if (exists && !S_ISREG(old.st_mode)) {  // a device
-    NewFile file(is_null_device(old) ? Kind::Nowhere : Kind::Direct, *path, *path);
+    NewFile file(is_null_device(old) ? Kind::NullDevice : Kind::Device, *path, *path);
     if (!file.open()) return cannot_open(target, errno);
     return file;
   }
   // A rename would replace even a file that we are not allowed to write to.
   if (exists && ::access(path->c_str(), W_OK) != 0) return cannot_open(target, errno);
-  NewFile file(Kind::Aside, name_beside(*path), *path);
+  NewFile file(Kind::Temporary, name_beside(*path), *path);
   if (!file.open(O_CREAT | O_EXCL, mode_of(access))) return cannot_open(target, errno);
   const bool keeps_mode = exists && access != FileAccess::AlwaysOwner;
   if (keeps_mode && !file.set_mode(old.st_mode)) return cannot_write(target, errno);
@@ -196,8 +196,8 @@ Result<void> NewFile::write(std::string_view bytes) {
 
 Result<void> NewFile::restart() {
   if (size_ == 0) return {};
-  if (kind_ == Kind::Direct) return cannot_write(path_, ESPIPE);
-  if (kind_ == Kind::Nowhere) return size_ = 0, Result<void>();
+  if (kind_ == Kind::Device) return cannot_write(path_, ESPIPE);
+  if (kind_ == Kind::NullDevice) return size_ = 0, Result<void>();
   if (::ftruncate(fd_.get(), 0) != 0 || ::lseek(fd_.get(), 0, SEEK_SET) < 0)
     return cannot_write(path_, errno);
   size_ = 0;
@@ -210,7 +210,7 @@ Result<void> NewFile::commit() {
   // first: after an error the old file still exists, and a partial file is still locked.
   const int copy = ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0);
   if (copy >= 0 && ::close(copy) != 0 && errno != EINTR) return cannot_write(target_, errno);
-  if (!direct() && ::rename(path_.c_str(), target_.c_str()) != 0) {
+  if (!is_device() && ::rename(path_.c_str(), target_.c_str()) != 0) {
     return cannot_write(target_, errno);
   }
   fd_.close();

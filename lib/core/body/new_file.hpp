@@ -37,16 +37,18 @@ class NewFile {
   // Replaces the target.
   Result<void> commit();
 
-  [[nodiscard]] bool restartable() const { return kind_ != Kind::Direct || size_ == 0; }
-  // Returns whether the target is a device, which keeps nothing.
-  [[nodiscard]] bool direct() const { return kind_ == Kind::Direct || kind_ == Kind::Nowhere; }
+  [[nodiscard]] bool restartable() const { return kind_ != Kind::Device || size_ == 0; }
+  // A device is written to directly, and keeps nothing.
+  [[nodiscard]] bool is_device() const {
+    return kind_ == Kind::Device || kind_ == Kind::NullDevice;
+  }
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // Returns the file's own name, or the target's if that is written to directly.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  // A temporary file, "TARGET.part", a device, or the null device.
-  enum class Kind { Aside, Part, Direct, Nowhere };
+  // Part: "TARGET.part".
+  enum class Kind { Temporary, Part, Device, NullDevice };
   NewFile(Kind kind, std::string path, std::string target);
   // `mode` is for a new file, with O_CREAT.
   bool open(int flags = 0, mode_t mode = 0);

@@ -47,23 +47,26 @@ class CoSend {
   CoSend(std::shared_ptr<detail::ClientCore> core, Request request, CallOptions options)
       : core_(std::move(core)), request_(std::move(request)), options_(std::move(options)) {}
   ~CoSend() {
-    forward_.reset();
+    forwarder_.reset();
     if (state_->take_awaiter()) state_->stop.request_stop();
   }
   CoSend(const CoSend&) = delete;
   CoSend& operator=(const CoSend&) = delete;
 
   [[nodiscard]] bool await_ready() const noexcept { return false; }
-  // Starts the call. Its end resumes the awaiter, on the scheduler `resume_on` if one is set.
+  // Starts the call. Its end resumes the awaiter, on the scheduler `resume_on` if one is set. Not
+  // inlined, because clang 14 would keep variables in the frame of the awaiter, which may not exist
+  // any longer.
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter) {
     state_->awaiter = awaiter;
-    if (options_.stop.stop_possible()) forward_.emplace(options_.stop, RequestStop{state_->stop});
+    // The call ends with the caller's stop token, or if the awaiter is destroyed.
+    if (options_.stop.stop_possible()) forwarder_.emplace(options_.stop, RequestStop{state_->stop});
     options_.stop = state_->stop.get_token();
     auto done = [state = state_, resume_on = options_.resume_on](Outcome outcome) {
       state->outcome.emplace(std::move(outcome));
       if (resume_on == nullptr) return state->resume();
-      // The scheduler need not outlive the awaiter. An awaiter that is still set exists while the
-      // mutex is held.
+      // The scheduler exists at least as long as the awaiter. While the mutex is held, an awaiter
+      // that is still set cannot be destroyed, because ~CoSend locks the mutex.
       const std::lock_guard lock(state->mutex);
       if (state->awaiter) resume_there(state, *resume_on);
     };
@@ -79,7 +82,7 @@ class CoSend {
   Request request_;
   CallOptions options_;
   std::shared_ptr<AwaitedCall> state_ = std::make_shared<AwaitedCall>();
-  std::optional<std::stop_callback<RequestStop>> forward_;
+  std::optional<std::stop_callback<RequestStop>> forwarder_;
 };
 
 Task<Outcome> await_call(std::shared_ptr<detail::ClientCore> core, Request request,
@@ -88,10 +91,6 @@ Task<Outcome> await_call(std::shared_ptr<detail::ClientCore> core, Request reque
   Outcome outcome = co_await call;
   co_return outcome;
 }
-
-}  // namespace
-
-namespace {
 
 // Puts the middlewares of the three lists into one, in the order in which a request passes them.
 ClientOptions with_one_chain(ClientOptions options) {

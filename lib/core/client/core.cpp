@@ -338,7 +338,7 @@ Task<DrainResult> ClientCore::co_drain(std::shared_ptr<ClientCore> self, Time de
   auto& scheduler = *placement->scheduler;
   const ReturnTo to_scheduler(scheduler);  // the caller may run on another thread
   co_await to_scheduler;
-  const auto nothing_left = self->calls_in_flight_.nothing_left();  // a stop token, ends the sleep
+  const auto nothing_left = self->calls_in_flight_.nothing_left();  // a token that ends the sleep
   static_cast<void>(co_await scheduler.sleep_until(deadline, nothing_left));
   self->cancel_all();
   // Unlike `sleep_until`, this also waits on a loop that `cancel_all` has closed.

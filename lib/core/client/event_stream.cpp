@@ -61,10 +61,11 @@ Result<bool> EventParser::take_line(const OnEvent& on_event) {
     take_field(line.substr(0, colon), value);
     return true;
   }
-  // The event is complete. Its ID counts even if the event has no data; such an event is dropped.
+  // The event is complete. Its ID counts even if the event is dropped, because it has no data.
   last_id_ = next_id_;
   auto event = std::exchange(event_, ServerEvent());
-  if (!std::exchange(has_data_, false)) return true;
+  const bool had_data = std::exchange(has_data_, false);
+  if (!had_data) return true;
   event.id = last_id_;
   return on_event(event);
 }

@@ -32,9 +32,9 @@ void skip_spaces(std::string_view& text) {
 }
 
 struct Link {
-  std::optional<std::string> target;  // nullopt if it is not between "<" and ">"
-  std::string relations;              // separated by spaces
-  bool of_response = true;            // false: it has an anchor, so it belongs to another document
+  std::optional<std::string> target;     // nullopt if it is not between "<" and ">"
+  std::optional<std::string> relations;  // separated by spaces; nullopt without "rel"
+  bool of_response = true;  // false: it has an anchor, so it belongs to another document
 };
 
 // Removes a link, such as `<items?page=2>; rel="next"`, from the front of `text`, the value of a
@@ -46,15 +46,14 @@ std::optional<Link> take_link(std::string_view& text) {
   }
   if (text.empty()) return std::nullopt;
   Link link;
-  const bool opened = take(text, '<');
-  const auto end = std::min(text.find_first_of("<>"), text.size());
-  if (opened && text.substr(end).starts_with('>')) {
+  const bool is_opened = take(text, '<');
+  const auto bracket = std::min(text.find_first_of("<>"), text.size());
+  if (is_opened && text.substr(bracket).starts_with('>')) {
     link.target = take_until(text, '>');
   } else {
-    // Leaves the parameters of a malformed link, because they may say that it is the next page.
+    // Goes on to the parameters of the malformed link, because it may be that to the next page.
     text.remove_prefix(std::min(text.find_first_of(";,"), text.size()));
   }
-  bool has_relations = false;
   for (skip_spaces(text); take(text, ';'); skip_spaces(text)) {
     skip_spaces(text);
     const auto name = take_value(text, "=;,");
@@ -65,9 +64,7 @@ std::optional<Link> take_link(std::string_view& text) {
     }
     if (equal_ignoring_case(name, "anchor")) link.of_response = false;
     // Only the first `rel` counts (RFC 8288 §3.3).
-    if (equal_ignoring_case(name, "rel") && !std::exchange(has_relations, true)) {
-      link.relations = value;
-    }
+    if (equal_ignoring_case(name, "rel") && !link.relations) link.relations = std::move(value);
   }
   return link;
 }
@@ -92,7 +89,8 @@ Result<std::optional<std::string>> detail::find_link(const Response& response,
   std::optional<Error> problem;
   for (std::string_view text : response.headers.get_all("Link")) {
     while (const auto link = take_link(text)) {
-      if (!link->of_response || !has_relation(link->relations, relation)) continue;
+      const bool is_wanted = link->relations && has_relation(*link->relations, relation);
+      if (!link->of_response || !is_wanted) continue;
       auto url = link->target ? response.resolve(*link->target)
                               : Error(Errc::InvalidRequest,
                                       "not a usable URL: it is not between \"<\" and \">\"");

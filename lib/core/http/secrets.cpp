@@ -91,19 +91,18 @@ bool tells_secret(std::string_view header_name) {
 // in queries are hidden: "see https://host/a?key=1" becomes "see https://host/a?key=REDACTED".
 std::string shown_value(std::string_view header_name, std::string_view value) {
   if (tells_secret(header_name)) return std::string(kRedacted);
-  const auto names_url_header = [](auto word) { return is_one_of(kUrlHeaderWords, word); };
+  const auto is_url_word = [](auto word) { return is_one_of(kUrlHeaderWords, word); };
   // The whole value is one URL: "Location", "Referer" and the like.
-  if (any_word(to_lower(header_name), names_url_header)) return redacted(value, hide_all);
+  if (any_word(to_lower(header_name), is_url_word)) return redacted(value, hide_all);
   std::string shown;
-  auto url_at = next_url(value, 0);  // npos if there is no URL
+  auto scheme_at = next_url(value, 0);  // where the next URL with a scheme begins, or npos
   // Each round copies the text before the next URL, and then that URL with its secrets hidden.
   for (std::size_t copied = 0; copied < value.size();) {
-    // The URL found before has been copied: finds the next one.
-    if (url_at < copied) url_at = next_url(value, copied);
-    // In `Link: </next?key=1>; rel=next` a URL without a scheme follows the "<".
+    if (scheme_at < copied) scheme_at = next_url(value, copied);
+    // A URL without a scheme may follow a "<", as in `Link: </next?key=1>; rel=next`.
     const auto bracket = value.find('<', copied);
-    const auto bracketed_at = bracket == std::string_view::npos ? value.size() : bracket + 1;
-    const auto begin = std::min(url_at, bracketed_at);  // with neither, the end of the text
+    const auto after_bracket = bracket == std::string_view::npos ? value.size() : bracket + 1;
+    const auto begin = std::min(scheme_at, after_bracket);  // the end if no URL is left
     const auto end = end_of_url(value, begin);
     shown += value.substr(copied, begin - copied);
     shown += redacted(value.substr(begin, end - begin), hide_all);
