@@ -316,7 +316,7 @@ const Layered* PolicyCheck::at(std::string_view key) const {
 
 bool PolicyCheck::is_written(std::string_view key) const {
   const auto* const value = at(key);
-  return value != nullptr && (value->origin->positions || is_within(*value->json, policy));
+  return value != nullptr && (value->origin->is_file || is_within(*value->json, policy));
 }
 
 void PolicyCheck::error(Keys keys, std::string message) const {

@@ -225,7 +225,7 @@ std::string problem_of_path(std::string_view path) {
 
 // Replaces a name by the form that libcurl gives to the host of a request: "[0:0::1]" becomes
 // "[::1]". A name with a "*" stays as it is. Returns why it cannot be a host, or "" if it can.
-std::string normalize(std::string& name) {
+std::string normalize_host(std::string& name) {
   auto example = name;  // a host that the pattern matches
   std::replace(example.begin(), example.end(), '*', 'x');
   if (is_plain(example)) return {};
@@ -258,8 +258,8 @@ HostPattern parse_host(std::string_view text) {
   const bool is_exact = !has_stars && !host.leading_star;
   host.kind = is_exact ? HostPattern::Kind::Exact : HostPattern::Kind::Pattern;
   if (has_stars) host.problem = problem_of_stars(labels_of(name));
-  if (host.problem.empty()) host.problem = normalize(name);
-  if (is_exact || !host.problem.empty()) return host;  // an exact host needs no labels
+  if (host.problem.empty()) host.problem = normalize_host(name);  // returns a problem, or ""
+  if (is_exact || !host.problem.empty()) return host;             // an exact host needs no labels
   const bool is_address = name.front() == '[' || is_ipv4(name);
   if (is_address) host.problem = "an address has no suffix";  // "*.127.0.0.1"
   host.labels = labels_of(name);

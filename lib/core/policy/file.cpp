@@ -18,7 +18,7 @@ using JsonType = JsonNode::Type;
 class NamedPolicies {
  public:
   explicit NamedPolicies(Problems& problems)
-      : problems_(problems), origin_{.text = problems.file(), .positions = true} {}
+      : problems_(problems), origin_{.text = problems.file(), .is_file = true} {}
 
   // Reads the value of "policies".
   void read(const JsonNode& policies) {
@@ -121,7 +121,8 @@ class NamedPolicies {
   // one.
   Named* extended_by(const JsonNode& policy) {
     const auto* const extends = policy.find("extends");
-    const bool is_valid = extends != nullptr && extends->is(JsonType::String) && !extends->bad;
+    const bool is_valid =
+        extends != nullptr && extends->is(JsonType::String) && !extends->has_error;
     return is_valid ? named_by(*extends) : nullptr;
   }
 

@@ -51,7 +51,7 @@ class AwsImport {
       if (line_.ends_with('\r')) line_.remove_suffix(1);
       read_line();
     }
-    if (problems_.failed()) return finish();
+    if (problems_.failed()) return finish();  // the error about them
     auto source = problems_.file();
     if (profile_) {
       if (std::ranges::find(sections_, *profile_) == sections_.end()) {

@@ -220,8 +220,8 @@ class GrpcImport {
     if (!is_object(json, {"maxAttempts", "hedgingDelay", "nonFatalStatusCodes"})) return;
     const auto attempts = read_attempts(required(*json, "maxAttempts"), policy);
     const auto* const delay = json->find("hedgingDelay");
-    const bool is_zero = delay == nullptr || delay->text == "0s";  // `duration` refuses 0
-    const auto after = is_zero ? Duration::zero() : duration(delay).value_or(Duration::zero());
+    const bool is_at_once = delay == nullptr || delay->text == "0s";  // `duration` refuses 0
+    const auto after = is_at_once ? Duration::zero() : duration(delay).value_or(Duration::zero());
     // Non-fatal failures are retried, and without a wait. All others end the call.
     const auto* const codes = json->find("nonFatalStatusCodes");
     read_codes(codes, policy, /*may_be_empty=*/true);

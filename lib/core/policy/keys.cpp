@@ -131,7 +131,7 @@ constexpr Key kPolicyKeys[] = {
     key_of<kBreaker, &RetryPolicy::guards, &GuardPolicy::breaker>("breaker"),
     key_of<kPriorities, &RetryPolicy::guards, &GuardPolicy::priority>("priority"),
     key_of<kHedge, &RetryPolicy::hedge>("hedge"),
-    loader_key("allow", kAllow).keep(),
+    loader_key("allow", kAllow).only_in_file(),
 };
 
 constexpr std::string_view kSchemeNames[] = {"http", "https"};

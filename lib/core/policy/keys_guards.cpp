@@ -269,8 +269,8 @@ bool RateType::read(const JsonNode& json, void* field, Problems& problems) const
     return rate.scope == rates.front().scope ||
            refuse(item, problems, "the rates of a list must have the same \"scope\"");
   };
-  // `bad` keeps later checks from using the list.
-  if (!read_items(json, "a list", problems, read_one)) return json.bad = true, false;
+  // `has_error` keeps later checks from using the list.
+  if (!read_items(json, "a list", problems, read_one)) return json.has_error = true, false;
   if (rates.empty()) return refuse(json, problems, R"(an empty list has no rate; write "none")");
   if (field == kCheckOnly) return true;
   auto& policy = *static_cast<RatePolicy*>(reset(field, Initial::Defaults));

@@ -29,7 +29,7 @@ bool parse_headers(const JsonNode& json, Headers& headers, Problems& problems) {
     if (is_text && !headers.try_add(header->key, header->text)) {
       problems.error(*header, "this cannot be sent as a header");
     }
-    good = good && !header->bad;
+    good = good && !header->has_error;
   }
   return good;
 }

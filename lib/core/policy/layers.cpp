@@ -53,7 +53,7 @@ void merge_object(Layered& value, const JsonNode& member, const Shape& shape,
   const bool has_base = replaces && shape.base != nullptr;
   if (replaces) value.members.clear();
   if (has_base) merge_layer(value, shape.base(), shape, built_in_origin());
-  if (preset != nullptr && !preset->bad) {
+  if (preset != nullptr && !preset->has_error) {
     const auto& loaded = shape.preset(preset->text);
     merge_layer(value, *loaded.tree->root, shape, loaded.origin);
   }
@@ -94,7 +94,8 @@ struct PolicyReader {
       problems.error(position_of(member), not_of_kind(member.key, *kind->json, shape));
     }
     for (const auto& key : shape.keys) {
-      const bool is_value = key.field != nullptr || (key.kept && layered.find(key.name) != nullptr);
+      const bool is_value =
+          key.field != nullptr || (key.file_only && layered.find(key.name) != nullptr);
       if (!is_value || !traits.have(key)) continue;
       read_value(layered, key, target, parent, prefix);
       if (kind != nullptr && key.name == "kind" && shape.prepare != nullptr) shape.prepare(target);
@@ -147,7 +148,7 @@ struct PolicyReader {
   // states it, otherwise the policy.
   [[nodiscard]] const JsonNode& position_of(const Layered& layered) const {
     if (layered.origin == nullptr) return policy;
-    const auto known = layered.origin->positions || is_within(*layered.json, policy);
+    const auto known = layered.origin->is_file || is_within(*layered.json, policy);
     return known ? *layered.json : policy;
   }
 
@@ -166,7 +167,7 @@ std::string place_of(const Layered& policy, std::string_view block) {
     return {};
   }
   const auto& origin = *layered->origin;
-  if (origin.positions) return pointer_to(*layered->json->parent);
+  if (origin.is_file) return pointer_to(*layered->json->parent);
   const bool stated = origin.resolved == nullptr && &origin != &built_in_origin();
   return stated ? origin.text : std::string();
 }
@@ -199,7 +200,7 @@ const JsonTree* tree_of(const OrderedJson& json) {
 }
 
 std::string LayerOrigin::at(const JsonNode& json) const {
-  if (!positions) return text;
+  if (!is_file) return text;
   return text + ":" + std::to_string(json.position.line) + ":" +
          std::to_string(json.position.column);
 }
@@ -221,19 +222,19 @@ void merge_layer(Layered& below, const JsonNode& object, const Shape& shape,
     const auto* const key = shape.find(member->key);
     // Leaves out unknown keys, keys such as "preset" that are no value of a policy, and null, which
     // selects the value of the layer below.
-    const bool is_value = key != nullptr && (key->field != nullptr || key->kept);
+    const bool is_value = key != nullptr && (key->field != nullptr || key->file_only);
     if (!is_value || member->is(JsonNode::Type::Null)) continue;
     auto& value = find_or_add(below, key->name);
     const bool is_new = value.json == nullptr;
-    if (member->bad) {
-      value.doubtful = true;  // not checked further, because the file means another value
+    if (member->has_error) {
+      value.doubtful = true;  // not checked further, because the wrong member should replace it
       if (is_new) below.members.pop_back();  // find_or_add has added it
       continue;
     }
-    // An object of a file does not stay as a whole: it is merged, and its values stay one by one.
+    // An object does not stay as a whole: it is merged, and its values stay one by one.
     const bool may_stay = file_values == FileValues::Keep && !is_new && !is_object(value);
-    if (may_stay && value.origin->positions) continue;  // only values of files have positions
-    const auto* const inner = key->type->shape();       // nullptr if the value is never an object
+    if (may_stay && value.origin->is_file) continue;
+    const auto* const inner = key->type->shape();  // nullptr if the value is never an object
     if (inner == nullptr || !member->is(JsonNode::Type::Object)) {
       value = Layered{.key = key->name, .json = member, .origin = &origin};
     } else {

@@ -47,8 +47,8 @@ std::string_view presets_text();
 
 // The origin of a layer, as it is shown with each of its values.
 struct LayerOrigin {
-  std::string text;        // "built in", "preset gcs", or the name of a file
-  bool positions = false;  // a file: line and column are added to `text`
+  std::string text;      // "built in", "preset gcs", or the name of a file
+  bool is_file = false;  // `at` adds the line and the column to `text`
   // The values of a policy that was resolved earlier. They keep their sources. Otherwise nullptr.
   const PolicyValues* resolved = nullptr;
 

@@ -71,7 +71,7 @@ bool read_members(const JsonNode& object, const Shape& shape, void* target, Prob
   const auto kinds = kind == nullptr ? kAll : mask_of(shape.kinds, kind->text);
   auto all_valid = true;
   for (const auto* const member : object.children) {
-    if (member->bad) all_valid = false;  // read_json has reported a duplicate
+    if (member->has_error) all_valid = false;  // read_json has reported a duplicate
     if (shape.find(member->key) == nullptr) {
       problems.error_at_key(*member, unknown_key(member->key, shape, problems));
       all_valid = false;
@@ -82,8 +82,8 @@ bool read_members(const JsonNode& object, const Shape& shape, void* target, Prob
       all_valid = false;
     }
   }
-  // Some objects are used as a whole or not at all. merge_layer leaves out one that is `bad`.
-  if (!all_valid && shape.whole) object.bad = true;
+  // Some objects are used as a whole or not at all. merge_layer leaves out one with an error.
+  if (!all_valid && shape.whole) object.has_error = true;
   return all_valid;
 }
 

@@ -143,7 +143,7 @@ class PolicySource::Watch {
  public:
   Watch(std::string path, PolicySet first, const FileText& file)
       : path_(std::move(path)),
-        seen_(file.state),
+        last_state_(file.state),
         digest_(digest(file.text)),
         current_(std::move(first)) {}
 
@@ -186,7 +186,7 @@ class PolicySource::Watch {
     {
       const std::unique_lock lock(mutex_, std::try_to_lock);
       if (!lock) return;  // another thread reads the file
-      if (settled_ && state_of(path_) == seen_) return;
+      if (settled_ && state_of(path_) == last_state_) return;
       reload = read(Report::Changes);
     }
     if (reload) log_policy_reload(*reload);
@@ -195,22 +195,21 @@ class PolicySource::Watch {
   enum class Report : std::uint8_t { Always, Changes };
 
   // Reads the file, and publishes its policies or what is wrong with it. With Report::Changes,
-  // returns nullptr instead if neither the text nor the reason why the file cannot be read has
-  // changed.
+  // returns nullptr instead if neither the text nor the problem of reading it has changed.
   std::shared_ptr<const PolicyReload> read(Report report) {
     const auto file = read_file(path_, FileKind::Regular);
-    // A file may be written twice within one tick of its clock and have the same state. So it is
-    // read at each check until its state was the same at two checks.
-    settled_ = file.state == seen_;
-    seen_ = file.state;
+    // Two writes within one tick of the file system's clock may leave the same state. So the file
+    // is read at each check until two checks in a row have found the same state.
+    settled_ = file.state == last_state_;
+    last_state_ = file.state;
+    const auto old_problem = std::exchange(read_problem_, file.problem);
     if (!file.problem.empty()) {
-      const bool is_same = std::exchange(unread_, file.problem) == file.problem;
-      if (is_same && report == Report::Changes) return nullptr;
+      if (file.problem == old_problem && report == Report::Changes) return nullptr;
       return publish(std::nullopt, {unread_problem(path_, file.problem)});
     }
     const auto old_digest = std::exchange(digest_, digest(file.text));
-    const bool was_unread = !std::exchange(unread_, {}).empty();
-    if (digest_ == old_digest && !was_unread && report == Report::Changes) return nullptr;
+    const bool is_same = digest_ == old_digest && old_problem.empty();
+    if (is_same && report == Report::Changes) return nullptr;
     auto checked = check_policies(file.text, path_);
     return publish(std::move(checked.set), std::move(checked.problems));
   }
@@ -237,11 +236,11 @@ class PolicySource::Watch {
   }
 
   const std::string path_;
-  std::mutex mutex_;  // held by the thread that reads the file; guards the next five
-  FileState seen_;
+  std::mutex mutex_;      // held by the thread that reads the file; guards the next five
+  FileState last_state_;  // when the file was last read
   bool settled_ = false;
   std::size_t digest_;
-  std::string unread_;  // why the file could not be read at the last check; empty if it was
+  std::string read_problem_;  // why the file could not be read at the last check; empty if it was
   std::uint64_t reloads_ = 0;
   std::atomic<Duration::rep> last_check_ = 0;
   mutable std::mutex current_mutex_;

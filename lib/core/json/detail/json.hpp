@@ -107,8 +107,8 @@ struct HTTPRETRY_API JsonNode {
 
   Type type = Type::Null;
   bool boolean = false;
-  // Set when an error was reported here, so that no further error is derived from the value.
-  mutable bool bad = false;
+  // An error was reported here, so no further error is derived from the value.
+  mutable bool has_error = false;
   Position position;
   Position key_position;  // for a member of an object
   std::string_view key;   // for a member of an object
@@ -211,7 +211,7 @@ class HTTPRETRY_API Problems {
     return full() ? std::string() : pointer_to(at);
   }
   void add(const JsonNode& at, Position position, std::string message) {
-    at.bad = true;
+    at.has_error = true;
     error(position, pointer(at), std::move(message));
   }
   void add(Position position, std::string pointer, std::string message, Severity severity);

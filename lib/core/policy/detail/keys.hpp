@@ -28,7 +28,7 @@ struct Key {
   bool required = false;
   bool block = false;          // a preset replaces the value even if it does not state the key
   bool nullable = true;        // null selects the value of the layer below
-  bool kept = false;           // a value of the policy in the file that RetryPolicy does not store
+  bool file_only = false;      // a value of the policy in the file that RetryPolicy does not store
   std::string_view like = {};  // the key whose value is used if this one is left out
 
   [[nodiscard]] constexpr Key of(Mask kind_mask, Mask jitter_mask = kAll) {
@@ -38,7 +38,7 @@ struct Key {
   }
   [[nodiscard]] constexpr Key needed() { return required = true, *this; }
   [[nodiscard]] constexpr Key in_presets() { return block = true, *this; }
-  [[nodiscard]] constexpr Key keep() { return kept = true, *this; }
+  [[nodiscard]] constexpr Key only_in_file() { return file_only = true, *this; }
   [[nodiscard]] constexpr Key not_null() { return nullable = false, *this; }
   [[nodiscard]] constexpr Key default_like(std::string_view other) { return like = other, *this; }
 };
