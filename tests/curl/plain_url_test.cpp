@@ -32,7 +32,7 @@ void compare(const std::string& text) {
   REQUIRE(url->query() == read->query());
   REQUIRE(url->origin() == read->origin());
   REQUIRE(plain.userinfo == curl.userinfo);
-  REQUIRE(plain.named == curl.named);
+  REQUIRE(plain.host_is_name == curl.host_is_name);
   // As it is sent: from a form that had another path and query before.
   const detail::CurlUrl form(curl_url());
   curl_url_set(form.get(), CURLUPART_URL, (std::string(url->origin()) + "/other?q").c_str(), 0);

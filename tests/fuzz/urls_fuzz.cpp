@@ -43,7 +43,7 @@ void compare_plain(std::string_view text) {
   demand(plain.text == curl.text && url->origin() == read->origin());
   demand(url->host() == read->host() && plain.port == curl.port);
   demand(url->path() == read->path() && url->query() == read->query());
-  demand(plain.named == curl.named && !curl.userinfo);
+  demand(plain.host_is_name == curl.host_is_name && !curl.userinfo);
 }
 
 }  // namespace

@@ -177,6 +177,8 @@ std::string names_of_codings(const std::vector<ContentCoding>& more) {
   return names;
 }
 
+// Returns the request with its body encoded as RequestOptions::compress_with requests, or unchanged
+// if it has no body or if its headers describe the bytes of the body as it is.
 Result<Request> encoded(const Request& request, const std::vector<ContentCoding>& more) {
   const auto& name = request.options().compress_with;
   const auto* coding = find_coding(name, more);
@@ -184,16 +186,11 @@ Result<Request> encoded(const Request& request, const std::vector<ContentCoding>
     return Error(Errc::InvalidRequest, "the body cannot be compressed with \"" + printable(name) +
                                            "\"; this client supports " + names_of_codings(more));
   }
-  const auto describes_bytes = [&](const char* header) {
-    return request.headers().contains(header);
-  };
-  if (!request.body().present() ||
-      std::ranges::any_of(
-          std::array{"Content-Encoding", "Content-Digest", "Content-MD5", "Content-Range", "Digest",
-                     "Repr-Digest", "x-amz-content-sha256"},
-          describes_bytes)) {
-    return request;
-  }
+  constexpr std::array kDescribeBytes{"Content-Encoding",    "Content-Digest", "Content-MD5",
+                                      "Content-Range",       "Digest",         "Repr-Digest",
+                                      "x-amz-content-sha256"};
+  const auto is_set = [&](const char* header) { return request.headers().contains(header); };
+  if (!request.body().present() || std::ranges::any_of(kDescribeBytes, is_set)) return request;
   auto body = encoded_body(request.body(), *coding);
   if (!body) return std::move(body).error();
   Request changed = request;

@@ -56,8 +56,13 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   // `plan.certificate`: this request may use the client's certificate. If not, it is unset.
   if (has_certificate(options_.client_certificate)) set_certificate(plan.certificate);
   const bool tls = url.scheme() == "https";
-  set_http_version(plan, tls, /*report_tls=*/tls && options.on_connection);
+  set_http_version(plan, tls);
+  set_pooling(plan, tls);
   set_buffer_size();
+  // The user's callback shows the TLS version and the cipher, which only libcurl's log contains.
+  // The log costs 7 000 instructions per exchange, so it is off otherwise. Transfer::about_to_send
+  // turns it on if the connection may speak HTTP/2.
+  set(CURLOPT_VERBOSE, tls && options.on_connection ? 1L : 0L);
   set(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds);
   set(CURLOPT_CONNECTTIMEOUT_MS, to_ms(plan.connect_timeout));
   set(CURLOPT_EXPECT_100_TIMEOUT_MS, to_ms(options.expect_timeout));
@@ -106,33 +111,33 @@ void Easy::set_buffer_size() {
   if (code != CURLE_OK && code != CURLE_BAD_FUNCTION_ARGUMENT) fail(CURLOPT_BUFFERSIZE, code);
 }
 
-// Sets the HTTP version, and whether the exchange may take a connection from libcurl's pool, share
-// it with other requests, and leave it in the pool. `report_tls`: the library needs libcurl's log
-// line with the TLS version and the cipher.
-void Easy::set_http_version(const SendPlan& plan, bool tls, bool report_tls) {
+// Sets the HTTP version, and whether the request may wait to share a connection that another
+// request opens.
+void Easy::set_http_version(const SendPlan& plan, bool tls) {
   static const bool has_http2 = (libcurl().features & CURL_VERSION_HTTP2) != 0;
-  // "Prior knowledge": the server is known to speak HTTP/2, so the version is not negotiated.
-  const bool only_http2 = plan.version == HttpVersion::Http2PriorKnowledge;
   long version = CURL_HTTP_VERSION_1_1;
-  if (only_http2) version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
   if (plan.version == HttpVersion::Any && tls && has_http2) version = CURL_HTTP_VERSION_2TLS;
+  // "Prior knowledge": the server is known to speak HTTP/2, so the version is not negotiated.
+  if (plan.only_http2()) version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
   set(CURLOPT_HTTP_VERSION, version);
-  // libcurl's log costs 7 000 instructions per exchange, so it is off where nothing needs it.
-  // Transfer::about_to_send turns it on if the connection may speak HTTP/2.
-  set(CURLOPT_VERBOSE, report_tls ? 1L : 0L);
-  // Makes a request wait while another request opens a connection, until it is known whether that
-  // connection can carry both. With TLS, the handshake shows that. Without TLS, only the first
-  // response would, and libcurl would hold back all other requests to the server until then.
+  // The request waits until it is known whether the new connection can carry both. With TLS, the
+  // handshake shows that. Without TLS, only the first response would, and libcurl would hold back
+  // all other requests to the server until then.
   set(CURLOPT_PIPEWAIT, tls ? 1L : 0L);
-  // Each of three cases needs a connection that no other request uses before or after. NTLM
-  // (`own_connection`) authenticates the connection, not the request. With digest (`negotiates`)
-  // over HTTP/2, libcurl 7.88 stores in the connection that a body is left out, and then leaves out
-  // the bodies of later requests. And without TLS it fails (CURLE_HTTP2) at the second request on a
-  // connection with HTTP/2. While libcurl authenticates, it ignores both options, so all steps of
-  // NTLM use the same connection.
-  static const bool reuses_http2_without_tls = libcurl().version_num >= CURL_VERSION_BITS(8, 0, 0);
-  closes_connection = plan.own_connection ||
-                      (only_http2 && (plan.negotiates || (!reuses_http2_without_tls && !tls)));
+}
+
+// Sets whether the exchange may take a connection from libcurl's pool, and leave it there. Three
+// cases need a connection that no other request uses before or after:
+// * NTLM (`own_connection`), which authenticates the connection, not the request.
+// * Digest (`negotiates`) over HTTP/2. libcurl 7.88 stores in the connection that a body is left
+//   out, and then leaves out the bodies of later requests.
+// * HTTP/2 without TLS. libcurl 7.88 fails (CURLE_HTTP2) at the second request on the connection.
+void Easy::set_pooling(const SendPlan& plan, bool tls) {
+  static const bool can_reuse_without_tls = libcurl().version_num >= CURL_VERSION_BITS(8, 0, 0);
+  const bool fails_if_reused = !tls && !can_reuse_without_tls;
+  closes_connection =
+      plan.own_connection || (plan.only_http2() && (plan.negotiates || fails_if_reused));
+  // libcurl ignores both options while it authenticates, so all steps of NTLM use one connection.
   set(CURLOPT_FORBID_REUSE, closes_connection ? 1L : 0L);  // closes it after the exchange
   set(CURLOPT_FRESH_CONNECT, plan.fresh_connection || closes_connection ? 1L : 0L);
 }
@@ -206,41 +211,41 @@ void Easy::set_credentials(const Credentials& credentials, CURLoption scheme, CU
   set(password, credentials.password.c_str());
 }
 
-// Gives libcurl the URL in both forms that it takes: as a text (CURLOPT_URL) and parsed (CURLU). It
-// sends to the parsed one. Throws std::bad_alloc if memory is lacking.
+// Gives libcurl the URL in both forms that it takes: parsed (CURLU), which it sends to, and as a
+// text, by which libcurl 7.88 reports the URL and authenticates. Throws std::bad_alloc if memory is
+// lacking.
 void Easy::set_url(const Url& url) {
   const auto& parts = url.parts();
-  // If only CURLU changed, libcurl 7.88 would still report the previous URL and authenticate for
-  // it. The text never contains a name and password. For a URL that has them, nullptr makes libcurl
-  // build the text from CURLU; for the others, that would take a tenth of the instructions of a
-  // small exchange.
+  // The text never contains a name and password. For a URL that has them, nullptr makes libcurl
+  // build the text from CURLU, which takes a tenth of the instructions of a small exchange.
   set(CURLOPT_URL, url.has_userinfo() ? nullptr : parts.text.c_str());
   // `url_` stays empty until both forms are set, because the calls below may throw.
   const auto previous = std::exchange(url_, std::nullopt);
-  if (parts.handle) {  // libcurl has parsed this URL
-    set(CURLOPT_CURLU, parts.handle.get());
-    url_ = url;  // keeps the handle alive, because libcurl stores only the pointer
-    return;
-  }
-  // The library has parsed this URL, which is plain, so it has no CURLU. All plain URLs of this
-  // Easy use one CURLU. While the origin stays the same, only path and query are changed in it,
-  // because parsing a whole text takes libcurl some thousand instructions.
+  // `parts.handle` is set if libcurl has parsed the URL. libcurl stores only the pointer to it, so
+  // `url_` keeps it alive.
+  set(CURLOPT_CURLU, parts.handle ? parts.handle.get() : updated_plain_url(url, previous));
+  url_ = url;
+}
+
+// Returns the CURLU for a plain URL, which the library has parsed itself. All plain URLs of this
+// Easy use the same CURLU. Only its path and query are changed if the previous URL has the same
+// origin, because parsing a whole text takes libcurl some thousand instructions.
+CURLU* Easy::updated_plain_url(const Url& url, const std::optional<Url>& previous) {
   if (!plain_url_) plain_url_.reset(curl_url());
   auto* curlu = plain_url_.get();
   const auto change = [curlu](CURLUPart part, const char* text) {  // nullptr removes the part
     // The URL is known to be valid, so only memory can be lacking.
     if (curlu == nullptr || curl_url_set(curlu, part, text, 0) != CURLUE_OK) throw std::bad_alloc();
   };
-  // If the previous URL was plain as well, the CURLU still contains it.
+  // The CURLU contains the previous URL if that was plain as well, so without a handle.
   if (!previous || previous->parts().handle || previous->origin() != url.origin()) {
-    change(CURLUPART_URL, parts.text.c_str());
+    change(CURLUPART_URL, url.parts().text.c_str());
   } else {
     if (previous->path() != url.path()) change(CURLUPART_PATH, std::string(url.path()).c_str());
     const auto query = url.query();  // the end of `text`, so it is followed by a NUL
     if (previous->query() != query) change(CURLUPART_QUERY, query.empty() ? nullptr : query.data());
   }
-  set(CURLOPT_CURLU, curlu);
-  url_ = url;
+  return curlu;
 }
 
 // Sets the method, and whether and how libcurl sends a body: from memory, or piece by piece from
@@ -250,10 +255,10 @@ void Easy::set_method_and_body(const Request& request, const SendPlan& plan) {
   // Requests with these methods announce a length even if they have no body: 0.
   const bool has_body = plan.streamed_body || request.body().present() || method == "POST" ||
                         method == "PUT" || method == "PATCH";
-  // With digest, libcurl sends a request that has a body twice: first without the body, to get a
-  // challenge, and then with it, even if the server did not ask for credentials. If the body is
-  // empty, both are the same complete request, and the server would execute it twice. So the
-  // options for an empty body are not set, and set_headers adds "Content-Length: 0" instead.
+  // With digest, libcurl sends a request with a body twice, even if the server does not ask for
+  // credentials: first without the body, to get a challenge, and then with it. If the body is
+  // empty, the server would execute both. So the options for an empty body are not set, and
+  // set_headers adds "Content-Length: 0" instead.
   sends_length_0_ = plan.asks_for_challenge && has_body && plan.body_size == 0;
   sends_body_ = has_body && !sends_length_0_;
   set(CURLOPT_HTTPGET, 1L);  // undoes UPLOAD, POST and NOBODY of the previous exchange

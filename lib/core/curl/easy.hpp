@@ -52,6 +52,8 @@ struct SendPlan {
   bool http2 = false;         // the origin is known to speak HTTP/2
   Duration connect_timeout{};
   const std::string* addresses = nullptr;  // the host's addresses, in the format of CURLOPT_RESOLVE
+
+  [[nodiscard]] bool only_http2() const { return version == HttpVersion::Http2PriorKnowledge; }
 };
 
 // `limits` are those of the request; `origin` is what the loop knows about the URL's origin.
@@ -149,11 +151,13 @@ class Easy {
   void configure_tls();
   void configure_proxy(bool with_proxy);
   void set_buffer_size();
-  void set_http_version(const SendPlan& plan, bool tls, bool report_tls);
+  void set_http_version(const SendPlan& plan, bool tls);
+  void set_pooling(const SendPlan& plan, bool tls);
   void set_certificate(bool use);
   void set_cookies(const Request& request, const Url& url);
   [[nodiscard]] std::vector<std::string> cookie_lines() const;
   void set_url(const Url& url);
+  CURLU* updated_plain_url(const Url& url, const std::optional<Url>& previous);
   void set_method_and_body(const Request& request, const SendPlan& plan);
   void set_headers(const Request& request, const SendPlan& plan);
   void set_credentials(const Credentials& credentials, CURLoption scheme, CURLoption user,
@@ -169,7 +173,7 @@ class Easy {
 
   // The options that are set on the handle.
   std::optional<Url> url_;
-  detail::CurlUrl plain_url_;  // the same URL, if it is plain
+  detail::CurlUrl plain_url_;  // the last URL that the library has parsed itself
   std::string method_;
   bool sends_body_ = false;
   bool sends_length_0_ = false;

@@ -291,16 +291,16 @@ void Loop::create_multi_handle(Shard& shard) {
   set(CURLMOPT_TIMERDATA, &shard);
 }
 
-// Returns a shard with room for the transfer, or a new one. HTTP/2 requests share one connection,
-// which belongs to one multi handle; HTTP/1.1 needs a connection for each. The requests that one
-// call has in flight are polled together. Negotiation that may use HTTP/2 gets its own shard: in
-// the second round, libcurl would take any connection that can carry it.
+// Returns a shard with room for the transfer, or a new one. A shard has room for any number of
+// HTTP/2 requests, because they share one connection, which belongs to one multi handle, and for
+// all requests of a blocking call. A negotiation that may use HTTP/2 gets its own shard: in the
+// second round, libcurl would take any connection that can carry it.
 Shard& Loop::shard_for(const SendPlan& plan) {
-  const bool share_always = !plan.negotiates && (plan.http2 || load_ == Load::OneCall);
+  const bool always_has_room = !plan.negotiates && (plan.http2 || load_ == Load::OneCall);
   const auto max_transfers = plan.negotiates && plan.may_multiplex ? 1 : kTransfersPerShard;
   for (auto& shard : shards_) {
     if (shard->negotiates != plan.negotiates) continue;
-    if (share_always || shard->active.size() < max_transfers) return *shard;
+    if (always_has_room || shard->active.size() < max_transfers) return *shard;
   }
   const bool polled = Poller::kHasDescriptor && load_ == Load::OneCall && !plan.negotiates;
   return *shards_.emplace_back(std::make_unique<Shard>(*this, plan.negotiates, polled));

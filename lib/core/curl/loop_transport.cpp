@@ -123,7 +123,7 @@ Task<Outcome> Loop::send(Request request, Call& call) {
   if (!request.options().compress_with.empty()) return send_encoded(std::move(request), call);
   const auto& url = request.parsed_url();
   const auto applies = [&](const std::string& entry) { return applies_to(entry, *url); };
-  const bool must_look_up = url && url->parts().named && looks_up_ &&
+  const bool must_look_up = url && url->parts().host_is_name && looks_up_ &&
                             origin(*url).addresses_until <= now() &&
                             std::ranges::none_of(options_->resolve, applies);
   if (must_look_up) return resolve_and_send(std::move(request), call);
@@ -165,7 +165,7 @@ Task<Outcome> Loop::send_encoded(Request request, Call& call) {
 // an IP address in a URL whatever CURLOPT_IPRESOLVE says.
 Result<void> Loop::check_ip_version(const Url& url) const {
   const auto version = options_->ip_version;
-  if (version == IpVersion::Any || !looks_up_ || url.parts().named) return {};
+  if (version == IpVersion::Any || !looks_up_ || url.parts().host_is_name) return {};
   const auto host = url.host();
   const bool excluded = version == IpVersion::V4 ? host.starts_with('[') : is_digit(host.front());
   if (!excluded) return {};
@@ -192,8 +192,8 @@ Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
       std::min(limits.connect_timeout.value_or(options().connect_timeout), limits.response_timeout);
   const auto resolve_by = std::min({call.deadline(), limits.respond_by, later(began, timeout)});
   std::string host(url.host());
-  const auto resolved =
-      co_await resolver_->resolve(std::move(host), *this, resolve_by, Call::State::own_stop(call));
+  const auto& stop = Call::State::own_stop(call);  // of the call; the end of the loop ends the wait
+  const auto resolved = co_await resolver_->resolve(std::move(host), *this, resolve_by, stop);
   const auto lookup_time = now() - began;
   if (!resolved.addresses) {
     Error error = resolved.addresses.error();
@@ -205,12 +205,12 @@ Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
   const auto entry = resolve_entry(url, *resolved.addresses);
   const auto task = exchange(std::move(request), call, &entry, Pooling::Allowed);
   Outcome outcome = co_await task;
-  auto& facts = exchange_of(outcome);  // what was sent, and when
+  Exchange& facts = exchange_of(outcome);
   add_preceding_step(facts.timings, lookup_time);
-  // For a connection from the pool, the exchange has left this time at zero.
+  // With a connection from the pool, the exchange looks nothing up and leaves `resolved` at zero.
   facts.timings.resolved = std::max<Duration>(facts.timings.resolved, lookup_time);
-  // If anything was sent, libcurl has surely stored the addresses, so no look-up is needed for a
-  // time.
+  // If anything was sent, libcurl has cached the addresses, so further requests need no look-up
+  // until they expire.
   if (facts.sent != Sent::Never) edit_origin(url).addresses_until = resolved.use_until;
   co_return outcome;
 }

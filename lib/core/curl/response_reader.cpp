@@ -87,7 +87,7 @@ ResponseReader::ResponseReader(const Request& request, const TransportOptions& o
 // status 0 if it finds none; `check_block` then refuses the response.
 void ResponseReader::begin_block(std::string_view line) {
   received = 0;
-  rest_checked_ = false;
+  checked_need_for_rest_ = false;
   response.headers.clear();
   response.headers.reserve(kUsualHeaderLines, kUsualHeaderBytes);
   in_headers = true;  // until the empty line that ends the block
@@ -105,8 +105,7 @@ void ResponseReader::begin_block(std::string_view line) {
   // Without a number, `response.status` stays 0, and `after_status` is the start of `line`.
   const auto [after_status, problem] = std::from_chars(line.data(), end, response.status);
   if (after_status == end) return;  // there is no reason phrase
-  // Skips the space after the status. If another character stands there, the reason phrase only
-  // loses that.
+  // Skips the character after the status, which is a space in a valid status line.
   const std::string_view reason(after_status + 1, end);
   if (valid_header_value(reason)) response.reason = reason;
 }
@@ -298,7 +297,7 @@ bool ResponseReader::deliver_decoded(std::string_view bytes) {
   // Once as much of a failure is in memory as rules read, checks whether the response will be
   // retried, because then its rest is of no use.
   const auto enough_to_judge = std::min<std::uint64_t>(kClassifiedBody, max_body_);
-  if (head_suffices() && body.size() + bytes.size() > enough_to_judge && !rest_checked_) {
+  if (head_suffices() && body.size() + bytes.size() > enough_to_judge && !checked_need_for_rest_) {
     const auto missing = enough_to_judge - body.size();
     body.append(bytes.substr(0, missing));
     bytes.remove_prefix(missing);
@@ -312,7 +311,7 @@ bool ResponseReader::deliver_decoded(std::string_view bytes) {
 }
 
 bool ResponseReader::check_need_for_rest() {
-  const bool checked_before = std::exchange(rest_checked_, true);
+  const bool checked_before = std::exchange(checked_need_for_rest_, true);
   const bool asks = !checked_before && head_suffices() && !to_sink && attempt_ != nullptr;
   if (!asks || !attempt_->will_retry || !attempt_->will_retry(response)) return true;
   return abort_.set(Abort::RestUnneeded);

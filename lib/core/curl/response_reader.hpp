@@ -137,8 +137,8 @@ class ResponseReader {
   Delivery* const delivery_;
   const CurrentAttempt* const attempt_;
   RacingSend* const racing_;
-  bool rest_checked_ = false;  // whether it is needed
-  bool in_memory_ = false;     // the body stays there: the response of another send is used
+  bool checked_need_for_rest_ = false;
+  bool in_memory_ = false;  // the body stays there: the response of another send is used
   AbortReason& abort_;
   std::size_t header_bytes_ = 0;
   LastLine last_line_ = LastLine::Status;  // the kind of the last line of the block

@@ -192,7 +192,7 @@ void Transfer::due() {
   if (time_limit() > loop_.now()) {
     // Two functions set the timer to fire at once while the upload waits for more of the body:
     // rewind_body, because the body begins again, so that the awaited part is of no use, and
-    // end_of_headers, because libcurl must run to notice that it need not send the rest.
+    // end_of_final_headers, because libcurl must run to notice that it need not send the rest.
     if (wants_body() && upload_.rewound) {
       body_over_.request_stop();  // ends the wait for more of the body
     } else if (wants_body() && sends_.answered) {
@@ -277,29 +277,34 @@ bool Transfer::end_of_headers() {
     return reader_.keep_proxy_block();
   }
   if (!reader_.check_block(status)) return false;
-  if (status < 200) return true;  // a final response follows
+  return status < 200 || end_of_final_headers();  // a final response follows an interim one
+}
+
+// Handles the headers of a final response: sets the time limits for its body, and decides where the
+// body goes. Returns false to abort, with the reason in `abort_`.
+bool Transfer::end_of_final_headers() {
+  const int status = reader_.response.status;
   if (connection_ && reader_.response.http_version != "2") {
     loop_.found_http1(sends_.local_port);  // so the watchdog need not watch the connection
     connection_.reset();
   }
   last_byte_ = loop_.now();
-  sends_.response_came(reader_.response.status, leaves_body_out());  // sets `body_left_out`
-  // The server refused our "Expect: 100-continue", and the body can be sent again. The server may
-  // take the next bytes on this connection for the body, so the abort makes libcurl close it;
-  // libcurl itself would reuse it, and would send Expect again. Loop::exchange then sends the
-  // request without Expect.
+  sends_.response_came(status, leaves_body_out());  // sets `body_left_out`
+  // The server refused our "Expect: 100-continue", so Loop::exchange will send the request without
+  // Expect. The abort makes libcurl close the connection, because the server may take the next
+  // bytes for the body. libcurl itself would reuse the connection, and would send Expect again.
   if (status == 417 && easy_->expects && request_.body().replayable()) {
     return abort_.set(Abort::ExpectRefused);
   }
-  // `head_suffices` is true for a failure. If its body takes longer than kRetriedBody (3 s), `due`
-  // ends the transfer if the response will be retried, because the body is then of no use.
+  // The body of a failure (`head_suffices`) is of no use if the response will be retried. `due`
+  // checks that if the body takes longer than kRetriedBody (3 s), and then ends the transfer.
   check_rest_at_ = reader_.head_suffices() ? later(loop_.now(), kRetriedBody) : kNever;
   // If a HEAD has a body itself, libcurl waits for the body that the response announces, which
   // never comes. So the time limit is short.
   awaits_stream_end_ = request_.method() == "HEAD" && request_.body().present();
   set_timer();  // different limits apply from here on
-  // After an error status libcurl sends no more of the body, but notices that only when it runs. If
-  // it is paused, the timer (set to a time in the past) fires at once and unpauses it.
+  // After an error status libcurl sends no more of the body, but notices that only when it runs. A
+  // time in the past makes the timer fire at once; `due` then unpauses libcurl.
   if (upload_.paused) loop_.timers().set(*this, started_);
   // The request went out without its body, to get a challenge. libcurl may send it again with the
   // body; until then there is no response to the whole request.

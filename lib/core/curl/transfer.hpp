@@ -128,6 +128,7 @@ class Transfer final : public CancelableWait {
   void due() override;
 
   Result<void> prepare(const std::string* addresses, Pooling pool);
+  bool begin_send(int local_port) noexcept;
   [[nodiscard]] bool has_unread(int local_port) noexcept;
   [[nodiscard]] Abort flood_reason() const;
   [[nodiscard]] bool is_flooded() const { return connection_ && connection_->closed; }
@@ -147,6 +148,7 @@ class Transfer final : public CancelableWait {
   void check_connection();
   void probe_connection();
   bool end_of_headers();
+  bool end_of_final_headers();
   void set_timer();
   [[nodiscard]] Time time_limit() const;
   [[nodiscard]] bool must_poll_upload() const;

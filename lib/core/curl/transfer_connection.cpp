@@ -36,29 +36,33 @@ bool Transfer::has_unread(int local_port) noexcept {
   }
 }
 
-// Called by libcurl right before it sends the request, or sends it again. Decides whether it may do
-// so on the connection with this local port, and prepares for the response. At the first send, also
-// begins to observe the connection if it may speak HTTP/2. Returns false to make libcurl abort the
-// transfer; the reason is then in `abort_`, whose `set` always returns false.
-bool Transfer::about_to_send(int local_port) noexcept {
-  loop_.progress(connection_.get());  // shows the watchdog thread that libcurl is not stuck
-  // The watchdog has closed the connection, because the server sends frames without end.
-  if (is_flooded()) return abort_.set(flood_reason());
+// Counts a send on the connection with this local port if it is allowed. Otherwise returns false,
+// with the reason in `abort_`, whose `set` always returns false.
+bool Transfer::begin_send(int local_port) noexcept {
   // libcurl has made no connection for this transfer, so the first send uses one from the pool.
   const bool reused = info<long>(handle(), CURLINFO_NUM_CONNECTS) == 0;
   // A second send has used its connection before if it is the one of the first send.
   const bool used_before = sends_.sends == 0 ? reused : local_port == sends_.local_port;
   // Bytes that have arrived on an idle connection would be taken for the response. If the send is
-  // not allowed anyway, the reason for that is the better one. `sends_` counts the sends of this
-  // exchange, and allows only the first one and those that authentication needs.
+  // not allowed anyway, the reason for that takes precedence.
   if (used_before && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
-  if (!sends_.about_to_send(reused, local_port)) {  // counts the send if it is allowed
-    // libcurl would send again after a 417 to "Expect: 100-continue". No reason is set here, so
-    // that on_finished takes the 417 for the response.
-    if (reader_.response.status == 417 && sends_.answered) return false;
-    // The server has not processed the request, or closed the connection before it responded.
-    return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);
-  }
+  // Only the first send is allowed, and those that authentication needs.
+  if (sends_.about_to_send(reused, local_port)) return true;
+  // libcurl would send again after a 417 to "Expect: 100-continue". Sets no reason, so that
+  // on_finished takes the 417 for the response.
+  if (reader_.response.status == 417 && sends_.answered) return false;
+  // The server has not processed the request, or closed the connection before it responded.
+  return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);
+}
+
+// Called by libcurl right before it sends the request, or sends it again. Prepares for the
+// response. At the first send, also begins to observe the connection if it may speak HTTP/2.
+// Returns false to make libcurl abort the transfer.
+bool Transfer::about_to_send(int local_port) noexcept {
+  loop_.progress(connection_.get());  // shows the watchdog thread that libcurl is not stuck
+  // The watchdog has closed the connection, because the server sends frames without end.
+  if (is_flooded()) return abort_.set(flood_reason());
+  if (!begin_send(local_port)) return false;
   // Forgets the previous response. A new one follows, which begins with a header block.
   reader_.awaits_block = true;
   reader_.response.status = 0;
@@ -67,8 +71,7 @@ bool Transfer::about_to_send(int local_port) noexcept {
   if (sends_.sends > 1) return true;  // the rest was done at the first send
   --shard->connecting;                // the number of transfers that have not sent yet
   // A connection that is known to speak HTTP/1 need not be watched, which saves 8 000 instructions.
-  if (!plan_.may_multiplex) return true;
-  if (sends_.reused && loop_.sockets.is_http1(local_port)) return true;
+  if (!plan_.may_multiplex || (sends_.reused && loop_.sockets.is_http1(local_port))) return true;
   return abort_.guard(CURLE_OUT_OF_MEMORY, "watching the connection", [this] {
     // libcurl's log reports what happens to an HTTP/2 connection. It is of no use if libcurl closes
     // each connection after its exchange, because then a close means nothing.

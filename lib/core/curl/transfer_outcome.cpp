@@ -271,7 +271,7 @@ Error Transfer::failure() {
     error.headers = std::move(reader_.response.headers);
   }
   const bool not_reached = error.code == Errc::Connect || error.code == Errc::Timeout;
-  if (not_reached && sends_.sends == 0 && url_.parts().named) loop_.renew_addresses(url_);
+  if (not_reached && sends_.sends == 0 && url_.parts().host_is_name) loop_.renew_addresses(url_);
   error.message = about(request_, url_) + error.message;
   return error;
 }

@@ -46,7 +46,7 @@ void Transfer::reattach_reader(CheckedReader body, Result<void> ready) {
   unpause();
 }
 
-// libcurl immediately delivers what arrived during the pause.
+// Ends a pause for the sink or the decoding. libcurl immediately delivers what arrived during it.
 void Transfer::resume_curl() {
   if (!curl_paused_) return;
   set_curl_paused(false);
@@ -68,14 +68,16 @@ void Transfer::unpause() {
   end(abort_.why());
 }
 
-// The transfer does not wait for the sink: then its connection counts as one with progress.
+// Pauses the upload if it does not advance because the server gives no window: libcurl 7.88 would
+// spin. Does so only for a connection that makes no progress at all, so no transfer on it waits for
+// its sink. Returns whether the upload is paused now.
 bool Transfer::hold_upload() {
   static const bool spins = libcurl().version_num < CURL_VERSION_BITS(8, 0, 0);
   const bool may_spin = spins && connection_ != nullptr && connection_->may_spin() &&
                         request_.body().present() && !upload_.paused && !curl_done_;
   if (!may_spin || upload_held_) return upload_held_;
+  // libcurl sends a body in memory without a callback, so only its own count shows an advance.
   const auto sent = sent_bytes();
-  // It advances (libcurl calls nothing for a body in memory), or libcurl has sent all of it.
   if (std::exchange(held_sent_, sent) != sent || upload_.size() == sent) return false;
   upload_held_ = curl_easy_pause(handle(), CURLPAUSE_SEND) == CURLE_OK;
   return upload_held_;

@@ -156,7 +156,7 @@ Url Url::Parts::make(std::string text, std::string_view host, std::uint16_t port
   parts->text = std::move(text);
   parts->port = port;
   parts->userinfo = has_userinfo;
-  parts->named = is_name(host);  // it must be looked up
+  parts->host_is_name = is_name(host);  // it must be looked up
   parts->handle = std::move(handle);
   return Url(std::move(parts));
 }

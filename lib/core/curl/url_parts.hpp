@@ -44,7 +44,7 @@ struct Url::Parts {
   std::size_t path_end = 0;
   std::uint16_t port = 0;
   bool userinfo = false;
-  bool named = false;  // the host is a name to look up, not an address or localhost
+  bool host_is_name = false;  // the host is a name to look up, not an address or localhost
   // Not changed after it is shared, because libcurl copies it for each transfer. Null for a plain
   // URL.
   detail::CurlUrl handle;
