@@ -383,6 +383,21 @@ TEST_CASE("breaker: its state can be read, reset and forced") {
   CHECK_FALSE(world.state->reset("breaker http://y", world.clock->now()));
 }
 
+TEST_CASE("breaker: the kind that refuses a share can also be forced open") {
+  World world(with_breaker(R"({"kind": "share"})"));
+  script(world, "ggg");
+  CHECK(world.call().outcome);
+  const auto key = world.state->states("breaker ", world.clock->now()).at(0).key;
+  CHECK(world.state->open_circuit(key, world.clock->now() + 1h, world.clock->now()));
+  const auto refusal = world.call();
+  CHECK(refusal.code() == Errc::CircuitOpen);
+  CHECK(refusal.outcome.error().history.retry_at == world.clock->wall_now() + 1h);
+  CHECK(world.sends().size() == 1);
+  world.clock->advance(1h);
+  CHECK(world.call().outcome);
+  CHECK(world.state->states("breaker ", world.clock->now()).at(0).circuit == Circuit::Closed);
+}
+
 TEST_CASE("a retry that the breaker keeps from being sent costs nothing") {
   // With `wait`, the call is canceled while the retry waits for the circuit.
   for (const auto* when_open : {"fail", "wait"}) {

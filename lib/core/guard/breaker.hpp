@@ -7,7 +7,8 @@
 //              fails, it opens
 //
 // Each change of the state begins a generation. Votes of earlier generations do not count. The kind
-// Share has no states and counts differently, so a change to or from Share resets the breaker.
+// Share is always closed, unless the program opens it. It counts differently, so a change to or
+// from Share resets the breaker.
 #pragma once
 
 #include "window.hpp"
@@ -40,10 +41,10 @@ inline bool reaches(std::uint32_t part, std::uint32_t all, double ratio) {
 class Breaker {
  public:
   // Returns the earliest time at which a send may go out: `now` if one may already, and kNever if
-  // only the end of a probe can change that. The kind Share holds no send back here; it decides in
-  // `ask`.
+  // only the end of a probe can change that. The kind Share holds a send back here only if the
+  // program has opened it; otherwise it decides in `ask`.
   [[nodiscard]] Time held_until(const BreakerPolicy& policy, Time now) const {
-    if (policy.kind == Kind::Share || state_ == Circuit::Closed) return now;
+    if (state_ == Circuit::Closed || changes_counting(policy)) return now;
     if (state_ == Circuit::Open) return std::max(opened_->until, now);
     if (may_probe(policy)) return now;
     auto next = kNever;
@@ -55,17 +56,15 @@ class Breaker {
   // Decides about a send. Sets `grant.votes` if it may go out, and the numbers that `vote` and
   // `give_back` need.
   void ask(const BreakerPolicy& policy, Time now, double unit_random, SendGrant& grant) {
-    const auto counts_by = policy.kind == Kind::Share ? Counting::Asked : Counting::Ended;
-    if (counts_by != counting_) {
-      if (counting_ != Counting::Nothing) close();
-      counting_ = counts_by;
+    if (changes_counting(policy)) close();
+    counting_ = counting_of(policy);
+    if (state_ == Circuit::Open && now < opened_->until) return;
+    if (policy.kind == Kind::Share) {
+      if (state_ == Circuit::Open) close();  // the program had opened it
+      return ask_share(policy, now, unit_random, grant);
     }
-    if (policy.kind == Kind::Share) return ask_share(policy, now, unit_random, grant);
     if (state_ == Circuit::Closed) return pass(grant);
-    if (state_ == Circuit::Open) {
-      if (now < opened_->until) return;
-      change_to(Circuit::HalfOpen);
-    }
+    if (state_ == Circuit::Open) change_to(Circuit::HalfOpen);
     ask_probe(policy, now, grant);
   }
   // Fills `grant` for a send that goes out without `ask`. Its vote counts while the breaker is
@@ -153,6 +152,13 @@ class Breaker {
   // Which sends the window counts: those that called `ask` (Share), or those that ended.
   enum class Counting : std::uint8_t { Nothing, Asked, Ended };
 
+  static Counting counting_of(const BreakerPolicy& policy) {
+    return policy.kind == Kind::Share ? Counting::Asked : Counting::Ended;
+  }
+  // Returns whether a reloaded policy counts differently, so that the breaker must be reset.
+  [[nodiscard]] bool changes_counting(const BreakerPolicy& policy) const {
+    return counting_ != Counting::Nothing && counting_ != counting_of(policy);
+  }
   // Refuses a random part of the sends: the more of them fail, the larger the part. This is the
   // client-side throttling of the SRE book: https://sre.google/sre-book/handling-overload/
   void ask_share(const BreakerPolicy& policy, Time now, double unit_random, SendGrant& grant) {

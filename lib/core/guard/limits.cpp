@@ -160,10 +160,12 @@ bool Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& cha
   }
   // An open breaker whose time is over becomes half-open here, and lets the send out as a probe.
   const auto state_before = breaker.state();
+  const auto until = breaker.until();
   breaker.ask(*own_policy().breaker, ask.now, ask.random, grant);
   if (breaker.state() != state_before) {
-    changes.why = breaker.state() == Circuit::HalfOpen ? "the time that it was open for is over"
-                                                       : "its kind has changed";
+    // A breaker of kind Share, which only the program opens, closes without probes.
+    const bool is_over = state_before == Circuit::Open && until <= ask.now;
+    changes.why = is_over ? "the time that it was open for is over" : "its kind has changed";
     report_circuit_change(state_before, ask.now, changes);
   }
   // `ask` sets `votes` if the send may go out. The breaker will then count how it ends (its vote).

@@ -183,7 +183,7 @@ std::optional<Hold> Gate::Turn::refusal(const Hold& held, Time now) const {
   const auto& policy = *queue_->policy;
   if (held.by == QueuedBy::Circuit &&
       (policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail ||
-       policy.breaker->kind == BreakerPolicy::Kind::Share)) {  // never open, so none waits for it
+       policy.breaker->kind == BreakerPolicy::Kind::Share)) {  // refuses at random; none waits
     return held;
   }
   auto deadline = deadline_;
