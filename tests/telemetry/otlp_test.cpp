@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <mutex>
 #include <thread>
 
@@ -216,6 +217,26 @@ TEST_CASE("calls go on while the collector hangs") {
     CHECK(exporter.exported() == 0);
   }  // and the end does not wait either
   CHECK(collector.requests() == 1);
+}
+
+TEST_CASE("a flush ends although spans are added as fast as they are sent") {
+  Step slow(200, "{}");
+  slow.delay = 20ms;
+  FaultServer collector(Scenario{slow});
+  Otlp exporter(to(collector));
+  std::atomic<bool> done = false;
+  std::thread producer([&] {
+    while (!done) {
+      exporter.add(some_span());
+      std::this_thread::sleep_for(1ms);
+    }
+  });
+  CHECK(exporter.flush(5s));
+  std::this_thread::sleep_for(20ms);  // so that some spans wait
+  CHECK(exporter.flush(5s));
+  CHECK(collector.requests() > 0);
+  done = true;
+  producer.join();
 }
 
 TEST_CASE("what is left at the end is told") {

@@ -221,8 +221,7 @@ void Otlp::State::run() {
       last_flush = flushes_wanted;
       flush_waits = flushes_done < last_flush;
     }
-    while (send_spans()) {  // sends one batch; false if no span was waiting
-    }
+    send_spans();
     next_spans = later(std::chrono::steady_clock::now(), options.interval);
     if (flush_waits || std::chrono::steady_clock::now() >= next_metrics) {
       send_metrics();
@@ -234,17 +233,22 @@ void Otlp::State::run() {
   }
 }
 
-// Sends one batch of spans. Returns false if no span was waiting.
-bool Otlp::State::send_spans() {
-  std::vector<SpanPtr> spans;
-  while (spans.size() < options.batch) {
-    auto span = queue.take();
-    if (!span) break;
-    spans.push_back(std::move(span));
+// Sends the spans that are waiting, in batches. Sends at most as many as the queue can hold: spans
+// may be added as fast as they are sent, and flushes and metrics must not wait for those.
+void Otlp::State::send_spans() {
+  for (auto left = queue.capacity(); left > 0;) {
+    const auto most = std::min(options.batch, left);
+    std::vector<SpanPtr> spans;
+    while (spans.size() < most) {
+      auto span = queue.take();
+      if (!span) break;
+      spans.push_back(std::move(span));
+    }
+    if (spans.empty()) return;
+    send(Signal::Traces, otlp_json(spans, options), spans.size());
+    if (spans.size() < most) return;  // the queue was empty
+    left -= spans.size();
   }
-  if (spans.empty()) return false;
-  send(Signal::Traces, otlp_json(spans, options), spans.size());
-  return true;
 }
 
 // Sends the current values of each Metrics object that this exporter was given. The exporter does

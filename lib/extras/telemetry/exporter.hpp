@@ -56,8 +56,7 @@ struct Otlp::State {
   void run();
   // Waits until `until` or `wake()`. Returns false when the thread must end.
   bool wait(Time until);
-  // Sends one batch. Returns false if the queue is empty.
-  bool send_spans();
+  void send_spans();
   void send_metrics();
   // Sends a request with a number of spans or data points, and records its result.
   void send(telemetry::Signal signal, std::string body, std::uint64_t items);

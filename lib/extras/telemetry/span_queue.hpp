@@ -27,6 +27,8 @@ class SpanQueue {
   SpanQueue(const SpanQueue&) = delete;
   SpanQueue& operator=(const SpanQueue&) = delete;
 
+  [[nodiscard]] std::size_t capacity() const { return cells_.size(); }
+
   static constexpr std::size_t kFull = SIZE_MAX;
 
   // Moves the span into the queue, and returns the number of spans that were put before it. If the
