@@ -239,6 +239,13 @@ TEST_CASE("a flush ends although spans are added as fast as they are sent") {
   producer.join();
 }
 
+TEST_CASE("a batch without spans is refused") {
+  OtlpOptions options;
+  options.batch = 0;
+  CHECK_THROWS_WITH_AS(Otlp{options}, "OtlpOptions::batch must be at least 1",
+                       std::invalid_argument);
+}
+
 TEST_CASE("what is left at the end is told") {
   FaultServer collector({Step(Fault::Hang)});
   std::vector<std::string> told;

@@ -54,7 +54,7 @@ struct HTTPRETRY_API OtlpOptions {
 
   // The most spans that can wait to be sent, rounded up to a power of two.
   std::size_t queue = 2048;
-  // The most spans in one request.
+  // The most spans in one request, at least 1.
   std::size_t batch = 512;
   // The longest time that a span waits before it is sent, and the time between two exports of
   // metrics.
@@ -91,8 +91,8 @@ struct HTTPRETRY_API DroppedTelemetry {
 // Exports spans and metrics on its own thread. All of its functions are thread-safe.
 class HTTPRETRY_API Otlp {
  public:
-  // Throws std::invalid_argument if an endpoint is not a URL, and std::system_error if the thread
-  // cannot be started.
+  // Throws std::invalid_argument if an endpoint is not a URL or `batch` is 0, and std::system_error
+  // if the thread cannot be started.
   explicit Otlp(OtlpOptions options = OtlpOptions());
   // Calls flush(options.shutdown), then drops what is left.
   ~Otlp();

@@ -31,6 +31,11 @@ RetryPolicy policy_of(const OtlpOptions& options) {
   return *std::move(policy);
 }
 
+OtlpOptions checked(OtlpOptions options) {
+  if (options.batch == 0) throw std::invalid_argument("OtlpOptions::batch must be at least 1");
+  return options;
+}
+
 Client client_of(const OtlpOptions& options) {
   ClientOptions client;
   client.middlewares = {retry(policy_of(options))};
@@ -123,7 +128,7 @@ std::string telemetry::endpoint_url(const OtlpOptions& options, Signal signal) {
 }
 
 Otlp::State::State(OtlpOptions with)
-    : options(std::move(with)),
+    : options(checked(std::move(with))),
       queue(options.queue),
       urls_{endpoint_url(options, Signal::Traces), endpoint_url(options, Signal::Metrics)},
       wake_(new_eventfd()),
