@@ -89,6 +89,15 @@ TEST_CASE("coroutines of the program wait on a loop of a client") {
   CHECK_THROWS_AS(static_cast<void>(client.scheduler()), Failure);
 }
 
+TEST_CASE("a task that is destroyed before the next turn of an EventLoop is not resumed") {
+  const auto loop = std::make_shared<EventLoop>();
+  std::optional<Task<bool>> task(sleep_for(*loop, 1s));
+  CHECK(task->operator co_await().await_suspend(std::noop_coroutine()));
+  task.reset();
+  loop->turn();
+  CHECK_FALSE(loop->time_left());
+}
+
 TEST_CASE("of several outcomes the first good one wins") {
   const auto network = std::make_shared<Network>();
   Client client(options_for(network));

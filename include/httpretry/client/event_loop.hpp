@@ -104,6 +104,7 @@ class HTTPRETRY_API EventLoop final : public Scheduler {
   void run_until(const std::atomic<bool>& done) override;
 
  private:
+  [[nodiscard]] const detail::RunQueue* queue() const override;
   [[nodiscard]] bool is_event_loop() const override { return true; }
   friend class detail::ClientCore;
   std::shared_ptr<detail::EventLoopCore> core_;

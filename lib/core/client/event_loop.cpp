@@ -161,5 +161,6 @@ Task<bool> EventLoop::sleep_until(Time when, std::stop_token stop) {
   return core_->sleep_until(when, std::move(stop));
 }
 void EventLoop::run_until(const std::atomic<bool>& done) { core_->run_until(done); }
+const detail::RunQueue* EventLoop::queue() const { return core_.get(); }
 
 }  // namespace httpretry
