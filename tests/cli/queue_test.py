@@ -57,6 +57,13 @@ class Queues(QueueTest):
         self.assertIn('the queue has a job with the id "x" already', said)
         self.assertEqual(self.status()["queued"], 1)
 
+    def test_a_check_adds_nothing(self):
+        self.redis()
+        for flag in ("--check", "--dry-run"):
+            said = self.enqueue("http://a/", args=(flag,), status=2)
+            self.assertIn("cannot be combined with --enqueue", said)
+        self.assertIn("there is no queue jobs on redis://", self.refused(*self.words("--status")))
+
     def test_results_have_what_those_of_batch_have_and_dead_letters_are_an_input(self):
         self.redis()
         server = self.server(404)

@@ -162,6 +162,10 @@ int run_command(BatchCommand& command, const Args& operands) {
   check_format(command);
   if (command.explain) return print_story(operands);
   if (command.print_jobs) return print_jobs(operands, *command.print_jobs);
+  if (command.enqueue && (command.check || command.dry_run)) {
+    throw UsageError(
+        "--check and --dry-run send and add nothing, so they cannot be combined with --enqueue");
+  }
   complete_options(command, operands);
 #ifdef HTTPRETRY_WITH_QUEUE
   if (command.enqueue || !command.queue.empty()) return enqueue_input(command);
