@@ -64,6 +64,14 @@ class Queues(QueueTest):
             self.assertIn("cannot be combined with --enqueue", said)
         self.assertIn("there is no queue jobs on redis://", self.refused(*self.words("--status")))
 
+    def test_two_kinds_of_lines_need_two_files(self):
+        self.redis()
+        self.enqueue("http://127.0.0.1:1/")
+        for one, other in (("--results", "--dead"), ("--results", "--unknown"), ("--dead", "--unknown")):
+            said = self.work(one, "file", other, "./file", status=2).stderr.decode()
+            self.assertIn(f"{one} and {other} name the same file", said)
+        self.assertFalse((self.folder / "file").exists())
+
     def test_results_have_what_those_of_batch_have_and_dead_letters_are_an_input(self):
         self.redis()
         server = self.server(404)

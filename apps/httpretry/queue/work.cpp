@@ -10,6 +10,10 @@
 
 #include <httpretry/client/report.hpp>
 
+#include <filesystem>
+#include <map>
+#include <utility>
+
 namespace httpretry::cli {
 namespace {
 
@@ -151,8 +155,25 @@ void write_unknown(const WorkCommand& command) {
   show_info(command, number_of(lines.size(), "unknown job") + " written to " + command.unknown);
 }
 
+// Throws UsageError if two of --results, --dead and --unknown name the same file, because one would
+// overwrite the other.
+void refuse_shared_files(const WorkCommand& command) {
+  const std::pair<const char*, const std::string&> files[] = {
+      {"--results", command.results}, {"--dead", command.dead}, {"--unknown", command.unknown}};
+  std::map<std::filesystem::path, std::string> flags;
+  for (const auto& [flag, path] : files) {
+    if (path.empty() || path == "-") continue;
+    std::error_code ignored;
+    const auto absolute = std::filesystem::absolute(path, ignored);
+    const auto [found, is_new] =
+        flags.emplace(std::filesystem::weakly_canonical(absolute, ignored), flag);
+    if (!is_new) throw UsageError(found->second + " and " + flag + " name the same file");
+  }
+}
+
 // Reads or changes the queue, as the flags of question_flags request. Returns the exit status.
 int run_query(const WorkCommand& command) {
+  refuse_shared_files(command);
   // Without --results or --dead, the path is empty, and these write nothing.
   write_lines(command, queue::Lines::Results, command.results, "result");
   write_lines(command, queue::Lines::Dead, command.dead, "dead letter");
