@@ -392,6 +392,7 @@ class Input(BatchTest):
         self.assertRegex(said, r"(?m)^ +1  host https://b\.example$")
         self.assertRegex(said, r"(?m)^ +1  must not be sent twice, and have no key$")
         self.assertIn("at least 2.00 min, which is what --rate allows", said)
+        self.assertIn("about 100 ms with 64 at once, if each takes 100 ms", said)
         self.assertEqual(server.seen, [])
         self.assertEqual(os.listdir(self.folder), [file])
         long_list = self.input(*[server.url()] * 400)

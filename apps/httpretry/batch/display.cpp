@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 namespace httpretry::cli {
@@ -84,8 +85,8 @@ std::string time_estimates(double jobs, const batch::RunnerOptions& runner) {
             ", which is what --rate allows\n";
   }
   constexpr double kSecondsPerRequest = 0.1;  // the assumption that the last words state
-  return text + "about " +
-         seconds_text(kSecondsPerRequest * jobs / static_cast<double>(runner.parallel)) + " with " +
+  const auto rounds = std::ceil(jobs / static_cast<double>(runner.parallel));
+  return text + "about " + seconds_text(kSecondsPerRequest * rounds) + " with " +
          std::to_string(runner.parallel) + " at once, if each takes 100 ms\n";
 }
 
