@@ -34,6 +34,15 @@ class Hedge(ProgramTest):
         self.assertRegex(said, r"attempt 2: GET .*\nattempt 2: a hedge: no response yet after ")
         self.assertRegex(said, r"\nattempt 1: canceled after .* \(lost to attempt 2\), sent: maybe")
 
+    def test_a_hedge_is_no_redirect(self):
+        for steps in ([{"status": 200, "delay": "900ms"}, {"status": 200}],
+                      [{"status": 200, "delay": "300ms"}, {"status": 200, "delay": "900ms"}]):
+            with self.subTest(steps=steps):
+                (self.folder / "steps.json").write_text(json.dumps({"steps": steps}))
+                url = self.start("serve", "--scenario", "steps.json").stdout.readline().decode().strip()
+                said = self.run_program(*HEDGE, "-w", "%{attempts} %{num_redirects} %{time_redirect}", url)
+                self.assertEqual(said.stdout, b"2 0 0.000000")
+
     def test_the_last_line_counts_hedges(self):
         server = self.slow(500)
         said = self.run_program(*HEDGE, "--set", 'retry_on.statuses=[503]', "-f", server.url(),

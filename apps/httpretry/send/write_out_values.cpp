@@ -70,12 +70,15 @@ std::string redirect_url(const Transferred& t) {
   return target ? target->to_string() : std::string();
 }
 
-// Counts the redirects: an attempt that was not retried and is not the last one was redirected.
+// Counts the redirects that were followed: a 3xx that was not retried, lost no race, and is not the
+// last response. (The other attempts without a retry are those that lost a race, and pages.)
 std::size_t redirects(const Transferred& t) {
-  const auto& attempts = history_of(t.outcome).attempts;
-  if (attempts.empty()) return 0;
-  return static_cast<std::size_t>(std::count_if(attempts.begin(), attempts.end() - 1,
-                                                [](const Attempt& each) { return !each.retried; }));
+  const auto& history = history_of(t.outcome);
+  return static_cast<std::size_t>(std::count_if(
+      history.attempts.begin(), history.attempts.end(), [&history](const Attempt& each) {
+        return each.status / 100 == 3 && !each.retried && each.race != Race::Lost &&
+               &each != history.last();
+      }));
 }
 
 std::string retries(const Transferred& t) {
