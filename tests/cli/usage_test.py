@@ -198,6 +198,7 @@ class Usage(ProgramTest):
 
     def test_an_empty_value_means_what_the_help_says(self):
         server = self.server(200)
+        self.assertIn('option -e: ";auto" is not supported', self.usage_error("-e", ";auto", "http://a/"))
         self.run_program("-A", "", "-e", "", "-H", "", "-b", "", "-u", ":", "-x", "", "-d", "",
                          server.url())
         seen = server.seen[0]

@@ -47,7 +47,13 @@ std::vector<Flag> request_flags(SendOptions& to) {
        append(to.headers), kMayBeEmpty},
       {'A', "user-agent", "NAME", "the User-Agent header; \"\": send none", store(to.user_agent),
        kMayBeEmpty},
-      {'e', "referer", "URL", "the Referer header; \"\": send none", store(to.referer),
+      {'e', "referer", "URL", "the Referer header; \"\": send none",
+       [&](Text v) {
+         if (v.ends_with(";auto")) {
+           throw UsageError("option -e: \";auto\" is not supported: a redirect keeps the Referer");
+         }
+         to.referer = v;
+       },
        kMayBeEmpty},
   };
   const auto credentials = credential_flags(
