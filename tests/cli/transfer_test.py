@@ -850,6 +850,10 @@ class WriteOut(ProgramTest):
                 (["-e", "http://from/", "-d", "four"], [Response(200, b"body", [("X-A", "v"),
                  ("Content-Type", "a/b")])]),
                 (["-L"], [Response(302, b"", [("Location", "/b?c")]), Response(200, b"end")]),
+                (["-L", "-d", "four"], [Response(303, b"", [("Location", "/b")]), Response(200, b"end")]),
+                (["-L", "-d", "four"], [Response(308, b"", [("Location", "/b")]), Response(200, b"end")]),
+                (["-L", "--post302", "-d", "four"], [Response(302, b"", [("Location", "/b")]),
+                                                     Response(200, b"end")]),
                 ([], [Response(302, b"go", [("Location", "b")])])):
             seen = []
             server = self.server(*responses)

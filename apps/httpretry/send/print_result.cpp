@@ -198,7 +198,8 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
   }
   if (!options.write_out.empty()) {
     std::string to_stderr;  // the part of the text after %{stderr}
-    const Transferred transferred{ended, file_of(ended, target), status, received_of(ended)};
+    const Transferred transferred{ended, file_of(ended, target), status, received_of(ended),
+                                  options.keep_post_after};
     const auto text = write_out(options.write_out, transferred, to_stderr);
     const bool as_json = options.log_json && !to_stderr.empty();
     if (as_json) print_message(std::exchange(to_stderr, {}));

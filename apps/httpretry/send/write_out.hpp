@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace httpretry::cli {
 
@@ -37,7 +38,8 @@ struct EndedCall {
 struct Transferred : EndedCall {
   std::string file;  // the file with the response; empty: standard output
   int exit_status;
-  std::uint64_t downloaded;  // bytes of the body
+  std::uint64_t downloaded;                 // bytes of the body
+  const std::vector<int>& keep_post_after;  // SendOptions::keep_post_after
 };
 
 enum class Kind : std::uint8_t { Text, Number, Certificates, Json };

@@ -44,12 +44,6 @@ std::string status_text(const Transferred& t) { return three_digits(status_of(t)
 
 std::string version_of(const Transferred& t) { return t.outcome ? t.outcome->http_version : "0"; }
 
-// Returns the size of the request body, or 0 if it is unknown or nothing was sent.
-std::uint64_t uploaded(const Transferred& t) {
-  if (!t.request.body().present() || exchange_of(t).sent == Sent::Never) return 0;
-  return size_of(t.request.body());
-}
-
 std::string speed(const Transferred& t, std::uint64_t bytes) {
   const auto time = std::chrono::duration<double>(history_of(t.outcome).elapsed).count();
   return std::to_string(time > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes) / time)
@@ -70,15 +64,41 @@ std::string redirect_url(const Transferred& t) {
   return target ? target->to_string() : std::string();
 }
 
-// Counts the redirects that were followed: a 3xx that was not retried, lost no race, and is not the
-// last response. (The other attempts without a retry are those that lost a race, and pages.)
+// Returns whether a redirect was followed after the attempt: a 3xx that was not retried, lost no
+// race, and is not the last response. (The other attempts without a retry are those that lost a
+// race, and pages.)
+bool is_followed_redirect(const History& history, const Attempt& attempt) {
+  return attempt.status / 100 == 3 && !attempt.retried && attempt.race != Race::Lost &&
+         &attempt != history.last();
+}
+
 std::size_t redirects(const Transferred& t) {
   const auto& history = history_of(t.outcome);
-  return static_cast<std::size_t>(std::count_if(
-      history.attempts.begin(), history.attempts.end(), [&history](const Attempt& each) {
-        return each.status / 100 == 3 && !each.retried && each.race != Race::Lost &&
-               &each != history.last();
-      }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      history.attempts, [&](const Attempt& each) { return is_followed_redirect(history, each); }));
+}
+
+// Returns the method of the last request, which redirects may have changed to GET.
+std::string last_method(const Transferred& t) {
+  auto method = t.request.method();
+  const auto& history = history_of(t.outcome);
+  for (const auto& attempt : history.attempts) {
+    if (!is_followed_redirect(history, attempt) || method == "HEAD") continue;
+    const bool is_post = method == "POST";
+    const bool keeps_post =
+        is_post && std::ranges::find(t.keep_post_after, attempt.status) != t.keep_post_after.end();
+    const bool is_moved = attempt.status == 301 || attempt.status == 302;
+    if (!keeps_post && (attempt.status == 303 || (is_moved && is_post))) method = "GET";
+  }
+  return method;
+}
+
+// Returns the size of the request body, or 0 if it is unknown or nothing was sent. A request
+// whose method has become GET has no body.
+std::uint64_t uploaded(const Transferred& t) {
+  if (!t.request.body().present() || exchange_of(t).sent == Sent::Never) return 0;
+  if (last_method(t) != t.request.method()) return 0;
+  return size_of(t.request.body());
 }
 
 std::string retries(const Transferred& t) {
@@ -153,7 +173,7 @@ constexpr auto kVariables = std::to_array<WriteOutVariable>({
     {"http_code", Kind::Number, status_text},
     {"http_version", Kind::Text, version_of},
     {"json", Kind::Json, all_as_json},
-    {"method", Kind::Text, [](const Transferred& t) { return t.request.method(); }},
+    {"method", Kind::Text, last_method},
     {"num_headers", Kind::Number,
      [](const Transferred& t) {
        return std::to_string(std::distance(headers_of(t).begin(), headers_of(t).end()));
