@@ -12,7 +12,7 @@ using namespace httpretry::batch;  // NOLINT
 
 TEST_CASE("a directory in the place of a file fails only the job of that file") {
   const Folder folder;
-  FileBody body(folder / "", "d");
+  FileBody body(folder / "", "d", std::make_shared<const OwnFiles>());
   auto writer = body.open(Request::get("http://a/")).value();
   REQUIRE(writer->begin(Response(200), 0));
   REQUIRE(writer->write("x"));
