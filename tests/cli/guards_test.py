@@ -19,7 +19,7 @@ class Guards(ProgramTest):
         said = self.said(*RATE, "--report", "report.json", server.url("/a"), server.url("/b"), status=75)
         self.assertEqual(len(server.seen), 1)
         self.assertRegex(said, rf"^httpretry: \[2\] \(75\) GET {server.url('/b')}: not sent: the rate of "
-                               rf"{server.url('')} allows it in \S+ \S+, too late for max_elapsed_time, "
+                               rf"{server.url('')} allows the request in \S+ \S+, too late for max_elapsed_time, "
                                rf"max_wait or the deadline; come back at \S+ \(rate_limited\)\n$")
         first, second = self.report()
         self.assertEqual((first["outcome"], second["outcome"]), ("response", "error"))
@@ -114,7 +114,7 @@ class Plan(ProgramTest):
                          'concurrency={"max": 2, "queue": {"max": 1}}', "--outcomes", "200")
         self.assertEqual([line.split()[:2] for line in said.splitlines() if "queue_full" in line],
                          [["4", "-"], ["1", "not"]])
-        self.assertIn("1 not sent: queue_full (too many sends wait for the limit of "
+        self.assertIn("1 not sent: queue_full (too many sends are waiting for the limit of "
                       "http://localhost)\n", said)
         refused = self.plan("--repeat", 3, *ONCE, *BREAKER).split("call 3\n")[1]
         self.assertEqual(refused, "ends before it is sent, at 0 s: circuit_open (the circuit of "

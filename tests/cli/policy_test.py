@@ -137,7 +137,7 @@ class Policy(ProgramTest):
                                '"server_delay": {"max": "9s"}}}')
         self.assertEqual(self.run_program("policy", "check", "odd.json").stdout.decode(),
                          "odd.json:1:78: warning: /default/server_delay/max: server_delay.max (9s) "
-                         "is over max_elapsed_time (5s)\n")
+                         "is greater than max_elapsed_time (5s)\n")
 
     def test_explain_shows_the_warnings_about_the_policy_of_the_request(self):
         self.write("risky.json", {"version": 1, "policies": {
@@ -158,7 +158,7 @@ class Policy(ProgramTest):
         said = result.stdout.decode()
         self.assertIn("deep.json:1:65: ", said)
         self.assertIn("nested deeper than 64", said)
-        self.assertIn("empty.json:1:1: expected a value, but the text ends", said)
+        self.assertIn("empty.json:1:1: expected a value, found the end of the text", said)
         self.assertIn("bytes.json:1:1: expected a value", said)
 
     def test_explain_without_a_match_names_the_default(self):

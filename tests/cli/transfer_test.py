@@ -273,7 +273,7 @@ class Files(ProgramTest):
             server = self.server(part)
             result = self.run_program(*QUICK, *target, server.url(), status=33)
             self.assertIn(b"the server sent a part of the body (bytes 0-3 of 10), although the "
-                          b"whole body was asked for", result.stderr)
+                          b"whole body was requested", result.stderr)
             self.assertFalse((self.folder / "out").exists())
         self.run_program("-H", "Range: bytes=0-3", "-o", "out", server.url())
         self.assertEqual((self.folder / "out").read_bytes(), b"0123")

@@ -63,7 +63,7 @@ TEST_CASE("without enough in the budget a failure is handed out as it came, with
   REQUIRE(outcome);
   CHECK(outcome->body == "busy");
   CHECK(outcome->history.stop_reason == Reason::BudgetExhausted);
-  CHECK(outcome->history.detail == "the budget has not enough left for a retry");
+  CHECK(outcome->history.detail == "the budget is too low for a retry");
   CHECK(outcome->history.retry_at == talk.clock->wall_now() + 7s);
   CHECK_FALSE(outcome->history.attempts[0].retried);
   CHECK(left_after(outcome->history) == Left{9});

@@ -165,6 +165,6 @@ TEST_CASE("fallback: an exception of the function ends the call with an error th
 TEST_CASE("fallback: below retry it is refused, and so is an empty function") {
   CHECK_THROWS_WITH_AS(
       Client(ClientOptions().with_attempt_middleware(fallback(always(Response(200))))),
-      doctest::Contains("fallback stands below retry"), std::invalid_argument);
+      doctest::Contains("fallback is below retry"), std::invalid_argument);
   CHECK_THROWS_AS((void)fallback(nullptr), std::invalid_argument);
 }

@@ -76,8 +76,8 @@ TEST_CASE("guarded: a rate that comes too late refuses the call") {
   CHECK_FALSE(refused);
   CHECK(refused.last.cls == Class::Permanent);
   CHECK(refused.last.reason ==
-        "the rate of the function allows it in 500 ms, too late for max_elapsed_time, max_wait or "
-        "the deadline");
+        "the rate of the function allows the request in 500 ms, too late for max_elapsed_time, "
+        "max_wait or the deadline");
   CHECK(refused.last.delay == 500ms);
   CHECK(calls.at == Times{0s});
   policy.max_elapsed_time = 499ms;

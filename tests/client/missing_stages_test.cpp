@@ -55,9 +55,9 @@ TEST_CASE("a chain without the stage for a setting of its policies is refused") 
     const auto policies = with_default(row.policy);
     CHECK(problem_of({redirect(), retry(policies)}) ==
           std::string("the chain of the client lacks ") + row.stage +
-              ", so these settings would do nothing: " + row.setting +
+              ", so these settings would have no effect: " + row.setting +
               " of the default policy (policy.json:1:27). Add " + row.stage +
-              " below retry(), or switch the settings off with \"none\"");
+              " below retry(), or turn the settings off with \"none\"");
     CHECK(problem_of({redirect(), retry(policies), hedge(), guards()}).empty());
 
     ClientOptions options;  // not those of retry(), but of the client
@@ -95,10 +95,10 @@ TEST_CASE("one message names every policy with a forgotten guard, inherited ones
     {"match": {"path": "/d"}, "policy": "plain"}
   ]})"))});
   CHECK(problem ==
-        "the chain of the client lacks guards() and hedge(), so these settings would do nothing: "
-        "rate and breaker of the policy \"child\" (policy.json:4:14); "
-        "hedge and rate of the endpoint \"own\" (policy.json:12:56). "
-        "Add guards() and hedge() below retry(), or switch the settings off with \"none\"");
+        "the chain of the client lacks guards() and hedge(), so these settings would have no "
+        "effect: rate and breaker of the policy \"child\" (policy.json:4:14); hedge and rate of "
+        "the endpoint \"own\" (policy.json:12:56). Add guards() and hedge() below retry(), or turn "
+        "the settings off with \"none\"");
 }
 
 TEST_CASE("a policy in code is held to the same") {
@@ -123,8 +123,8 @@ TEST_CASE("a request's own policy is refused if the chain lacks a stage that it 
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error().code == Errc::InvalidRequest);
     CHECK(outcome.error().message ==
-          "the chain of the client lacks guards(), so these settings would do nothing: breaker of "
-          "the policy of the request. Add guards() below retry(), or switch the settings off with "
+          "the chain of the client lacks guards(), so these settings would have no effect: breaker "
+          "of the policy of the request. Add guards() below retry(), or turn the settings off with "
           "\"none\"");
   }
   CHECK(Conversation().client({}).send(request).error().code == Errc::InvalidRequest);
@@ -148,13 +148,11 @@ TEST_CASE("a policy file that gets a setting without a stage is warned of, once"
   talk.clock->advance(1s);
   CHECK(client.get("http://x/")->status == 200);
   CHECK(client.get("http://x/")->status == 200);
-  CHECK(log.text() == "info: httpretry: the policies of " + file.path() +
-                          " were read again\n"
-                          "warning: httpretry: after " +
-                          file.path() +
-                          " was read again, the chain of the client lacks guards(), so these "
-                          "settings would do nothing: rate of the default policy (" +
-                          file.path() +
-                          ":1:27). Add guards() below retry(), or switch the settings off with "
-                          "\"none\"\n");
+  CHECK(log.text() ==
+        "info: httpretry: the policies of " + file.path() +
+            " were reloaded\nwarning: httpretry: after " + file.path() +
+            " was reloaded, the chain of the client lacks guards(), so these settings would have "
+            "no effect: rate of the default policy (" +
+            file.path() +
+            ":1:27). Add guards() below retry(), or turn the settings off with \"none\"\n");
 }

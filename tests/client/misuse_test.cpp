@@ -164,7 +164,7 @@ TEST_CASE("what would wait for its own loop throws there") {
     CHECK(outcome.error().message ==
           "middleware \"waiting\" threw: " + row.name +
               " was called on a thread that drives a loop (in a callback or a middleware): it "
-              "would wait for itself; use co_await there");
+              "would deadlock; use co_await there");
   }
 }
 
@@ -194,6 +194,6 @@ TEST_CASE("an EventLoop that is driven inside of its turn") {
           start(loop, seven(), [&](const Result<int>&) { loop.turn(); });
           loop.turn();
         }) ==
-        "httpretry: an EventLoop was driven inside of its turn, or by two threads at the same "
-        "time\n");
+        "httpretry: an EventLoop was driven from inside its own turn, or by two threads at the "
+        "same time\n");
 }

@@ -128,7 +128,7 @@ TEST_CASE("a changed file counts for the calls that begin after it, and is told 
   CHECK(attempts_of(client.get("http://x/")) == 3);
   CHECK(attempts_of(client.get("http://x/")) == 3);
   CHECK(talk.count("policies accepted") == 1);
-  CHECK(log.text() == "info: httpretry: the policies of " + file.path() + " were read again\n");
+  CHECK(log.text() == "info: httpretry: the policies of " + file.path() + " were reloaded\n");
 }
 
 TEST_CASE("a call in flight keeps the policy that it began with") {
@@ -167,11 +167,11 @@ TEST_CASE("a bad file, and one that is gone, keep what was good; the log and an 
   }
   CHECK(talk.count("policies refused") == 2);
   CHECK(log.text() ==
-        "error: httpretry: " + file.path() +
-            " is refused, and the policies read before stay in force:\n" + file.path() +
+        "error: httpretry: " + file.path() + " is refused; the previous policies stay in force:\n" +
+            file.path() +
             ":1:44: /default/max_attempts: 0 is out of range: at least 1; the first send counts\n" +
             "error: httpretry: " + file.path() +
-            " is refused, and the policies read before stay in force:\n" + file.path() +
+            " is refused; the previous policies stay in force:\n" + file.path() +
             ": cannot be read: No such file or directory\n");
   file.write(file_with(attempts(3)));
   talk.clock->advance(1s);

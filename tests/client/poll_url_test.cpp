@@ -182,13 +182,14 @@ TEST_CASE("where nothing is sent ends the call, with an error that says which he
   };
   const std::vector<Row> rows{
       {"https://y.test/7",
-       "the Location to poll is at https://y.test, and the request was to https://x.test; if it "
-       "may be polled, list it in retry_on.pending.origins",
+       "the Location to poll is at https://y.test, but the request was to https://x.test; to allow "
+       "it, list it in retry_on.pending.origins",
        0},
-      {"//x.test:8443/7", "the Location to poll is at https://x.test:8443, and", 0},
-      {"https://listed.test.evil/7", "the Location to poll is at https://listed.test.evil, and", 0},
-      {"http://x.test/7", "the Location to poll is http://x.test/7: https is not left for http", 1},
-      {"http://listed.test/7?t=secret", "the Location to poll is http://listed.test/7: https", 1},
+      {"//x.test:8443/7", "the Location to poll is at https://x.test:8443, but", 0},
+      {"https://listed.test.evil/7", "the Location to poll is at https://listed.test.evil, but", 0},
+      {"http://x.test/7",
+       "the Location to poll is http://x.test/7: a poll must not change from https to http", 1},
+      {"http://listed.test/7?t=secret", "the Location to poll is http://listed.test/7: a poll", 1},
       {"file:///etc/passwd", "the Location to poll is ", 3},
       {"ftp://x.test/", "the Location to poll is ", 3},
       {"https://", "the Location to poll is ", 3},

@@ -33,13 +33,13 @@ TEST_CASE("a response that the protocol does not know ends the upload with what 
     return response;
   };
   const Row rows[] = {
-      {R"(the server says that it has "bytes=5-9"; expected bytes=0-N, with N less than 10)",
+      {R"(the server reports the Range "bytes=5-9"; expected bytes=0-N, with N less than 10)",
        with_range("bytes=5-9")},
-      {R"(it has "bytes=0-x")", with_range("bytes=0-x")},
-      {R"(it has "bytes=0-18446744073709551615")", with_range("bytes=0-18446744073709551615")},
-      {R"(it has "bytes=0-10")", with_range("bytes=0-10")},
+      {R"(the Range "bytes=0-x")", with_range("bytes=0-x")},
+      {R"(the Range "bytes=0-18446744073709551615")", with_range("bytes=0-18446744073709551615")},
+      {R"(the Range "bytes=0-10")", with_range("bytes=0-10")},
       {"ended the upload with the status 200 before it had all 10 bytes", Response(200)},
-      {"the server took nothing of the last requests; it has 0 of 10 bytes", Response(308)},
+      {"the server stored nothing from the last requests; it has 0 of 10 bytes", Response(308)},
   };
   for (const auto& row : rows) {
     CAPTURE(row.says);
@@ -103,8 +103,9 @@ TEST_CASE("content that cannot be uploaded is said before anything is sent") {
   const UploadContent endless([](std::uint64_t) {
     return Body::generated([] { return [](std::span<char>) { return std::size_t{0}; }; });
   });
-  CHECK(failure_of(upload_resumable(client, start, endless)).message.find("must tell its size") !=
-        std::string::npos);
+  CHECK(
+      failure_of(upload_resumable(client, start, endless)).message.find("must have a known size") !=
+      std::string::npos);
   auto with_sink = start;
   with_sink.edit_options().sink = pass_to([](std::string_view) { return true; });
   CHECK(failure_of(upload_resumable(client, with_sink, UploadContent::bytes("0")))

@@ -244,7 +244,7 @@ TEST_CASE("why something is not repeated is told in words") {
     return history_of(talk.client({retry(policy)}).send(Request(method, "http://x/"))).detail;
   };
   CHECK(detail(Repeat::Safe, "POST") ==
-        "the server may have done it, and doing it twice may do harm");
+        "the server may have executed the request, and executing it twice may do harm");
   CHECK(detail(Repeat::Never, "GET") == "the policy says repeat: never");
 }
 

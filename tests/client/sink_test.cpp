@@ -242,8 +242,8 @@ TEST_CASE("a body beside the one that the sink has is an error") {
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().code == Errc::Internal);
   CHECK(outcome.error().message ==
-        "GET http://x/: a middleware responded with a body after the sink got the one of another "
-        "response");
+        "GET http://x/: a middleware returned a response with a body after the sink had received "
+        "the body of another response");
 }
 
 TEST_CASE("a sink that fails makes the outcome an error, whoever responded") {

@@ -25,7 +25,7 @@ TEST_CASE("each reason to abort has its error code, libcurl's number and its wor
       {Abort::ResponseIncomplete, Errc::Timeout, false, 28,
        "the response was not complete after 1.50 s"},
       {Abort::ConnectionDied, Errc::Receive, false, 56,
-       "the reused connection was closed before a response came"},
+       "the reused connection was closed before a response arrived"},
       {Abort::NoMemory, Errc::Internal, true, 27, "out of memory"},
   };
   for (const auto& row : rows) {

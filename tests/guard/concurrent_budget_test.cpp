@@ -206,7 +206,7 @@ TEST_CASE("a retry is under way from its grant until its attempt has ended") {
   const auto other = client.get("http://x/");
   CHECK(other->status == 503);
   CHECK(other->history.stop_reason == Reason::BudgetExhausted);
-  CHECK(other->history.detail == "the budget has not enough left for a retry");
+  CHECK(other->history.detail == "the budget is too low for a retry");
   CHECK(left_after(other->history) == std::vector<std::int64_t>{0});
 
   calls.clock->advance(10s);

@@ -184,8 +184,8 @@ TEST_CASE("breaker: a probe that is canceled says nothing, and the next call pro
   CHECK(calls[1].code() == Errc::CircuitOpen);
   CHECK(calls[2].outcome);
   CHECK(world.heard->lines == Lines{"open 5s: 1 failure in a row",
-                                    "half_open: the time that it was open for is over",
-                                    "shed circuit_open", "closed: a probe succeeded"});
+                                    "half_open: its open time has ended", "shed circuit_open",
+                                    "closed: a probe succeeded"});
 }
 
 TEST_CASE("breaker: a probe that hangs frees its place, and its late vote does not count") {

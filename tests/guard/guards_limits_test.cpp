@@ -474,8 +474,8 @@ TEST_CASE("a call that retry does not make is not held back") {
 
 TEST_CASE("guards above retry would hold nothing back, and is refused") {
   CHECK_THROWS_WITH_AS(Client({guards(), retry()}),
-                       "guards stands above retry: put it below, so that each attempt asks; above, "
-                       "nothing is held back",
+                       "guards is above retry: put it below, so that it applies to each attempt; "
+                       "above, it holds nothing back",
                        std::invalid_argument);
 }
 

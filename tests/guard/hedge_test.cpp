@@ -378,11 +378,10 @@ TEST_CASE("the quantile is that of the responses to this endpoint") {
 TEST_CASE("the chain of a client is checked") {
   ClientOptions options;
   options.middlewares = {hedge(), retry()};
-  CHECK_THROWS_WITH(Client{options},
-                    "hedge stands above retry: put it below, to race single attempts");
+  CHECK_THROWS_WITH(Client{options}, "hedge is above retry: put it below, to race single attempts");
   options.middlewares = {retry(), guards(), hedge()};
   CHECK_THROWS_WITH(Client{options},
-                    "guards stands above hedge: put it below, so that each send asks");
+                    "guards is above hedge: put it below, so that it applies to each send");
   options.middlewares = {retry(), hedge(), hedge()};
   CHECK_THROWS_WITH(Client{options}, "two hedge middlewares in one chain: remove one");
 }

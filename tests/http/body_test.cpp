@@ -93,8 +93,8 @@ TEST_CASE("a file that is not there, or is a directory, is an error that names i
   const auto endless = Body::file("/dev/zero").open();
   REQUIRE_FALSE(endless);
   CHECK(endless.error().message ==
-        "cannot read body file /dev/zero: it is not a regular file, and could make us wait for "
-        "ever");
+        "cannot read body file /dev/zero: it is not a regular file, and reading it could block "
+        "forever");
 }
 
 TEST_CASE("a file that shrinks while it is sent is an error, not a short body") {

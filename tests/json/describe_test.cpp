@@ -28,10 +28,11 @@ TEST_CASE("a call is told in one line") {
         "gave up after 7 attempts in 2.00 s: ..., 501, 502, 503, 504, 505, 506 "
         "(attempts_exhausted)");
   auto unsafe = after({500}, Reason::UnsafeToRepeat, 5ms);
-  unsafe.history.detail = "the server may have done it";
+  unsafe.history.detail = "the server may have executed the request";
   unsafe.history.retry_at = WallTime(std::chrono::seconds(1'700'000'000));
   CHECK(describe(unsafe) ==
-        "gave up after 1 attempt in 5.00 ms: 500; the server may have done it; come back at "
+        "gave up after 1 attempt in 5.00 ms: 500; the server may have executed the request; come "
+        "back at "
         "2023-11-14T22:13:20.000Z (unsafe_to_repeat)");
 }
 
@@ -41,8 +42,8 @@ TEST_CASE("a response that no retry would change is no giving up") {
   auto conflict = after({502, 409}, Reason::NotRetryable, 100ms);
   conflict.history.attempts.back().ambiguous = true;
   CHECK(describe(conflict) ==
-        "failed after 2 attempts in 100 ms: 502, 409; an earlier attempt may have done it "
-        "(not_retryable)");
+        "failed after 2 attempts in 100 ms: 502, 409; the server may have executed an earlier "
+        "attempt (not_retryable)");
 }
 
 TEST_CASE("an attempt without a response is told by its error") {

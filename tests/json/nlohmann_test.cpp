@@ -89,7 +89,8 @@ TEST_CASE("get_json reads a type of the program") {
   CHECK(talk.sent(0).headers().get("Accept") == "application/json");
   const auto other_form = get_json<User>(client, "http://x/").error();
   CHECK(other_form.code == Errc::Protocol);
-  CHECK(other_form.message.find("https://api.example.com/users/7: the JSON has another form") == 0);
+  CHECK(other_form.message.find(
+            "https://api.example.com/users/7: the JSON has an unexpected form") == 0);
   const auto missing = get_json<User>(client, "http://x/").error();
   CHECK(missing.code == Errc::Status);
   CHECK(missing.message == "https://api.example.com/users/7: the status is 404");

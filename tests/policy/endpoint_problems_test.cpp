@@ -53,7 +53,8 @@ std::string path_problem(const std::string& path) {
 
 }  // namespace
 
-constexpr const char* kStar = "a \"*\" is a whole label between fixed ones, or the leading \"*.\"";
+constexpr const char* kStar =
+    "a \"*\" must be a whole label between fixed ones, or the leading \"*.\"";
 
 TEST_CASE("what is no host pattern is refused with the reason") {
   const std::pair<std::string, const char*> rows[] = {
@@ -74,11 +75,11 @@ TEST_CASE("what is no host pattern is refused with the reason") {
       {"*..a", "it has an empty label"},
       {std::string(64, 'a') + ".com", "a label has at most 63 bytes"},
       {std::string(64, 'a') + "\xC3\xA4.com", "a label has at most 63 bytes"},
-      {"a:80", "the port has a key of its own"},
-      {"[::1]:80", "its bracket is not closed, or something follows it"},
-      {"[::1", "its bracket is not closed, or something follows it"},
-      {"::1", "an IPv6 address stands in brackets, as in \"[::1]\""},
-      {"[fe80::1%25eth0]", "a zone is not looked at"},
+      {"a:80", "the port has its own key"},
+      {"[::1]:80", "its bracket is not closed, or text follows it"},
+      {"[::1", "its bracket is not closed, or text follows it"},
+      {"::1", "an IPv6 address must be in brackets, as in \"[::1]\""},
+      {"[fe80::1%25eth0]", "a zone is not supported"},
       {"[::g]", "it is not an IPv6 address"},
       {"[]", "it is not an IPv6 address"},
       {"*.[::1]", "an address has no suffix"},
@@ -86,7 +87,8 @@ TEST_CASE("what is no host pattern is refused with the reason") {
       {"http://a", "only a name belongs here; write \"a\", and \"scheme\": \"http\""},
       {"http://[::1]:80/a", "only a name belongs here; write \"[::1]\", and \"scheme\": \"http\""},
       {".*\\.a",
-       "regular expressions are not supported; write \"*.example.com\" for all names below one"},
+       "regular expressions are not supported; write \"*.example.com\" for all names below "
+       "example.com"},
       {"a/b", "only a name belongs here"},
       {"u@a", "only a name belongs here"},
       {"a%2eb", "only a name belongs here"},
@@ -111,18 +113,18 @@ TEST_CASE("what is no path pattern is refused with the reason") {
       {"", "it must start with \"/\""},
       {"a", "it must start with \"/\""},
       {"**", "it must start with \"/\""},
-      {"/**/a/**/b", "one \"**\" is allowed before the end"},
-      {"/a/**/b/**/", "one \"**\" is allowed before the end"},
-      {"/a/**/**", "one \"**\" follows the other"},
+      {"/**/a/**/b", "only one \"**\" is allowed before the end"},
+      {"/a/**/b/**/", "only one \"**\" is allowed before the end"},
+      {"/a/**/**", "one \"**\" directly follows another"},
       {"/a/**/..", "\"..\" follows a \"**\""},
-      {"/a?b", "query and fragment are not looked at"},
-      {"/a#b", "query and fragment are not looked at"},
+      {"/a?b", "it must not contain a query or a fragment"},
+      {"/a#b", "it must not contain a query or a fragment"},
       {"/a\x01", "it contains a control byte"},
       {"/a\x7F", "it contains a control byte"},
-      {"/%", "\"%\" encodes nothing: two hexadecimal digits follow a \"%\""},
-      {"/a%4", "\"%4\" encodes nothing: two hexadecimal digits follow a \"%\""},
-      {"/%41%zz", "\"%zz\" encodes nothing: two hexadecimal digits follow a \"%\""},
-      {"/%%41", "\"%%4\" encodes nothing: two hexadecimal digits follow a \"%\""},
+      {"/%", "\"%\" encodes nothing: two hexadecimal digits must follow a \"%\""},
+      {"/a%4", "\"%4\" encodes nothing: two hexadecimal digits must follow a \"%\""},
+      {"/%41%zz", "\"%zz\" encodes nothing: two hexadecimal digits must follow a \"%\""},
+      {"/%%41", "\"%%4\" encodes nothing: two hexadecimal digits must follow a \"%\""},
       {"/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/**/", "it has 17 segments, at most 16 are allowed"},
       {"/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/h", "it has 17 segments, at most 16 are allowed"},
       {"/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/**", "it has 17 segments, at most 16 are allowed"},
@@ -136,8 +138,8 @@ TEST_CASE("what is no path pattern is refused with the reason") {
        {"a*", "*a", "***", "{}", "{", "}", "{a}b", "{a", "{a{b}", "{*}"}) {
     CHECK(path_problem("/x/" + segment) ==
           "\"" + segment +
-              "\" is not a segment: it is \"*\", \"{name}\", or text, in which these signs are"
-              " written \"%2A\", \"%7B\" and \"%7D\"");
+              "\" is not a segment: a segment is \"*\", \"{name}\", or text, in which these "
+              "characters are written \"%2A\", \"%7B\" and \"%7D\"");
   }
 }
 
@@ -146,7 +148,7 @@ TEST_CASE("other parts are refused with the reason") {
         ": at least one of scheme, host, port, path, methods, headers and query is required");
   CHECK(only_problem(pattern("scheme=ftp")) == "scheme: \"ftp\" is not \"http\" or \"https\"");
   CHECK(only_problem(pattern("scheme=HTTP")) == "scheme: \"HTTP\" is not \"http\" or \"https\"");
-  CHECK(only_problem(pattern("port=0")) == "port: 0 is not a port: they are 1 to 65535");
+  CHECK(only_problem(pattern("port=0")) == "port: 0 is not a port: ports are 1 to 65535");
   CHECK(only_problem(pattern("methods=GET,PUT,GET,GET")) ==
         "methods: \"GET\" is listed more than once");
   CHECK(only_problem(pattern("methods=G@T")) ==

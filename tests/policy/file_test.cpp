@@ -59,8 +59,8 @@ TEST_CASE("all problems are told at once, in the order of the file") {
         "p.json:4:40: /policies/a/repeat: \"maybe\" is not one of safe, always, never, refused\n"
         "p.json:5:23: /policies/b/extends: there is no policy \"c\"\n"
         "p.json:5:47: /policies/b/connect_timeout: 5 has no unit; write a string such as \"5s\"\n"
-        "p.json:7:38: /endpoints/0/match/host: \"*.*.com\" is not a host pattern: a \"*\" is a "
-        "whole label between fixed ones, or the leading \"*.\"\n"
+        "p.json:7:38: /endpoints/0/match/host: \"*.*.com\" is not a host pattern: a \"*\" must be "
+        "a whole label between fixed ones, or the leading \"*.\"\n"
         "p.json:7:61: /endpoints/0/policy: there is no policy \"d\"\n");
 }
 
@@ -69,17 +69,16 @@ TEST_CASE("of syntax errors the first is told, and nothing else of the file") {
   "version": 2, // of the format
   "colour": 1,
 })") == "p.json:2:17: JSON has no comments\n");
-  CHECK(said_of("{\"version\": }") == "p.json:1:13: expected a value, but there is \"}\"\n");
+  CHECK(said_of("{\"version\": }") == "p.json:1:13: expected a value, found \"}\"\n");
   CHECK(said_of("{\"version\": 1, \"policies\": {\"a\": {},}, }") ==
-        "p.json:1:37: /policies: there is a comma before this: remove it\n");
+        "p.json:1:37: /policies: remove the comma before this\n");
 }
 
 TEST_CASE("a NUL byte does not end a file") {
   const auto behind = [](std::string text) { return said_of(text + '\0' + "{}"); };
   CHECK(behind("{\"version\": 1}") ==
         "p.json:1:15: trailing content: the file must contain one JSON value\n");
-  CHECK(behind("{\"version\": 1") ==
-        "p.json:1:14: expected \",\" or \"}\", but there is \"\\u0000\"\n");
+  CHECK(behind("{\"version\": 1") == "p.json:1:14: expected \",\" or \"}\", found \"\\u0000\"\n");
   CHECK(behind("{\"version\": \"").find("control character U+0000") != std::string::npos);
 }
 
@@ -89,8 +88,8 @@ TEST_CASE("what can never matter is a warning, where somebody wrote it") {
           "backoff": {"kind": "constant", "interval": "4s"}, "throttle_backoff": "none"})"));
   CHECK(said.find("/default/max_attempts: attempt 4 of 9 can never be reached") !=
         std::string::npos);
-  CHECK(said.find("/default/server_delay/max: server_delay.max (11s) is over max_elapsed_time "
-                  "(10s)") != std::string::npos);
+  CHECK(said.find("/default/server_delay/max: server_delay.max (11s) is greater than "
+                  "max_elapsed_time (10s)") != std::string::npos);
   CHECK(said_of(file_of(R"({"max_elapsed_time": "10s"})")).empty());
   // The waits of attempts 1 and 2 take all of the time.
   const auto with_rule = [](const std::string& rule) {
@@ -108,13 +107,12 @@ TEST_CASE("a budget of hedges that a bad hour would use up is a warning") {
     return said_of(file_of(R"({"hedge": )" + block + "}"));
   };
   CHECK(said(R"({"after": "p90"})")
-            .find("warning: /default/hedge/after: hedge.budget (0.05) is under 0.2, twice the "
-                  "part of the calls that are slower than p90: where many are slow at once, many "
-                  "of them "
+            .find("warning: /default/hedge/after: hedge.budget (0.05) is less than 0.2, twice the "
+                  "share of calls that are slower than p90: if many are slow at once, many of them "
                   "get no hedge") != std::string::npos);
   CHECK(said(R"({"after": "p95", "budget": 0.09})")
-            .find("/default/hedge/budget: hedge.budget "
-                  "(0.09) is under 0.1") != std::string::npos);
+            .find("/default/hedge/budget: hedge.budget (0.09) is less than 0.1") !=
+        std::string::npos);
   CHECK(said(R"({"after": "p95", "budget": 0.1})").empty());
   CHECK(said(R"({"after": "p95", "budget": "none"})").empty());
   CHECK(said(R"({"after": "100ms", "budget": 0.01})").empty());
@@ -123,7 +121,7 @@ TEST_CASE("a budget of hedges that a bad hour would use up is a warning") {
 TEST_CASE("a key that would break a line is told on one line") {
   const auto said = said_of("{\"version\": 1, \"a\\u000ab\\u001b\": 1}");
   CHECK(said ==
-        "p.json:1:16: /a\\u000ab\\u001b: unknown key; there are: $schema, version, default, "
+        "p.json:1:16: /a\\u000ab\\u001b: unknown key; the keys are: $schema, version, default, "
         "policies, endpoints, tests\n");
 }
 
@@ -139,7 +137,7 @@ TEST_CASE("a key of `match` that could not be read is no missing key") {
         "p.json:1:41: /endpoints/0/match/method: unknown key; did you mean \"methods\"?\n");
   CHECK(said(R"({"scheme": "ftp", "host": "a*"})") ==
         "p.json:1:51: /endpoints/0/match/scheme: \"ftp\" is not one of http, https\n"
-        "p.json:1:66: /endpoints/0/match/host: \"a*\" is not a host pattern: a \"*\" is a "
+        "p.json:1:66: /endpoints/0/match/host: \"a*\" is not a host pattern: a \"*\" must be a "
         "whole label between fixed ones, or the leading \"*.\"\n");
 }
 
@@ -162,7 +160,7 @@ TEST_CASE("a refused file is one error with a line for each problem") {
   CHECK(result.error().code == Errc::InvalidRequest);
   CHECK(result.error().message ==
         "p.json:1:13: /version: 2 is not a version of this format: 1\n"
-        "p.json:1:16: /a: unknown key; there are: $schema, version, default, policies, "
+        "p.json:1:16: /a: unknown key; the keys are: $schema, version, default, policies, "
         "endpoints, tests");
   CHECK(PolicySet::load("/does/not/exist").error().message ==
         "cannot read the policy file /does/not/exist: No such file or directory");

@@ -26,7 +26,7 @@ TEST_CASE("64 levels are read and the 65th is refused, however many follow") {
     return "{\"version\": 1, \"x\": " + repeated("[", depth) + repeated("]", depth) + "}";
   };
   CHECK(said_of(nested(63)) ==
-        "p.json:1:16: /x: unknown key; there are: $schema, version, default, policies, "
+        "p.json:1:16: /x: unknown key; the keys are: $schema, version, default, policies, "
         "endpoints, tests\n");
   CHECK(said_of(nested(64)).find("nested deeper than 64") != std::string::npos);
   CHECK(said_of(repeated("[", 1'000'000)).find("nested deeper than 64") != std::string::npos);
@@ -123,5 +123,5 @@ TEST_CASE("a chain of extends may be long, and may be a circle" * doctest::test_
   };
   CHECK(said_of(file()).empty());
   policies.replace(policies.find("\"max_attempts\": 9"), 17, "\"extends\": \"p19999\"");
-  CHECK(said_of(file()).find("extends goes in a circle") != std::string::npos);
+  CHECK(said_of(file()).find("extends forms a cycle") != std::string::npos);
 }

@@ -193,7 +193,7 @@ TEST_CASE("a hedging policy of gRPC becomes one without a budget of its own, for
                             .value();
   CHECK(lines(imported) ==
         "s.json:4:69: warning: /methodConfig/1/hedgingPolicy/maxAttempts: gRPC makes 5 at most\n"
-        "s.json:6:50: warning: /methodConfig/2/hedgingPolicy/surprise: is not carried over\n");
+        "s.json:6:50: warning: /methodConfig/2/hedgingPolicy/surprise: is not imported\n");
   const auto slow = found(imported, "http://any/a/m").policy;
   REQUIRE(slow->hedge);
   CHECK(slow->hedge->after == 500ms);
@@ -239,15 +239,15 @@ TEST_CASE("what gRPC has and we have not is named") {
                                                    "s.json")
                             .value();
   CHECK(lines(imported) ==
-        "s.json:2:26: warning: /loadBalancingConfig: is not carried over\n"
-        "s.json:4:50: warning: /methodConfig/0/waitForReady: is not carried over\n"
+        "s.json:2:26: warning: /loadBalancingConfig: is not imported\n"
+        "s.json:4:50: warning: /methodConfig/0/waitForReady: is not imported\n"
         "s.json:6:37: warning: /methodConfig/1/retryPolicy/maxAttempts: gRPC makes 5 at most\n"
-        "s.json:6:58: warning: /methodConfig/1/retryPolicy/initialBackoff: is over maxBackoff, "
-        "so every wait is maxBackoff\n"
+        "s.json:6:58: warning: /methodConfig/1/retryPolicy/initialBackoff: is greater than "
+        "maxBackoff, so every wait is maxBackoff\n"
         "s.json:7:43: warning: /methodConfig/1/retryPolicy/backoffMultiplier: waits cannot shrink "
-        "here: 1 is taken\n"
-        "s.json:8:34: warning: /methodConfig/1/retryPolicy/surprise: is not carried over\n"
-        "s.json:9:5: warning: /methodConfig/2: it has no \"name\", so it is of no method\n"
+        "here: 1 is used\n"
+        "s.json:8:34: warning: /methodConfig/1/retryPolicy/surprise: is not imported\n"
+        "s.json:9:5: warning: /methodConfig/2: it has no \"name\", so it applies to no method\n"
         "s.json:10:54: warning: /retryThrottling/tokenRatio: counts to three decimal places, as in "
         "gRPC\n");
   const auto policy = found(imported, "http://any/b/c").policy;
@@ -258,10 +258,10 @@ TEST_CASE("what gRPC has and we have not is named") {
 }
 
 TEST_CASE("a service config that gRPC would refuse is refused, with all its problems") {
-  CHECK(grpc_error("{") == "s.json:1:2: expected a key in double quotes, but the text ends");
+  CHECK(grpc_error("{") ==
+        "s.json:1:2: expected a key in double quotes, found the end of the text");
   CHECK(grpc_error("[]") == "s.json:1:1: expected an object, found an array");
-  CHECK(grpc_error("{}") ==
-        "s.json:1:1: missing key \"methodConfig\": there is nothing to carry over");
+  CHECK(grpc_error("{}") == "s.json:1:1: missing key \"methodConfig\": there is nothing to import");
   CHECK(grpc_error(with_retry("{}")).find("missing key \"maxAttempts\"") != std::string::npos);
   CHECK(grpc_error(with_retry("{}")).find("missing key \"maxBackoff\"") != std::string::npos);
   struct Row {
@@ -270,16 +270,16 @@ TEST_CASE("a service config that gRPC would refuse is refused, with all its prob
     const char* message;
   };
   const Row rows[] = {
-      {"maxAttempts", "1", "1 is not a number of attempts: at least 2"},
+      {"maxAttempts", "1", "1 is not a number of attempts; expected at least 2"},
       {"maxAttempts", "2.5", "2.5 is not a number of attempts"},
       {"maxAttempts", "\"3\"", "expected a number, found \"3\""},
-      {"initialBackoff", "\"0s\"", "\"0s\" is not a time in seconds, over 0"},
+      {"initialBackoff", "\"0s\"", "\"0s\" is not a time in seconds, greater than 0"},
       {"initialBackoff", "\"100ms\"", "\"100ms\" is not a time in seconds"},
       {"initialBackoff", "\"1m\"", "\"1m\" is not a time in seconds"},
       {"maxBackoff", "\"-1s\"", "\"-1s\" is not a time in seconds"},
       {"maxBackoff", "1", "expected a duration such as \"1.5s\", found 1"},
-      {"maxBackoff", "\"99999999999s\"", "\"99999999999s\" is over 365 days"},
-      {"backoffMultiplier", "0", "0 is out of range: over 0"},
+      {"maxBackoff", "\"99999999999s\"", "\"99999999999s\" is longer than 365 days"},
+      {"backoffMultiplier", "0", "0 is out of range: greater than 0"},
       {"retryableStatusCodes", "[]", "an empty list retries nothing"},
       {"retryableStatusCodes", "[\"BUSY\"]", "\"BUSY\" is not a status code that can be retried"},
       {"retryableStatusCodes", "[0]", "0 is not a status code that can be retried"},
@@ -293,11 +293,11 @@ TEST_CASE("a service config that gRPC would refuse is refused, with all its prob
     CHECK(message.find(row.message) != std::string::npos);
   }
   CHECK(grpc_error(R"({"methodConfig": [{"name": [{"service": "a"}, {"service": "a"}]}]})") ==
-        "s.json:1:47: /methodConfig/0/name/1: it is named at line 1, column 29 too");
+        "s.json:1:47: /methodConfig/0/name/1: it is also named on line 1, column 29");
   CHECK(grpc_error(R"({"methodConfig": [{"name": [{"method": "a"}]}]})") ==
         "s.json:1:29: /methodConfig/0/name/0: a method without its service");
   CHECK(grpc_error(R"({"methodConfig": [], "retryThrottling": {"maxTokens": 1001}})")
-            .find("1001 is out of range: over 0, 1000 at most") != std::string::npos);
+            .find("1001 is out of range: greater than 0, and at most 1000") != std::string::npos);
 }
 
 TEST_CASE("an AWS profile becomes the policy of the hosts of AWS") {
@@ -355,15 +355,15 @@ TEST_CASE("what is wrong with the settings of AWS is named, and what is left beh
   };
   CHECK(error("[default]\nretry_mode = fast\nmax_attempts = 0\nwhat\n") ==
         "config:2:14: /retry_mode: \"fast\" is not one of legacy, standard, adaptive\n"
-        "config:3:16: /max_attempts: \"0\" is not a number of attempts: at least 1\n"
+        "config:3:16: /max_attempts: \"0\" is not a number of attempts; expected at least 1\n"
         "config:4:1: expected \"name = value\", found \"what\"");
   CHECK(error("[default]\nretry_mode = standart\n").find("did you mean \"standard\"?") !=
         std::string::npos);
   CHECK(error("[default]\nmax_attempts = 3x\n").find("\"3x\" is not a number") !=
         std::string::npos);
   CHECK(error("[default]\nmax_attempts = 3\nmax_attempts = 4\n") ==
-        "config:3:16: /max_attempts: it stands at line 2 too");
-  CHECK(error("[default\n") == "config:1:1: a section's name has no \"]\"");
+        "config:3:16: /max_attempts: it is also set on line 2");
+  CHECK(error("[default\n") == "config:1:1: the name of a section has no \"]\"");
   CHECK(error("[profile busy]\n", "bussy") ==
         "config: there is no profile \"bussy\"; did you mean \"busy\"?");
   CHECK(error("[default]\nregion = x\n") ==
@@ -374,8 +374,8 @@ TEST_CASE("what is wrong with the settings of AWS is named, and what is left beh
                             "config")
                             .value();
   CHECK(lines(imported) ==
-        "config:3:17: warning: /defaults_mode: is not carried over: only retry_mode and "
-        "max_attempts are\n"
-        "config:4:28: warning: /metadata_service_timeout: is not carried over: only retry_mode and "
+        "config:3:17: warning: /defaults_mode: is not imported: only retry_mode and max_attempts "
+        "are\n"
+        "config:4:28: warning: /metadata_service_timeout: is not imported: only retry_mode and "
         "max_attempts are\n");
 }

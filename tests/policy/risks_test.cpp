@@ -107,8 +107,9 @@ TEST_CASE("presets get no warnings") {
 }
 
 TEST_CASE("a policy that nothing uses is a warning, unless it is allowed") {
-  CHECK(warnings_of(R"({"version": 1, "policies": {"a": {"max_attempts": 2}}})") ==
-        "p.json:1:34: warning: /policies/a: no endpoint uses this policy, nor does the default\n");
+  CHECK(
+      warnings_of(R"({"version": 1, "policies": {"a": {"max_attempts": 2}}})") ==
+      "p.json:1:34: warning: /policies/a: neither an endpoint nor the default uses this policy\n");
   CHECK(warnings_of(R"({"version": 1, "policies": {"a": {"allow": ["unused"]}}})").empty());
 }
 

@@ -22,7 +22,7 @@ const std::vector<Case>& tests() {
       {R"({"request": {"url": "http://a/"}, "outcomes": "503"})", "/tests/0: missing key \"expect\""},
       {R"({"request": {"url": "http://a/"}, "outcome": "503", "expect": {"endpoint": "api"}})", "p.json:1:60: /tests/0/outcome: unknown key; did you mean \"outcomes\"?"},
       {R"({"request": {"url": "http://a/"}, "expect": {"attempts": 1}})", "/tests/0: missing key \"outcomes\": \"attempts\" is expected", false},
-      {R"({"request": {"url": "http://a/"}, "outcomes": "503", "expect": {}})", "/tests/0/expect: nothing is expected; there are: endpoint, "},
+      {R"({"request": {"url": "http://a/"}, "outcomes": "503", "expect": {}})", "/tests/0/expect: nothing is expected; the keys are: endpoint, "},
 
       {R"({"request": {}, "expect": {"endpoint": "api"}})", "/tests/0/request: missing key \"url\""},
       {R"({"request": {"url": "a/b"}, "expect": {"endpoint": "api"}})", "/tests/0/request/url: \"a/b\" is ", false},
@@ -46,7 +46,7 @@ const std::vector<Case>& tests() {
       {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": 200, "headers": {"a b": "c"}}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0/headers/a b: this cannot be sent as a header", false},
 
       {R"({"request": {"url": "http://a/"}, "expect": {"endpoint": "ap"}})", "/tests/0/expect/endpoint: there is no entry \"ap\"; did you mean \"api\"?", false},
-      {R"({"request": {"url": "http://a/"}, "expect": {"endpoint": ""}})", "/tests/0/expect/endpoint: an empty name; null is no entry"},
+      {R"({"request": {"url": "http://a/"}, "expect": {"endpoint": ""}})", "/tests/0/expect/endpoint: an empty name; write null for no entry"},
       {R"({"request": {"url": "http://a/"}, "outcomes": "503", "expect": {"attempts": 0}})", "/tests/0/expect/attempts: 0 is out of range: 1 to 1000"},
       {R"({"request": {"url": "http://a/"}, "outcomes": "503", "expect": {"reason": "sucess"}})", "/tests/0/expect/reason: \"sucess\" is not one of success, "},
       {R"({"request": {"url": "http://a/"}, "outcomes": "503", "expect": {"success": 1}})", "/tests/0/expect/success: expected true or false, found 1"},
@@ -54,7 +54,7 @@ const std::vector<Case>& tests() {
       {R"({"request": {"url": "http://a/"}, "outcomes": "503", "expect": {"waits": "1s"}})", "/tests/0/expect/waits: expected an array, found \"1s\""},
       {R"({"request": {"url": "http://a/"}, "outcomes": "503", "expect": {"waits": [1]}})", "/tests/0/expect/waits/0: 1 has no unit; write a string such as \"1s\""},
       {R"({"request": {"url": "http://a/"}, "outcomes": "503", "expect": {"waits": [{"min": "1s"}]}})", "/tests/0/expect/waits/0: missing key \"max\""},
-      {R"({"request": {"url": "http://a/"}, "outcomes": "503", "expect": {"waits": [{"min": "2s", "max": "1s"}]}})", "/tests/0/expect/waits/0: min is over max", false},
+      {R"({"request": {"url": "http://a/"}, "outcomes": "503", "expect": {"waits": [{"min": "2s", "max": "1s"}]}})", "/tests/0/expect/waits/0: min is greater than max", false},
   };
   return all;
 }

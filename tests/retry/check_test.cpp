@@ -23,7 +23,8 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
   const std::vector<Row> rows{
       {[](auto& p) { p.max_attempts = 0; }, "max_attempts (0) is out of range: 1 to 2147483647"},
       {[](auto& p) { p.max_elapsed_time = -1s; }, "max_elapsed_time is negative"},
-      {[](auto& p) { p.max_elapsed_time = kForever - 1ns; }, "max_elapsed_time is over 365 days"},
+      {[](auto& p) { p.max_elapsed_time = kForever - 1ns; },
+       "max_elapsed_time is longer than 365 days"},
       {[](auto& p) { p.attempt_timeout = -1ns; }, "attempt_timeout is negative"},
       {[](auto& p) {
          p.max_attempts.reset();
@@ -34,9 +35,9 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
          p.max_elapsed_time = 5s;
          p.attempt_timeout = 6s;
        },
-       "attempt_timeout is over max_elapsed_time"},
+       "attempt_timeout is greater than max_elapsed_time"},
       {[](auto& p) { p.connect_timeout = 0s; },
-       "connect_timeout must be more than 0; kForever means no limit"},
+       "connect_timeout must be greater than 0; kForever means no limit"},
       {[](auto& p) { p.stall_timeout = Duration::min(); }, "stall_timeout is negative"},
       {[](auto& p) { p.server_delay.max = -1s; }, "server_delay.max is negative"},
       {[](auto& p) { p.server_delay.max_over_own = -1s; }, "server_delay.max_over_own is negative"},
@@ -45,9 +46,11 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
       {[](auto& p) { p.server_delay.spread = 1.5; },
        "server_delay.spread (1.5) is out of range: 0 to 1"},
       {[](auto& p) { p.backoff.initial = -5ms; }, "backoff.initial is negative"},
-      {[](auto& p) { p.backoff.increment = kForever; }, "backoff.increment is over 365 days"},
+      {[](auto& p) { p.backoff.increment = kForever; },
+       "backoff.increment is longer than 365 days"},
       {[](auto& p) { p.backoff.add = -1ns; }, "backoff.add is negative"},
-      {[](auto& p) { p.backoff.initial = 1min; }, "backoff.initial is over its max_interval"},
+      {[](auto& p) { p.backoff.initial = 1min; },
+       "backoff.initial is greater than its max_interval"},
       {[=](auto& p) { p.backoff.multiplier = kNaN; },
        "backoff.multiplier (nan) is out of range: 1 to 1e+06"},
       {[=](auto& p) { p.backoff.multiplier = kInfinity; },
@@ -59,7 +62,7 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
       {[=](auto& p) { p.backoff.low = kNaN; }, "backoff.low (nan) is out of range: 0 to 1e+06"},
       {[=](auto& p) { p.backoff.high = -kInfinity; },
        "backoff.high (-inf) is out of range: 0 to 1e+06"},
-      {[](auto& p) { p.backoff.low = 2; }, "backoff.low is over its high"},
+      {[](auto& p) { p.backoff.low = 2; }, "backoff.low is greater than its high"},
       {[](auto& p) { p.backoff.steps = -1; }, "backoff.steps (-1) is out of range: 1 to 1000"},
       {[](auto& p) {
          p.backoff.kind = Backoff::Kind::Slots;
@@ -68,7 +71,7 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
        "backoff.steps (53) is out of range: 0 to 52"},
       {[](auto& p) { p.backoff.abort = 0; }, "backoff.abort (0) is out of range: 1 to 2147483647"},
       {[](auto& p) { p.throttle_backoff->max_interval = 1ms; },
-       "throttle_backoff.initial is over its max_interval"},
+       "throttle_backoff.initial is greater than its max_interval"},
       {[](auto& p) { p.retry_on.pending.emplace().backoff.initial = -1s; },
        "retry_on.pending.backoff.initial is negative"},
       {[](auto& p) { p.retry_on.pending.emplace().max = 0; },
@@ -101,11 +104,12 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
       {[](auto& p) { p.budget.min = -1; }, "budget.min (-1) is out of range: 0 to 2147483647"},
       {[=](auto& p) { p.budget.min_per_second = kMost; },
        "budget.min_per_second (9223372036854776) is out of range: 0 to 1e+09"},
-      {[](auto& p) { p.budget.window = 0s; }, "budget.window must be more than 0"},
-      {[](auto& p) { p.budget.window = kForever; }, "budget.window is over 365 days"},
-      {[](auto& p) { p.guards.breaker.emplace().window = 99ms; }, "breaker.window is under 100 ms"},
+      {[](auto& p) { p.budget.window = 0s; }, "budget.window must be greater than 0"},
+      {[](auto& p) { p.budget.window = kForever; }, "budget.window is longer than 365 days"},
+      {[](auto& p) { p.guards.breaker.emplace().window = 99ms; },
+       "breaker.window is less than 100 ms"},
       {[](auto& p) { p.guards.breaker.emplace().share_window = 99ms; },
-       "breaker.share_window is under 100 ms"},
+       "breaker.share_window is less than 100 ms"},
       {[](auto& p) {
          p.guards.breaker.emplace().kind = BreakerPolicy::Kind::Share;
          p.guards.breaker->when_open = BreakerPolicy::WhenOpen::Wait;
@@ -116,7 +120,7 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
        "hedge.quantile must be 0, or from 0.5 to 0.999"},
       {[](auto& p) { p.hedge.emplace().max_hedges = 0; },
        "hedge.max_hedges (0) is out of range: 1 to 4"},
-      {[](auto& p) { p.hedge.emplace().min = 6s; }, "hedge.min is over its max"},
+      {[](auto& p) { p.hedge.emplace().min = 6s; }, "hedge.min is greater than its max"},
       {[](auto& p) { p.hedge.emplace().initial = -1s; }, "hedge.initial is negative"},
       {[](auto& p) { p.hedge.emplace().min_samples = 0; },
        "hedge.min_samples (0) is out of range: 1 to 2147483647"},
@@ -125,11 +129,11 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
       {[](auto& p) { p.hedge.emplace().budget = 1.5; },
        "hedge.budget (1.5) is out of range: 0.001 to 1"},
       {[](auto& p) { p.hedge.emplace().min = -1ns; }, "hedge.min is negative"},
-      {[](auto& p) { p.hedge.emplace().max = kForever; }, "hedge.max is over 365 days"},
+      {[](auto& p) { p.hedge.emplace().max = kForever; }, "hedge.max is longer than 365 days"},
       {[](auto& p) { p.guards.pause.scope = GuardScope::Credentials; },
-       "pause.scope is endpoint, host or policy"},
+       "pause.scope must be endpoint, host or policy"},
       {[](auto& p) { p.hedge.emplace().scope = GuardScope::Credentials; },
-       "hedge.scope is endpoint, host or policy"}};
+       "hedge.scope must be endpoint, host or policy"}};
   for (const auto& row : rows) {
     RetryPolicy policy;
     row.change(policy);

@@ -345,7 +345,7 @@ TEST_CASE("a retry that the budget forbids stops as it stands, and says when to 
   REQUIRE(decision.retry);
   const auto stop = over_budget(decision, classified, situation.facts, situation.clocks);
   CHECK(words(stop) == "budget_exhausted");
-  CHECK(limit_text(stop) == "the budget has not enough left for a retry");
+  CHECK(limit_text(stop) == "the budget is too low for a retry");
   CHECK(stop.wait == 7s);
   CHECK(stop.retry_at == WallTime(1007s));
 }

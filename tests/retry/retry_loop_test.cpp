@@ -206,7 +206,7 @@ TEST_CASE("a retry that the budget refuses ends the call, and so does a limit of
   for (const auto& row : {
            Row{"503 503", [](Run& run) { run.limits->tokens = 1; }, "send 1, wait 1s, send 2, stop",
                "begin, retry, begin, retry", Reason::BudgetExhausted,
-               "the budget has not enough left for a retry"},
+               "the budget is too low for a retry"},
            Row{"503", [](Run& run) { run.policy.max_attempts = 1; }, "send 1, stop", "begin, stop",
                Reason::AttemptsExhausted, "max_attempts 1 reached"},
            Row{"503 503", [](Run& run) { run.options.deadline = Time(2s); },
@@ -221,7 +221,7 @@ TEST_CASE("a retry that the budget refuses ends the call, and so does a limit of
                "s"},
            Row{"503", [](Run& run) { run.options.repeatable = false; }, "send 1, stop",
                "begin, stop", Reason::UnsafeToRepeat,
-               "the server may have done it, and doing it twice may do harm"},
+               "the server may have executed the request, and executing it twice may do harm"},
            Row{"503 503", [](Run& run) { run.canceled_after = 1; }, "send 1, wait 1s, canceled",
                "begin, retry, cancel", Reason::Canceled, ""},
        }) {

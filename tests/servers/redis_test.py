@@ -31,7 +31,7 @@ class Redis(ServerTest):
         self.get("--shared", url, *HOUR)
         self.get(*HOUR, env={"HTTPRETRY_SHARED": url})
         said = self.get("--shared", url, *HOUR, status=75)
-        self.assertRegex(said, r"not sent: the rate of \S+ allows it in [0-9.]+ min, too late")
+        self.assertRegex(said, r"not sent: the rate of \S+ allows the request in [0-9.]+ min, too late")
         self.assertEqual(len(self.origin.seen), 2)
         self.get(*HOUR, env={"HTTPRETRY_SHARED": ""})  # not shared
 

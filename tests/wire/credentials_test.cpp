@@ -396,7 +396,8 @@ TEST_CASE(
     CHECK(outcome.error().code == Errc::Send);
     CHECK(outcome.error().exchange.sent == Sent::Maybe);
     CHECK(outcome.error().status == 303);
-    CHECK(outcome.error().message.find("a request without its body") != std::string::npos);
+    CHECK(outcome.error().message.find("a request that was sent without its body") !=
+          std::string::npos);
     CHECK(outcome.error().history.attempts.size() == 1);
   }
 }

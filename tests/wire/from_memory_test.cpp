@@ -182,16 +182,15 @@ TEST_CASE("an option of libcurl that cannot be set is refused, with what to do i
   };
   const Row rows[] = {
       {"CAINFO", "a.pem", "use TransportOptions::ca_file, ca_pem, ca_path and ca_reload"},
-      {"CURLOPT_TIMEOUT_MS", 1,
-       "the limits of time are those of a policy and of a request, listed in time.hpp"},
+      {"CURLOPT_TIMEOUT_MS", 1, "use the time limits of a policy or a request, listed in time.hpp"},
       {"ENCODING", "gzip", "use RequestOptions::compressed"},  // an old name
       {"verbose", 1, "the library relies on its value"},
       {"FOLLOWLOCATION", 1,
        "use the middleware redirect(), which keeps secrets from other origins"},
-      {"SSL_CTX_FUNCTION", 1, "it takes a pointer; only numbers and texts can be set"},
+      {"SSL_CTX_FUNCTION", 1, "it takes a pointer; only numbers and strings can be set"},
       {"PROXYHEADER", "a: b", "use TransportOptions::proxy.headers"},
-      {"TCP_NODELAY", "no", "it takes a number, not a text"},
-      {"SSL_CIPHER_LIST", 1, "it takes a text, not a number"},
+      {"TCP_NODELAY", "no", "it takes a number, not a string"},
+      {"SSL_CIPHER_LIST", 1, "it takes a string, not a number"},
       {"SSL_CIPHER_LIST", std::string("a\0b", 3), "a NUL byte is not allowed"},
       {"LOCALPORT", -1, "libcurl refuses it: A libcurl function was given a bad argument"},
   };
@@ -258,7 +257,7 @@ TEST_CASE("all that the library sets on a handle is refused") {
       ++count;
       const auto as_number = refusal_of(name, 0);
       CHECK_FALSE(as_number.empty());
-      CHECK(as_number.find("it takes a text") == as_number.npos);
+      CHECK(as_number.find("it takes a string") == as_number.npos);
       CHECK_FALSE(refusal_of(name, "x").empty());
     }
   }

@@ -149,7 +149,8 @@ TEST_CASE("a line that continues a header is joined to it") {
   CHECK(server.connections() == 1);
 }
 
-TEST_CASE("a length that goes on in a second line is not used where libcurl reads only the first") {
+TEST_CASE(
+    "a length that continues on a second line is not used where libcurl reads only the first") {
   for (const std::string& answer :
        {kOk + "Content-Length:\r\n 2\r\n\r\nok",
         kOk + "Transfer-Encoding:\r\n chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"}) {

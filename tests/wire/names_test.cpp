@@ -113,7 +113,7 @@ TEST_CASE("a host that does not exist is told apart from a name server that fail
   REQUIRE_FALSE(failing);
   CHECK(failing.error().code == Errc::Resolve);
   CHECK(failing.error().history.attempts.size() == 5);
-  CHECK(failing.error().message.find("no name server could give the address of failing.test") !=
+  CHECK(failing.error().message.find("no name server could resolve failing.test") !=
         std::string::npos);
 }
 
@@ -256,7 +256,7 @@ TEST_CASE("a look-up of one's own is believed as far as it gives addresses") {
       {[] { return Addresses{"127.0.0.1,evil"}; },
        "gave \"127.0.0.1,evil\": expected an IPv4 or IPv6 address"},
       {[]() -> Result<Addresses> { throw std::runtime_error("no registry"); },
-       "the look-up of x.test threw: no registry"},
+       "the lookup of x.test threw: no registry"},
       {[] { return Error(Errc::Resolve, "the registry knows no x"); }, "the registry knows no x"}};
   for (const auto& row : rows) {
     Client client(looking_up([&](const std::string& host) {

@@ -98,7 +98,7 @@ template <class T>
 Task<FirstOf<ValueOrNothing<T>>> first_of(std::stop_source losers, std::vector<Task<T>> tasks,
                                           Good<T> good) {
   if (tasks.empty()) {
-    throw std::invalid_argument("when_any needs at least one task: of none, none ends first");
+    throw std::invalid_argument("when_any needs at least one task");
   }
   std::vector<std::optional<ValueOrNothing<T>>> values(tasks.size());
   Race race(std::move(losers));

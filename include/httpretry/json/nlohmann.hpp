@@ -105,7 +105,7 @@ Result<T> get_json(Client& client, std::string url, CallOptions options = CallOp
     return document->template get<T>();
   } catch (const nlohmann::json::exception& error) {
     return detail::json_error(Errc::Protocol, *outcome,
-                              std::string("the JSON has another form: ") + error.what());
+                              std::string("the JSON has an unexpected form: ") + error.what());
   }
 }
 

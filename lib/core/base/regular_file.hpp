@@ -14,7 +14,7 @@ bool is_null_device(const struct stat& about);
 // Returns whether the file exists and is neither a regular file, a directory nor /dev/null.
 bool could_block(const std::string& path);
 inline constexpr const char* kCouldBlock =
-    "it is not a regular file, and could make us wait for ever";
+    "it is not a regular file, and reading it could block forever";
 
 // Returns why the file cannot be read as a regular file: the system's error text, or
 // kCouldBlock. Returns "" if it can. /dev/null counts as an empty file.

@@ -69,7 +69,7 @@ Error no_body_for_sink(const Request& request, const Response& response, const c
 std::optional<Error> unasked_part(const Request& request, const Response& head) {
   if (!is_part(head) || request.headers().contains("Range")) return std::nullopt;
   return range_error("the server sent a part of the body (" + ContentRange(head.headers).text() +
-                     "), although the whole body was asked for");
+                     "), although the whole body was requested");
 }
 
 // Continues after the part of the body that the writer has from an earlier call.
@@ -145,7 +145,7 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
   if (rest_requested_ && head.status == 416) return end_at_416(head);
   // Only a request with If-None-Match or If-Modified-Since may get a 304.
   if (rest_requested_ && head.status == 304 && !has_condition(request)) {
-    return cannot_resume("the server sent the status 304, although nothing asked for it");
+    return cannot_resume("the server sent the status 304, although the request had no condition");
   }
   // The sink gets only the bodies of successful responses.
   if (!head.is_2xx() || request.method() == "HEAD") return false;
@@ -208,13 +208,13 @@ Result<bool> Delivery::continue_with(const Response& head) {
   }
   // The range of a compressed body counts compressed bytes, but `position_` decoded ones.
   if (sent.first != position_ || head.headers.contains("Content-Encoding")) {
-    return cannot_resume("the server was asked for the bytes from " + std::to_string(position_) +
-                         " on, and sent other bytes (" + sent.text() + ")");
+    return cannot_resume("the request was for the bytes from " + std::to_string(position_) +
+                         " on, but the server sent others (" + sent.text() + ")");
   }
   // The server may send "*" as the total; then the total in an earlier response counts.
   const auto total = sent.total ? sent.total : version_.total;
   if (!total || *sent.end > *total) {
-    return cannot_resume("the server sent " + sent.text() + " and did not say where the body ends");
+    return cannot_resume("the server sent " + sent.text() + " without saying where the body ends");
   }
   if (auto begun = of_writer(writer_->begin(head, position_)); !begun) {
     return std::move(begun).error();
@@ -263,7 +263,7 @@ Error Delivery::cannot_resume(const std::string& why) {
   const bool restartable = writer_->restartable();
   auto error = range_error("cannot continue after the first " + std::to_string(position_) +
                            " bytes: " + why +
-                           (restartable ? "; a retry asks for the whole body"
+                           (restartable ? "; a retry requests the whole body"
                                         : "; receive the body again from its beginning"));
   error.permanent = !restartable;
   return error;
@@ -336,8 +336,8 @@ Task<Outcome> Delivery::deliver_rest(Request request, Call& call, Outcome outcom
   if (finished && outcome->body.empty()) co_return outcome;
   if (finished) {
     co_return no_body_for_sink(request, *outcome,
-                               "a middleware responded with a body after the sink got the one of "
-                               "another response");
+                               "a middleware returned a response with a body after the sink had "
+                               "received the body of another response");
   }
   // The body has gone to a sink, but not to that of this call, which has no whole body yet.
   if (outcome->delivered > 0) {

@@ -114,8 +114,8 @@ Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
   if (exists && (S_ISFIFO(old.st_mode) || S_ISSOCK(old.st_mode))) {
     return write_error(Errc::InvalidRequest,
                        "cannot write " + target +
-                           ": it is a pipe or a socket, and nothing would end a wait for its "
-                           "reader; expected a file or a device");
+                           ": it is a pipe or a socket, and waiting for its reader could block "
+                           "forever; expected a file or a device");
   }
   if (exists && !S_ISREG(old.st_mode)) {  // a device
     NewFile file(is_null_device(old) ? Kind::NullDevice : Kind::Device, *path, *path);

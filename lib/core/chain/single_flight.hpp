@@ -43,7 +43,7 @@ class SingleFlight {
           co_await flight->wait(call.scheduler(), call.deadline(), call.stop());
       if (call.stop().stop_requested() || !not_stopped) co_return Error(Errc::Canceled, "canceled");
       if (!flight->happened()) {  // the deadline came before the end of the fetch
-        co_return Error(Errc::Timeout, "timed out waiting for what another call fetches");
+        co_return Error(Errc::Timeout, "timed out waiting for the fetch of another call");
       }
       if (flight->result) co_return *flight->result;
       // The call that fetched has ended without a result, so one of the waiting calls fetches.

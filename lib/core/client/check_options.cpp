@@ -29,20 +29,21 @@ struct Order {
   const char* why;
 };
 constexpr Order kOrders[] = {
-    {"hedge", "retry", true, "hedge stands above retry: put it below, to race single attempts"},
-    {"hedge", "guards", false, "guards stands above hedge: put it below, so that each send asks"},
+    {"hedge", "retry", true, "hedge is above retry: put it below, to race single attempts"},
+    {"hedge", "guards", false,
+     "guards is above hedge: put it below, so that it applies to each send"},
     {"hedge", "hedge", false, "two hedge middlewares in one chain: remove one"},
     {"retry", "retry", false,
      "two retry middlewares in one chain: each attempt of the outer would be retried by the "
      "inner; remove one"},
     {"redirect", "retry", false,
-     "redirect stands below retry: put it above, so that each redirect is retried by the "
-     "policy of its own endpoint"},
+     "redirect is below retry: put it above, so that each redirect is retried by the policy of its "
+     "own endpoint"},
     {"fallback", "retry", false,
-     "fallback stands below retry: put it above, so that it is used only when the call has failed"},
+     "fallback is below retry: put it above, so that it is used only when the call has failed"},
     {"retry", "guards", false,
-     "guards stands above retry: put it below, so that each attempt asks; above, nothing is "
-     "held back"},
+     "guards is above retry: put it below, so that it applies to each attempt; above, it holds "
+     "nothing back"},
 };
 
 // Refuses a null middleware, and an order of the chain that breaks a rule of kOrders.
@@ -77,7 +78,7 @@ std::string base_problem(const std::string& base) {
   const auto url = Url::parse(base);
   if (!url) return url.error().message;
   if (base.find_first_of("?#") != std::string::npos) {
-    return "a query belongs into base_query, and a fragment is not sent";
+    return "a query belongs in base_query, and a fragment is not sent";
   }
   if (url->path().ends_with('/')) return {};
   return "its path must end with \"/\", because a relative URL replaces what follows the last one";

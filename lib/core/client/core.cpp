@@ -167,7 +167,7 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
     return not_begun(
         Errc::Internal,
         "send() was called on a thread that drives a loop (in a callback, a middleware or after a "
-        "co_send): it would wait for itself; use co_send or send_then there");
+        "co_send): it would deadlock; use co_send or send_then there");
   }
   const auto programs_loop = scheduler_driven_here();  // nullptr without an EventLoop
   // With Blocking::SharedLoop, the call runs on a background loop, and this thread only waits.

@@ -74,7 +74,7 @@ std::optional<std::chrono::milliseconds> EventLoopCore::time_left() const {
 void EventLoopCore::run_turn() {
   const auto self = shared_from_this();  // a callback may destroy the EventLoop
   if (in_turn_.exchange(true)) {
-    misuse("an EventLoop was driven inside of its turn, or by two threads at the same time");
+    misuse("an EventLoop was driven from inside its own turn, or by two threads at the same time");
   }
   driver_ = std::this_thread::get_id();
   run_all();

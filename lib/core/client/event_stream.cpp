@@ -222,7 +222,7 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   bool enough_ = false;     // on_event wants no further events
 };
 
-Error no_time_error() { return Error(Errc::Timeout, "the deadline of the event stream has come"); }
+Error no_time_error() { return Error(Errc::Timeout, "the event stream's deadline has passed"); }
 Error stop_error() { return Error(Errc::Canceled, "canceled while waiting for the event stream"); }
 
 }  // namespace

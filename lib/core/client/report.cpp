@@ -264,7 +264,8 @@ std::string describe(const Outcome& outcome) {
   // For this reason, the detail only repeats the number of attempts.
   const bool detail_is_known = history.stop_reason == Reason::AttemptsExhausted;
   if (!history.detail.empty() && !detail_is_known) line += "; " + history.detail;
-  if (count > 0 && history.last()->ambiguous) line += "; an earlier attempt may have done it";
+  if (count > 0 && history.last()->ambiguous)
+    line += "; the server may have executed an earlier attempt";
   if (!history.polled.empty()) line += "; polled " + history.polled.back().url;
   const bool reason_is_known = was_canceled || history.stop_reason == Reason::Success;
   const auto fallback = outcome && outcome->from_fallback ? "; a fallback was used" : "";

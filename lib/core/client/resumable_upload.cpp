@@ -82,7 +82,8 @@ class Upload : public std::enable_shared_from_this<Upload> {
     if (!whole) return whole.error();
     const auto size = (*whole)->size();
     if (!size) {
-      return Error(Errc::InvalidRequest, "the content of a resumable upload must tell its size");
+      return Error(Errc::InvalidRequest,
+                   "the content of a resumable upload must have a known size");
     }
     size_ = *size;
     const bool continues_session = !options_.session.empty();
@@ -179,7 +180,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
   std::optional<Outcome> resume(const Response& response, std::optional<Outcome> failure) {
     const auto stored = stored_bytes(response);  // nullopt if the Range header is malformed
     if (!stored || *stored > size_) {
-      return protocol_error("the server says that it has \"" +
+      return protocol_error("the server reports the Range \"" +
                             printable(response.headers["Range"]) +
                             "\"; expected bytes=0-N, with N less than " + std::to_string(size_));
     }
@@ -187,7 +188,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
     if (failure && !has_progress) return failure;
     without_progress_ = has_progress ? 0 : without_progress_ + 1;
     if (without_progress_ > kMostWithoutProgress) {
-      return protocol_error("the server took nothing of the last requests; it has " +
+      return protocol_error("the server stored nothing from the last requests; it has " +
                             std::to_string(*stored) + " of " + std::to_string(size_) + " bytes");
     }
     most_stored_ = std::max(most_stored_, *stored);

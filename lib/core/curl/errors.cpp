@@ -70,17 +70,17 @@ constexpr std::array kRows{
     Row{Abort::ResponseIncomplete, CURLE_OPERATION_TIMEDOUT, "the response was not complete after ",
         true},
     Row{Abort::ConnectionDied, CURLE_RECV_ERROR,
-        "the reused connection was closed before a response came"},
-    Row{Abort::StreamRefused, CURLE_RECV_ERROR, "the server refused the request unread"},
+        "the reused connection was closed before a response arrived"},
+    Row{Abort::StreamRefused, CURLE_RECV_ERROR,
+        "the server refused the request without processing it"},
     Row{Abort::ExpectRefused, CURLE_RECV_ERROR, "the server does not support Expect: 100-continue"},
-    Row{Abort::Unread, CURLE_RECV_ERROR,
-        "the connection had something to read before the request was sent"},
+    Row{Abort::Unread, CURLE_RECV_ERROR, "the server sent data before the request was sent"},
     Row{Abort::Flooded, CURLE_RECV_ERROR,
-        "the connection was closed: the server sent HTTP/2 frames without end that belong to no "
+        "the connection was closed: the server sent endless HTTP/2 frames that belong to no "
         "response"},
     Row{Abort::RestUnneeded, CURLE_RECV_ERROR, "the rest of the response was not needed"},
     Row{Abort::BodyLeftOut, CURLE_SEND_ERROR,
-        "the response is to a request without its body, which was sent to get a challenge"},
+        "the response is to a request that was sent without its body, to get a challenge"},
     Row{Abort::NoMemory, CURLE_OUT_OF_MEMORY, "out of memory"},
 };
 

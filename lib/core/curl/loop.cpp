@@ -49,7 +49,7 @@ void check_libcurl(const curl_version_info_data& about) {
 
 void init_curl() {
   static const CURLcode result = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (result != CURLE_OK) throw std::runtime_error("libcurl could not be initialised");
+  if (result != CURLE_OK) throw std::runtime_error("libcurl could not be initialized");
   check_libcurl(libcurl());
 }
 

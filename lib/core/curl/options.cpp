@@ -213,7 +213,7 @@ void check(const TransportOptions& options) {
   constexpr auto kLongest = sizeof(sockaddr_un::sun_path) - 1;  // without the NUL at the end
   if (options.unix_socket.size() > kLongest) {
     refuse("unix_socket", "a path of " + std::to_string(options.unix_socket.size()) +
-                              " bytes; the system takes " + std::to_string(kLongest));
+                              " bytes; the system allows " + std::to_string(kLongest));
   }
   if (!valid_header_value(options.user_agent))
     refuse("user_agent", "it cannot be sent as a header");

@@ -50,7 +50,7 @@ constexpr std::array kRefused{
     Refused{" MAXAGE_CONN ", "use TransportOptions::max_idle"},
     Refused{" CONNECTTIMEOUT CONNECTTIMEOUT_MS ", "use TransportOptions::connect_timeout"},
     Refused{" TIMEOUT TIMEOUT_MS SERVER_RESPONSE_TIMEOUT ACCEPTTIMEOUT_MS ",
-            "the limits of time are those of a policy and of a request, listed in time.hpp"},
+            "use the time limits of a policy or a request, listed in time.hpp"},
     Refused{" MAXFILESIZE MAXFILESIZE_LARGE ", "use max_body of the client or the request"},
     Refused{" MAX_SEND_SPEED_LARGE ", "use RequestOptions::upload_rate"},
     Refused{" EXPECT_100_TIMEOUT_MS ", "use RequestOptions::expect_timeout"},
@@ -130,12 +130,12 @@ void check_other(CURL* easy, const CurlOption& option) {
   const bool takes_text = type == CURLOT_STRING;
   const bool takes_number = type == CURLOT_LONG || type == CURLOT_VALUES || type == CURLOT_OFF_T;
   if (!takes_text && !takes_number) {
-    refuse(option.name, "it takes a pointer; only numbers and texts can be set");
+    refuse(option.name, "it takes a pointer; only numbers and strings can be set");
   }
   const auto* text = std::get_if<std::string>(&option.value);  // nullptr if the value is a number
   if (takes_text != (text != nullptr)) {
     refuse(option.name,
-           takes_text ? "it takes a text, not a number" : "it takes a number, not a text");
+           takes_text ? "it takes a string, not a number" : "it takes a number, not a string");
   }
   if (text != nullptr && text->find('\0') != text->npos) {
     refuse(option.name, "a NUL byte is not allowed");

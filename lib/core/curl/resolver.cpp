@@ -58,7 +58,7 @@ Error lookup_error(const std::string& host, int code, int cause) {
     case EAI_NODATA:  // some systems do not define it
 #endif
       return resolve_error("the host " + host + " does not exist, or has no address" + why);
-    case EAI_AGAIN: return resolve_error("no name server could give the address of " + host + why);
+    case EAI_AGAIN: return resolve_error("no name server could resolve " + host + why);
     case EAI_SYSTEM:  // this code means that the reason is in errno
       return Error(Errc::Internal, "cannot look up " + host + ": " + system_text(cause));
     default: return resolve_error("cannot look up " + host + why);
@@ -75,14 +75,14 @@ Result<Addresses> call_lookup(const Lookup& lookup, const std::string& host) {
     if (addresses->empty()) return resolve_error("the host " + host + " has no address");
     for (const auto& address : *addresses) {
       if (is_numeric(address)) continue;
-      return resolve_error("the look-up of " + host + " gave \"" + address +
+      return resolve_error("the lookup of " + host + " gave \"" + address +
                            "\": expected an IPv4 or IPv6 address");
     }
     return addresses;
   } catch (const std::bad_alloc&) {
     return Error(Errc::LocalShortage, "out of memory");
   } catch (...) {
-    return resolve_error("the look-up of " + host + " threw: " + text_of(std::current_exception()));
+    return resolve_error("the lookup of " + host + " threw: " + text_of(std::current_exception()));
   }
 }
 

@@ -122,7 +122,7 @@ bool ResponseReader::folded_line(std::string_view line) {
   for (const std::string_view framing : {"Content-Length", "Transfer-Encoding"}) {
     if (!equal_ignoring_case(name, framing)) continue;
     return bad_response("does not say where it ends: " + std::string(framing) +
-                        " goes on in a second line");
+                        " continues on a second line");
   }
   if (!response.headers.try_continue(line)) last_line_ = LastLine::LeftOut;
   return true;
@@ -151,7 +151,7 @@ bool ResponseReader::check_block(long libcurls_status) {
   if (status < 100 || status > 999 || status != libcurls_status) {
     return bad_response("has no valid status line; expected HTTP/1.1 and three digits");
   }
-  if (status == 101) return bad_response("switches to another protocol, which was not asked for");
+  if (status == 101) return bad_response("switches to another protocol, which was not requested");
   awaits_block = status < 200;
   return !has_body() || check_lengths();
 }

@@ -140,18 +140,17 @@ Result<void> check_sendable(const Request& request, const TransportOptions& opti
                             const SendPlan& plan) {
   for (const auto* name : {"Content-Length", "Transfer-Encoding"}) {
     if (!request.headers().contains(name)) continue;
-    return Error(Errc::InvalidRequest,
-                 std::string("the header ") + name + " is made from the body and cannot be set");
+    return Error(Errc::InvalidRequest, std::string("the header ") + name +
+                                           " is generated from the body and cannot be set");
   }
   if (const auto& credentials = request.options().credentials) {
     if (const char* why = problem_of(*credentials)) return Error(Errc::InvalidRequest, why);
     const bool is_streamed = request.body().present() && request.body().bytes() == nullptr;
     if (credentials->scheme == Credentials::Scheme::AwsSigV4 && is_streamed &&
         !request.headers().contains("x-amz-content-sha256")) {
-      return Error(
-          Errc::InvalidRequest,
-          "a body that is signed must be in memory, or the header x-amz-content-sha256 must "
-          "have its hash");
+      return Error(Errc::InvalidRequest,
+                   "a body that is signed must be in memory, or the header x-amz-content-sha256 "
+                   "must contain its hash");
     }
   }
   const bool tls = request.parsed_url()->scheme() == "https";
@@ -171,7 +170,7 @@ const char* problem_of(const Credentials& credentials) {
   using enum Credentials::Scheme;
   const bool may_be_basic = credentials.scheme == Basic || credentials.scheme == Any;
   if (may_be_basic && credentials.user.find(':') != std::string::npos) {
-    return "a name with a colon cannot be sent by the scheme Basic";
+    return "a name with a colon cannot be sent with the scheme Basic";
   }
   return nullptr;
 }

@@ -81,7 +81,7 @@ void detail::check_may_block(const char* function) {
   if (driven == nullptr) return;
   throw std::logic_error(std::string(function) +
                          " was called on a thread that drives a loop (in a callback or a "
-                         "middleware): it would wait for itself; use co_await there");
+                         "middleware): it would deadlock; use co_await there");
 }
 
 bool RunQueue::is_not_driving(const Scheduler& home) {

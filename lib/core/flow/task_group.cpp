@@ -110,8 +110,8 @@ void GroupState::fail(const std::exception_ptr& exception) {
   if (is_first) thrown = exception;
   lock.unlock();  // stop callbacks may start or end tasks
   if (is_first) return static_cast<void>(stop.request_stop());
-  write_log(LogLevel::Warning,
-            "httpretry: a task of a group threw after another task of it: " + text_of(exception));
+  write_log(LogLevel::Warning, "httpretry: a task of a group threw after another one had thrown: " +
+                                   text_of(exception));
 }
 
 std::exception_ptr GroupState::failure() {

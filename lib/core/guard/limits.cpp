@@ -165,7 +165,7 @@ bool Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& cha
   if (breaker.state() != state_before) {
     // A breaker of kind Share, which only the program opens, closes without probes.
     const bool is_over = state_before == Circuit::Open && until <= ask.now;
-    changes.why = is_over ? "the time that it was open for is over" : "its kind has changed";
+    changes.why = is_over ? "its open time has ended" : "its kind has changed";
     report_circuit_change(state_before, ask.now, changes);
   }
   // `ask` sets `votes` if the send may go out. The breaker will then count how it ends (its vote).

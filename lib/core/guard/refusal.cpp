@@ -18,20 +18,21 @@ Error error_of_refusal(const Hold& hold, std::string_view limited, Time now) {
       return Error(Errc::Paused, "the pause" + of_what + " that the server asked for ends" +
                                      in_time + " too late");
     case QueuedBy::Ramp:  // the slow start after a pause
-      return Error(Errc::Paused, "after a pause, the turn" + of_what + " comes too late");
+      return Error(Errc::Paused,
+                   "after a pause, the ramp" + of_what + " allows the request too late");
     case QueuedBy::Circuit: {
       const auto why_open = hold.why.empty() ? "" : " (" + hold.why + ")";
       return Error(Errc::CircuitOpen, "the circuit" + of_what + " is open" + why_open);
     }
     case QueuedBy::Rate:
       return Error(Errc::RateLimited,
-                   "the rate" + of_what + " allows it" + in_time +
+                   "the rate" + of_what + " allows the request" + in_time +
                        " too late for max_elapsed_time, max_wait or the deadline");
     case QueuedBy::SharedState:  // limits in a store that other processes share
       return Error(Errc::RateLimited, "the shared limits" + of_what + " were not known in time");
     // Only Concurrency, the limit of sends in flight, is left: its queue is full, or the send has
     // waited in it for too long. Nothing and MaxInFlight refuse no send here.
-    default: return Error(Errc::QueueFull, "too many sends wait for the limit" + of_what);
+    default: return Error(Errc::QueueFull, "too many sends are waiting for the limit" + of_what);
   }
 }
 

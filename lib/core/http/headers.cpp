@@ -47,7 +47,8 @@ std::string_view without_ending(std::string_view line) {
 
 void demand_valid(std::string_view name, std::string_view value) {
   if (!valid_header_name(name)) {
-    throw std::invalid_argument("a header name must be letters, digits and !#$%&'*+-.^_`|~ only");
+    throw std::invalid_argument(
+        "a header name may contain only letters, digits and !#$%&'*+-.^_`|~");
   }
   if (!valid_header_value(value)) {
     throw std::invalid_argument("the value of header " + std::string(name) +

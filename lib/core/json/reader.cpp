@@ -241,10 +241,10 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
                   one_line(std::string(open_.back()->children.back()->text) + std::string(word)) +
                   "\"");
     } else if ((first == '}' || first == ']') && after_comma()) {
-      problem(end_, "there is a comma before this: remove it");
+      problem(end_, "remove the comma before this");
     } else {
       const auto wanted = first == '\'' ? "a string in double quotes" : expected;
-      problem(end_, "expected " + wanted + ", but " + found_text(rest));
+      problem(end_, "expected " + wanted + ", found " + found_text(rest));
     }
   }
   // Returns whether a letter or sign follows a number on its line, as in 5s, 5 s, 20% and 10/s, but
@@ -260,12 +260,11 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     const auto last = text_.substr(0, end_).find_last_not_of(kBlanks);
     return last != std::string_view::npos && text_[last] == ',';
   }
-  // Returns what is there instead, as a clause: "there is \"x\"".
+  // Returns what is there instead, for example "\"x\"".
   static std::string found_text(std::string_view rest) {
-    if (rest.empty()) return "the text ends";
+    if (rest.empty()) return "the end of the text";
     const auto length = character_length(rest);
-    return length == 0 ? "there is a byte that is not UTF-8"
-                       : "there is " + quoted_text(rest.substr(0, length));
+    return length == 0 ? "a byte that is not UTF-8" : quoted_text(rest.substr(0, length));
   }
   // Cuts nlohmann's message "[json.exception.parse_error.101] parse error at line 1, column 9:
   // syntax error while parsing value - invalid number; expected digit after '-'; last read: '-x'"

@@ -149,7 +149,7 @@ class Bearer final : public Middleware {
 
 MiddlewarePtr bearer(std::string token, std::vector<std::string> origins) {
   if (token.empty() || !valid_header_value(token)) {
-    throw std::invalid_argument("a bearer token must not be empty or hold a control byte");
+    throw std::invalid_argument("a bearer token must not be empty or contain a control byte");
   }
   return on_request("bearer", [value = "Bearer " + token, recipients = Recipients(origins)](
                                   Request& request, Call& call) {

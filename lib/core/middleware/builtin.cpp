@@ -12,7 +12,8 @@ namespace {
 class Timeout final : public Middleware {
  public:
   explicit Timeout(Duration limit) : limit_(limit) {
-    if (limit <= Duration::zero()) throw std::invalid_argument("a timeout must be more than zero");
+    if (limit <= Duration::zero())
+      throw std::invalid_argument("a timeout must be greater than zero");
   }
   [[nodiscard]] std::string_view name() const override { return "timeout"; }
 
@@ -75,7 +76,7 @@ MiddlewarePtr retry_if(std::function<bool(const Outcome&)> should_retry) {
 }
 
 MiddlewarePtr fallback(Fallback make) {
-  if (!make) throw std::invalid_argument("fallback() needs a function that makes a response");
+  if (!make) throw std::invalid_argument("fallback() needs a function that returns a response");
   return std::make_shared<FallbackStage>(std::move(make));
 }
 

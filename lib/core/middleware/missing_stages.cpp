@@ -52,12 +52,12 @@ class Finder {
   [[nodiscard]] std::string text() const {
     if (clauses_.empty()) return {};
     std::string text = "the chain of the client lacks " + join_words(stages_) +
-                       ", so these settings would do nothing: ";
+                       ", so these settings would have no effect: ";
     for (const auto& clause : clauses_) {
       text.append(&clause == &clauses_.front() ? "" : "; ").append(clause);
     }
     return text + ". Add " + join_words(stages_) +
-           " below retry(), or switch the settings off with \"none\"";
+           " below retry(), or turn the settings off with \"none\"";
   }
 
  private:

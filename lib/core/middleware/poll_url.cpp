@@ -97,14 +97,14 @@ std::optional<Result<Request>> PollUrl::poll_after(const Response& response) con
     // After an encrypted exchange, the poll must not be sent unencrypted.
     if (base.scheme() == "https" && target->scheme() == "http") {
       return refused(CurlCode::UnsupportedProtocol,
-                     target->without_secrets() + ": https is not left for http");
+                     target->without_secrets() + ": a poll must not change from https to http");
     }
     // The poll has headers of the user's request. So an origin other than that of the user's URL
     // gets the poll only if the policy lists this origin.
     if (target->origin() != first_url->origin() && !is_listed(*rule, *target)) {
-      const auto why = "at " + std::string(target->origin()) + ", and the request was to " +
+      const auto why = "at " + std::string(target->origin()) + ", but the request was to " +
                        std::string(first_url->origin()) +
-                       "; if it may be polled, list it in retry_on.pending.origins";
+                       "; to allow it, list it in retry_on.pending.origins";
       return refused(CurlCode::None, why);
     }
     Request poll = request_;  // keeps its options and most of its headers

@@ -172,7 +172,7 @@ void RetryPolicies::report(const Call& call, const PolicyReload& reload, const P
   const auto problem =
       missing_stages(policies, [&next](std::string_view stage) { return next.has(stage); });
   if (problem.empty()) return;
-  write_log(LogLevel::Warning, "httpretry: after " + reload.file + " was read again, " + problem);
+  write_log(LogLevel::Warning, "httpretry: after " + reload.file + " was reloaded, " + problem);
 }
 
 void RetryPolicies::report(const Call& call, const SharedState& shared) {

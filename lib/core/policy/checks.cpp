@@ -86,7 +86,7 @@ struct PolicyChecker : PolicyCheck {
       error({initial, max}, over("initial", backoff.initial, "max_interval", backoff.max_interval));
     }
     if (at(key) != nullptr && backoff.low > backoff.high) {
-      error({key + ".low", key + ".high"}, "low is over high");
+      error({key + ".low", key + ".high"}, "low is greater than high");
     }
   }
 
@@ -124,7 +124,7 @@ struct PolicyChecker : PolicyCheck {
     if (resolved.elapsed_rule == ElapsedRule::IncludeWait && first_wait > elapsed) {
       warn(Warning::NoEffect, {key + ".backoff", key, "max_elapsed_time"},
            over("the wait of pending", first_wait, "max_elapsed_time", elapsed) +
-               ": there is never a poll");
+               ": no poll would ever be sent");
     }
   }
 
@@ -139,7 +139,7 @@ struct PolicyChecker : PolicyCheck {
     warn(Warning::NoEffect, {"max_attempts", "max_elapsed_time", "backoff"},
          "attempt " + std::to_string(reached + 1) +
              (max ? " of " + std::to_string(*max) : std::string()) +
-             " can never be reached: even the shortest waits before it pass max_elapsed_time (" +
+             " can never be reached: even the shortest waits before it exceed max_elapsed_time (" +
              httpretry::to_text(resolved.max_elapsed_time) + ")");
   }
 
@@ -178,7 +178,7 @@ struct PolicyChecker : PolicyCheck {
       return;
     }
     warn(Warning::NoEffect, {"pause", "server_delay"},
-         "there is never a pause: server_delay ignores what a server asks for");
+         "pause has no effect: server_delay ignores what a server asks for");
   }
 
   // Warns of a rate that another one of the list always limits first.
@@ -191,7 +191,7 @@ struct PolicyChecker : PolicyCheck {
         if (!is_stricter(*rates[other], *rates[i], /*if_equal=*/other < i)) continue;
         warn(Warning::NoEffect, {"rate"},
              "rate " + std::to_string(i + 1) + " of the list has no effect: rate " +
-                 std::to_string(other + 1) + " allows no more");
+                 std::to_string(other + 1) + " is at least as strict");
         break;
       }
     }
@@ -212,7 +212,7 @@ struct PolicyChecker : PolicyCheck {
     if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {
       if (limits.min > limits.max) {
         error({"concurrency.min", "concurrency.max", "concurrency"},
-              "min (" + min + ") is over max (" + max + ")");
+              "min (" + min + ") is greater than max (" + max + ")");
       } else if (at("concurrency.initial") != nullptr &&
                  (limits.initial < limits.min || limits.initial > limits.max)) {
         error({"concurrency.initial", "concurrency.min", "concurrency.max"},
@@ -230,9 +230,10 @@ struct PolicyChecker : PolicyCheck {
   // Checks a window of the breaker. The breaker counts in tenths of it.
   void check_window(const std::string& key, Duration window) const {
     if (window >= policy::kShortestWindow) return;
-    error({"breaker." + key, "breaker"}, key + " (" + httpretry::to_text(window) + ") is under " +
-                                             httpretry::to_text(policy::kShortestWindow) +
-                                             ", a tenth of which is too short to count in");
+    error({"breaker." + key, "breaker"},
+          key + " (" + httpretry::to_text(window) + ") is less than " +
+              httpretry::to_text(policy::kShortestWindow) +
+              ": the breaker counts in tenths of it, which would be too short");
   }
 
   // Checks the times of a breaker, and that slow_ratio has a slow_after.
@@ -245,7 +246,7 @@ struct PolicyChecker : PolicyCheck {
     if (attempt_timeout != kForever && breaker.probe_timeout < attempt_timeout) {
       error({"breaker.probe_timeout", "breaker", "attempt_timeout"},
             over("attempt_timeout", attempt_timeout, "probe_timeout", breaker.probe_timeout) +
-                ": a probe that is still under way would count no more");
+                ": a probe still in flight would no longer count");
     }
     if (is_written("breaker.slow_ratio") && !is_written("breaker.slow_after")) {
       error({"breaker.slow_ratio"}, "\"slow_ratio\" needs \"slow_after\", which says what is slow");
@@ -259,8 +260,7 @@ struct PolicyChecker : PolicyCheck {
       return;
     }
     warn(Warning::NoEffect, {"priority"},
-         "nothing waits without \"rate\", \"concurrency\" or \"breaker\": a priority "
-         "says nothing");
+         "a priority has no effect without \"rate\", \"concurrency\" or \"breaker\"");
   }
 
   // Checks that hedges can ever be sent, and that their budget is large enough.
@@ -271,7 +271,7 @@ struct PolicyChecker : PolicyCheck {
       const std::string limit_key = after_attempt ? "attempt_timeout" : "max_elapsed_time";
       const auto limit = after_attempt ? resolved.attempt_timeout : resolved.max_elapsed_time;
       error({"hedge.after", limit_key},
-            "hedge.after (" + httpretry::to_text(hedge.after) + ") is not under " + limit_key +
+            "hedge.after (" + httpretry::to_text(hedge.after) + ") is not less than " + limit_key +
                 " (" + httpretry::to_text(limit) + "): no hedge would ever be sent");
     } else if (has_quantile && hedge.min > hedge.max) {
       error({"hedge.min", "hedge.max", "hedge.after"},
@@ -279,21 +279,21 @@ struct PolicyChecker : PolicyCheck {
     }
     if (resolved.max_attempts == 1) {
       warn(Warning::NoEffect, {"hedge.after", "max_attempts"},
-           "max_attempts is 1, and counts hedges, too: no hedge would ever be sent");
+           "max_attempts is 1, and also counts hedges: no hedge would ever be sent");
     }
     if (resolved.repeat == Repeat::Never || resolved.repeat == Repeat::Refused) {
       warn(Warning::NoEffect, {"hedge.after", "repeat"},
-           "repeat forbids a second send of what may have been carried out: no hedge would "
+           "repeat forbids a second send of a request that may have been executed: no hedge would "
            "ever be sent");
     }
     // For example 0.1 for p95. Rounded, because 1 - 0.9 is a little less than 0.1.
     const auto needed = std::round(2 * (1 - hedge.quantile) * 1e9) / 1e9;
     if (has_quantile && hedge.budget && *hedge.budget < needed) {
       warn(Warning::NoEffect, {"hedge.budget", "hedge.after"},
-           "hedge.budget (" + text_of(*hedge.budget) + ") is under " + text_of(needed) +
-               ", twice the part of the calls that are slower than " +
+           "hedge.budget (" + text_of(*hedge.budget) + ") is less than " + text_of(needed) +
+               ", twice the share of calls that are slower than " +
                policy::quantile_text(hedge.quantile) +
-               ": where many are slow at once, many of them get no hedge");
+               ": if many are slow at once, many of them get no hedge");
     }
   }
 };
@@ -301,7 +301,7 @@ struct PolicyChecker : PolicyCheck {
 }  // namespace
 
 std::string over(std::string_view key, Duration value, std::string_view limit_key, Duration limit) {
-  return std::string(key) + " (" + httpretry::to_text(value) + ") is over " +
+  return std::string(key) + " (" + httpretry::to_text(value) + ") is greater than " +
          std::string(limit_key) + " (" + httpretry::to_text(limit) + ")";
 }
 

@@ -43,7 +43,7 @@ void check_host(const std::string& host, std::vector<PatternProblem>& problems) 
 // host in its normal form.
 void check_more_hosts(const EndpointPattern& pattern, std::vector<PatternProblem>& problems) {
   if (pattern.more_hosts.empty()) return;
-  if (!pattern.host) problems.emplace_back("host", "there are more hosts, but no first one");
+  if (!pattern.host) problems.emplace_back("host", "more_hosts is set, but host is not");
   using NormalForm = std::pair<bool, std::vector<std::string>>;  // a leading "*.", and the labels
   std::set<NormalForm> hosts;
   const auto add = [&](const std::string& text) {  // returns false if the host is already there
@@ -63,7 +63,7 @@ void check_more_hosts(const EndpointPattern& pattern, std::vector<PatternProblem
 void check_header(const std::string& name, const EndpointPattern::Conditions& all,
                   std::vector<PatternProblem>& problems) {
   if (!valid_header_name(name)) {
-    problems.emplace_back("headers", in_quotes(name) + " is not a header's name");
+    problems.emplace_back("headers", in_quotes(name) + " is not a header name");
   }
   const auto first = std::find_if(all.begin(), all.end(), [&](const auto& other) {
     return equal_ignoring_case(other.first, name);
@@ -126,7 +126,7 @@ std::vector<PatternProblem> problems_of(const EndpointPattern& pattern) {
   if (host) check_host(*host, problems);
   check_more_hosts(pattern, problems);
   // Does not apply to a pattern without a port: an empty optional is not equal to 0.
-  if (port == 0) problems.emplace_back("port", "0 is not a port: they are 1 to 65535");
+  if (port == 0) problems.emplace_back("port", "0 is not a port: ports are 1 to 65535");
   if (path) {
     if (const auto problem = parse_path(*path).problem; !problem.empty()) {
       problems.emplace_back("path", in_quotes(*path) + " is not a path pattern: " + problem);

@@ -85,11 +85,12 @@ bool is_regex(std::string_view text) {
 std::string problem_of_name(std::string_view name) {
   if (name.empty()) return "it has no name";
   if (is_regex(name)) {
-    return "regular expressions are not supported; write \"*.example.com\" for all names below one";
+    return "regular expressions are not supported; write \"*.example.com\" for all names below "
+           "example.com";
   }
   if (name.front() == '[') {  // an IPv6 address: "[::1]", or with a zone "[fe80::1%eth0]"
-    if (name.back() != ']') return "its bracket is not closed, or something follows it";
-    return name.find('%') == name.npos ? "" : "a zone is not looked at";
+    if (name.back() != ']') return "its bracket is not closed, or text follows it";
+    return name.find('%') == name.npos ? "" : "a zone is not supported";
   }
   if (const auto scheme = name.find("://"); scheme != name.npos) {
     auto host = name.substr(scheme + 3);
@@ -102,8 +103,8 @@ std::string problem_of_name(std::string_view name) {
   // The user has written more of a URL, such as "example.com/path".
   if (name.find_first_of("/?#@%\\") != name.npos) return "only a name belongs here";
   const auto colons = std::count(name.begin(), name.end(), ':');
-  if (colons == 1) return "the port has a key of its own";  // "example.com:8080"
-  if (colons > 1) return "an IPv6 address stands in brackets, as in \"[::1]\"";
+  if (colons == 1) return "the port has its own key";  // "example.com:8080"
+  if (colons > 1) return "an IPv6 address must be in brackets, as in \"[::1]\"";
   if (name.size() > kMaxHost) return "a name has at most 253 bytes";
   for (const auto& label : labels_of(name)) {
     if (label.empty()) return "it has an empty label";  // "a..b"
@@ -120,7 +121,7 @@ std::string problem_of_stars(const std::vector<std::string>& labels) {
     return label != "*" && label.find('*') != label.npos;
   });
   if (!mixes && labels.front() != "*" && labels.back() != "*") return {};
-  return "a \"*\" is a whole label between fixed ones, or the leading \"*.\"";
+  return "a \"*\" must be a whole label between fixed ones, or the leading \"*.\"";
 }
 
 // Returns whether libcurl, and therefore a request, leaves the name as it is. Addresses in any
@@ -167,13 +168,13 @@ DotSegment dot_segment(std::string_view segment) {
 std::string problem_of_literal(std::string_view segment) {
   if (segment.find_first_of("*{}") != std::string_view::npos) {
     return in_quotes(segment) +
-           " is not a segment: it is \"*\", \"{name}\", or text, in which these"
-           " signs are written \"%2A\", \"%7B\" and \"%7D\"";
+           " is not a segment: a segment is \"*\", \"{name}\", or text, in which these characters "
+           "are written \"%2A\", \"%7B\" and \"%7D\"";
   }
   for (auto at = segment.find('%'); at != std::string_view::npos; at = segment.find('%', at + 1)) {
     if (encodes_byte(segment.substr(at))) continue;
     return in_quotes(segment.substr(at, 3)) +
-           " encodes nothing: two hexadecimal digits follow a \"%\"";
+           " encodes nothing: two hexadecimal digits must follow a \"%\"";
   }
   return {};
 }
@@ -198,7 +199,7 @@ std::string problem_of_path(std::string_view path) {
   }
   if (path.empty() || path.front() != '/') return "it must start with \"/\"";
   if (path.find_first_of("?#") != std::string_view::npos) {
-    return "query and fragment are not looked at";
+    return "it must not contain a query or a fragment";
   }
   if (std::any_of(path.begin(), path.end(), is_control)) return "it contains a control byte";
   auto inner_rests = 0;           // the number of "**" before the end
@@ -208,8 +209,8 @@ std::string problem_of_path(std::string_view path) {
     const auto segment = path.substr(begin, end - begin);
     const auto step = step_of(segment);
     const bool is_inner_rest = step == Step::Rest && end != path.size();
-    if (is_inner_rest && ++inner_rests > 1) return "one \"**\" is allowed before the end";
-    if (step == Step::Rest && previous == step) return "one \"**\" follows the other";
+    if (is_inner_rest && ++inner_rests > 1) return "only one \"**\" is allowed before the end";
+    if (step == Step::Rest && previous == step) return "one \"**\" directly follows another";
     // A ".." would remove the last segment that the "**" matches, which a pattern does not know.
     // A "." is refused as well.
     const bool is_dots = dot_segment(segment) != DotSegment::None;

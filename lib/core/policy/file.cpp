@@ -73,7 +73,7 @@ class NamedPolicies {
     if (problems_.failed()) return;
     for (const auto* const named : in_order_) {
       if (named->used || is_allowed(Warning::Unused, named->layered)) continue;
-      problems_.warn(*named->json, "no endpoint uses this policy, nor does the default");
+      problems_.warn(*named->json, "neither an endpoint nor the default uses this policy");
     }
   }
 
@@ -166,7 +166,7 @@ class NamedPolicies {
       cycle += quoted_text((*named)->json->key) + " -> ";
     }
     problems_.error(*first->json->find("extends"),
-                    "extends goes in a circle: " + one_line(cycle + quoted_text(first->json->key)));
+                    "extends forms a cycle: " + one_line(cycle + quoted_text(first->json->key)));
   }
 
   // Merges the preset and the keys of `policy` into the policy below it, or into the built-in one
@@ -282,9 +282,10 @@ class Loader {
     if (name.text.empty()) return refuse(name, problems_, "an empty name");
     const auto [first, is_new] = endpoint_names_.emplace(name.text, &name);
     if (!is_new) {
-      problems_.warn(name, "the name of " + pointer_to(*first->second->parent) +
-                               ", too: reports do not tell them apart, and they share a budget of "
-                               "scope \"endpoint\"");
+      problems_.warn(
+          name,
+          "also the name of " + pointer_to(*first->second->parent) +
+              ": reports do not tell them apart, and they share a budget of scope \"endpoint\"");
     }
     return true;
   }

@@ -123,7 +123,8 @@ struct Checker {
     auto message = "its \"" + std::string(key) + "\" and that of " + pointer_to(*other.json) +
                    " are both for the host " + quoted_text(host);
     if (block_of(*user.resolved->policy) == block_of(*other.resolved->policy)) {
-      problems.warn(*user.json, message + ", but are counted separately: they stand in two places");
+      problems.warn(*user.json,
+                    message + ", but are counted separately, because they are in two places");
     } else {
       problems.error(*user.json, message +
                                      ", and differ; state it in one policy that both "

@@ -81,7 +81,7 @@ class AwsImport {
     if (text.front() != '[') return read_setting(text);
     const auto end = text.find(']');
     if (end == std::string_view::npos) {
-      problems_.error(position(text), "", "a section's name has no \"]\"");
+      problems_.error(position(text), "", "the name of a section has no \"]\"");
     }
     auto name = trimmed(text.substr(1, end - 1));
     // The section is "[profile NAME]". Only the default profile may omit the word.
@@ -120,12 +120,12 @@ class AwsImport {
       auto& stored = setting.key == mode_key_ ? mode_ : attempts_;
       if (stored) {
         problems_.error(setting.position, '/' + setting.key,
-                        "it stands at line " + std::to_string(stored->position.line) + " too");
+                        "it is also set on line " + std::to_string(stored->position.line));
       }
       stored = setting;
     } else if (concerns_retries(setting.key)) {
       problems_.warn(setting.position, '/' + setting.key,
-                     "is not carried over: only " + mode_key_ + " and " + attempts_key_ + " are");
+                     "is not imported: only " + mode_key_ + " and " + attempts_key_ + " are");
     }
   }
 
@@ -166,9 +166,9 @@ class AwsImport {
   void set_attempts(PolicyBuilder& policy) {
     const auto attempts = to_number<int>(attempts_->value).value_or(0);
     if (attempts < 1) {
-      problems_.error(
-          attempts_->position, '/' + attempts_->key,
-          quoted_text(one_line(attempts_->value)) + " is not a number of attempts: at least 1");
+      problems_.error(attempts_->position, '/' + attempts_->key,
+                      quoted_text(one_line(attempts_->value)) +
+                          " is not a number of attempts; expected at least 1");
     }
     policy.max_attempts(attempts);
   }

@@ -56,7 +56,7 @@ class GrpcImport {
       read_throttling(root.find("retryThrottling"));
       const auto* const configs = root.find("methodConfig");
       if (configs == nullptr) {
-        problems_.error(root, "missing key \"methodConfig\": there is nothing to carry over");
+        problems_.error(root, "missing key \"methodConfig\": there is nothing to import");
       } else if (has_type(configs, Type::Array, "an array")) {
         for (const auto* const config : configs->children) read_config(*config);
       }
@@ -81,7 +81,7 @@ class GrpcImport {
     if (!has_type(json, Type::Object, "an object")) return false;
     for (const auto* const child : json->children) {
       if (std::find(known.begin(), known.end(), child->key) != known.end()) continue;
-      problems_.warn(*child, "is not carried over");
+      problems_.warn(*child, "is not imported");
     }
     return true;
   }
@@ -90,8 +90,8 @@ class GrpcImport {
     if (!has_type(json, Type::Number, "a number")) return {};
     const auto value = number_in(*json);
     if (value && *value > 0 && *value <= most) return value;
-    problems_.error(
-        *json, described(*json) + " is out of range: over 0, " + std::to_string(most) + " at most");
+    problems_.error(*json, described(*json) + " is out of range: greater than 0, and at most " +
+                               std::to_string(most));
     return {};
   }
   // Returns an empty string if the value is left out, and nullopt if it is not a string.
@@ -130,7 +130,7 @@ class GrpcImport {
     read_hedging(hedging, policy);
     if (const auto timeout = duration(json.find("timeout"))) policy.max_elapsed_time(*timeout);
     const auto* const names = json.find("name");
-    if (names == nullptr) problems_.warn(json, "it has no \"name\", so it is of no method");
+    if (names == nullptr) problems_.warn(json, "it has no \"name\", so it applies to no method");
     if (has_type(names, Type::Array, "an array")) read_names(*names, policy);
   }
 
@@ -158,8 +158,8 @@ class GrpcImport {
         "/" + percent_encode(*service) + "/" + (method->empty() ? "*" : percent_encode(*method));
     if (const auto [first, is_new] = names_.try_emplace(*pattern.path, json.position); !is_new) {
       return refuse(json, problems_,
-                    "it is named at line " + std::to_string(first->second.line) + ", column " +
-                        std::to_string(first->second.column) + " too");
+                    "it is also named on line " + std::to_string(first->second.line) + ", column " +
+                        std::to_string(first->second.column));
     }
     if (service->empty()) {
       has_default_ = true;
@@ -189,11 +189,11 @@ class GrpcImport {
     follow_server(policy);
     if (!initial || !max || !multiplier) return;  // missing or wrong, which was reported
     if (*multiplier < 1) {
-      problems_.warn(*json->find("backoffMultiplier"), "waits cannot shrink here: 1 is taken");
+      problems_.warn(*json->find("backoffMultiplier"), "waits cannot shrink here: 1 is used");
     }
     if (*initial > *max) {
       problems_.warn(*json->find("initialBackoff"),
-                     "is over maxBackoff, so every wait is maxBackoff");
+                     "is greater than maxBackoff, so every wait is maxBackoff");
     }
     auto backoff = resolve_preset("grpc").value().policy->backoff;  // for its jitter
     backoff.initial = std::min(*initial, *max);
@@ -249,7 +249,8 @@ class GrpcImport {
     if (!has_type(json, Type::Number, "a number")) return 2;
     const auto count = number_in(*json);
     if (!count || *count < 2 || *count != std::floor(*count)) {
-      problems_.error(*json, described(*json) + " is not a number of attempts: at least 2");
+      problems_.error(*json,
+                      described(*json) + " is not a number of attempts; expected at least 2");
       return 2;
     }
     const auto most = std::to_string(kMaxAttempts);
@@ -267,10 +268,11 @@ class GrpcImport {
                             json->text.find_first_not_of("0123456789.") + 1 == json->text.size();
     const auto [value, problem] = duration_in(json->text);
     if (in_seconds && problem.empty() && value > 0s) return value;
-    problems_.error(*json, described(*json) + " " +
-                               (in_seconds && !problem.empty()
-                                    ? problem
-                                    : "is not a time in seconds, over 0, such as \"1.5s\""));
+    problems_.error(*json,
+                    described(*json) + " " +
+                        (in_seconds && !problem.empty()
+                             ? problem
+                             : "is not a time in seconds, greater than 0, such as \"1.5s\""));
     return {};
   }
 
@@ -323,8 +325,8 @@ class GrpcImport {
       if (number == &code - kCodes + 1 || name == to_lower(code.name)) return &code;
     }
     problems_.error(json, described(json) +
-                              " is not a status code that can be retried: a name such "
-                              "as \"UNAVAILABLE\", or 1 to 16");
+                              " is not a status code that can be retried; expected a name such as "
+                              "\"UNAVAILABLE\", or 1 to 16");
     return nullptr;
   }
 

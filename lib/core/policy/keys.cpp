@@ -139,7 +139,7 @@ constexpr Words kSchemes(kSchemeNames);
 
 constexpr Text kOneHost("a host");
 constexpr List kHosts(kOneHost, "a string or an array of strings",
-                      "an empty list fits nothing; left out, it is every host", true);
+                      "an empty list matches nothing; leave it out to match every host", true);
 
 bool parse_hosts(const JsonNode& json, EndpointPattern& pattern, Problems& problems) {
   std::vector<std::string> hosts;

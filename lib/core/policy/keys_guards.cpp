@@ -91,7 +91,7 @@ bool read_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
                             : read_object(json, kLimitShape, &policy, kRateText, problems);
   if (policy.counts == RatePolicy::Counts::Cost) policy.burst = policy.requests;
   if (!is_valid || policy.per.count() >= policy.requests) return is_valid;
-  return refuse(json, problems, "more than one in a nanosecond");
+  return refuse(json, problems, "more than one per nanosecond");
 }
 
 OrderedJson write_rate(const RatePolicy& policy) {

@@ -150,7 +150,7 @@ constexpr Custom<std::uint8_t> kTransports(parse_transports, print_transports);
 constexpr Number<int> kCount(unlimited_range());
 constexpr Optional kPolls(kCount, "unlimited");
 constexpr Text kPointer("a JSON pointer such as \"/error/reason\"", is_pointer);
-constexpr Text kElement("an XML element's name", is_element);
+constexpr Text kElement("the name of an XML element", is_element);
 // The part of a response that a rule of error_codes reads. Three keys share this member, and a rule
 // has one of them.
 template <ErrorRule::Source source, const Text& text>
@@ -173,7 +173,7 @@ constexpr Custom<std::string> kValue([](const JsonNode& json, std::string& value
   return plain || expect(json, JsonType::String, "a string, a number, true or false", problems);
 });
 constexpr List kValues(kValue, "an array of values",
-                       "an empty list fits nothing; left out, being there is enough");
+                       "an empty list matches nothing; leave it out to match any value");
 
 constexpr Key kRuleKeys[] = {
     key<&ErrorRule::status>("status", kMaybe<kStatuses>).not_null(),
@@ -215,8 +215,8 @@ constexpr List kErrorCodes(kRuleOrFamily, "an array of rules");
 
 constexpr Text kOrigin("an origin such as \"https://status.example.com\"",
                        policy::is_origin_pattern);
-constexpr std::string_view kEmptyList = "an empty list says nothing; leave it out";
-constexpr List kUrlFrom(kHeader, "a header's name or an array of them", kEmptyList, true);
+constexpr std::string_view kEmptyList = "an empty list has no effect; leave it out";
+constexpr List kUrlFrom(kHeader, "a header name or an array of header names", kEmptyList, true);
 constexpr List kOrigins(kOrigin, "an array of origins", kEmptyList);
 
 constexpr Key kPendingKeys[] = {
@@ -247,6 +247,6 @@ constexpr Key kRetryOnKeys[] = {
 
 constinit const Shape kRule{.name = "rule", .keys = kRuleKeys, .whole = true};
 constinit const Shape kRetryOn{.name = "retry_on", .keys = kRetryOnKeys};
-constinit const Text kHeader("a header's name", valid_header_name);
+constinit const Text kHeader("a header name", valid_header_name);
 
 }  // namespace httpretry::detail::policy_file

@@ -120,7 +120,7 @@ bool parse_wait(const JsonNode& json, PolicyTest::Wait& wait, Problems& problems
     return good;
   }
   if (!read_object(json, kTestWait, &wait, "a duration or an object", problems)) return false;
-  return wait.least <= wait.most || refuse(json, problems, "min is over max");
+  return wait.least <= wait.most || refuse(json, problems, "min is greater than max");
 }
 constexpr Custom<PolicyTest::Wait> kWait(parse_wait);
 constexpr List kWaits(kWait, "an array");
@@ -132,7 +132,7 @@ constexpr Custom<Name> kEndpointName([](const JsonNode& json, Name& name, Proble
   name = json.text;
   if (json.is(JsonType::Null)) return true;
   if (!expect(json, JsonType::String, "the name of an entry, or null", problems)) return false;
-  if (json.text.empty()) problems.error(json, "an empty name; null is no entry");
+  if (json.text.empty()) problems.error(json, "an empty name; write null for no entry");
   return true;
 });
 
@@ -170,9 +170,9 @@ bool read_test(const JsonNode& json, PolicyTest& test, Problems& problems) {
   if (!read_object(json, kTest, &test, "a test", problems)) return false;
   const auto& expected = *json.member("expect");
   if (expected.children.empty()) {
-    return refuse(expected, problems,
-                  "nothing is expected; there are: endpoint, attempts, waits, reason, "
-                  "status, success");
+    return refuse(
+        expected, problems,
+        "nothing is expected; the keys are: endpoint, attempts, waits, reason, status, success");
   }
   for (const auto* const member : expected.children) {
     test.places.emplace(member->key, problems.place_of(*member));

@@ -338,7 +338,7 @@ Result<PolicySet> with_settings(const PolicySet& set,
   const auto& layer = tree.add(json);
   read_members(layer, kPolicy, kCheckOnly, problems);  // reports unknown keys and wrong values
   if (const auto* const extends = layer.find("extends")) {
-    problems.error(*extends, "a setting lies over every policy; it cannot extend one");
+    problems.error(*extends, "a setting applies to every policy; it cannot extend one");
   }
   const LayerOrigin layer_origin{.text = std::string(origin)};
   // A setting may name a preset, which is merged below the other settings.

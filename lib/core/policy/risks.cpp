@@ -129,9 +129,9 @@ struct RiskCheck : PolicyCheck {
            "nothing ends an attempt whose server hangs; set \"attempt_timeout\", "
            "\"response_timeout\" or \"max_elapsed_time\"");
     } else if (resolved.max_attempts != 1) {
-      risk(Warning::NoTimeLimit, {"max_elapsed_time"},
-           "all attempts and waits of a call together have no limit of time; set "
-           "\"max_elapsed_time\"");
+      risk(
+          Warning::NoTimeLimit, {"max_elapsed_time"},
+          "all attempts and waits of a call together have no time limit; set \"max_elapsed_time\"");
     }
   }
 

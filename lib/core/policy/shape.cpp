@@ -19,7 +19,8 @@ std::vector<std::string_view> names_of(const Shape& shape, Mask kinds) {
 
 std::string list_text(const std::vector<std::string_view>& names) {
   std::string text;
-  for (const auto one : names) text += (text.empty() ? "; there are: " : ", ") + std::string(one);
+  for (const auto one : names)
+    text += (text.empty() ? "; the keys are: " : ", ") + std::string(one);
   return text;
 }
 

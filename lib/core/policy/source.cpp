@@ -89,11 +89,10 @@ void log_policy_reload(const PolicyReload& reload) {
   for (const auto& problem : reload.problems) lines += "\n" + to_string(problem);
   if (reload.accepted) {
     write_log(LogLevel::Info,
-              "httpretry: the policies of " + reload.file + " were read again" + lines);
+              "httpretry: the policies of " + reload.file + " were reloaded" + lines);
   } else {
-    write_log(LogLevel::Error,
-              "httpretry: " + reload.file +
-                  " is refused, and the policies read before stay in force:" + lines);
+    write_log(LogLevel::Error, "httpretry: " + reload.file +
+                                   " is refused; the previous policies stay in force:" + lines);
   }
 }
 

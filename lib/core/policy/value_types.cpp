@@ -145,11 +145,11 @@ std::pair<Duration, std::string> duration_in(std::string_view text) {
     // overflow.
     const auto most_units = static_cast<std::uint64_t>(kLongestDuration / unit->size);
     const auto units = to_number<std::uint64_t>(digits);  // nullopt if it overflows
-    if (!units || *units > most_units) return {{}, "is over 365 days"};
+    if (!units || *units > most_units) return {{}, "is longer than 365 days"};
     const auto duration = amount(*units, fraction, unit->size);
     if (!duration) return {{}, "is finer than a nanosecond"};
     sum += *duration;
-    if (sum > kLongestDuration) return {{}, "is over 365 days"};
+    if (sum > kLongestDuration) return {{}, "is longer than 365 days"};
   } while (!text.empty());
   return {sum, {}};
 }
@@ -172,7 +172,7 @@ bool DurationType::parse(const JsonNode& json, Duration& value, Problems& proble
   if (!problem.empty()) return refuse(json, problems, described(json) + " " + problem);
   if (must_be_over_zero_ && duration == 0ns) {
     const auto* const hint = may_be_none_ ? "; \"none\" means no limit" : "";
-    return refuse(json, problems, described(json) + " must be more than 0" + hint);
+    return refuse(json, problems, described(json) + " must be greater than 0" + hint);
   }
   value = duration;
   return true;
@@ -253,7 +253,7 @@ std::optional<std::size_t> Words::parse(const JsonNode& json, Problems& problems
   for (const auto word : words) list += (list.empty() ? "" : ", ") + std::string(word);
   const bool left_out = json.is(JsonType::String) &&
                         std::find(left_out_.begin(), left_out_.end(), json.text) != left_out_.end();
-  problems.error(json, described(json) + (left_out ? " is not in this version; there are: " + list
+  problems.error(json, described(json) + (left_out ? " is not in this version, which has: " + list
                                                    : " is not one of " + list +
                                                          problems.suggestion(json.text, words)));
   return std::nullopt;
@@ -270,7 +270,8 @@ OrderedJson Text::print(const std::string& value) const {
   return value.empty() ? OrderedJson() : OrderedJson(value);
 }
 
-constinit const List<Text> kMethods(kMethod, "an array of methods",
-                                    "an empty list fits nothing; left out, it is every method");
+constinit const List<Text> kMethods(
+    kMethod, "an array of methods",
+    "an empty list matches nothing; leave it out to match every method");
 
 }  // namespace httpretry::detail::policy_file

@@ -238,7 +238,7 @@ inline constexpr Custom<std::string> kAnyText(
 class HTTPRETRY_API Text final : public TypeOf<std::string> {
  public:
   using Check = bool (*)(std::string_view);
-  // `what` names the expected form in messages, for example "a header's name".
+  // `what` names the expected form in messages, for example "a header name".
   constexpr explicit Text(std::string_view what, Check good = nullptr) : what_(what), good_(good) {}
 
  protected:

@@ -29,7 +29,8 @@ class Checker {
     limit("attempt_timeout", policy.attempt_timeout);
     demand(!policy::lacks_elapsed_limit(policy), "max_attempts",
            "is unlimited, and needs a max_elapsed_time");
-    demand(!policy::attempt_outlasts_call(policy), "attempt_timeout", "is over max_elapsed_time");
+    demand(!policy::attempt_outlasts_call(policy), "attempt_timeout",
+           "is greater than max_elapsed_time");
     limit("response_timeout", policy.response_timeout);
     limit("connect_timeout", policy.connect_timeout);
     limit("stall_timeout", policy.stall_timeout);
@@ -50,14 +51,14 @@ class Checker {
     // A breaker of another kind than Share sends a probe when its circuit has been open for a time.
     if (breaker && breaker->kind != BreakerPolicy::Kind::Share) {
       demand(policy.attempt_timeout == kForever || breaker->probe_timeout >= policy.attempt_timeout,
-             "breaker.probe_timeout", "is under attempt_timeout");
+             "breaker.probe_timeout", "is less than attempt_timeout");
     }
   }
 
   void run(const GuardPolicy& guards) {
     limit("pause.max", guards.pause.max);
     demand(guards.pause.scope != GuardScope::Credentials, "pause.scope",
-           "is endpoint, host or policy");
+           "must be endpoint, host or policy");
     if (guards.rate) rate(*guards.rate);
     if (guards.concurrency) concurrency(*guards.concurrency);
     if (guards.breaker) breaker(*guards.breaker);
@@ -74,7 +75,7 @@ class Checker {
     number("budget.min", budget.min, policy::kExtras);
     amount("budget.min_per_second", budget.min_per_second, policy::kRates);
     time("budget.window", budget.window);
-    demand(budget.window > Duration::zero(), "budget.window", "must be more than 0");
+    demand(budget.window > Duration::zero(), "budget.window", "must be greater than 0");
   }
 
  private:
@@ -84,11 +85,12 @@ class Checker {
     number("rate.requests", static_cast<double>(rate.requests), policy::kRequests);
     number("rate.burst", static_cast<double>(rate.burst), policy::kRequests);
     time("rate.per", rate.per);
-    demand(rate.per.count() >= rate.requests, "rate.per", "is under a nanosecond for each request");
+    demand(rate.per.count() >= rate.requests, "rate.per",
+           "is less than a nanosecond for each request");
     time("rate.max_wait", rate.max_wait, kMayBeForever);
     for (const auto& further : rate.further) {
-      demand(further.scope == rate.scope, "rate.further", "has another scope");
-      demand(further.further.empty(), "rate.further", "has further rates of its own");
+      demand(further.scope == rate.scope, "rate.further", "has a limit with another scope");
+      demand(further.further.empty(), "rate.further", "has a limit with further rates of its own");
       this->rate(further);
     }
   }
@@ -103,7 +105,7 @@ class Checker {
     if (concurrency.kind == ConcurrencyPolicy::Kind::Aimd) {
       number("concurrency.min", concurrency.min, policy::kCounts);
       number("concurrency.backoff_ratio", concurrency.backoff_ratio, policy::kPartsOfSends);
-      demand(concurrency.min <= concurrency.max, "concurrency.min", "is over its max");
+      demand(concurrency.min <= concurrency.max, "concurrency.min", "is greater than its max");
     }
   }
 
@@ -138,8 +140,9 @@ class Checker {
     if (hedge.budget) number("hedge.budget", *hedge.budget, policy::kPartsOfSends);
     time("hedge.min", hedge.min);
     time("hedge.max", hedge.max);
-    demand(hedge.min <= hedge.max, "hedge.min", "is over its max");
-    demand(hedge.scope != GuardScope::Credentials, "hedge.scope", "is endpoint, host or policy");
+    demand(hedge.min <= hedge.max, "hedge.min", "is greater than its max");
+    demand(hedge.scope != GuardScope::Credentials, "hedge.scope",
+           "must be endpoint, host or policy");
   }
 
   // Checks the backoff that is the setting `name` of the policy. Each line names a setting of the
@@ -159,8 +162,8 @@ class Checker {
     const bool doubles = backoff.kind == Backoff::Kind::Slots;  // 2^steps must be an exact number
     number("steps", backoff.steps, doubles ? policy::kDoublings : policy::kSteps);
     number("abort", backoff.abort, policy::kCounts);
-    demand(backoff.initial <= backoff.max_interval, "initial", "is over its max_interval");
-    demand(backoff.low <= backoff.high, "low", "is over its high");
+    demand(backoff.initial <= backoff.max_interval, "initial", "is greater than its max_interval");
+    demand(backoff.low <= backoff.high, "low", "is greater than its high");
     object_ = {};
   }
 
@@ -183,18 +186,18 @@ class Checker {
 
   void limit(std::string_view name, Duration value) {
     time(name, value, kMayBeForever);
-    demand(value != Duration::zero(), name, "must be more than 0; kForever means no limit");
+    demand(value != Duration::zero(), name, "must be greater than 0; kForever means no limit");
   }
 
   void time(std::string_view name, Duration value, bool may_be_forever = false) {
     demand(value >= Duration::zero(), name, "is negative");
     const bool no_limit = may_be_forever && value == kForever;
-    demand(no_limit || value <= policy::kLongestDuration, name, "is over 365 days");
+    demand(no_limit || value <= policy::kLongestDuration, name, "is longer than 365 days");
   }
 
   void window(std::string_view name, Duration value) {
     time(name, value);
-    demand(value >= policy::kShortestWindow, name, "is under 100 ms");
+    demand(value >= policy::kShortestWindow, name, "is less than 100 ms");
   }
 
   // NaN is outside all limits.

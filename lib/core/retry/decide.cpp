@@ -262,8 +262,8 @@ std::string limit_text(const Decision& decision) {
       return std::string(to_string(decision.source)) + " asks for " +
              wait_text(*decision.server_delay) + ", " + wait_text(decision.excess) +
              " more than server_delay.max " + wait_text(decision.limit_time);
-    case Limit::Once: return "a retry on a new connection gave the same";
-    case Limit::Budget: return "the budget has not enough left for a retry";
+    case Limit::Once: return "a retry on a new connection had the same result";
+    case Limit::Budget: return "the budget is too low for a retry";
   }
   return {};
 }

@@ -15,9 +15,9 @@ std::string detail_of(const Decision& decision, Repeat repeat) {
   if (decision.reason != Reason::UnsafeToRepeat) return limit_text(decision);
   if (repeat == Repeat::Never) return "the policy says repeat: never";
   if (repeat == Repeat::Refused) {
-    return "the policy says repeat: refused, and the server may have done it";
+    return "the policy says repeat: refused, and the server may have executed the request";
   }
-  return "the server may have done it, and doing it twice may do harm";
+  return "the server may have executed the request, and executing it twice may do harm";
 }
 
 // Returns a clause that says how much time the attempts took, and the waits between them. Leaves

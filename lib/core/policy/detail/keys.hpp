@@ -205,7 +205,7 @@ extern const Shape kConcurrency;
 extern const Shape kBreaker;
 extern const Shape kHedge;
 
-extern const Text kHeader;  // a header's name
+extern const Text kHeader;  // a header name
 
 // Returns the JSON as a tree of nodes without positions, for built-in values. The tree lives as
 // long as the program.
