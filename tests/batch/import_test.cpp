@@ -60,18 +60,18 @@ TEST_CASE("one run reports every mistake: those in lines, and those between line
 )");
   CHECK(
       problems ==
-      Texts{R"(1:38: no policy and no preset is named "nope")",
-            "1:57: /body_file: cannot read body file /no/such: No such file or directory",
-            "2:35: /key: expected a string, or true for a key that is made, but this is an array",
-            R"(3:1: it has no "url")", "5:63: /tga: unknown key; did you mean \"tag\"?",
-            R"(6:10: expected "," or "}", but the text ends)",
-            R"(2:7: the id "a" is that of line 1, too: each job needs one of its own)",
-            R"(3:7: the id "a" is that of line 1, too: each job needs one of its own)",
-            R"(5:7: the id "b" is that of line 4, too: each job needs one of its own)",
-            R"(5:46: the key "k" is that of line 4, too, which is another request: a server would )"
-            "take them for the same",
-            R"(5:59: the response would go to "o", as that of line 4 does: each needs a file of )"
-            "its own"});
+      Texts{
+          R"(1:38: no policy and no preset is named "nope")",
+          "1:57: /body_file: cannot read body file /no/such: No such file or directory",
+          "2:35: /key: expected a string, or true for a generated key, but this is an array",
+          R"(3:1: it has no "url")", "5:63: /tga: unknown key; did you mean \"tag\"?",
+          R"(6:10: expected "," or "}", found the end of the text)",
+          R"(2:7: the id "a" is that of line 1: each job needs its own id)",
+          R"(3:7: the id "a" is that of line 1: each job needs its own id)",
+          R"(5:7: the id "b" is that of line 4: each job needs its own id)",
+          R"(5:46: the key "k" is that of line 4, a different request: a server would treat them )"
+          "as the same",
+          R"(5:59: the response would go to "o", like that of line 4: each needs its own file)"});
 }
 
 TEST_CASE("a file for a body that is missing or cannot be read is a mistake with a position") {
@@ -97,10 +97,10 @@ TEST_CASE("equal ids are mistakes, also where a line has none and its number is 
 {"id":"a","url":"http://a/"}
 {"url":"http://a/","id":"b"}
 {"url":"http://a/","id":"b"})") ==
-        Texts{R"(3:25: the id "b" is that of line 1, too: each job needs one of its own)",
-              R"(4:25: the id "b" is that of line 1, too: each job needs one of its own)"});
+        Texts{R"(3:25: the id "b" is that of line 1: each job needs its own id)",
+              R"(4:25: the id "b" is that of line 1: each job needs its own id)"});
   CHECK(problems_of("http://a/\n{\"url\":\"http://a/\",\"id\":1}") ==
-        Texts{R"(2:25: the id "1" is that of line 1, too, which has none of its own)"});
+        Texts{R"(2:25: the id "1" is that of line 1, which has no id of its own)"});
   CHECK(problems_of("http://a/\n{\"url\":\"http://a/\",\"id\":\"01\"}").empty());
 }
 
@@ -109,24 +109,24 @@ TEST_CASE("equal keys are a mistake where the requests differ, and none where th
   CHECK(problems_of(first + "\n" + first).empty());
   CHECK(
       problems_of(first + "\n" + R"({"key":"k","url":"http://a/","body":"y"})") ==
-      Texts{R"(2:8: the key "k" is that of line 1, too, which is another request: a server would )"
-            "take them for the same"});
+      Texts{R"(2:8: the key "k" is that of line 1, a different request: a server would treat them )"
+            "as the same"});
 }
 
 TEST_CASE("two responses for one file are a mistake") {
   const std::string first = R"({"url":"http://a/","output":"b/x"})";
   CHECK(
       problems_of(first + "\n" + R"({"url":"http://a/2","output":"b/x"})") ==
-      Texts{R"(2:30: the response would go to "b/x", as that of line 1 does: each needs a file of )"
-            "its own"});
+      Texts{
+          R"(2:30: the response would go to "b/x", like that of line 1: each needs its own file)"});
   CHECK(problems_of(first + "\n" + R"({"url":"http://a/2","output":"b/y"})").empty());
   // Files that are named by ids.
   const std::string named = R"({"url":"http://a/","id":"é"})";
   CHECK(problems_of(named + "\n" + R"({"output":"%C3%A9","url":"http://a/"})").empty());
   CHECK(
       problems_of(named + "\n" + R"({"output":"%C3%A9","url":"http://a/"})", Bodies::Files) ==
-      Texts{R"(2:11: the response would go to "%C3%A9", as that of line 1 does: each needs a file )"
-            "of its own"});
+      Texts{
+          R"(2:11: the response would go to "%C3%A9", like that of line 1: each needs its own file)"});
 }
 
 TEST_CASE("a response for a file that is the directory of another one is a mistake") {
@@ -135,7 +135,7 @@ TEST_CASE("a response for a file that is the directory of another one is a mista
   };
   const std::string problem =
       R"(:29: the response would go to "d", which is the directory for that of line )";
-  const std::string end = ": each needs a file of its own";
+  const std::string end = ": each needs its own file";
   CHECK(problems_of(line("d") + line("d-1") + line("d/a") + line("d/b")) ==
         Texts{"1" + problem + "3" + end});
   CHECK(problems_of(line("d/a/b") + line("d")) == Texts{"2" + problem + "1" + end});
@@ -181,7 +181,7 @@ TEST_CASE("an appended line is compared with those that were there") {
   REQUIRE(files.open() != nullptr);
   files.folder.append("in", "{\"url\":\"http://a/\",\"id\":\"a\"}\n");
   CHECK(files.open() == nullptr);
-  CHECK(files.problems.front().starts_with(R"(3:25: the id "a" is that of line 1, too)"));
+  CHECK(files.problems.front().starts_with(R"(3:25: the id "a" is that of line 1: each)"));
 }
 
 TEST_CASE("a line that was changed is named, and so is one that is missing") {
@@ -196,7 +196,7 @@ TEST_CASE("a line that was changed is named, and so is one that is missing") {
   CHECK(files.open() == nullptr);
   REQUIRE(files.problems.size() == 1);
   CHECK(files.problems.front().starts_with(
-      "17:1: this line was changed since it was read. Put it back"));
+      "17:1: this line has changed since it was read. Put it back"));
 
   files.folder.write("in", "http://a/1\n");
   CHECK(files.open() == nullptr);
@@ -212,7 +212,7 @@ TEST_CASE("of many changed lines the first are named and the others counted") {
   files.input_of(50, 1000);
   CHECK(files.open() == nullptr);
   REQUIRE(files.problems.size() == 21);
-  CHECK(files.problems.back().find("30 more lines were changed") != std::string::npos);
+  CHECK(files.problems.back().find("30 more lines have changed") != std::string::npos);
 }
 
 TEST_CASE("an import that a crash ended is not taken for a journal") {
@@ -228,10 +228,10 @@ TEST_CASE("what is no journal is refused") {
   JournalFiles files;
   files.input_of(1);
   files.folder.write("j.db", "something else entirely, and long enough to be no header of SQLite");
-  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("the file is damaged, or is no journal"),
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("the file is damaged, or is not a journal"),
                        StoreError);
   files.folder.write("j.db", "");
-  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("is no journal of httpretry batch"),
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("is not a journal of httpretry batch"),
                        StoreError);
 }
 
@@ -241,7 +241,7 @@ TEST_CASE("a journal belongs to one process, also within one process") {
   const auto journal = files.open();
   CHECK_THROWS_WITH_AS(
       files.open(),
-      doctest::Contains(("is in use by the process " + std::to_string(::getpid())).c_str()),
+      doctest::Contains(("is in use by process " + std::to_string(::getpid())).c_str()),
       StoreError);
   std::filesystem::create_symlink(files.folder / "j.db", files.folder / "link");
   CHECK_THROWS_WITH_AS(JournalLock(files.folder / "link"), doctest::Contains("is in use"),

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr const char* kPut = "remove what stands from there on, and start the same command again";
+constexpr const char* kPut = "remove everything from there on, and run the same command again";
 
 Job take_one(Journal& journal) {
   auto jobs = take(journal, 1);
@@ -293,17 +293,17 @@ TEST_CASE("results that were cut are refused") {
   journal.reset();
   const auto all = files.folder.read("results");
   files.folder.write("results", all.substr(0, all.size() - 1));
-  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("it was cut. Put it back as it was"),
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("it was truncated. Put it back as it was"),
                        StoreError);
   std::filesystem::remove(files.folder / "results");
-  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("it was cut"), StoreError);
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("it was truncated"), StoreError);
 }
 
 TEST_CASE("results go into a regular file only") {
   JournalFiles files;
   files.input_of(1);
   std::filesystem::create_symlink("/dev/null", files.folder / "results");
-  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("is no regular file"), StoreError);
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("is not a regular file"), StoreError);
 }
 
 TEST_CASE("files that are removed, replaced or shortened in a run end it, also at its end") {
@@ -321,12 +321,12 @@ TEST_CASE("files that are removed, replaced or shortened in a run end it, also a
       CHECK_THROWS_WITH_AS(finish_all(*journal, 1), doctest::Contains(why), StoreError);
     };
     std::filesystem::rename(path, path + ".aside");
-    expect("was removed while it was written");
+    expect("was removed while it was being written");
     files.folder.write(name, files.folder.read(name + std::string(".aside")));
-    expect("was replaced while it was written");
+    expect("was replaced while it was being written");
     std::filesystem::rename(path + ".aside", path);
     std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
-    expect("was shortened while it was written");
+    expect("was truncated while it was being written");
   }
 }
 

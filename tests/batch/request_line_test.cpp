@@ -101,7 +101,7 @@ TEST_CASE("each mistake in a line has its column, what was expected and what is 
        R"(in:1:20: /bodyfile: unknown key; did you mean "body_file"?)"},
       {R"({"url":"http://a/","set":3})", "in:1:26: /set: expected an object, but this is 3"},
       {R"({"url":"http://a/","key":false})",
-       "in:1:26: /key: expected a string, or true for a key that is made"},
+       "in:1:26: /key: expected a string, or true for a generated key"},
       {R"({"url":"http://a/","output":"../x"})",
        "in:1:29: /output: must be a relative path without . and .."},
       {R"({"url":"http://a/","output":"/x"})", "in:1:29: /output: must be a relative path"},

@@ -214,7 +214,7 @@ class Runs(BatchTest):
         self.batch("--journal", "j.db", "-", stdin=lines)
         self.assertEqual([seen.target for seen in server.seen], ["/", "/2"])
         ran = self.batch("--journal", "j.db", "-", stdin=b"http://h.invalid/\n" + lines, status=2)
-        self.assertIn(b"standard input:1:1: it does not begin with the lines that the journal has (2).", ran.stderr)
+        self.assertIn(b"standard input:1:1: it does not begin with the lines of the journal (2).", ran.stderr)
         self.assertEqual(len(server.seen), 2)
 
     def test_new_lines_are_new_jobs(self):
@@ -250,7 +250,7 @@ class Runs(BatchTest):
         file = self.input(server.url())
         self.batch("--dead", "dead", file)
         said = self.refused("--results", "other", "--dead", "dead", file, status=23)
-        self.assertIn("in.jsonl.results.jsonl: name this file again, or begin anew with --fresh", said)
+        self.assertIn("in.jsonl.results.jsonl: use this file again, or start over with --fresh", said)
         self.assertIn("was read as auto", self.refused("--input-format", "urls", "--dead", "dead", file, status=23))
 
 
@@ -380,7 +380,7 @@ class Input(BatchTest):
         self.batch(self.input(*lines))
         sent = len(server.seen)
         lines[16] = server.url("/other")
-        self.assertIn("in.jsonl:17:1: this line was changed since it was read", self.refused(self.input(*lines)))
+        self.assertIn("in.jsonl:17:1: this line has changed since it was read", self.refused(self.input(*lines)))
         self.assertEqual(len(server.seen), sent)
 
     def test_check_and_dry_run_send_and_keep_nothing(self):
@@ -431,7 +431,7 @@ class Questions(BatchTest):
     def test_a_file_that_is_no_journal_is_an_error(self):
         self.assertIn("no: there is no such journal", self.refused("--status", "no", status=23))
         (self.folder / "text").write_text("some text that is long enough to be no database at all, really")
-        self.assertIn("the file is damaged, or is no journal", self.refused("--status", "text", status=23))
+        self.assertIn("the file is damaged, or is not a journal", self.refused("--status", "text", status=23))
 
     def test_wrong_options_are_errors(self):
         self.assertIn("expected one operand, the input", self.refused())
@@ -452,9 +452,9 @@ class Questions(BatchTest):
                         ("--results", "a", "--dead", "./a"), ("--journal", "j", "--results", "j")):
             with self.subTest(options=options):
                 shown = self.refused(*options, file)
-                self.assertIn(" is the file of the ", shown)
-                self.assertIn(" and cannot be that of the ", shown)
-                self.assertIn(": name another one", shown)
+                self.assertIn(" is the file for the ", shown)
+                self.assertIn(" and cannot also be that for the ", shown)
+                self.assertIn(": use another one", shown)
         self.assertIn("the results need a file, not standard output: a later run continues it",
                       self.refused("--results", "-", file))
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), [file, "link"])
@@ -466,7 +466,7 @@ class Questions(BatchTest):
         for option, what in (("--metrics", "metrics"), ("--har", "HTTP archive")):
             for path, of in ((file, "input"), ("j", "journal"), ("./r", "results"), ("d", "dead letters")):
                 with self.subTest(option=option, path=path):
-                    self.assertIn(f"{path} is the file of the {of} and cannot be that of the {what}: name another one",
+                    self.assertIn(f"{path} is the file for the {of} and cannot also be that for the {what}: use another one",
                                   self.refused(*flags, option, path, file))
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), [file, "link"])
 
@@ -476,7 +476,7 @@ class Questions(BatchTest):
             ran = subprocess.run([PROGRAM, "batch", "--log-json", "--results", "r", file], cwd=self.folder,
                                  stderr=messages, timeout=LIMIT, env=clean_environment(), check=False)
         self.assertEqual(ran.returncode, 2)
-        self.assertIn("/dev/stderr is the file of the results and cannot be that of the messages",
+        self.assertIn("/dev/stderr is the file for the results and cannot also be that for the messages",
                       (self.folder / "r").read_text())
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), [file, "r"])
 
@@ -575,7 +575,7 @@ class Ends(BatchTest):
         process = self.start("batch", *QUIET, file)
         server.arrived.get(timeout=LIMIT)
         said = self.refused(file, status=23)
-        self.assertIn(f"is in use by the process {process.pid}: wait for its end, or name another journal", said)
+        self.assertIn(f"is in use by process {process.pid}: wait until it ends, or use another journal", said)
         status = self.batch("--status", file + ".httpretry.db").stdout.decode()
         self.assertIn(f"goes on as process {process.pid}", status)
         release.set()
@@ -594,7 +594,7 @@ class Ends(BatchTest):
                 server.arrived.get(timeout=LIMIT)
                 for more in ((), ("--fresh",)):
                     said = self.refused(*QUIET, *more, *out, second, status=23)
-                    self.assertIn("is being written by another run: wait for its end, or name another file", said)
+                    self.assertIn("is being written by another run: wait until that ends, or use another file", said)
                 release.set()
                 process.communicate(timeout=LIMIT)
                 self.assertEqual(process.returncode, 0)
@@ -612,7 +612,7 @@ class Ends(BatchTest):
         release.set()
         _, said = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 23, said)
-        self.assertIn(b"r was replaced while it was written", said)
+        self.assertIn(b"r was replaced while it was being written", said)
 
 
 class Shortages(BatchTest):
@@ -671,7 +671,7 @@ class FullDisks(BatchTest):
                 file = self.input(*lines)
                 said = self.batch("--parallel", "4", *QUIET, *flags, file, status=23).stderr.decode()
                 self.assertRegex(said, r"(?s)disk/.*(No space left on device|database or disk is full)")
-                self.assertIn("make room and start the same command again", said)
+                self.assertIn("free some space and run the same command again", said)
                 subprocess.run(["mount", "-o", "remount,size=40m", disk], check=True)
                 status = (0, 75)
                 self.batch("--parallel", "4", *QUIET, *flags, file, status=status)

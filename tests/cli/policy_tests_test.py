@@ -123,9 +123,9 @@ class PolicyTests(ProgramTest):
         self.assertEqual(self.check(test(url="http://c/", attempts=2, waits=["20s"], outcomes=[
             {"status": 503, "body": None, "headers": {"Retry-After": {"at": "now+20"}, "a": ["b", "c"]}},
             "200"])), "")
-        for value, problem in (("now+200", r'"now\+200" is no value: write the time as '
+        for value, problem in (("now+200", r'"now\+200" is not a value: write the time as '
                                            r'\{"at": "now\+200"\}'),
-                               ({"at": "soon"}, '"soon" is no time: write it like "now\\+60"')):
+                               ({"at": "soon"}, '"soon" is not a time: write it like "now\\+60"')):
             said = self.check(test(outcomes=[{"status": 503, "headers": {"Retry-After": value}}],
                                    attempts=2), status=1)
             self.assertRegex(said, r"^p\.json:2:\d+: /tests/0/outcomes/0/headers/Retry-After(/at)?: " + problem)

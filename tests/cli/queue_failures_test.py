@@ -137,7 +137,7 @@ class Crashes(QueueTest):
         self.assertEqual(len(server.seen), 5)
         line = self.results()[0]
         self.assertEqual((line["id"], line["state"]), ("a", "dead"))
-        self.assertIn("5 workers had it, and none of them said what became of it",
+        self.assertIn("5 workers took it, and none of them reported a result",
                       line["error"]["message"])
         self.assertEqual(self.status()["dead because their workers ended"], 1)
 
@@ -250,7 +250,7 @@ class Away(QueueTest):
         self.assertIn(b"a second signal stops them", worker.stderr.readline())
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(timeout=LIMIT), 23)
-        self.assertIn("what became of 1 job (a) could not be told to the queue: other workers take it "
+        self.assertIn("the results of 1 job (a) could not be recorded in the queue: other workers take it "
                       "over when the leases end", worker.stderr.read().decode())
 
     def test_results_that_cannot_be_filed_are_an_error(self):
@@ -267,7 +267,7 @@ class Away(QueueTest):
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(timeout=LIMIT), 23)
         self.assertRegex(worker.stderr.read().decode(),
-                         r"what became of 1 job \([0-9a-f]{8}-1\) could not be told to the queue")
+                         r"the results of 1 job \([0-9a-f]{8}-1\) could not be recorded in the queue")
 
     def test_a_queue_that_was_deleted_ends_its_workers(self):
         redis = self.redis()
@@ -331,7 +331,7 @@ class Away(QueueTest):
         self.redis("--maxmemory-policy", "allkeys-lru")
         self.enqueue("http://127.0.0.1:1/", args=("--force",))
         said = self.refused(*self.words("--drain"))
-        self.assertIn("has maxmemory-policy allkeys-lru: when its memory is full it deletes jobs", said)
+        self.assertIn("has maxmemory-policy allkeys-lru: when its memory is full, it evicts jobs", said)
         self.assertIn("keeps its data in memory only: a restart loses the queue",
                       self.work("--force", "--drain", "--set", "max_attempts=1",
                                 status=22).stderr.decode())

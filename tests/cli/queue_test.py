@@ -54,7 +54,7 @@ class Queues(QueueTest):
         self.enqueue({"url": "http://a/", "id": "x"})
         said = self.enqueue({"url": "http://c/"}, {"id": "x", "url": "http://b/"}, status=2)
         self.assertIn("in.jsonl:2:8: ", said)
-        self.assertIn('the queue has a job with the id "x" already', said)
+        self.assertIn('the queue already has a different job with the id "x": each job', said)
         self.assertEqual(self.status()["queued"], 1)
 
     def test_a_check_adds_nothing(self):
@@ -103,7 +103,7 @@ class Queues(QueueTest):
         self.redis()
         (self.folder / "results").write_text("settings")
         self.enqueue({"url": "http://127.0.0.1:1/", "id": "a"})
-        self.assertIn("results, at byte 0: not a line of ours. Name another file",
+        self.assertIn("results, at byte 0: not a line that httpretry wrote. Use another file",
                       self.work("--results", "results", status=23).stderr.decode())
         self.assertEqual((self.folder / "results").read_text(), "settings")
 
@@ -160,7 +160,7 @@ class Queues(QueueTest):
         self.redis()
         server = self.server(200)
         self.enqueue(server.url())
-        self.assertIn("was begun with other policies", self.drain("--set", "max_attempts=2"))
+        self.assertIn("was started with other policies", self.drain("--set", "max_attempts=2"))
 
 
     def test_one_job_is_one_job(self):

@@ -29,7 +29,7 @@ class Shared(ProgramTest):
         said = self.get("--shared", url, "--trace", *HOUR, self.origin.url("/first"), status=75)
         self.assertEqual(len(self.origin.seen), 1)
         self.assertRegex(said, rf"httpretry: limits are not shared: redis://127.0.0.1:{port}/0: .*; this "
-                               "process goes on with 1/4 of each limit until it is back")
+                               "process continues with 1/4 of each limit until it is back")
         self.assertRegex(said, rf"limits on redis://127.0.0.1:{port}/0: away \(.*\)")
         self.assertNotIn("hush", said)
         self.assertNotIn("not shared", self.get("-s", "--shared", url, *HOUR))

@@ -155,7 +155,7 @@ class Simulate(ProgramTest):
         file.write_text('{"kind": "queue",\n "servers": 0}\n')
         self.assertIn(f"{file}:2:13: /servers: 0 is out of range", self.refused("simulate", "--model", str(file)))
         self.assertIn("has none", self.refused("simulate", "--trigger", "at=5s,for=5s,capacity=0"))
-        self.assertIn("at least 10s more",
+        self.assertIn("at least 10s after the trigger",
                       self.refused("simulate", "--trigger", "at=55s,for=1s,fail=1"))
 
     def test_options_that_do_not_fit_together_are_errors(self):

@@ -232,7 +232,7 @@ class Telemetry(ProgramTest):
         done = self.run_program(f"--otlp={collector.url()}", "--metrics", "m.prom", server.url(),
                                 env=PATIENT)
         self.assertEqual(done.stderr.decode(), "httpretry: OTLP traces were dropped: POST "
-                                               f"{collector.url('/v1/traces')}: the collector answered 400\n")
+                                               f"{collector.url('/v1/traces')}: the collector responded with 400\n")
         self.assertIn('httpretry_telemetry_dropped_total{signal="traces",why="refused"} 2\n',
                       (self.folder / "m.prom").read_text())
 
@@ -242,14 +242,14 @@ class Telemetry(ProgramTest):
         server = self.server(200)
         said = self.run_program(f"--otlp=http://me:{SECRET}@127.0.0.1:{port}/x?key={SECRET}", server.url())
         self.assertRegex(said.stderr.decode(),
-                         r"^httpretry: OTLP: 2 spans and 0 data points were dropped, there was no time left: "
+                         r"^httpretry: OTLP: 2 spans and 0 data points were dropped, because no time was left: "
                          rf"POST http://127.0.0.1:{port}/x/v1/traces: Failed to connect to .*\n$")
         never = threading.Event()
         self.addCleanup(never.set)
         collector = self.server(Response(200, hold=never))
         said = self.run_program(f"--otlp={collector.url()}", server.url())
-        self.assertRegex(said.stderr.decode(), f"no time left: POST {collector.url('/v1/traces')}: "
-                                               "the collector has not answered yet\n$")
+        self.assertRegex(said.stderr.decode(), f"no time was left: POST {collector.url('/v1/traces')}: "
+                                               "the collector has not responded yet\n$")
 
     def test_a_signal_ends_the_wait_for_the_collector(self):
         never = threading.Event()
@@ -261,7 +261,7 @@ class Telemetry(ProgramTest):
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 143, said)
-        self.assertIn(b"the collector has not answered yet", said)
+        self.assertIn(b"the collector has not responded yet", said)
 
     def test_the_log_is_json_whatever_happens(self):
         (self.folder / "bad.json").write_text("{")

@@ -70,7 +70,7 @@ TEST_CASE("what is wrong with a Redis URL is told, with its position") {
       {"redis://h/0?workers=0", "position 21: workers: expected a number from 1"},
       {"redis://h/0?timeout=50ms", "position 21: timeout: expected a number from 1 to 60000"},
       {"redis://h/0?worker=2",
-       "position 13: unknown parameter 'worker': there are 'job', 'workers' and 'timeout'"},
+       "position 13: unknown parameter 'worker'; expected 'job', 'workers' or 'timeout'"},
       {"redis://h/0?job=", "job: expected a name of 1 to 100 letters"},
       {"redis://h/0?job=a%7Bb", "position 17: job: expected a name"},
       {"redis://:a%4@h", "position 10: the password has a '%'"},

@@ -69,8 +69,9 @@ TEST_CASE("a server that sends what it must not is left, and asked again later")
   };
   const std::string too_large = "the server sent a reply that is too large";
   const std::vector<Row> rows = {
-      {"a reply too many", ":1\r\n:2\r\n", "the server sent a reply to no command"},
-      {"many replies too many", repeated("+OK\r\n", 1000), "the server sent a reply to no command"},
+      {"a reply too many", ":1\r\n:2\r\n", "the server sent a reply that belongs to no command"},
+      {"many replies too many", repeated("+OK\r\n", 1000),
+       "the server sent a reply that belongs to no command"},
       {"an error that nobody asked for", ":1\r\n-ERR max number of clients reached\r\n",
        "ERR max number of clients reached"},
       {"a list that is too long", "*2147483647\r\n", too_large},
@@ -247,7 +248,7 @@ TEST_CASE("a script whose reply has another form counts as an error, and is not 
     // They go out under the share of this process.
     for (int i = 0; i < 100; ++i) CHECK(sender.send());
     CHECK(server.commands("{httpretry}:rate") <= 3);
-    CHECK(lines.wait_for("ODD the reply to a script has another form"));
+    CHECK(lines.wait_for("ODD the reply to a script has an unexpected form"));
     CHECK(lines.count("ODD") == 1);
   }
 }

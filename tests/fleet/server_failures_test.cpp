@@ -30,7 +30,7 @@ TEST_CASE("a server that stands still is away: reported once, and back by itself
   int sent = 0;
   while (!sender.begin(0s).refused()) ++sent;
   CHECK(sent == 25);
-  CHECK(lines.count("this process goes on with 1/4 of each limit") == 1);
+  CHECK(lines.count("this process continues with 1/4 of each limit") == 1);
   server.resume();
   CHECK(sender.wait_until([&] { return sender.state().changes() == 2; }));
   CHECK(!sender.state().last_change().degraded);

@@ -370,8 +370,8 @@ TEST_CASE("each process counts what it has under way itself, and says so once") 
   const auto one = first->account("budget https://h", policy, now_is());
   const auto same = first->account("budget https://h", policy, now_is());
   const auto two = second->account("budget https://h", policy, now_is());
-  CHECK(lines.count("budgets of kind concurrent are not shared: each process counts what it has "
-                    "under way itself") == 2);
+  CHECK(lines.count("budgets of kind concurrent are not shared: each process counts its own "
+                    "retries and hedges in flight") == 2);
   BudgetClaim claim;
   one->begin_call(now_is());
   CHECK(one->take_hedge(claim, now_is()));

@@ -240,7 +240,7 @@ TEST_CASE("what is said without a token names the token URL and the reason") {
        "http://login.test/token: the response has no value at \"/access_token\": there is no such "
        "value"},
       {Response(200, R"({"access_token": 7})"), Errc::Protocol,
-       "http://login.test/token: its \"access_token\" is not a text"},
+       "http://login.test/token: its \"access_token\" is not a string"},
       {Response(200, R"({"access_token": "t1", "token_type": "mac"})"), Errc::Protocol,
        "http://login.test/token: the token has the type \"mac\", not Bearer"},
       {Response(200, R"({"access_token": "a\nb"})"), Errc::Protocol,

@@ -164,7 +164,7 @@ TEST_CASE("a redirect that is not followed, or a 304, is no page") {
     api.pages["http://x/2?key=secret"] = Response(status);
     const auto pages = api.walk(Paging::links());
     CHECK(message_of(pages) == "page 2: http://x/2: status " + std::to_string(status) +
-                                   ", which is no page of the list");
+                                   ", which is not a page of the list");
     CHECK(pages.error().code == Errc::Status);
     CHECK(pages.error().status == status);
     CHECK(api.bodies == Bodies{"one"});
@@ -284,7 +284,7 @@ TEST_CASE("a list that leads back, or that does not end, ends with an error") {
   circle.add(kFirst, "one", "</2>; rel=next");
   circle.add("http://x/2", "two", "</items?per_page=2>; rel=next");
   CHECK(message_of(circle.walk(Paging::links())) ==
-        "page 3: the server named a page that was requested before");
+        "page 3: the server named a page that was already requested");
   CHECK(circle.bodies.size() == 2);
 
   Api endless;

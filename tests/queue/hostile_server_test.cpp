@@ -126,7 +126,7 @@ TEST_CASE("a page of results that no queue has is an error, and is not printed")
       CHECK(print() == row.printed);
       CHECK(printed.starts_with("line\n"));
     } else {
-      CHECK_THROWS_WITH_AS(print(), doctest::Contains("is not one of a queue"), batch::StoreError);
+      CHECK_THROWS_WITH_AS(print(), doctest::Contains("does not fit a queue"), batch::StoreError);
       CHECK(printed.empty());
     }
   }

@@ -519,12 +519,12 @@ TEST_CASE("what a server must have to keep a queue") {
         "r keeps its data in memory only: a restart loses the queue. Set appendonly to yes");
   CHECK_THROWS_WITH_AS(
       static_cast<void>(check_server("r", "\r\nredis_version:6.0.16\r\n", "", true)),
-      "r is Redis 6.0.16, and a queue needs 6.2 or newer", batch::StoreError);
+      "r is Redis 6.0.16, but a queue needs 6.2 or later", batch::StoreError);
   CHECK(check_server("r", "\r\nredis_version:6.2.0\r\n", "", false).empty());
   CHECK(check_server("r", "\r\nredis_version:10.0\r\n", "", false).empty());
   const std::string bad = "\r\nredis_version:7.0.15\r\nmaxmemory_policy:allkeys-lru\r\n";
   CHECK_THROWS_WITH_AS(static_cast<void>(check_server("r", bad, "", false)),
-                       "r has maxmemory-policy allkeys-lru: when its memory is full it deletes "
+                       "r has maxmemory-policy allkeys-lru: when its memory is full, it evicts "
                        "jobs. Set it to noeviction, or add --force",
                        batch::StoreError);
   CHECK(check_server("r", bad, "", true).empty());

@@ -111,19 +111,19 @@ TEST_CASE("what is wrong with a model is said at its position") {
       {"", R"(m:1:1: /kind: "" is not one of fail, capacity, queue, slope, occ, trace)"},
       {"fail:", R"(m:1:6: "" is not KEY=VALUE)"},
       {"queue:servers", R"(m:1:7: "servers" is not KEY=VALUE)"},
-      {"queue:servers=1,servers=2", "m:1:17: /servers: the key stands there twice"},
+      {"queue:servers=1,servers=2", "m:1:17: /servers: the key is given twice"},
       {"queue:servers=0", "m:1:15: /servers: 0 is out of range: at least 1"},
       {"queue:timeout_work=1", "m:1:20: /timeout_work: expected true or false, found 1"},
       {"fail:probability=x", R"(m:1:18: /probability: expected a number, found "x")"},
       {"fail:probability=1.5", "m:1:18: /probability: 1.5 is out of range: 0 to 1"},
       {"fail:probabilty=1", R"(m:1:6: /probabilty: unknown key; did you mean "probability"?)"},
       {"fail:rate=3", R"(m:1:6: /rate: "rate" does not belong to kind "fail")"
-                      "; there are: kind, network, probability, status, layers, triggers"},
+                      "; the keys are: kind, network, probability, status, layers, triggers"},
       {"fail:status=100", "m:1:13: /status: 100 is out of range: 200 to 599"},
       {"fail:layers=9", "m:1:13: /layers: 9 is out of range: 0 to 8"},
       {"capacity:reject=500",
-       R"(m:1:17: /reject: 500 is not what a server rejects with: write 503, 429 or "drop")"},
-      {"capacity:window=0s", R"(m:1:17: /window: "0s" must be more than 0)"},
+       R"(m:1:17: /reject: 500 is not a way to reject a request: write 503, 429 or "drop")"},
+      {"capacity:window=0s", R"(m:1:17: /window: "0s" must be greater than 0)"},
       {"capacity:retry_after=5",
        R"(m:1:22: /retry_after: 5 has no unit; write a string such as "5s")"},
       {"{", "m:1:2: expected a key in double quotes, found the end of the text"},
@@ -157,7 +157,7 @@ TEST_CASE("what is wrong with a model is said at its position") {
 
 TEST_CASE("what is wrong with a distribution is said at its position") {
   const std::string how =
-      " is no time and no distribution: write it like \"10ms\", \"exponential(10ms)\", "
+      " is neither a time nor a distribution: write it like \"10ms\", \"exponential(10ms)\", "
       "\"normal(10ms,2ms)\" or \"lognormal(10ms,0.5)\"";
   for (const std::string text :
        {"", "ten", "-5ms", "exponential(10)", "exponential(10ms,2ms)", "normal(10ms)", "normal()",
@@ -171,7 +171,7 @@ TEST_CASE("what is wrong with a distribution is said at its position") {
       {R"({"kind": "exponential"})", R"(m:1:29: /service: missing key "mean")"},
       {R"({"kind": "lognormal", "sigma": 1})", R"(m:1:29: /service: missing key "median")"},
       {R"({"kind": "constant", "mean": "1ms"})",
-       R"(m:1:50: /service/mean: "mean" does not belong to kind "constant"; there are: kind, value)"},
+       R"(m:1:50: /service/mean: "mean" does not belong to kind "constant"; the keys are: kind, value)"},
       {R"({"kind": "mix", "parts": []})",
        "m:1:54: /service/parts: there must be at least one part with a weight above 0"},
       {R"({"kind": "mix", "parts": [{"weight": 0, "of": "1ms"}]})",
@@ -197,18 +197,18 @@ TEST_CASE("what is wrong with a load is said at its position") {
       {"open:rate=fast", R"(l:1:11: /rate: expected a number, found "fast")"},
       {"open:arrivals=often", R"(l:1:15: /arrivals: "often" is not one of poisson, even)"},
       {"open:think=1s", R"(l:1:6: /think: "think" does not belong to kind "open")"
-                        "; there are: kind, rate, arrivals, curve"},
+                        "; the keys are: kind, rate, arrivals, curve"},
       {"closed:rate=5",
-       R"(l:1:8: /rate: "rate" does not belong to kind "closed"; there are: kind, think)"},
-      {"once:rate=1", R"(l:1:6: /rate: "rate" does not belong to kind "once"; there are: kind)"},
+       R"(l:1:8: /rate: "rate" does not belong to kind "closed"; the keys are: kind, think)"},
+      {"once:rate=1", R"(l:1:6: /rate: "rate" does not belong to kind "once"; the keys are: kind)"},
       {"[]", R"(l:1:1: /kind: "[]" is not one of open, closed, once)"},
       {R"({"kind": "open", "curve": 5})", "l:1:27: /curve: expected an array of points, found 5"},
       {R"({"kind": "open", "curve": []})", "l:1:27: /curve: there must be at least one point"},
       {R"({"kind": "open", "curve": [{"at": "5s"}]})", R"(l:1:28: /curve/0: missing key "rate")"},
       {R"({"kind": "open", "curve": [{"at": "5s", "rate": 1}, {"at": "1s", "rate": 2}]})",
-       "l:1:53: /curve/1: a point stands before the one that precedes it: put them in order"},
+       "l:1:53: /curve/1: a point is earlier than the one before it: put them in order"},
       {R"({"kind": "open", "rate": 5, "curve": [{"at": "5s", "rate": 1}]})",
-       "l:1:26: /rate: the \"curve\" says the rate: leave out one of them"},
+       "l:1:26: /rate: the \"curve\" sets the rate: leave out one of them"},
   };
   for (const auto& each : cases) {
     CAPTURE(each.text);
@@ -230,7 +230,7 @@ TEST_CASE("what is wrong with a trigger is said at its position") {
       {"at=1s,for=1s,capacity=-1", "t:1:23: /capacity: -1 is out of range: 0 to 1"},
       {"at=1s,for=1s,load=-1", "t:1:19: /load: -1 is out of range: at least 0"},
       {"at=1s,for=1s,fail=1,status=200", "t:1:28: /status: 200 is out of range: 400 to 599"},
-      {"at=1s,for=1s,fail=1,fail=1", "t:1:21: /fail: the key stands there twice"},
+      {"at=1s,for=1s,fail=1,fail=1", "t:1:21: /fail: the key is given twice"},
       {"at=1s,for=1s,fial=1", R"(t:1:14: /fial: unknown key; did you mean "fail"?)"},
       {"at=1s,for=1s,load=2,status=500",
        "t:1:28: /status: it says how requests fail, but there is no \"fail\""},
@@ -269,7 +269,7 @@ TEST_CASE("what is wrong with a trace is said at its position in the trace") {
   const Bad cases[] = {
       {"[]\n", "\"FILE\" has no attempts"},
       {"{\"attempts\": []}\n", "\"FILE\" has no attempts"},
-      {"{\"calls\": 1}", "FILE:1:1: this is no report: it has no \"attempts\""},
+      {"{\"calls\": 1}", "FILE:1:1: this is not a report: it has no \"attempts\""},
       {"{\"attempts\": []}\n{\"attempts\": [{\"status\": 200}]}\n",
        "FILE, line 2:1:15: /attempts/0: an attempt needs \"duration_ms\", and a \"status\" or an "
        "\"error\""},
@@ -295,7 +295,7 @@ TEST_CASE("options that make no sense are errors that say what to do") {
   const Case cases[] = {
       {[](SimulationOptions& to) { to.policies.clear(); }, "there is no policy to simulate"},
       {[](SimulationOptions& to) { to.clients = 0; }, "there must be at least one client"},
-      {[](SimulationOptions& to) { to.duration = 0s; }, "the duration must be above zero"},
+      {[](SimulationOptions& to) { to.duration = 0s; }, "the duration must be greater than zero"},
       {[](SimulationOptions& to) { to.model = ServerModel(ServerModel::Kind::Trace); },
        "the trace has no attempts"},
       {[](SimulationOptions& to) { to.model.triggers = {trigger_of("at=1s,for=1s,capacity=0")}; },
@@ -305,10 +305,10 @@ TEST_CASE("options that make no sense are errors that say what to do") {
          to.load = load_of("closed");
          to.model.triggers = {trigger_of("at=1s,for=1s,load=2")};
        },
-       "a trigger changes the load, which must be open for that"},
+       "a trigger that changes the load needs an open load"},
       {[](SimulationOptions& to) { to.model.triggers = {trigger_of("at=49s,for=2s,fail=1")}; },
-       "a trigger ends at 51s, but the simulation at 1m: it must go on for at least 10s more, or "
-       "nothing could be said of the recovery"},
+       "a trigger ends at 51s, and the simulation at 1m: it must continue for at least 10s after "
+       "the trigger, to show the recovery"},
   };
   for (const auto& each : cases) {
     SimulationOptions options;

@@ -173,15 +173,14 @@ TEST_CASE("the table says of calls what its columns do not") {
   CHECK(contains(refused, " calls ended because their budget was spent\n"));
   const auto wasted =
       table("queue:servers=10,queue=100000", R"({"max_attempts": 1, "attempt_timeout": "500ms"})");
-  CHECK(contains(wasted, " responses came when their client had left\n"));
+  CHECK(contains(wasted, " responses arrived after their client had given up\n"));
   const auto never = table("capacity:rate=900,reject=drop",
                            R"({"attempt_timeout": "none", "max_elapsed_time": "none"})");
-  CHECK(contains(never,
-                 " calls never end: the server does not respond, and the policy has no limit "
-                 "of time\n"));
+  CHECK(contains(
+      never, " calls never end: the server does not respond, and the policy has no time limit\n"));
   CHECK(contains(table("fail:probability=0", R"({"max_attempts": 2000, "budget": "none",
                         "max_elapsed_time": "none", "backoff": {"kind": "none"}})"),
-                 "no limit of sends: no load is safe"));
+                 "no limit on sends: no load is safe"));
 }
 
 TEST_CASE("the page says which policy is better, shows all its curves, and how to repeat it") {

@@ -92,10 +92,10 @@ TEST_CASE("each variable does what the standard says, and what cannot be used is
        ""},
       {{{"OTEL_EXPORTER_OTLP_HEADERS", "s3cr3t,=s3cr3t,ok=1,bad name=s3cr3t,cr=%0d"}},
        "http://localhost:4318 t= m= unknown_service 10000 ok:1",
-       "OTEL_EXPORTER_OTLP_HEADERS: an item is not NAME=VALUE; it is left out\n"
-       "OTEL_EXPORTER_OTLP_HEADERS: an item is not NAME=VALUE; it is left out\n"
-       "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is left out\n"
-       "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is left out\n"},
+       "OTEL_EXPORTER_OTLP_HEADERS: an item is not NAME=VALUE; it is ignored\n"
+       "OTEL_EXPORTER_OTLP_HEADERS: an item is not NAME=VALUE; it is ignored\n"
+       "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is ignored\n"
+       "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is ignored\n"},
       {{{"OTEL_EXPORTER_OTLP_TIMEOUT", "250"}},
        "http://localhost:4318 t= m= unknown_service 250",
        ""},

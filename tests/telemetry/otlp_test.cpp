@@ -262,8 +262,8 @@ TEST_CASE("what is left at the end is told") {
   exporter.reset();
   sink(some_span());  // by a client that lives longer
   CHECK(joined(told) ==
-        "OTLP: 2 spans and 0 data points were dropped, there was no time left: POST " +
-            collector.url("/v1/traces") + ": the collector has not answered yet\n");
+        "OTLP: 2 spans and 0 data points were dropped, because no time was left: POST " +
+            collector.url("/v1/traces") + ": the collector has not responded yet\n");
   CHECK(collector.requests() == 1);
 }
 
@@ -289,7 +289,7 @@ TEST_CASE("each problem is told once, without the headers") {
   }
   CHECK(drops(exporter, "traces", "refused") == 3);
   CHECK(joined(told) == "OTLP traces were dropped: POST " + collector.url("/v1/traces") +
-                            ": the collector answered 401\n");
+                            ": the collector responded with 401\n");
 }
 
 TEST_CASE("where endpoints lead") {

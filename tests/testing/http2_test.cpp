@@ -209,12 +209,12 @@ TEST_CASE("a request over HTTP/2 without a response holds up no other one") {
 TEST_CASE("a fault of the other version of HTTP gets a 505 that says so") {
   const auto http2 = play(Fault::Huge);
   CHECK(http2->status == 505);
-  CHECK(http2->body == "this fault is one of HTTP/1.1 only\n");
+  CHECK(http2->body == "this fault exists only in HTTP/1.1\n");
 
   FaultServer server({Fault::Http2EmptyData});
   const auto http1 = Client::bare().get(server.url());
   CHECK(http1->status == 505);
-  CHECK(http1->body == "this fault is one of HTTP/2 only\n");
+  CHECK(http1->body == "this fault exists only in HTTP/2\n");
 }
 
 TEST_CASE("a body is sent as the windows of the client allow") {

@@ -100,7 +100,7 @@ TEST_CASE("a header of a scenario file may be a time, also in a list") {
 
 TEST_CASE("a wrong time in a scenario file is named with its place") {
   CHECK(problem(R"({"at": "soon"})") ==
-        "s.json:1:52: /steps/0/headers/A/at: \"soon\" is no time: write it like \"now+60\", "
+        "s.json:1:52: /steps/0/headers/A/at: \"soon\" is not a time: write it like \"now+60\", "
         "\"now-1.5s\" or \"now+2m\", at most 365 days away");
   CHECK(
       problem(R"({"at": 60})").find(":1:52: /steps/0/headers/A/at: expected a string, found 60") !=

@@ -26,7 +26,7 @@ void check_options_match_earlier_runs(const Database& database, const BatchOptio
   if (first_format != static_cast<std::size_t>(options.format)) {
     throw StoreError(options.journal + ": its input was read as " +
                      std::string(kFormatNames.at(first_format)) +
-                     ": name this --input-format again, or begin anew with --fresh");
+                     ": use this --input-format again, or start over with --fresh");
   }
   // The states 2 and 3 are StoredState::Done and Dead. Only jobs in these states have a line in the
   // results or the dead letters.
@@ -42,10 +42,10 @@ void check_options_match_earlier_runs(const Database& database, const BatchOptio
     if (earlier_path == path || may_add_file) continue;
     if (earlier_path.empty()) {
       throw StoreError(options.journal + " was run without " + name +
-                       ": leave them out again, or begin anew with --fresh");
+                       ": leave them out again, or start over with --fresh");
     }
     throw StoreError(options.journal + ": its " + name + " are in " + earlier_path +
-                     ": name this file again, or begin anew with --fresh");
+                     ": use this file again, or start over with --fresh");
   }
 }
 
@@ -91,8 +91,9 @@ void refuse_shared_files(const BatchOptions& options) {
     const auto& [purpose, path] = files[i];
     for (std::size_t j = 0; j < std::min(i, batch_file_count); ++j) {
       if (path.empty() || !is_same_file(path, files[j].second)) continue;
-      throw std::invalid_argument(path + " is the file of the " + files[j].first +
-                                  " and cannot be that of the " + purpose + ": name another one");
+      throw std::invalid_argument(path + " is the file for the " + files[j].first +
+                                  " and cannot also be that for the " + purpose +
+                                  ": use another one");
     }
   }
 }

@@ -191,7 +191,7 @@ Result<std::unique_ptr<BodyWriter>> FileBody::open(const Request& request) {
 void FileBody::throw_if_failed() const {
   if (failure_->empty()) return;
   const auto* const hint =
-      disk_is_full(path_) ? "; make room and start the same command again" : "";
+      disk_is_full(path_) ? "; free some space and run the same command again" : "";
   throw StoreError(*failure_ + hint);
 }
 

@@ -59,8 +59,8 @@ bool is_still_there(int file, const std::string& path) {
 }
 
 constexpr const char* kPutBack =
-    " while it was written: put it back as it was and start the same command again, or begin anew "
-    "with --fresh";
+    " while it was being written: put it back as it was and run the same command again, or start "
+    "over with --fresh";
 
 }  // namespace
 
@@ -93,14 +93,14 @@ struct ::stat check_in_place(const std::string& path, const struct ::stat& opene
   if (::stat(path.c_str(), &found) != 0) {
     if (errno == ENOENT) {
       throw StoreError(path +
-                       " was removed while it was written, and what it had is lost: begin anew "
-                       "with --fresh");
+                       " was removed while it was being written, and its contents are lost: start "
+                       "over with --fresh");
     }
     throw file_error("look at " + path);
   }
   if (!is_same(found, opened)) throw StoreError(path + " was replaced" + kPutBack);
   if (static_cast<std::uint64_t>(found.st_size) < least) {
-    throw StoreError(path + " was shortened" + kPutBack);
+    throw StoreError(path + " was truncated" + kPutBack);
   }
   return found;
 }
@@ -127,8 +127,8 @@ void JournalLock::open_and_lock(const std::string& journal) {
   if (!other_has_lock) throw file_error("lock " + journal);
   const auto owner = read_process(file_.get());  // 0: not known
   throw StoreError(journal + " is in use" +
-                   (owner > 0 ? " by the process " + std::to_string(owner) : "") +
-                   ": wait for its end, or name another journal");
+                   (owner > 0 ? " by process " + std::to_string(owner) : "") +
+                   ": wait until it ends, or use another journal");
 }
 
 JournalLock::~JournalLock() { ::unlink(path_.c_str()); }

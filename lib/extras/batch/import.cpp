@@ -345,7 +345,7 @@ void Importer::compare_ids() {
                     [this](const std::string& id, std::uint64_t line, std::uint64_t first) {
                       report(line, line_at(line).id_position,
                              "the id \"" + printable(id) + "\" is that of line " +
-                                 std::to_string(first) + ", too: each job needs one of its own");
+                                 std::to_string(first) + ": each job needs its own id");
                     });
 }
 
@@ -357,23 +357,22 @@ void Importer::compare_ids_with_lines() {
   while (row.step()) {
     const auto line = static_cast<std::uint64_t>(row.number(0));
     const auto number = std::to_string(row.number(1));
-    report(
-        line, line_at(line).id_position,
-        "the id \"" + number + "\" is that of line " + number + ", too, which has none of its own");
+    report(line, line_at(line).id_position,
+           "the id \"" + number + "\" is that of line " + number + ", which has no id of its own");
   }
 }
 
 // Reports a key that an earlier line has too, unless both lines are the same request.
 void Importer::compare_keys() {
-  for_each_repeated(
-      "key", "typeof(key) = 'text'",
-      [this](const std::string& key, std::uint64_t line, std::uint64_t first) {
-        const auto other = line_at(line);
-        if (request_of(other) == request_of(line_at(first))) return;
-        report(line, other.key_position,
-               "the key \"" + printable(key) + "\" is that of line " + std::to_string(first) +
-                   ", too, which is another request: a server would take them for the same");
-      });
+  for_each_repeated("key", "typeof(key) = 'text'",
+                    [this](const std::string& key, std::uint64_t line, std::uint64_t first) {
+                      const auto other = line_at(line);
+                      if (request_of(other) == request_of(line_at(first))) return;
+                      report(line, other.key_position,
+                             "the key \"" + printable(key) + "\" is that of line " +
+                                 std::to_string(first) +
+                                 ", a different request: a server would treat them as the same");
+                    });
 }
 
 // Reports a file for a response that an earlier line names too. The name comes from the line's
@@ -384,8 +383,8 @@ void Importer::compare_outputs() {
                       const auto other = line_at(line);
                       report(line, other.output.empty() ? other.id_position : other.output_position,
                              "the response would go to \"" + printable(output) +
-                                 "\", as that of line " + std::to_string(first) +
-                                 " does: each needs a file of its own");
+                                 "\", like that of line " + std::to_string(first) +
+                                 ": each needs its own file");
                     });
 }
 
@@ -413,7 +412,7 @@ void Importer::compare_outputs_with_directories() {
       report(file.line, other.output.empty() ? other.id_position : other.output_position,
              "the response would go to \"" + printable(file.path) +
                  "\", which is the directory for that of line " + std::to_string(line) +
-                 ": each needs a file of its own");
+                 ": each needs its own file");
     }
     beginnings.push_back({.path = std::string(path), .line = line});
   }

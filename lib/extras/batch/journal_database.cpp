@@ -93,10 +93,10 @@ void report_changes(const Database& database, const BatchOptions& options,
   constexpr int kFirstColumn = 1;
   if (options.input == "-") {  // it cannot be read a second time
     report_problem(options, "standard input", /*line=*/1, kFirstColumn,
-                   "it does not begin with the lines that the journal has (" +
+                   "it does not begin with the lines of the journal (" +
                        std::to_string(line_count) +
-                       "). Pass them again, pass nothing (</dev/null) to continue with them, name "
-                       "another journal, or begin anew with --fresh");
+                       "). Pass them again, pass nothing (</dev/null) to continue with them, use "
+                       "another journal, or start over with --fresh");
     return;
   }
   auto stored_text = database.prepare("SELECT input FROM job WHERE line = ?");
@@ -106,8 +106,8 @@ void report_changes(const Database& database, const BatchOptions& options,
     if (++change_count > kMostReported) return;
     report_problem(options, options.input, line, kFirstColumn,
                    "this line " + change +
-                       ". Put it back, or name another journal, or begin anew with --fresh; new "
-                       "lines may be appended");
+                       ". Put it back, use another journal, or start over with --fresh; lines may "
+                       "be appended");
   };
   // `number` is that of the line that was read last. Lines behind `line_count` are new.
   while (input.number() < line_count) {
@@ -115,7 +115,7 @@ void report_changes(const Database& database, const BatchOptions& options,
     if (!text) break;  // lines are missing
     const auto number = input.number();
     if (!is_same_as_imported(stored_text, number, *text, options.format)) {
-      report(number, "was changed since it was read");
+      report(number, "has changed since it was read");
     }
   }
   if (input.number() < line_count) {
@@ -124,7 +124,7 @@ void report_changes(const Database& database, const BatchOptions& options,
   if (change_count <= kMostReported) return;
   // Line 0 means that the problem concerns the whole file.
   report_problem(options, options.input, /*line=*/0, kFirstColumn,
-                 std::to_string(change_count - kMostReported) + " more lines were changed");
+                 std::to_string(change_count - kMostReported) + " more lines have changed");
 }
 
 // Returns whether the input still begins with the lines of the import. If it does, leaves `input`
@@ -171,19 +171,19 @@ std::unique_ptr<Database> open_database(const std::string& path, Database::Mode 
   if (std::filesystem::is_directory(path, error)) throw StoreError(path + " is a directory");
   if (const auto names = std::filesystem::hard_link_count(path, error); !error && names > 1) {
     throw StoreError(path + " has " + std::to_string(names) +
-                     " names (hard links), and SQLite keeps the log of a journal by name: runs "
-                     "under two names would destroy it. Remove the other names, or make a copy");
+                     " names (hard links), and SQLite finds the log of a journal by name: runs "
+                     "under two names would corrupt it. Remove the other names, or make a copy");
   }
   auto database = std::make_unique<Database>(path, mode);
   database->execute(kRunSettings);
   // create_tables() has written these two numbers to the header of the database.
   if (database->number("PRAGMA application_id") != kApplicationId) {
-    throw StoreError(path + " is no journal of httpretry batch");
+    throw StoreError(path + " is not a journal of httpretry batch");
   }
   const auto version = database->number("PRAGMA user_version");
   if (version != kJournalVersion) {
     throw StoreError(path + " is a journal of version " + std::to_string(version) +
-                     ", and this program knows version " + std::to_string(kJournalVersion));
+                     ", but this program supports version " + std::to_string(kJournalVersion));
   }
   // With a write-ahead log, other processes can read the journal during a run.
   if (mode == Database::Mode::Write) database->execute("PRAGMA journal_mode = WAL");

@@ -9,7 +9,7 @@ namespace httpretry::batch {
 namespace {
 
 constexpr std::string_view kCrashed =
-    "it was on its way when the run ended, so it may have been executed; --retry-unknown sends it "
+    "it was in flight when the run ended, so it may have been executed; --retry-unknown sends it "
     "again";
 
 // Throws the error for a line that a run of this journal cannot have written.
@@ -17,7 +17,7 @@ constexpr std::string_view kCrashed =
                                 std::string_view problem) {
   throw StoreError(file.path() + ": at byte " + std::to_string(offset) + " there is " +
                    std::string(problem) +
-                   ": remove what stands from there on, and start the same command again");
+                   ": remove everything from there on, and run the same command again");
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ void Journal::read_uncommitted(const LineFile& file, LineKind kind,
     if (!is_unfinished || is_repeated) {
       throw_refusal(
           file, offset,
-          "a second line about line " + std::to_string(result->input_line) + " of the input");
+          "a second line for line " + std::to_string(result->input_line) + " of the input");
     }
     if (jobs_in_results.insert(result->input_line).second) results.push_back(*result);
   }

@@ -17,7 +17,7 @@ StoreError failed(const std::string& action, const std::string& path) {
   const bool full = errno == ENOSPC || errno == EDQUOT;
   const auto error = file_error(action + " " + path);
   if (!full) return error;
-  return StoreError(std::string(error.what()) + "; make room and start the same command again");
+  return StoreError(std::string(error.what()) + "; free some space and run the same command again");
 }
 
 // Returns the bytes of a file from an offset to its end. Throws StoreError.
@@ -43,9 +43,9 @@ LineFile::LineFile(std::string path, std::uint64_t length)
   while (!leads_to(path_, about()));
   const auto size = static_cast<std::uint64_t>(about().st_size);
   if (size >= length_) return;
-  throw StoreError(path_ + " has " + std::to_string(size) + " bytes, and the journal has " +
+  throw StoreError(path_ + " has " + std::to_string(size) + " bytes, but the journal has written " +
                    std::to_string(length_) +
-                   " in it: it was cut. Put it back as it was, or begin anew with --fresh");
+                   " to it: it was truncated. Put it back as it was, or start over with --fresh");
 }
 
 // Opens or creates the file. Throws StoreError if it is not a regular file, or if another run has
@@ -54,12 +54,12 @@ void LineFile::open_and_lock() {
   file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file_.is_open()) throw failed("write to", path_);
   if (!S_ISREG(about().st_mode)) {
-    throw StoreError(path_ + " is no regular file: it could not be continued after a crash");
+    throw StoreError(path_ + " is not a regular file, so it could not be continued after a crash");
   }
   if (try_lock(file_.get())) return;
   if (errno != EAGAIN && errno != EACCES) throw failed("lock", path_);
   throw StoreError(path_ +
-                   " is being written by another run: wait for its end, or name another file");
+                   " is being written by another run: wait until that ends, or use another file");
 }
 
 struct ::stat LineFile::about() const {
@@ -87,7 +87,7 @@ std::vector<std::pair<std::uint64_t, std::string>> LineFile::uncommitted_lines()
       // it begins with the brace of a JSON object, or with NUL, which a power failure may leave.
       const bool is_whole_file = length_ + begin == 0;
       if (is_whole_file && !bytes.empty() && bytes[0] != '{' && bytes[0] != '\0') {
-        throw StoreError(path_ + ", at byte 0: not a line of ours. Name another file");
+        throw StoreError(path_ + ", at byte 0: not a line that httpretry wrote. Use another file");
       }
       return lines;
     }

@@ -191,7 +191,7 @@ class LineReader {
     line_.wants_key = true;
     if (json.is(Type::Boolean) && json.boolean) return;
     const bool has_text = json.is(Type::String) && !json.text.empty();
-    if (!expect(json, has_text, "a string, or true for a key that is made")) return;
+    if (!expect(json, has_text, "a string, or true for a generated key")) return;
     line_.key = json.text;
     if (line_.key.size() > kLongestKey || !valid_header_value(line_.key)) {
       problems_.error(json, "a key has at most " + std::to_string(kLongestKey) +

@@ -16,11 +16,11 @@ constexpr int kBusyTimeout = 5000;  // milliseconds
 // Returns what the user can do about an error, as the end of its message.
 std::string advice(int code) {
   switch (code & 0xFF) {
-    case SQLITE_FULL: return "; make room and start the same command again";
+    case SQLITE_FULL: return "; free some space and run the same command again";
     case SQLITE_BUSY: return "; another program uses the file";
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: return "; the file is damaged, or is no journal";
-    case SQLITE_CANTOPEN: return "; does its directory exist, and may it be written?";
+    case SQLITE_NOTADB: return "; the file is damaged, or is not a journal";
+    case SQLITE_CANTOPEN: return "; does its directory exist, and is it writable?";
     default: return "";
   }
 }

@@ -34,7 +34,7 @@ class Reader {
     if (!rest_.empty() && rest_.front() == '/') read_database();
     if (!rest_.empty() && rest_.front() == '?') read_query();
     set_position(rest_);
-    if (!rest_.empty()) fail("'#' ends the URL of a page, not of a server");
+    if (!rest_.empty()) fail("'#' is not allowed in the URL of a server");
     if (!problem_.empty()) return Error(Errc::InvalidRequest, "Redis URL: " + problem_);
     return std::move(address_);
   }
@@ -106,7 +106,7 @@ class Reader {
         check_job();
       } else {
         fail("unknown parameter '" + std::string(name) +
-             "': there are 'job', 'workers' and 'timeout'");
+             "'; expected 'job', 'workers' or 'timeout'");
       }
     }
   }
@@ -151,7 +151,8 @@ class Reader {
       const auto hex_digits = text.substr(index + 1, 2);
       const auto byte = to_number<unsigned char>(hex_digits, /*base=*/16);
       if (!byte || hex_digits.size() != 2) {
-        fail("the " + what + " has a '%' that two hexadecimal digits do not follow: write %25");
+        fail("the " + what +
+             " has a '%' that is not followed by two hexadecimal digits: write %25");
         return out;
       }
       out.push_back(static_cast<char>(*byte));

@@ -186,7 +186,7 @@ void Connection::read_replies() {
     if (awaited_.empty()) {
       // A server that has too many clients sends an error without a command.
       const bool is_error = reply->kind == Reply::Kind::Error;
-      return close(is_error ? reply->text : "the server sent a reply to no command");
+      return close(is_error ? reply->text : "the server sent a reply that belongs to no command");
     }
     const auto done = std::move(awaited_.front());
     awaited_.pop_front();

@@ -238,7 +238,7 @@ void FleetState::Limits::report_remote_changes(Time now, StateChanges& changes) 
   const auto state = circuit_now(now).circuit;
   if (!from || state == from) return;  // no change, or it changed back
   changes.why = state == Circuit::Open       ? circuit.why
-                : state == Circuit::HalfOpen ? "the time that it was open for is over"
+                : state == Circuit::HalfOpen ? "its open time has ended"
                                              : "the probes succeeded";
   Own::report_circuit_change(*from, now, changes);
 }

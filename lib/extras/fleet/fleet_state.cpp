@@ -82,8 +82,8 @@ std::shared_ptr<RetryAccount> FleetState::account(const std::string& key,
   if (policy.kind == BudgetPolicy::Kind::Concurrent) {
     std::call_once(concurrent_logged_, [] {
       write_log(LogLevel::Info,
-                "budgets of kind concurrent are not shared: each process counts "
-                "what it has under way itself");
+                "budgets of kind concurrent are not shared: each process counts its own retries "
+                "and hedges in flight");
     });
   }
   const std::lock_guard lock(accounts_mutex_);

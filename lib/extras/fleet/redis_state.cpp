@@ -89,7 +89,7 @@ bool is_snapshot(const Reply& reply) {
 Reply unexpected_reply() {
   Reply reply;
   reply.kind = Reply::Kind::Error;
-  reply.text = "ODD the reply to a script has another form. Is this a Redis server?";
+  reply.text = "ODD the reply to a script has an unexpected form. Is this a Redis server?";
   return reply;
 }
 
@@ -183,7 +183,7 @@ bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::s
              [this, logs_errors, is_expected, done = std::move(done)](Reply reply) {
                if (!reply.failed() && !is_expected(reply)) reply = unexpected_reply();
                const bool is_error = reply.kind == Reply::Kind::Error;
-               if (is_error && logs_errors) warn(reply.text, ", and asks again");
+               if (is_error && logs_errors) warn(reply.text, ", and tries again");
                done(reply, now_is());
              });
   return true;
@@ -396,7 +396,7 @@ void RedisState::warn(const std::string& why, std::string_view until) {
   constexpr std::size_t most_causes = 10;
   if (logged_causes_.size() >= most_causes || !logged_causes_.insert(cause_of(why)).second) return;
   auto line = "limits are not shared: " + options_.address.text() + ": " + printable(why);
-  line += "; this process goes on with 1/" + text(workers()) + " of each limit";
+  line += "; this process continues with 1/" + text(workers()) + " of each limit";
   write_log(LogLevel::Warning, line.append(until));
 }
 

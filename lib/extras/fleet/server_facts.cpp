@@ -52,7 +52,7 @@ std::vector<std::string> problems_for_limits(const ServerFacts& facts) {
   if (too_old(facts)) problems.push_back(age_problem(facts) + ": limits are not shared");
   if (facts.max_memory > 0 && evicts(facts)) {
     problems.push_back("maxmemory-policy is " + facts.eviction +
-                       ": a limit that is evicted begins anew; set it to noeviction");
+                       ": an evicted limit starts over; set it to noeviction");
   }
   return problems;
 }

@@ -99,7 +99,7 @@ class TokenServer {
     const auto found = response.json_at("/access_token");
     if (!found) return error(Errc::Protocol, found.error().message);
     auto token = text_at(response, "/access_token");
-    if (token.empty()) return error(Errc::Protocol, "its \"access_token\" is not a text");
+    if (token.empty()) return error(Errc::Protocol, "its \"access_token\" is not a string");
     if (!valid_header_value(token)) {
       return error(Errc::Protocol, "its \"access_token\" contains a control byte");
     }

@@ -243,7 +243,7 @@ struct PageWalk::State {
       }
     }
     if (visited.contains(url)) {
-      return fail(number, Errc::Protocol, "the server named a page that was requested before");
+      return fail(number, Errc::Protocol, "the server named a page that was already requested");
     }
     auto request = first;
     request.set_url(std::move(url));
@@ -300,9 +300,9 @@ bool PageWalk::take(const Outcome& outcome) {
   if (is_redirect || !succeeded(outcome)) {
     const auto url = Url::parse(outcome->url);
     Error error(Errc::Status, url ? url->without_secrets() + ": " : std::string());
-    error.message +=
-        is_redirect ? "status " + std::to_string(outcome->status) + ", which is no page of the list"
-                    : describe(outcome);
+    error.message += is_redirect ? "status " + std::to_string(outcome->status) +
+                                       ", which is not a page of the list"
+                                 : describe(outcome);
     error.status = outcome->status;
     error.history = outcome->history;
     error.exchange = outcome->exchange;

@@ -144,8 +144,8 @@ bool Enqueue::check_ids_are_free(const Jobs& jobs, const fleet::Reply& reply) co
   for (const auto& other : reply.list[kTakenIndex].list) {
     const auto& job = jobs.at(static_cast<std::size_t>(other.integer));
     report(job, batch::stored_line(job.text, batch_.format).id_position,
-           "the queue has a job with the id \"" + printable(job.id) +
-               "\" already, which is another request: each job needs an id of its own");
+           "the queue already has a different job with the id \"" + printable(job.id) +
+               "\": each job needs its own id");
   }
   return reply.list[kTakenIndex].list.empty();
 }
@@ -205,7 +205,7 @@ bool Enqueue::add_batch(const Jobs& jobs, std::uint64_t present_before,
     return false;
   }
   if (!check_ids_are_free(jobs, reply)) {
-    report.problem = "another program added a job with an id of this input meanwhile";
+    report.problem = "in the meantime, another program added a job with an id of this input";
     return false;
   }
   // A repeated command finds the jobs in the queue that it has added itself the first time, so the

@@ -47,7 +47,7 @@ std::unordered_set<std::string> ids_in(batch::LineFile& file, Lines which,
     const auto id = id_of(line, which, token);
     if (id.empty()) {
       throw StoreError(file.path() + ", at byte " + std::to_string(offset) +
-                       ": not a line of this queue. Name another file");
+                       ": not a line of this queue. Use another file");
     }
     ids.insert(id);
     file.count_as_committed(line.size() + 1);

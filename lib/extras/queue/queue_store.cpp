@@ -68,8 +68,9 @@ QueueStore::QueueStore(StoreOptions options)
   }
   // Hashes: of the policies that the queue was created with, and of those of this worker.
   if (remote_.policy() != options_.policy) {
-    options_.tell(remote_.name() +
-                  " was begun with other policies: requests to one host may be sent in two ways");
+    options_.tell(
+        remote_.name() +
+        " was started with other policies: requests to one host may be handled in two ways");
   }
   const auto totals = remote_.must(kReadTotals, {kNoConsumer});
   if (!read_totals(totals)) throw remote_.error(unexpected_reply());

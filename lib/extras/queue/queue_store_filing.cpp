@@ -75,7 +75,7 @@ void QueueStore::on_filing_reply(std::uint64_t number, Reply reply, Time posted)
 // the mutex.
 void QueueStore::on_error(const Reply& reply) {
   filed_.notify_all();
-  if (says_gone(reply)) return give_up("was deleted: what its jobs came to is not known any more");
+  if (says_gone(reply)) return give_up("was deleted: the results of its jobs are lost");
   if (reply.lost()) return;
   if (options_.drain && says_damaged(reply)) return on_damage(printable(reply.text));
   const auto [entry, is_new] = errors_.try_emplace(reply.text.substr(0, reply.text.find(' ')));
@@ -105,7 +105,7 @@ void QueueStore::report_ended_errors(Time before) {
       ++error;
       continue;
     }
-    options_.tell(remote_.name() + ": " + printable(error->first) + " is over");
+    options_.tell(remote_.name() + ": " + printable(error->first) + " no longer occurs");
     error = errors_.erase(error);
   }
 }
@@ -115,9 +115,10 @@ void QueueStore::on_change(bool up, const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (!open_ || up == std::exchange(was_up_, up)) return;
   filed_.notify_all();
-  options_.tell(remote_.name() + (up ? ": it is back"
-                                     : " cannot be reached: " + printable(why) +
-                                           "; nothing is taken, and results are kept until then"));
+  options_.tell(remote_.name() +
+                (up ? ": it is back"
+                    : " cannot be reached: " + printable(why) +
+                          "; until it is back, no jobs are taken, and results are kept"));
 }
 
 // --- the end of a run ---

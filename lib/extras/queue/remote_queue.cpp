@@ -36,12 +36,12 @@ std::string check_server(const std::string& name, std::string_view info, std::st
                          bool force) {
   const auto facts = fleet::detail::read_info(info);
   if (fleet::detail::too_old(facts)) {
-    throw StoreError(name + " is Redis " + facts.version + ", and a queue needs 6.2 or newer");
+    throw StoreError(name + " is Redis " + facts.version + ", but a queue needs 6.2 or later");
   }
   if (!force && fleet::detail::evicts(facts)) {
-    throw StoreError(name + " has maxmemory-policy " + facts.eviction +
-                     ": when its memory is full it deletes jobs. Set it to noeviction, or add "
-                     "--force");
+    throw StoreError(
+        name + " has maxmemory-policy " + facts.eviction +
+        ": when its memory is full, it evicts jobs. Set it to noeviction, or add --force");
   }
   if (facts.appends == false && save.empty()) {
     return name +
@@ -110,7 +110,7 @@ Duration ms_in(const Reply& reply, std::size_t index) {
 Reply unexpected_reply() {
   Reply reply;
   reply.kind = Reply::Kind::Error;
-  reply.text = "ODD the reply is not one of a queue. Does another program use its keys?";
+  reply.text = "ODD the reply does not fit a queue. Does another program use its keys?";
   return reply;
 }
 

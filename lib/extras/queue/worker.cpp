@@ -27,7 +27,7 @@ void check_files(const std::string& directory) {
                           std::generic_category().message(errno));
 }
 
-// Returns "what became of 2 jobs (a, b) could not be told to the queue: …".
+// Returns "the results of 2 jobs (a, b) could not be recorded in the queue: …".
 std::string describe_unfiled(const std::vector<std::string>& ids) {
   std::string names;
   for (std::size_t i = 0; i < std::min(ids.size(), kMostIdsInMessage); ++i) {
@@ -35,8 +35,8 @@ std::string describe_unfiled(const std::vector<std::string>& ids) {
   }
   if (ids.size() > kMostIdsInMessage) names += ", …";
   const bool single = ids.size() == 1;
-  return "what became of " + std::to_string(ids.size()) + (single ? " job (" : " jobs (") + names +
-         ") could not be told to the queue: other workers take " + (single ? "it" : "them") +
+  return "the results of " + std::to_string(ids.size()) + (single ? " job (" : " jobs (") + names +
+         ") could not be recorded in the queue: other workers take " + (single ? "it" : "them") +
          " over when the leases end";
 }
 
@@ -97,9 +97,9 @@ ClientOptions client_options(batch::BatchOptions& batch) {
 std::variant<batch::Prepared, batch::JobEnd> QueueJobs::prepare(const batch::Job& job) {
   const auto taken = store_.taken(job);
   if (taken.deliveries > kMostDeliveries) {
-    return lines_.give_up(job, "poison",
-                          std::to_string(kMostDeliveries) +
-                              " workers had it, and none of them said what became of it");
+    return lines_.give_up(
+        job, "poison",
+        std::to_string(kMostDeliveries) + " workers took it, and none of them reported a result");
   }
   auto prepared = lines_.prepare(job);
   if (auto* const sent = std::get_if<batch::Prepared>(&prepared)) {

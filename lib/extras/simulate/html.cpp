@@ -89,7 +89,7 @@ std::string table(const SimulationReport& report) {
   std::string text =
       "<div class=\"wide\"><table>\n<tr><th>policy</th><th>calls</th><th>succeed</th>"
       "<th>sends a call</th><th>peak a second</th><th>p50</th><th>p99</th>"
-      "<th>came too late</th><th>budget spent</th><th>held back</th>"
+      "<th>arrived too late</th><th>budget spent</th><th>held back</th>"
       "<th>verdict</th></tr>\n";
   for (const auto& run : report.runs) text += table_row(run);
   return text + "</table></div>\n";
@@ -150,7 +150,7 @@ std::string entry(std::string_view name, const std::string& value) {
 std::string what_was_simulated(const SimulationReport& report) {
   return "<dl>\n" + entry("server", describe(report.model)) + entry("load", describe(report.load)) +
          entry("clients", grouped(report.clients) + ", each with its own budget and guards") +
-         entry("time", to_text(report.duration) + "; calls under way then go on to their end") +
+         entry("time", to_text(report.duration) + "; calls in flight then run to their end") +
          entry("seed", std::to_string(report.seed)) + "</dl>\n";
 }
 

@@ -29,9 +29,8 @@ bool read_reject(const JsonNode& json, ServerModel::Reject& reject, Problems& pr
   const auto index = Words(kRejects).find(json.text);
   reject = static_cast<ServerModel::Reject>(index);
   return index < Words(kRejects).size() ||
-         refuse(
-             json, problems,
-             described(json) + R"( is not what a server rejects with: write 503, 429 or "drop")");
+         refuse(json, problems,
+                described(json) + R"( is not a way to reject a request: write 503, 429 or "drop")");
 }
 constexpr Custom<ServerModel::Reject> kReject(read_reject);
 
@@ -116,8 +115,8 @@ bool read_curve(const JsonNode& json, Curve& curve, Problems& problems) {
     auto& point = curve.emplace_back();
     if (!read_object(item, kPoint, &point, "an object", problems)) return false;
     const bool in_order = curve.size() == 1 || curve[curve.size() - 2].at <= point.at;
-    return in_order || refuse(item, problems,
-                              "a point stands before the one that precedes it: put them in order");
+    return in_order ||
+           refuse(item, problems, "a point is earlier than the one before it: put them in order");
   });
   if (valid && curve.empty()) return refuse(json, problems, "there must be at least one point");
   return valid;
@@ -138,7 +137,7 @@ Load read_load(const JsonNode& root, Problems& problems) {
   if (!read_object(root, kLoad, &load, "an object", problems)) return load;
   const auto* const rate = root.find("rate");
   if (rate != nullptr && !load.curve.empty()) {
-    problems.error(*rate, "the \"curve\" says the rate: leave out one of them");
+    problems.error(*rate, "the \"curve\" sets the rate: leave out one of them");
   }
   return load;
 }

@@ -112,9 +112,8 @@ bool read_distribution(const JsonNode& json, Distribution& result, Problems& pro
     // refuse() adds the problem, with the position of `json`, and returns false.
     return refuse(json, problems,
                   described(json) +
-                      " is no time and no distribution: write it like \"10ms\", "
-                      "\"exponential(10ms)\", \"normal(10ms,2ms)\" or "
-                      "\"lognormal(10ms,0.5)\"");
+                      " is neither a time nor a distribution: write it like \"10ms\", "
+                      "\"exponential(10ms)\", \"normal(10ms,2ms)\" or \"lognormal(10ms,0.5)\"");
   }
   // read_object() adds its problems itself.
   if (!read_object(json, kDistributionShape, &result, "a time such as \"10ms\" or an object",
@@ -220,7 +219,7 @@ void read_report(const JsonNode& json, std::vector<RecordedAttempt>& output, Pro
   }
   const auto* const attempts = json.is(JsonType::Object) ? json.find("attempts") : nullptr;
   if (attempts == nullptr || !attempts->is(JsonType::Array)) {
-    problems.error(json, "this is no report: it has no \"attempts\"");
+    problems.error(json, "this is not a report: it has no \"attempts\"");
     return;
   }
   for (const auto* const attempt : attempts->children) read_attempt(*attempt, output, problems);

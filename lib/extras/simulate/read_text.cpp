@@ -73,7 +73,7 @@ class ShortForm {
     }
     const auto key = part.substr(0, equals);
     if (object_.member(key) != nullptr) {
-      problems_.error(position_at(begin), "/" + std::string(key), "the key stands there twice");
+      problems_.error(position_at(begin), "/" + std::string(key), "the key is given twice");
       return;
     }
     add(key, begin, part.substr(equals + 1), begin + equals + 1);

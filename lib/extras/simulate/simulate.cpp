@@ -12,7 +12,7 @@ std::string problem_of(const SimulationOptions& options) {
   const auto& model = options.model;
   if (options.policies.empty()) return "there is no policy to simulate";
   if (options.clients < 1) return "there must be at least one client";
-  if (options.duration <= Duration::zero()) return "the duration must be above zero";
+  if (options.duration <= Duration::zero()) return "the duration must be greater than zero";
   if (!options.request.parsed_url()) return options.request.parsed_url().error().message;
   if (model.kind == ServerModel::Kind::Trace && model.recorded.empty()) {
     return "the trace has no attempts";
@@ -28,15 +28,15 @@ std::string problem_of(const SimulationOptions& options) {
              std::string(to_string(model.kind)) + "\" has none: let it change \"fail\" instead";
     }
     if (trigger.load && options.load.kind != Load::Kind::Open) {
-      return "a trigger changes the load, which must be open for that";
+      return "a trigger that changes the load needs an open load";
     }
     // If all calls begin at once, the run lasts until the last of them ends, and not for a set
     // time.
     if (options.load.kind == Load::Kind::Once) continue;
     if (trigger.end() > options.duration - kTimeToRecover) {
-      return "a trigger ends at " + to_text(trigger.end()) + ", but the simulation at " +
+      return "a trigger ends at " + to_text(trigger.end()) + ", and the simulation at " +
              to_text(options.duration) +
-             ": it must go on for at least 10s more, or nothing could be said of the recovery";
+             ": it must continue for at least 10s after the trigger, to show the recovery";
     }
   }
   return "";

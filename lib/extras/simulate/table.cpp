@@ -66,12 +66,11 @@ std::string notes_on(const SimulationRun& run) {
     text += line(count_text(run.not_sent) + " calls were held back and never sent");
   }
   if (run.wasted > 0) {
-    text += line(count_text(run.wasted) + " responses came when their client had left");
+    text += line(count_text(run.wasted) + " responses arrived after their client had given up");
   }
   if (run.unfinished > 0) {
-    text +=
-        line(count_text(run.unfinished) +
-             " calls never end: the server does not respond, and the policy has no limit of time");
+    text += line(count_text(run.unfinished) +
+                 " calls never end: the server does not respond, and the policy has no time limit");
   }
   return text;
 }

@@ -68,7 +68,7 @@ std::string describe_kind(const ServerModel& model) {
              " for each other request" +
              (model.above > 0 ? " above " + std::to_string(model.above) : "");
     case Kind::Occ:  // optimistic concurrency control
-      return "one row that all update";
+      return "one row that all clients update";
     case Kind::Trace:  // replays a recorded file
       return std::to_string(model.recorded.size()) + " attempts of " + model.file;
   }
@@ -92,7 +92,7 @@ std::string describe(const ServerModel& model) {
 }
 
 std::string describe(const Load& load) {
-  if (load.kind == Load::Kind::Once) return "once: each client one call, all at the beginning";
+  if (load.kind == Load::Kind::Once) return "once: one call from each client, all at the start";
   if (load.kind == Load::Kind::Closed) {
     return "closed: the next call " + describe(load.think) + " after the last one";
   }
@@ -117,7 +117,7 @@ std::string describe(const Trigger& trigger) {
 
 // Returns the sends per call at worst, the load that is safe, and what a budget allows beyond that.
 std::string describe(const PolicyBounds& bounds) {
-  if (!bounds.w_l) return "no limit of sends: no load is safe";
+  if (!bounds.w_l) return "no limit on sends: no load is safe";
   auto text = number(*bounds.w_l, 2) + " sends a call at worst: stable below " +
               percent(bounds.stable_below) + " of the capacity";
   if (bounds.burst && bounds.sends_at_first && *bounds.sends_at_first > *bounds.w_l) {

@@ -58,7 +58,7 @@ std::vector<std::pair<std::string, std::string>> pairs_in(const char* name, Prob
     const auto equals = item.find('=');
     if (equals == std::string_view::npos || equals == 0) {
       // The value may be a secret, so it is not shown.
-      add_problem(problems, std::string(name) + ": an item is not NAME=VALUE; it is left out");
+      add_problem(problems, std::string(name) + ": an item is not NAME=VALUE; it is ignored");
       continue;
     }
     pairs.emplace_back(percent_decoded(trimmed(item.substr(0, equals))),
@@ -141,7 +141,7 @@ OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
   override_url(options.metrics_endpoint, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
   for (const auto& [name, value] : pairs_in("OTEL_EXPORTER_OTLP_HEADERS", problems)) {
     if (!options.headers.try_add(name, value)) {
-      add_problem(problems, "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is left out");
+      add_problem(problems, "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is ignored");
     }
   }
   constexpr std::int64_t kMaxTimeout = 86'399'999;  // in milliseconds: just below 24 hours

@@ -75,20 +75,20 @@ std::string message_of(const Response& response) {
 }
 
 // Returns why the collector did not accept a request: "POST http://localhost:4318/v1/traces: the
-// collector answered 400", or the message of an error. If stop() canceled the request, this is the
-// result of its last complete attempt, if there was one.
+// collector responded with 400", or the message of an error. If stop() canceled the request, this
+// is the result of its last complete attempt, if there was one.
 std::string cause_of(const Request& request, const Outcome& outcome) {
   const auto& url = request.parsed_url();
   const auto subject = "POST " + (url ? url->without_secrets() : std::string()) + ": ";
-  if (outcome) return subject + "the collector answered " + std::to_string(outcome->status);
+  if (outcome) return subject + "the collector responded with " + std::to_string(outcome->status);
   const auto& error = outcome.error();
   if (error.code != Errc::Canceled) return error.message;
   const auto& attempts = error.history.attempts;
   const auto last = std::find_if(attempts.rbegin(), attempts.rend(),
                                  [](const Attempt& each) { return each.error != Errc::Canceled; });
-  if (last == attempts.rend()) return subject + "the collector has not answered yet";
+  if (last == attempts.rend()) return subject + "the collector has not responded yet";
   if (last->error) return last->error_message;
-  return subject + "the collector answered " + std::to_string(last->status);
+  return subject + "the collector responded with " + std::to_string(last->status);
 }
 
 // Starts a thread that blocks all signals, so that the program's own threads handle them. A thread
@@ -194,7 +194,7 @@ void Otlp::State::stop() {
   const auto points = dropped(Signal::Metrics, Why::Shutdown);
   if (spans == 0 && points == 0) return;
   report("OTLP: " + std::to_string(spans) + " spans and " + std::to_string(points) +
-         " data points were dropped, there was no time left" +
+         " data points were dropped, because no time was left" +
          (unfinished_.empty() ? "" : ": " + unfinished_));
 }
 

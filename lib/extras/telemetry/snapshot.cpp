@@ -157,7 +157,7 @@ class Snapshot {
 
   MetricFamily sends() {
     auto family = make_family("httpretry_sends_total", Kind::Counter, "{send}",
-                              "Requests on the wire, with those of authentication.");
+                              "Requests on the wire, including those for authentication.");
     family.series.push_back(value_series({}, static_cast<double>(totals_.wire_sends)));
     return family;
   }
@@ -180,7 +180,7 @@ class Snapshot {
 
   MetricFamily call_duration() {
     auto family = make_family("httpretry_call_duration_seconds", Kind::Histogram, "s",
-                              "Duration of calls, with all their attempts and waits.");
+                              "Duration of calls, including all attempts and waits.");
     family.bounds = bounds_in_seconds<kDurationBounds>();
     for (const auto& [key, total] : totals_.calls) {
       family.series.push_back(histogram_series(call_labels(key), total.duration, kNsPerSecond));
@@ -364,7 +364,7 @@ class Snapshot {
       return *scope.limit;
     };
     return by_scope(make_family("httpretry_limit", Kind::Gauge, "{send}",
-                                "Limit of sends at once, where it has changed."),
+                                "Limit on concurrent sends, if it has changed."),
                     value);
   }
 

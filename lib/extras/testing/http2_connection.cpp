@@ -238,7 +238,7 @@ class Http2Connection {
       case Fault::EndlessInterim:
       case Fault::GzipBomb: break;
     }
-    return send_response(id, stream, Step(505, "this fault is one of HTTP/1.1 only\n"));
+    return send_response(id, stream, Step(505, "this fault exists only in HTTP/1.1\n"));
   }
 
   // Returns the frames with the status and the headers of the response. Without `length`, there is

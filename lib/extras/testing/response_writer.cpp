@@ -125,7 +125,7 @@ struct ResponseWriter {
       case Fault::Http2GoawayFlood:
       case Fault::Http2ResetFlood:
       case Fault::Http2NoEndStream:
-        return end_with(error_response(505, "this fault is one of HTTP/2 only\n"));
+        return end_with(error_response(505, "this fault exists only in HTTP/2\n"));
       case Fault::Close:
       case Fault::Refused:
       case Fault::Resolve: break;  // no response

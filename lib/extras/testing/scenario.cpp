@@ -39,10 +39,10 @@ bool parse_at(const JsonNode& json, Duration& value, Problems& problems) {
   if (!expect(json, JsonType::String, "a string", problems)) return false;
   const auto offset = parse_offset(json.text);
   value = offset.value_or(Duration());
-  return offset ||
-         refuse(json, problems,
-                described(json) + R"( is no time: write it like "now+60", "now-1.5s" or "now+2m", )"
-                                  "at most 365 days away");
+  return offset || refuse(json, problems,
+                          described(json) +
+                              R"( is not a time: write it like "now+60", "now-1.5s" or "now+2m", )"
+                              "at most 365 days away");
 }
 
 // In the order of TimeForm.
@@ -80,7 +80,7 @@ bool read_header(const JsonNode& value, std::string_view name, Step& step, Probl
     if (value.text.starts_with("now+") || value.text.starts_with("now-")) {
       const auto time = described(value);
       return refuse(value, problems,
-                    time + " is no value: write the time as {\"at\": " + time + "}");
+                    time + " is not a value: write the time as {\"at\": " + time + "}");
     }
     valid = step.headers.try_add(name, value.text);
   }

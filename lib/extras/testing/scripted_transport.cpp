@@ -181,8 +181,8 @@ class ProgressReporter {
 Error failed_before_the_send() {
   return Error(Errc::Internal,
                "a function of the ScriptedTransport returned an error from before the request is "
-               "sent, but it is called when the body, which can be read only once, was read: give "
-               "that error to say(Error)");
+               "sent, but was called after the body, which can be read only once, had been read: "
+               "pass that error to say(Error)");
 }
 
 }  // namespace
