@@ -46,7 +46,7 @@ class UnknownOptions(BatchTest):
         (("--fail-early",), "use --max-failures 1"),
         (("--until", "status=200"), "option --until is unknown to batch; only httpretry URL... has it"),
         (("--speed-time", "3"), "use --set stall_timeout=3s"),
-        (("--hsts", "f"), "is curl's, and missing here on purpose: a request goes to the origin"),
+        (("--hsts", "f"), "is curl's, and deliberately missing here: a request goes to the origin"),
         (("--ratte", "3"), "option --ratte is unknown; did you mean --rate?"),
     )
 

@@ -25,8 +25,8 @@ class Outages(BatchTest):
         server = self.failing_server(lambda: True)
         said = self.batch(*QUICK, self.jobs(server, 3), status=22).stderr.decode()
         self.assertEqual(set(server.sends().values()), {5})
-        self.assertIn("httpretry: 3 jobs failed until the policy allowed no more retries; to let jobs wait for the end "
-                      "of an outage, use --set breaker.kind=consecutive --set breaker.failures=4 --max-idle 2m; "
+        self.assertIn("httpretry: 3 jobs failed after all retries that the policy allows; to make jobs wait until "
+                      "an outage ends, use --set breaker.kind=consecutive --set breaker.failures=4 --max-idle 2m; "
                       "--export dead lists the failed jobs as input for another run", said)
 
     def test_a_job_that_fails_for_another_reason_is_not_blamed_on_an_outage(self):
@@ -67,14 +67,14 @@ class Outages(BatchTest):
         said = self.batch(*BREAKER, "--set", "breaker.open_for.initial=1h", "--set",
                           "breaker.open_for.max_interval=1h", file, status=75).stderr.decode()
         self.assertEqual(self.lines(), [])
-        self.assertRegex(said, r"all jobs that are left must wait longer than --max-idle \(1\.00 min\); start the same "
-                               r"command again at 20\S+ or later, or name a longer --max-idle")
+        self.assertRegex(said, r"all remaining jobs must wait longer than --max-idle \(1\.00 min\); run the same "
+                               r"command again at 20\S+ or later, or set a longer --max-idle")
 
     def test_max_idle_lets_a_run_wait_longer(self):
         server = self.server(BUSY)
         file = self.input(server.url())
         said = self.batch("--max-idle", "90s", file, status=75).stderr.decode()
-        self.assertIn("must wait longer than --max-idle (1.50 min); start the same command again at 20", said)
+        self.assertIn("must wait longer than --max-idle (1.50 min); run the same command again at 20", said)
 
     def test_no_end_is_estimated_while_jobs_wait(self):
         server = self.server(200)

@@ -44,7 +44,7 @@ class Files(ProgramTest):
                 server = self.server(response)
                 ran = self.run_program("-JO", server.url("/u"), status=23)
                 self.assertIn(f"cannot create {name}: File exists; the server gave this name, and -J "
-                              "replaces no file", ran.stderr.decode())
+                              "does not replace a file", ran.stderr.decode())
         self.assertEqual((self.folder / "old").read_bytes(), b"old")
         self.assertEqual(self.names(), ["link", "old"])
 

@@ -565,7 +565,7 @@ class Tls(ProgramTest):
                 self.assertEqual(self.run_program(*more, *flags).stdout, b"by proxy")
         self.run_program("--proxy-pinnedpubkey", "sha256//" + "A" * 43 + "=", *flags, status=90)
         self.run_program("--proxy-crlfile", "none", *flags, status=82)
-        self.assertIn('option --proxy-cert: no file is named before the ":"',
+        self.assertIn('option --proxy-cert: there is no file name before the ":"',
                       self.usage_error("--proxy-cert", ":pw", "u"))
 
     def test_formats_of_certificates(self):

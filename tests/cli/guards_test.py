@@ -182,7 +182,7 @@ class Explain(ProgramTest):
                                             "queue": {"max": 9, "timeout": "1m"}}}),
             ["breaker: opens at 10 failures of 20 in 10.0 s, the first time for 5.00 s; 1 success "
              "closes it (shared by http://h)",
-             "rate: 10 in 1.00 s, burst 10: 100 calls at once take 9.00 s; who would wait longer "
+             "rate: 10 in 1.00 s, burst 10: 100 calls at once take 9.00 s; a request that would wait longer "
              "than 2.00 s is refused (shared by http://h)",
              "concurrency: 3 at once, and 9 wait for at most 1.00 min (shared by the policy)"])
         self.assertEqual(
@@ -190,9 +190,9 @@ class Explain(ProgramTest):
                                         "dry_run": True, "scope": "credentials"},
                             "concurrency": {"kind": "aimd"}}),
             ["breaker: opens at 10 failures of 20 in 10.0 s, or at 5 failures in a row, the first "
-             "time for 5.00 s; 2 successes close it; only retries ask; a dry run: nothing is "
+             "time for 5.00 s; 2 successes close it; applies only to retries; a dry run: nothing is "
              "refused (shared by http://h, by credentials)",
-             "concurrency: 20 at once to begin with, then 1 to 64, and 1000 wait "
+             "concurrency: 20 at once initially, then 1 to 64, and 1000 wait "
              "(shared by http://h)"])
         self.assertEqual(
             self.explained({"breaker": {"kind": "share", "scope": "endpoint"}}),
@@ -201,7 +201,7 @@ class Explain(ProgramTest):
         self.assertEqual(
             self.explained({"breaker": {"slow_after": "2s", "slow_ratio": 0.8, "when_open": "wait"}}),
             ["breaker: opens at 10 failures of 20 in 10.0 s, or 16 of 20 in 10.0 s that take over "
-             "2.00 s, the first time for 5.00 s; 1 success closes it; while it is open calls wait "
+             "2.00 s, the first time for 5.00 s; 1 success closes it; while it is open, calls wait "
              "(shared by http://h)"])
         self.assertEqual(
             self.explained({"breaker": {"kind": "consecutive", "failures": 1}}),
@@ -211,29 +211,29 @@ class Explain(ProgramTest):
     def test_what_may_be_under_way_in_words(self):
         self.assertEqual(
             self.explained({"budget": {"kind": "concurrent"}}),
-            ["budget: 3 retries and hedges under way at once, from 20 calls under way on 20 % of them; the "
+            ["budget: 3 retries and hedges in flight at once, from 20 calls in flight on 20 % of them; the "
              "next is refused until one has ended or there are more calls; each process counts its own "
              "(shared by http://h)"])
         self.assertEqual(
             self.explained({"budget": {"kind": "concurrent", "ratio": 0, "min": 1, "scope": "policy"}}),
-            ["budget: 1 retry or hedge under way at once; the next is refused until one has ended; each "
+            ["budget: 1 retry or hedge in flight at once; the next is refused until one has ended; each "
              "process counts its own (shared by the policy)"])
-        self.assertIn("0 retries and hedges under way at once, from 3 calls under way on 33.4 % of them",
+        self.assertIn("0 retries and hedges in flight at once, from 3 calls in flight on 33.4 % of them",
                       self.explained({"budget": {"kind": "concurrent", "ratio": 0.334, "min": 0,
                                                  "scope": "endpoint"}})[0])
 
     def test_when_it_hedges_in_words(self):
         self.assertEqual(
             self.explained({"hedge": {"after": "200ms"}}),
-            ["hedge: sends again where no response has begun after 200 ms (fixed); 1 for an attempt; "
+            ["hedge: sends again if no response has begun after 200 ms (fixed); 1 for an attempt; "
              "the budget is 5 % of the calls of the last 10 s, so the first one needs 20 calls; "
              "max_attempts 5 counts it (shared by http://h)"])
         self.assertEqual(
             self.explained({"max_attempts": "unlimited",
                             "hedge": {"after": "p99.9", "budget": "none", "max_hedges": 2,
                                       "scope": "policy"}}),
-            ["hedge: sends again where no response has begun after as long as 99.9 % of the responses "
-             "of the last 30 s took, 2.00 ms or more; none where that is over 5.00 s; while there are "
+            ["hedge: sends again if no response has begun after as long as 99.9 % of the responses "
+             "of the last 30 s took, 2.00 ms or more; none if that is greater than 5.00 s; while there are "
              "fewer than 50 samples none; 2 for an attempt; no budget of its own "
              "(shared by the policy)"])
         self.assertIn("fewer than 9 samples after 300 ms; ",
@@ -243,7 +243,7 @@ class Explain(ProgramTest):
                       self.explained({"hedge": {"after": "1s", "budget": 1}})[0])
         post = {"hedge": {"after": "1s", "methods": ["GET", "POST"]}}
         self.assertEqual(self.explained(post, "POST"),
-                         ["hedge: none for POST: doing it twice may do harm (shared by http://h)"])
+                         ["hedge: none for POST: executing it twice may do harm (shared by http://h)"])
         self.assertIn("sends again", self.explained({**post, "idempotency_key": "Key"}, "POST")[0])
         self.assertEqual(self.explained(post, "PUT"),
                          ["hedge: none for PUT: hedge.methods are GET, POST (shared by http://h)"])

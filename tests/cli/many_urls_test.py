@@ -115,7 +115,7 @@ class ManyUrls(ProgramTest):
                     continue
                 said = ran.stderr.decode()
                 self.assertIn(f"this process may have {files} files open", said)
-                self.assertIn("ended because not even one more request could be sent: 5 of 5 URLs were never started",
+                self.assertIn("ended because no further request could be sent: 5 of 5 URLs were never started",
                               said)
                 ended += 1
         self.assertGreater(ended, 0)

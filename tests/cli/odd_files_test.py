@@ -58,8 +58,8 @@ class Pipes(ProgramTest):
                 writes = self.writes(command)
                 result = self.run_program("-m", "0.2", *command, status=23 if writes else 28,
                                           env=env)
-                self.assertIn(b"fifo: nobody reads it within the time of -m" if writes else
-                              b"the time of -m is over", result.stderr)
+                self.assertIn(b"fifo: no reader within the time limit of -m" if writes else
+                              b"the time limit of -m has passed", result.stderr)
 
     def test_the_limit_may_stand_behind_the_file_of_options(self):
         result = self.run_program("-K", "fifo", "-m", "0.2", "http://127.0.0.1:1/", status=28)

@@ -144,7 +144,7 @@ class Paginate(ProgramTest):
                  (("--page-by", "cursor:a=/b,/c~"), "cursor:PARAMETER=/POINTER,/MORE"),
                  (("--join-pages=items",), '"items" is not a JSON pointer, such as /items'),
                  (("--max-pages", "x"), "--max-pages"),
-                 (("--max-pages", "0"), "0 allows no page; give at least 1"))
+                 (("--max-pages", "0"), "--max-pages must be at least 1"))
         for options, message in cases:
             with self.subTest(options):
                 result = self.run_program(*options, "http://127.0.0.1:1/", status=2)

@@ -86,7 +86,7 @@ class Plan(ProgramTest):
         (self.folder / "s.json").write_text(
             '{"steps": [{"status": 429, "headers": {"Retry-After": {"at": "soon", "as": "date"}}}]}')
         message = self.run_program("plan", "--scenario", "s.json", status=2).stderr.decode()
-        self.assertIn('s.json:1:62: /steps/0/headers/Retry-After/at: "soon" is no time', message)
+        self.assertIn('s.json:1:62: /steps/0/headers/Retry-After/at: "soon" is not a time', message)
         self.assertIn('"date" is not one of http-date, epoch, epoch-ms', message)
 
     def test_the_clock_begins_at_the_real_date_unless_told(self):

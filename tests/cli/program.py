@@ -235,7 +235,7 @@ class ProgramTest(unittest.TestCase):
         server.responses[0].hold = enough = threading.Event()
         self.addCleanup(enough.set)
         program = self.start(*args, files=files)
-        notice, said = "httpretry: fewer requests are sent at once: ", ""
+        notice, said = "httpretry: fewer requests are sent at a time: ", ""
         while notice not in said:
             line = program.stderr.readline().decode()
             self.assertTrue(line, said)

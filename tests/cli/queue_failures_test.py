@@ -27,7 +27,7 @@ class Shortages(QueueTest):
             self.enqueue(*[{"url": server.url(f"/{i}"), "id": f"{files}-{i}"} for i in range(5)])
             ran = self.work("--drain", "--max-idle", 0, files=files, status=(0, 75))
             said = ran.stderr.decode()
-            if "ended because not even one more could be sent" in said:
+            if "ended because no further request could be sent" in said:
                 break
             self.drain()  # a job that had no descriptor may wait longer than --max-idle
         else:
@@ -55,7 +55,7 @@ class Crashes(QueueTest):
         self.assertEqual(slow.wait(timeout=LIMIT), 0)
         self.assertIn("1 of 1 done, 1 of this worker too late", slow.stderr.read().decode())
         self.assertEqual([line["body"] for line in self.results()], ["fast"])
-        self.assertEqual(self.status()["results that came too late"], 1)
+        self.assertEqual(self.status()["results that arrived too late"], 1)
 
     def test_what_must_not_be_sent_twice_is_unknown_after_a_kill(self):
         self.redis()
@@ -69,7 +69,7 @@ class Crashes(QueueTest):
         worker.kill()
         said = self.drain(*SHORT, status=75)
         self.assertIn("1 unknown", said)
-        self.assertIn("--unknown FILE writes what may have been executed; --retry-unknown", said)
+        self.assertIn("--unknown FILE writes the jobs that may have been executed; --retry-unknown", said)
         self.assertEqual(len(server.seen), 1)
         self.assertEqual(self.results(), [])
 
@@ -150,7 +150,7 @@ class Crashes(QueueTest):
         worker = self.start_worker("--parallel", "1", *QUIET)
         server.arrived.get(timeout=LIMIT)
         worker.send_signal(signal.SIGINT)
-        self.assertIn(b"requests on their way may end", worker.stderr.readline())
+        self.assertIn(b"waiting for the requests in flight", worker.stderr.readline())
         release.set()
         self.assertEqual(worker.wait(timeout=LIMIT), 128 + signal.SIGINT)
         self.assertEqual(len(server.seen), 1)
@@ -209,7 +209,7 @@ class Away(QueueTest):
         self.assertIn(b"results are kept, and filed later", worker.stderr.readline())
         redis.ask("CONFIG", "SET", "maxmemory", "0")
         self.assertEqual(worker.wait(timeout=LIMIT), 0)
-        self.assertIn(b"queue jobs: OOM is over", worker.stderr.readline())
+        self.assertIn(b"queue jobs: OOM no longer occurs", worker.stderr.readline())
         self.assertEqual(self.states(), [("post", "done")])
 
     def test_errors_that_alternate_are_told_once_and_when_they_are_over(self):
@@ -229,7 +229,7 @@ class Away(QueueTest):
         redis.ask("DEL", "{hr:jobs}:z")
         lines = [worker.stderr.readline().decode() for _ in range(4)]
         for code in ("OOM", "WRONGTYPE"):
-            self.assertEqual([f"jobs: {code} is over" in line for line in lines].count(True), 1, lines)
+            self.assertEqual([f"jobs: {code} no longer occurs" in line for line in lines].count(True), 1, lines)
             self.assertEqual([f"jobs: {code} " in line and "filed later" in line
                               for line in lines].count(True), 1, lines)
         worker.send_signal(signal.SIGTERM)

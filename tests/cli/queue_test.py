@@ -311,9 +311,9 @@ class Waits(QueueTest):
         self.enqueue({"url": server.url("/a"), "id": "a"})
         said = self.drain(status=75)
         self.assertIn("0 of 1 done, 1 waiting", said)
-        self.assertRegex(said, r"start the same command again in (59|60)\.?\d* min")
+        self.assertRegex(said, r"run the same command again in (59|60)\.?\d* min")
         self.assertEqual(self.status()["waiting"], 1)
-        self.assertIn("the next that waits may be sent in", self.work("--status").stdout.decode())
+        self.assertIn("the next waiting job may be sent in", self.work("--status").stdout.decode())
 
     def test_a_short_wait_and_a_date_are_waited_for(self):
         self.redis()
@@ -356,7 +356,7 @@ class Enqueue(QueueTest):
         self.assertIsNotNone(found, said)
         self.assertEqual(found[1], found[2])
         self.assertEqual(self.status()["queued"], int(found[1]))
-        self.assertIn("run the same command again: a line that has an id is added once", said)
+        self.assertIn("run the same command again: a line that has an id is added only once", said)
         self.assertIn("lines without an id would be added a second time: remove the lines 1 to "
                       f"{found[1]} before", said)
 
@@ -408,7 +408,7 @@ class Usage(QueueTest):
     def test_wrong_options(self):
         url = "redis://127.0.0.1/0?job=a"
         for args, said in (
-                (("work",), "--queue URL is missing, and $HTTPRETRY_QUEUE, too: it names the queue"),
+                (("work",), "--queue URL is missing, and $HTTPRETRY_QUEUE is not set"),
                 (("work", "--queue", url, "x"), "work takes no operand: the requests are in the queue"),
                 (("work", "--queue", url, "--lease", "1ms"), "option --lease must be 500ms or more"),
                 (("work", "--queue", "http://x"), "option --queue: "),

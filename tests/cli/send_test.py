@@ -511,7 +511,7 @@ class ExitStatus(ProgramTest):
             server = self.server(Response(0, raw=f"HTTP/1.1 {status} {cut}".encode()))
             ran = self.run_program(*flags, server.url(), status=exit_status)
             self.assertEqual(ran.stdout, b"" if "-f" in flags else b"the beginning")
-            self.assertIn(b"a part of the response's body is missing\n", ran.stderr)
+            self.assertIn(b"part of the response body is missing\n", ran.stderr)
             self.assertEqual(len(server.seen), 1)
         server = self.server(Response(0, raw=f"HTTP/1.1 302 {cut}".encode()), Response(200, b"there"))
         self.assertEqual(self.run_program("-L", server.url()).stdout, b"there")

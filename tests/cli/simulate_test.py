@@ -160,7 +160,7 @@ class Simulate(ProgramTest):
 
     def test_options_that_do_not_fit_together_are_errors(self):
         self.assertIn("--name must come after the policy that it names", self.refused("simulate", "--name", "it"))
-        self.assertIn("--rate is for a load that is open and has no curve",
+        self.assertIn("--rate needs an open load without a curve",
                       self.refused("simulate", "--load", "once", "--rate", "5"))
         self.assertIn("option --rate", self.refused("simulate", "--rate", "fast"))
         self.assertIn("option --clients must be from 1 to 1000000", self.refused("simulate", "--clients", "0"))

@@ -52,7 +52,7 @@ class Stream(ProgramTest):
         server = self.server(broken(BODY[:3000], len(BODY)), Response(200, BODY))
         ran = self.run_program(*QUICK, "-N", server.url(), status=18)
         self.assertEqual((ran.stdout, len(server.seen)), (BODY[:3000], 1))
-        self.assertIn("the response broke off after 3000 bytes, which were written; the rest is "
+        self.assertIn("the response was cut off after 3000 bytes, which were written; the rest is "
                       "missing", ran.stderr.decode())
 
     def test_another_response_does_not_follow_what_was_shown(self):
@@ -91,7 +91,7 @@ class Stream(ProgramTest):
         server = self.server(Response(200, BODY * 200))
         process = self.start("-N", "-m", "5000ms", server.url())
         self.assertEqual(process.wait(LIMIT), 28)
-        self.assertIn(b"the response was not read within the time of -m", process.stderr.read())
+        self.assertIn(b"the response was not read within the time limit of -m", process.stderr.read())
 
     def test_a_signal_ends_it_while_nobody_reads(self):
         server = self.server(Response(200, BODY * 200))
@@ -145,7 +145,7 @@ class Large(ProgramTest):
         shown = self.server(broken(LARGE[:9 << 20], len(LARGE), STRONG), new)
         ran = self.run_program(*QUICK, shown.url(), status=33)
         self.assertTrue(ran.stdout == LARGE[:9 << 20])
-        self.assertIn("the response broke off after 9437184 bytes, which were written; the rest is "
+        self.assertIn("the response was cut off after 9437184 bytes, which were written; the rest is "
                       "missing", ran.stderr.decode())
 
     def test_what_cannot_be_continued_is_shown_when_it_is_complete(self):
@@ -178,8 +178,8 @@ class AtTerminal(ProgramTest):
         for flags in ((), ("-N",), ("-i",)):
             out, said = self.shown(*flags, server.url(), status=23)
             self.assertEqual(out, b"")
-            self.assertIn(b"the response is binary and may disturb the terminal; -o FILE saves it, "
-                          b"-o - shows it all the same", said)
+            self.assertIn(b"the response is binary and may garble the terminal; -o FILE saves it, "
+                          b"-o - shows it anyway", said)
         self.assertEqual(self.shown("-o", "-", server.url())[0], b"\x7fELF\0\0")
         text = self.server(Response(200, b"x" * 2000 + b"\0"))  # curl looks at so much
         self.assertEqual(self.shown(text.url())[0], b"x" * 2000 + b"\0")

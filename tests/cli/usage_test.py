@@ -265,7 +265,7 @@ class Usage(ProgramTest):
                 (("-C", "7", "-d", "x", "u"), "-C cannot be combined with -d or -F; with -T it needs"),
                 (("-C", "-", "u"), "-C - resumes a file: the response of u needs -o FILE or -O"),
                 (("-O", "http://h/"), "does not end in a file name; use -o FILE"),
-                (("-E", ":password", "u"), 'option --cert: no file is named before the ":"'),
+                (("-E", ":password", "u"), 'option --cert: there is no file name before the ":"'),
                 (("--key", "f", "https://h/"), "option --cert: a private key needs the file of its certificate"),
                 (("--max-filesize", "big", "u"), '"big" is not a number of bytes, such as 500, 20K'),
                 (("--max-filesize", "1X", "u"), '"1X" is not a number of bytes'),
@@ -310,9 +310,9 @@ class Usage(ProgramTest):
 
     def test_options_of_curls_that_are_missing_on_purpose_are_named(self):
         for args, message in (
-                (("--negotiate", "u"), "option --negotiate is curl's, and missing here on purpose: "
+                (("--negotiate", "u"), "option --negotiate is curl's, and deliberately missing here: "
                                        "Kerberos is not supported; use --ntlm"),
-                (("-s1", "u"), "option -1 (in -s1) is curl's, and missing here on purpose: TLS before"),
+                (("-s1", "u"), "option -1 (in -s1) is curl's, and deliberately missing here: TLS before"),
                 (("--ftp-pasv", "u"), "it is for protocols other than HTTP"),
                 (("-0", "u"), "only HTTP/1.1 and HTTP/2 are sent")):
             with self.subTest(args=args):
@@ -337,7 +337,7 @@ class Usage(ProgramTest):
         for letter, name in some(missing):
             for option in filter(None, (name, letter)):
                 with self.subTest(option=option):
-                    self.assertIn(f"option {option} is curl's, and missing here on purpose: ",
+                    self.assertIn(f"option {option} is curl's, and deliberately missing here: ",
                                   self.usage_error(option, "http://h.invalid/"))
                     self.assertIn(option, refused)
 

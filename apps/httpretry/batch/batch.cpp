@@ -87,17 +87,16 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
     }
   }
   if (const auto outlasted = outlasted_jobs(rows); outlasted > 0) {
-    print_message(
-        "httpretry: " + number_of(outlasted, "job") +
-        " failed until the policy allowed no more retries; to let jobs wait for the end "
-        "of an outage, use --set breaker.kind=consecutive --set breaker.failures=4 --max-idle 2m; "
-        "--export dead lists the failed jobs as input for another run");
+    print_message("httpretry: " + number_of(outlasted, "job") +
+                  " failed after all retries that the policy allows; to make jobs wait until an "
+                  "outage ends, use --set breaker.kind=consecutive --set breaker.failures=4 "
+                  "--max-idle 2m; --export dead lists the failed jobs as input for another run");
   }
   // The server may have executed an unknown job, so only the user can decide to send it again.
   if (counts.unknown > 0) {
     print_message(
-        "httpretry: --export unknown lists what may have been executed; "
-        "--retry-unknown sends it again");
+        "httpretry: --export unknown lists the requests that may have been executed; "
+        "--retry-unknown sends them again");
   }
 }
 
@@ -141,7 +140,7 @@ void complete_options(BatchCommand& command, const Args& operands) {
   const bool uses_journal = !command.check && !command.dry_run && !command.enqueue;
   // The default name of the journal is that of the input, and standard input has none.
   if (options.input == "-" && options.journal.empty() && uses_journal) {
-    throw UsageError("standard input needs --journal FILE: to start again is to resume");
+    throw UsageError("standard input needs --journal FILE, so that a later run can resume");
   }
   // The results are beside the input or, for standard input, beside the journal.
   const auto base = options.input == "-" ? options.journal : options.input;

@@ -58,7 +58,7 @@ bool is_past(const std::optional<WallTime>& date) {
 std::string next_of(const batch::JobStory& story) {
   switch (story.state) {
     case State::Queued: return "it is sent when its turn comes";
-    case State::Sending: return "it is on its way, or its run ended: then it becomes unknown";
+    case State::Sending: return "it is in flight; if its run has ended, it becomes unknown";
     case State::Done: return "nothing";
     case State::Dead: return "nothing; --export dead prints it for another run";
     case State::Waiting:
@@ -82,12 +82,12 @@ std::string time_estimates(double jobs, const batch::RunnerOptions& runner) {
   if (runner.rate) {
     const auto period = std::chrono::duration<double>(runner.rate->per).count();  // in seconds
     text += "at least " + seconds_text(period * jobs / static_cast<double>(runner.rate->requests)) +
-            ", which is what --rate allows\n";
+            ", because of --rate\n";
   }
   constexpr double kSecondsPerRequest = 0.1;  // the assumption that the last words state
   const auto rounds = std::ceil(jobs / static_cast<double>(runner.parallel));
   return text + "about " + seconds_text(kSecondsPerRequest * rounds) + " with " +
-         std::to_string(runner.parallel) + " at once, if each takes 100 ms\n";
+         std::to_string(runner.parallel) + " at a time, if each takes 100 ms\n";
 }
 
 }  // namespace
@@ -188,7 +188,7 @@ std::string summary_text(const std::vector<batch::SummaryRow>& rows) {
     text += row_text(name, row.count);
   }
   if (sorted.size() > kRowsShown) {
-    text += "  and " + std::to_string(sorted.size() - kRowsShown) + " rows more\n";
+    text += "  and " + std::to_string(sorted.size() - kRowsShown) + " more rows\n";
   }
   return text;
 }
@@ -214,12 +214,12 @@ std::string status_text(const std::string& journal, const batch::JournalStatus& 
   text += "runs     " + std::to_string(status.runs);
   if (status.last_run) text += ", the last began at " + rfc3339(*status.last_run);
   if (status.process) {
-    text += *status.process > 0 ? " and goes on as process " + std::to_string(*status.process)
-                                : " and goes on on another machine";
+    text += *status.process > 0 ? " and is running as process " + std::to_string(*status.process)
+                                : " and is running on another machine";
   }
   text += "\n" + counts_text(status.counts);
   if (status.next_due) {
-    text += "the next that waits may be sent " +
+    text += "the next waiting job may be sent " +
             (is_past(status.next_due) ? "now" : "at " + rfc3339(*status.next_due)) + "\n";
   }
   return text;

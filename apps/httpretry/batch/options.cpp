@@ -29,7 +29,8 @@ RatePolicy parse_rate(Text text) {
   const bool has_digit = period.find_first_of("0123456789") != std::string::npos;
   if (!period.empty() && !has_digit) period.insert(0, "1");  // "s" is "1s"
   rate.per = parse_seconds(period, "--rate");
-  if (rate.per <= Duration::zero()) throw UsageError("option --rate: the time must be above zero");
+  if (rate.per <= Duration::zero())
+    throw UsageError("option --rate: the time must be greater than zero");
   rate.burst = std::max<std::int64_t>(rate.requests / 10, 1);
   return rate;
 }
@@ -48,7 +49,7 @@ std::vector<Flag> input_flags(BatchCommand& to) {
       {'\0', "input-format", "auto|jsonl|urls",
        "the format of the lines: requests as JSON, URLs, or both (auto)",
        choose(batch.format, "auto|jsonl|urls")},
-      {'\0', "check", "", "only read the input, and report every mistake in it", enable(to.check)},
+      {'\0', "check", "", "only read the input, and report every error in it", enable(to.check)},
       {'\0', "dry-run", "",
        "like --check; also count the requests by host and policy, and estimate the time",
        enable(to.dry_run)},
@@ -96,7 +97,7 @@ std::vector<Flag> queue_flags(BatchCommand& to) {
       {'\0', "enqueue", "", "add the requests to a queue, which httpretry work sends",
        enable(to.enqueue)},
       queue_flag(to),
-      {'\0', "force", "", "allow a server that may delete keys when its memory is full",
+      {'\0', "force", "", "allow a server that may evict keys when its memory is full",
        enable(to.force)},
   };
 }
@@ -107,7 +108,7 @@ std::vector<Flag> queue_flags(BatchCommand& to) {
 // help text, and an action that stores the value in `to`, which must outlive the flags.
 std::vector<Flag> question_flags(BatchCommand& to) {
   return {
-      {'\0', "status", "", "print how many jobs of a journal are in which state (operand: JOURNAL)",
+      {'\0', "status", "", "print how many jobs of a journal are in each state (operand: JOURNAL)",
        enable(to.status)},
       format_flag(to),
       {'\0', "explain", "", "print what is known about a job (operands: JOURNAL ID)",
@@ -198,7 +199,7 @@ std::vector<Flag> flow_flags(BatchCommand& to) {
        [&](Text v) { runner.rate = parse_rate(v); }},
       {'\0', "max-idle", "TIME",
        "end if nothing can be sent for longer than this (default: 1m); jobs that wait longer for "
-       "their server are left to the next run",
+       "their server are left for the next run",
        // max_idle limits the wait of the jobs for their next attempt, max_shortage the time in
        // which this machine lacks the resources for even one request.
        [&](Text v) { runner.max_idle = runner.max_shortage = parse_seconds(v, "--max-idle"); }},
@@ -235,7 +236,7 @@ std::vector<Flag> connection_flags(BatchCommand& to) {
   const auto credentials = credential_flags(
       to.user, to.auth, connection,
       "name and password for each request whose line has no Authorization header and no name in "
-      "its URL, whatever its host; not sent to another origin after a redirect; prompts for a "
+      "its URL, regardless of its host; not sent to another origin after a redirect; prompts for a "
       "missing password on the terminal; \"\": an empty name");
   return joined(joined(joined(credentials, oauth2_flags(to.oauth2)), flags),
                 joined(address_flags(connection), tls_flags(connection)));

@@ -104,7 +104,7 @@ RunDisplay::RunDisplay(ProgressStyle style) : style_(style) {
 void RunDisplay::set_up(batch::RunnerOptions& runner) {
   runner.on_shortage = [this](const std::string& what) {
     clear();
-    print_message("httpretry: fewer requests are sent at once: " + what);
+    print_message("httpretry: fewer requests are sent at a time: " + what);
   };
   if (style_ == ProgressStyle::None) return;
   if (style_ == ProgressStyle::Line) runner.progress_every = std::chrono::milliseconds(200);
@@ -199,7 +199,7 @@ RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>&
     if (first_signal != 0) return stop();
     first_signal = signal;
     runner.finish_up();
-    print_message("httpretry: requests on their way may end; a second signal stops them, too");
+    print_message("httpretry: waiting for the requests in flight; a second signal stops them");
   });
   const auto end = run();
   return {.end = end, .signal = first_signal};
@@ -222,16 +222,16 @@ std::string end_line(const batch::Counts& counts, batch::RunEnd end, const Batch
     line += "; ended because " + grouped(command.batch.runner.max_failures) + " failed";
   }
   if (end == batch::RunEnd::Shortage) {
-    line += "; ended because not even one more could be sent within --max-idle (" +
+    line += "; ended because no further request could be sent within --max-idle (" +
             duration_text(command.batch.runner.max_shortage) + ")";
   }
   return line;
 }
 
 std::string idle_text(const std::string& when, const BatchCommand& command) {
-  return "httpretry: all jobs that are left must wait longer than --max-idle (" +
-         duration_text(command.batch.runner.max_idle) + "); start the same command again " + when +
-         " or later, or name a longer --max-idle";
+  return "httpretry: all remaining jobs must wait longer than --max-idle (" +
+         duration_text(command.batch.runner.max_idle) + "); run the same command again " + when +
+         " or later, or set a longer --max-idle";
 }
 
 int finish_run(const RunEnded& ended, const batch::Counts& counts, const RunTelemetry* telemetry) {

@@ -49,7 +49,8 @@ constexpr Replacement kReplacements[] = {
     {" -o --output --output-document ", "use --bodies DIR, or the field \"output\" of the line"},
     {" -O --remote-name --remote-name-all --output-dir --create-dirs -J --remote-header-name ",
      "use --bodies DIR, with the field \"output\" of the line for the name of the file"},
-    {" -C --continue-at ", "leave it out: a download into a file (--bodies DIR) continues"},
+    {" -C --continue-at ",
+     "leave it out: an interrupted download into a file (--bodies DIR) is resumed"},
     {" -d --data --data-raw --data-binary --data-ascii --data-urlencode --json --body --body-data "
      "--post-data ",
      "use one of the fields \"body\", \"json\", \"body_base64\" and \"body_file\" of the line"},

@@ -199,10 +199,10 @@ std::vector<std::string> Flag::choices() const {
 }
 
 Flag help_flag() {
-  return {'h', "help", "",
-          "show this help; with a topic after it, such as an option or the title of a group, only "
-          "that part",
-          [](const std::string&) { throw HelpRequested(); }};
+  return {
+      'h', "help", "",
+      "show this help, or only the part about a topic, such as an option or the title of a group",
+      [](const std::string&) { throw HelpRequested(); }};
 }
 
 std::vector<Flag> joined(std::vector<Flag> flags, const std::vector<Flag>& more) {

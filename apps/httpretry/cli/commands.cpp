@@ -45,7 +45,7 @@ constexpr auto kBatches = std::to_array<Example>({
     {"httpretry batch urls.txt", "request each URL of a list, and resume after a crash"},
     {"httpretry batch --rate 100/s --dead failed.jsonl events.jsonl",
      "send requests as JSON lines, at most 100 a second"},
-    {"httpretry batch --status events.jsonl.httpretry.db", "how far it is"},
+    {"httpretry batch --status events.jsonl.httpretry.db", "show its progress"},
 });
 #endif
 
@@ -53,9 +53,8 @@ constexpr auto kBatches = std::to_array<Example>({
 constexpr auto kWorking = std::to_array<Example>({
     {"httpretry batch --queue redis://host/0?job=a --enqueue a.jsonl", "add requests to a queue"},
     {"httpretry work --queue redis://host/0?job=a", "send them, on any number of machines"},
-    {"httpretry work --queue redis://host/0?job=a --drain", "the same, until none is left"},
-    {"httpretry work --queue redis://host/0?job=a --results done.jsonl",
-     "write what became of them"},
+    {"httpretry work --queue redis://host/0?job=a --drain", "the same, until no job is left"},
+    {"httpretry work --queue redis://host/0?job=a --results done.jsonl", "write their results"},
 });
 #endif
 
@@ -76,95 +75,92 @@ constexpr auto kCommands = std::to_array<Command>({
      "shows the range of each wait. With a scenario, it shows the exact decisions (with random "
      "draws of 0.5, unless --random or --seed is given). METHOD defaults to GET.\n"
      "A timeout takes the policy's attempt_timeout or response_timeout, or 30 s if it has neither; "
-     "a real one then lasts until max_elapsed_time. Here, reset and close happen on new "
-     "connections. "
-     "On a used one, which may be stale, a real request is sent again at once and not counted, as "
-     "after the outcome stale.",
+     "a real one would last until max_elapsed_time. Here, reset and close happen on new "
+     "connections. On a used one, which may be stale, a real request is sent again at once and not "
+     "counted, as after the outcome stale.",
      kPlanning, plan_table, plan},
     {"policy check", "FILE...", "check policy files",
      "Prints a line for each problem in the files, with its position and what was expected. Runs "
-     "the tests in the files, in virtual time and without a network, and prints what they expect "
-     "and do not get. On a terminal a line says that all is well.\n"
-     "Warns of policies that are valid but dangerous, such as retries without a budget; "
-     "\"allow\" in a policy silences a warning.\n"
-     "The exit status is 1 if a file has errors or a test fails; warnings alone do not count.",
+     "the tests in the files, in virtual time and without a network, and reports each expectation "
+     "that fails. On a terminal, a line confirms that all is well.\n"
+     "Warns of policies that are valid but dangerous, such as retries without a budget; \"allow\" "
+     "in a policy silences a warning.\n"
+     "The exit status is 1 if a file has errors or a test fails, but not for warnings alone.",
      kChecking, help_only, policy_check},
     {"policy explain", "FILE METHOD URL", "show which policy a request gets, and why",
      "Shows the endpoint that matches best, the others that match and why they lose, those that "
-     "would match but for one condition (near), and the values that are not those of the preset, "
-     "with their sources. The JSON has all values.",
+     "miss by one condition (near), and the values that differ from the preset, with their "
+     "sources. The JSON has all values.",
      kExplaining, policy_explain_table, policy_explain},
     {"policy presets", "[NAME]", "list the built-in policies, or print one",
      "With a name, prints a policy that you can paste into a policy file.\n"
-     "\"repeats POSTs\": as the system's own clients do, also where the server may have executed "
-     "them (repeat: always). The presets for Stripe and Google Cloud Storage send a key with each "
-     "POST, by which the server recognizes a repeated one.",
+     "\"repeats POSTs\": like the system's own clients, even if the server may have executed them "
+     "(repeat: always). The presets for Stripe and Google Cloud Storage send a key with each POST, "
+     "so that the server recognizes a repeated one.",
      kPresets, help_only, policy_presets},
     {"policy schema", "", "print the JSON Schema of policy files",
      "Editors can use it to complete and check policy files.", kNoExamples, help_only,
      policy_schema},
     {"serve", "", "run a server that fails on purpose",
      "Each request takes the next step of the scenario. The first line on standard output is the "
-     "address. After it comes a JSON line for each request, written before the response.",
+     "address. A JSON line for each request follows, written before the response.",
      kServing, serve_table, serve},
 #ifdef HTTPRETRY_WITH_SIMULATE
     {"simulate", "[METHOD URL]", "show what a policy does to a server",
      "Many clients with a policy call a model of a server, in virtual time and without a network. "
      "The clients are the real code; only the server and the network are models. Shows for each "
      "policy how many calls succeed, how many requests reach the server, and whether it recovers.\n"
-     "Models: fail (each request fails with a probability), capacity (so many requests per second, "
-     "the others are rejected), queue (workers with a queue), slope (the more requests at once, "
-     "the slower), occ (all clients update one row), trace (recorded reports). A trigger changes "
-     "the share of the capacity, the share of requests that fail, or the load, for a time.\n"
+     "Models: fail (each request fails with a probability), capacity (a number of requests per "
+     "second; the rest are rejected), queue (workers with a queue), slope (slower with each "
+     "request in flight), occ (all clients update one row), trace (recorded reports). A trigger "
+     "changes the available share of the capacity, the share of requests that fail, or the load, "
+     "for a time.\n"
      "Times such as network or service are constant (10ms), exponential(10ms), normal(10ms,2ms) or "
      "lognormal(10ms,0.5). All keys with their defaults: lib/extras/simulate/README.md.\n"
-     "METHOD and URL choose the policy of a policy file, and are needed if it has "
-     "endpoints; METHOD defaults to GET.",
+     "METHOD and URL choose the policy of a policy file, and are needed if it has endpoints; "
+     "METHOD defaults to GET.",
      kSimulating, simulate_table, simulate},
 #endif
 #ifdef HTTPRETRY_WITH_BATCH
     {"batch", "INPUT", "send a list of requests, and resume after a crash",
-     "Each line of INPUT is a request: a URL, or a JSON object with url and, where needed, id, "
+     "Each line of INPUT is a request: a URL, or a JSON object with url and, if needed, id, "
      "method, headers, json or body or body_base64 or body_file, policy, set, key, output, "
      "not_before, deadline, priority, cost and tag. The whole input is read before anything is "
-     "sent; "
-     "every mistake is named with its line and column.\n"
-     "A journal has the state of each job: done, dead, waiting until a time, or unknown. To start "
-     "the same command again is to resume; new lines may have been appended. Each job that ended "
-     "has one line in the results.\n"
+     "sent; every error is reported with its line and column.\n"
+     "A journal has the state of each job: done, dead, waiting until a time, or unknown. Running "
+     "the same command again resumes the run; lines may be appended in between. Each job that "
+     "ended has one line in the results.\n"
      "A request that is safe to repeat, or has an idempotency key, is sent at least once. Any "
-     "other is sent again only where it was surely not executed: after a crash it is unknown.\n"
+     "other is sent again only if it certainly was not executed; after a crash it is unknown.\n"
      "If a server fails, a job is retried as its policy says, and is then dead: by default after "
      "five attempts within 2 to 5 s, or about 40 s if many jobs fail. To outlast a longer outage, "
      "--set breaker.kind=consecutive --set breaker.failures=4 --max-idle 2m lets the jobs of the "
      "server wait until it responds again. A run in which all jobs must wait longer than "
-     "--max-idle "
-     "ends with status 75; a later run continues.\n"
+     "--max-idle ends with status 75; a later run continues.\n"
      "Requests have the User-Agent and Accept headers that httpretry sends. Up to 10 redirects are "
      "followed, as with httpretry -L.\n"
-     "The first SIGHUP, SIGINT or SIGTERM lets requests that are on their way end, the second "
-     "stops them; "
-     "SIGUSR1 prints how far it is. The exit status is 0 if all is done, 22 if a job is dead, 75 "
-     "if some is left for later.",
+     "The first SIGHUP, SIGINT or SIGTERM lets the requests in flight end, the second stops them; "
+     "SIGUSR1 prints the progress. The exit status is 0 if all jobs are done, 22 if a job "
+     "is dead, 75 if jobs are left for later.",
      kBatches, batch_table, batch},
 #endif
 #ifdef HTTPRETRY_WITH_QUEUE
-    {"work", "", "send the requests of a queue, beside other workers",
+    {"work", "", "send the requests of a queue, alongside other workers",
      "Sends the jobs of a queue on a Redis server, to which httpretry batch --enqueue adds them. "
-     "Any number of workers may do so, on any number of machines. A worker that dies or is cut off "
+     "Any number of workers can do so, on any number of machines. A worker that dies or is cut off "
      "loses its jobs to others when their leases end.\n"
      "Each job has one line in the results, or is unknown. A request that is safe to repeat, or "
-     "has an idempotency key, is sent at least once. Any other is told to the server before it is "
-     "sent; if its worker then dies, it is unknown and not sent again.\n"
+     "has an idempotency key, is sent at least once. Any other is recorded on the server before it "
+     "is sent; if its worker then dies, it is unknown and not sent again.\n"
      "Redirects, headers, and outages of the servers that jobs are sent to: as for batch.\n"
-     "Where the server is away, nothing is taken, requests that are on their way end, and their "
-     "results are kept until it is back.\n"
-     "--unknown writes what is unknown, --retry-unknown queues it again. What is promised, and "
-     "what to set on the server: lib/extras/queue/README.md.\n"
-     "The first SIGHUP, SIGINT or SIGTERM lets requests that are on their way end, the second "
-     "stops them; "
-     "SIGUSR1 prints how far it is. With --drain the exit status is 0 if all is done, 22 if a job "
-     "is dead, 75 if some is left for later.",
+     "While the server of the queue is away, no jobs are taken, the requests in flight end, and "
+     "their results are kept until it is back.\n"
+     "--unknown writes the unknown jobs, --retry-unknown queues them again. Guarantees, and "
+     "settings of the server: lib/extras/queue/README.md.\n"
+     "The first SIGHUP, SIGINT or SIGTERM lets the requests in flight end, the second stops them; "
+     "SIGUSR1 prints the progress. With --drain, the exit status is 0 if all jobs are done, 22 if "
+     "a job "
+     "is dead, 75 if jobs are left for later.",
      kWorking, work_table, work},
 #endif
     {"completion", "bash|zsh|fish", "print a completion script for a shell",

@@ -31,7 +31,7 @@ int open_device(const std::string& path, int cancel, const WaitLimit* limit) {
     ::pollfd wait{cancel, POLLIN, 0};
     if (::poll(&wait, 1, kMilliseconds) <= 0) continue;
     if (limit == nullptr || !limit->has_expired()) throw_write_error(path, EINTR);
-    throw WriteError("cannot write to " + path + ": nobody reads it within the time of -m");
+    throw WriteError("cannot write to " + path + ": no reader within the time limit of -m");
   }
 }
 

@@ -80,10 +80,10 @@ Step parse_item(const std::string& item) {
 
 std::vector<Flag> scenario_flags(ScenarioChoice& choice) {
   return {
-      {'\0', "scenario", "FILE", "a JSON file with what happens to each request",
+      {'\0', "scenario", "FILE", "a JSON file that says what happens to each request",
        store(choice.file)},
       {'\0', "outcomes", "LIST",
-       "a scenario in short: 503,timeout,429:retry-after=7,200; retry-after=now+7 is a date",
+       "a short scenario: 503,timeout,429:retry-after=7,200; retry-after=now+7 is a date",
        store(choice.outcomes)},
   };
 }

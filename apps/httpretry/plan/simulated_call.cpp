@@ -86,10 +86,10 @@ Outcome outcome_of(const Step& step) {
       return cut_off(step, Errc::Receive, 18,
                      "the HTTP/2 connection broke before the end of the response");
     case Fault::Http2EmptyData:
-      return cut_off(step, Errc::Receive, 56, "the server sent HTTP/2 frames without end");
+      return cut_off(step, Errc::Receive, 56, "the server sent endless HTTP/2 frames");
     case Fault::Http2GoawayFlood:
     case Fault::Http2ResetFlood:
-      return failure(Errc::Receive, 56, "the server sent HTTP/2 frames without end");
+      return failure(Errc::Receive, 56, "the server sent endless HTTP/2 frames");
     case Fault::Huge: return cut_off(step, Errc::TooLarge, 63, "the response is too large");
   }
   return failure(Errc::Internal, 0, "unknown fault");

@@ -180,7 +180,7 @@ std::string timeline(Duration limit, const std::vector<Run>& runs, int& y) {
   // A distant limit would draw the attempts too close together, so it is left out.
   const bool shows_limit = limit != kForever && limit / 2 <= longest;
   const Axis axis(shows_limit ? std::max(limit, longest) : longest);
-  auto text = text_at(kMargin, y, "attempts in time", "small");
+  auto text = text_at(kMargin, y, "attempts over time", "small");
   const int top = y + 8;  // of the calls, below the title
   const auto bottom = top + kRunRow * static_cast<int>(runs.size());
   text += axis.grid(top, bottom);

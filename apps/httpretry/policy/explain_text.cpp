@@ -39,7 +39,8 @@ std::string rate_text(const RatePolicy& rate) {
             duration_text(rate.per / rate.requests * after_burst);
   }
   if (rate.max_wait != kForever) {
-    text += "; who would wait longer than " + duration_text(rate.max_wait) + " is refused";
+    text +=
+        "; a request that would wait longer than " + duration_text(rate.max_wait) + " is refused";
   }
   return text;
 }
@@ -48,7 +49,7 @@ std::string slots_text(const ConcurrencyPolicy& limits) {
   const auto& queue = limits.queue;
   auto text = limits.kind == ConcurrencyPolicy::Kind::Fixed
                   ? std::to_string(limits.max) + " at once"
-                  : std::to_string(limits.initial) + " at once to begin with, then " +
+                  : std::to_string(limits.initial) + " at once initially, then " +
                         std::to_string(limits.min) + " to " + std::to_string(limits.max);
   text += ", and " + std::to_string(queue.max) + " wait";
   if (queue.timeout != kForever) text += " for at most " + duration_text(queue.timeout);
@@ -93,8 +94,8 @@ std::string breaker_text(const BreakerPolicy& breaker) {
   auto text = "opens " + opens_text(breaker) + ", the first time for " + duration_text(first) +
               "; " + std::to_string(breaker.probes) +
               (breaker.probes == 1 ? " success closes it" : " successes close it");
-  if (breaker.applies_to == BreakerPolicy::AppliesTo::Retries) text += "; only retries ask";
-  if (breaker.when_open == BreakerPolicy::WhenOpen::Wait) text += "; while it is open calls wait";
+  if (breaker.applies_to == BreakerPolicy::AppliesTo::Retries) text += "; applies only to retries";
+  if (breaker.when_open == BreakerPolicy::WhenOpen::Wait) text += "; while it is open, calls wait";
   return breaker.dry_run ? text + "; a dry run: nothing is refused" : text;
 }
 
@@ -110,11 +111,11 @@ GuardScope scope_of(const BudgetPolicy& budget) {
 std::string concurrent_text(const BudgetPolicy& budget) {
   auto text = budget.min == 1 ? std::string("1 retry or hedge")
                               : std::to_string(budget.min) + " retries and hedges";
-  text += " under way at once";
+  text += " in flight at once";
   std::string until = "one has ended";
   if (budget.ratio > 0) {
     const auto calls = ((budget.min + std::int64_t{1}) * 1000 + budget.ratio - 1) / budget.ratio;
-    text += ", from " + std::to_string(calls) + " calls under way on " +
+    text += ", from " + std::to_string(calls) + " calls in flight on " +
             percent(static_cast<double>(budget.ratio) / 1000) + " of them";
     until += " or there are more calls";
   }
@@ -134,26 +135,26 @@ std::string why_never_hedged(const HedgePolicy& hedge, const RetryPolicy& policy
       (policy.repeat == Repeat::Safe && (keyed || request.repeatable()))) {
     return {};
   }
-  return "none for " + request.method() + ": doing it twice may do harm";
+  return "none for " + request.method() + ": executing it twice may do harm";
 }
 
 std::string hedge_delay_text(const HedgePolicy& hedge) {
   if (hedge.quantile == 0) return duration_text(hedge.after) + " (fixed)";
   auto text = "as long as " + percent(hedge.quantile) +
               " of the responses of the last 30 s took, " + duration_text(hedge.min) +
-              " or more; none where that is over " + duration_text(hedge.max) +
+              " or more; none if that is greater than " + duration_text(hedge.max) +
               "; while there are fewer than " + std::to_string(hedge.min_samples) + " samples ";
   return text + (hedge.initial ? "after " + duration_text(*hedge.initial) : std::string("none"));
 }
 
-// Describes when a hedge sends an attempt a second time, and what limits that: "sends again where
-// no response has begun after 200 ms (fixed); 1 for an attempt; the budget is 10 % of the calls of
-// the last 10 s, so the first one needs 10 calls; max_attempts 3 counts it". If the policy never
-// hedges this request, returns the reason for that instead.
+// Describes when a hedge sends an attempt a second time, and what limits that: "sends again if no
+// response has begun after 200 ms (fixed); 1 for an attempt; the budget is 10 % of the calls of the
+// last 10 s, so the first one needs 10 calls; max_attempts 3 counts it". If the policy never hedges
+// this request, returns the reason for that instead.
 std::string hedge_text(const HedgePolicy& hedge, const RetryPolicy& policy,
                        const Request& request) {
   if (auto reason = why_never_hedged(hedge, policy, request); !reason.empty()) return reason;
-  auto text = "sends again where no response has begun after " + hedge_delay_text(hedge) + "; " +
+  auto text = "sends again if no response has begun after " + hedge_delay_text(hedge) + "; " +
               std::to_string(hedge.max_hedges) + " for an attempt";
   if (hedge.budget) {
     // A budget of 10 % allows one hedge for every 10 calls. Because 0.1 is not exact, the quotient

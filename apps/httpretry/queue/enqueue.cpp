@@ -39,7 +39,7 @@ void print_incomplete(const queue::EnqueueReport& report) {
         "; those of " + lines_text(last_added + 1, report.maybe_line) + " may have been added, too";
   }
   print_message(text);
-  print_message("httpretry: run the same command again: a line that has an id is added once");
+  print_message("httpretry: run the same command again: a line that has an id is added only once");
   // The queue recognizes a line that it already has by its id, so it would add a line without an id
   // again. If maybe_line is 0, no line was added, so none can be added twice.
   if (!report.without_id || report.maybe_line == 0) return;
@@ -68,7 +68,7 @@ queue::QueueOptions queue_options(const BatchCommand& command) {
   const bool has_flag = !command.queue.empty();
   const auto url = has_flag ? command.queue : variable(kVariable);
   if (url.empty()) {
-    throw UsageError("--queue URL is missing, and $HTTPRETRY_QUEUE, too: it names the queue");
+    throw UsageError("--queue URL is missing, and $HTTPRETRY_QUEUE is not set");
   }
   const auto address = queue::parse_queue(url);
   const std::string source = has_flag ? "option --queue" : kVariable;
@@ -85,7 +85,8 @@ queue::QueueOptions queue_options(const BatchCommand& command) {
 // once, from the thread that receives signals. A later one only ends the adding, so that the number
 // of added jobs is still printed.
 int enqueue_input(const BatchCommand& command) {
-  if (!command.enqueue) throw UsageError("--queue needs --enqueue; httpretry work sends a queue");
+  if (!command.enqueue)
+    throw UsageError("--queue needs --enqueue; httpretry work sends the jobs of a queue");
   const auto options = queue_options(command);
   // The main thread is Reading the input or Adding jobs, or the thread that receives signals is
   // Exiting, which ends the process.

@@ -52,8 +52,8 @@ std::vector<Flag> queue_flags(WorkCommand& to) {
        }},
       key_lifetime_flag(to.batch),
       {'\0', "files", "DIR",
-       "send even jobs whose body is in a file; only files below DIR are read", store(to.files)},
-      {'\0', "force", "", "allow a server that may delete keys when its memory is full",
+       "also send jobs whose body is in a file; only files below DIR are read", store(to.files)},
+      {'\0', "force", "", "allow a server that may evict keys when its memory is full",
        enable(to.batch.force)},
   };
 }
@@ -63,7 +63,7 @@ std::vector<Flag> queue_flags(WorkCommand& to) {
 // text, and an action that stores the value in `to`, which must outlive the flags.
 std::vector<Flag> question_flags(WorkCommand& to) {
   return {
-      {'\0', "status", "", "print how many jobs are in which state, and the workers",
+      {'\0', "status", "", "print how many jobs are in each state, and the workers",
        enable(to.status)},
       format_flag(to.batch),
       {'\0', "results", "FILE",
@@ -96,13 +96,13 @@ FlagTable work_flags(WorkCommand& to) {
 std::string status_text(const queue::QueueStatus& status) {
   auto text = "queue    " + printable(status.name) + "\n" + counts_text(status.counts);
   if (status.poison > 0) text += row_text("dead because their workers ended", status.poison);
-  if (status.late > 0) text += row_text("results that came too late", status.late);
+  if (status.late > 0) text += row_text("results that arrived too late", status.late);
   if (status.next_due) {
-    text += "the next that waits may be sent in " + duration_text(*status.next_due) + "\n";
+    text += "the next waiting job may be sent in " + duration_text(*status.next_due) + "\n";
   }
   for (const auto& worker : status.workers) {
     text += "worker   " + printable(worker.name) + ", " + number_of(worker.jobs, "job") +
-            ", last heard of " + duration_text(worker.silent) + " ago\n";
+            ", last heard from " + duration_text(worker.silent) + " ago\n";
   }
   return text;
 }
@@ -198,8 +198,8 @@ void print_end(queue::Worker& worker, RunEnd end, const batch::Counts& counts,
   print_message(end_line(counts, end, command, worker.store().late()));
   if (counts.unknown > 0) {
     print_message(
-        "httpretry: --unknown FILE writes what may have been executed; "
-        "--retry-unknown queues it again");
+        "httpretry: --unknown FILE writes the jobs that may have been executed; --retry-unknown "
+        "queues them again");
   }
   const auto time_until_due = worker.store().next_due();
   if (end == RunEnd::Idle && time_until_due) {

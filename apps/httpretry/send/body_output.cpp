@@ -22,8 +22,8 @@ void BodyOutput::write(std::string_view bytes) {
   if (checks_ && written_ < kChecked &&
       bytes.substr(0, kChecked).find('\0') != std::string_view::npos) {
     throw WriteError(
-        "the response is binary and may disturb the terminal; -o FILE saves it, -o - shows it all "
-        "the same");
+        "the response is binary and may garble the terminal; -o FILE saves it, -o - shows it "
+        "anyway");
   }
   const auto& out = stream();
   if (!head_.empty()) out.write(std::exchange(head_, {}));

@@ -92,7 +92,7 @@ void complete_credentials(std::string& text, const std::string& flag, int cancel
   if (!ask_password("Enter " + whose + " password for user '" + printable(text) + "':", password,
                     cancel)) {
     throw UsageError("option " + flag +
-                     ": no password given; expected NAME:PASSWORD, or a terminal to ask on");
+                     ": no password given; expected NAME:PASSWORD, or a terminal for the prompt");
   }
   text += ':' + password;
 }
@@ -102,7 +102,7 @@ void set_certificate(ClientCertificate& certificate, const std::string& flag,
   certificate.file.clear();
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == ':') {
-      if (i == 0) throw UsageError("option " + flag + ": no file is named before the \":\"");
+      if (i == 0) throw UsageError("option " + flag + ": there is no file name before the \":\"");
       certificate.key_password = text.substr(i + 1);
       return;
     }

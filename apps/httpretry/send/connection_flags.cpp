@@ -44,7 +44,7 @@ void set_proxy_certificate(TransportOptions& to, Text value) {
 std::vector<Flag> address_flags(TransportOptions& to) {
   return {
       {'\0', "noproxy", "LIST",
-       "hosts to reach without the proxy; * is all; \"\": none, whatever $no_proxy says",
+       "hosts to reach without the proxy; * is all; \"\": none, regardless of $no_proxy",
        store(to.proxy.no_proxy), kMayBeEmpty},
       {'\0', "resolve", "HOST:PORT:ADDRESS[,ADDRESS]",
        "connect to one of these addresses for this host and port",
@@ -136,7 +136,7 @@ std::vector<Flag> proxy_flags(SendOptions& to) {
        set(to.proxy_auth, Credentials::Scheme::Basic)},
       {'\0', "proxy-digest", "", "with -U: digest authentication",
        set(to.proxy_auth, Credentials::Scheme::Digest)},
-      {'p', "proxytunnel", "", "reach even http URLs through a tunnel (CONNECT) of the proxy",
+      {'p', "proxytunnel", "", "use a tunnel (CONNECT) of the proxy for http URLs too",
        pass_number(to.connection, "HTTPPROXYTUNNEL", 1)},
       {'\0', "proxy-header", "LINE", "add a header for the proxy, or the headers in @FILE",
        append(to.proxy_headers)},
@@ -220,7 +220,7 @@ std::vector<Flag> tls_flags(TransportOptions& to) {
          to.max_tls.reset();
          if (v != "default") to.max_tls = v == "1.2" ? TlsVersion::Tls12 : TlsVersion::Tls13;
        }},
-      {'\0', "ciphers", "LIST", "the ciphers for TLS 1.2, in OpenSSL's words",
+      {'\0', "ciphers", "LIST", "the ciphers for TLS 1.2, by OpenSSL's names",
        pass_text(to, "SSL_CIPHER_LIST")},
       {'\0', "tls13-ciphers", "LIST", "the ciphers for TLS 1.3", pass_text(to, "TLS13_CIPHERS")},
       {'\0', "curves", "LIST", "the curves for the key exchange, such as X25519:P-256",

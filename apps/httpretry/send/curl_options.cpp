@@ -45,7 +45,7 @@ constexpr Missing kMissing[] = {
      "use -U with --proxy-basic or --proxy-digest; a SOCKS proxy gets the name and password of -U"},
     {" --proxy-capath ", "use --proxy-cacert"},
     {" --proxy-tlsauthtype --proxy-tlspassword --proxy-tlsuser ", "use -U or --proxy-cert"},
-    {" --preproxy --proxy1.0 ", "there is one proxy, which speaks HTTP/1.1 or SOCKS; use -x"},
+    {" --preproxy --proxy1.0 ", "only one proxy is possible, with HTTP/1.1 or SOCKS; use -x"},
     {" --dns-interface --dns-ipv4-addr --dns-ipv6-addr --dns-servers --doh-cert-status"
      " --doh-insecure --doh-url ",
      "the system looks up names; --resolve gives the address of one"},
@@ -55,7 +55,7 @@ constexpr Missing kMissing[] = {
     {" --trace-ascii --trace-time --libcurl ",
      "use --trace, -v or --report; they do not show secrets"},
     {" --styled-output ", "use --color"},
-    {" --rate ", "the policy limits how often a request is sent, and --parallel-max how many"},
+    {" --rate ", "the policy limits the rate of requests, and --parallel-max the number in flight"},
     {" --xattr ", "use -D FILE, which has the headers"},
     {" --request-target ", "the target is the path of the URL; --path-as-is keeps its dots"},
     {" --ignore-content-length ", "a response with a wrong length is an error"},
@@ -115,7 +115,7 @@ std::span<const Entry> refused_options() {
 
 std::string about_unknown_option(std::string_view option) {
   if (const auto* row = find_in(kMissing, option); row != nullptr) {
-    return " is curl's, and missing here on purpose: " + std::string(row->why);
+    return " is curl's, and deliberately missing here: " + std::string(row->why);
   }
   const auto* row = find_in(kUsualWords, option);
   return row == nullptr ? "" : " is unknown; did you mean " + std::string(row->why) + "?";

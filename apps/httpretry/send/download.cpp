@@ -28,7 +28,7 @@ Error too_large(std::uint64_t most) {
 // -m, or because a signal arrived.
 Error not_shown(const BodyOutput& output, const WriteError& cause) {
   if (output.limit().has_expired()) {
-    return permanent_error(Errc::Timeout, "the response was not read within the time of -m",
+    return permanent_error(Errc::Timeout, "the response was not read within the time limit of -m",
                            28);  // CURLE_OPERATION_TIMEDOUT
   }
   const bool stopped = output.limit().signals().received() != 0;

@@ -132,7 +132,7 @@ std::vector<Flag> body_flags(SendOptions& to) {
       {'\0', "data-ascii", "DATA", "like --data", add_data(data_text), kMayBeEmpty},
       {'\0', "data-raw", "DATA", "like --data, but \"@\" has no special meaning",
        add_data(data_raw), kMayBeEmpty},
-      {'\0', "data-binary", "DATA", "like --data, but keep line ends", add_data(data_bytes),
+      {'\0', "data-binary", "DATA", "like --data, but keep line endings", add_data(data_bytes),
        kMayBeEmpty},
       {'\0', "data-urlencode", "DATA", "like --data, percent-encoded: TEXT, NAME=TEXT, NAME@FILE",
        add_data(data_encoded), kMayBeEmpty},
@@ -158,7 +158,8 @@ std::vector<Flag> body_flags(SendOptions& to) {
        "that a retry can send it again",
        append(to.uploads)},
       {'\0', "compress", kCodings,
-       "compress the body; if the server refuses that with status 415, it gets the body as it is",
+       "compress the body; if the server refuses that with status 415, it gets the uncompressed "
+       "body",
        store(to.compress_with)},
       {'\0', "expect100-timeout", "SECONDS",
        "with -H \"Expect: 100-continue\": how long the body waits for the server (1)",
@@ -205,7 +206,7 @@ std::vector<Flag> redirect_flags(SendOptions& to) {
 std::vector<Flag> retry_flags(SendOptions& to) {
   const std::vector<Flag> flags{
       {'\0', "idempotency-key", "[=KEY]",
-       "send an idempotency key, the same on all attempts; generated if KEY is not given",
+       "send an idempotency key, the same for all attempts; generated if KEY is not given",
        [&](Text v) {
          to.use_idempotency_key = true;
          to.idempotency_key = v;
@@ -277,7 +278,7 @@ std::vector<Flag> other_flags(SendOptions& to) {
       {'\0', "parallel-max-host", "N", "with -Z: at most N requests at a time to each host",
        [&](Text v) { to.parallel_max_host = parse_count(v, "--parallel-max-host"); }},
       {'\0', "parallel-immediate", "",
-       "accepted without an effect: over HTTP/2, requests share connections", [](Text) {}},
+       "accepted, but has no effect: over HTTP/2, requests share connections", [](Text) {}},
       {'\0', "fail-early", "", "stop at the first URL that fails", enable(to.fail_early)},
       {':', "next", "",
        "start a new group of URLs, which is sent after this one and has its own options; also as a "

@@ -159,12 +159,12 @@ Task<Outcome> request_pages(Pagination options, Request first, Call& call, Next 
 std::vector<Flag> paging_flags(Pagination& to) {
   return {
       {'\0', "paginate", "",
-       "request all pages of a list, as the Link headers name them (rel=\"next\"), and write them "
+       "request all pages of a list by following the Link headers (rel=\"next\"), and write them "
        "when the last one has arrived",
        enable(to.on)},
       {'\0', "page-by", "WAY",
-       "with --paginate: find the next page otherwise: json:/POINTER (its URL is in the body), "
-       "cursor:PARAMETER=/POINTER (a cursor in the body becomes a parameter of the query; "
+       "with --paginate: find the next page another way: json:/POINTER (its URL is in the body), "
+       "cursor:PARAMETER=/POINTER (a cursor in the body becomes a query parameter; "
        "/data/-/id,/has_more takes it from the last item, while has_more is true), or "
        "number:PARAMETER=/POINTER (the pages are counted, until the array is empty)",
        [&](Text v) {
@@ -173,10 +173,10 @@ std::vector<Flag> paging_flags(Pagination& to) {
          to.how.max_pages = max_pages;
          to.on = true;
        }},
-      {'\0', "max-pages", "N", "with --paginate: it is an error if there are more pages (10000)",
+      {'\0', "max-pages", "N", "with --paginate: fail if there are more pages (10000)",
        [&](Text v) {
          const auto most = parse_count(v, "--max-pages");
-         if (most == 0) throw UsageError("option --max-pages: 0 allows no page; give at least 1");
+         if (most == 0) throw UsageError("option --max-pages must be at least 1");
          to.how.max_pages = static_cast<std::size_t>(most);
          to.on = true;
        }},

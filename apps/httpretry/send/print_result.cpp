@@ -140,11 +140,11 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
   if (const auto warning = repeat_warning(ended); !warning.empty()) print(warning);
   if (status == kOk && (reason == Reason::Success || is_final_error)) return;
   if (was_cut_off(ended) && status != kWriteError) {
-    print("the response broke off after " + std::to_string(ended.download->shown()) +
+    print("the response was cut off after " + std::to_string(ended.download->shown()) +
           " bytes, which were written; the rest is missing");
   }
   if (!ended.explained) return;  // many URLs fail in the same way; only the first are explained
-  if (outcome && outcome->incomplete) print("a part of the response's body is missing");
+  if (outcome && outcome->incomplete) print("part of the response body is missing");
   if (const auto hint = advice(options, ended); !hint.empty()) print(hint);
   // The text of the failure has the URL, so only the number of the label precedes it: "[2] ".
   const auto number = ended.label.substr(0, ended.label.find(' ') + 1);
@@ -208,7 +208,8 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
   }
   // After a failed write, its message is the explanation.
   if (!write_failed) print_explanation(options, ended, status);
-  if (pipe_timed_out && shows_errors(options)) print_message("httpretry: the time of -m is over");
+  if (pipe_timed_out && shows_errors(options))
+    print_message("httpretry: the time limit of -m has passed");
   return status;
 }
 

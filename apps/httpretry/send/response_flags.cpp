@@ -37,8 +37,8 @@ std::vector<Flag> file_flags(SendOptions& to) {
        "do not write a response of 400 or more to a file (an incomplete one never gets its name)",
        enable(to.remove_on_error)},
       {'D', "dump-header", "FILE",
-       "write the headers of every response to FILE, also of redirects and failed attempts; - is "
-       "standard output",
+       "write the headers of every response to FILE, including those of redirects and failed "
+       "attempts; - is standard output",
        store(to.headers_file)},
       {'N', "no-buffer", "",
        "write to standard output while the response is received, if its status is good; an "
@@ -47,7 +47,7 @@ std::vector<Flag> file_flags(SendOptions& to) {
       {'C', "continue-at", "OFFSET",
        "skip this many bytes of the response, or of the -T file; -: resume an interrupted "
        "download, which is kept in FILE.part, if the server's ETag or Last-Modified shows that the "
-       "file is unchanged, else start again; without FILE.part, FILE is continued unchecked",
+       "file is unchanged, otherwise start again; without FILE.part, FILE is continued unchecked",
        [&](Text v) {
          to.resume = v == "-";
          to.offset = to.resume ? 0 : parse_bytes(v, "-C");
@@ -91,7 +91,7 @@ std::vector<Flag> message_flags(SendOptions& to) {
       "standard output",
       "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces "
       "(http://localhost:4318, or what OTEL_EXPORTER_OTLP_ENDPOINT says); waits for it at the end, "
-      "at most 1 s, or as many ms as OTEL_EXPORTER_OTLP_TIMEOUT says");
+      "for at most 1 s, or as many ms as OTEL_EXPORTER_OTLP_TIMEOUT says");
   const std::vector<Flag> flags{
       {'\0', "trace", "", "show each attempt and decision on standard error as it happens",
        enable(to.trace)},

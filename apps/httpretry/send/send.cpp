@@ -248,8 +248,9 @@ void read_time_condition(SendOptions& options) {
   if (options.time_condition.empty()) return;
   options.condition = time_condition(options.time_condition);
   if (options.condition || options.silent) return;
-  print_message("httpretry: option -z: \"" + printable(options.time_condition) +
-                "\" is neither a date nor a file, so the response is requested whatever its date");
+  print_message(
+      "httpretry: option -z: \"" + printable(options.time_condition) +
+      "\" is neither a date nor a file, so the response is requested regardless of its date");
 }
 
 // Sets the ETag of --etag-compare. As in curl, a file that is missing or empty stands for an ETag
@@ -277,7 +278,8 @@ std::optional<Duration> max_time_of(const Args& args) {
 int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadError& error) {
   if (limit.signals().received() != 0) return 128 + limit.signals().received();
   if (!limit.has_expired()) throw;
-  const auto message = std::string("httpretry: ") + error.what() + "; the time of -m is over";
+  const auto message =
+      std::string("httpretry: ") + error.what() + "; the time limit of -m has passed";
   if (shows_errors(options)) print_message(message);
   return kTimeout;
 }

@@ -211,7 +211,7 @@ class Sender : public batch::Jobs {
     options.max_shortage = Duration::zero();  // if not one request can be sent, the run ends
     options.on_shortage = [this](const std::string& what) {
       if (shows_errors(options_)) {
-        print_message("httpretry: fewer requests are sent at once: " + what);
+        print_message("httpretry: fewer requests are sent at a time: " + what);
       }
     };
     // During an outage of a host, lets only few calls retry. This replaces the retry budget, unless

@@ -43,11 +43,11 @@ std::string output_of(const SendOptions& options, std::size_t index) {
 
 Error cannot_create(const std::string& path, int cause) {
   const bool exists = cause == EEXIST;
-  return permanent_error(Errc::Internal,
-                         "cannot create " + printable(path) + ": " +
-                             std::generic_category().message(cause) +
-                             (exists ? "; the server gave this name, and -J replaces no file" : ""),
-                         23);  // CURLE_WRITE_ERROR
+  return permanent_error(
+      Errc::Internal,
+      "cannot create " + printable(path) + ": " + std::generic_category().message(cause) +
+          (exists ? "; the server gave this name, and -J does not replace a file" : ""),
+      23);  // CURLE_WRITE_ERROR
 }
 
 // Returns the value of the parameter `filename` in a Content-Disposition header, such as

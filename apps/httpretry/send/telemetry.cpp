@@ -68,7 +68,7 @@ std::vector<Flag> telemetry_flags(TelemetryOptions& to, std::string_view about_h
                                   std::string_view about_otlp) {
   return {
       {'\0', "metrics", "FILE",
-       "write metrics of the run, as Prometheus reads them; - is standard output",
+       "write metrics of the run in the format of Prometheus; - is standard output",
        store(to.metrics_file)},
       {'\0', "har", "FILE", about_har, store(to.har_file)},
       {'\0', "har-bodies", "",

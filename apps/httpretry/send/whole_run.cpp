@@ -29,7 +29,7 @@ std::string cause_of(const Outcome& outcome) {
 }
 
 Outcome not_sent() {
-  Error error(Errc::Canceled, "not sent, because the run ended before");
+  Error error(Errc::Canceled, "not sent, because the run ended first");
   error.history.stop_reason = Reason::Canceled;
   return error;
 }
@@ -92,7 +92,7 @@ void WholeRun::print_rest(int signal) const {
   }
   if (urls_ < 2 || never_started_ == 0) return;
   const char* const why = signal != 0 ? "interrupted"
-                          : shortage_ ? "ended because not even one more request could be sent"
+                          : shortage_ ? "ended because no further request could be sent"
                                       : "ended by --fail-early";
   print_message("httpretry: " + std::string(why) + ": " + std::to_string(never_started_) + " of " +
                 counted(urls_, "URL") + " were never started");

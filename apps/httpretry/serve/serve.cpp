@@ -36,11 +36,12 @@ struct ServeOptions {
 // text, and an action that stores the value in `to`, which must outlive the flags.
 FlagTable table_of(ServeOptions& to) {
   return {
-      {"Scenario", joined(scenario_flags(to.scenario),
-                          {{'\0', "har", "FILE",
-                            "respond with the responses of an HTTP archive, which --har with "
-                            "--har-bodies or a browser has recorded",
-                            store(to.har_file)}})},
+      {"Scenario",
+       joined(
+           scenario_flags(to.scenario),
+           {{'\0', "har", "FILE",
+             "respond as recorded in an HTTP archive by --har with --har-bodies, or by a browser",
+             store(to.har_file)}})},
       {"Server",
        {{'\0', "listen", "ADDRESS:PORT", "where to listen (127.0.0.1:0: any free port)",
          store(to.listen)},

@@ -93,7 +93,7 @@ FlagTable flags_of(SimulateOptions& to) {
          "file (default: open)",
          store(to.load)},
         {'\0', "duration", "TIME",
-         "after that time no call begins; those in flight end (default: 60s)",
+         "after this time, no call begins; those in flight end (default: 60s)",
          [&](Text v) { to.simulation.duration = parse_seconds(v, "--duration"); }},
         {'\0', "seed", "N", "draw other random numbers; the same N gives the same output",
          [&](Text v) {
@@ -189,7 +189,7 @@ void choose_load(SimulateOptions& options) {
   if (options.load) load = parsed(&parse_load, *options.load, "--load");
   if (!options.rate) return;
   if (load.kind != Load::Kind::Open || !load.curve.empty()) {
-    throw UsageError("--rate is for a load that is open and has no curve");
+    throw UsageError("--rate needs an open load without a curve");
   }
   load.rate = *options.rate;
 }
