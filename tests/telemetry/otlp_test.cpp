@@ -239,6 +239,20 @@ TEST_CASE("a flush ends although spans are added as fast as they are sent") {
   producer.join();
 }
 
+TEST_CASE("without an interval, the exporter still waits between two exports") {
+  FaultServer collector({{200, "{}"}});
+  auto where = to(collector);
+  where.interval = where.metrics_interval = Duration::zero();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto numbers = metrics();
+  Otlp exporter(where);
+  exporter.export_metrics(numbers);
+  std::this_thread::sleep_for(200ms);
+  const auto requests = collector.requests();
+  const auto time = std::chrono::steady_clock::now() - begin;
+  CHECK(requests <= static_cast<std::size_t>(time / 10ms));
+}
+
 TEST_CASE("a batch without spans is refused") {
   OtlpOptions options;
   options.batch = 0;

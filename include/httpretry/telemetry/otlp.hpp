@@ -57,7 +57,7 @@ struct HTTPRETRY_API OtlpOptions {
   // The most spans in one request, at least 1.
   std::size_t batch = 512;
   // The longest time that a span waits before it is sent, and the time between two exports of
-  // metrics.
+  // metrics. Both are at least 10 ms.
   Duration interval = std::chrono::seconds(5);
   Duration metrics_interval = std::chrono::seconds(60);
   // The longest time that the destructor spends on sending what is left.

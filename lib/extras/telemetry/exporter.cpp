@@ -215,8 +215,11 @@ bool Otlp::State::wait(Time until) {
 // spans. It also sends the metrics if their interval has passed or a `flush()` waits. A flush()
 // adds one to `flushes_wanted`, and waits until `flushes_done` has reached its number.
 void Otlp::State::run() {
-  auto next_metrics = later(std::chrono::steady_clock::now(), options.metrics_interval);
-  auto next_spans = later(std::chrono::steady_clock::now(), options.interval);
+  constexpr Duration kShortest = std::chrono::milliseconds(10);
+  const auto interval = std::max(options.interval, kShortest);
+  const auto metrics_interval = std::max(options.metrics_interval, kShortest);
+  auto next_metrics = later(std::chrono::steady_clock::now(), metrics_interval);
+  auto next_spans = later(std::chrono::steady_clock::now(), interval);
   while (wait(std::min(next_spans, next_metrics))) {
     // Read before sending: the spans of a flush() that begins later may miss this iteration.
     std::uint64_t last_flush = 0;  // this iteration completes all flushes up to this number
@@ -227,10 +230,10 @@ void Otlp::State::run() {
       flush_waits = flushes_done < last_flush;
     }
     send_spans();
-    next_spans = later(std::chrono::steady_clock::now(), options.interval);
+    next_spans = later(std::chrono::steady_clock::now(), interval);
     if (flush_waits || std::chrono::steady_clock::now() >= next_metrics) {
       send_metrics();
-      next_metrics = later(std::chrono::steady_clock::now(), options.metrics_interval);
+      next_metrics = later(std::chrono::steady_clock::now(), metrics_interval);
     }
     const std::lock_guard lock(mutex);
     flushes_done = last_flush;
