@@ -117,10 +117,11 @@ TEST_CASE("calls at the same time share one token request") {
 
 TEST_CASE("a token is renewed before it expires") {
   // Each lifetime, and when the token is renewed. A lifetime that is no time means "until a 401".
-  const std::array<std::pair<const char*, Duration>, 8> cases{{
+  const std::array<std::pair<const char*, Duration>, 9> cases{{
       {R"(, "expires_in": 100)", 90s},
       {R"(, "expires_in": 3600)", 3570s},
       {R"(, "expires_in": "100")", 90s},
+      {R"(, "expires_in": "100.5")", 90s},
       {R"(, "expires_in": 100.0)", 90s},
       {R"(, "expires_in": 1e300)", 24h * 365},
       {R"(, "expires_in": "soon")", kForever},

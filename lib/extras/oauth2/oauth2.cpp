@@ -65,7 +65,9 @@ Duration lifetime(const Response& response) {
   if (!value) return kForever;
   std::optional<std::int64_t> whole;
   if (const auto* number = std::get_if<std::int64_t>(&*value)) whole = *number;
-  if (const auto* text = std::get_if<std::string>(&*value)) whole = to_number<std::int64_t>(*text);
+  if (const auto* text = std::get_if<std::string>(&*value)) {
+    whole = to_number<std::int64_t>(text->substr(0, text->find('.')));
+  }
   const auto* fraction = std::get_if<double>(&*value);
   if (!whole && fraction == nullptr) return kForever;
   const auto seconds = whole ? static_cast<double>(*whole) : *fraction;
