@@ -12,6 +12,7 @@
 #include <httpretry/flow/detail/shared_work.hpp>
 #include <httpretry/guard/shared_state.hpp>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -71,7 +72,7 @@ class Gate {
     const LimitQueues* rate_with_costs = nullptr;  // of its rate, if the rate counts costs
     bool has_endpoint_pause = false;               // besides that of the host
     std::map<Rank, Turn*> waiting;
-    int turns_granted = 0;
+    std::uint64_t turns_granted = 0;
 
     [[nodiscard]] bool serves_lowest() const { return turns_granted % 10 == 9; }
     [[nodiscard]] Turn& head() const;
