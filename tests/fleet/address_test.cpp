@@ -77,7 +77,7 @@ TEST_CASE("what is wrong with a Redis URL is told, with its position") {
       {"redis://fe80::1", "position 9: an IPv6 address must be in brackets: [::1]"},
       {"redis://[::1", "']' is missing after the host"},
       {"redis://[::1]x", "expected ':' and a port after ']'"},
-      {"redis://h/0#top", "position 12: '#' ends the URL of a page"},
+      {"redis://h/0#top", "position 12: '#' is not allowed in the URL"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.url);

@@ -145,7 +145,7 @@ constexpr auto kCommands = std::to_array<Command>({
      kBatches, batch_table, batch},
 #endif
 #ifdef HTTPRETRY_WITH_QUEUE
-    {"work", "", "send the requests of a queue, alongside other workers",
+    {"work", "", "send queued requests, alongside other workers",
      "Sends the jobs of a queue on a Redis server, to which httpretry batch --enqueue adds them. "
      "Any number of workers can do so, on any number of machines. A worker that dies or is cut off "
      "loses its jobs to others when their leases end.\n"
