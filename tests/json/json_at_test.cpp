@@ -22,6 +22,7 @@ TEST_CASE("json_at gives the scalar at a pointer in a standard type") {
 TEST_CASE("json_at says why there is no value") {
   const Response response(200, R"({"list": [1], "object": {}})");
   CHECK(response.json_at("/nothing").error().code == Errc::Protocol);
+  CHECK(response.json_at("/list/99999999999999999999999").error().code == Errc::Protocol);
   CHECK(response.json_at("/list/7").error().code == Errc::Protocol);
   CHECK(response.json_at("/list/x").error().code != Errc::Internal);
   CHECK(response.json_at("/list").error().message ==

@@ -70,6 +70,8 @@ Result<JsonValue> Response::json_at(std::string_view pointer) const {
     const json::json_pointer path{std::string(pointer)};
     if (!document.contains(path)) return no_value(pointer, "there is no such value");
     return scalar(document.at(path), pointer);
+  } catch (const json::out_of_range&) {  // an index of more digits than an array can have items
+    return no_value(pointer, "there is no such value");
   } catch (const json::exception&) {
     return Error(Errc::InvalidRequest, "\"" + std::string(pointer) + "\" is not a JSON pointer");
   }
