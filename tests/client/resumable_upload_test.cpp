@@ -23,6 +23,7 @@ TEST_CASE("content is uploaded to a session in parts, or at once") {
   Uploading parts;
   parts.options.part_size = 4;
   parts.options.headers.add("X-Project", "9");
+  parts.options.headers.add("X-Project", "10");
   std::string told;
   parts.options.on_session = [&](const std::string& url) { told = url; };
   const auto start = Request::post(kStart, "{}")
@@ -40,7 +41,7 @@ TEST_CASE("content is uploaded to a session in parts, or at once") {
   CHECK(put.method() == "PUT");
   CHECK(put.url() == kSession);
   CHECK(put.headers()["Authorization"] == "Bearer secret");
-  CHECK(put.headers()["X-Project"] == "9");
+  CHECK(put.headers().get_all("X-Project") == std::vector<std::string_view>{"9", "10"});
   CHECK_FALSE(put.headers().contains("Content-Type"));
 
   Uploading whole;

@@ -167,7 +167,8 @@ class Upload : public std::enable_shared_from_this<Upload> {
     if (const auto secret = start_.headers().get("Authorization")) {
       session_.set_header("Authorization", *secret);
     }
-    for (const auto field : options_.headers) session_.set_header(field.name, field.value);
+    for (const auto field : options_.headers) session_.remove_header(field.name);
+    for (const auto field : options_.headers) session_.add_header(field.name, field.value);
     const bool is_new = options_.session.empty() && size_ > 0;
     step_ = is_new ? Step::Part : Step::Ask;
   }
