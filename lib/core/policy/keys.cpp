@@ -2,7 +2,10 @@
 // budgets depend on the kind.
 #include "lib/core/policy/detail/keys.hpp"
 
+#include <httpretry/http/headers.hpp>
 #include <httpretry/policy/endpoint.hpp>
+
+#include <algorithm>
 
 namespace httpretry::detail::policy_file {
 namespace {
@@ -33,6 +36,16 @@ constexpr Number<int> kSends(unlimited_range("the first send counts"));
 constexpr Optional kAttempts(kSends, "unlimited");
 constexpr Word<Warning> kWarning{Words::up_to(Warning::Unused)};
 constexpr List kAllow(kWarning, "an array of warnings", "an empty list allows none; leave it out");
+
+// Returns whether a policy may add a header of this name to its requests. The others say where a
+// request goes and where its body ends.
+bool can_be_added(std::string_view name) {
+  constexpr std::string_view kReserved[] = {"Host", "Content-Length", "Transfer-Encoding"};
+  return valid_header_name(name) && std::ranges::none_of(kReserved, [&](std::string_view reserved) {
+           return equal_ignoring_case(name, reserved);
+         });
+}
+constexpr Text kAddedHeader("a header name that a policy may use", can_be_added);
 constexpr Text kPolicyName("a name", [](std::string_view text) { return !text.empty(); });
 
 constexpr auto kExponential = mask(Kind::Exponential);
@@ -119,9 +132,9 @@ constexpr Key kPolicyKeys[] = {
     key_of<kBackoff, &RetryPolicy::throttle_backoff>("throttle_backoff").in_presets(),
     key_of<kRetryOn, &RetryPolicy::retry_on>("retry_on").in_presets(),
     key_of<kRepeats, &RetryPolicy::repeat>("repeat").in_presets(),
-    key<&RetryPolicy::idempotency_key>("idempotency_key", kHeader),
-    key<&RetryPolicy::attempt_header>("attempt_header", kHeader),
-    key<&RetryPolicy::deadline_header>("deadline_header", kHeader),
+    key<&RetryPolicy::idempotency_key>("idempotency_key", kAddedHeader),
+    key<&RetryPolicy::attempt_header>("attempt_header", kAddedHeader),
+    key<&RetryPolicy::deadline_header>("deadline_header", kAddedHeader),
     key_of<kServerDelay, &RetryPolicy::server_delay>("server_delay"),
     key_of<kBudget, &RetryPolicy::budget>("budget").in_presets(),
     key<&RetryPolicy::adaptive>("adaptive", kFlag).in_presets(),
