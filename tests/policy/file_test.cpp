@@ -70,6 +70,8 @@ TEST_CASE("of syntax errors the first is told, and nothing else of the file") {
   "colour": 1,
 })") == "p.json:2:17: JSON has no comments\n");
   CHECK(said_of("{\"version\": }") == "p.json:1:13: expected a value, found \"}\"\n");
+  CHECK(said_of("{\"version\": 1+0,\n\"b\": 1}") ==
+        "p.json:1:14: expected \",\" or \"}\", found \"+\"\n");
   CHECK(said_of("{\"version\": 1, \"policies\": {\"a\": {},}, }") ==
         "p.json:1:37: /policies: remove the comma before this\n");
 }

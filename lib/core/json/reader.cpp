@@ -124,7 +124,11 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   }
   // Returns the number that begins at `start`, as it is written.
   [[nodiscard]] std::string_view number_at(std::size_t start) const {
-    const auto end = text_.find_first_not_of("0123456789+-.eE", start);
+    auto end = text_.find_first_not_of("0123456789.eE", start + 1);
+    // A sign belongs to the number only behind an "e": "2+0" is a number and a mistake.
+    const bool has_exponent_sign = end < text_.size() && (text_[end] == '+' || text_[end] == '-') &&
+                                   (text_[end - 1] == 'e' || text_[end - 1] == 'E');
+    if (has_exponent_sign) end = text_.find_first_not_of("0123456789", end + 1);
     const auto number = text_.substr(start, end - start);
     // JSON has no leading zeros: the parser reads "01" as two numbers, 0 and 1.
     const auto first_digit = number.find_first_not_of('-');
