@@ -8,7 +8,7 @@ if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER
   if(HTTPRETRY_CCACHE AND EXISTS "${HTTPRETRY_CCACHE}")
     # CCACHE_SLOPPINESS lets it serve objects that were compiled with precompiled headers. CCACHE_DEPEND lets it compare
     # headers rather than what the preprocessor makes of them: a compiler refuses a precompiled header if a comment
-    # has changed since. Not running the preprocessor also saves a tenth of the time.
+    # has changed since. Not running the preprocessor also saves up to a tenth of the time.
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
         CCACHE_DEPEND=1 "${HTTPRETRY_CCACHE}")
   endif()
