@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs clang-query with cmake/coroutines.query over sources that use coroutines.
+"""Finds coroutine code that compilers get wrong, with cmake/coroutines.query (see query.py).
 
   check.py --build DIR                 every source and header of ours that contains co_await
   check.py --build DIR FILE...         these files, as the sources in DIR are compiled; a header
@@ -11,44 +11,44 @@ Exit status: 0 nothing found, 1 something found, 2 it could not be checked, 77 n
 
 import argparse
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-QUERY = ROOT / "cmake" / "coroutines.query"
-QUERIES = len(re.findall(r"^match ", QUERY.read_text(), re.M))
 FIXTURES = pathlib.Path(__file__).resolve().parent
+QUERY = FIXTURES / "query.py"
+CCACHE = {"CCACHE_COMPILERTYPE": "clang", "CCACHE_COMPILERCHECK": "%compiler% --version",
+          "CCACHE_DEPEND": "1", "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
 FOLDERS = ("include", "lib", "apps", "tests")
 INCLUDE = re.compile(r'^#include ["<](.+)[">]', re.M)
 SOURCE_OF_SEVERAL = re.compile(r'^#include "(.+)"', re.M)
 COROUTINE = re.compile(r"co_await|await_suspend")
-MATCH = re.compile(r'^(.+?):(\d+):(\d+): note: "root" binds here$')
 
 
 class CannotCheck(Exception):
     pass
 
 
-def clang_query():
-    if program := shutil.which("clang-query"):
-        return program
-    print("clang-query is not installed: apt-get install clang-tools", file=sys.stderr)
-    sys.exit(77)
+@functools.cache
+def database_of(build):
+    path = pathlib.Path(build, "compile_commands.json")
+    if not path.exists():
+        raise CannotCheck(f"{path} is missing: build the preset first (./dev build)")
+    return json.loads(path.read_text())
 
 
 def compiled_sources(build):
     """Each source, and the file by which it is compiled: itself, or one that cmake/unity.cmake made of several."""
-    database = pathlib.Path(build) / "compile_commands.json"
-    if not database.exists():
-        raise CannotCheck(f"{database} is missing: build the preset first (./dev build)")
     compiled = {}
-    for entry in json.loads(database.read_text()):
+    for entry in database_of(build):
         file = pathlib.Path(entry["directory"], entry["file"]).resolve()
         several = file.parent.name == "Unity"
         for source in SOURCE_OF_SEVERAL.findall(file.read_text()) if several else [file]:
@@ -99,28 +99,37 @@ def our_sources(compiled):
     return files
 
 
-def matches(program, file, build, flags):
+def as_compiled(file, build):
+    """Returns the folder and the flags with which `file` is compiled, without those for its output."""
+    entry = next(each for each in database_of(build)
+                 if pathlib.Path(each["directory"], each["file"]).resolve() == file)
+    flags = (entry.get("arguments") or shlex.split(entry["command"]))[1:]
+    for name in ("-o", "-c"):
+        if name in flags:
+            place = flags.index(name)
+            del flags[place:place + 2]
+    return entry["directory"], flags
+
+
+def matches(file, build, flags):
     """The set of (file, line) that the query finds in `file` and what it includes."""
-    command = [program, "-f", str(QUERY), str(file)]
-    if flags is None:
-        command += ["-p", str(build), "--extra-arg=-w"]
-    else:
-        command += ["--", *flags]
-    done = subprocess.run(command, capture_output=True, text=True)
-    said = done.stdout + done.stderr
-    errors = [line for line in said.splitlines() if re.search(r"\berror: ", line)]
-    # A count for each query: one that was not understood would otherwise pass everything.
-    if errors or done.returncode or len(re.findall(r"^\d+ match(?:es)?\.$", said, re.M)) != QUERIES:
-        shown = "\n".join(errors[:5]) or said.strip()[-2000:]
-        raise CannotCheck(f"{file}: clang-query could not look at it\n{shown}")
-    found = (MATCH.match(line) for line in done.stdout.splitlines())
-    return {(os.path.realpath(hit[1]), int(hit[2])) for hit in found if hit}
+    folder, flags = as_compiled(file, build) if flags is None else (os.getcwd(), flags)
+    with tempfile.TemporaryDirectory() as output:
+        found = pathlib.Path(output, "found")
+        # ccache keeps what was found in a source until the source or one of its headers changes.
+        ccache = shutil.which("ccache")
+        command = [ccache] if ccache else []
+        command += [str(QUERY), *flags, "-MD", "-MF", f"{found}.d", "-o", str(found), "-c", str(file)]
+        done = subprocess.run(command, cwd=folder, env=os.environ | CCACHE, capture_output=True, text=True)
+        if done.returncode:
+            raise CannotCheck(done.stderr.strip())
+        lines = [line.rpartition(":") for line in found.read_text().splitlines()[1:]]
+    return {(os.path.realpath(ROOT / path), int(line)) for path, _, line in lines}
 
 
 def find_all(files, build, flags):
-    program = clang_query()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(lambda file: matches(program, file, build, flags), files)
+        found = pool.map(lambda file: matches(file, build, flags), files)
         return sorted(set().union(*found))
 
 
@@ -129,7 +138,7 @@ def report(found):
         text = pathlib.Path(file).read_text().splitlines()[line - 1].strip()
         print(f"{os.path.relpath(file)}:{line}: compilers may get this wrong: {text}")
     if found:
-        print(f"{len(found)} found. {QUERY.name} says what is wrong and how to write it instead.")
+        print(f"{len(found)} found. cmake/coroutines.query says what is wrong and how to write it instead.")
 
 
 def in_a_header():
@@ -206,6 +215,9 @@ def main():
     parser.add_argument("files", nargs="*", metavar="FILE")
     options = parser.parse_args(arguments)
 
+    if not shutil.which("clang-query"):
+        print("clang-query is not installed: apt-get install clang-tools", file=sys.stderr)
+        return 77
     if options.self_test:
         return self_test()
     if flags is None and not options.build:
