@@ -95,6 +95,7 @@ void Loop::work() {
   decode_budget = kDecodedPerTurn;
   turn();
   drive_shards();
+  if (free_easies_at_ <= now()) free_unused_easies();
   // Round robin, so that no transfer waits for the end of another.
   for (auto left = decoding.size(); left > 0 && decode_budget > 0; --left) {
     auto* transfer = decoding.front();
@@ -153,7 +154,7 @@ void Loop::schedule_call(Shard& shard, Reason last_call) {
 Time Loop::next_work() const {
   if (has_ready()) return now();
   if (!std::ranges::all_of(decoding, &Transfer::waits_for_sink)) return now();
-  auto next = timers().next();
+  auto next = std::min(timers().next(), free_easies_at_);
   for (const auto& shard : shards_)
     next = std::min({next, shard->deadline, shard->call_connecting_at, shard->call_waiting_at,
                      shard->release_at});

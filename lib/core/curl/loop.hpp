@@ -82,7 +82,7 @@ class Loop final : public RunQueue, public Transport {
   std::unique_ptr<Easy> acquire_easy();
   // Takes a handle back after its exchange. Keeps it for another exchange if it is `reusable`,
   // otherwise destroys it. It is not reusable after a failure, or with options that are rarely used
-  // and that are not reset. Keeps no more idle handles than a few, or than are in use.
+  // and that are not reset.
   void return_easy(std::unique_ptr<Easy> easy, bool reusable);
 
   SocketSet sockets;
@@ -113,6 +113,8 @@ class Loop final : public RunQueue, public Transport {
   void remove(Transfer& transfer);
 
  private:
+  [[nodiscard]] std::size_t easies_in_use() const;
+  void free_unused_easies();
   [[nodiscard]] bool is_watching() const { return heartbeat_ && heartbeat_->is_watching(); }
   // Sends the body as RequestOptions::compress_with requests, or as it is after a 415.
   Task<Outcome> send_encoded(Request request, Call& call);
@@ -159,7 +161,9 @@ class Loop final : public RunQueue, public Transport {
   // The order matters: handles are freed before the multi handles, and both before the share.
   Owned<CURLSH, curl_share_cleanup> share_;
   std::vector<std::unique_ptr<Shard>> shards_;
-  std::vector<std::unique_ptr<Easy>> easies_;
+  std::vector<std::unique_ptr<Easy>> easies_;  // the idle ones
+  std::size_t most_in_use_ = 0;                // since the last `free_unused_easies`
+  Time free_easies_at_ = kNever;
 };
 
 }  // namespace httpretry

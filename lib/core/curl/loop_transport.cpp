@@ -18,6 +18,9 @@ namespace {
 // An idle handle takes 7 to 8 KiB, so only a few are kept when no request is in flight. An idle
 // connection takes 2.3 KiB, with TLS 35.
 constexpr std::size_t kEasiesAtRest = 8;
+// A new handle costs a third of the instructions of a small GET, so handles are kept between bursts
+// of calls.
+constexpr auto kEasiesKept = std::chrono::seconds(1);
 // About 100 bytes each. If there are more, all are dropped; new responses soon fill the list again.
 constexpr std::size_t kMaxOrigins = 4096;
 
@@ -77,6 +80,7 @@ OriginInfo& Loop::edit_origin(const Url& url) {
 // Returns a handle that an earlier exchange has returned, or a new one that is connected with the
 // loop's share and sockets.
 std::unique_ptr<Easy> Loop::acquire_easy() {
+  most_in_use_ = std::max(most_in_use_, easies_in_use() + 1);
   if (!easies_.empty()) {
     auto easy = std::move(easies_.back());
     easies_.pop_back();
@@ -93,11 +97,22 @@ std::unique_ptr<Easy> Loop::acquire_easy() {
 
 void Loop::return_easy(std::unique_ptr<Easy> easy, bool reusable) {
   if (reusable) easies_.push_back(std::move(easy));
-  // A new handle costs a quarter of the instructions of a small GET. So as many idle handles are
-  // kept as are in use: if there are many calls, more are likely.
+  if (easies_.size() > kEasiesAtRest && free_easies_at_ == kNever) {
+    free_easies_at_ = now() + kEasiesKept;
+  }
+}
+
+std::size_t Loop::easies_in_use() const {
   std::size_t in_use = 0;
   for (const auto& shard : shards_) in_use += shard->active.size();
-  while (easies_.size() > std::max(kEasiesAtRest, in_use)) easies_.pop_back();
+  return in_use;
+}
+
+// Frees the idle handles that the busiest moment of the last second did not need.
+void Loop::free_unused_easies() {
+  const auto kept = std::max(kEasiesAtRest, std::exchange(most_in_use_, easies_in_use()));
+  while (easies_.size() + most_in_use_ > kept && !easies_.empty()) easies_.pop_back();
+  free_easies_at_ = easies_.size() > kEasiesAtRest ? now() + kEasiesKept : kNever;
 }
 
 // Returns the watched connection, or nullptr if its socket is unknown or no thread can be started.
