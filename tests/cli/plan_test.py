@@ -186,6 +186,14 @@ class Plan(ProgramTest):
         self.assertEqual(len(json.loads(result.stdout)["attempts"]), 1000)
         self.assertEqual(result.stderr, b"httpretry: stopped after 1000 attempts\n")
 
+    def test_names_of_a_policy_file_do_not_control_the_terminal(self):
+        (self.folder / "p.json").write_text(json.dumps({
+            "version": 1, "policies": {"a\x1b[31m": {"preset": "standard"}},
+            "endpoints": [{"name": "b\x1b[32m", "match": {"host": "h"}, "policy": "a\x1b[31m"}]}))
+        text = self.plan("--policy", "p.json", "--outcomes", "503,200", "GET", "http://h/")
+        self.assertNotIn("\x1b", text)
+        self.assertIn("[31m, endpoint b", text)
+
     def test_a_scenario_file(self):
         (self.folder / "s.json").write_text(json.dumps({
             "steps": [{"status": 503, "headers": {"Retry-After": "2"}, "delay": "50ms", "times": 2},

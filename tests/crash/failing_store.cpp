@@ -172,12 +172,17 @@ void fail_in_turn(What what, bool is_killed, long step) {
 }  // namespace
 
 int main(int count, char** words) {
+  const long step = count > 1 ? std::atol(words[1]) : 7;
+  if (step < 1) {
+    std::fprintf(stderr, "usage: failing_store [STEP]; STEP is a number from 1\n");
+    return 2;
+  }
   failures::replace_memory_of_sqlite();
   round(What::Call, 0, false);  // what is made only once is there after this
   for (const auto what : {What::Call, What::FullDisk}) {
     for (const bool is_killed : {false, true}) fail_in_turn(what, is_killed, 1);
   }
-  fail_in_turn(What::SqliteMemory, false, count > 1 ? std::atol(words[1]) : 7);
+  fail_in_turn(What::SqliteMemory, false, step);
   fail_in_turn(What::Memory, false, 1);
   return 0;
 }

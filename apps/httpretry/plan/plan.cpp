@@ -141,7 +141,7 @@ std::string title(const Simulation& simulation) {
       simulation.request.method() + " " + simulation.request.parsed_url()->without_secrets() + ", ";
   text += policy.name.empty() ? "preset " + policy.preset : "policy " + policy.name;
   if (!policy.endpoint.empty()) text += ", endpoint " + policy.endpoint;
-  return text + " (" + policy.source + ")";
+  return printable(text + " (" + policy.source + ")");
 }
 
 std::string decisions(const SimulatedCalls& simulated) {
