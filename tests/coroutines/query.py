@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Runs clang-query with cmake/coroutines.query over one source. It is called like a compiler:
 
-  query.py FLAG... [-MD -MF FILE] -o FOUND -c SOURCE    writes a line "PATH:LINE" for each match to FOUND, after a headline
-  query.py --version                                    prints the versions of clang-query and of the query
+  query.py FLAG... [-MD -MF FILE] -o FOUND -c SOURCE
+      writes to FOUND the line "found:", and a line "PATH:LINE" for each match
+  query.py --version
+      prints the version of clang-query, and a checksum of the query
 
-So ccache can run it, and keeps what it found until the source, one of its headers, the flags or the version change.
-PATH is relative to the project if the file is in it: another clone then has the same result.
+So ccache can run it, and keeps the matches until the source, one of its headers, the flags or the version change.
+PATH is relative to the project if the file is in it, so that another clone can use the result.
 
 Exit status: 0 the source was checked, 1 it could not be checked."""
 
@@ -13,7 +15,6 @@ import hashlib
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
@@ -24,7 +25,7 @@ MATCH = re.compile(r'^(.+?):(\d+):(\d+): note: "found" binds here$', re.M)
 
 
 def taken_from(flags, name, count):
-    """Removes the flag and the `count` - 1 values after it from `flags`. Returns them, or an empty list."""
+    """Removes a flag with its value from `flags`: `count` words. Returns them, or an empty list."""
     if name not in flags:
         return []
     place = flags.index(name)
