@@ -218,6 +218,23 @@ TEST_CASE("hosts that need no proxy are reached without, by option and by enviro
   CHECK(proxy.requests() == 1);
 }
 
+TEST_CASE("a proxy of the environment that is no URL of a proxy fails without a retry") {
+  FaultServer server;
+  for (const auto* proxy : {"http://[bad", "http://a b:80", "http://host:99999999", "foo://a:80"}) {
+    const Environment by_environment("http_proxy", proxy);
+    auto options = by({});
+    options.connection.proxy.url.reset();
+    options.middlewares = {retry(hasty())};
+    const auto outcome = Client(options).get(server.url());
+    REQUIRE_FALSE(outcome);
+    CAPTURE(outcome.error().message);
+    CHECK(outcome.error().message.find(proxy) != std::string::npos);
+    CHECK(outcome.error().permanent);
+    CHECK(outcome.error().history.attempts.size() == 1);
+  }
+  CHECK(server.requests() == 0);
+}
+
 TEST_CASE("SOCKS5 with and without a password, and who looks the name up") {
   SocksServer open(false);
   auto outcome = Client(by(open.url("socks5h"))).get("http://server.invalid/");

@@ -111,7 +111,7 @@ std::size_t Loop::easies_in_use() const {
 // Frees the idle handles that the busiest moment of the last second did not need.
 void Loop::free_unused_easies() {
   const auto kept = std::max(kEasiesAtRest, std::exchange(most_in_use_, easies_in_use()));
-  while (easies_.size() + most_in_use_ > kept && !easies_.empty()) easies_.pop_back();
+  while (easies_.size() + most_in_use_ > kept) easies_.pop_back();
   free_easies_at_ = easies_.size() > kEasiesAtRest ? now() + kEasiesKept : kNever;
 }
 

@@ -21,6 +21,9 @@ constexpr std::string_view kNoVersion = "alert protocol version";
 // libcurl looks up the names of proxies on its own threads. This is its message if one cannot
 // start.
 constexpr std::string_view kNoThread = "getaddrinfo() thread failed to start";
+// How its message begins if the URL of a proxy, from the environment, cannot be parsed or has an
+// unknown scheme.
+constexpr std::string_view kBadProxy = "Unsupported proxy ";
 
 // Returns libcurl's message without the user name and password in it. libcurl quotes the URL of a
 // proxy that it cannot parse: what stands between the quote, or the space, and the "@" is removed.
@@ -363,6 +366,7 @@ Error Transfer::curl_failure() {
     // libcurl may quote the URL of a proxy, with a password.
     error.message = printable(
         without_userinfo(text.empty() ? curl_easy_strerror(code_) : easy_->error_text.data()));
+    if (text.starts_with(kBadProxy)) error.permanent = true;
     if (code_ == CURLE_SSL_CONNECT_ERROR && error.message.find(kNoVersion) != std::string::npos) {
       error.permanent = true;
     }
