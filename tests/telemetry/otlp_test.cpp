@@ -2,6 +2,8 @@
 #include "collector.hpp"
 #include "strict_otlp.hpp"
 
+#include "tests/open_files.hpp"
+
 #include <httpretry/httpretry.hpp>
 #include <httpretry/telemetry/telemetry.hpp>
 
@@ -258,6 +260,14 @@ TEST_CASE("a batch without spans is refused") {
   options.batch = 0;
   CHECK_THROWS_WITH_AS(Otlp{options}, "OtlpOptions::batch must be at least 1",
                        std::invalid_argument);
+}
+
+TEST_CASE("an exporter whose client cannot be made leaves no descriptor open") {
+  OtlpOptions options;
+  options.connection.proxy.url = "no://proxy";
+  const auto before = open_files();
+  CHECK_THROWS(Otlp(options));
+  CHECK(open_files() == before);
 }
 
 TEST_CASE("what is left at the end is told") {

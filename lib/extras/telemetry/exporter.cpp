@@ -6,12 +6,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 #include <algorithm>
-#include <cerrno>
 #include <stdexcept>
-#include <system_error>
 
 namespace httpretry {
 
@@ -41,12 +38,6 @@ Client client_of(const OtlpOptions& options) {
   client.middlewares = {retry(policy_of(options))};
   client.connection = options.connection;
   return Client(std::move(client));
-}
-
-int new_eventfd() {
-  const int descriptor = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (descriptor < 0) throw std::system_error(errno, std::system_category(), "eventfd");
-  return descriptor;
 }
 
 // Returns how many of the sent items a successful response reports as rejected; 0 if it reports
@@ -131,19 +122,16 @@ Otlp::State::State(OtlpOptions with)
     : options(checked(std::move(with))),
       queue(options.queue),
       urls_{endpoint_url(options, Signal::Traces), endpoint_url(options, Signal::Metrics)},
-      wake_(new_eventfd()),
       process_(::getpid()),
       client_(client_of(options)) {
   thread_ = start_without_signals([this] { run(); });
 }
 
-Otlp::State::~State() { ::close(wake_); }
-
 void Otlp::State::add(SpanPtr span) noexcept {
   if (closed.load(std::memory_order_relaxed)) return drop(Signal::Traces, Why::Shutdown, 1);
   const auto before = queue.put(span);
   if (before == SpanQueue::kFull) return drop(Signal::Traces, Why::QueueFull, 1);
-  if ((before + 1) % options.batch == 0) wake();
+  if ((before + 1) % options.batch == 0) wake_.signal();
 }
 
 void Otlp::State::drop(Signal signal, Why why, std::uint64_t count) noexcept {
@@ -158,16 +146,10 @@ std::uint64_t Otlp::State::dropped(Signal signal, Why why) const {
       .load(std::memory_order_relaxed);
 }
 
-// Does not block: if the eventfd's counter is full, the thread is awake anyway.
-void Otlp::State::wake() const noexcept {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(wake_, &one, sizeof one);
-}
-
 bool Otlp::State::flush(Duration timeout) {
   std::unique_lock lock(mutex);
   const auto mine = ++flushes_wanted;
-  wake();
+  wake_.signal();
   // Not the whole Duration: kForever would overflow in the clock of the condition variable.
   const auto most = std::min<Duration>(timeout, std::chrono::hours(24));
   return flushed.wait_for(lock, most, [&] { return flushes_done >= mine; });
@@ -186,7 +168,7 @@ void Otlp::State::stop() {
     ending = true;  // the thread ends when it wakes up
   }
   stop_.request_stop();  // cancels the request that the thread may be sending
-  wake();
+  wake_.signal();
   thread_.join();
   // What is still in the queue was not sent.
   while (queue.take()) drop(Signal::Traces, Why::Shutdown, /*count=*/1);
@@ -198,15 +180,15 @@ void Otlp::State::stop() {
          (unfinished_.empty() ? "" : ": " + unfinished_));
 }
 
-// Waits until `until` or `wake()`, but at most a minute. Returns false if the thread must end.
+// Waits until `until` or until `wake_` is signaled, but at most a minute. Returns false if the
+// thread must end.
 bool Otlp::State::wait(Time until) {
   const auto left = std::max<Duration>(until - std::chrono::steady_clock::now(), Duration::zero());
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   constexpr std::int64_t kMinute = 60'000;  // in milliseconds
-  pollfd wake_event{wake_, POLLIN, 0};
+  pollfd wake_event{wake_.fd(), POLLIN, 0};
   ::poll(&wake_event, 1, static_cast<int>(std::min(ms, kMinute)));
-  std::uint64_t count = 0;  // reading resets the eventfd
-  [[maybe_unused]] const auto bytes = ::read(wake_, &count, sizeof count);
+  wake_.clear();
   const std::lock_guard lock(mutex);
   return !ending;
 }

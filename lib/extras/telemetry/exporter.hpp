@@ -3,6 +3,8 @@
 
 #include "span_queue.hpp"
 
+#include "lib/core/base/descriptor.hpp"
+
 #include <httpretry/client/client.hpp>
 #include <httpretry/telemetry/otlp.hpp>
 
@@ -29,7 +31,6 @@ std::string endpoint_url(const OtlpOptions& options, Signal signal);
 
 struct Otlp::State {
   explicit State(OtlpOptions with);
-  ~State();
 
   void add(SpanPtr span) noexcept;
   bool flush(Duration timeout);
@@ -52,9 +53,8 @@ struct Otlp::State {
   bool ending = false;
 
  private:
-  void wake() const noexcept;
   void run();
-  // Waits until `until` or `wake()`. Returns false when the thread must end.
+  // Waits until `until`, or until `wake_` is signaled. Returns false when the thread must end.
   bool wait(Time until);
   void send_spans();
   void send_metrics();
@@ -66,7 +66,7 @@ struct Otlp::State {
   void report(const std::string& message);
 
   const std::array<std::string, 2> urls_;
-  const int wake_;     // an eventfd
+  EventFd wake_{"the OTLP exporter cannot open an eventfd"};
   const int process_;  // detects that this is a forked child
   Client client_;
   std::stop_source stop_;
