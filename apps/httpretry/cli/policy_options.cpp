@@ -8,7 +8,7 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr const char* kVariable = "HTTPRETRY_POLICY";
+constexpr const char* kPolicyVariable = "HTTPRETRY_POLICY";
 
 std::pair<std::string, std::string> parse_setting(const std::string& text) {
   const auto equals = text.find('=');
@@ -56,7 +56,7 @@ PolicySet base_policies(const PolicyChoice& choice, int cancel) {
   }
   if (choice.file) return from_file(*choice.file, cancel);
   if (choice.preset) return from_preset(*choice.preset);
-  const auto file = variable(kVariable);
+  const auto file = environment_variable(kPolicyVariable);
   if (file.empty()) return {};
   try {
     return from_file(file, cancel);
@@ -114,7 +114,7 @@ std::string read_policy_file(const std::string& path, int cancel) {
 }
 
 bool uses_standard(const PolicyChoice& choice) {
-  return !choice.file && !choice.preset && variable(kVariable).empty();
+  return !choice.file && !choice.preset && environment_variable(kPolicyVariable).empty();
 }
 
 PolicySet chosen_policies(const PolicyChoice& choice, int cancel) {

@@ -11,7 +11,7 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr const char* kVariable = "HTTPRETRY_SHARED";
+constexpr const char* kSharedVariable = "HTTPRETRY_SHARED";
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::vector<Flag> shared_flags(std::optional<std::string>& url) {
 }
 
 std::shared_ptr<SharedState> shared_state(const std::optional<std::string>& url, bool quiet) {
-  const auto server = url ? *url : variable(kVariable);
+  const auto server = url ? *url : environment_variable(kSharedVariable);
   if (server.empty()) return nullptr;
   log_to([quiet](LogLevel, std::string_view line) {
     if (!quiet) print_message("httpretry: " + printable(line));
@@ -32,7 +32,7 @@ std::shared_ptr<SharedState> shared_state(const std::optional<std::string>& url,
   try {
     return redis(server);
   } catch (const std::invalid_argument& error) {
-    const std::string source = url ? "option --shared" : kVariable;
+    const std::string source = url ? "option --shared" : kSharedVariable;
     throw UsageError(source + ": " + error.what());
   }
 }

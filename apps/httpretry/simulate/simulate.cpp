@@ -137,7 +137,7 @@ std::string policy_in_file(const ResolvedPolicy& resolved) {
 // Returns the file of policies, or "" if the policy is a preset.
 std::string file_of(const PolicyChoice& choice) {
   if (choice.file || choice.preset) return choice.file.value_or("");
-  return variable("HTTPRETRY_POLICY");
+  return environment_variable("HTTPRETRY_POLICY");
 }
 
 std::string name_of(const NamedChoice& named, const std::string& file,
