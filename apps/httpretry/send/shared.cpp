@@ -9,11 +9,6 @@
 #include <stdexcept>
 
 namespace httpretry::cli {
-namespace {
-
-constexpr const char* kSharedVariable = "HTTPRETRY_SHARED";
-
-}  // namespace
 
 std::vector<Flag> shared_flags(std::optional<std::string>& url) {
   return {
@@ -24,6 +19,7 @@ std::vector<Flag> shared_flags(std::optional<std::string>& url) {
 }
 
 std::shared_ptr<SharedState> shared_state(const std::optional<std::string>& url, bool quiet) {
+  constexpr const char* kSharedVariable = "HTTPRETRY_SHARED";
   const auto server = url ? *url : environment_variable(kSharedVariable);
   if (server.empty()) return nullptr;
   log_to([quiet](LogLevel, std::string_view line) {
