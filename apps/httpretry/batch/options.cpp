@@ -186,10 +186,9 @@ std::vector<Flag> response_flags(BatchCommand& to) {
           "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces"));
 }
 
-// Returns the flags that limit how fast and how long requests are sent, with --shared and its like
-// at the end. Each has a letter ('\0' if it has none), a name, the name of its value in --help
-// (empty if it takes none), a help text, and an action that stores the value `v` in `to`, which
-// must outlive the flags.
+// Returns the flags that limit how fast and how long requests are sent, and --shared. Each has a
+// letter ('\0' if it has none), a name, the name of its value in --help (empty if it takes none), a
+// help text, and an action that stores the value `v` in `to`, which must outlive the flags.
 std::vector<Flag> flow_flags(BatchCommand& to) {
   auto& runner = to.batch.runner;
   const std::vector<Flag> flags{

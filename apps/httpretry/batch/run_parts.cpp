@@ -143,7 +143,7 @@ PipedFiles complete_connection(BatchCommand& command) {
   auto& connection = options.client.connection;
   check_files(connection);
   connection.content_codings = content_codings();
-  // Signals blocks the signals and does not unblock them. WithoutSignals restores them.
+  // `signals` leaves the signals blocked at its end. `restores` unblocks them after that.
   const WithoutSignals restores;
   const Signals signals;
   const int cancel = signals.descriptor();  // becomes readable when a signal arrives

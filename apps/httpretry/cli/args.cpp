@@ -71,7 +71,8 @@ class Parser {
     if (flag == nullptr) {
       const auto* to_turn_off = switch_of(name);
       if (to_turn_off == nullptr) {
-        throw unknown(shown, has_value ? value : next_argument(), "", did_you_mean_flag(name));
+        throw unknown(shown, has_value ? value : next_argument(), /*within=*/"",
+                      did_you_mean_flag(name));
       }
       if (has_value) throw UsageError("option " + shown + " takes no value");
       *to_turn_off->target = !to_turn_off->value;

@@ -22,7 +22,7 @@ bool names_file(const Flag& flag) {
 }
 bool names_preset(const Flag& flag) { return flag.value == "PRESET"; }
 
-// Returns the patterns of a flag in a shell's `case`: "-o | --output".
+// Returns both forms of a flag with `between` in the middle: "-o | --output" in a shell's `case`.
 std::string spelled(const Flag& flag, const char* between) {
   std::string text;
   if (flag.letter != '\0') text = std::string("-") + flag.letter + between;
@@ -52,8 +52,8 @@ std::vector<std::string> second_words(const std::string& first) {
   return words;
 }
 
-// Returns each first word that takes a second one, with its second words.
-std::vector<std::pair<std::string, std::string>> families() {
+// Returns each first word that takes a second one, such as "policy", with its second words.
+std::vector<std::pair<std::string, std::string>> first_words_with_second() {
   std::vector<std::pair<std::string, std::string>> found;
   for (const auto& first : first_words()) {
     const auto words = second_words(first);
@@ -76,7 +76,8 @@ std::string bash_values(const Flag& flag) {
   return names_file(flag) ? "-f" : "";
 }
 
-// Returns the branch of a command in a `case`: the values of the previous flag, or all flags.
+// Returns the branch of a command in the `case` of bash(). The branch offers the values of the flag
+// before the cursor or, if that takes none, sets the variable `flags` to all flags of the command.
 std::string bash_command(const Command& command) {
   std::vector<std::string> names;
   std::string cases;
@@ -112,9 +113,9 @@ _httpretry() {
       "  if [ \"$COMP_CWORD\" -eq 1 ] && [[ $current != -* ]]; then\n    _httpretry_words -W '" +
       join(first_words(), " ") + "'\n    return\n  fi\n";
   // The second word of commands such as "policy check".
-  for (const auto& [first, words] : families()) {
+  for (const auto& [first, next_words] : first_words_with_second()) {
     text += "  if [ \"$command\" = " + first + " ] && [ \"$COMP_CWORD\" -eq 2 ]; then\n" +
-            "    _httpretry_words -W '" + words + "'\n    return\n  fi\n";
+            "    _httpretry_words -W '" + next_words + "'\n    return\n  fi\n";
   }
   // The flags of each command. The front command is that of sending, which has no name; its pattern
   // is "*", so it must be last.
@@ -152,14 +153,16 @@ std::string zsh_values(const Flag& flag) {
   return names_file(flag) ? label + "_files" : label;
 }
 
-// Returns one or two arguments of _arguments: for the long name, and for the letter if there is
-// one. "=" says that a value must follow, and "=-" that one may follow.
+// Returns one or two arguments of zsh's function _arguments: for the long name, and for the letter
+// if there is one. A "*" before a flag allows it several times. After a flag, "=" or "+" says that
+// a value must follow, "=-" that a value must be after "=", and "::value:" that it may be left out.
 std::string zsh_flag(const Flag& flag) {
   const std::string help = "[" + zsh_quoted(flag.help) + "]";
-  const auto* after_long = flag.takes_value() ? "=" : flag.value.empty() ? "" : "=-";
+  const bool has_optional_value = !flag.takes_value() && !flag.value.empty();
+  const auto* after_long = flag.takes_value() ? "=" : has_optional_value ? "=-" : "";
   const auto values = flag.takes_value() ? zsh_values(flag) : std::string();
   auto text = "    '*--" + std::string(flag.name) + after_long + help + values +
-              (flag.takes_value() || flag.value.empty() ? "" : "::value:") + "' \\\n";
+              (has_optional_value ? "::value:" : "") + "' \\\n";
   if (flag.letter != '\0') {
     text += std::string("    '*-") + flag.letter + (flag.takes_value() ? "+" : "") + help + values +
             "' \\\n";
@@ -183,9 +186,9 @@ std::string zsh() {
       "local command=${words[2]}\n";
   text += "if (( CURRENT == 2 )) && [[ ${words[2]} != -* ]]; then\n  compadd -- " +
           join(first_words(), " ") + "\n  _urls\n  return\nfi\n";
-  for (const auto& [first, words] : families()) {
+  for (const auto& [first, next_words] : first_words_with_second()) {
     text += "if [[ $command == " + first + " ]] && (( CURRENT == 3 )); then\n  compadd -- " +
-            words + "\n  return\nfi\n";
+            next_words + "\n  return\nfi\n";
   }
   text +=
       "if [[ $command == policy ]]; then command=\"policy ${words[3]}\"; fi\n"
@@ -223,18 +226,18 @@ std::string fish_condition(const Command& command) {
   return text + "; and __fish_seen_subcommand_from " + std::string(command.name.substr(space + 1));
 }
 
-// Returns the completion script for fish. It has a line `complete` for the first words of all
-// commands, for the second words of commands such as "policy check", and for each flag. -n is the
-// condition under which fish offers the words or the flag, and -a has the words.
+// Returns the completion script for fish: a line `complete` with the first words of all commands,
+// one for each first word that takes a second one, and one for each flag of each command. -n is the
+// condition under which fish offers the words of -a or the flag, and -f excludes names of files.
 std::string fish() {
   std::string text = "# fish completion for httpretry\n";
   text += "complete -c httpretry -n __fish_is_first_arg -a " +
           fish_quoted(join(first_words(), " ")) + '\n';
-  for (const auto& [first, words] : families()) {
+  for (const auto& [first, next_words] : first_words_with_second()) {
     text += "complete -c httpretry -f -n " +
             fish_quoted("__fish_seen_subcommand_from " + first +
-                        "; and not __fish_seen_subcommand_from " + words) +
-            " -a " + fish_quoted(words) + '\n';
+                        "; and not __fish_seen_subcommand_from " + next_words) +
+            " -a " + fish_quoted(next_words) + '\n';
   }
   for (const auto& command : commands()) {
     const auto condition = fish_condition(command);

@@ -12,14 +12,14 @@ namespace {
 // and the user can run the same command again.
 int status_of_held_back(const Error& error) {
   const auto& attempts = error.history.attempts;
-  // The attempts are searched from the last one back. An attempt with a shortage was not sent.
-  const auto sent = std::find_if(attempts.rbegin(), attempts.rend(), [](const auto& attempt) {
+  // An attempt with a shortage was not sent.
+  const auto last_sent = std::find_if(attempts.rbegin(), attempts.rend(), [](const auto& attempt) {
     return attempt.error != Errc::LocalShortage;
   });
-  if (!error.maybe_sent() || sent == attempts.rend()) return kTryLater;
-  if (!sent->error) return kErrorStatus;  // it got a response, whose status is a failure
-  Error earlier_error(*sent->error, sent->error_message);
-  earlier_error.curl_code = sent->curl_code;
+  if (!error.maybe_sent() || last_sent == attempts.rend()) return kTryLater;
+  if (!last_sent->error) return kErrorStatus;  // it got a response, whose status is a failure
+  Error earlier_error(*last_sent->error, last_sent->error_message);
+  earlier_error.curl_code = last_sent->curl_code;
   // An attempt that was sent cannot have been held back, so such a history is wrong.
   return earlier_error.held_back() ? kInternalError : exit_status(earlier_error);
 }

@@ -87,7 +87,7 @@ std::string part_of_help(const Command& command, const std::string& topic) {
   // Only the command that sends requests, which has no name, replaces curl, whose options users
   // try.
   const auto about = command.name.empty() ? about_unknown_option(option) : std::string();
-  if (!about.empty()) return wrapped(option + about, 0, 0);
+  if (!about.empty()) return wrapped(option + about, /*column=*/0, /*indent=*/0);
   throw UsageError("option --help: \"" + topic + "\" is neither an option nor one of " + titles);
 }
 
@@ -125,7 +125,8 @@ std::string help_text(const Command& command, const std::string& topic) {
   const bool sends = command.name.empty();
   auto text = command.synopsis() + '\n';
   if (sends) text += other_commands();
-  text += '\n' + wrapped(command.about, 0, 0) + flags_of(command) + examples_of(command);
+  text += '\n' + wrapped(command.about, /*column=*/0, /*indent=*/0) + flags_of(command) +
+          examples_of(command);
   if (sends) text += statuses();
   return text;
 }

@@ -95,21 +95,22 @@ Body piped_body(const std::string& path, int cancel, std::uint64_t offset) {
     check_offset(offset, bytes.size());
     return Body(bytes.substr(offset));
   };
-  // Kept by an earlier read.
-  if (path == "-" && standard_input) return skip_offset(*standard_input);
-  if (path == "-" && std::exchange(consumed, true)) {
+  const bool is_stdin = path == "-";
+  if (is_stdin && standard_input) return skip_offset(*standard_input);  // kept by an earlier read
+  if (is_stdin && consumed) {
     throw ReadError("it is longer than " + std::to_string(kMaxPipeBuffer >> 20U) +
                     " MiB, so it cannot be read twice");
   }
+  consumed = consumed || is_stdin;
   // A copy of the descriptor, because the body closes it.
-  auto pipe = path == "-" ? Descriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) : open_file(path);
+  auto pipe = is_stdin ? Descriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) : open_file(path);
   if (!pipe.is_open()) fail(errno);
   auto bytes = read_all(pipe.get(), kMaxPipeBuffer, cancel);
   if (bytes.size() > kMaxPipeBuffer) {
     if (offset > 0) throw ReadError("it is too long for -C, which needs to know its size");
     return streamed_body(std::move(bytes), std::move(pipe), cancel);
   }
-  if (path == "-") standard_input = bytes;
+  if (is_stdin) standard_input = bytes;
   return skip_offset(bytes);
 }
 

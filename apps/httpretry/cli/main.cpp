@@ -182,7 +182,8 @@ int main(int argc, char** argv) {
                   "--help for a list of options");
     return kUsage;
   } catch (const BadPolicyFile& error) {
-    std::istringstream lines(error.what());  // with the positions of the problems
+    // what() has a line for each problem, which begins with its position and needs no "httpretry:".
+    std::istringstream lines(error.what());
     for (std::string line; std::getline(lines, line);) print_message(line);
     return kBadPolicyFile;
   } catch (const ReadError& error) {

@@ -18,19 +18,21 @@
 namespace httpretry::cli {
 namespace {
 
-// Opens `path`. Without a reader, a non-blocking open() of a pipe fails with ENXIO; it is repeated
-// every 50 ms until there is one, because a blocking open() could not be canceled. `limit` or, if
-// it is null, `cancel` ends that.
+// Opens `path` for writing. While a pipe has no reader, open() fails with ENXIO, so it is tried
+// again every 50 ms: a blocking open() could not be canceled. `limit` ends the wait for a reader
+// or, if it is null, `cancel` does. Throws WriteError.
 int open_device(const std::string& path, int cancel, const WaitLimit* limit) {
   if (limit != nullptr) cancel = limit->descriptor();
-  constexpr int kMilliseconds = 50;
+  constexpr int kRetryAfterMs = 50;
   for (;;) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor >= 0) return descriptor;
-    if (errno != ENXIO || !is_stream(path)) throw_write_error(path, errno);
+    const int failure = errno;
+    const bool lacks_reader = failure == ENXIO && is_stream(path);  // a socket has ENXIO, too
+    if (!lacks_reader) throw_write_error(path, failure);
     ::pollfd wait{cancel, POLLIN, 0};
-    if (::poll(&wait, 1, kMilliseconds) <= 0) continue;
-    if (limit == nullptr || !limit->has_expired()) throw_write_error(path, EINTR);
+    if (::poll(&wait, 1, kRetryAfterMs) <= 0) continue;
+    if (limit == nullptr || !limit->has_expired()) throw_write_error(path, EINTR);  // a signal
     throw WriteError("cannot write to " + path + ": no reader within the time limit of -m");
   }
 }
@@ -107,13 +109,13 @@ Stream::Waits Stream::waits_of(int descriptor) {
 }
 
 void Stream::write(std::string_view bytes) const {
-  bool waits = waits_ == Waits::InPieces;
+  bool must_wait = waits_ == Waits::InPieces;
   while (!bytes.empty()) {
-    if (waits) wait_for_reader(bytes.size());
+    if (must_wait) wait_for_reader(bytes.size());
     // A writable pipe takes PIPE_BUF bytes without blocking.
     const auto piece = waits_ == Waits::InPieces ? bytes.substr(0, PIPE_BUF) : bytes;
     const auto count = ::write(descriptor_, piece.data(), piece.size());
-    if (count < 0 && errno == EAGAIN) waits = true;  // the pipe is full
+    if (count < 0 && errno == EAGAIN) must_wait = true;  // the pipe is full
     if (count < 0 && errno != EINTR && errno != EAGAIN) throw_write_error(name_, errno);
     if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
   }
@@ -134,8 +136,8 @@ bool is_stream(const std::string& path) {
 void write_to(const std::string& path, std::string_view bytes, const WaitLimit* limit,
               Readers readers) {
   struct ::stat about {};
-  const bool file = ::stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode);
-  if (!file || open_descriptor(path)) {
+  const bool new_or_regular = ::stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode);
+  if (!new_or_regular || open_descriptor(path)) {
     const int cancel = limit != nullptr ? limit->signals().descriptor() : -1;
     return Stream(path, cancel, limit).write(bytes);
   }

@@ -8,7 +8,7 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr const char* kVariable = "HTTPRETRY_POLICY";
+constexpr const char* kPolicyVariable = "HTTPRETRY_POLICY";
 
 std::pair<std::string, std::string> parse_setting(const std::string& text) {
   const auto equals = text.find('=');
@@ -45,10 +45,10 @@ PolicySet from_preset(const std::string& name) {
   return PolicySet(*std::move(resolved));
 }
 
-// Returns the policies that the flags name or, without such a flag, those of the file in
-// $HTTPRETRY_POLICY or, as an empty set, the preset `standard`. Does not apply the settings
-// (--set). Throws UsageError and BadPolicyFile. A read of a file ends when the descriptor `cancel`
-// becomes readable.
+// Returns the policies of --policy or --preset. Without these flags, returns those of the file in
+// $HTTPRETRY_POLICY or, if that is not set, the preset `standard`. Does not apply the settings
+// (--set). Throws UsageError, BadPolicyFile and, when the descriptor `cancel` becomes readable
+// while a file is read, WaitEnded.
 PolicySet base_policies(const PolicyChoice& choice, int cancel) {
   if (choice.file && choice.preset) {
     throw UsageError(
@@ -56,12 +56,12 @@ PolicySet base_policies(const PolicyChoice& choice, int cancel) {
   }
   if (choice.file) return from_file(*choice.file, cancel);
   if (choice.preset) return from_preset(*choice.preset);
-  const auto file = variable(kVariable);
-  if (file.empty()) return {};
+  const auto file = environment_variable(kPolicyVariable);
+  if (file.empty()) return PolicySet();  // `standard` for every request
   try {
     return from_file(file, cancel);
   } catch (const BadPolicyFile& error) {
-    throw BadPolicyFile(std::string(error.what()) +
+    throw BadPolicyFile(std::string(error.what()) +  // lines, each with its newline
                         "httpretry: the variable HTTPRETRY_POLICY names this file\n");
   }
 }
@@ -114,7 +114,7 @@ std::string read_policy_file(const std::string& path, int cancel) {
 }
 
 bool uses_standard(const PolicyChoice& choice) {
-  return !choice.file && !choice.preset && variable(kVariable).empty();
+  return !choice.file && !choice.preset && environment_variable(kPolicyVariable).empty();
 }
 
 PolicySet chosen_policies(const PolicyChoice& choice, int cancel) {

@@ -45,7 +45,7 @@ bool uses_standard(const PolicyChoice& choice);
 
 // Returns the policies of the file or preset that the flags name, with the settings applied. The
 // default is the file in HTTPRETRY_POLICY or, if that is not set, the preset `standard`. Throws
-// UsageError and BadPolicyFile; `cancel` is that of read_whole.
+// UsageError, BadPolicyFile and WaitEnded; `cancel` is that of read_whole.
 PolicySet chosen_policies(const PolicyChoice& choice, int cancel = -1);
 
 // Returns the policy that the request gets.

@@ -45,7 +45,7 @@ void add_header(Step& step, const std::string& name, const std::string& value,
   if (is_time && valid_header_name(name)) {
     step.time_headers.emplace_back(name, *offset);
   } else if (!step.headers.try_add(name, value)) {
-    throw bad(item, "has an invalid header");
+    throw bad(item, "has an invalid header");  // or, for a time, an invalid name
   }
 }
 
@@ -59,8 +59,9 @@ Step parse_item(const std::string& item) {
   // a colon: "302:location=http://x/?a=b" has the parts "302", "location=http" and "//x/?a=b".
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const auto equals = parts[i].find('=');
-    const bool has_value = equals != std::string::npos;
-    if (has_value && (headers.empty() || valid_header_name(parts[i].substr(0, equals)))) {
+    const bool has_equals = equals != std::string::npos;
+    // add_header rejects an invalid name of the first header, which has no value before it.
+    if (has_equals && (headers.empty() || valid_header_name(parts[i].substr(0, equals)))) {
       headers.push_back(parts[i]);
     } else if (headers.empty()) {
       throw bad(item, "has a part that is not HEADER=VALUE");

@@ -6,7 +6,7 @@
 
 namespace httpretry::cli {
 
-std::string variable(const char* name) {
+std::string environment_variable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
 }

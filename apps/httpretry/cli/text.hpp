@@ -11,7 +11,7 @@
 namespace httpretry::cli {
 
 // Returns the value of an environment variable, or "" if it is not set.
-std::string variable(const char* name);
+std::string environment_variable(const char* name);
 
 // Returns the texts with `separator` between them.
 std::string join(const std::vector<std::string>& texts, std::string_view separator);

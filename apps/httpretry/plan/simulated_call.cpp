@@ -120,7 +120,8 @@ void add_step(ScriptedTransport& network, const Step& step, const RetryPolicy& p
   if (step.fault == Fault::Stale) network.say(stale());
 }
 
-// Returns a transport with as many outcomes as a call can use. It repeats the last one.
+// Returns a transport that plays the script, with as many outcomes as a call can use. Afterward it
+// repeats the last outcome, as Then::RepeatLast demands.
 std::unique_ptr<ScriptedTransport> scripted(const Script& script, const RetryPolicy& policy) {
   auto network = std::make_unique<ScriptedTransport>();
   auto added = 0;
@@ -176,6 +177,7 @@ class Watch final : public Observer {
     if (why == HedgeRefused::HedgeBudget) record_budget(call);
   }
 
+  // Returns where and why the call was stopped, or "" if it was not.
   [[nodiscard]] std::string why() const {
     const auto attempts = std::to_string(attempts_);
     if (endless) {

@@ -104,8 +104,7 @@ std::vector<int> tracks_of(const std::vector<Attempt>& attempts) {
   std::vector<Duration> ends;  // of the last bar in each track
   std::vector<int> tracks;
   for (const auto& attempt : attempts) {
-    auto free_track =
-        std::find_if(ends.begin(), ends.end(), [&](Duration end) { return end <= attempt.start; });
+    auto free_track = std::ranges::find_if(ends, [&](auto end) { return end <= attempt.start; });
     tracks.push_back(static_cast<int>(free_track - ends.begin()));
     if (free_track == ends.end()) free_track = ends.insert(ends.end(), Duration{});
     *free_track = attempt.start + attempt.duration;

@@ -199,7 +199,8 @@ std::string opening(std::string_view title, int height) {
 Axis::Axis(Duration longest) {
   if (longest <= Duration::zero()) return;
   constexpr double kTicks = 4;
-  // A step is at least a nanosecond. With a smaller one, two ticks would show the same time.
+  // A step is at least a nanosecond. With a smaller one, two ticks would show the same time. The
+  // 0.999, and the 1e-9 below, keep a rounding error from making the step or the axis longer.
   const auto wanted = std::max(as_seconds(longest) / kTicks * 0.999, 1e-9);
   step_ = wanted > 20 ? round_in_minutes(wanted) : round_in_tens(wanted);
   ticks_ = std::max(static_cast<int>(std::ceil(as_seconds(longest) / step_ - 1e-9)), 1);

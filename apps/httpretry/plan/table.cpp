@@ -96,8 +96,7 @@ std::vector<CallEvent> events_of(const SimulatedCalls& simulated) {
       events.push_back({.call = i + 1, .at = refused_at, .ends = refused_at, .history = &history});
     }
   }
-  std::stable_sort(events.begin(), events.end(),
-                   [](const CallEvent& a, const CallEvent& b) { return a.at < b.at; });
+  std::ranges::stable_sort(events, /*comp=*/{}, &CallEvent::at);
   return events;
 }
 
@@ -199,6 +198,7 @@ std::string table_of_calls(const SimulatedCalls& simulated) {
 // Returns a row for each attempt, with the least, mean and most of the wait after it, and lines
 // that say why the calls end. A row without a wait ends after the outcome.
 std::string table_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
+  // The last column is aligned to the left; an empty one keeps the totals aligned to the right.
   std::vector<Row> rows{{"attempt", "outcome", "least", "mean", "most", "total (mean)", ""}};
   for (const auto& [attempt, wait, total] : schedule_of_ranges(policy, calls)) {
     Row row{std::to_string(attempt->number), attempt_text(*attempt)};
@@ -227,7 +227,7 @@ std::string table_of_decisions(const Outcome& outcome) {
   const bool held = std::ranges::any_of(history.attempts, [](const Attempt& attempt) {
     return attempt.queued_by != QueuedBy::Nothing;
   });
-  if (held) rows.back().insert(rows.back().end() - 1, "held back");
+  if (held) rows.back().insert(rows.back().end() - 1, "held back");  // before "rule"
   // add_race inserts one column after "at" and one before "rule".
   if (hedged) add_race(rows.back(), "ends", "race");
   for (const auto& attempt : history.attempts) {

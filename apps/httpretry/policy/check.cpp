@@ -163,33 +163,35 @@ class Run {
     if (expected.waits) check_waits(script, waits_of(outcome), end);
   }
 
-  // Returns the least and the most value of each wait over all random numbers. Simulates calls
-  // with the longest max_elapsed_time, because a call of only the longest waits might end before
-  // later ones. Then limits each wait to the time that is left for it after the shortest waits.
+  // Returns the shortest and the longest length that each wait may have. They come from two calls:
+  // in one all waits are the shortest, in the other the longest. Both calls get a raised time
+  // limit, so that long waits do not end the second one early. To make up for that, each longest
+  // wait is cut to what the real limit leaves if all waits before it were the shortest.
   [[nodiscard]] std::vector<Range> ranges_of(const Script& script) const {
-    constexpr Duration kLongestLimit = std::chrono::days(365);  // that a policy may have
+    constexpr Duration kLongestLimit = std::chrono::days(365);  // of a policy file
     auto resolved = policy_for(policies_, request_);
-    auto policy = *resolved.policy;
-    // With BeforeWait, a wait may exceed max_elapsed_time.
-    const bool ignores_wait = policy.elapsed_rule == ElapsedRule::BeforeWait;
-    const auto limit = ignores_wait ? kForever : policy.max_elapsed_time;
-    policy.max_elapsed_time = std::max(policy.max_elapsed_time, kLongestLimit);
-    resolved.policy = std::make_shared<const RetryPolicy>(std::move(policy));
+    auto long_policy = *resolved.policy;
+    // With BeforeWait, a wait may end after max_elapsed_time. The other rules do not allow that.
+    const bool may_exceed_limit = long_policy.elapsed_rule == ElapsedRule::BeforeWait;
+    const auto real_limit = may_exceed_limit ? kForever : long_policy.max_elapsed_time;
+    long_policy.max_elapsed_time = std::max(long_policy.max_elapsed_time, kLongestLimit);
+    resolved.policy = std::make_shared<const RetryPolicy>(std::move(long_policy));
     const PolicySet policies(resolved);
     const auto shortest = retried_attempts(call(policies, script, /*draw=*/0.0));
     const auto longest = retried_attempts(call(policies, script, /*draw=*/1.0));
     std::vector<Range> ranges;
     for (std::size_t i = 0; i < std::min(shortest.size(), longest.size()); ++i) {
-      const Duration left = limit - (shortest[i].start + shortest[i].duration);
+      const auto wait_begins = shortest[i].start + shortest[i].duration;
+      const Duration left = real_limit - wait_begins;
       ranges.emplace_back(wait_after(shortest[i]), std::min(wait_after(longest[i]), left));
     }
     return ranges;
   }
 
-  // Compares the waits before retries with the expected ones. `waits` are those of a call in which
-  // every random wait has its mean length, with which an exact expected wait is compared. An
-  // expected range must contain all values that the wait may have. `end` describes the end of the
-  // call, for messages.
+  // Compares the waits before retries with the expected ones. An exact expected wait must be equal
+  // to the one in `waits`, which are those of a call in which every random wait has its mean
+  // length. An expected range must contain all values that the wait may have. `end` describes the
+  // end of the call, for messages.
   void check_waits(const Script& script, const Waits& waits, const std::string& end) {
     const auto& expected = *test_.expected.waits;
     const auto details = "the waits are " + text_of(waits) + ", and " + end;
@@ -254,8 +256,8 @@ std::string ok_line(const PolicySet& set, std::size_t tests) {
 }
 
 // Checks a file. Returns a line for each problem and for each expectation of its tests that does
-// not hold; if there are any but warnings, sets `status` to kFailed. Otherwise adds a line that
-// says so on a terminal, with the name of the file if `with_name` is set, and nothing in scripts.
+// not hold, and sets `status` to kFailed if there are any but warnings. Otherwise, if standard
+// output is a terminal, adds a line "ok: …", with the name of the file if `with_name` is set.
 std::string check_file(const std::string& file, bool with_name, int& status) {
   const auto checked = check_policies(read_policy_file(file), file);
   std::string lines;

@@ -9,7 +9,7 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr int kAtOnce = 100;
+constexpr int kAtOnce = 100;  // calls in the example of rate_text
 
 std::string shared_by(GuardScope scope, const ResolvedPolicy& resolved, const Request& request) {
   const auto host = std::string(request.parsed_url()->origin());
@@ -90,7 +90,7 @@ std::string breaker_text(const BreakerPolicy& breaker) {
     return "refuses a share of the sends while fewer than " + percent(1 / breaker.k) +
            " of those in " + duration_text(breaker.share_window) + " succeed";
   }
-  const auto first = delay_range(breaker.open_for, 1, {}).mean;
+  const auto first = delay_range(breaker.open_for, /*retry=*/1).mean;
   auto text = "opens " + opens_text(breaker) + ", the first time for " + duration_text(first) +
               "; " + std::to_string(breaker.probes) +
               (breaker.probes == 1 ? " success closes it" : " successes close it");
@@ -108,12 +108,16 @@ GuardScope scope_of(const BudgetPolicy& budget) {
   return GuardScope::Host;
 }
 
+// Describes a budget that limits the retries and hedges in flight to the larger of `min` and a
+// share of the calls in flight: "10 retries and hedges in flight at once, from 110 calls in flight
+// on 10 % of them; …". `ratio` is that share in thousandths.
 std::string concurrent_text(const BudgetPolicy& budget) {
   auto text = budget.min == 1 ? std::string("1 retry or hedge")
                               : std::to_string(budget.min) + " retries and hedges";
   text += " in flight at once";
   std::string until = "one has ended";
   if (budget.ratio > 0) {
+    // The fewest calls whose share is more than `min`; the division rounds up.
     const auto calls = ((budget.min + std::int64_t{1}) * 1000 + budget.ratio - 1) / budget.ratio;
     text += ", from " + std::to_string(calls) + " calls in flight on " +
             percent(static_cast<double>(budget.ratio) / 1000) + " of them";
@@ -126,15 +130,11 @@ std::string concurrent_text(const BudgetPolicy& budget) {
 std::string why_never_hedged(const HedgePolicy& hedge, const RetryPolicy& policy,
                              const Request& request) {
   const auto& methods = hedge.methods;
-  if (!methods.empty() &&
-      std::find(methods.begin(), methods.end(), request.method()) == methods.end()) {
+  if (!methods.empty() && std::ranges::find(methods, request.method()) == methods.end()) {
     return "none for " + request.method() + ": hedge.methods are " + join(methods, ", ");
   }
-  const bool keyed = !policy.idempotency_key.empty();
-  if (policy.repeat == Repeat::Always ||
-      (policy.repeat == Repeat::Safe && (keyed || request.repeatable()))) {
-    return {};
-  }
+  const bool is_safe = request.repeatable() || !policy.idempotency_key.empty();
+  if (policy.repeat == Repeat::Always || (policy.repeat == Repeat::Safe && is_safe)) return {};
   return "none for " + request.method() + ": executing it twice may do harm";
 }
 

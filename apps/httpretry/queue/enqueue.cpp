@@ -15,7 +15,7 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr const char* kVariable = "HTTPRETRY_QUEUE";
+constexpr const char* kQueueVariable = "HTTPRETRY_QUEUE";
 
 enum class Phase : std::uint8_t { Reading, Adding, Exiting };
 
@@ -66,12 +66,12 @@ void print_added(const queue::EnqueueReport& report) {
 // UsageError if neither names a valid one.
 queue::QueueOptions queue_options(const BatchCommand& command) {
   const bool has_flag = !command.queue.empty();
-  const auto url = has_flag ? command.queue : variable(kVariable);
+  const auto url = has_flag ? command.queue : environment_variable(kQueueVariable);
   if (url.empty()) {
     throw UsageError("--queue URL is missing, and $HTTPRETRY_QUEUE is not set");
   }
   const auto address = queue::parse_queue(url);
-  const std::string source = has_flag ? "option --queue" : kVariable;
+  const std::string source = has_flag ? "option --queue" : kQueueVariable;
   if (!address) throw UsageError(source + ": " + address.error().message);
   queue::QueueOptions options;
   options.address = *address;

@@ -52,7 +52,8 @@ std::string advice_on_long_pipe(const Request& request) {
 // would help.
 std::string advice(const SendOptions& options, const EndedCall& ended) {
   const auto& outcome = ended.outcome;
-  // Only the message tells a body that is too large from headers, whose limit is fixed.
+  // Headers that are too large have the same code, but their limit is fixed, so no option would
+  // help. Only the message says whether it was the body.
   const bool body_is_too_large = !outcome && outcome.error().code == Errc::TooLarge &&
                                  outcome.error().message.find("body is") != std::string::npos;
   if (body_is_too_large && !options.max_file_size) {
@@ -81,7 +82,8 @@ std::string advice(const SendOptions& options, const EndedCall& ended) {
 std::string repeat_warning(const EndedCall& ended) {
   const auto& attempts = history_of(ended.outcome).attempts;
   const auto repeated = std::ranges::find_if(attempts, &Attempt::retried_unsafely);
-  if (repeated == attempts.end() || repeated + 1 == attempts.end()) return {};
+  if (repeated == attempts.end()) return {};
+  if (repeated + 1 == attempts.end()) return {};  // the call ended before the repeated send
   return "the " + printable(ended.request.method()) + " was sent again after attempt " +
          std::to_string(repeated->number) +
          ", which the server may have executed (the policy says repeat: always)";

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxInMemory = 8U << 20U;  // as documented: "beyond 8 MiB"
 
 std::string folder() {
-  const auto named = variable("TMPDIR");
+  const auto named = environment_variable("TMPDIR");
   return named.empty() ? "/tmp" : named;
 }
 

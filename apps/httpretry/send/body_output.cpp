@@ -5,11 +5,6 @@
 #include <unistd.h>
 
 namespace httpretry::cli {
-namespace {
-
-constexpr std::uint64_t kChecked = 2000;  // bytes at the beginning, as in curl
-
-}  // namespace
 
 BodyOutput::BodyOutput(const SendOptions& options, std::size_t index, std::string target,
                        const WaitLimit& limit, int cancel)
@@ -19,8 +14,10 @@ BodyOutput::BodyOutput(const SendOptions& options, std::size_t index, std::strin
       checks_(target_ == "-" && !names_stdout(options, index) && ::isatty(STDOUT_FILENO) == 1) {}
 
 void BodyOutput::write(std::string_view bytes) {
-  if (checks_ && written_ < kChecked &&
-      bytes.substr(0, kChecked).find('\0') != std::string_view::npos) {
+  constexpr std::uint64_t kChecked = 2000;  // bytes at the beginning, as in curl
+  const bool is_checked = checks_ && written_ < kChecked;
+  const bool is_binary = bytes.substr(0, kChecked).find('\0') != std::string_view::npos;
+  if (is_checked && is_binary) {
     throw WriteError(
         "the response is binary and may garble the terminal; -o FILE saves it, -o - shows it "
         "anyway");

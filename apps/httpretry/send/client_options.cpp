@@ -23,7 +23,7 @@ namespace {
 
 bool use_colors(const SendOptions& options) {
   if (options.color != "auto") return options.color == "always";
-  return ::isatty(STDERR_FILENO) == 1 && variable("NO_COLOR").empty();
+  return ::isatty(STDERR_FILENO) == 1 && environment_variable("NO_COLOR").empty();
 }
 
 PollConditions poll_conditions(const SendOptions& options) {

@@ -31,7 +31,8 @@ std::string quoted(const std::string& line, std::size_t at) {
       text += line[at];
       continue;
     }
-    const auto letter = kLetters.find(line[++at]);
+    ++at;  // to the character after the backslash
+    const auto letter = kLetters.find(line[at]);
     text += letter == std::string_view::npos ? line[at] : kMeanings[letter];
   }
   if (at >= line.size()) throw UsageError("the closing quote is missing");

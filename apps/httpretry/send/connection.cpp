@@ -26,7 +26,7 @@ namespace {
 // not.
 std::string from_environment(std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    if (auto value = variable(name); !value.empty()) return value;
+    if (auto value = environment_variable(name); !value.empty()) return value;
   }
   return {};
 }

@@ -19,7 +19,7 @@ void set_local_ports(TransportOptions& to, Text value) {
   std::string_view rest = value;
   const auto first = to_number<std::uint16_t>(take_until(rest, '-'));
   const auto last = value.find('-') == std::string::npos ? first : to_number<std::uint16_t>(rest);
-  if (first.value_or(0) == 0 || last < first) {
+  if (first.value_or(0) == 0 || last < first) {  // an invalid `last` is less than any port
     throw UsageError("option --local-port: \"" + value +
                      "\" is not a port or a range such as 4000-4100");
   }
@@ -38,9 +38,9 @@ void set_proxy_certificate(TransportOptions& to, Text value) {
 
 }  // namespace
 
-// Returns the flags for both ends of a connection. Each has a letter ('\0': none), a name, the name
-// of its value (empty: none), a help text, and an action that stores the value `v` in `to`, which
-// must outlive the flags. kMayBeEmpty says that the value may be "".
+// Returns the flags for the addresses and the socket of a connection. Each has a letter ('\0':
+// none), a name, the name of its value (empty: none), a help text, and an action that stores the
+// value `v` in `to`, which must outlive the flags. kMayBeEmpty says that the value may be "".
 std::vector<Flag> address_flags(TransportOptions& to) {
   return {
       {'\0', "noproxy", "LIST",
@@ -48,9 +48,10 @@ std::vector<Flag> address_flags(TransportOptions& to) {
        store(to.proxy.no_proxy), kMayBeEmpty},
       {'\0', "resolve", "HOST:PORT:ADDRESS[,ADDRESS]",
        "connect to one of these addresses for this host and port",
-       // As in curl, a "+" before HOST asks libcurl to forget the address after a minute, which a
-       // command has no use for.
+       // In curl, a "+" before HOST lets the address expire after a minute. A command has no use
+       // for that, so the "+" is removed.
        [&](Text v) { to.resolve.push_back(v.substr(v.starts_with('+') ? 1 : 0)); }},
+      // An empty HOST or PORT matches any. An empty TO or second PORT leaves that part unchanged.
       {'\0', "connect-to", "HOST:PORT:TO:PORT",
        "connect to TO:PORT instead; an empty part matches any", append(to.connect_to)},
       {'4', "ipv4", "", "use IPv4 addresses only", set(to.ip_version, IpVersion::V4)},

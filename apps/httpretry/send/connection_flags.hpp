@@ -10,7 +10,7 @@ namespace httpretry::cli {
 std::vector<Flag> connection_flags(SendOptions& to);
 // Returns the flags for the proxy, except --noproxy.
 std::vector<Flag> proxy_flags(SendOptions& to);
-// Returns the flags for the addresses at both ends of a connection.
+// Returns the flags for the addresses and the socket of a connection.
 std::vector<Flag> address_flags(TransportOptions& to);
 // Returns the flags for names and passwords: -u with its schemes, and those for netrc files.
 // `user_help` is the help text of -u.

@@ -111,7 +111,8 @@ class Writer final : public BodyWriter {
       auto written = file_->write(bytes);
       if (!written || *written != Wish::More) return written;
     } else {
-      auto result = decide_to_show(bytes) ? show(bytes) : download_.buffer.append(bytes);
+      decide_to_show(bytes);
+      auto result = download_.is_shown ? show(bytes) : download_.buffer.append(bytes);
       if (!result) return std::move(result).error();
     }
     return options_.bytes_per_second ? Wish::Pause : Wish::More;
@@ -154,11 +155,11 @@ class Writer final : public BodyWriter {
     if (options_.include) options_.output->set_head(head_of(head));
   }
 
-  // Returns whether to show `bytes` now. Output cannot be taken back, so a body that a retry cannot
-  // continue stays in the buffer until it is complete.
-  [[nodiscard]] bool decide_to_show(std::string_view bytes) {
+  // Decides whether the body is shown from now on: only if a retry can continue it, and `bytes` do
+  // not fit into memory. Output cannot be taken back, so any other body stays in the buffer until
+  // it is complete.
+  void decide_to_show(std::string_view bytes) {
     if (continuable_ && !download_.buffer.fits_in_memory(bytes.size())) download_.is_shown = true;
-    return download_.is_shown;
   }
 
   // Shows the bytes in the buffer, and then `bytes`.
@@ -186,7 +187,8 @@ class Writer final : public BodyWriter {
 
   // Opens the file that the server names (-J). The first response chooses it for all attempts.
   Result<void> choose_file(const Headers& head) {
-    if (!options_.named || std::exchange(file_is_chosen_, true)) return {};
+    if (!options_.named || file_is_chosen_) return {};
+    file_is_chosen_ = true;
     auto name = options_.named->choose(head);
     if (!name) return std::move(name).error();
     if (name->empty()) return {};

@@ -103,7 +103,7 @@ Outcome failed_page(const Pagination& options, std::size_t pages, Outcome outcom
       !outcome || (why.code == Errc::Status && (!options.join || outcome->status >= 400));
   if (pages == 0 && is_shown) return outcome;
   if (!outcome) {
-    outcome.error().message = std::move(why.message);
+    outcome.error().message = std::move(why.message);  // names the page
     return outcome;
   }
   why.permanent = true;

@@ -1,6 +1,7 @@
 #include "send/poll_until.hpp"
 
 #include "cli/args.hpp"
+#include "lib/core/base/text.hpp"
 
 #include <array>
 #include <charconv>
@@ -32,9 +33,9 @@ std::string as_text(const JsonValue& value) {
   return std::visit(Visitor(), value);
 }
 
-template <class Number>
-std::optional<Number> number_in(const std::string& text) {
-  Number number{};
+// Parses all of `text`. Returns nullopt if it is not a number. (to_number parses only integers.)
+std::optional<double> double_in(const std::string& text) {
+  double number = 0;
   const auto end = text.data() + text.size();
   const auto [stopped, failure] = std::from_chars(text.data(), end, number);
   return failure == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
@@ -43,16 +44,16 @@ std::optional<Number> number_in(const std::string& text) {
 // Compares numbers: 1, 1.0 and 1e0 are equal. Integers are compared exactly, even if they are too
 // large for a double.
 bool is_number(const JsonValue& found, const std::string& wanted) {
-  const auto as_double = number_in<double>(wanted);
+  const auto as_double = double_in(wanted);
   if (!as_double) return false;
   if (const auto* value = std::get_if<double>(&found)) return *value == *as_double;
-  const auto is = [&](auto value) {
-    const auto exact = number_in<decltype(value)>(wanted);
+  const auto equals_wanted = [&](auto value) {
+    const auto exact = to_number<decltype(value)>(wanted);
     return exact ? value == *exact : static_cast<double>(value) == *as_double;
   };
-  if (const auto* value = std::get_if<std::int64_t>(&found)) return is(*value);
+  if (const auto* value = std::get_if<std::int64_t>(&found)) return equals_wanted(*value);
   const auto* value = std::get_if<std::uint64_t>(&found);
-  return value != nullptr && is(*value);
+  return value != nullptr && equals_wanted(*value);
 }
 
 // Parses a list of statuses such as "200", "2xx" (200 to 299) or "200,5xx". Returns an empty set if
@@ -63,7 +64,7 @@ StatusSet statuses_in(std::string_view list) {
     const auto comma = list.find(',');
     const auto item = list.substr(0, comma);
     const bool is_class = item.size() == 3 && item.ends_with("xx");  // "2xx": 200 to 299
-    const auto number = number_in<int>(std::string(is_class ? item.substr(0, 1) : item));
+    const auto number = to_number<int>(is_class ? item.substr(0, 1) : item);
     if (!number) return {};
     const int first = *number * (is_class ? 100 : 1);
     if (first < 100 || first > 599) return {};
@@ -74,32 +75,35 @@ StatusSet statuses_in(std::string_view list) {
   return statuses;
 }
 
-// Classifies an outcome while `retry` polls. In the order of the branches: A response that meets
-// conditions.fail is permanent, so the call ends as failed. If there is no response that
-// conditions.until can judge, a failure that may pass is pending, and everything else keeps the
-// class that the policy gives it. A response that meets conditions.until is a success. Any other is
-// pending, so the request is sent again.
+// Classifies an outcome while `retry` polls. In the order of the branches: a response that meets
+// conditions.fail is permanent, so the call fails. If conditions.until does not apply to the
+// outcome, a temporary failure is pending, and any other outcome keeps the class that the policy
+// gives it. A response that meets conditions.until is a success. Any other is pending, so the
+// request is sent again.
 Classified classify_poll(const PollConditions& conditions, const RetryPolicy& policy,
                          const Observed& observed) {
   auto classified = classify(policy, observed);
   const auto& outcome = *observed.outcome;
-  const auto meets = [&](const PollCondition& condition) {
-    return outcome && condition.applies_to(*outcome) && condition.is_met_by(*outcome);
-  };
-  if (conditions.fail && meets(*conditions.fail)) {
+  // A "json:" condition, for example, does not apply to a status of 400 or more.
+  const bool until_applies = outcome && conditions.until.applies_to(*outcome);
+  const auto& fail = conditions.fail;
+  if (outcome && fail && fail->applies_to(*outcome) && fail->is_met_by(*outcome)) {
     classified.cls = Class::Permanent;
     classified.stop = Reason::NotRetryable;
-  } else if (!outcome || !conditions.until.applies_to(*outcome)) {
-    // After a failure that may pass, polling continues, because the service may not be up yet.
-    if (classified.cls != Class::Transient && classified.cls != Class::Transport) return classified;
+  } else if (!until_applies) {
+    // After a temporary failure, polling continues, because the service may not be up yet. A
+    // throttle keeps its class, so that the policy's waits and limits for throttles apply.
+    const bool is_temporary =
+        classified.cls == Class::Transient || classified.cls == Class::Transport;
+    if (!is_temporary) return classified;
     classified.cls = Class::Pending;
     classified.once = false;  // `once` would end the call when such a failure comes a second time
-  } else if (meets(conditions.until)) {
+  } else if (conditions.until.is_met_by(*outcome)) {
     classified.cls = Class::Success;
   } else {
     classified.cls = Class::Pending;
-    // The rule is what reports name as the reason for the class. The policy's rule for this status
-    // was not the reason.
+    // Reports show `rule` as the reason for the class. Here that is the condition, not the policy's
+    // rule for the status.
     classified.rule = Rule();
     classified.rule.kind = Rule::Kind::Pending;
     classified.rule.status = outcome->status;

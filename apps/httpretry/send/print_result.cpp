@@ -48,10 +48,10 @@ void write_response(const Destination& to, const Response& response) {
   // belongs to an ETag: after an error page, a later 304 would stand for that page.
   const bool is_failure =
       response.status >= 400 && options.on_error_status != OnErrorStatus::Succeed;
-  const bool keeps =
+  const bool keeps_file =
       response.status == 304 || (options.resume && response.status >= 300) ||
       (is_failure && (options.remove_on_error || options.etag || !options.etag_save.empty()));
-  if (to.target != "-" && keeps && !options.include) return;
+  if (to.target != "-" && keeps_file && !options.include) return;
   const bool with_body = !options.head && !headers_only;
   const auto head = with_head ? head_of(response) : std::string();
   write_text(to, head, with_body ? response.body : std::string());

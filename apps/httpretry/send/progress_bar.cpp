@@ -18,19 +18,6 @@ using namespace std::chrono_literals;
 constexpr Duration kDelay = 500ms;
 constexpr Duration kInterval = 100ms;
 
-}  // namespace
-
-std::string byte_text(double bytes) {
-  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1000 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", bytes, kUnits[unit]);
-  return text.data();
-}
-
-namespace {
-
 // Returns the width of a bar next to a text: as much as the terminal has room for, within limits.
 std::size_t bar_width(const std::string& text) {
   constexpr std::size_t kUsual = 24;  // if the width of the terminal is unknown
@@ -63,6 +50,15 @@ std::string bar_text(std::uint64_t transferred, std::optional<std::uint64_t> tot
 }
 
 }  // namespace
+
+std::string byte_text(double bytes) {
+  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1000 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", bytes, kUnits[unit]);
+  return text.data();
+}
 
 void ProgressBar::update(const Progress& progress) {
   const bool receives = progress.received > 0;

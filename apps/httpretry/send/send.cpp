@@ -176,9 +176,8 @@ std::vector<Request> requests_for(SendOptions& options, int cancel,
 }
 
 bool may_use_tls(const SendOptions& options, const std::vector<Request>& requests) {
-  return options.follow || options.tokens ||
-         std::any_of(requests.begin(), requests.end(),
-                     [](const Request& one) { return one.parsed_url()->scheme() == "https"; });
+  const auto is_https = [](const Request& each) { return each.parsed_url()->scheme() == "https"; };
+  return options.follow || options.tokens || std::ranges::any_of(requests, is_https);
 }
 
 // Returns `policies` with a retry budget that suits a command with a known number of requests. The

@@ -208,7 +208,7 @@ class Sender : public batch::Jobs {
     options.parallel = static_cast<std::size_t>(options_.parallel_max);
     options.max_idle = kForever;              // no job ever waits in the store
     options.grace = Duration::zero();         // after a signal, requests in flight end at once
-    options.max_shortage = Duration::zero();  // if not one request can be sent, the run ends
+    options.max_shortage = Duration::zero();  // the run ends if not even one request can be sent
     options.on_shortage = [this](const std::string& what) {
       if (shows_errors(options_)) {
         print_message("httpretry: fewer requests are sent at a time: " + what);
@@ -220,7 +220,8 @@ class Sender : public batch::Jobs {
     const auto budget = has_own_budgets() ? nullptr : options.down_hosts;
     batch::Runner runner(options_for_client(budget), store, *this, options);
     const std::stop_callback on_stop(stop_.get_token(), [&runner] { runner.stop(); });
-    if (may_continue() && runner.run() == batch::RunEnd::Shortage) run_.record_shortage();
+    const auto end = may_continue() ? runner.run() : batch::RunEnd::Stopped;
+    if (end == batch::RunEnd::Shortage) run_.record_shortage();
     run_.print_totals(std::chrono::steady_clock::now() - began);
   }
 
@@ -241,8 +242,9 @@ class Sender : public batch::Jobs {
     return {};
   }
 
-  // Returns whether the user chose a budget. The budget of `standard` suits a program that keeps
-  // calling; in a run with an end, DownHosts replaces it.
+  // Returns whether the user chose a budget, or shares budgets with other processes (--shared). The
+  // budget of `standard` suits a program that keeps calling; in a run with an end, DownHosts
+  // replaces it.
   [[nodiscard]] bool has_own_budgets() const {
     const auto standard = RetryPolicy().budget;
     const auto differs = [&](const Job& job) {
@@ -332,8 +334,7 @@ class Sender : public batch::Jobs {
   }
 
   void save_cookies() {
-    if (options_.cookie_jar.empty()) return;
-    write_file([this] { write_cookies(); });
+    if (!options_.cookie_jar.empty()) write_file([this] { write_cookies(); });
   }
 
   // CookieJar::save cannot write to pipes.

@@ -9,11 +9,6 @@
 #include <stdexcept>
 
 namespace httpretry::cli {
-namespace {
-
-constexpr const char* kVariable = "HTTPRETRY_SHARED";
-
-}  // namespace
 
 std::vector<Flag> shared_flags(std::optional<std::string>& url) {
   return {
@@ -24,7 +19,8 @@ std::vector<Flag> shared_flags(std::optional<std::string>& url) {
 }
 
 std::shared_ptr<SharedState> shared_state(const std::optional<std::string>& url, bool quiet) {
-  const auto server = url ? *url : variable(kVariable);
+  constexpr const char* kSharedVariable = "HTTPRETRY_SHARED";
+  const auto server = url ? *url : environment_variable(kSharedVariable);
   if (server.empty()) return nullptr;
   log_to([quiet](LogLevel, std::string_view line) {
     if (!quiet) print_message("httpretry: " + printable(line));
@@ -32,7 +28,7 @@ std::shared_ptr<SharedState> shared_state(const std::optional<std::string>& url,
   try {
     return redis(server);
   } catch (const std::invalid_argument& error) {
-    const std::string source = url ? "option --shared" : kVariable;
+    const std::string source = url ? "option --shared" : kSharedVariable;
     throw UsageError(source + ": " + error.what());
   }
 }

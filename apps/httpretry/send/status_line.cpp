@@ -73,7 +73,9 @@ class OneCall final : public StatusLine {
     return [this, bar](const Progress& now) {
       const std::lock_guard lock(mutex_);
       next_tick_ = Clock::now() + kTick;
-      if (now.received > 0 && std::exchange(awaits_response_, false)) show_status("");
+      const bool has_response = now.received > 0;
+      if (has_response && awaits_response_) show_status("");  // removes "no response after …"
+      if (has_response) awaits_response_ = false;
       if (bar) bar->update(now);
     };
   }
@@ -96,6 +98,7 @@ class OneCall final : public StatusLine {
   // Runs in the thread. Draws the line when nothing has happened for a second.
   void run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
+    // Waits for the start of an attempt. The result is false when `stop` ends the thread.
     while (changed_.wait(lock, stop, [this] { return awaits_response_; })) {
       changed_.wait_until(lock, stop, next_tick_, [this] { return !awaits_response_; });
       const auto now = Clock::now();
@@ -149,8 +152,9 @@ class ManyCalls final : public StatusLine {
   std::function<void(const Progress&)> on_progress(bool /*with_bar*/) override {
     return [this, before = std::uint64_t{0}](const Progress& now) mutable {
       const auto moved = now.sent + now.received;
-      const auto more = moved - std::min(std::exchange(before, moved), moved);
-      if (more == 0) return;  // a new exchange begins at 0
+      const auto more = moved > before ? moved - before : 0;  // a new exchange begins at 0
+      before = moved;
+      if (more == 0) return;
       const std::lock_guard lock(mutex_);
       bytes_ += more;
       if (Clock::now() - drawn_ >= kInterval) draw();

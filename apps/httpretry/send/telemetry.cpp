@@ -20,7 +20,7 @@ constexpr std::uint64_t kMostRecorded = 10U << 20U;  // bytes of a body in an ar
 
 // Only this variable turns traces on: a command must not send unexpected requests because another
 // OTEL_ variable is set.
-bool environment_wants_traces() { return variable("OTEL_TRACES_EXPORTER") == "otlp"; }
+bool environment_wants_traces() { return environment_variable("OTEL_TRACES_EXPORTER") == "otlp"; }
 
 using Problems = std::vector<std::string>;
 
@@ -31,7 +31,7 @@ using Problems = std::vector<std::string>;
 std::shared_ptr<Otlp> exporter_for(const TelemetryOptions& options, bool quiet, Problems& problems,
                                    Duration& flush_limit) {
   auto otlp = OtlpOptions::from_environment(&problems);
-  if (!variable("OTEL_EXPORTER_OTLP_TIMEOUT").empty()) flush_limit = otlp.timeout;
+  if (!environment_variable("OTEL_EXPORTER_OTLP_TIMEOUT").empty()) flush_limit = otlp.timeout;
   if (options.otlp && !options.otlp->empty()) {  // --otlp=URL, where the traces go
     otlp.endpoint = *options.otlp;
     // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT may have set this one, which would take precedence. The

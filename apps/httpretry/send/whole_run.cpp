@@ -48,8 +48,8 @@ void WholeRun::add(std::size_t number, const Request& request, const Outcome& ou
   totals_.attempts += history_of(outcome).attempts.size();
   if (outcome) totals_.bytes += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
   // kTryLater does not replace the status of another failure.
-  const bool worse = status != kOk && (status != kTryLater || exit_status_ == kOk);
-  if (worse && !must_end()) exit_status_ = status;
+  const bool takes_precedence = status != kOk && (status != kTryLater || exit_status_ == kOk);
+  if (takes_precedence && !must_end()) exit_status_ = status;
 }
 
 void WholeRun::record_not_sent(std::size_t number, const Request& request) {

@@ -12,7 +12,7 @@ class Writer {
 
   std::string run(std::string_view format) {
     while (!format.empty() && !has_ended_) {
-      if (!take_variable(format) && !escape(format)) {
+      if (!take_variable(format) && !take_escape(format)) {
         *output_ += format.front();
         format.remove_prefix(1);
       }
@@ -63,7 +63,7 @@ class Writer {
 
   // Expands a backslash and the letter after it, and removes both from `format`. Unknown escapes
   // stay as they are. Returns false if `format` does not start with a backslash.
-  bool escape(std::string_view& format) {
+  bool take_escape(std::string_view& format) {
     if (format.size() < 2 || format.front() != '\\') return false;
     constexpr std::string_view kLetters = "nrt";
     constexpr std::string_view kMeanings = "\n\r\t";

@@ -103,8 +103,7 @@ std::uint64_t uploaded(const Transferred& t) {
 
 std::string retries(const Transferred& t) {
   const auto& attempts = history_of(t.outcome).attempts;
-  return std::to_string(std::count_if(attempts.begin(), attempts.end(),
-                                      [](const Attempt& each) { return each.retried; }));
+  return std::to_string(std::ranges::count(attempts, true, &Attempt::retried));
 }
 
 std::string wire_sends(const Transferred& t) {
@@ -272,15 +271,13 @@ std::string header(const Headers& headers, std::string_view name) {
 }
 
 const WriteOutVariable* write_out_variable(std::string_view name) {
-  const auto* found =
-      std::find_if(kVariables.begin(), kVariables.end(),
-                   [&](const WriteOutVariable& known) { return known.name == name; });
+  const auto* found = std::ranges::find(kVariables, name, &WriteOutVariable::name);
   return found == kVariables.end() ? nullptr : found;
 }
 
 bool needs_connections(std::string_view format) {
   return format.find("%{json}") != std::string_view::npos ||
-         std::any_of(kVariables.begin(), kVariables.end(), [&](const WriteOutVariable& known) {
+         std::ranges::any_of(kVariables, [&](const WriteOutVariable& known) {
            return known.of_connection &&
                   format.find("%{" + std::string(known.name) + "}") != std::string_view::npos;
          });

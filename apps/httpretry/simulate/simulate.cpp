@@ -30,7 +30,8 @@ struct SimulateOptions {
   SimulationOptions simulation;
 };
 
-// Adds a --set. It applies to the policy before it, or to all policies if it comes first.
+// Adds a --set, "KEY=VALUE". It applies to the policy before it, or to all policies if it comes
+// first.
 void add_setting(SimulateOptions& to, const std::string& text) {
   PolicyChoice parsed;
   for (const auto& flag : policy_flags(parsed)) {
@@ -73,6 +74,7 @@ FlagTable flags_of(SimulateOptions& to) {
         {'\0', "name", "NAME", "the name of the preceding policy in the output",
          [&](Text v) { add_name(to, v); }}}},
       {"Server",
+       // ServerModel::Kind has these models, and Load::Kind has the loads below.
        {{'\0', "model", "MODEL",
          "the server: fail, capacity, queue, slope, occ or trace, with KEY=VALUE pairs after a "
          "colon, or a JSON file (default: fail)",
@@ -137,7 +139,7 @@ std::string policy_in_file(const ResolvedPolicy& resolved) {
 // Returns the file of policies, or "" if the policy is a preset.
 std::string file_of(const PolicyChoice& choice) {
   if (choice.file || choice.preset) return choice.file.value_or("");
-  return variable("HTTPRETRY_POLICY");
+  return environment_variable("HTTPRETRY_POLICY");
 }
 
 std::string name_of(const NamedChoice& named, const std::string& file,

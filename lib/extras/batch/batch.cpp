@@ -79,9 +79,9 @@ void refuse_standard_output(const BatchOptions& options) {
   }
 }
 
-// Throws std::invalid_argument if one of the batch's four files is named for a second purpose, too,
-// because the data of one purpose would overwrite that of the other. The second purpose may also be
-// one of the `other_files`, such as the file for metrics. These are not compared with each other.
+// Throws std::invalid_argument if the path of one of the batch's four files is also that of another
+// of them, or of one of the `other_files`, such as the file for metrics: the data of one purpose
+// would overwrite that of the other. The `other_files` are not compared with each other.
 void refuse_shared_files(const BatchOptions& options) {
   auto files = files_of(options);
   const auto batch_file_count = files.size();
@@ -180,10 +180,10 @@ std::unique_ptr<Batch> Batch::open(BatchOptions options) {
   // The journal records these two paths, and the next run may start in another directory.
   options.results = absolute(options.results);
   options.dead = absolute(options.dead);
-  // Taken before any file is touched, so that another run of this journal is not disturbed.
+  // The lock comes before any file is touched, so that no other run of this journal is disturbed.
   auto lock = std::make_unique<JournalLock>(options.journal);
   if (options.fresh) rename_old_files(options);
-  // Also imports the lines that are new in the input.
+  // open_journal() also imports the lines that are new in the input.
   auto database = open_journal(options);
   if (!database) return nullptr;
   check_options_match_earlier_runs(*database, options);
@@ -211,15 +211,15 @@ std::vector<SummaryRow> Batch::summary() const {
   auto row = parts_->journal->database().prepare(
       "SELECT name, state, status, reason, count(*) FROM state JOIN job USING(line) JOIN host ON "
       "host.number = job.host GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4");
+  enum Column : int { kHostName, kState, kStatus, kReason, kCount };  // in the order of the SELECT
   std::vector<SummaryRow> rows;
   while (row.step()) {
-    SummaryRow entry;
-    entry.host = row.text(0);
-    entry.state = state_of(row.number(1));
-    entry.status = static_cast<int>(row.number(2));
-    entry.reason = row.text(3);
-    entry.count = static_cast<std::uint64_t>(row.number(4));
-    rows.push_back(std::move(entry));
+    auto& entry = rows.emplace_back();
+    entry.host = row.text(kHostName);
+    entry.state = state_of(row.number(kState));
+    entry.status = static_cast<int>(row.number(kStatus));
+    entry.reason = row.text(kReason);
+    entry.count = static_cast<std::uint64_t>(row.number(kCount));
   }
   return rows;
 }

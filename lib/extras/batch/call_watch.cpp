@@ -121,6 +121,7 @@ void CallWatch::paused(const Call& call, const PauseBegun& pause) noexcept {
   const bool redirected = pause.key != call.origin();
   std::unique_lock lock(mutex_);
   if (!redirected) flight.paused_host = true;
+  // `job.host` names the queue of the job's host, which several hosts may share.
   updates_.holds.push_back({redirected ? std::string(pause.key) : flight.job.host, pause.until});
   updates_.needs_judgment = true;
   notify(lock);
@@ -144,8 +145,8 @@ Flight* CallWatch::on_call_ended(Flight& flight, Outcome outcome) {
   updates_.ended.emplace_back(&flight, std::move(outcome));
   updates_.needs_judgment = updates_.needs_judgment || !success;
   Flight* next = nullptr;
-  // judging_: the thread of `run` is handling a failure now. finish_up: the run starts no more
-  // calls.
+  // `judging_` is true while the thread of `run` handles a failure. After `finish_up`, the run
+  // starts no more calls.
   const bool may_send = !updates_.needs_judgment && !judging_ && !updates_.finish_up;
   // The thread of `run` sends an unsafe call, which must not be executed twice, because the store
   // must record it first.
@@ -189,7 +190,8 @@ std::size_t CallWatch::ready() {
 }
 
 // Wakes the thread of `run`. Many calls may end in one turn of the loop, and waking the thread
-// costs as much as a small request. So the loop does that once, after all of them.
+// costs as much as a small request. So the loop does that once, after all of them. May unlock
+// `lock`.
 void CallWatch::notify(std::unique_lock<std::mutex>& lock) {
   has_updates_ = true;
   if (!waiting_ || wake_posted_) return;
@@ -281,7 +283,7 @@ CallWatch::Updates CallWatch::take(Time until) {
   updates_.stop = taken.stop;
   taken.in_wait = in_wait_;
   if (down_hosts_) taken.blocked_hosts = outages_.blocked_hosts();
-  judging_ = taken.needs_judgment;
+  judging_ = taken.needs_judgment;  // until send_ready()
   return taken;
 }
 

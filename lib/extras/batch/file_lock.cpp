@@ -135,8 +135,7 @@ JournalLock::~JournalLock() { ::unlink(path_.c_str()); }
 
 std::optional<std::int64_t> JournalLock::owner(const std::string& journal) {
   const Descriptor file(::open(lock_path(journal).c_str(), O_RDWR | O_CLOEXEC));
-  if (!file.is_open()) return std::nullopt;
-  if (!is_locked(file.get())) return std::nullopt;
+  if (!file.is_open() || !is_locked(file.get())) return std::nullopt;
   return read_process(file.get());
 }
 

@@ -192,7 +192,7 @@ void Importer::insert(std::uint64_t line_number, std::string_view text, const Re
   }
   check_body_file(line_number, line);
   const auto priority = static_cast<int>(line.priority);
-  insert_lane(host, line.priority);  // the jobs of one host with one priority
+  insert_lane(host, line.priority);  // a lane has the jobs of one host with one priority
   ++imported_.jobs;
   const auto id = text_or_null(line.id);
   const auto file = file_of(line_number, line);
@@ -407,7 +407,8 @@ void Importer::compare_outputs_with_directories() {
     const auto line = static_cast<std::uint64_t>(rows.number(kLine));
     for (auto& file : beginnings) {
       const bool is_directory = path.size() > file.path.size() && path[file.path.size()] == '/';
-      if (!is_directory || std::exchange(file.is_reported, true)) continue;
+      if (!is_directory || file.is_reported) continue;
+      file.is_reported = true;
       const auto other = line_at(file.line);
       report(file.line, other.output.empty() ? other.id_position : other.output_position,
              "the response would go to \"" + printable(file.path) +

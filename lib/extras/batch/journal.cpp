@@ -71,7 +71,7 @@ void Journal::take(std::size_t most, const WantsHost& wants, std::vector<Job>& j
   follow_clock();
   const auto most_jobs = jobs.size() + most;
   take_due(most_jobs, wants, jobs);
-  // The lanes are sorted by priority.
+  // The lanes are sorted by priority, so those of one priority are next to each other.
   for (std::size_t first = 0; first < lanes_.size() && open_lanes_ > 0;) {
     auto end = first;
     while (end < lanes_.size() && lanes_[end].priority == lanes_[first].priority) ++end;
@@ -82,7 +82,7 @@ void Journal::take(std::size_t most, const WantsHost& wants, std::vector<Job>& j
 }
 
 // Takes some jobs of each host from the lanes of one priority, which are `first` to `end` - 1,
-// until `jobs` has `most_jobs`.
+// until `jobs` has `most_jobs`. Each call of take() begins at another lane.
 void Journal::take_queued(std::size_t first, std::size_t end, std::size_t most_jobs,
                           const WantsHost& wants, std::vector<Job>& jobs) {
   const auto share =
@@ -182,8 +182,9 @@ void Journal::take_due(std::size_t most_jobs, const WantsHost& wants, std::vecto
   row.reset();
 }
 
-// Considers only waits that had not ended when take() last read the database, or that take() could
-// not see. The others have ended, but their hosts are not wanted.
+// Returns the time until the next wait ends, or nullopt if no job waits. Ignores the waits that had
+// ended when take() last read the database: their jobs are left only because their hosts are not
+// wanted.
 std::optional<Duration> Journal::next_due() {
   follow_clock();
   auto until = earliest_unseen_due_;
@@ -208,6 +209,7 @@ std::vector<const Job*> Journal::intend(std::span<const Job* const> jobs) {
   in_transaction([&] {
     for (const auto* job : jobs) {
       const auto started = taken_.at(job->number).taken_at;
+      // The columns: line, state, until, status, attempts, started, reason, about, at.
       put_state_.run(job->number, static_cast<int>(StoredState::Sending), nullptr, nullptr,
                      job->attempts, started, nullptr, nullptr, nullptr);
     }
@@ -300,10 +302,9 @@ std::vector<HeldHost> Journal::holds() {
   auto row = database_->prepare("SELECT name, held_until FROM host WHERE held_until > ?");
   row.with(wall);
   while (row.step()) {
-    HeldHost entry;
-    entry.host = row.text(0);
-    entry.time = std::chrono::milliseconds(row.number(1) - wall);
-    held.push_back(std::move(entry));
+    auto& entry = held.emplace_back();
+    entry.host = row.text(/*column=*/0);
+    entry.time = std::chrono::milliseconds(row.number(/*column=*/1) - wall);
   }
   return held;
 }

@@ -70,7 +70,8 @@ void Journal::load() {
   if (durable_ && dead_.is_open()) sync_directory_of(options_.dead);
 }
 
-// Loads the lanes in the order of their priorities, which take() needs. No line of any is read yet.
+// Loads the lanes in the order of their priorities, which take() needs. Each begins at its first
+// line.
 void Journal::load_lanes() {
   auto row = database_->prepare(
       "SELECT priority, host, name FROM lane JOIN host ON number = host ORDER BY priority, host");

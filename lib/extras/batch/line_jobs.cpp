@@ -60,8 +60,9 @@ int attempts_so_far(const Job& job, const Outcome& outcome) {
   return job.attempts + static_cast<int>(history_of(outcome).attempts.size());
 }
 
-// Returns the verdict on a job that ended with a shortage on this machine. An attempt that met a
-// shortage was not sent, so it does not count.
+// Returns the verdict on a job whose call ended with a shortage on this machine. An attempt that
+// met a shortage was not sent, so it does not count. If other attempts were sent, the job waits for
+// no time at all, because only a wait stores their number.
 Verdict judge_shortage(const Job& job, const Outcome& outcome) {
   const auto sent_attempts = std::ranges::count_if(
       history_of(outcome).attempts,
@@ -146,7 +147,7 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
 }
 
 // Returns the call of a job that has passed the checks of prepare(): fills in its request, which
-// has only the method and the URL yet, and sets the options of the call. `date` is the current date
+// so far has only its method and URL, and sets the options of the call. `date` is the current date
 // by the clock of the store.
 Prepared LineJobs::prepared_call(const Job& job, Line line, Request request,
                                  const std::shared_ptr<const RetryPolicy>& policy,
@@ -163,7 +164,7 @@ Prepared LineJobs::prepared_call(const Job& job, Line line, Request request,
   }
   line.max_attempts = policy->max_attempts.value_or(kManyAttempts);
   set_sink(job, line, prepared.request);
-  // The line goes with the request, in whose context judge() finds it after the call.
+  // judge() reads the line from the request's context after the call.
   prepared.request.edit_options().context.set(std::move(line));
   return prepared;
 }
@@ -194,7 +195,7 @@ std::optional<JobEnd> LineJobs::end_if_too_late(const Job& job, const Line& line
     return end_unsent(job, line, State::Dead, "deadline",
                       "its deadline, " + rfc3339(*line.parsed.deadline) + ", has passed");
   }
-  // Whether only the key makes it safe to send the request a second time.
+  // True if only the key makes it safe to send the request a second time.
   const bool needs_key =
       !job.key.empty() && policy.repeat != Repeat::Always && !request.repeatable();
   const bool key_is_old =
@@ -221,29 +222,28 @@ void LineJobs::fill_request(Request& request, const Job& job, const Line& line,
     request.set_header("Content-Type", "application/json");
   }
   if (!job.key.empty()) {
-    // The name is empty if the policy requested a key when the line was read, but does so no more.
+    // Empty if the policy requested a key when the line was imported, but no longer does.
     auto header = key_header(parsed, policy);
     if (header.empty()) header = "Idempotency-Key";
     request.set_header(header, job.key);
     // The server recognizes a repeated request by the key.
     request.edit_options().repeatable = true;
   }
-  auto& own = request.edit_options();
-  own.compressed = options_.compressed;
-  own.cost = parsed.cost;
-  own.upload_rate = options_.bytes_per_second;
+  auto& request_options = request.edit_options();
+  request_options.compressed = options_.compressed;
+  request_options.cost = parsed.cost;
+  request_options.upload_rate = options_.bytes_per_second;
   const bool has_credentials =
       request.headers().contains("Authorization") || parsed.parsed_url->has_userinfo();
-  if (!has_credentials) own.credentials = options_.credentials;
+  if (!has_credentials) request_options.credentials = options_.credentials;
 }
 
 // Decides whether the response body goes to a file or stays in memory, for the line of the results.
 void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
-  const bool files = options_.bodies == Bodies::Files;
-  if (files || !line.parsed.output.empty()) {
-    line.in_file = std::make_shared<FileBody>(
-        options_.directory, line.parsed.output.empty() ? file_name_of(job.id) : line.parsed.output,
-        own_files_);
+  const auto& output = line.parsed.output;
+  if (options_.bodies == Bodies::Files || !output.empty()) {
+    const auto file_name = output.empty() ? file_name_of(job.id) : output;
+    line.in_file = std::make_shared<FileBody>(options_.directory, file_name, own_files_);
     request.edit_options().sink = with_rate_limit(line.in_file, options_.bytes_per_second);
   } else {
     const auto most_bytes = options_.bodies == Bodies::None ? 0 : kMostInline;
@@ -259,16 +259,18 @@ void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
 std::optional<Duration> LineJobs::wait_before_next_call(const Job& job, const Line& line,
                                                         const Outcome& outcome) const {
   const auto& history = history_of(outcome);
+  // The time until the server, or the limit that held the request back, allows the next attempt.
+  std::optional<Duration> time_to_retry;
+  if (history.retry_at) {
+    // `retry_at` is by the local clock. The clock of the store may be that of another machine.
+    const auto left = *history.retry_at - std::chrono::system_clock::now();
+    time_to_retry = std::max<Duration>(left, Duration::zero());
+  }
   std::optional<Duration> wait;
-  // By the local clock, as `retry_at` is. The clock of the store may be that of another machine.
-  const auto local_date = std::chrono::system_clock::now();
-  // `retry_at` is the time at which the server, or the limit that held the request back, allows the
-  // next attempt.
-  if (history.retry_at && history.stop_reason == Reason::ServerDelayTooLong) {
-    wait = std::max<Duration>(*history.retry_at - local_date, Duration::zero());
+  if (time_to_retry && history.stop_reason == Reason::ServerDelayTooLong) {
+    wait = time_to_retry;
   } else if (!outcome && outcome.error().held_back()) {
-    wait = history.retry_at ? std::max<Duration>(*history.retry_at - local_date, Duration::zero())
-                            : kUnknownWait;
+    wait = time_to_retry.value_or(kUnknownWait);
     if (is_behind_probe(outcome)) wait = std::min(*wait, kProbeWait);
   }
   // An exhausted budget shows that the host fails, not the job, which may have attempts left.
@@ -282,21 +284,23 @@ std::optional<Duration> LineJobs::wait_before_next_call(const Job& job, const Li
 }
 
 // Decides what the outcome of a call means for its job: the job has ended, must wait for another
-// call, or goes back to the store as if it had not been sent. Throws StoreError if the response
-// body could not be written to its file, because no job could continue then.
+// call, or goes back to the store, which offers it again, in this run or a later one. Throws
+// StoreError if the response body could not be written to its file, because then no other job could
+// write its body either.
 Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
-  Verdict verdict;  // without a change, that the job has ended as `verdict.end` says
+  Verdict verdict;  // by default, that the job has ended as `verdict.end` says
+  // prepare() stored the line in the request's context.
   const auto& line = *sent.request.options().context.get<Line>();
   if (line.in_file) line.in_file->throw_if_failed();
   // An unsafe request may be sent again only if the server certainly did not execute it.
   const bool may_repeat = !sent.unsafe || !maybe_executed(outcome);
-  // The end of the run cancels calls in flight.
+  // The end of the run cancels calls in flight, so this outcome says nothing about the job.
   if (is_canceled(outcome)) {
     if (may_repeat) {
       verdict.what = Verdict::What::GiveBack;
       return verdict;
     }
-    // Only the user can decide whether to send it again.
+    // The server may have executed it. Only the user can decide whether to send it again.
     verdict.end = end_with(job, line, sent.request, outcome, State::Unknown);
     return verdict;
   }
@@ -310,6 +314,8 @@ Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
     verdict.why = describe(outcome);
     return verdict;
   }
+  // The outcome is final. That includes a failure after which the job would wait if the request
+  // could be repeated: unlike a canceled call, this call has a result to report.
   verdict.end =
       end_with(job, line, sent.request, outcome, succeeded(outcome) ? State::Done : State::Dead);
   return verdict;
@@ -317,7 +323,7 @@ Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
 
 // Returns the end of a job in the given state. It has the job's line for the results and, if the
 // job is Dead, its dead letter, which is its line of the input with the result in it. An Unknown
-// job gets neither line, because a later run may yet send it.
+// job gets neither line, because a later run may still send it.
 JobEnd LineJobs::end_with(const Job& job, const Line& line, const Request& request,
                           const Outcome& outcome, State state) const {
   JobEnd end;
@@ -355,15 +361,16 @@ JobEnd LineJobs::end_with(const Job& job, const Line& line, const Request& reque
 // or the body itself. Adds none if the options leave out bodies.
 void LineJobs::add_body(JsonWriter& json, const Line& line, const Response& response,
                         JobEnd& end) const {
+  // A sink receives only the body of a successful response. Any other body is in `response.body`.
   const bool in_sink = response.delivered > 0 || response.body.empty();
   if (line.in_file && in_sink && end.state == State::Done) {
     end.body_file = line.in_file->path();
     return json.member("body_file", end.body_file);
   }
   if (options_.bodies == Bodies::None) return;
-  const bool delivered = line.in_memory && response.delivered > 0;
-  const std::string_view body = delivered ? line.in_memory->content().bytes : response.body;
-  const bool too_long = delivered ? line.in_memory->content().too_long : body.size() > kMostInline;
+  const bool in_memory = line.in_memory && response.delivered > 0;
+  const std::string_view body = in_memory ? line.in_memory->content().bytes : response.body;
+  const bool too_long = in_memory ? line.in_memory->content().too_long : body.size() > kMostInline;
   if (too_long) return json.member("body_omitted", true);
   write_body(json, body);
 }

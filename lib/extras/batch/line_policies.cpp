@@ -33,9 +33,9 @@ Result<std::shared_ptr<const RetryPolicy>> LinePolicies::find(const RequestLine&
   if (!has_own(line)) {
     return policies_.find(line.method, *line.parsed_url, line.headers).policy;
   }
-  // The key of the cache is such as "orders\nmax_attempts=9". A line that names no policy has the
-  // policy of its endpoint, which its source and the name of the endpoint identify. That key begins
-  // with "\n", so it differs from all names.
+  // The key looks like "orders\nmax_attempts=9". A line that names no policy has that of its
+  // endpoint, which is identified by where it is defined (`source`) and by the endpoint's name. Its
+  // key begins with "\n", so it differs from all names.
   std::string cache_key = line.policy;
   if (line.policy.empty()) {
     const auto& endpoint = policies_.find(line.method, *line.parsed_url, line.headers);

@@ -23,8 +23,8 @@ void ParallelLimit::ended(Time turn) {
 
 void ParallelLimit::lacked(Time began) { lacking_ = std::max(lacking_.value_or(Time{}), began); }
 
-// Called only while `lacks` returns true. Keeps the limit at 1 or more: `again_at_` stops all
-// sends.
+// Called only while has_new_shortage() returns true. Keeps `limit_` at 1 or more: if no call can
+// have the resource, `again_at_` stops all sends for a moment.
 bool ParallelLimit::send_fewer(std::size_t others, Time turn) {
   const auto began = *std::exchange(lacking_, std::nullopt);
   limit_ = std::clamp<std::size_t>(others, 1, limit_);

@@ -22,8 +22,8 @@ Jobs::~Jobs() = default;
 // client may have no more requests in flight than the run.
 ClientOptions Runner::Work::with_middlewares(ClientOptions options) {
   auto& chain = options.middlewares;
-  // The middleware guards() counts the sends that wait in it, and may refuse more of them. A send
-  // that waits in a middleware before it does not count.
+  // guards() counts the sends that wait in it, and may refuse more of them. A send that waits in an
+  // earlier middleware does not count. Without guards(), the order does not matter.
   const auto add_before_guards = [&chain](MiddlewarePtr added) {
     const auto guards =
         std::ranges::find_if(chain, [](const auto& other) { return other->name() == "guards"; });
@@ -84,8 +84,7 @@ void Runner::Work::handle_updates(CallWatch::Updates updates) {
   report_progress(updates.progress_asked ? Report::Now : Report::IfDue);
 }
 
-// Passes a verdict on to the store, and counts it if the job is dead: max_failures of them end the
-// run.
+// Passes a verdict on to the store. Ends the run once max_failures jobs have died in it.
 void Runner::Work::apply(const Job& job, Verdict verdict) {
   schedule_commit();
   // The store may have jobs again once the change is committed.
@@ -95,14 +94,15 @@ void Runner::Work::apply(const Job& job, Verdict verdict) {
     case Verdict::What::GiveBack: return store_.give_back(job);
     case Verdict::What::End: break;
   }
-  if (verdict.end.state == State::Dead && ++failures_ == options_.max_failures) {
+  if (verdict.end.state == State::Dead) ++failures_;
+  if (options_.max_failures != 0 && failures_ >= options_.max_failures) {
     ending_ = RunEnd::Failures;
     watch_->ask(&CallWatch::Updates::finish_up);
   }
   store_.finish(job, std::move(verdict.end));
 }
 
-// Starts no job of the host until then, even in the next run. Gives its jobs that were not sent
+// Starts no job of the host until `until`, even in the next run. Gives its jobs that were not sent
 // back to the store.
 void Runner::Work::hold(const std::string& host, Time until) {
   for (const auto& job : lanes_.hold(host, until)) store_.give_back(job);
@@ -162,7 +162,7 @@ std::optional<RunEnd> Runner::Work::find_end_when_idle() {
   if (options_.until_stopped) return std::nullopt;  // other programs may add jobs
   const auto counts = store_.counts();
   if (counts.queued == 0 && counts.waiting == 0 && counts.sending == 0) return RunEnd::Finished;
-  // For next_due(), which knows only waits that are committed.
+  // next_due() may know only the waits that are committed.
   with_store([this] { store_.commit(); });
   if (failed_) return std::nullopt;  // run() ends with the exception of the store
   const auto current_time = now();
@@ -180,11 +180,14 @@ std::optional<RunEnd> Runner::Work::find_end_when_idle() {
 }
 
 // Returns until when run() may wait for updates: the first time at which there is something to do.
+// At that time, the functions that run() calls find out what it is.
 Time Runner::Work::wake_at() const {
   const auto current_time = now();
   auto next = std::min(later(current_time, kLongestSleep), progress_at_);
   if (commit_at_) next = std::min(next, *commit_at_);
+  // After a shortage, nothing is sent for a moment.
   if (const auto again = parallel_.again_at(); current_time < again) next = std::min(next, again);
+  // Calls that a limit keeps from the wire leave their places to unsent jobs once they are counted.
   const bool has_unsent_jobs = lanes_.queued() > 0 || watch_->ready() > 0;
   if (has_unsent_jobs && !flights_.empty()) next = std::min(next, count_kept_at_);
   if (rate_allows_at_) next = std::min(next, *rate_allows_at_);

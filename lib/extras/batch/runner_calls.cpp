@@ -78,12 +78,13 @@ void Runner::Work::handle_outcome(Flight& flight, Outcome outcome) {
 
 // Returns whether the other jobs of the host must be held for as long as this job has to wait.
 bool Runner::Work::must_hold_host(const Flight& flight, const Outcome& outcome) {
-  const bool refused = !outcome && outcome.error().held_back();
+  const bool refused = !outcome && outcome.error().held_back();  // by guards()
+  // Called for every outcome, because refuses_all() counts the refusals in a row.
   const bool refuses_all = lanes_.refuses_all(flight.job.host, refused);
   if (!refused) {
     return flight.paused_host && history_of(outcome).stop_reason == Reason::ServerDelayTooLong;
   }
-  // A pause may concern only some of the host's requests.
+  // A pause may concern only some of the host's requests, so one refusal is not enough.
   return refuses_all || outcome.error().code != Errc::Paused;
 }
 
@@ -103,7 +104,7 @@ void Runner::Work::send_fewer() {
     return flight.started.load() != Time{} && !flight.in_wait && !is_kept(flight, current_time);
   };
   const auto others = static_cast<std::size_t>(std::ranges::count_if(flights_, has_resources));
-  if (parallel_.send_fewer(others, current_time)) return;
+  if (parallel_.send_fewer(others, current_time)) return;  // the shortage may end soon
   ending_ = ending_.value_or(RunEnd::Shortage);
   watch_->ask(&CallWatch::Updates::finish_up);
 }
@@ -181,11 +182,11 @@ void Runner::Work::start(Job job) {
       std::make_unique<Flight>(std::move(job), std::get<Prepared>(std::move(prepared)));
   auto& flight = *new_flight;
   auto& context = flight.prepared.request.edit_options().context;
-  // By this link, the middlewares and the observer of the run find the flight of a call.
+  // With this link, the middlewares and the observer of the run find the flight of a call.
   context.set(FlightOfCall{&flight});
-  // If its host asks for a longer pause, the call ends, and the job waits in the store.
+  // If the host asks for a longer pause, the call ends, and the job waits in the store.
   context.set(LongestPause{kLongestWaitHere});
-  // Owns the flight until the outcome of its call was judged.
+  // `flights_` owns the flight until the outcome of its call has been judged.
   flights_.emplace(&flight, std::move(new_flight));
   prepared_.push_back(&flight);
 }

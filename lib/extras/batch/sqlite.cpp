@@ -132,8 +132,7 @@ std::int64_t Database::number(std::string_view sql) const {
 }
 
 StoreError Database::error(int code) const {
-  std::string text = path_.empty() ? std::string("a temporary database") : path_;
-  text += ": ";
+  auto text = (path_.empty() ? "a temporary database" : path_) + ": ";
   text += database_ != nullptr ? ::sqlite3_errmsg(as_database(database_)) : ::sqlite3_errstr(code);
   const int system = database_ != nullptr ? ::sqlite3_system_errno(as_database(database_)) : 0;
   const bool about_file = (code & 0xFF) == SQLITE_IOERR || (code & 0xFF) == SQLITE_CANTOPEN;

@@ -13,8 +13,7 @@ namespace {
 constexpr std::string_view kForm =
     "expected redis:// and [USER:PASSWORD@]HOST[:PORT][/DATABASE][?job=NAME&workers=N&timeout=MS]";
 
-// Reads a URL from front to back, and keeps the first problem that it finds. After a problem the
-// other functions go on, and only the message matters.
+// Reads the URL of a server, and keeps the first problem that it finds.
 class Reader {
  public:
   explicit Reader(std::string_view url) : url_(url), rest_(url) {}

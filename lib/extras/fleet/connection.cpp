@@ -61,7 +61,7 @@ void* add_list(const redisReadTask* task, std::size_t size) {
 // Makes replies fail that have a type of RESP3, which only hiredis 1 knows. Our commands do not get
 // such replies.
 template <class Functions>
-void refuse_other_types(Functions& functions) {
+void refuse_resp3_types(Functions& functions) {
   const auto refuse = [](auto...) -> void* { return nullptr; };
   if constexpr (requires { functions.createDouble; }) functions.createDouble = refuse;
   if constexpr (requires { functions.createBool; }) functions.createBool = refuse;
@@ -77,6 +77,7 @@ redisReplyObjectFunctions reply_functions() {
       reply.text.assign(text, length);
     });
   };
+  // The size is an int in hiredis 0, and a std::size_t in hiredis 1.
   functions.createArray = [](const redisReadTask* task, auto size) {
     return add_list(task, static_cast<std::size_t>(size));
   };
@@ -89,16 +90,17 @@ redisReplyObjectFunctions reply_functions() {
   functions.createNil = [](const redisReadTask* task) {
     return add_part(task, [](Reply& /*reply*/) {});  // a new Reply is Kind::Nil
   };
+  // hiredis frees only the outermost Reply, which owns the others.
   functions.freeObject = [](void* reply) { delete static_cast<Reply*>(reply); };
-  refuse_other_types(functions);
+  refuse_resp3_types(functions);
   return functions;
 }
 
 }  // namespace
 
-// Begins to connect to a server, in place of any earlier connection. Returns false if that fails at
-// once, for example because the host is unknown; `error_` then has the reason. True means begun,
-// not connected.
+// Begins to connect to a server, in place of any earlier connection. Returns true if the connection
+// may still be established. Returns false if connecting has failed at once, for example because the
+// host is unknown; `error_` then has the reason.
 bool Connection::open(const std::string& host, int port) {
   static auto functions = reply_functions();
   close("the connection was closed");  // commands without a reply get this reason

@@ -9,26 +9,25 @@ FleetState::Account::Account(FleetState& state, std::string key, const BudgetPol
                              Time now)
     : state_(state), key_(std::move(key)), policy_(policy), own_(policy, now), last_used_(now) {}
 
-// Makes a change to the budget of this process, and returns what `change` returns. While the budget
-// is shared, records by how much the balance has changed, and sends what was taken at once.
+// Calls `change`, which changes the budget of this process. While the budget is shared, records by
+// how much the balance has changed, and sends what was taken at once.
 template <class Change>
-auto FleetState::Account::step(Time now, const Change& change) {
+void FleetState::Account::step(Time now, const Change& change) {
   const std::lock_guard lock(mutex_);
   follow_remote(now);
   const auto balance_before = own_.budget.balance(now);
-  const auto result = change();
+  change();
   const auto gain = own_.budget.balance(now) - balance_before;
   last_used_ = now;
   used_since_sync_ = true;
-  if (!shared_) return result;
+  if (!shared_) return;
   change_.taken += std::max<std::int64_t>(-gain, 0);
   change_.given += std::max<std::int64_t>(gain, 0);
   if (gain < 0) sync_budget(now);
-  return result;
 }
 
 void FleetState::Account::begin_call(Time now) {
-  step(now, [&] { return own_.begin_call(now), true; });  // step() needs some result
+  step(now, [&] { own_.begin_call(now); });
   const std::lock_guard lock(mutex_);
   // The first query is early, so that the balance is known when the first attempt ends.
   if (synced_at_ == Time()) sync_budget(now);
@@ -43,23 +42,27 @@ void FleetState::Account::count_attempt(bool throttled, Time now) {
 
 RetryPermit FleetState::Account::end_attempt(BudgetClaim& claim, const Classified& classified,
                                              AfterAttempt next, Time now) {
-  return step(now, [&] { return own_.end_attempt(claim, classified, next, now); });
+  RetryPermit permit;
+  step(now, [&] { permit = own_.end_attempt(claim, classified, next, now); });
+  return permit;
 }
 
 void FleetState::Account::cancel(BudgetClaim& claim, bool paid, Time now) {
-  step(now, [&] { return own_.cancel(claim, paid, now), true; });
+  step(now, [&] { own_.cancel(claim, paid, now); });
 }
 
 bool FleetState::Account::take_hedge(BudgetClaim& claim, Time now) {
-  return step(now, [&] { return own_.take_hedge(claim, now); });
+  bool is_taken = false;
+  step(now, [&] { is_taken = own_.take_hedge(claim, now); });
+  return is_taken;
 }
 
 void FleetState::Account::give_back_hedge(BudgetClaim& claim, Time now) {
-  step(now, [&] { return own_.give_back_hedge(claim, now), true; });
+  step(now, [&] { own_.give_back_hedge(claim, now); });
 }
 
 void FleetState::Account::end_hedge(BudgetClaim& claim, Time now) {
-  step(now, [&] { return own_.end_hedge(claim, now), true; });
+  step(now, [&] { own_.end_hedge(claim, now); });
 }
 
 std::optional<std::int64_t> FleetState::Account::left(Time now) const {

@@ -41,7 +41,7 @@ class FleetState::Account final : public RetryAccount,
   // Called without the mutex. `step` makes a change to the budget, and records the difference for
   // the remote state.
   template <class Change>
-  auto step(Time now, const Change& change);
+  void step(Time now, const Change& change);
   void on_reply(const RedisState::BudgetView& view, Time now);
   void on_reply(const RedisState::SendsView& view, Time now);
 

@@ -46,6 +46,7 @@ guard::Hold FleetState::Limits::held_by_circuit(Time now) const {
 }
 
 bool FleetState::Limits::is_rate_shared(Time now) const {
+  // Tokens that this process already has can be used even after a query has failed.
   const auto is_usable = [&](const auto& tokens) {
     return (tokens.has_some() && fleet_.remote_.up()) || tokens.query.can_use(fleet_.remote_, now);
   };
@@ -102,30 +103,34 @@ guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
   return {QueuedBy::SharedState, ask.now + kRecheckAfter};
 }
 
-// Called each time that a send asks whether it may go out. Sends queries in the background for what
-// the send still lacks and for what the next sends will need: the state of the circuit, tokens of
-// the rate, slots. `held_by` is the limit that holds the send back; Nothing if it goes out now.
+// Called after enter() has decided about a send. `held_by` is the limit that holds the send back,
+// or Nothing if it goes out, and then the send has taken its tokens and its slot already. Sends
+// queries in the background for the circuit's state and the slots if the send may lack them, and
+// for tokens that this send or the next ones need.
 void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held_by) {
   const bool goes_out = held_by == QueuedBy::Nothing;
   if (slots_ && goes_out) {
     // At the next tick, renew_tokens_and_slots() keeps as many slots as were in use at once since
-    // the last one.
+    // the last tick, unless other processes want slots.
     slots_scope_->most_used = std::max(slots_scope_->most_used, slots_->machine.used());
   }
   if (!fleet_.remote_.up()) return;
-  // A send asks its limits in this order: pauses with their ramps, circuit, rate, slots. The first
-  // one that holds it back decides, so the send does not need the later ones yet.
+  // enter() checks the pauses with their ramps, the circuit, the rate and the slots, in this order.
+  // While one of them holds the send back, the send does not need the later ones yet.
   if (held_by == QueuedBy::Pause || held_by == QueuedBy::Ramp) return;
   if (uses_breaker(ask)) query_circuit(ask.now);
   if (held_by == QueuedBy::Circuit) return;
   if (rate_ && is_reserved(rate_policy())) {
+    // Tokens are reserved for this one send, which has them already if it goes out.
     if (!goes_out) fleet_.reserve_tokens(rate_scope_, rate_policy(), ask.cost, ask.now);
   } else if (rate_) {
-    // `rate_->waiting` may still count a send that goes out, or not yet count one that waits.
+    // Tokens are taken ahead for any send, so the query may replace what this one has used. A send
+    // joins or leaves the queue only after this call, so `rate_->waiting` may still count one that
+    // goes out, or not yet count one that waits.
     const int waiting = goes_out ? std::max(rate_->waiting - 1, 0) : std::max(rate_->waiting, 1);
     fleet_.request_tokens(rate_scope_, waiting, ask.now);
   }
-  // SharedState: the send waits for a reply of the remote state, perhaps about its slots.
+  // SharedState does not say which limit waits for a reply. It may be the slots.
   const bool may_lack_slot = held_by == QueuedBy::Concurrency || held_by == QueuedBy::SharedState;
   if (slots_ && may_lack_slot) query_slots(ask.now);
 }
@@ -159,10 +164,11 @@ bool FleetState::Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, State
     return Own::ask_breaker(ask, grant, changes);
   }
   auto& votes = breaker_scope_->circuit->votes;
-  const bool asks = uses_breaker(ask);
-  grant.votes = !asks || votes.hold(ask.now).by == QueuedBy::Nothing;
+  const bool applies = uses_breaker(ask);  // the policy may apply it only to retries
+  // With `dry_run`, a send goes out although the circuit holds it, and does not vote.
+  grant.votes = !applies || votes.hold(ask.now).by == QueuedBy::Nothing;
   grant.generation = votes.generation();
-  if (grant.votes && asks) grant.probe = votes.take_probe();
+  if (grant.votes && applies) grant.probe = votes.take_probe();
   return true;
 }
 
@@ -179,7 +185,8 @@ void FleetState::Limits::take_tokens(const SendAsk& ask) {
 
 Time FleetState::Limits::token_at(const SendAsk& ask) const {
   if (!is_rate_shared(ask.now)) return Own::token_at(ask);
-  if (is_reserved(rate_policy())) return rate_scope_->reserved.ready_at();  // or later
+  // Only an estimate: tokens for the sends that wait are reserved later, one send after the other.
+  if (is_reserved(rate_policy())) return rate_scope_->reserved.ready_at();
   return std::max(rate_scope_->tokens.ready_at(), ask.now) +
          guard::Rate::time_for(rate_policy(), rate_->waiting);
 }

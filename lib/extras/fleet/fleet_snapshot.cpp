@@ -92,7 +92,8 @@ void FleetState::renew_tokens_and_slots(const ScopePtr& scope, Time now) {
   }
   auto& held = scope->held;
   const int used = scope->slots.machine.used();
-  if (held.granted == 0 && used == 0) return;
+  if (held.granted == 0 && used == 0) return;  // there is no lease to renew
+  // Keeps as many as were in use at once since the last tick, unless other processes want slots.
   const int wanted = std::max(used + scope->slots.waiting, held.contended ? 0 : scope->most_used);
   scope->most_used = used;
   if (!held.query.is_pending()) request_slots(scope, wanted, now);

@@ -135,13 +135,13 @@ auto FleetState::reply_handler(Apply apply) {
 void FleetState::request_tokens(const ScopePtr& scope, int waiting, Time now) {
   const auto& policy = *scope->policy->rate;
   const auto wanted = scope->tokens.wanted(policy, waiting, now);
-  if (wanted > 0 &&
-      remote_.take_tokens(scope->key, policy, wanted, /*given_back=*/0,
-                          reply_handler([scope](const RedisState::Tokens& tokens, Time at) {
-                            scope->tokens.on_reply(tokens, at);
-                          }))) {
-    scope->tokens.query.start(now);
-  }
+  if (wanted == 0) return;
+  const auto on_reply = [scope](const RedisState::Tokens& tokens, Time at) {
+    scope->tokens.on_reply(tokens, at);
+  };
+  const bool is_sent =
+      remote_.take_tokens(scope->key, policy, wanted, /*given_back=*/0, reply_handler(on_reply));
+  if (is_sent) scope->tokens.query.start(now);
 }
 
 void FleetState::give_back_tokens(const Scope& scope, std::int64_t unused) {
@@ -183,12 +183,13 @@ void FleetState::query_reserved(const ScopePtr& scope, const RatePolicy& policy,
 }
 
 void FleetState::request_slots(const ScopePtr& scope, int wanted, Time now) {
-  if (remote_.hold_slots(scope->key, scope->policy->concurrency->max, scope->slots.machine.used(),
-                         wanted, reply_handler([scope](const RedisState::Slots& slots, Time at) {
-                           scope->held.on_reply(slots, at);
-                         }))) {
-    scope->held.start_query(wanted, now);
-  }
+  const auto on_reply = [scope](const RedisState::Slots& slots, Time at) {
+    scope->held.on_reply(slots, at);
+  };
+  const bool is_sent =
+      remote_.hold_slots(scope->key, scope->policy->concurrency->max, scope->slots.machine.used(),
+                         wanted, reply_handler(on_reply));
+  if (is_sent) scope->held.start_query(wanted, now);
 }
 
 // Sends the results of this process's sends to the other processes, and requests the state of the
@@ -200,11 +201,9 @@ void FleetState::send_votes(const ScopePtr& scope, Probe probe, Time now) {
     const auto before = scope->circuit->votes.view().state;
     if (scope->circuit->votes.on_reply(view, at)) on_circuit_changed(scope, before, at);
   };
-  if (!remote_.vote(scope->key, policy,
-                    votes.start_query(policy, probe == Probe::Wanted, random_number(), now),
-                    reply_handler(update))) {
-    votes.cancel_query();
-  }
+  const auto unsent_votes = votes.start_query(policy, probe == Probe::Wanted, random_number(), now);
+  const bool is_sent = remote_.vote(scope->key, policy, unsent_votes, reply_handler(update));
+  if (!is_sent) votes.cancel_query();  // the votes are dropped: this process now decides alone
 }
 
 // Called when the circuit breaker that all processes share has changed its state, which was

@@ -47,7 +47,7 @@ Link::~Link() {
   thread_.join();
 }
 
-// Hands the command to the link's thread, and wakes that if it waits in poll().
+// Hands the command to the link's thread, and wakes the thread if it waits in poll().
 void Link::post(Command command, Done done) {
   auto posted = std::make_shared<Posted>();
   posted->command = std::move(command);
@@ -161,7 +161,7 @@ void Link::greet() {
   }
   connection_.send({"PING"}, [this, note_problem](const Reply& reply) {
     note_problem(reply);
-    if (!reply.lost()) on_greeted(now_is());  // it checks whether there was a problem
+    if (!reply.lost()) on_greeted(now_is());  // checks for problems itself
   });
 }
 
@@ -173,8 +173,9 @@ void Link::on_greeted(Time now) {
   // After a loss, a server that greets slowly stays Late, because calls would wait for it. A PING
   // then measures its replies.
   state_ = State::Late;
-  if (awaits_first_ || moving_ || now - began_ <= 2 * options_.reply_timeout) {
-    set_up(/*up=*/true, {});
+  const bool is_fast = now - began_ <= 2 * options_.reply_timeout;  // to connect, and to greet
+  if (awaits_first_ || moving_ || is_fast) {
+    set_is_up(/*is_up=*/true, {});
   } else {
     next_try_ = now;
   }
@@ -245,22 +246,22 @@ void Link::ping(Time now) {
   posted->command.words = {"PING"};
   posted->done = [this, now](const Reply& reply) {
     if (reply.failed()) return;
-    if (now_is() - now <= options_.reply_timeout) set_up(/*up=*/true, {});
+    if (now_is() - now <= options_.reply_timeout) set_is_up(/*is_up=*/true, {});
   };
   wait_ = std::min<Duration>(2 * wait_, options_.longest_wait);
   next_try_ = later(now, wait_);
   send(posted, now);
 }
 
-// Records whether the server replies in time (`up`), and otherwise the reason. Calls on_change if
-// that or the reason has changed. The first result also ends wait_for_first().
-void Link::set_up(bool up, const std::string& why) {
+// Records whether the server replies in time, and if it does not, the reason. Calls on_change if
+// either has changed. The first result also ends wait_for_first().
+void Link::set_is_up(bool is_up, const std::string& why) {
   moving_ = false;
-  if (up) state_ = State::Up;
+  if (is_up) state_ = State::Up;
   const bool other_reason = std::exchange(down_why_, why) != why;
-  const bool changed = up_.exchange(up, std::memory_order_relaxed) != up || other_reason;
+  const bool changed = up_.exchange(is_up, std::memory_order_relaxed) != is_up || other_reason;
   const bool first = std::exchange(awaits_first_, false);
-  if (changed && options_.on_change) options_.on_change(up, why);
+  if (changed && options_.on_change) options_.on_change(is_up, why);
   if (!first) return;
   first_problem_ = why;
   first_ended_ = true;
@@ -284,7 +285,7 @@ void Link::go_down(const std::string& why, Time now) {
   state_ = State::Down;
   next_try_ = later(now, Duration(wait_ * (0.5 + 0.5 * random_number())));
   wait_ = std::min<Duration>(2 * wait_, options_.longest_wait);
-  set_up(/*up=*/false, why);
+  set_is_up(/*is_up=*/false, why);
 }
 
 }  // namespace httpretry::fleet

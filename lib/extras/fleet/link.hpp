@@ -109,7 +109,7 @@ class HTTPRETRY_API Link {
   // Reports a loss for each of these commands that has no reply yet.
   static void report_lost(const Queue& posted, const std::string& why);
   void go_down(const std::string& why, Time now);
-  void set_up(bool up, const std::string& why);
+  void set_is_up(bool is_up, const std::string& why);
   void check_deadlines(Time now);
   void check_overdue_replies(Time oldest_sent, Time now);
   [[nodiscard]] Time next_deadline() const;

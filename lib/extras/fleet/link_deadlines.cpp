@@ -59,7 +59,7 @@ void Link::check_overdue_replies(Time oldest_sent, Time now) {
     const auto why = "no response within " + milliseconds_text(options_.reply_timeout);
     state_ = State::Late;
     next_try_ = now;  // serve() sends the PING as soon as the late replies have arrived
-    set_up(/*up=*/false, why);
+    set_is_up(/*is_up=*/false, why);
     // The commands stay in sent_, because their replies may still arrive.
     report_lost(sent_, why);
   }

@@ -7,8 +7,8 @@
 
 namespace httpretry {
 
-// Throws std::invalid_argument if the URL is malformed or names a queue. Connects in the
-// background.
+// Returns the state that processes share on a Redis server, and connects in the background. Throws
+// std::invalid_argument if the URL is malformed or names a queue.
 std::shared_ptr<SharedState> redis(std::string_view url) {
   auto address = fleet::parse_address(url);
   if (!address) throw std::invalid_argument(address.error().message);

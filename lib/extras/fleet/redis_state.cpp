@@ -168,8 +168,8 @@ Link::Options RedisState::link_options() {
 }
 
 // Posts a call of the script. The first `keys` of `words` are its keys, the others its arguments.
-// `done` gets an error in place of a reply that has another form than `is_expected` wants. Returns
-// false and does not call `done` if the server is away.
+// If `is_expected` rejects the form of the reply, `done` gets an error instead. Returns false and
+// does not call `done` if the server is away.
 bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::string> words,
                       IsExpected is_expected, Done<Reply> done) {
   if (!link_.expects_reply()) return false;
@@ -213,7 +213,7 @@ bool RedisState::reserve_tokens(const std::string& key, const RatePolicy& policy
                                 Done<Reservation> done) {
   auto command = words(key_of("rate", key));
   const auto add = [&](const RatePolicy& rate) {
-    const auto index = (command.size() - 1) / 5;
+    const auto index = (command.size() - 1) / 5;  // the key, then five arguments for each rate
     for (auto& word :
          words(rate.requests, rate.per, rate.burst, wanted[index], given_back[index])) {
       command.push_back(std::move(word));
@@ -292,8 +292,8 @@ bool RedisState::change_budget(const std::string& key, const BudgetPolicy& polic
       is_integer, finish);
 }
 
-// Sends the counts to kSendRate, which replies with: 1 if a rate is in force, the granted sends,
-// and the time until the next query.
+// Sends the counts for an adaptive send rate. The script kSendRate replies with: 1 if a rate is in
+// force, the number of granted sends, and the time until the next query.
 bool RedisState::send_rate(const std::string& key, const Sends& sends, Done<SendsView> done) {
   return post(kSendRate, /*keys=*/1,
               words(key_of("sends", key), sends.ended, sends.throttled, sends.wanted),
@@ -322,7 +322,8 @@ bool RedisState::open_circuit(const std::string& key, Duration duration) {
 
 // --- on the link's thread ---
 
-// Called when the server begins or ceases to reply in time, and for another reason why it does not.
+// Called when the server begins or ceases to reply in time, and when the reason why it does not
+// reply has changed.
 void RedisState::on_change(bool up, const std::string& why) {
   if (up) {
     check_server();

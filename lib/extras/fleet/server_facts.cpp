@@ -19,7 +19,7 @@ std::string_view value_of(std::string_view info, std::string_view name) {
 
 }  // namespace
 
-// A number that is missing or malformed reads as 0.
+// Parses the reply to INFO. A number that is missing or malformed becomes 0.
 ServerFacts read_info(std::string_view info) {
   ServerFacts facts;
   auto version = value_of(info, "redis_version");

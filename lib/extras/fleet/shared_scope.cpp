@@ -71,12 +71,13 @@ std::int64_t TokensAhead::count() const {
   return sum;
 }
 
-// The target is what sends wait for, plus as many tokens as were used in the last 100 ms.
+// Returns how many tokens to request now, or 0 to send no query. The target is what sends wait for,
+// plus as many tokens as were used in the last 100 ms.
 std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now) {
   advance(now);
   if (!query.can_start(now) || now < ask_again_) return 0;
-  // A process keeps at most the tokens that the rate gives in kAhead. For a slow rate this is none,
-  // so it takes only the tokens that sends wait for.
+  // A process keeps at most the tokens that the rate gives in kAhead. A slow rate gives none in
+  // that time, and then the process takes one at a time, only if a send waits.
   const auto periods = std::chrono::duration<double>(RedisState::kAhead) / policy.per;
   const auto most = static_cast<std::int64_t>(periods * static_cast<double>(policy.requests));
   const auto ahead = std::min(std::max(used_, used_before_), most);
@@ -115,7 +116,8 @@ bool is_reserved(const RatePolicy& policy) {
 
 namespace {
 
-// Returns what a send with this cost takes from the policy's rate and from each further one.
+// Returns what this number of sends, which cost `cost` together, take from the policy's rate and
+// from each further one.
 RedisState::Amounts amounts_of(const RatePolicy& policy, std::int64_t number, std::int64_t cost) {
   RedisState::Amounts amounts;
   const auto add = [&](const RatePolicy& rate) {
@@ -133,7 +135,7 @@ bool ReservedTokens::has_some() const {
 }
 
 ReservedTokens::Amounts ReservedTokens::missing(const RatePolicy& policy, std::int64_t cost) const {
-  auto missing = amounts_of(policy, 1, cost);
+  auto missing = amounts_of(policy, /*number=*/1, cost);
   for (std::size_t i = 0; i < missing.size(); ++i) {
     const auto reserved = i < amounts_.size() ? amounts_[i] : 0;
     missing[i] = std::max<std::int64_t>(missing[i] - reserved, 0);
@@ -147,7 +149,7 @@ bool ReservedTokens::cover(const RatePolicy& policy, std::int64_t cost) const {
 }
 
 void ReservedTokens::take(const RatePolicy& policy, std::int64_t cost) {
-  const auto taken = amounts_of(policy, 1, cost);
+  const auto taken = amounts_of(policy, /*number=*/1, cost);
   for (std::size_t i = 0; i < taken.size() && i < amounts_.size(); ++i) amounts_[i] -= taken[i];
 }
 
@@ -174,6 +176,8 @@ ReservedTokens::Amounts ReservedTokens::start_query(const RatePolicy& policy, Am
 
 void ReservedTokens::on_reply(const RedisState::Reservation& reservation, Time now) {
   if (!query.on_reply(reservation.away, now)) return;
+  // All tokens may be used when the last ones may. If the query has exchanged them, they may still
+  // be used at their earlier time.
   ready_at_ = has_some() ? std::max(ready_at_, reservation.ready_at)
                          : std::min(ready_before_, reservation.ready_at);
   amounts_.resize(std::max(amounts_.size(), requested_.size()));
@@ -296,10 +300,10 @@ bool CircuitVotes::vote(const BreakerPolicy& policy, const SendGrant& grant, con
   return guard::too_many_failed(policy, sum_with_votes(), failed_in_a_row);
 }
 
-// Counts a send that is already in votes_.counts for the longest row of failures, and returns the
-// length of the present row. The remote state has counted the row before these votes. To continue
-// its count, it needs the failures at the beginning of the votes, which lengthen that row, and
-// those at the end, which may begin another one.
+// Counts a send, which votes_.counts already includes, in the rows of failures. Returns how many
+// sends have failed in a row up to this one. The remote state knows only the row before these
+// votes. `leading`, the failures at the beginning of the votes, lengthen that row, and `trailing`,
+// those at their end, may begin the next one.
 int CircuitVotes::count_failures_in_a_row(bool failed) {
   const bool only_failures = votes_.counts.good == 0;
   if (only_failures) ++votes_.leading;

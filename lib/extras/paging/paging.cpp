@@ -19,8 +19,8 @@ namespace {
 
 using JsonType = JsonNode::Type;
 
-// Returns whether the first name of a query item is the second one, which percent_encode() has
-// made. The hex digits of the first one may be in lower case.
+// Returns whether `text`, the name of a query item, is the name `encoded`, as percent_encode()
+// returns it. The hex digits of `text` may be in lower case.
 bool is_name(std::string_view text, std::string_view encoded) {
   if (text.size() != encoded.size()) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -37,7 +37,7 @@ std::string with_parameter(const std::string& url, std::string_view name, std::s
   rest = rest.substr(0, rest.find('#'));
   std::string changed(take_until(rest, '?'));
   const auto encoded = percent_encode(name);
-  char separator = '?';
+  char separator = '?';  // before the first item; '&' before the others
   while (!rest.empty()) {
     const auto item = take_until(rest, '&');
     const auto item_name = item.substr(0, item.find('='));
@@ -169,6 +169,7 @@ struct PageWalk::State {
     const auto* value = detail::value_at(*tree.root, how.pointer);
     const bool ends = value == nullptr || value->is(JsonType::Null) ||
                       (value->is(JsonType::Boolean) && !value->boolean);
+    // With `more`, the page has said that there is another one, so the value must be there.
     if (ends && how.more.empty()) return std::nullopt;
     if (!ends && (value->is(JsonType::String) || value->is(JsonType::Number))) {
       return std::string(value->text);
@@ -201,6 +202,7 @@ struct PageWalk::State {
   }
 
   // Returns whether the page has items. Sets an error if it cannot have any, or is one too many.
+  // Called before `pages` counts the page.
   bool has_items(const Response& page) {
     JsonTree tree;
     if (!read_body(page, pages + 1, tree)) return false;
@@ -219,7 +221,7 @@ struct PageWalk::State {
     const auto number = pages + 1;  // of the next page, for messages
     // A numbered page is one too many only if it has items, which has_items() checks.
     if (how.by != Paging::By::Number && is_at_limit()) return;
-    // Otherwise, `url` is that of the first request with a new parameter, and is relative, too.
+    // Only the URL of the first request with a new parameter can be relative. It needs no check.
     if (const auto parsed = Url::parse(url)) {
       if (!origin) origin = first_origin(page);
       const bool is_first_origin = parsed->origin() == *origin;

@@ -4,8 +4,8 @@
 
 namespace httpretry::queue {
 
-// Checks the lease before each send. Marks the job as idle after it, because the call may wait for
-// a retry then.
+// Before each send, checks the lease, and refuses the send if the lease does not allow it. Marks
+// the job as idle after the send, because the call may then wait for a retry.
 MiddlewarePtr leased_sends() {
   return middleware("lease of the job",
                     [](Request request, Call& call, Next next) -> Task<Outcome> {

@@ -66,7 +66,7 @@ QueueStore::QueueStore(StoreOptions options)
   } else {
     remote_.open_or_make(options_.policy);
   }
-  // Hashes: of the policies that the queue was created with, and of those of this worker.
+  // Both are hashes: of the policies that the queue was created with, and of this worker's.
   if (remote_.policy() != options_.policy) {
     options_.tell(
         remote_.name() +
@@ -233,8 +233,9 @@ QueueStore::TakenJob QueueStore::release(const Job& job) {
   return std::move(taken_.extract(job.number).mapped());
 }
 
-// Keeps a job that has to wait only for a moment, without a command to the server. Any other waits
-// on the server, where another worker may take it.
+// Keeps a job that has to wait only for a moment, without a command to the server. Any other job
+// waits on the server, where another worker may take it. So does a job whose send the server has
+// recorded, because it would become unknown if this worker died.
 void QueueStore::wait(const Job& job, Duration time, int attempts, std::string_view /*why*/) {
   if (time < kLongestWaitHere) {
     const std::lock_guard lock(mutex_);
@@ -304,16 +305,16 @@ batch::Counts QueueStore::counts() const {
 // back.
 std::optional<Duration> QueueStore::next_due() {
   const std::lock_guard lock(mutex_);
-  const auto turn = now_is();
+  const auto now = now_is();
   auto due = due_at_.value_or(kNever);
   if (!short_waits_.empty()) due = std::min(due, short_waits_.begin()->first);
-  // Queued jobs are about to be given to a worker. None of them waits for a host.
-  if (counts_.queued > 0 || unfiled_ > 0) due = turn;
+  // A queued job is about to be given to a worker, and an unfiled one may be queued again.
+  if (counts_.queued > 0 || unfiled_ > 0) due = now;
   // Other workers may give back the jobs that they send.
-  if (counts_.sending > 0) due = std::min(due, later(turn, options_.lease));
+  if (counts_.sending > 0) due = std::min(due, later(now, options_.lease));
   if (due == kNever) return std::nullopt;
   // A job arrives only a moment after it is due.
-  return std::max<Duration>(due - turn, std::chrono::milliseconds(100));
+  return std::max<Duration>(due - now, std::chrono::milliseconds(100));
 }
 
 void QueueStore::stop_taking() {

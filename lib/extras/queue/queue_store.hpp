@@ -104,7 +104,7 @@ class QueueStore final : public batch::Store {
   void on_leases_renewed(const fleet::Reply& reply, std::vector<std::shared_ptr<Lease>> leases,
                          Time posted);
   void take_over_jobs(Time now);
-  void move_due(Time now);
+  void queue_due_jobs(Time now);
   void request_totals(Time now);
   void ask_for_jobs();
   [[nodiscard]] std::size_t free_places() const;
@@ -156,7 +156,7 @@ class QueueStore final : public batch::Store {
   bool closing_ = false;
   bool hurry_ = false;
   std::string gone_;                    // why the queue cannot be used any more; empty: it can
-  bool damage_told_ = false;            // the warning about damage was given
+  bool damage_reported_ = false;        // the warning about damage was given
   std::map<std::string, Time> errors_;  // reported errors: the first word, and the last occurrence
   std::uint64_t late_ = 0;
   batch::Counts counts_;
@@ -165,7 +165,7 @@ class QueueStore final : public batch::Store {
   Time take_at_{};              // after a failed intent: when to take jobs again
   Time renew_at_{};             // the next time for renew_leases, and so on
   Time take_over_at_{};
-  Time move_due_at_{};
+  Time queue_due_at_{};
   Time request_totals_at_{};
   std::string take_over_from_ = "0-0";  // the cursor in the entries; "0-0": their beginning
   bool taking_over_ = false;            // the request has no reply yet

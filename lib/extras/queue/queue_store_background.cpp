@@ -17,9 +17,9 @@ using batch::Job;
 using fleet::Reply;
 
 constexpr Duration kTickEvery = std::chrono::seconds(1);
-constexpr Duration kShortestError = std::chrono::seconds(2);
+constexpr Duration kLeastQuietTime = std::chrono::seconds(2);
 constexpr Duration kConsumersLive = std::chrono::hours(1);
-constexpr std::size_t kMostMoved = 100;
+constexpr std::size_t kMostQueuedAtOnce = 100;
 constexpr std::size_t kMostRenewed = 500;  // in one script
 constexpr std::size_t kLeastTakenOver = 10;
 constexpr int kRenewalsPerLease = 3;
@@ -54,30 +54,32 @@ std::vector<std::string> entries_and_ids(const Reply& reply) {
 
 // Posts the commands whose time has come: filings that have failed, and the regular commands of a
 // worker. A filing is a command that must be carried out, for example because it has the result of
-// a job. The connection to the server calls this several times a second, on its own thread.
+// a job. Also reports that errors of the server have ended. The connection to the server calls this
+// several times a second, on its own thread.
 void QueueStore::on_tick() {
   const auto now = now_is();
   const std::lock_guard lock(mutex_);
-  const bool can_use_queue = open_ && remote_.up() && gone_.empty();  // gone_: why it is lost
+  // gone_ says why the queue cannot be used any more.
+  const bool can_use_queue = open_ && remote_.up() && gone_.empty();
   if (!can_use_queue) return;
   for (const auto& [number, filing] : filings_) {
     if (!filing.awaits_reply && now >= filing.retry_at) post_filing(number, now);
   }
   if (now >= renew_at_) renew_leases(now);
-  // Reports that errors of the server have ended. A worker sends each kind of command at least once
-  // in a lease, so an error that has not occurred for that long is over, if no filing (failing_)
-  // has one.
-  if (failing_ == 0) report_ended_errors(now - std::max(options_.lease, kShortestError));
-  if (closing_) return;  // the rest is about more jobs
+  // A worker sends each regular command at least this often, so an error that has not occurred for
+  // this time has ended, unless a filing still fails.
+  const auto quiet_time = std::max(options_.lease, kLeastQuietTime);
+  if (failing_ == 0) report_ended_errors(/*before=*/now - quiet_time);
+  if (closing_) return;  // the rest prepares for more jobs; close() reads the totals itself
   if (now >= take_over_at_ && !taking_over_) take_over_jobs(now);
-  if (now >= move_due_at_) move_due(now);
+  if (now >= queue_due_at_) queue_due_jobs(now);
   if (now >= request_totals_at_) request_totals(now);
   ask_for_jobs();
 }
 
-// Asks the server in the background to extend the leases of all jobs that this worker has, so that
-// no other worker takes them over. Uses the script kBeat, for a limited number of jobs at a time,
-// because the server does nothing else while a script runs.
+// Extends, in the background, the leases of all jobs that this worker has, so that no other worker
+// takes them over. Uses the script kBeat, for a limited number of jobs at a time, because the
+// server does nothing else while a script runs.
 void QueueStore::renew_leases(Time now) {
   renew_at_ = later(now, options_.lease / kRenewalsPerLease);
   // A job is an entry of a stream. kBeat searches only from the first of these entries to the last,
@@ -151,14 +153,15 @@ void QueueStore::take_over_jobs(Time now) {
 
 // Queues jobs that have waited until their time, a limited number at once. kTick replies with their
 // number.
-void QueueStore::move_due(Time now) {
-  move_due_at_ = later(now, kTickEvery);
-  remote_.post(remote_.command(kTick, {kNoConsumer, std::to_string(kMostMoved)}),
+void QueueStore::queue_due_jobs(Time now) {
+  queue_due_at_ = later(now, kTickEvery);
+  remote_.post(remote_.command(kTick, {kNoConsumer, std::to_string(kMostQueuedAtOnce)}),
                [this](const Reply& reply) {
                  const std::lock_guard lock(mutex_);
                  if (reply.failed()) return on_error(reply);
-                 const bool may_be_more = reply.integer == static_cast<std::int64_t>(kMostMoved);
-                 if (may_be_more) move_due_at_ = Time{};  // with the next tick
+                 const bool may_be_more =
+                     reply.integer == static_cast<std::int64_t>(kMostQueuedAtOnce);
+                 if (may_be_more) queue_due_at_ = Time{};  // with the next tick
                });
 }
 
@@ -221,7 +224,8 @@ void QueueStore::on_delivered(const Reply& reply) {
     const std::lock_guard lock(mutex_);
     asking_ = false;
     if (reply.failed()) return on_error(reply);
-    // The next tick requests jobs again: at once would be endless if a server replies at once.
+    // The next tick requests jobs again. Requesting them here would make an endless loop if the
+    // server always replies at once.
     if (count == 0) return;
     arriving_ += count;  // until kFetch replies, they take places in free_places()
   }

@@ -95,7 +95,7 @@ void QueueStore::give_up(const std::string& why) {
 void QueueStore::on_damage(const std::string& why) {
   const auto text = "is damaged: " + why + ". --results and --dead still write what is there";
   if (options_.drain) return give_up(text);
-  if (!std::exchange(damage_told_, true)) options_.tell(remote_.name() + " " + text);
+  if (!std::exchange(damage_reported_, true)) options_.tell(remote_.name() + " " + text);
 }
 
 // Reports that errors are over which have not occurred since `before`.

@@ -43,6 +43,7 @@ std::string check_server(const std::string& name, std::string_view info, std::st
         name + " has maxmemory-policy " + facts.eviction +
         ": when its memory is full, it evicts jobs. Set it to noeviction, or add --force");
   }
+  // Neither a log of the writes nor snapshots. If a setting is not known, there is no warning.
   if (facts.appends == false && save.empty()) {
     return name +
            " keeps its data in memory only: a restart loses the queue. Set appendonly to yes";

@@ -117,8 +117,9 @@ Worker::Worker(const QueueOptions& options, batch::BatchOptions batch, Duration 
   store_.on_jobs([this] { runner_.look_again(); });
 }
 
-// Closes the store in any case, so that results are filed. Throws StoreError if some could not be,
-// unless the run itself threw an exception, which takes precedence.
+// Sends jobs until the run ends, and returns why it ended. Closes the store in any case, so that
+// results are filed. Throws StoreError if some could not be filed, unless the run itself threw an
+// exception, which takes precedence.
 batch::RunEnd Worker::run() {
   const auto end = [this] {
     try {

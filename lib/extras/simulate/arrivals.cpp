@@ -12,11 +12,9 @@ using namespace std::chrono_literals;
 
 // Returns an upper bound for the calls per second at any time.
 double peak_rate(const SimulationOptions& options) {
-  double highest = options.load.rate;
-  if (!options.load.curve.empty()) {
-    highest = 0;
-    for (const auto& point : options.load.curve) highest = std::max(highest, point.rate);
-  }
+  const auto& curve = options.load.curve;
+  double highest = curve.empty() ? options.load.rate : 0;
+  for (const auto& point : curve) highest = std::max(highest, point.rate);
   for (const auto& trigger : options.model.triggers) {
     if (trigger.load) highest *= std::max(1.0, *trigger.load);
   }
@@ -66,7 +64,7 @@ std::vector<Piece> pieces_of(const SimulationOptions& options) {
   Duration begin{};
   for (const auto end : ends) {
     if (end <= begin || end > options.duration) continue;
-    // The rate may jump at `end`, so the slope is that up to the last moment before.
+    // The rate may jump at `end`, so the slope is that up to the last moment before it.
     const Duration last = end - 1ns;
     const double rate = rate_at(options, begin);
     const double slope =
@@ -117,16 +115,17 @@ class EvenArrivals final : public Arrivals {
     }
     schedule_next();
   }
-  // Adds to the exact time of the last call, so that rounding errors do not add up.
+  // Finds the time at which the integral of the rate since the last call is 1. Adds to the exact
+  // time of the last call, so that rounding errors do not add up.
   void schedule_next() {
-    double missing = 1;  // from the integral of the rate since the last call
+    double missing = 1;  // the part of the integral that `exact_` has not reached yet
     for (; piece_ < pieces_.size(); ++piece_) {
       const auto& piece = pieces_[piece_];
       const double left = piece.end - exact_;
       const double rate = std::max(0.0, piece.rate + piece.slope * (exact_ - piece.begin));
       const double integral = (rate + piece.slope * left / 2) * left;
       if (integral >= missing) {
-        // The wait for which rate * wait + slope * wait² / 2 = missing.
+        // Solves rate * wait + slope * wait² / 2 = missing, by a formula that allows slope 0.
         const double root = std::sqrt(std::max(0.0, rate * rate + 2 * piece.slope * missing));
         exact_ += 2 * missing / (rate + root);
         const auto wait = time_of(exact_) - world_.now().time_since_epoch();
@@ -149,8 +148,8 @@ class ClosedArrivals final : public Arrivals {
   // Spreads the first calls: each client has already spent a part of its think time.
   void start() override {
     for (auto& client : clients_) {
-      const double whole = seconds(think(client));
-      schedule(client, time_of(whole * client.random.uniform()));
+      const double think_time = seconds(think(client));
+      schedule(client, time_of(think_time * client.random.uniform()));
     }
   }
   void on_call_ended(std::size_t client) override {

@@ -44,7 +44,7 @@ void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
       bounds.burst = quotient(budget.capacity, budget.retry_cost);
       break;
     case Kind::Ratio:
-      // Each call allows `ratio` retries. A time window allows some in any case.
+      // Each call allows `ratio` retries. Besides, `min_per_second` are always allowed.
       retries_per_call = quotient(budget.ratio, kOne);
       bounds.burst = quotient(budget.min_per_second, kOne) *
                      std::chrono::duration<double>(budget.window).count();
@@ -58,7 +58,7 @@ void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
       bounds.always = budget.min;        // that many retries may always be in flight
       if (budget.ratio >= kOne) return;  // all calls in flight may be retries: no limit
       // At most the share `ratio` of the calls in flight may be retries. If all attempts take
-      // equally long, so is the same share of the sends. Waits before retries lower that share.
+      // equally long, retries are the same share of the sends. Waits before retries lower it.
       retries_per_call = quotient(budget.ratio, kOne - budget.ratio);
       break;
   }

@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kRounding = 1e-9;  // a difference that only rounding causes
 
-// For the lines of a grid: returns the smallest step that is at least `least`: 1, 2, 2.5 or 5 times
-// a power of ten.
+// Returns the distance between two lines of a grid: the smallest that is at least `least` and is 1,
+// 2, 2.5 or 5 times a power of ten.
 double round_step(double least) {
   if (!(least > 0)) return 1;
   const double power = std::pow(10, std::floor(std::log10(least)));
@@ -160,6 +160,7 @@ double most(const Curve& curve) {
   return curve.empty() ? 0 : *std::max_element(curve.begin(), curve.end());
 }
 
+// The grid has one to three lines above 0, and a little space above `top`.
 Chart::Chart(double x, double y, double width, double height, const Pieces& pieces, double top)
     : x_(x),
       y_(y),

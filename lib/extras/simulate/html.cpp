@@ -161,6 +161,7 @@ std::string headline(const SimulationReport& report) {
   const auto& runs = report.runs;
   if (runs.empty()) return "no policy";
   if (runs.size() == 1) return runs.front().policy + ": " + brief(runs.front());
+  // In this order, a better run comes later.
   const auto [worst, best] = std::minmax_element(
       runs.begin(), runs.end(), [](const auto& a, const auto& b) { return is_better(b, a); });
   std::vector<std::string> winners;  // the best run, and those that are as good

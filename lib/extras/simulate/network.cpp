@@ -98,7 +98,7 @@ Task<Outcome> Network::send(Request request, Call& call) {
 Duration Network::one_way() { return draw(delay_, world_.random); }
 
 Job& Network::begin(PendingExchange& exchange) {
-  if (counted_) world_.recorder.on_request_sent(world_.now());
+  if (counts_sends_) world_.recorder.on_request_sent(world_.now());
   if (free_.empty()) free_.push_back(&jobs_.emplace_back());
   auto* job = free_.back();
   free_.pop_back();
@@ -110,7 +110,7 @@ Job& Network::begin(PendingExchange& exchange) {
 }
 
 void Network::on_arrived(Job& job) {
-  const auto* failing = counted_ ? world_.conditions.failing : nullptr;
+  const auto* failing = counts_sends_ ? world_.conditions.failing : nullptr;
   if (failing != nullptr && world_.random.uniform() < *failing->fail) {
     return reply(job, {failing->status, Errc::Receive, failing->retry_after});
   }
@@ -140,7 +140,7 @@ void Network::on_reply(Job& job) {
   const auto reply = job.reply_;
   release(job);
   if (exchange == nullptr) {
-    if (counted_) world_.recorder.on_response_wasted();
+    if (counts_sends_) world_.recorder.on_response_wasted();
     return;
   }
   exchange->on_reply(reply);

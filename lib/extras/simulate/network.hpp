@@ -53,12 +53,12 @@ class Server {
 
 class Network {
  public:
-  // If `counted`, its requests count as the sends of the run, and triggers can make them fail.
-  Network(World& world, Distribution delay, bool counted)
-      : world_(world), delay_(std::move(delay)), counted_(counted) {}
+  // If `counts_sends`, its requests count as the sends of the run, and triggers can make them fail.
+  Network(World& world, Distribution delay, bool counts_sends)
+      : world_(world), delay_(std::move(delay)), counts_sends_(counts_sends) {}
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
-  void connect(Server& server) { server_ = &server; }
+  void set_server(Server& server) { server_ = &server; }
 
   // Called by clients.
   Task<Outcome> send(Request request, Call& call);
@@ -82,7 +82,7 @@ class Network {
 
   World& world_;
   Distribution delay_;
-  const bool counted_;
+  const bool counts_sends_;
   Server* server_ = nullptr;
   std::deque<Job> jobs_;    // a deque, because the addresses must not change
   std::vector<Job*> free_;  // jobs to reuse

@@ -61,7 +61,7 @@ bool read_layer(const JsonNode& json, Layers& layers, Problems& problems) {
 // Reads an array with a policy for each layer, or a number of layers, which use the policy that is
 // simulated. Returns false after a problem.
 bool read_layers(const JsonNode& json, Layers& layers, Problems& problems) {
-  constexpr NumberLimits kLimits{0, 8, 1, "a number or an array"};
+  constexpr NumberLimits kLimits{.least = 0, .most = 8, .what = "a number or an array"};
   layers.clear();
   if (json.is(JsonType::Array)) {
     return read_items(json, "an array", problems,

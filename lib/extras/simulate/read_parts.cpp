@@ -162,9 +162,10 @@ constexpr Key kTriggerKeys[] = {
 };
 constexpr Shape kTrigger{.name = "trigger", .keys = kTriggerKeys};
 
-// Times in a report are milliseconds as numbers.
+// Reads a time of a report, which is a number of milliseconds. Returns nullopt after a problem.
 std::optional<Duration> milliseconds(const JsonNode* json, Problems& problems) {
-  constexpr NumberLimits kLimits{0, 1e12, 0, "milliseconds"};
+  // With 0 parts, the number may have any fraction.
+  constexpr NumberLimits kLimits{.least = 0, .most = 1e12, .parts = 0, .what = "milliseconds"};
   const auto value = number_within(*json, kLimits, problems);
   if (!value) return std::nullopt;
   return Duration(std::chrono::duration<double, std::milli>(*value));

@@ -10,7 +10,7 @@ namespace {
 
 using Type = JsonNode::Type;
 
-// Whether the whole text is a number in JSON.
+// Returns whether the whole text is a number in JSON.
 bool is_number(std::string_view text) {
   double value = 0;
   const auto* const end = text.data() + text.size();
@@ -48,7 +48,7 @@ class ShortForm {
     std::size_t begin = 0;
     if (format == ShortFormat::WithKind) {
       const auto kind_end = std::min(text_.find(':'), text_.size());
-      add("kind", 0, text_.substr(0, kind_end), 0);
+      add("kind", /*key_index=*/0, text_.substr(0, kind_end), /*value_index=*/0);
       if (kind_end == text_.size()) return;
       begin = kind_end + 1;
     }
@@ -68,7 +68,8 @@ class ShortForm {
     const auto part = text_.substr(begin, end - begin);
     const auto equals = part.find('=');
     if (equals == std::string_view::npos || equals == 0) {
-      problems_.error(position_at(begin), "", "\"" + std::string(part) + "\" is not KEY=VALUE");
+      problems_.error(position_at(begin), /*pointer=*/"",
+                      "\"" + std::string(part) + "\" is not KEY=VALUE");
       return;
     }
     const auto key = part.substr(0, equals);

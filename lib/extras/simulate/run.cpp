@@ -64,7 +64,7 @@ class Run {
   Run(const SimulationOptions& options, const SimulatedPolicy& policy)
       : world_(options), policy_(policy), arrivals_(make_arrivals(world_)) {
     add_triggers();
-    connect();
+    build_chain();
     for (std::size_t i = 0; i < static_cast<std::size_t>(options.clients); ++i) {
       clients_.emplace_back(networks_.front(), calls_, policy, *arrivals_, i);
     }
@@ -104,8 +104,8 @@ class Run {
     }
   }
 
-  // Combines the triggers that are active now: factors multiply, and of those that make requests
-  // fail, the worst counts.
+  // Combines the effects of the triggers that are active now. Their factors for the capacity are
+  // multiplied. Of the triggers that make requests fail, only the worst counts.
   void update_conditions() {
     Conditions conditions;
     const auto time = world_.now().time_since_epoch();
@@ -121,23 +121,24 @@ class Run {
   }
 
   // Builds the chain that requests pass through: the clients, the layers, and the server. A layer
-  // is a service that sends a request of its own to the next one for each request that it receives.
-  // There is a network in front of each layer and of the server; the clients use the first one.
-  void connect() {
+  // is a service that makes a call of its own to the next service for each request that it
+  // receives. Each layer, and the server, has a network in front of it. The clients use the first
+  // network.
+  void build_chain() {
     const auto& model = world_.options.model;
     for (std::size_t i = 0; i <= model.layers.size(); ++i) {
-      const bool leads_to_server = i == model.layers.size();  // its requests are counted
-      networks_.emplace_back(world_, model.network, leads_to_server);
+      const bool leads_to_server = i == model.layers.size();
+      networks_.emplace_back(world_, model.network, /*counts_sends=*/leads_to_server);
     }
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
       // A layer without a policy of its own retries like the clients.
       const auto& policies = model.layers[i] ? *model.layers[i] : policy_.policies;
       servers_.push_back(std::make_unique<Layer>(networks_[i], networks_[i + 1], calls_, policies,
-                                                 kLayerStreams + i));  // its random numbers
-      networks_[i].connect(*servers_.back());
+                                                 /*stream=*/kLayerStreams + i));
+      networks_[i].set_server(*servers_.back());
     }
     servers_.push_back(make_server(networks_.back()));
-    networks_.back().connect(*servers_.back());
+    networks_.back().set_server(*servers_.back());
   }
 
   // Returns whether far too many calls have begun without any time passing. With a think time of
@@ -186,8 +187,7 @@ class Run {
 }  // namespace
 
 Result<SimulationRun> run(const SimulationOptions& options, const SimulatedPolicy& policy) {
-  const auto one = std::make_unique<Run>(options, policy);
-  return one->run();
+  return std::make_unique<Run>(options, policy)->run();
 }
 
 }  // namespace httpretry::simulation

@@ -19,6 +19,8 @@ constexpr double kChart = 92;             // height of a chart
 
 using Sample = SimulationSample;
 
+std::string whole(double value) { return number(value, /*digits=*/0); }
+
 // Returns the verdict with a cross or a check mark in front.
 std::string mark(const SimulationRun& run) {
   return std::string(is_down(run) ? "\u2717 " : "\u2713 ") + verdict_text(run);
@@ -31,14 +33,14 @@ std::string legend(double y, const std::vector<Trigger>& triggers) {
   constexpr double kSampleWidth = 26;
   constexpr double kToText = 32;  // from the left edge of a sample to its text
   const auto line = [y](double x, std::string_view cls, std::string_view meaning) {
-    const auto middle = number(y - 4, 0);  // of the height of the text
-    return "<line x1=\"" + number(x, 0) + "\" y1=\"" + middle + "\" x2=\"" +
-           number(x + kSampleWidth, 0) + "\" y2=\"" + middle + "\" class=\"" + std::string(cls) +
-           "\"/>\n" + text_at(x + kToText, y, meaning, "small");
+    const auto middle = whole(y - 4);  // of the height of the text
+    return "<line x1=\"" + whole(x) + "\" y1=\"" + middle + "\" x2=\"" + whole(x + kSampleWidth) +
+           "\" y2=\"" + middle + "\" class=\"" + std::string(cls) + "\"/>\n" +
+           text_at(x + kToText, y, meaning, "small");
   };
   const auto area = [y](double x, std::string_view cls, std::string_view meaning) {
-    return "<rect x=\"" + number(x, 0) + "\" y=\"" + number(y - 11, 0) + "\" width=\"" +
-           number(kSampleWidth, 0) + "\" height=\"12\" class=\"" + std::string(cls) + "\"/>\n" +
+    return "<rect x=\"" + whole(x) + "\" y=\"" + whole(y - 11) + "\" width=\"" +
+           whole(kSampleWidth) + "\" height=\"12\" class=\"" + std::string(cls) + "\"/>\n" +
            text_at(x + kToText, y, meaning, "small");
   };
   // The distances between the samples leave room for the texts.
@@ -91,17 +93,17 @@ std::string comparison(const SimulationReport& report, Drawing drawing) {
   constexpr double kFirstRow = 34;
   constexpr double kBottomMargin = 6;
   const Pieces pieces(report);  // divides the time into the steps of the curves
-  double top = 1;               // the highest value of all charts
+  double top = 1;  // the highest rate of all charts; at least 1, so that empty charts have a scale
   for (const auto& run : report.runs) {
     top = std::max(top, most(pieces.rate(run, &Sample::sent)));
-    top = std::max(top, most(pieces.rate(run, &Sample::offered)));
+    top = std::max(top, most(pieces.rate(run, &Sample::offered)));  // the calls that began
   }
-  const auto width = number(kWidth, 0);
+  const auto width = whole(kWidth);
   const auto height =
-      number(kFirstRow + kRow * static_cast<double>(report.runs.size()) + kBottomMargin, 0);
+      whole(kFirstRow + kRow * static_cast<double>(report.runs.size()) + kBottomMargin);
   std::string text = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width + " " +
                      height + "\" role=\"img\" aria-label=\"" + escaped(headline(report)) + "\"";
-  // A file needs its own size, styles and background; in a page, these are the page's.
+  // A file needs its own size, styles and background. An element of a page takes those of the page.
   text += drawing == Drawing::File
               ? " width=\"" + width + "\" height=\"" + height + "\">\n<style>\n" +
                     std::string(style()) + "</style>\n<rect width=\"" + width + "\" height=\"" +

@@ -9,10 +9,9 @@ namespace httpretry::simulation {
 namespace {
 
 constexpr std::size_t kTenSeconds = 10 * kSamplesPerSecond;
-// The tolerance for chance, in standard deviations: for one comparison of a longer time, and for
-// each of many comparisons or of short times.
-constexpr double kTolerance = 2;
-constexpr double kWideTolerance = 3;
+// The tolerance for chance, in standard deviations.
+constexpr double kTolerance = 2;      // for a single comparison of a longer time
+constexpr double kWideTolerance = 3;  // for each of many comparisons, or for short times
 
 struct Goodput {
   double offered = 0;
@@ -21,7 +20,8 @@ struct Goodput {
 };
 
 // Returns the calls that began and the calls that succeeded in the samples [first, last).
-Goodput between(const std::vector<SimulationSample>& samples, std::size_t first, std::size_t last) {
+Goodput goodput_between(const std::vector<SimulationSample>& samples, std::size_t first,
+                        std::size_t last) {
   Goodput sum;
   for (auto i = first; i < std::min(last, samples.size()); ++i) {
     sum.offered += samples[i].offered;
@@ -30,8 +30,8 @@ Goodput between(const std::vector<SimulationSample>& samples, std::size_t first,
   return sum;
 }
 
-// Returns whether at least 99 % of the expected calls succeeded, less what chance explains: a
-// number of standard deviations of the count. `ratio` is the success ratio to compare with.
+// Returns whether at least 99 % as many calls succeeded as the success ratio `ratio` predicts.
+// Chance may explain a shortfall of `deviations` standard deviations.
 bool is_as_good(const Goodput& goodput, double ratio, double deviations = kTolerance) {
   const double expected = goodput.offered * ratio;
   return goodput.succeeded >= 0.99 * expected - deviations * std::sqrt(expected);
@@ -41,14 +41,14 @@ bool is_as_good(const Goodput& goodput, double ratio, double deviations = kToler
 // much worse.
 bool is_sustained(const std::vector<SimulationSample>& samples, std::size_t first, double ratio) {
   for (auto second = first; second < first + kTenSeconds; second += kSamplesPerSecond) {
-    const auto goodput = between(samples, second, second + kSamplesPerSecond);
+    const auto goodput = goodput_between(samples, second, second + kSamplesPerSecond);
     if (!is_as_good(goodput, ratio, kWideTolerance)) return false;
   }
-  return is_as_good(between(samples, first, first + kTenSeconds), ratio);
+  return is_as_good(goodput_between(samples, first, first + kTenSeconds), ratio);
 }
 
 // Returns the index of the sample that begins at the time or contains it.
-std::size_t sample_at(Duration time) {
+std::size_t sample_index(Duration time) {
   return static_cast<std::size_t>(std::max<std::int64_t>(time / kSamplePeriod, 0));
 }
 
@@ -66,7 +66,7 @@ struct AtTheEnd {
     const auto first = last > kTenSeconds ? last - kTenSeconds : 0;
     const auto seconds = static_cast<double>(last - first) / static_cast<double>(kSamplesPerSecond);
     if (seconds <= 0) return;
-    const auto goodput = between(run.samples, first, last);
+    const auto goodput = goodput_between(run.samples, first, last);
     double sent = 0;
     for (auto i = first; i < last; ++i) sent += run.samples[i].sent;
     offered = goodput.offered / seconds;
@@ -87,8 +87,8 @@ SimulationRun::Verdict verdict_without_trigger(const SimulationRun& run, const S
   const auto third = end / 3;
   // Only a server that more requests make worse can be overloaded.
   if (third == 0 || !depends_on_load(model)) return SimulationRun::Verdict::Stable;
-  const auto first_ratio = between(run.samples, 0, third).ratio();
-  return is_as_good(between(run.samples, end - third, end), first_ratio)
+  const auto first_ratio = goodput_between(run.samples, 0, third).ratio();
+  return is_as_good(goodput_between(run.samples, end - third, end), first_ratio)
              ? SimulationRun::Verdict::Stable
              : SimulationRun::Verdict::Overloaded;
 }
@@ -101,7 +101,7 @@ std::optional<double> recovery_time(const SimulationRun& run, std::size_t trigge
                                     std::size_t end, double ratio_before) {
   if (end < kTenSeconds) return std::nullopt;
   // Some servers are good for a while after the trigger, and then fail. They did not recover.
-  const auto last_ten_seconds = between(run.samples, end - kTenSeconds, end);
+  const auto last_ten_seconds = goodput_between(run.samples, end - kTenSeconds, end);
   if (!is_as_good(last_ten_seconds, ratio_before, kWideTolerance)) return std::nullopt;
   for (auto first = triggers_end; first + kTenSeconds <= end; first += kSamplesPerSecond) {
     if (!is_sustained(run.samples, first, ratio_before)) continue;
@@ -113,33 +113,33 @@ std::optional<double> recovery_time(const SimulationRun& run, std::size_t trigge
 }  // namespace
 
 // Sets run.verdict: whether the server recovered after the triggers, which disturb it for a time.
-// Compares the share of the calls that succeed with that before the triggers; without triggers,
-// compares the end of the run with its beginning. With triggers, also sets run.recovered_after,
-// which is nullopt if the server did not recover. `duration` is the time in which calls begin.
+// Compares the success ratio after the triggers with that before them; without triggers, compares
+// the end of the run with its beginning. With triggers, also sets run.recovered_after, which is
+// nullopt if the server did not recover. `duration` is the time in which calls begin.
 void set_verdict(SimulationRun& run, const ServerModel& model, Duration duration) {
   using Verdict = SimulationRun::Verdict;
   const auto& triggers = model.triggers;
-  const auto end = std::min(sample_at(duration), run.samples.size());  // no call began after it
+  const auto end = std::min(sample_index(duration), run.samples.size());  // no call began after it
   if (triggers.empty()) {
     run.verdict = verdict_without_trigger(run, model, end);
     return;
   }
   // The samples from the beginning of the first trigger to the end of the last one.
-  auto triggers_begin = sample_at(triggers.front().at);
-  auto triggers_end = sample_at(triggers.front().end());
+  auto triggers_begin = sample_index(triggers.front().at);
+  auto triggers_end = sample_index(triggers.front().end());
   for (const auto& trigger : triggers) {
-    triggers_begin = std::min(triggers_begin, sample_at(trigger.at));
-    triggers_end = std::max(triggers_end, sample_at(trigger.end()));
+    triggers_begin = std::min(triggers_begin, sample_index(trigger.at));
+    triggers_end = std::max(triggers_end, sample_index(trigger.end()));
   }
-  const auto ratio_before = between(run.samples, 0, triggers_begin).ratio();
+  const auto ratio_before = goodput_between(run.samples, 0, triggers_begin).ratio();
   run.recovered_after = recovery_time(run, triggers_end, end, ratio_before);
-  // Whether the triggers did no harm even while they lasted.
+  // True if the triggers did no harm even while they lasted.
   const bool unharmed =
-      is_as_good(between(run.samples, triggers_begin, triggers_end), ratio_before);
+      is_as_good(goodput_between(run.samples, triggers_begin, triggers_end), ratio_before);
   if (!run.recovered_after) {
     run.verdict = Verdict::Metastable;  // still bad although the triggers are over
   } else if (*run.recovered_after == 0 && unharmed) {
-    run.verdict = Verdict::Stable;
+    run.verdict = Verdict::Stable;  // good during the triggers, and in each second after them
   } else {
     run.verdict = Verdict::Recovered;
   }

@@ -164,7 +164,8 @@ std::shared_ptr<Metrics> metrics(MetricsOptions options) {
   return std::make_shared<Metrics>(std::move(options));
 }
 
-// If memory runs out, the functions below do not count, and the call continues.
+// Counts an exchange that begins, and caches its host for exchange_ended(). If memory runs out,
+// this function and those below do not count, and the call continues.
 void Metrics::exchange_started(const Call& call, const Request& request, int number) noexcept {
   const auto& url = request.parsed_url();
   auto* shard = state_->shard();

@@ -29,7 +29,7 @@ struct LastShard {
 
 thread_local constinit LastShard last;
 thread_local constinit bool thread_is_ending = false;
-thread_local Leases leases;
+thread_local Leases thread_leases;
 
 Leases::~Leases() {
   for (const auto& lease : all) lease.shard->owned.store(false, std::memory_order_release);
@@ -78,8 +78,8 @@ Shard* Metrics::State::shard() {
 // looks first. Returns nullptr if memory runs out.
 Shard* Metrics::State::find_or_make_shard() {
   // A thread has a lease for each Metrics that it has used.
-  const auto lease = std::ranges::find(leases.all, id_, &Lease::id);
-  auto* const shard = lease != leases.all.end() ? lease->shard.get() : lease_shard();
+  const auto lease = std::ranges::find(thread_leases.all, id_, &Lease::id);
+  auto* const shard = lease != thread_leases.all.end() ? lease->shard.get() : lease_shard();
   if (shard != nullptr) last = {id_, shard};
   return shard;
 }
@@ -89,9 +89,9 @@ Shard* Metrics::State::find_or_make_shard() {
 // the thread owns the shard, and releases it for other threads when the thread ends. Returns the
 // shard, or nullptr if memory runs out.
 Shard* Metrics::State::lease_shard() {
-  auto& own_leases = leases.all;  // those of this thread, for every Metrics that it has used
-  // Removes the leases for destroyed Metrics. A shard is shared by its Metrics and its lease, so
-  // the last owner of such a shard is the lease.
+  auto& own_leases = thread_leases.all;  // one for each Metrics that this thread has used
+  // Removes the leases of destroyed Metrics. A Metrics and a lease own the shard together, so a use
+  // count of 1 means that only the lease is left.
   std::erase_if(own_leases, [](const Lease& lease) { return lease.shard.use_count() == 1; });
   bool lease_added = false;
   try {

@@ -54,8 +54,9 @@ void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, in
       record.reason = outcome->reason;
       record.http_version = outcome->http_version;
       record.headers = outcome->headers;
+      const bool has_body = outcome->delivered == 0;  // otherwise a sink got it
       const bool keeps_body = max_body() > 0 && outcome->body.size() <= max_body();
-      if (keeps_body && outcome->delivered == 0) record.body = outcome->body;
+      if (has_body && keeps_body) record.body = outcome->body;
     } else {
       record.status = outcome.error().status;
       record.error = outcome.error().code;

@@ -25,7 +25,7 @@ std::vector<double> bounds_in_seconds() {
   return bounds;
 }
 
-void put(Labels& labels, std::string name, std::string_view value) {
+void put_if_any(Labels& labels, std::string name, std::string_view value) {
   if (!value.empty()) labels.emplace_back(std::move(name), value);
 }
 
@@ -94,35 +94,34 @@ class Snapshot {
     if (number < endpoints_.size()) names = endpoints_[number];
     const auto separator = names.find(kNameSeparator);
     Labels labels;
-    put(labels, "endpoint", names.substr(0, separator));
-    if (policy == PolicyLabel::With) put(labels, "policy", names.substr(separator + 1));
+    put_if_any(labels, "endpoint", names.substr(0, separator));
+    if (policy == PolicyLabel::With) put_if_any(labels, "policy", names.substr(separator + 1));
     return labels;
   }
 
-  // Returns the labels of a series of sends, with the names that OpenTelemetry's conventions
-  // define. The key of the series packs numbers for the method, the host, the status, the error and
-  // the HTTP version; a status or an error of 0 means that there was none. The label "error_type"
-  // is the error, or a status of at least 400.
+  // Returns the labels of a metric series that counts sends, with the names that OpenTelemetry's
+  // conventions define. `key` has the indexes of the method, the host and the HTTP version, and a
+  // status and an error, which are 0 if there was none. The label "error_type" is the error, or a
+  // status of at least 400. `_other` replaces a host beyond the limit on hosts, and the host and
+  // the status of sends beyond the limit on series.
   [[nodiscard]] Labels send_labels(const SendKey& key) const {
     Labels labels;
-    put(labels, "http_request_method", kMethods[key.method]);
-    // The name of a host is its origin, "https://example.com:8443". It omits the default port.
-    if (key.host < hosts_.size()) {
-      const auto url = Url::parse(hosts_[key.host] + "/");
-      put(labels, "server_address", url ? address_of(*url) : hosts_[key.host]);
-      if (url) put(labels, "server_port", std::to_string(url->port()));
-    } else {
-      put(labels, "server_address", "_other");
-    }
+    put_if_any(labels, "http_request_method", kMethods[key.method]);
+    // The name of a host is its origin, such as "https://example.com". An origin omits the default
+    // port, so it is parsed to get the port. `_other` is no URL, and has no port.
+    const auto host = host_name(key.host);
+    const auto url = Url::parse(host + "/");
+    put_if_any(labels, "server_address", url ? address_of(*url) : host);
+    if (url) put_if_any(labels, "server_port", std::to_string(url->port()));
     const auto status =
         key.status == kOtherStatus ? "_other" : std::to_string(static_cast<int>(key.status));
-    if (key.status != 0) put(labels, "http_response_status_code", status);
+    if (key.status != 0) put_if_any(labels, "http_response_status_code", status);
     if (key.error != 0) {
-      put(labels, "error_type", to_string(key.error_code()));
-    } else if (key.status >= 400) {
-      put(labels, "error_type", status);
+      put_if_any(labels, "error_type", to_string(key.error_code()));
+    } else if (key.status >= 400) {  // not kOtherStatus, which may stand for a success
+      put_if_any(labels, "error_type", status);
     }
-    put(labels, "network_protocol_version", kVersions[key.version]);
+    put_if_any(labels, "network_protocol_version", kVersions[key.version]);
     return labels;
   }
 
@@ -174,7 +173,7 @@ class Snapshot {
 
   [[nodiscard]] Labels call_labels(std::uint64_t key) const {
     auto labels = endpoint_labels(key);
-    put(labels, "stop_reason", to_string(static_cast<Reason>(first_label(key))));
+    put_if_any(labels, "stop_reason", to_string(static_cast<Reason>(first_label(key))));
     return labels;
   }
 
@@ -205,8 +204,8 @@ class Snapshot {
                     "Retries that were decided on, by the result of the previous attempt.");
     for (const auto& [key, count] : totals_.retries) {
       auto labels = endpoint_labels(key, PolicyLabel::Without);
-      put(labels, "class", to_string(static_cast<Class>(first_label(key))));
-      put(labels, "rule_kind", kRuleKinds[second_label(key)]);
+      put_if_any(labels, "class", to_string(static_cast<Class>(first_label(key))));
+      put_if_any(labels, "rule_kind", kRuleKinds[second_label(key)]);
       family.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
     }
     return family;
@@ -218,7 +217,7 @@ class Snapshot {
                     "Calls that ended because a limit or the danger of harm forbade a retry.");
     for (const auto& [key, count] : totals_.refused_retries) {
       auto labels = endpoint_labels(key, PolicyLabel::Without);
-      put(labels, "reason", to_string(static_cast<Reason>(first_label(key))));
+      put_if_any(labels, "reason", to_string(static_cast<Reason>(first_label(key))));
       family.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
     }
     return family;
@@ -249,7 +248,7 @@ class Snapshot {
         result = "refused_";
         result += to_string(static_cast<HedgeRefused>(packed_result - kFirstRefused));
       }
-      put(labels, "result", result);
+      put_if_any(labels, "result", result);
       family.series.push_back(value_series(std::move(labels), static_cast<double>(count)));
     }
     return family;

@@ -228,7 +228,7 @@ class Traces final : public Observer {
     span.hide_query = options_.hide_query;
   }
 
-  // Adds a span for a send. Sends in flight count as earlier sends of the call.
+  // Adds a span for a send. Its `resend_count` includes the sends that are still in flight.
   void begin_send(CallTrace& trace, const Call& call, const Request& request, int number) const {
     int in_flight = 0;
     trace.for_each_open([&](const TracedSend& send) { in_flight += send.ended ? 0 : 1; });

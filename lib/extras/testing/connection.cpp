@@ -150,7 +150,10 @@ class Connection {
       return false;
     }
     if (*error_status != 0) return refuse(*error_status);  // responds with it, and returns false
-    if (stale_) return read_and_record(request, /*step=*/nullptr) && false;
+    if (stale_) {
+      read_and_record(request, /*step=*/nullptr);
+      return false;
+    }
     if (request.method == "CONNECT" && !shared_.options.proxy) return refuse(405);
 
     const auto taken = shared_.steps.take(request.path);

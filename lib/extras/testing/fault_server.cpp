@@ -44,6 +44,7 @@ class Acceptor {
     std::atomic<bool> done = false;
   };
 
+  // Accepts connections until `stop_` is signaled. Then waits until all of them have ended.
   void run() {
     block_signals();  // threads that this thread starts inherit the mask
     std::array<pollfd, 3> polled{

@@ -113,8 +113,8 @@ unsigned take_byte(std::string_view& block) {
 
 // §5.1: takes a number from the front of the block: the last `prefix_bits` bits of the first byte.
 // If these are all ones, more bytes follow, with 7 bits each, the lowest first, and the high bit
-// set in all but the last one. Returns nullopt if the block ends or the number has more than four
-// of them.
+// set in all but the last one. Returns nullopt if the block ends before the number does, or if more
+// than four bytes follow.
 std::optional<std::size_t> read_number(std::string_view& block, unsigned prefix_bits) {
   if (block.empty()) return std::nullopt;
   const unsigned all_ones = (1U << prefix_bits) - 1;

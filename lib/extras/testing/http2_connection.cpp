@@ -53,17 +53,18 @@ std::optional<SeenRequest> request_from(const std::vector<HpackField>& fields) {
       request.target = value;
     } else if (name == ":authority") {
       authority = value;
-    } else if (!name.starts_with(':') && !request.headers.try_add(name, value)) {
+    } else if (name.starts_with(':')) {
+      continue;
+    } else if (!request.headers.try_add(name, value)) {
       return std::nullopt;
     }
   }
   if (request.method == "CONNECT") request.target = authority;  // such a request has no ":path"
-  if (!authority.empty() && !request.headers.contains("Host") &&
-      !request.headers.try_add("Host", authority)) {
-    return std::nullopt;
+  if (!authority.empty() && !request.headers.contains("Host")) {
+    if (!request.headers.try_add("Host", authority)) return std::nullopt;
   }
   request.path = path_of(request.method, request.target);
-  // The names of methods and headers have the same syntax.
+  // A method is a token, as the name of a header is.
   if (!valid_header_name(request.method) || request.target.empty()) return std::nullopt;
   return request;
 }
@@ -72,7 +73,7 @@ struct Stream {
   SeenRequest request;
   std::int64_t window = kInitialWindow;  // bytes that the client allows us to send
   std::string unsent;                    // rest of the response body
-  bool responds = false;                 // the head was sent, and the body follows
+  bool has_body_to_send = false;         // the head was sent, and the body follows
   bool closes_connection = false;        // after the response
 };
 
@@ -217,14 +218,14 @@ class Http2Connection {
       case Fault::Resolve: return false;
       case Fault::Reset:
       case Fault::ResetEarly:
-      case Fault::TlsReset: return channel_.reset(), false;  // ends the connection with an RST
+      case Fault::TlsReset: channel_.reset(); return false;  // ends the connection with an RST
       case Fault::ResetDuring:
         if (send_half(id, stream, step)) channel_.reset();
         return false;
-      case Fault::Truncate: return send_half(id, stream, step) && false;
+      case Fault::Truncate: send_half(id, stream, step); return false;
       case Fault::Http2EmptyData:
       case Fault::Http2GoawayFlood:
-      case Fault::Http2ResetFlood: return flood(id, step), false;
+      case Fault::Http2ResetFlood: flood(id, step); return false;
       case Fault::Http2NoEndStream:
         // The frame claims 32 bytes of padding, but has only one byte after the length.
         return send_half(id, stream, step) &&
@@ -266,23 +267,26 @@ class Http2Connection {
   }
 
   // Sends the interim responses of a step (1xx), the head of its response, and as much of the body
-  // as the client's windows allow. The rest follows when they grow. Returns false if writing fails,
-  // or the response is complete and closes the connection.
+  // as the client's windows allow. The rest follows when they grow. Returns false if the connection
+  // must end: writing failed, or the response is complete and closes the connection.
   bool send_response(std::uint32_t id, Stream& stream, const Step& step) {
-    const bool has_length = step.status != 204 && step.status != 304;  // these never have a body
+    const bool has_no_length = step.status == 204 || step.status == 304;  // they have no body
+    // The response to a HEAD has the length of the body, but not the body.
+    const bool has_no_body = has_no_length || stream.request.method == "HEAD";
     auto body = step_body(step);
     std::optional<std::size_t> length;  // for the header Content-Length
-    if (has_length) length = body.size();
-    if (!has_length || stream.request.method == "HEAD") body.clear();
+    if (!has_no_length) length = body.size();
+    if (has_no_body) body.clear();
+    // HTTP/2 has no header Connection: head() leaves it out, and finish() sends a GOAWAY.
     stream.closes_connection =
         !shared_.options.keep_alive ||
         equal_ignoring_case(step.headers.get("Connection").value_or(""), "close");
-    stream.responds = !body.empty();  // the body is still to be sent
+    stream.has_body_to_send = !body.empty();
     const unsigned flags = body.empty() ? kEndStream : kNoFlags;
     if (!send_interims(id, step)) return false;
     if (!channel_.write(head(id, step, length, flags))) return false;
     stream.unsent = std::move(body);
-    return stream.responds ? send_bodies() : finish(id, stream);
+    return stream.has_body_to_send ? send_bodies() : finish(id, stream);
   }
 
   // Sends as much of the bodies of all responses as the client allows, and ends the streams whose
@@ -292,7 +296,7 @@ class Http2Connection {
     for (auto next = streams_.begin(); next != streams_.end();) {
       const auto id = next->first;
       auto& stream = (next++)->second;  // goes on before finish() erases the stream
-      if (!stream.responds) continue;   // there is no body to send
+      if (!stream.has_body_to_send) continue;
       while (!stream.unsent.empty()) {
         const auto window = std::min(window_, stream.window);
         if (window <= 0) break;

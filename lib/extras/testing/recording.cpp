@@ -166,9 +166,11 @@ class Reader {
     }
   }
 
+  // Adds the recorded response of an entry, unless no client of this server can request it, or
+  // there is nothing to repeat. If the entry is malformed, reports a problem and adds nothing.
   void read_entry(const JsonNode& entry) {
     const auto* request = member(entry, "request", JsonType::Object);
-    // Browsers also record WebSockets, for example, which a client of this server cannot request.
+    // Browsers also record WebSockets, for example.
     if (request != nullptr && has_other_scheme(text_of(*request, "url"))) return;
     const auto* response = member(entry, "response", JsonType::Object);
     if (request == nullptr || response == nullptr) return;
@@ -183,6 +185,7 @@ class Reader {
     add(std::string(method->text), target_of(*url), *std::move(step));
   }
 
+  // Adds a step to those that were recorded for the same method, path and query.
   void add(std::string method, Target target, Step step) {
     const auto same = [&](const Recorded& each) {
       return each.method == method && each.target.path == target.path &&

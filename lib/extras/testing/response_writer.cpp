@@ -36,7 +36,8 @@ std::string_view reason(int status) {
   return phrase.substr(0, phrase.find('|'));
 }
 
-// Returns the text, compressed as a complete gzip file. Throws std::runtime_error if zlib fails.
+// Returns the text, compressed as a complete gzip file. Throws std::runtime_error if the text is
+// too large for one call of zlib (4 GiB), or zlib fails.
 std::string gzip(std::string_view text) {
   constexpr int kGzipWindow = 15 + 16;  // the largest window; adding 16 selects a gzip wrapper
   constexpr int kDefaultMemLevel = 8;   // zlib's default, for which its header has no name
@@ -95,46 +96,53 @@ struct ResponseWriter {
   }
 
   // Sends the response of the step, or performs its fault, such as a body that breaks off. Returns
-  // true if the whole response was sent, so that the connection can stay open. Returns false if the
-  // caller must close it, which sends a FIN, or reset() has already sent an RST.
+  // true if everything was written and the connection may stay open. Returns false if the caller
+  // must close it, which sends a FIN, or reset() has already sent an RST.
   bool perform() const {
     switch (step.fault) {
       case Fault::None:
-      case Fault::Stale:
-      case Fault::GzipCutShort: return channel.write(head() + framed_body());
+      case Fault::Stale:         // the next request on this connection fails
+      case Fault::GzipCutShort:  // `body` is cut already
+        return channel.write(head() + framed_body());
       case Fault::Drip: return send_drip();
       case Fault::Huge: return send_huge(kBlock);
       case Fault::GzipBomb: return send_huge(kGzipBlock);
       case Fault::HugeHeaders: return send_huge_headers();
+      // fail_unread() performs ResetEarly and the TLS faults before it reads a request. If the step
+      // of a path or of a callback has one, it comes too late, and acts like Reset or Hang.
       case Fault::Reset:
       case Fault::ResetEarly:
-      case Fault::TlsReset: return channel.reset(), false;  // TLS is already set up here
+      case Fault::TlsReset: channel.reset(); break;
       case Fault::Hang:
-      case Fault::TlsStall: return channel.wait_for_disconnect(), false;
+      case Fault::TlsStall: channel.wait_for_disconnect(); break;
       case Fault::ResetDuring:
-        end_with(head().append(first_half(framed_body())));
-        return channel.reset(), false;
-      case Fault::Truncate: return end_with(head().append(first_half(framed_body())));
+        write_last(head().append(first_half(framed_body())));
+        channel.reset();
+        break;
+      case Fault::Truncate: write_last(head().append(first_half(framed_body()))); break;
       case Fault::Garbage:
-        return end_with(step.body.empty() ? kGarbage : std::string_view(step.body));
+        write_last(step.body.empty() ? kGarbage : std::string_view(step.body));
+        break;
       case Fault::BadChunk:
-        return end_with(head(Framing::Chunked) +
-                        (has_no_body ? "" : chunk(first_half(body)) + "no number\r\n"));
-      case Fault::EndlessInterim: return send_size(status_line(103) + "X-Filler: x\r\n\r\n"), false;
+        write_last(head(Framing::Chunked) +
+                   (has_no_body ? "" : chunk(first_half(body)) + "no number\r\n"));
+        break;
+      case Fault::EndlessInterim: send_size(status_line(103) + "X-Filler: x\r\n\r\n"); break;
       case Fault::Http2EmptyData:
       case Fault::Http2GoawayFlood:
       case Fault::Http2ResetFlood:
       case Fault::Http2NoEndStream:
-        return end_with(error_response(505, "this fault exists only in HTTP/2\n"));
-      case Fault::Close:
-      case Fault::Refused:
-      case Fault::Resolve: break;  // no response
+        write_last(error_response(505, "this fault exists only in HTTP/2\n"));
+        break;
+      case Fault::Close:    // no response; the caller closes the connection
+      case Fault::Refused:  // not in a step, because StepQueue rejects it and Resolve
+      case Fault::Resolve: break;
     }
     return false;
   }
 
-  // Writes, and returns false to end the connection. A write error makes no difference.
-  bool end_with(std::string_view bytes) const { return channel.write(bytes) && false; }
+  // Writes the last bytes of a connection. An error makes no difference.
+  void write_last(std::string_view bytes) const { static_cast<void>(channel.write(bytes)); }
 
   // Repeats the block until `step.size` bytes have been written.
   bool send_size(std::string_view block) const {
