@@ -100,19 +100,25 @@ std::vector<Problem> Problems::take() {
   const auto position = [](const Problem& p) { return std::tie(p.line, p.column); };
   // Stable, so that problems at one position stay in the order in which they were added.
   std::ranges::stable_sort(problems_, {}, position);
-  const auto is_repeated = [&](const Problem& a, const Problem& b) {
-    return position(a) == position(b) && a.pointer == b.pointer && a.message == b.message;
-  };
-  const auto repeated = std::unique(problems_.begin(), problems_.end(), is_repeated);
-  problems_.erase(repeated, problems_.end());
+  std::vector<Problem> taken;
+  for (auto& problem : problems_) {
+    const auto is_same = [&](const Problem& earlier) {
+      return position(earlier) == position(problem) && earlier.pointer == problem.pointer &&
+             earlier.message == problem.message;
+    };
+    if (std::ranges::none_of(taken, is_same)) taken.push_back(std::move(problem));
+  }
+  problems_.clear();
   if (dropped_) {
-    auto note = problems_.back();  // copied for its file and position, so that the note is last
+    // The note has the file and the position of the last problem. There is one, because problems
+    // are dropped only when there are kMaxProblems.
+    auto note = taken.back();
     note.message = "there are more problems than these";
     note.pointer.clear();
-    note.warning = !failed_;  // `failed_`: some problem, dropped or not, is an error
-    problems_.push_back(std::move(note));
+    note.warning = !failed_;  // an error if any problem, even a dropped one, is an error
+    taken.push_back(std::move(note));
   }
-  return std::exchange(problems_, {});
+  return taken;
 }
 
 std::string detail::json::error_lines(const std::vector<Problem>& problems) {
