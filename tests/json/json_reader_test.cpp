@@ -189,3 +189,14 @@ TEST_CASE("the limits of depth hold for good texts and bad ones") {
     CHECK(found.front().column == static_cast<int>(kMaxJsonDepth) + 1);
   }
 }
+
+TEST_CASE("a problem is reported once, whatever is reported between its repetitions") {
+  Problems problems("test");
+  for (const auto* const message : {"first", "second", "first", "second"}) {
+    problems.error({1, 1}, "/a", message);
+  }
+  const auto found = problems.take();
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].message == "first");
+  CHECK(found[1].message == "second");
+}

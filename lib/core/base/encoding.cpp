@@ -36,7 +36,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
   text = text.substr(0, padding_begin);
   std::string bytes;
   bytes.reserve(text.size() * 3 / 4);
-  unsigned pending = 0;       // its last `pending_bits` bits are not in `bytes` yet
+  unsigned pending = 0;       // only its lowest `pending_bits` bits are not in `bytes` yet
   unsigned pending_bits = 0;  // less than 8 after each character
   for (const char c : text) {
     const auto sextet = kSextets[static_cast<unsigned char>(c)];  // the six bits, or -1

@@ -7,18 +7,19 @@ namespace {
 
 // Appends a query or fragment, the text after "?" or "#", and hides the secret values in it:
 // "page=2&token=abc" becomes "page=2&token=REDACTED" if `is_secret` returns true for "token". A
-// text without "&" and "=" has no name that could tell, and is hidden as a whole.
+// text without "&" and "=" has no name to judge by, and is hidden as a whole.
 void append_items(std::string& out, std::string_view items, bool (*is_secret)(std::string_view)) {
   const bool is_nameless = items.find_first_of("&=") == std::string_view::npos;
   for (;;) {  // each round appends one item, such as "page=2"
     const auto item_end = std::min(items.find('&'), items.size());
     const auto item = items.substr(0, item_end);
     const auto equals = item.find('=');
-    const bool hidden = !item.empty() && (is_nameless || is_secret(item.substr(0, equals)));
+    const auto name = item.substr(0, equals);  // the whole item if it has no "="
+    const bool hidden = !item.empty() && (is_nameless || is_secret(name));
     if (!hidden) {
       out += item;
     } else if (equals == std::string_view::npos) {
-      out += kRedacted;  // without "=", the text itself may be the secret
+      out += kRedacted;  // without a value, the item itself may be the secret
     } else {
       out.append(item.substr(0, equals + 1)).append(kRedacted);
     }
@@ -34,10 +35,10 @@ void append_items(std::string& out, std::string_view items, bool (*is_secret)(st
 void append_without_userinfo(std::string& output, std::string_view head) {
   std::size_t copied = 0;  // this many bytes of `head` have been copied or replaced
   for (auto slashes = head.find("//"); slashes != head.npos; slashes = head.find("//", copied)) {
-    const auto authority = slashes + 2;  // the position of "user:password@host"
+    const auto authority = slashes + 2;  // where "user:password@host" may begin
     output += head.substr(copied, authority - copied);
     copied = authority;
-    // No authority follows a "//" in the middle of a path.
+    // An authority follows a "//" at the beginning or after a colon. Any other "//" is in a path.
     const bool begins_authority = slashes == 0 || head[slashes - 1] == ':';
     const auto authority_end = std::min(head.find('/', authority), head.size());
     const auto at_sign = head.substr(authority, authority_end - authority).rfind('@');

@@ -39,10 +39,11 @@ std::string text_of(const std::exception_ptr& thrown) {
   }
 }
 
-// Returns the bytes of the UTF-8 character at the front of a nonempty text, or 0 if it is not
-// valid.
+// Returns the length, in bytes, of the UTF-8 character at the front of a nonempty text, or 0 if no
+// valid character is there.
 std::size_t character_length(std::string_view text) {
-  const auto byte_at = [&](std::size_t i) {  // 0 after the end, which is not valid there
+  // After the end of the text, returns 0, which is valid in no place below.
+  const auto byte_at = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
   };
   const auto first = byte_at(0);

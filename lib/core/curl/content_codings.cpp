@@ -25,12 +25,12 @@ class Gzip final : public ContentCoder {
 
   Step run(std::string_view& in, std::span<char> out, bool last) override {
     // zlib declares its input const only with the macro ZLIB_CONST, but never writes to it. Its
-    // sizes have 32 bits.
-    const auto given = static_cast<uInt>(std::min<std::size_t>(in.size(), kMostInput));
+    // sizes have 32 bits, so a call may take only a part of `in` or `out`.
+    const auto given = static_cast<uInt>(std::min(in.size(), kMostBytes));
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));
     stream.avail_in = given;
     stream.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream.avail_out = static_cast<uInt>(std::min<std::size_t>(out.size(), kMostInput));
+    stream.avail_out = static_cast<uInt>(std::min(out.size(), kMostBytes));
     const auto room = stream.avail_out;
     const int result = run_(&stream, last && given == in.size() ? Z_FINISH : Z_NO_FLUSH);
     in.remove_prefix(given - stream.avail_in);
@@ -40,7 +40,7 @@ class Gzip final : public ContentCoder {
   z_stream stream{};
 
  private:
-  static constexpr std::size_t kMostInput = std::size_t{1} << 30U;
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 30U;
 
   State state_after(int result) {
     if (result == Z_STREAM_END) {
@@ -177,8 +177,8 @@ std::string names_of_codings(const std::vector<ContentCoding>& more) {
   return names;
 }
 
-// Returns the request with its body encoded as RequestOptions::compress_with requests, or unchanged
-// if it has no body or if its headers describe the bytes of the body as it is.
+// Returns the request with its body encoded as RequestOptions::compress_with requests. Returns the
+// request unchanged if it has no body, or if its headers describe the bytes of the unencoded body.
 Result<Request> encoded(const Request& request, const std::vector<ContentCoding>& more) {
   const auto& name = request.options().compress_with;
   const auto* coding = find_coding(name, more);

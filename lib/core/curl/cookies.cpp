@@ -37,8 +37,8 @@ std::string domain_of(const Fields& fields) {
   return to_lower(domain);
 }
 
-// A cookie that a server has deleted stays in libcurl's list, with an expiry time in the distant
-// past.
+// Returns whether the cookie has expired. One that a server has deleted stays in libcurl's list,
+// with an expiry time in the distant past.
 bool is_expired(const Fields& fields) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto expires = to_number<std::int64_t>(fields[kExpires]).value_or(0);
@@ -141,11 +141,12 @@ void CookieJar::clear() {
   cookies_.clear();
 }
 
-// Returns the lines for the host and all domains above it. libcurl chooses among them.
+// Returns the lines of the host and of all domains above it. libcurl chooses among them.
 std::vector<std::string> CookieJar::lines_for(std::string_view host) const {
   std::vector<std::string> lines;
   const std::lock_guard lock(mutex_);
   for (;;) {
+    // The map is sorted, and the keys of this domain are those that begin with it and a tab.
     for (auto entry = cookies_.lower_bound(host); entry != cookies_.end(); ++entry) {
       const auto& [key, cookie] = *entry;
       if (!key.starts_with(host) || key[host.size()] != '\t') break;
@@ -169,17 +170,20 @@ void CookieJar::learn(const std::vector<std::string>& before,
   }
 }
 
-// Adds or replaces a cookie, or removes it if the line has expired. Drops the oldest cookie of the
-// domain, or of all, if there are too many.
+// Adds or replaces the cookie of this line, or removes it if it has expired. If the domain then has
+// too many cookies, drops its oldest one, and if the jar has too many, drops the oldest of all.
 void CookieJar::put(std::string line) {
   const auto fields = split(line);
   auto key = key_of(fields);
-  if (is_expired(fields)) return static_cast<void>(cookies_.erase(key));
+  if (is_expired(fields)) {
+    cookies_.erase(key);
+    return;
+  }
   const auto domain = domain_of(fields);
   auto& cookie = cookies_[std::move(key)];
   cookie.line = std::move(line);
   cookie.age = ++arrivals_;
-  // No domain contains a tab, and '\n' is the character after it.
+  // The keys of the domain begin with it and a tab. '\n' is the character after '\t'.
   const auto first = cookies_.lower_bound(domain + '\t');
   const auto last = cookies_.lower_bound(domain + '\n');
   if (std::distance(first, last) > kMaxOfDomain) drop_oldest(first, last);

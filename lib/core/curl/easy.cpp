@@ -48,7 +48,7 @@ std::string_view cookie_host(const Request& request, const Url& url) {
 void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
   const auto& options = request.options();  // `options_` are those of the client
 
-  // Set for each exchange.
+  // The options that are set for each exchange.
   set_url(url);
   set_method_and_body(request, plan);
   set_headers(request, plan);
@@ -59,7 +59,7 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_http_version(plan, tls);
   set_pooling(plan, tls);
   set_buffer_size();
-  // The user's callback shows the TLS version and the cipher, which only libcurl's log contains.
+  // The user's callback gets the TLS version and the cipher, which only libcurl's log contains.
   // The log costs 7 000 instructions per exchange, so it is off otherwise. Transfer::about_to_send
   // turns it on if the connection may speak HTTP/2.
   set(CURLOPT_VERBOSE, tls && options.on_connection ? 1L : 0L);
@@ -67,8 +67,8 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set(CURLOPT_CONNECTTIMEOUT_MS, to_ms(plan.connect_timeout));
   set(CURLOPT_EXPECT_100_TIMEOUT_MS, to_ms(options.expect_timeout));
 
-  // Set only if the exchange needs it, and never unset. Such a handle is destroyed after the
-  // exchange, because `plan.private_handle` is true.
+  // The options that are set only if the exchange needs them, and never unset. A handle with one of
+  // them is destroyed after the exchange, because `plan.private_handle` is true.
   if (const auto& credentials = options.credentials) {
     set_credentials(*credentials, CURLOPT_HTTPAUTH, CURLOPT_USERNAME, CURLOPT_PASSWORD);
   }
@@ -216,8 +216,9 @@ void Easy::set_credentials(const Credentials& credentials, CURLoption scheme, CU
 // lacking.
 void Easy::set_url(const Url& url) {
   const auto& parts = url.parts();
-  // The text never contains a name and password. For a URL that has them, nullptr makes libcurl
-  // build the text from CURLU, which takes a tenth of the instructions of a small exchange.
+  // `parts.text` never contains a name and password. For a URL that has them, nullptr makes libcurl
+  // build the text from CURLU. Other URLs give the text, because building it takes a tenth of the
+  // instructions of a small exchange.
   set(CURLOPT_URL, url.has_userinfo() ? nullptr : parts.text.c_str());
   // `url_` stays empty until both forms are set, because the calls below may throw.
   const auto previous = std::exchange(url_, std::nullopt);
@@ -237,8 +238,9 @@ CURLU* Easy::updated_plain_url(const Url& url, const std::optional<Url>& previou
     // The URL is known to be valid, so only memory can be lacking.
     if (curlu == nullptr || curl_url_set(curlu, part, text, 0) != CURLUE_OK) throw std::bad_alloc();
   };
-  // The CURLU contains the previous URL if that was plain as well, so without a handle.
-  if (!previous || previous->parts().handle || previous->origin() != url.origin()) {
+  // The CURLU contains the previous URL if that was plain as well, which means without a handle.
+  const bool contains_previous = previous && !previous->parts().handle;
+  if (!contains_previous || previous->origin() != url.origin()) {
     change(CURLUPART_URL, url.parts().text.c_str());
   } else {
     if (previous->path() != url.path()) change(CURLUPART_PATH, std::string(url.path()).c_str());
@@ -252,7 +254,7 @@ CURLU* Easy::updated_plain_url(const Url& url, const std::optional<Url>& previou
 // Transfer::send_bytes if the plan says `streamed_body`.
 void Easy::set_method_and_body(const Request& request, const SendPlan& plan) {
   const auto& method = request.method();
-  // Requests with these methods announce a length even if they have no body: 0.
+  // Requests with these methods announce the length 0 if they have no body.
   const bool has_body = plan.streamed_body || request.body().present() || method == "POST" ||
                         method == "PUT" || method == "PATCH";
   // With digest, libcurl sends a request with a body twice, even if the server does not ask for
@@ -286,7 +288,7 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
   const auto& options = request.options();
   lines_.clear();
-  expects = false;  // read when the response comes: a 417 then refuses the expectation
+  expects = false;  // whether the request has "Expect: 100-continue"
   for (std::size_t i = 0; i < headers.size(); ++i) {
     // set_cookies joins the request's cookies with those of the client's jar.
     if (plan.cookies && equal_ignoring_case(headers[i].name, "Cookie")) continue;
@@ -304,10 +306,9 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
       expects = equal_ignoring_case(*callers_value, "100-continue");
     } else {
       const auto& min_size = options.expect_continue_from;
-      // The size of a body is -1 if it is unknown. As an unsigned number, that is the largest size.
-      // libcurl would add the header itself to a larger body if there is no line for it.
+      // From this size on, libcurl itself adds the header if there is no line for it.
       constexpr std::uint64_t kLibcurlsMinimum = 1024 * 1024;
-      const auto size = static_cast<std::uint64_t>(plan.body_size);
+      const auto size = static_cast<std::uint64_t>(plan.body_size);  // if unknown (-1), the largest
       expects = request.body().present() &&
                 ((min_size && size >= *min_size) || (is_signed && size >= kLibcurlsMinimum));
       if (expects || !is_signed) lines_.add(expects ? "Expect: 100-continue" : "Expect:");
@@ -318,7 +319,7 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   }
   if (options.compressed && !headers.contains("Accept-Encoding"))
     lines_.add(accept_encoding_.c_str());
-  // Both request the rest of a body whose beginning the sink already has; nullptr for a whole body.
+  // If the sink already has the beginning of the body, these lines request only the rest.
   if (plan.range != nullptr) lines_.add(plan.range);
   if (plan.if_range != nullptr) lines_.add(plan.if_range);
   set(CURLOPT_HTTPHEADER, lines_.chained());

@@ -40,12 +40,12 @@ std::optional<LogLine> read_as(const Spelling& spelling, std::string_view line) 
   if (!line.starts_with(spelling.start)) return std::nullopt;
   line.remove_prefix(spelling.start.size());
   LogLine result{.kind = spelling.kind};
-  const auto label_position = line.find(spelling.before_value);  // 0 if the label is ""
-  if (label_position == line.npos) {
+  const auto position = line.find(spelling.before_value);  // 0 if `before_value` is ""
+  if (position == line.npos) {
     // A GOAWAY without "last_stream=" still shows that the server closes the connection.
     return spelling.kind == Kind::GoAway ? std::optional(result) : std::nullopt;
   }
-  line.remove_prefix(label_position + spelling.before_value.size());  // begins with the value now
+  line.remove_prefix(position + spelling.before_value.size());  // `line` begins with the value now
   const auto digit_count = std::min(line.find_first_not_of("0123456789"), line.size());
   if (!line.substr(digit_count).starts_with(spelling.after_number)) return std::nullopt;
   if (spelling.kind == Kind::StreamOpened || spelling.kind == Kind::GoAway) {

@@ -128,8 +128,9 @@ void Loop::drive_shards() {
       shard.deadline = kNever;  // libcurl sets the next one
       drive(shard, CURL_SOCKET_TIMEOUT);
     }
-    // Sets the next call_connecting_at, or clears it if no transfer of the shard is connecting. It
-    // comes sooner after a timer, which may have ended the attempt to connect to an address.
+    // Sets the next call_connecting_at, or clears it if no transfer of the shard is connecting. The
+    // next call comes sooner after a timer, which may have ended the attempt to connect to an
+    // address.
     if (must_call || shard.polled) schedule_call(shard, reason);
   }
 }
@@ -176,8 +177,10 @@ void Loop::wait_for_events() {
   for (const auto& shard : shards_) {
     if (!shard->active.empty()) (shard->polled ? polled : not_polled) = shard.get();
   }
-  // The loop's own set has no socket in use then, so a look at it would be a wasted system call.
-  if (load_ == Load::OneCall && timeout == 0 && not_polled == nullptr) return read_clock();
+  // If libcurl polls all sockets in use, none is in the loop's own set, and a look at the set would
+  // be a wasted system call.
+  const bool set_is_unused = load_ == Load::OneCall && not_polled == nullptr;
+  if (set_is_unused && timeout == 0) return read_clock();
   if (polled == nullptr || timeout == 0) return take_events(timeout);
   poll_with_libcurl(*polled, timeout);
 }
@@ -191,6 +194,7 @@ void Loop::poll_with_libcurl(Shard& polled, int timeout) {
   const auto code = curl_multi_poll(polled.multi.get(), &own_sockets, 1, timeout, &ready);
   unblocked();
   read_clock();
+  // Without an event, a timer of libcurl may have ended the wait.
   if (ready == 0 && polled.call_connecting_at > now()) schedule_call(polled, Reason::Timer);
   if (code != CURLM_OK) return fail_all(polled, code);
   polled.has_event = ready > 0;
@@ -226,8 +230,8 @@ void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
   // The call may have taken long. (`leave` returns false if `enter` was not called.)
   if (heartbeat_ && heartbeat_->leave()) read_clock();
   collect_finished(shard, code);
-  // libcurl may have received the rest of a response for a transfer that it has not run. So the
-  // transfers that are still waiting for data by then are run some milliseconds later.
+  // libcurl may have received the rest of a response for a transfer that it has not run. So some
+  // milliseconds later, the loop runs the transfers that are still waiting for data.
   const bool received = std::exchange(had_callback_, false) || socket != CURL_SOCKET_TIMEOUT;
   if (received && is_watching() && !shard.active.empty()) {
     shard.call_waiting_at = std::min(shard.call_waiting_at, now() + Shard::kMaxSilence);
@@ -256,8 +260,8 @@ void Loop::collect_finished(Shard& shard, CURLMcode code) {
   for (auto i = shard.unconfirmed.size(); i-- > 0;) shard.unconfirmed[i]->confirm_end();
 }
 
-// After an error of the multi handle the state of its transfers is undefined. So each ends with an
-// error (what was sent is known), and the multi handle is recreated.
+// Ends all transfers of the shard with an error, because their state is undefined after an error of
+// the multi handle. (What was sent is known.) `start` makes a new multi handle.
 void Loop::fail_all(Shard& shard, CURLMcode code) {
   while (!shard.active.empty()) {
     auto* transfer = shard.active.back();

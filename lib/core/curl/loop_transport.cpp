@@ -24,7 +24,8 @@ constexpr auto kEasiesKept = std::chrono::seconds(1);
 // About 100 bytes each. If there are more, all are dropped; new responses soon fill the list again.
 constexpr std::size_t kMaxOrigins = 4096;
 
-constexpr const std::string* kAddressesKnown = nullptr;  // by libcurl, or it needs none
+// For `exchange`: libcurl knows the addresses of the host, or needs none.
+constexpr const std::string* kAddressesKnown = nullptr;
 
 // Makes an entry for CURLOPT_RESOLVE: "+HOST:PORT:ADDRESS,ADDRESS". The plus makes it expire.
 std::string resolve_entry(const Url& url, const Addresses& addresses) {
@@ -153,9 +154,9 @@ Task<Outcome> Loop::send(Request request, Call& call) {
 Task<Outcome> Loop::send_encoded(Request request, Call& call) {
   const auto url = request.parsed_url();
   // `send` reports a URL that is not valid.
-  const bool is_useless = !url || origin(*url).refuses_encoded_bodies;
+  const bool skips_encoding = !url || origin(*url).refuses_encoded_bodies;
   auto changed =
-      is_useless ? Result<Request>(request) : encoded(request, options_->content_codings);
+      skips_encoding ? Result<Request>(request) : encoded(request, options_->content_codings);
   if (!changed) co_return std::move(changed).error();
   // `send` now sends the bodies as they are.
   changed->edit_options().compress_with.clear();
@@ -207,7 +208,8 @@ Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
       std::min(limits.connect_timeout.value_or(options().connect_timeout), limits.response_timeout);
   const auto resolve_by = std::min({call.deadline(), limits.respond_by, later(began, timeout)});
   std::string host(url.host());
-  const auto& stop = Call::State::own_stop(call);  // of the call; the end of the loop ends the wait
+  // Does not include the end of the client, because the end of the loop ends this wait anyway.
+  const auto& stop = Call::State::own_stop(call);
   const auto resolved = co_await resolver_->resolve(std::move(host), *this, resolve_by, stop);
   const auto lookup_time = now() - began;
   if (!resolved.addresses) {
@@ -239,7 +241,7 @@ Task<> Loop::await_body(Transfer& transfer, const Call& call) {
   const auto task = detail::wait_for_more(body, branch);
   Result<void> ready = co_await task;
   if (exchange_over.stop_requested()) {
-    // Perhaps Transfer::conclude has resumed this coroutine, and it must return first.
+    // Perhaps Transfer::conclude has resumed this coroutine, and conclude must return first.
     const ResumeOn later_turn(*this);
     co_await later_turn;
   }
@@ -248,14 +250,14 @@ Task<> Loop::await_body(Transfer& transfer, const Call& call) {
 
 // Carries out one exchange with libcurl, and returns its response or error. `addresses` are those
 // of the host, or nullptr if libcurl knows them; `pool` says whether an idle connection may be
-// used. A second transfer replaces the first if the server refused "Expect: 100-continue", or if an
-// idle connection had unread data, so that nothing was sent. The outcome counts what both have
+// used. A second transfer replaces the first if the server refused "Expect: 100-continue", or if
+// nothing was sent because the idle connection had unread data. The outcome counts what both have
 // sent.
 Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* addresses,
                              Pooling pool) {
   const auto& url = request.parsed_url();
   if (!url) co_return url.error();
-  auto delivery = Delivery::of(request, call);  // to the sink; contains nullptr without a sink
+  auto delivery = Delivery::of(request, call);  // writes to the sink; nullptr without a sink
   if (!delivery) co_return std::move(delivery).error();
   Transfer transfer(*this, request, call, *delivery);
   auto started = transfer.start(addresses, pool);
@@ -269,6 +271,7 @@ Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* add
       co_await task;
     } else if (wants == Transfer::Wants::Drain) {  // the sink can take no more for now
       Result<BodyWriter::Wish> drained = co_await (*delivery)->drain(call);
+      // An error of the sink ends the call, so `of_writer` makes it permanent.
       transfer.on_drained(of_writer(std::move(drained)));
     }
   }

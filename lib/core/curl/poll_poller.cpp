@@ -33,6 +33,7 @@ std::size_t PollPoller::wait(std::span<Event> events, int timeout_ms) noexcept {
   // Forgets descriptors that were closed without a call of `forget`, as epoll does.
   std::erase_if(watched_, [](const pollfd& entry) { return (entry.revents & POLLNVAL) != 0; });
   std::size_t count = 0;
+  // Moves the descriptors that the last call left out to the front.
   if (first_ >= watched_.size()) first_ = 0;
   std::rotate(watched_.begin(), watched_.begin() + static_cast<std::ptrdiff_t>(first_),
               watched_.end());

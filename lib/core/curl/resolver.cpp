@@ -92,8 +92,8 @@ bool has_ipv4() {
   const Descriptor udp(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in other_machine{};
   other_machine.sin_family = AF_INET;
-  other_machine.sin_port = htons(9);
-  other_machine.sin_addr.s_addr = htonl(0xC0000201);  // 192.0.2.1, of documentation
+  other_machine.sin_port = htons(9);                  // any port
+  other_machine.sin_addr.s_addr = htonl(0xC0000201);  // 192.0.2.1, an address for documentation
   return udp.is_open() && ::connect(udp.get(), reinterpret_cast<const sockaddr*>(&other_machine),
                                     sizeof other_machine) == 0;
 }
@@ -107,14 +107,14 @@ bool is_numeric(const std::string& address) {
 }
 
 // Returns the addresses of a host as texts such as "192.0.2.1" and "2001:db8::1", in the order of
-// getaddrinfo and without duplicates. Blocks while the name server is asked. Returns an error if
+// getaddrinfo and without duplicates. Blocks until the name server responds. Returns an error if
 // the look-up fails.
 Result<Addresses> system_lookup(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;      // IPv4 and IPv6
   hints.ai_socktype = SOCK_STREAM;  // otherwise each address is listed once per type of socket
-  // AI_ADDRCONFIG leaves out IPv6 addresses if this machine has no IPv6, and IPv4 addresses if it
-  // has no IPv4. Without IPv4 it is not set, because it would also leave out 127.0.0.1.
+  // AI_ADDRCONFIG leaves out the addresses of an IP version that this machine cannot use. Without
+  // IPv4, it would also leave out 127.0.0.1, which works on every machine. So it is not set then.
   hints.ai_flags = has_ipv4() ? AI_ADDRCONFIG : 0;
   addrinfo* list = nullptr;
   errno = 0;  // getaddrinfo need not set it, and lookup_error must not see an old value
@@ -124,8 +124,9 @@ Result<Addresses> system_lookup(const std::string& host) {
   Addresses addresses;
   for (const auto* ai = list; ai != nullptr; ai = ai->ai_next) {
     std::array<char, NI_MAXHOST> text{};
+    // getnameinfo cannot fail here: with NI_NUMERICHOST it looks nothing up, and the text fits.
     ::getnameinfo(ai->ai_addr, ai->ai_addrlen, text.data(), NI_MAXHOST, nullptr, 0, NI_NUMERICHOST);
-    // "fe80::1%eth0", a link-local address, is shortened to "fe80::1".
+    // Cuts a link-local address, "fe80::1%eth0", to "fe80::1", as CURLOPT_RESOLVE requires.
     const std::string address(text.data(), std::strcspn(text.data(), "%"));
     if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
   }

@@ -189,8 +189,8 @@ bool ResponseReader::begin_response() {
 
 // Called before the first bytes of the body. Prepares to decode it, or reserves memory for it.
 // `announced` is its size (Content-Length), or -1 if the server did not announce it. Returns false
-// to abort, with the reason in `abort_`: if the body of a success has a coding that was not
-// requested, or several, and if a body that stays in memory is announced to be too large.
+// to abort, with the reason in `abort_`, if the body of a success has several codings or one that
+// was not requested, or if a body that stays in memory is announced to be too large.
 bool ResponseReader::begin_body(std::int64_t announced) {
   body_begun = true;
   if (request_.options().compressed) {
@@ -227,13 +227,13 @@ bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   received += bytes.size();
   if (!decoding_) return deliver_decoded(bytes);
   // The beginning of a failure's body is also kept as it came, because some servers name a coding
-  // for a body that is not encoded. If the decoder gets nothing out of so much input, the body is
-  // used as it came.
+  // for a body that is not encoded. If the decoder gets nothing out of more than kClassifiedBody,
+  // the body is used as it came.
   if (decoding_->keeps_undecoded) {
     const bool kept_enough = decoding_->undecoded.size() > kClassifiedBody;
     decoding_->undecoded += bytes;
     if (kept_enough && !decoding_->decoded_any) return use_undecoded();
-    if (kept_enough) {  // and a part of it could be decoded, so it is encoded
+    if (kept_enough) {  // a part of it could be decoded, so the body is encoded
       decoding_->keeps_undecoded = false;
       decoding_->undecoded = std::string();
     }
@@ -254,8 +254,8 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
   using State = ContentCoder::State;
   std::array<char, 16384> decoded;
   while (has_rest() && budget > 0 && !paused) {
-    // A body may consist of several compressed parts, one behind the other. This is true until the
-    // decoder finds the end of a part. A body that ends before was cut short.
+    // A body may consist of several compressed parts, one behind the other. `inside` is true until
+    // the decoder finds the end of a part. If the body ends before that, it was cut short.
     decoding_->inside = true;
     const auto out = std::span(decoded).first(std::min(decoded.size(), budget));
     const auto step = decoding_->decoder->run(decoding_->input, out, /*last=*/false);
@@ -294,8 +294,8 @@ bool ResponseReader::use_undecoded() {
 bool ResponseReader::deliver_decoded(std::string_view bytes) {
   if (to_sink) return write_to_sink(bytes);
   auto& body = response.body;
-  // Once as much of a failure is in memory as rules read, checks whether the response will be
-  // retried, because then its rest is of no use.
+  // When as much of a failure is in memory as rules read, checks whether the response will be
+  // retried. If so, the rest of its body is of no use.
   const auto enough_to_judge = std::min<std::uint64_t>(kClassifiedBody, max_body_);
   if (head_suffices() && body.size() + bytes.size() > enough_to_judge && !checked_need_for_rest_) {
     const auto missing = enough_to_judge - body.size();

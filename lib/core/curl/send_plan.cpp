@@ -24,7 +24,8 @@ long max_idle(const Request& request, const TransportOptions& options, const Ori
   using std::chrono::seconds;
   const auto usual = static_cast<long>(std::chrono::floor<seconds>(options.max_idle).count());
   if (request.repeatable()) return usual;
-  const auto announced = origin.keep_alive_seconds;  // less a second, for the way to the server
+  const auto announced = origin.keep_alive_seconds;  // -1 if the server has announced no time
+  // One second less than announced, for the way to the server.
   const auto idle_for_less_than = announced >= 0 ? announced - 1 : kIdleSecondsIfUnsafe;
   // libcurl compares whole seconds: N allows connections that were idle for less than N + 1.
   return std::min(usual, idle_for_less_than - 1);
@@ -121,7 +122,7 @@ SendPlan plan_send(const Request& request, const ExchangeLimits& limits, const U
   plan.may_multiplex =
       plan.version != HttpVersion::Http1 &&
       (url.scheme() == "https" || plan.version == HttpVersion::Http2PriorKnowledge);
-  // How long a connection may have been idle so that this request can use it; negative: none may.
+  // How long a connection for this request may have been idle. If negative, none may be reused.
   const auto idle_seconds = max_idle(request, options, origin);
   // A hedge is a second send of an attempt whose first send has no response yet. It must not share
   // the connection on which the first may be stuck.

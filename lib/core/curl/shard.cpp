@@ -7,7 +7,7 @@
 namespace httpretry {
 namespace {
 
-// libcurl has no function to run a transfer, but it runs one that is unpaused.
+// Has libcurl run the transfer. libcurl has no function for that, but it does so after a pause.
 void run(const Transfer& transfer) {
   const int held = transfer.is_upload_held() ? CURLPAUSE_SEND : CURLPAUSE_CONT;
   curl_easy_pause(transfer.handle(), CURLPAUSE_RECV | held);

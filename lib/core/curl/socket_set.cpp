@@ -83,7 +83,7 @@ bool SocketSet::make_room(int fd) noexcept {
 // CURL_POLL_IN, OUT or INOUT, or CURL_POLL_REMOVE if libcurl wants none for now. Returns false if
 // the system has no memory to watch the socket.
 bool SocketSet::want(int fd, Shard& shard, int what) noexcept {
-  if (!make_room(fd)) return false;  // in the list of sockets, which `at` reads
+  if (!make_room(fd)) return false;  // so that `at` can return its element
   auto& socket = at(fd);
   socket.shard = &shard;
   if (what == CURL_POLL_REMOVE) {
@@ -120,8 +120,9 @@ int SocketSet::open(const curl_sockaddr& address) noexcept {
   return -problem;
 }
 
-// Reads the ports of the sockets that have been connected since the last search, because a socket
-// has none when it is opened.
+// Returns the socket with this local port, or -1 if `open` did not open it. If the port is not
+// known yet, first reads the ports of the sockets that were connected since the last search: when a
+// socket is opened, it has no port.
 int SocketSet::find(int local_port) {
   if (const auto known = ports_.find(local_port); known != ports_.end()) return known->second;
   for (std::size_t i = 0; i < sockets_.size(); ++i) {
@@ -163,7 +164,7 @@ int SocketSet::set_http1(int local_port) {
   return fd;
 }
 
-// If several connections have the port, the answer is false, because it could be any of them.
+// Returns false if several connections have the port, because it could be any of them.
 bool SocketSet::is_http1(int local_port) const {
   return ports_.count(local_port) == 1 &&
          sockets_[static_cast<std::size_t>(ports_.find(local_port)->second)].http1;

@@ -10,8 +10,9 @@
 namespace httpretry {
 namespace {
 
-// ABORTED_BY_CALLBACK: Loop::on_socket returned -1, because the system had no memory to watch a
-// socket. libcurl 8.23 returns it from curl_multi_add_handle as well.
+// Returns whether libcurl failed because memory was lacking. ABORTED_BY_CALLBACK means that
+// Loop::on_socket returned -1, because the system had no memory to watch a socket. libcurl 8.23
+// returns it from curl_multi_add_handle as well.
 bool lacked_memory(CURLMcode code) {
   return code == CURLM_OUT_OF_MEMORY || code == CURLM_ABORTED_BY_CALLBACK;
 }
@@ -102,6 +103,7 @@ Result<void> Transfer::prepare(const std::string* addresses, Pooling pool) {
   if (plan_.streamed_body) {
     if (auto opened = upload_.open(); !opened) return opened;
   }
+  // If the size is unknown, `body_size` stays -1.
   if (const auto size = upload_.size()) plan_.body_size = static_cast<std::int64_t>(*size);
   easy_ = loop_.acquire_easy();
   easy_->transfer = this;  // receives the callbacks of the handle
@@ -147,8 +149,8 @@ bool Transfer::must_poll_upload() const {
          std::cmp_less(polled_sent_, plan_.body_size);
 }
 
-// Returns when `due` must act if no other byte is sent or received by then. That is when the
-// transfer times out, or earlier, when it must check whether the rest of a failure is needed.
+// Returns when `due` must act if no other byte is sent or received by then: when the transfer times
+// out, or earlier, when `due` must check whether the rest of a failure is needed.
 Time Transfer::time_limit() const {
   // Waiting for the sink is not the server's fault, so only the deadline of the call counts.
   if (reader_.paused) return call_.deadline();
@@ -277,7 +279,8 @@ bool Transfer::end_of_headers() {
     return reader_.keep_proxy_block();
   }
   if (!reader_.check_block(status)) return false;
-  return status < 200 || end_of_final_headers();  // a final response follows an interim one
+  const bool is_interim = status < 200;  // a final response will follow
+  return is_interim || end_of_final_headers();
 }
 
 // Handles the headers of a final response: sets the time limits for its body, and decides where the
@@ -326,8 +329,8 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
   }
   last_byte_ = loop_.now();
   // libcurl has sent the request without its body, to get an authentication challenge (a 401). It
-  // discards the body of a challenge, so it passes these bytes on because it takes this response
-  // for the final one, and will not send the request again with its body.
+  // would discard the body of a challenge. So these bytes show that it takes this response for the
+  // final one, and will not send the request again with its body.
   if (sends_.body_left_out) {
     abort_.set(Abort::BodyLeftOut);
     return CURL_WRITEFUNC_ERROR;

@@ -19,10 +19,10 @@ curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
   return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
-// Returns whether the pooled connection has something to read that makes it unusable (RFC 9112
-// §9.2: bytes that arrive without a pending request are not the response to the next request, but
-// libcurl 7.88 would take them for it). Over TLS the bytes may not be a response, but even then the
-// connection was not quite idle. Over HTTP/2 a server may send frames at any time, so only the end
+// Returns whether the pooled connection has something to read that makes it unusable. Bytes that
+// arrive without a pending request are not the response to the next one (RFC 9112 §9.2), but
+// libcurl 7.88 would take them for it. Over TLS they may only be a session ticket; such a
+// connection is not used either. Over HTTP/2 a server may send frames at any time, so only the end
 // of the connection counts. libcurl checks for that itself, but from 8.22 on only once per second.
 bool Transfer::has_unread(int local_port) noexcept {
   static const bool checks_rarely = libcurl().version_num >= CURL_VERSION_BITS(8, 22, 0);
@@ -166,13 +166,13 @@ void Transfer::check_connection() {
 }
 
 // Begins to find out whether the connection, which other transfers share, is intact. libcurl has
-// reported success, but libcurl 7.88 also does so if a bad HTTP/2 frame broke the connection. Only
-// when the last of its streams ends does libcurl close a broken connection, which shows the truth.
-// So this makes another transfer on the connection read, as a probe: on a broken connection, that
-// one ends at once, and then probes with the next one. Until the probe has run, this transfer is in
+// reported success, but libcurl 7.88 also does so if a bad HTTP/2 frame broke the connection. It
+// closes a broken connection, which shows the truth, only when the last stream ends. So this makes
+// another transfer on the connection read, as a probe: on a broken connection, the probe ends at
+// once, and then probes with the next transfer. Until the probe has run, this transfer is in
 // `unconfirmed`, and its exchange does not end. Does nothing if there is no other transfer.
 void Transfer::probe_connection() {
-  // push_back would allocate, which may throw, so this does without a probe.
+  // The push_back below must not allocate, because that may throw. So a full list gets no probe.
   if (shard->unconfirmed.size() == shard->unconfirmed.capacity()) return;
   for (auto* probe : shard->active) {
     if (probe == this || probe->curl_paused_ || !shares_with(*probe)) continue;

@@ -168,8 +168,8 @@ bool Transfer::only_rest_is_missing() const {
   if (why != Abort::Failed) {
     return why == Abort::ResponseIncomplete || why == Abort::RestUnneeded || why == Abort::Flooded;
   }
-  // The error is that of the reader: the body cannot be decoded. Before the body, it is that of the
-  // sink: a 416 does not fit the part of the body that the sink has.
+  // True if the reader cannot decode the body. (Before the body, Errc::Protocol is an error of the
+  // sink: a 416 does not fit the part of the body that the sink has.)
   return reader_.body_begun && abort_.error(loop_.now() - started_).code == Errc::Protocol;
 }
 
@@ -179,7 +179,7 @@ void Transfer::verify_success() {
   if (sends_.body_left_out) {
     abort_.set(Abort::BodyLeftOut);
   } else if (reader_.response.status < 300 && !upload_.check_end()) {
-    sends_.body_left_out = true;  // and `check_end` has set the error
+    sends_.body_left_out = true;  // `check_end` has set the error
   } else if (reader_.cut_short() || was_cut_off()) {
     code_ = CURLE_PARTIAL_FILE;
   }
@@ -247,7 +247,7 @@ Exchange Transfer::exchange() const {
   const auto time_of = [&](CURLINFO step) -> Duration {
     return std::chrono::microseconds(info<curl_off_t>(handle(), step));
   };
-  // A reused connection has no such steps, although libcurl reports when it skipped them.
+  // For a reused connection, libcurl reports when it skipped these steps.
   if (!exchange.reused_connection) {
     timings.resolved = time_of(CURLINFO_NAMELOOKUP_TIME_T);
     timings.connected = time_of(CURLINFO_CONNECT_TIME_T);
@@ -324,14 +324,16 @@ bool Transfer::line_too_long() const {
 }
 
 // Makes the error for the code with which libcurl failed. The code decides its kind and whether it
-// is permanent (`failure_of`), and libcurl's text is its message, unless the library knows better
-// what happened: the first branch that applies then replaces them.
+// is permanent (`failure_of`), and libcurl's text is its message. If the library knows better what
+// happened, the first branch that applies replaces them.
 Error Transfer::curl_failure() {
   const std::string_view text = easy_->error_text.data();
   Error error = failure_of(code_);
   // The status of a proxy's response to CONNECT, if the request was not sent; otherwise 0.
   const int proxy_status = sends_.sends == 0 ? reader_.proxy_status : 0;
-  if (proxy_status >= 300) {
+  const bool proxy_refused = proxy_status >= 300;
+  if (!proxy_refused && explain_socket(error)) return error;
+  if (proxy_refused) {
     error.code = Errc::Connect;
     error.curl_code = CURLE_RECV_ERROR;  // as libcurl 7.88; newer versions report COULDNT_CONNECT
     error.from_proxy = true;
@@ -339,7 +341,6 @@ Error Transfer::curl_failure() {
     error.headers = std::move(reader_.proxy_headers);
     error.permanent = proxy_status < 500 && proxy_status != 429;
     error.message = "the proxy refused to connect, with status " + std::to_string(proxy_status);
-  } else if (explain_socket(error)) {  // has completed `error`
   } else if (code_ == CURLE_PARTIAL_FILE && reader_.cut_short() != nullptr) {
     error.message = "the " + *reader_.cut_short() + " body of the response ends early";
   } else if (code_ == CURLE_PARTIAL_FILE && was_cut_off()) {

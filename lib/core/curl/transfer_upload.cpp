@@ -69,8 +69,8 @@ void Transfer::unpause() {
 }
 
 // Pauses the upload if it does not advance because the server gives no window: libcurl 7.88 would
-// spin. Does so only for a connection that makes no progress at all, so no transfer on it waits for
-// its sink. Returns whether the upload is paused now.
+// spin. Does so only for a connection without any progress. (A pause for a sink, which this would
+// end, counts as progress.) Returns whether the upload is paused now.
 bool Transfer::hold_upload() {
   static const bool spins = libcurl().version_num < CURL_VERSION_BITS(8, 0, 0);
   const bool may_spin = spins && connection_ != nullptr && connection_->may_spin() &&
@@ -78,7 +78,8 @@ bool Transfer::hold_upload() {
   if (!may_spin || upload_held_) return upload_held_;
   // libcurl sends a body in memory without a callback, so only its own count shows an advance.
   const auto sent = sent_bytes();
-  if (std::exchange(held_sent_, sent) != sent || upload_.size() == sent) return false;
+  const bool advances = std::exchange(held_sent_, sent) != sent;
+  if (advances || upload_.size() == sent) return false;
   upload_held_ = curl_easy_pause(handle(), CURLPAUSE_SEND) == CURLE_OK;
   return upload_held_;
 }
@@ -93,7 +94,7 @@ bool Transfer::leaves_body_out() const {
   if ((status >= 300 && !becomes_get) || !request_.body().present()) return false;
   const auto announced = info<curl_off_t>(handle(), CURLINFO_CONTENT_LENGTH_UPLOAD_T);
   if (announced < 0) return false;   // the length is unknown, so libcurl sends the whole body
-  const auto size = upload_.size();  // if unknown, any announced number is too small
+  const auto size = upload_.size();  // if unknown, libcurl announces a length only without the body
   return !size || static_cast<std::uint64_t>(announced) < *size;
 }
 

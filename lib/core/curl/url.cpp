@@ -60,6 +60,7 @@ const char* problem_of(std::string_view text) {
 // program's locale, although URLs are UTF-8, and leaks names that it cannot convert.
 std::optional<std::string> to_ascii(const std::string& name) {
   const auto* utf8 = reinterpret_cast<const std::uint8_t*>(name.c_str());
+  // The transitional rules convert some names that the first ones refuse.
   for (const int rules : {IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL, int{IDN2_TRANSITIONAL}}) {
     std::uint8_t* converted = nullptr;
     const int code = idn2_lookup_u8(utf8, &converted, rules);
@@ -227,7 +228,7 @@ Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned fla
       return bad_url("its name or password contains a control character");
     }
   }
-  curl_url_set(url, CURLUPART_FRAGMENT, nullptr, 0);  // it is never sent
+  curl_url_set(url, CURLUPART_FRAGMENT, nullptr, 0);  // a fragment is never sent
   // With this flag, every http or https URL has a port.
   const auto port = to_number<std::uint16_t>(url_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT));
   const auto path = url_part(url, CURLUPART_PATH);
@@ -287,7 +288,7 @@ Result<Url> Url::resolve(std::string_view reference) const {
   return Parts::read(std::move(handle), reference, CURLU_ALLOW_SPACE);
 }
 
-// curl_easy_escape() would fail for a text of 24 MB.
+// Does not use curl_easy_escape, which fails for a text of 24 MB.
 std::string percent_encode(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string encoded;

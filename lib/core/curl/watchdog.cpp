@@ -177,7 +177,7 @@ void Heartbeat::enter(int fd) {
 // means that there was no connection to watch.
 bool Heartbeat::leave() {
   if (!entered()) return false;
-  // The number is even from here on, so the watchdog knows that libcurl is not running.
+  // `beats_` is even from here on, so the watchdog knows that libcurl is not running.
   beats_.fetch_add(1, std::memory_order_relaxed);
   const int handled_fd = fd_.load(std::memory_order_relaxed);
   may_spin_ = false;
@@ -241,6 +241,7 @@ void Heartbeat::check_connections(Duration cpu) {
   for (auto& [fd, watched, beats, read, reading] : connections_) {
     if (handled_fd != kAnySocket && handled_fd != fd) continue;
     const auto read_now = bytes_read(fd).value_or(read);  // if unknown, as if unchanged
+    // Whether this is the first check of the connection since the loop last made progress.
     const bool first_check = std::exchange(beats, seen_beats_) != seen_beats_;
     const bool read_more = std::exchange(read, read_now) != read_now;
     if (first_check) reading = {};

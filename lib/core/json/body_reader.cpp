@@ -29,7 +29,7 @@ class Finder : public nlohmann::json_sax<Json> {
   explicit Finder(std::span<const JsonPointer> pointers) : pointers_(pointers) {}
   [[nodiscard]] std::vector<BodyValue> take() { return std::move(found_); }
 
-  bool null() override { return count_element(), true; }
+  bool null() override { return count_element(); }
   bool boolean(bool value) override { return visit(value ? "true" : "false"); }
   bool number_integer(std::int64_t value) override { return visit(std::to_string(value)); }
   bool number_unsigned(std::uint64_t value) override { return visit(std::to_string(value)); }
@@ -38,9 +38,12 @@ class Finder : public nlohmann::json_sax<Json> {
   bool binary(Json::binary_t&) override { return false; }
   bool start_object(std::size_t) override { return enter(Container::Object); }
   bool start_array(std::size_t) override { return enter(Container::Array); }
-  bool end_object() override { return path_.pop_back(), true; }
-  bool end_array() override { return path_.pop_back(), true; }
-  bool key(std::string& name) override { return path_.back().key = name, true; }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+  bool key(std::string& name) override {
+    path_.back().key = name;
+    return true;
+  }
   bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
     return false;
   }
@@ -54,13 +57,18 @@ class Finder : public nlohmann::json_sax<Json> {
     std::string key;           // of the current member of an object
   };
 
-  // Counts a value that begins, if it is an element of an array.
-  void count_element() {
+  // Counts a value that begins, if it is an element of an array. Always returns true.
+  bool count_element() {
     if (!path_.empty() && path_.back().container == Container::Array) ++path_.back().elements;
+    return true;
   }
   bool enter(Container container) {
     if (!visit({}) || path_.size() >= kBodyDepth) return false;
-    path_.push_back({container, 0, {}});
+    path_.push_back({container, /*elements=*/0, /*key=*/{}});
+    return true;
+  }
+  bool leave() {
+    path_.pop_back();
     return true;
   }
   // Keeps the current value for each pointer to it. `text` is empty for objects and arrays.
@@ -73,7 +81,8 @@ class Finder : public nlohmann::json_sax<Json> {
     }
     return true;
   }
-  // Returns whether the path to the current value is the one in `pointer`.
+  // Returns whether the path to the current value is the one in `pointer`, in which "*" stands for
+  // any index.
   [[nodiscard]] bool is_at(std::string_view pointer) const {
     for (const auto& level : path_) {
       if (!pointer.starts_with('/')) return false;

@@ -60,8 +60,8 @@ void append_compact(std::string& out, const JsonNode& json) {
   out += is_object ? '}' : ']';
 }
 
-// Returns the index of an element of an array. Searches for its position, because elements are in
-// the order of the text, and a file may have very many of them.
+// Returns the index of an element of an array. Uses a binary search for its position in the text,
+// because an array may have very many elements.
 std::size_t index_in_array(const JsonNode& element) {
   const auto& elements = element.parent->children;
   const auto place = std::ranges::lower_bound(elements, element.position, {}, &JsonNode::position);
@@ -100,12 +100,11 @@ std::string one_line_of(const OrderedJson& json) {
 // where the value begins in that line: the number of spaces, plus the length of `"statuses": `.
 void append_lines(std::string& out, const OrderedJson& json, int levels, std::size_t indent,
                   std::size_t column) {
-  // Tries one line first, unless there are members and each must have its own.
-  if (levels <= 0 || !json.is_structured() || json.empty()) {
+  const bool has_members = json.is_structured() && !json.empty();
+  if (levels <= 0 || !has_members) {
     const auto line = one_line_of(json);
     const bool fits = column + line.size() <= kLineWidth;
-    // A string, a number or an empty list has no members to put on lines.
-    if (fits || !json.is_structured() || json.empty()) {
+    if (fits || !has_members) {
       out += line;
       return;
     }

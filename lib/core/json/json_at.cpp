@@ -48,8 +48,7 @@ Result<JsonValue> scalar(const json& value, std::string_view pointer) {
     case json::value_t::string: return JsonValue(value.get<std::string>());
     case json::value_t::array: return no_value(pointer, "it is an array");
     case json::value_t::object: return no_value(pointer, "it is an object");
-    // Only for the compiler: the parser creates no other types, and json_at has checked for
-    // failure.
+    // Never reached: JSON has no `binary`, and json_at has handled `discarded`, a failed parse.
     default: return no_value(pointer, "the body is not JSON");
   }
 }
@@ -57,7 +56,7 @@ Result<JsonValue> scalar(const json& value, std::string_view pointer) {
 }  // namespace
 
 // Returns the scalar at a JSON pointer (RFC 6901). The error is Errc::Protocol if the body has no
-// such value, and Errc::InvalidRequest if the caller used the function in a wrong way.
+// such value, and Errc::InvalidRequest if `pointer` is not a JSON pointer or the body was not kept.
 Result<JsonValue> Response::json_at(std::string_view pointer) const {
   if (body.empty() && delivered > 0) {
     auto error = no_value(pointer, "the body went to the sink of the request");
@@ -70,7 +69,7 @@ Result<JsonValue> Response::json_at(std::string_view pointer) const {
     const json::json_pointer path{std::string(pointer)};
     if (!document.contains(path)) return no_value(pointer, "there is no such value");
     return scalar(document.at(path), pointer);
-  } catch (const json::out_of_range&) {  // an index of more digits than an array can have items
+  } catch (const json::out_of_range&) {  // an index that is too large for a std::size_t
     return no_value(pointer, "there is no such value");
   } catch (const json::exception&) {
     return Error(Errc::InvalidRequest, "\"" + std::string(pointer) + "\" is not a JSON pointer");

@@ -25,7 +25,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;  // i deletions
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const auto cost = a[i - 1] == b[j - 1] ? 0U : 1U;  // of keeping or substituting the letter
+      const auto cost = a[i - 1] == b[j - 1] ? 0U : 1U;  // 0: the letter is kept, 1: substituted
       // The best of a deletion, an insertion, and a letter that is kept or substituted.
       row[j] = std::min({previous[j] + 1, row[j - 1] + 1, previous[j - 1] + cost});
       const bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
@@ -40,20 +40,22 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-// Returns the name that `word` is most likely a misspelling of, or "" if none is near. A third of
-// its letters may be wrong, but at least one, and at most `most_wrong`.
+// Returns the name that `word` is most likely a misspelling of, or "" if none is near. Up to a
+// third of the word's letters may be wrong, or one in a short word, but never more than
+// `most_wrong`.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names,
                          std::size_t most_wrong) {
   std::string_view best;
   if (word.size() > kMaxWord) return best;
-  // The first distance that is too great.
-  auto best_distance = std::min(std::max<std::size_t>(word.size() / 3, 1), most_wrong) + 1;
+  const auto wrong_letters = std::min(std::max<std::size_t>(word.size() / 3, 1), most_wrong);
+  auto best_distance = wrong_letters + 1;  // a name must be nearer than this
   for (const auto name : names.subspan(0, std::min(names.size(), kMaxNames))) {
     if (name.empty() || name.size() > kMaxWord) continue;
     const auto [shorter, longer] = std::minmax({name.size(), word.size()});
-    if (longer - shorter >= best_distance) continue;  // a distance is at least this difference
+    if (longer - shorter >= best_distance) continue;  // the distance is at least this difference
     const auto distance = edit_distance(word, name);
-    if (distance >= best_distance || distance >= name.size()) continue;
+    const bool has_right_letter = distance < name.size();
+    if (distance >= best_distance || !has_right_letter) continue;
     best_distance = distance;
     best = name;
   }
@@ -100,19 +102,25 @@ std::vector<Problem> Problems::take() {
   const auto position = [](const Problem& p) { return std::tie(p.line, p.column); };
   // Stable, so that problems at one position stay in the order in which they were added.
   std::ranges::stable_sort(problems_, {}, position);
-  const auto is_repeated = [&](const Problem& a, const Problem& b) {
-    return position(a) == position(b) && a.pointer == b.pointer && a.message == b.message;
-  };
-  const auto repeated = std::unique(problems_.begin(), problems_.end(), is_repeated);
-  problems_.erase(repeated, problems_.end());
+  std::vector<Problem> taken;
+  for (auto& problem : problems_) {
+    const auto is_same = [&](const Problem& earlier) {
+      return position(earlier) == position(problem) && earlier.pointer == problem.pointer &&
+             earlier.message == problem.message;
+    };
+    if (std::ranges::none_of(taken, is_same)) taken.push_back(std::move(problem));
+  }
+  problems_.clear();
   if (dropped_) {
-    auto note = problems_.back();  // copied for its file and position, so that the note is last
+    // The note has the file and the position of the last problem. There is one, because problems
+    // are dropped only when there are kMaxProblems.
+    auto note = taken.back();
     note.message = "there are more problems than these";
     note.pointer.clear();
-    note.warning = !failed_;  // `failed_`: some problem, dropped or not, is an error
-    problems_.push_back(std::move(note));
+    note.warning = !failed_;  // an error if any problem, even a dropped one, is an error
+    taken.push_back(std::move(note));
   }
-  return std::exchange(problems_, {});
+  return taken;
 }
 
 std::string detail::json::error_lines(const std::vector<Problem>& problems) {

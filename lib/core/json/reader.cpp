@@ -117,7 +117,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
       line_start_ = end_ + 1;
     }
   }
-  // Moves `end_` to the first byte of the token that was read last, and returns it.
+  // Moves `end_` to the first byte of the token that the parser has just read, and returns it.
   std::size_t token_start() {
     skip(" \t\r\n,:");
     return end_;
@@ -289,7 +289,8 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   std::string_view key_;         // of the next value
   Position key_position_;
   bool after_key_ = false;
-  std::size_t end_ = 0;  // of the last token
+  // The end of the last token that was handled; after `token_start`, the start of the next one.
+  std::size_t end_ = 0;
   std::size_t line_start_ = 0;
   int line_ = 1;
 };
