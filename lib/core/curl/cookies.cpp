@@ -86,7 +86,7 @@ Result<void> CookieJar::load(const std::string& path) {
     errno = 0;
     std::ifstream file(path, std::ios::binary);
     if (file.is_open() && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-    if (!file.is_open() || file.bad() || text.bad()) why = std::generic_category().message(errno);
+    if (!file.is_open() || file.bad() || text.fail()) why = std::generic_category().message(errno);
   }
   if (!why.empty()) {
     return Error(Errc::InvalidRequest, "cannot read cookie file " + path + ": " + why);
