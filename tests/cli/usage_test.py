@@ -124,6 +124,7 @@ class Usage(ProgramTest):
     @unittest.skipUnless(shutil.which("fish"), "no fish")
     def test_fish_completes(self):
         (self.folder / "c.fish").write_bytes(self.run_program("completion", "fish").stdout)
+        (self.folder / "plain").touch()  # the first word names no file
         for line, word in (("--retry-c", "--retry-connrefused"), ("--color al", "always"),
                            ("pl", "plan"), ("policy ex", "explain"), ("plan --format s", "svg"),
                            ("plan --preset decor", "decorrelated-jitter"), ("completion z", "zsh")):

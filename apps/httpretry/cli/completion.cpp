@@ -231,7 +231,7 @@ std::string fish_condition(const Command& command) {
 // condition under which fish offers the words of -a or the flag, and -f excludes names of files.
 std::string fish() {
   std::string text = "# fish completion for httpretry\n";
-  text += "complete -c httpretry -n __fish_is_first_arg -a " +
+  text += "complete -c httpretry -f -n __fish_is_first_arg -a " +
           fish_quoted(join(first_words(), " ")) + '\n';
   for (const auto& [first, next_words] : first_words_with_second()) {
     text += "complete -c httpretry -f -n " +
