@@ -59,7 +59,8 @@ int main() {
                 std::string(to_string(*breaker_state.circuit)).c_str());
   }
 
+  // Longer than open_for, so that the next call is the probe.
   std::this_thread::sleep_for(300ms);
-  const bool is_back = client.get(dependency.url()).has_value();  // the probe
+  const bool is_back = client.get(dependency.url()).has_value();
   return refused > 0 && is_back ? 0 : 1;
 }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <future>
 #include <mutex>
 #include <optional>
@@ -114,7 +115,8 @@ struct Side {
   Ended report;
 };
 
-// Runs curl with these arguments. Its message is what it wrote to standard error.
+// Runs curl with these arguments. `before` precedes the command, for example "timeout 7.5 ". The
+// message of the result is what curl wrote.
 Ended run_curl(const std::string& before, const std::string& arguments) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string command = before +
@@ -128,7 +130,7 @@ Ended run_curl(const std::string& before, const std::string& arguments) {
   pclose(output);
   ended.after = std::chrono::steady_clock::now() - begin;
   if (const auto place = ended.message.rfind("\nstatus "); place != std::string::npos) {
-    ended.status = std::stoi(ended.message.substr(place + 8));
+    ended.status = std::stoi(ended.message.substr(place + std::strlen("\nstatus ")));
   }
   return ended;
 }
@@ -212,7 +214,7 @@ void watch(Time begin, const Shop* with_curl, const Shop& with_httpretry, Done i
   const int lines = with_curl != nullptr ? 4 : 3;
   for (bool is_first = true;; is_first = false) {
     const bool is_last = is_done();
-    if (is_terminal && !is_first) std::printf("\033[%dA", lines);
+    if (is_terminal && !is_first) std::printf("\033[%dA", lines);  // moves the cursor up
     if (is_terminal || is_last) {
       draw(std::chrono::steady_clock::now() - begin, with_curl, with_httpretry);
     }
@@ -259,7 +261,7 @@ void print_table(const std::vector<std::string>& curl, const std::vector<std::st
   }
 }
 
-// Prints a claim that is false. Returns whether it is true.
+// Prints the claim if it is false. Returns `is_true`.
 bool check(bool is_true, const char* claim) {
   if (!is_true) std::printf("NOT TRUE THIS TIME: %s\n", claim);
   return is_true;
@@ -293,6 +295,7 @@ bool explain_httpretry(const Side& side, const Shop& shop) {
       "  %s\n"
       "  %s\n",
       side.orders.back().message.c_str(), side.report.message.c_str());
+  // Each request once, and a test every 500 ms.
   const auto most = kReads + kOrders + 1 + kOutage / 500ms + 1;
   bool all = check(shop.requests_in_the_outage() <= most, "httpretry sends a test every 500 ms");
   all &= check(count_successes(side.reads) == kReads, "httpretry read all items");

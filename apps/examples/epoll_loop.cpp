@@ -67,7 +67,8 @@ int main() {
   watch(epoll, loop->descriptor());
   watch(epoll, ticks);
   std::uint64_t all_ticks = 0;
-  while (running > 0 || all_ticks == 0) {      // until both calls have ended
+  // Until both calls have ended and at least one tick has come, so that the program has counted.
+  while (running > 0 || all_ticks == 0) {
     const auto time_left = loop->time_left();  // in milliseconds, until the loop has work to do
     constexpr int kNoTimeout = -1;
     epoll_event event{};

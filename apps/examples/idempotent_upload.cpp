@@ -18,8 +18,8 @@ int main(int argc, char** argv) {
   FaultServer server({Fault::Reset, {503, "busy"}, {201, "stored"}});
 
   RetryPolicy policy;
-  policy.idempotency_key =
-      "Idempotency-Key";  // without it, such a POST is not retried after a reset
+  // Without a key, such a POST is not retried after a reset.
+  policy.idempotency_key = "Idempotency-Key";
   Client client({redirect(), retry(policy), hedge(), guards()});
   const auto outcome = client.post(server.url("/files"), Body::file(path));
   if (!outcome) {

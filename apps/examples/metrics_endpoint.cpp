@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   const Outcome scraped = Client().get(service.url("/metrics"));
   if (!scraped) return 1;
   std::printf("%s", scraped->body.c_str());
+  // Three spans: the call and its two attempts.
   const bool delivered = exporter->flush(10s) && exporter->exported() == 3;
   const bool counted = scraped->body.find("httpretry_retries_total") != std::string::npos;
   return delivered && counted ? 0 : 1;

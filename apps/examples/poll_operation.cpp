@@ -62,5 +62,6 @@ int main() {
   const auto result = done->json_at("/result");
   if (!result) return 1;
   std::printf("result: %s\n", std::get<std::string>(*result).c_str());
+  // The POST, three polls of the running operation, the 503, and the result.
   return history.attempts.size() == 6 ? 0 : 1;
 }

@@ -92,13 +92,14 @@ void write_policy(const std::string& path, int max_attempts) {
 }  // namespace
 
 int main() {
-  Scenario scenario{503, 503, 503, 200};
+  Scenario scenario{503, 503, 503, 200};  // one step for each request, except to /ping
   scenario.paths["/ping"] = {200};
   FaultServer server(scenario);
-  const auto directory = std::filesystem::temp_directory_path() / new_idempotency_key();
+  const auto unique_name = new_idempotency_key();
+  const auto directory = std::filesystem::temp_directory_path() / unique_name;
   std::filesystem::create_directory(directory);
   const auto policy_file = (directory / "policy.json").string();
-  write_policy(policy_file, 1);
+  write_policy(policy_file, /*max_attempts=*/1);
 
   const auto counters = std::make_shared<Counters>();
   ClientOptions options;
@@ -108,13 +109,15 @@ int main() {
   options.observers = {counters};
   Client client(options);
 
-  const Outcome first = client.get(server.url("/"));  // one attempt
-  write_policy(policy_file, 3);
+  const Outcome first = client.get(server.url("/"));  // one attempt, which gets the first 503
+  write_policy(policy_file, /*max_attempts=*/3);
+  // No thread watches the file. A call checks it, if the last check is a second ago. These calls go
+  // to /ping, so they take none of the steps above.
   for (int tries = 0; counters->reloads == 0 && tries < 100; ++tries) {
-    std::this_thread::sleep_for(100ms);  // calls check the file from time to time
+    std::this_thread::sleep_for(100ms);
     static_cast<void>(client.head(server.url("/ping")));
   }
-  const Outcome second = client.get(server.url("/"));  // three attempts
+  const Outcome second = client.get(server.url("/"));  // three attempts: 503, 503, 200
   const auto sent_before = server.seen().size();
   const Outcome cached = client.get(server.url("/"));  // sends nothing
 

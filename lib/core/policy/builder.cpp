@@ -55,8 +55,7 @@ PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
 }
 
 // Writes a value of a policy into the JSON that is being built. `field` is a member of `policy`,
-// and must be one that a policy file has a key for. The key is the one that is stored in that
-// member.
+// and must be one that a policy file has a key for. Its address tells which key that is.
 PolicyBuilder& PolicyBuilder::say(const RetryPolicy& policy, const void* field) {
   const auto keys = policy_file::kPolicy.keys;
   auto* const object = const_cast<RetryPolicy*>(&policy);  // Key::field has no const form

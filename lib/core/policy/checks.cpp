@@ -17,9 +17,8 @@ namespace {
 constexpr int kMaxWaitsChecked = 10'000;  // limits the time of the check
 
 // Returns how many attempts can begin before max_elapsed_time ends the call, if each wait is as
-// short as the jitter allows and the attempts take no time. Fewer than max_attempts means that the
-// last attempts can never be reached. Returns max_attempts if all can begin, or if that is not
-// known. Looks at kMaxWaitsChecked waits at most.
+// short as the jitter allows and the attempts take no time. Returns max_attempts if all can begin,
+// or if that is not known. Looks at kMaxWaitsChecked waits at most.
 int attempts_reached(const RetryPolicy& retry, int max_attempts) {
   if (retry.max_elapsed_time == kForever) return max_attempts;
   // With `combine: server`, the server delay replaces the backoff and may be shorter.
@@ -36,14 +35,14 @@ int attempts_reached(const RetryPolicy& retry, int max_attempts) {
     // Any attempt may be throttled or not, so the shorter wait counts.
     const auto wait = std::min(normal_delay.least, throttle_delay.least);
     const auto left = saturating::minus(retry.max_elapsed_time, elapsed);
-    // The rule decides what ends the call. IncludeWait: the whole wait must fit into the time that
-    // is left. ClipWait: some time must be left, and a longer wait is clipped to it, which leaves
-    // no time for another one. BeforeWait: only the time before the wait counts, so the limit must
-    // not have passed.
-    const bool is_over = retry.elapsed_rule == ElapsedRule::IncludeWait ? wait > left
-                         : retry.elapsed_rule == ElapsedRule::ClipWait  ? left <= Duration::zero()
-                                                                        : left < Duration::zero();
-    if (is_over) return attempt;  // the call ends instead of this wait
+    // The call ends instead of waiting if
+    //   IncludeWait: the whole wait does not fit into the time that is left,
+    //   ClipWait:    no time is left (a longer wait is shortened to the time that is left),
+    //   BeforeWait:  the limit has passed, because only the time before the wait counts.
+    const bool call_ends = retry.elapsed_rule == ElapsedRule::IncludeWait ? wait > left
+                           : retry.elapsed_rule == ElapsedRule::ClipWait  ? left <= Duration::zero()
+                                                                          : left < Duration::zero();
+    if (call_ends) return attempt;
     elapsed = saturating::plus(elapsed, wait);
   }
   return max_attempts;
@@ -61,7 +60,8 @@ struct PolicyChecker : PolicyCheck {
     if (resolved.throttle_backoff) check_backoff("throttle_backoff", *resolved.throttle_backoff);
     check_pending();
     check_attempts();
-    check_timeouts();
+    check_parts_of_attempt();
+    check_time_for_retry();
     const auto& guards = resolved.guards;
     check_pause();
     if (guards.rate) check_rates(*guards.rate);
@@ -73,7 +73,7 @@ struct PolicyChecker : PolicyCheck {
 
  private:
   // Warns if the user wrote a limit that max_elapsed_time always ends first.
-  void check_elapsed(const std::string& key, Duration limit) const {
+  void warn_if_over_elapsed(const std::string& key, Duration limit) const {
     const auto elapsed = resolved.max_elapsed_time;
     if (!is_written(key) || limit == kForever || limit <= elapsed) return;
     warn(Warning::NoEffect, {key, "max_elapsed_time"},
@@ -99,7 +99,7 @@ struct PolicyChecker : PolicyCheck {
             over("attempt_timeout", resolved.attempt_timeout, "max_elapsed_time",
                  resolved.max_elapsed_time));
     }
-    check_elapsed("server_delay.max", resolved.server_delay.max);
+    warn_if_over_elapsed("server_delay.max", resolved.server_delay.max);
   }
 
   // Checks retry_on.pending, the rule for responses that mean "not yet", after which the request is
@@ -128,14 +128,14 @@ struct PolicyChecker : PolicyCheck {
     }
   }
 
-  // Warns of attempts that can never be made. Of the built-in number of attempts, which the user
-  // did not ask for, only the first retry is checked.
+  // Warns of attempts that can never be made. Checks all attempts that the user asked for. If their
+  // number is built in or unlimited, checks only the first retry, which is attempt 2.
   void check_attempts() const {
     const auto max = resolved.max_attempts;
     const bool is_built_in = at("max_attempts")->origin == built_in().find("max_attempts")->origin;
-    const auto wanted = max && !is_built_in ? *max : std::min(max.value_or(2), 2);
-    const auto reached = attempts_reached(resolved, wanted);
-    if (reached >= wanted) return;
+    const auto checked = max && !is_built_in ? *max : std::min(max.value_or(2), 2);
+    const auto reached = attempts_reached(resolved, checked);
+    if (reached >= checked) return;
     warn(Warning::NoEffect, {"max_attempts", "max_elapsed_time", "backoff"},
          "attempt " + std::to_string(reached + 1) +
              (max ? " of " + std::to_string(*max) : std::string()) +
@@ -143,31 +143,39 @@ struct PolicyChecker : PolicyCheck {
              httpretry::to_text(resolved.max_elapsed_time) + ")");
   }
 
-  // Warns of a connect_timeout or response_timeout that the user wrote but another limit always
-  // ends first. Also warns if an attempt that takes attempt_timeout leaves no time for its retry.
-  void check_timeouts() const {
-    const auto attempt = resolved.attempt_timeout;
+  // Warns of a connect_timeout or response_timeout in the user's file that can never take effect,
+  // because a shorter limit ends the attempt first.
+  void check_parts_of_attempt() const {
+    const auto attempt_limit = resolved.attempt_timeout;
     for (const auto& [key, limit] : {std::pair("connect_timeout", resolved.connect_timeout),
                                      std::pair("response_timeout", resolved.response_timeout)}) {
       if (limit == kForever || !is_written(key)) continue;
-      check_elapsed(key, limit);  // warns if it is over max_elapsed_time
-      if (limit <= attempt || limit > resolved.max_elapsed_time) continue;
-      warn(Warning::NoEffect, {key, "attempt_timeout"},
-           over(key, limit, "attempt_timeout", attempt) + ", which ends the attempt first");
+      if (limit > resolved.max_elapsed_time) {
+        warn_if_over_elapsed(key, limit);
+      } else if (limit > attempt_limit) {
+        warn(Warning::NoEffect, {key, "attempt_timeout"},
+             over(key, limit, "attempt_timeout", attempt_limit) + ", which ends the attempt first");
+      }
     }
-    const auto elapsed = resolved.max_elapsed_time;
-    // The policy never retries a timeout, so it needs no time for that.
-    if (resolved.max_attempts == 1 || !resolved.retry_on.covers(TransportKind::Timeout)) return;
-    // With BeforeWait, a retry begins whenever the attempt before it ended in time. An
-    // attempt_timeout over max_elapsed_time is an error that check_limits reports.
-    if (resolved.elapsed_rule == ElapsedRule::BeforeWait || attempt > elapsed) return;
-    // With IncludeWait, the wait must end in time as well.
+  }
+
+  // Warns if an attempt that takes the whole attempt_timeout leaves no time for its retry.
+  void check_time_for_retry() const {
+    const auto attempt_limit = resolved.attempt_timeout;
+    const auto call_limit = resolved.max_elapsed_time;
+    // Over the call's limit, an attempt_timeout is an error, which check_limits has reported.
+    if (attempt_limit == kForever || attempt_limit > call_limit) return;
+    const bool retries_timeouts =
+        resolved.max_attempts != 1 && resolved.retry_on.covers(TransportKind::Timeout);
+    // With BeforeWait, a retry follows whenever the attempt before it ended in time.
+    if (!retries_timeouts || resolved.elapsed_rule == ElapsedRule::BeforeWait) return;
+    // With IncludeWait, the wait must end in time as well. ClipWait shortens it.
     const bool includes_wait = resolved.elapsed_rule == ElapsedRule::IncludeWait;
     const auto wait = includes_wait ? delay_range(resolved.backoff, /*retry=*/1).least : Duration();
-    if (saturating::plus(attempt, wait) < elapsed || attempt == kForever) return;
+    if (saturating::plus(attempt_limit, wait) < call_limit) return;
     warn(Warning::NoEffect, {"attempt_timeout", "max_elapsed_time"},
-         "an attempt that takes attempt_timeout (" + httpretry::to_text(attempt) +
-             ") is never retried: max_elapsed_time (" + httpretry::to_text(elapsed) +
+         "an attempt that takes attempt_timeout (" + httpretry::to_text(attempt_limit) +
+             ") is never retried: max_elapsed_time (" + httpretry::to_text(call_limit) +
              ") leaves no time for it");
   }
 
@@ -181,14 +189,15 @@ struct PolicyChecker : PolicyCheck {
          "pause has no effect: server_delay ignores what a server asks for");
   }
 
-  // Warns of a rate that another one of the list always limits first.
+  // Warns of a rate that has no effect, because another one of the list is at least as strict.
   void check_rates(const RatePolicy& rate) const {
-    check_elapsed("rate.max_wait", rate.max_wait);
+    warn_if_over_elapsed("rate.max_wait", rate.max_wait);
     std::vector<const RatePolicy*> rates{&rate};
     for (const auto& further : rate.further) rates.push_back(&further);
     for (std::size_t i = 0; i < rates.size(); ++i) {
       for (std::size_t other = 0; other < rates.size(); ++other) {
-        if (!is_stricter(*rates[other], *rates[i], /*if_equal=*/other < i)) continue;
+        // Of two equal rates, only the later one is useless.
+        if (!makes_useless(*rates[other], *rates[i], /*if_equal=*/other < i)) continue;
         warn(Warning::NoEffect, {"rate"},
              "rate " + std::to_string(i + 1) + " of the list has no effect: rate " +
                  std::to_string(other + 1) + " is at least as strict");
@@ -197,12 +206,15 @@ struct PolicyChecker : PolicyCheck {
     }
   }
 
-  static bool is_stricter(const RatePolicy& rate, const RatePolicy& than, bool if_equal) {
-    if (rate.counts != than.counts || rate.burst > than.burst) return false;
-    const auto allowed = static_cast<double>(rate.requests) * static_cast<double>(than.per.count());
-    const auto others = static_cast<double>(than.requests) * static_cast<double>(rate.per.count());
-    if (allowed == others && rate.burst == than.burst) return if_equal;
-    return allowed <= others;
+  // Returns whether `rate` allows no more than `other`, neither in a burst nor in the long run.
+  // Returns `if_equal` if both allow the same.
+  static bool makes_useless(const RatePolicy& rate, const RatePolicy& other, bool if_equal) {
+    if (rate.counts != other.counts || rate.burst > other.burst) return false;
+    // Compares requests / per, both multiplied by the two periods.
+    const auto a = static_cast<double>(rate.requests) * static_cast<double>(other.per.count());
+    const auto b = static_cast<double>(other.requests) * static_cast<double>(rate.per.count());
+    if (a == b && rate.burst == other.burst) return if_equal;
+    return a <= b;
   }
 
   // Checks the order of min, initial and max, and that a LIFO queue has a timeout.
@@ -266,10 +278,10 @@ struct PolicyChecker : PolicyCheck {
   // Checks that hedges can ever be sent, and that their budget is large enough.
   void check_hedge(const HedgePolicy& hedge) const {
     const bool has_quantile = hedge.quantile != 0;  // otherwise `after` is a time
-    const bool after_attempt = hedge.after >= resolved.attempt_timeout;
-    if (!has_quantile && (after_attempt || hedge.after >= resolved.max_elapsed_time)) {
-      const std::string limit_key = after_attempt ? "attempt_timeout" : "max_elapsed_time";
-      const auto limit = after_attempt ? resolved.attempt_timeout : resolved.max_elapsed_time;
+    const bool attempt_ends_first = hedge.after >= resolved.attempt_timeout;
+    if (!has_quantile && (attempt_ends_first || hedge.after >= resolved.max_elapsed_time)) {
+      const std::string limit_key = attempt_ends_first ? "attempt_timeout" : "max_elapsed_time";
+      const auto limit = attempt_ends_first ? resolved.attempt_timeout : resolved.max_elapsed_time;
       error({"hedge.after", limit_key},
             "hedge.after (" + httpretry::to_text(hedge.after) + ") is not less than " + limit_key +
                 " (" + httpretry::to_text(limit) + "): no hedge would ever be sent");
@@ -286,7 +298,8 @@ struct PolicyChecker : PolicyCheck {
            "repeat forbids a second send of a request that may have been executed: no hedge would "
            "ever be sent");
     }
-    // For example 0.1 for p95. Rounded, because 1 - 0.9 is a little less than 0.1.
+    // Twice the share of slower calls: 0.1 for p95. Rounded, because 2 * (1 - 0.95) is not exactly
+    // 0.1 as a double.
     const auto needed = std::round(2 * (1 - hedge.quantile) * 1e9) / 1e9;
     if (has_quantile && hedge.budget && *hedge.budget < needed) {
       warn(Warning::NoEffect, {"hedge.budget", "hedge.after"},

@@ -13,7 +13,7 @@ namespace {
 // Returns the value of the first item with this name in a query such as "a=1&b=2".
 std::optional<Label> query_item(std::string_view query, std::string_view name) {
   while (!query.empty()) {
-    auto value = take_until(query, '&');
+    auto value = take_until(query, '&');  // "a=1", until the next line takes "a=" from it
     const auto key = take_until(value, '=');
     if (Label(key, /*encoded_text=*/true).is(name)) return Label(value, /*encoded_text=*/true);
   }
@@ -49,6 +49,7 @@ void check_more_hosts(const EndpointPattern& pattern, std::vector<PatternProblem
   const auto add = [&](const std::string& text) {  // returns false if the host is already there
     auto host = parse_host(text);
     if (!host.problem.empty()) return true;  // has no normal form
+    // parse_host leaves the labels of an exact host empty.
     if (host.kind == HostPattern::Kind::Exact) host.labels = {host.name};
     return hosts.emplace(host.leading_star, std::move(host.labels)).second;
   };
@@ -60,13 +61,14 @@ void check_more_hosts(const EndpointPattern& pattern, std::vector<PatternProblem
 }
 
 // Reports a header with an invalid name, or one that differs from an earlier one only in case.
-void check_header(const std::string& name, const EndpointPattern::Conditions& all,
+void check_header(const std::string& name, const EndpointPattern::Conditions& headers,
                   std::vector<PatternProblem>& problems) {
   if (!valid_header_name(name)) {
     problems.emplace_back("headers", in_quotes(name) + " is not a header name");
   }
-  const auto first = std::find_if(all.begin(), all.end(), [&](const auto& other) {
-    return equal_ignoring_case(other.first, name);
+  // Finds at least `name` itself, which is one of the headers.
+  const auto first = std::find_if(headers.begin(), headers.end(), [&](const auto& header) {
+    return equal_ignoring_case(header.first, name);
   });
   if (first->first != name) {
     problems.emplace_back("headers", in_quotes(name) + " is listed more than once");
@@ -83,10 +85,10 @@ Condition::Condition(Source from, std::string_view item_name, std::string_view t
 bool Condition::holds(const Headers& headers, std::string_view query) const {
   if (source == Source::Query) {
     const auto item = query_item(query, name);
-    return item && item->begins_with(value, !is_prefix);
+    return item && item->begins_with(value, /*whole=*/!is_prefix);
   }
   const auto header = headers.get(name);
-  return header && Label(*header).begins_with(value, !is_prefix);
+  return header && Label(*header).begins_with(value, /*whole=*/!is_prefix);
 }
 
 bool Condition::contradicts(const Condition& other) const {

@@ -36,6 +36,8 @@ struct EndpointIndex::Data {
   std::vector<Tie> ties;
 
  private:
+  using TieGroups = std::map<std::string, std::vector<const Entry*>>;
+  [[nodiscard]] TieGroups tie_groups() const;
   void find_ties();
 };
 
@@ -82,7 +84,7 @@ std::uint64_t rank_of(const HostPattern& host, const EndpointIndex::Data::Patter
 // to the first.
 bool matches_host(const HostPattern& pattern, std::string_view host) {
   if (pattern.kind == HostPattern::Kind::Any) return true;
-  bool all_compared = false;  // all labels of the host, which is then empty
+  bool all_compared = false;  // `host`, which loses each compared label, has none left
   for (auto label = pattern.labels.rbegin(); label != pattern.labels.rend(); ++label) {
     if (all_compared) return false;
     const auto dot = host.rfind('.');
@@ -120,8 +122,8 @@ template <class Visit>
 void visit_matches(const EndpointIndex::Data& data, std::string_view method, const Url& url,
                    const Headers& headers, const Visit& visit) {
   auto host = without_trailing_dots(url.host());
-  // An empty name matches only patterns for any host. No other pattern needs to be compared with a
-  // name that is longer than DNS allows.
+  // A host that is longer than DNS allows matches only patterns for any host. So does an empty one,
+  // which is compared at once.
   if (host.size() > kMaxHost) host = {};
   const auto path = split_path(url.path());
   // Compares everything except the host. A part that the pattern leaves out matches any request.
@@ -154,15 +156,16 @@ bool can_hold_together(const std::vector<Condition>& some, const std::vector<Con
   });
 }
 
-// Returns a key that is the same for two entries of equal rank if they can match the same request.
-// Equal ranks mean that the same parts are given, with the same kinds. The key leaves out methods
-// and conditions, which are compared separately.
+// Returns a key that two entries have in common if they are equally specific and can match the same
+// request. Not all entries with the same key can: methods and conditions are not in the key, and a
+// host with a "*" between labels only in part. The key begins with the rank. Entries of equal rank
+// have the same parts, of the same kinds.
 std::string tie_key(const EndpointIndex::Data::Pattern& pattern,
                     const EndpointIndex::Data::Entry& entry) {
   const auto& host = entry.host;
   auto key = std::to_string(entry.rank) + ' ' + std::to_string(pattern.parts.port.value_or(0)) +
              ' ' + pattern.parts.scheme.value_or("") + ' ';
-  // Hosts with a "*" between other labels may match the same host if their fixed ends are the same.
+  // Hosts with a "*" between other labels may overlap if their fixed ends are the same.
   const bool inner_star = host.fixed_count() != host.suffix_count();
   key += inner_star ? host.name.substr(host.name.rfind('*') + 1)
                     : host.name + (host.leading_star ? " *." : "");
@@ -241,36 +244,42 @@ EndpointIndex::Data::Data(const std::vector<EndpointPattern>& valid_patterns) {
   find_ties();  // the loader of a policy file reports them
 }
 
-// Fills `ties` with pairs of patterns that are equally specific and can match the same request, so
-// that only their order would select the winner. Comparing each entry with each other one would be
-// slow. So this first groups the entries by a key, and then compares them only within a group.
-void EndpointIndex::Data::find_ties() {
-  std::map<std::string, std::vector<const Entry*>> groups;
-  const auto group = [&](const std::vector<Entry>& entries) {
+// Returns groups of entries that may tie. All entries of a group have the same rank, so they are in
+// the order of their patterns. An entry with methods is in a group for each of them. It never ties
+// with one that has no methods, whose rank is lower.
+EndpointIndex::Data::TieGroups EndpointIndex::Data::tie_groups() const {
+  TieGroups groups;
+  const auto add = [&](const std::vector<Entry>& entries) {
     for (const auto& entry : entries) {
       const auto& pattern = patterns[entry.pattern];
-      const auto key = tie_key(pattern, entry);  // equal for entries that may tie
-      // An entry with methods is in a group for each. It cannot tie with one that has no methods,
-      // because that has a lower rank, and the rank is a part of the key.
+      const auto key = tie_key(pattern, entry);
       if (pattern.parts.methods.empty()) groups[key].push_back(&entry);
       for (const auto& method : pattern.parts.methods) groups[key + ' ' + method].push_back(&entry);
     }
   };
-  for (const auto& [host, entries] : exact_hosts) group(entries);
-  group(other_hosts);
-  // Compares what the key leaves out: conditions on headers and the query, and hosts with a "*".
-  // Two hosts of one pattern are no tie.
+  for (const auto& [host, entries] : exact_hosts) add(entries);
+  add(other_hosts);
+  return groups;
+}
+
+// Fills `ties` with pairs of patterns that are equally specific and can match the same request, so
+// that only their order would select the winner. Compares entries only within a group, because it
+// would be slow to compare each entry with all others.
+void EndpointIndex::Data::find_ties() {
+  // Compares what tie_key does not decide: conditions, and hosts with a "*" between labels. Two
+  // hosts of one pattern are no tie.
   const auto can_match_same = [this](const Entry& a, const Entry& b) {
     return a.pattern != b.pattern && can_overlap(a.host, b.host) &&
            can_hold_together(patterns[a.pattern].conditions, patterns[b.pattern].conditions);
   };
-  // The entries of a group are in the order of their patterns.
-  for (const auto& [key, entries] : groups) {
+  for (const auto& [key, entries] : tie_groups()) {
     for (auto later = entries.begin(); later != entries.end(); ++later) {
-      // One tie is enough for each entry: that with the first entry of another pattern.
+      // Reports for each entry only the first earlier one that it ties with.
       const auto earlier = std::find_if(
           entries.begin(), later, [&](const Entry* one) { return can_match_same(*one, **later); });
-      if (earlier != later) ties.push_back({(*later)->pattern, (*earlier)->pattern});
+      if (earlier != later) {
+        ties.push_back({.later = (*later)->pattern, .earlier = (*earlier)->pattern});
+      }
     }
   }
   // Two patterns that share several hosts or methods were found once for each.

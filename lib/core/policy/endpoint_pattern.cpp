@@ -92,13 +92,13 @@ std::string problem_of_name(std::string_view name) {
     if (name.back() != ']') return "its bracket is not closed, or text follows it";
     return name.find('%') == name.npos ? "" : "a zone is not supported";
   }
-  if (const auto scheme = name.find("://"); scheme != name.npos) {
-    auto host = name.substr(scheme + 3);
+  if (const auto scheme_end = name.find("://"); scheme_end != name.npos) {
+    auto host = name.substr(scheme_end + 3);
     host = host.substr(0, host.find_first_of("/?#"));
     host.remove_prefix(host.rfind('@') + 1);  // 0 without a "@"
     if (!host.ends_with(']')) host = host.substr(0, host.rfind(':'));
     return "only a name belongs here; write " + in_quotes(host) +
-           ", and \"scheme\": " + in_quotes(name.substr(0, scheme));
+           ", and \"scheme\": " + in_quotes(name.substr(0, scheme_end));
   }
   // The user has written more of a URL, such as "example.com/path".
   if (name.find_first_of("/?#@%\\") != name.npos) return "only a name belongs here";
@@ -276,7 +276,8 @@ std::size_t HostPattern::suffix_count() const {
   return static_cast<std::size_t>(end - labels.rbegin());
 }
 
-// Compares the labels from the last one on. The rest of the longer name must fit a leading "*.".
+// Returns whether a host can match both patterns. Compares the labels from the last one on. If one
+// pattern has more labels, the other needs a leading "*.", which matches the rest.
 bool can_overlap(const HostPattern& a, const HostPattern& b) {
   const auto can_match_same = [](const std::string& one, const std::string& other) {
     return one == other || one == "*" || other == "*";

@@ -39,7 +39,7 @@ struct Label {
   explicit Label(std::string_view label_text, bool encoded_text = false)
       : text(label_text), encoded(encoded_text) {}
 
-  [[nodiscard]] bool is(std::string_view data) const { return begins_with(data, true); }
+  [[nodiscard]] bool is(std::string_view data) const { return begins_with(data, /*whole=*/true); }
   // With `whole`, returns whether the label equals `data`.
   [[nodiscard]] bool begins_with(std::string_view data, bool whole = false) const;
 

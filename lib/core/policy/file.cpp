@@ -37,13 +37,12 @@ class NamedPolicies {
   }
 
   // Returns the policy that `json` means: the name of a policy of the file, or an object that
-  // states a policy. If it is neither, or if no policy has the name, reports a problem and returns
-  // the built-in policy, `standard()`, so that the rest of the file can be checked.
+  // states a policy. Reports a problem if it is neither, or if no policy has the name. Then, and
+  // for "standard" if the file does not define that name, returns the built-in policy.
   ResolvedPolicy find_policy(const JsonNode& json) {
     if (json.is(JsonType::String)) {
       auto* const named = named_by(json);
-      // The name is "standard", which the file does not define, or named_by has reported it.
-      if (named == nullptr) {
+      if (named == nullptr) {  // "standard", or an unknown name, which named_by has reported
         auto built_in = standard();
         built_in.name = json.text;
         return built_in;
@@ -55,9 +54,9 @@ class NamedPolicies {
       return standard();
     }
     read_members(json, kPolicy, kCheckOnly, problems_);  // make_policy reads the values
-    auto* const below = extended_by(json);               // nullptr: it extends the built-in policy
-    if (below != nullptr) mark_used(*below);
-    return make_policy(json, below);
+    auto* const extended = extended_by(json);            // nullptr for the built-in policy
+    if (extended != nullptr) mark_used(*extended);
+    return make_policy(json, extended);
   }
 
   // Returns the default policy of a file without the key "default".
@@ -67,8 +66,8 @@ class NamedPolicies {
     mark_used(found->second);
     return found->second.resolved;
   }
-  // Warns of policies that no request uses. After an error, a use may be missing only because of
-  // it.
+  // Warns of policies that no request uses. Does nothing after an error, because the part of the
+  // file with the error may use a policy.
   void warn_of_unused() {
     if (problems_.failed()) return;
     for (const auto* const named : in_order_) {
@@ -132,8 +131,8 @@ class NamedPolicies {
   void resolve(Named& requested) {
     std::vector<Named*> chain;  // each extends the next one
     auto* named = &requested;
-    // Goes on until it reaches a policy that extends only the built-in one, is resolved already, or
-    // is in the chain.
+    // The loop ends at a policy that extends only the built-in one, is resolved already, or is in
+    // the chain.
     while (named->state == Named::State::New) {
       named->state = Named::State::InChain;
       named->extends = extended_by(*named->json);
@@ -141,21 +140,22 @@ class NamedPolicies {
       if (named->extends == nullptr) break;
       named = named->extends;
     }
-    if (named->state == Named::State::InChain && named->extends != nullptr) {
-      report_cycle(chain, named);  // the chain has reached one of its policies again
-    }
+    // A policy in the chain that extends another one ends the loop only if it is reached again.
+    const bool is_cycle = named->state == Named::State::InChain && named->extends != nullptr;
+    if (is_cycle) report_cycle(chain, named);
     // From the end, because a policy must be resolved before those that extend it. resolve_one also
     // sets the state to Resolved.
     for (auto next = chain.rbegin(); next != chain.rend(); ++next) resolve_one(**next);
   }
 
-  // Resolves a policy whose `extends` is resolved, unless there is a cycle.
+  // Resolves a policy. The policy that it extends is resolved, except in a cycle, where the
+  // built-in policy is used instead.
   void resolve_one(Named& named) {
-    const auto* below = named.extends;
-    if (below != nullptr && below->state != Named::State::Resolved) below = nullptr;
+    const auto* extended = named.extends;
+    if (extended != nullptr && extended->state != Named::State::Resolved) extended = nullptr;
     named.state = Named::State::Resolved;
-    if (!named.json->is(JsonType::Object)) return;
-    named.resolved = make_policy(*named.json, below, &named.layered);
+    if (!named.json->is(JsonType::Object)) return;  // which `read` has reported
+    named.resolved = make_policy(*named.json, extended, &named.layered);
     named.resolved.name = named.json->key;
   }
 
@@ -169,18 +169,18 @@ class NamedPolicies {
                     "extends forms a cycle: " + one_line(cycle + quoted_text(first->json->key)));
   }
 
-  // Merges the preset and the keys of `policy` into the policy below it, or into the built-in one
-  // if `below` is nullptr. Also stores the merged layers in `output`.
-  ResolvedPolicy make_policy(const JsonNode& policy, const Named* below,
+  // Merges the preset and the keys of `policy` into the policy that it extends, or into the
+  // built-in one if `extended` is nullptr. Also stores the merged layers in `output`.
+  ResolvedPolicy make_policy(const JsonNode& policy, const Named* extended,
                              Layered* output = nullptr) {
-    auto layered = below == nullptr ? built_in() : below->layered;
+    auto layered = extended == nullptr ? built_in() : extended->layered;
     const auto* const preset = preset_of(policy, problems_);
     if (preset != nullptr) merge_preset(layered, *preset->tree->root, preset->origin);
     merge_layer(layered, policy, kPolicy, origin_);
     auto result = read_policy(layered, policy, problems_, values_);
     auto warnings = check_policy(layered, *result.policy, policy, problems_);
     if (!warnings.empty()) warnings_.emplace(result.policy.get(), std::move(warnings));
-    const auto& inherited = below == nullptr ? standard().preset : below->resolved.preset;
+    const auto& inherited = extended == nullptr ? standard().preset : extended->resolved.preset;
     result.preset = preset == nullptr ? inherited : policy.find("preset")->text;
     result.source = origin_.at(policy);
     if (output != nullptr) *output = std::move(layered);
@@ -215,7 +215,7 @@ class Loader {
   std::shared_ptr<PolicySet::Data> load(std::vector<PolicyTest>& all_tests) {
     if (!expect(root_, JsonType::Object, "an object", problems_)) return nullptr;
     read_members(root_, kFile, kCheckOnly, problems_);  // reports unknown keys and the like
-    check_header();
+    check_version();
     if (const auto* const policies = member("policies", JsonType::Object, "an object")) {
       policies_.read(*policies);
     }
@@ -236,13 +236,14 @@ class Loader {
   }
 
  private:
-  // Returns the value of a key of the file, or nullptr without one. Reports one of a wrong type.
+  // Returns the value of a key of the file, or nullptr if there is none. Reports a value of another
+  // type, and then also returns nullptr.
   const JsonNode* member(std::string_view key, JsonType type, std::string_view what) {
     const auto* const value = root_.member(key);
     return value != nullptr && expect(*value, type, what, problems_) ? value : nullptr;
   }
 
-  void check_header() {
+  void check_version() {
     const auto* const version = root_.find("version");
     if (version == nullptr) {
       problems_.error(root_, "missing key \"version\": this is version 1");
@@ -255,8 +256,8 @@ class Loader {
   // the entry to the data if its pattern is valid. Otherwise reads the rest of the entry all the
   // same, to report as many problems as possible.
   void read_endpoint(const JsonNode& json) {
-    const bool is_valid = read_object(json, kEndpoint, kCheckOnly, "an endpoint", problems_);
-    if (!is_valid && !json.is(JsonType::Object)) return;
+    read_object(json, kEndpoint, kCheckOnly, "an endpoint", problems_);  // reports wrong keys
+    if (!json.is(JsonType::Object)) return;
     PolicySet::Data::Entry entry;
     auto& resolved = entry.resolved;
     if (const auto* const name = json.member("name")) entry.named = read_name(*name);
@@ -300,7 +301,8 @@ class Loader {
     auto is_valid = read_members(json, kMatch, &pattern, problems_);
     if (is_valid) warn_of_case(json);
     for (const auto& problem : problems_of(pattern)) {
-      // An empty part means that the pattern has no keys. Perhaps they only could not be read.
+      // An empty part means that the pattern has no keys. They may be missing only because they
+      // could not be read, which was reported.
       if (!is_valid && problem.part.empty()) continue;
       const auto* const part = json.find(problem.part);
       problems_.error(part == nullptr ? json : *part, problem.message);

@@ -78,11 +78,10 @@ struct Checker {
     }
   }
 
-  // Warns if a limit of scope "host" (`key`, such as "rate") of an entry with a wide pattern (for
-  // any host, or for a host with a "*") and that of another entry may be for the same host. Limits
-  // that the file states in two places count the requests to that host separately. Warns once for
-  // each wide pattern, because the common host is not known. Must be called after all calls of
-  // `add`.
+  // Warns if an entry with a wide pattern (for any host, or for hosts with a "*") and another entry
+  // may limit the requests to the same host. If the file states the two limits in two places, they
+  // count these requests separately. Warns once for each wide pattern, because the common host is
+  // not known. Must be called after all calls of `add`.
   void warn_of_wide() {
     constexpr std::size_t kMaxCompared = 1'000'000;  // a file may be huge
     std::size_t compared = 0;
@@ -96,7 +95,8 @@ struct Checker {
         return user.json != wide.json && user.place != wide.place && may_share_host(wide, user);
       });
       if (other == users.end()) continue;
-      // The default policy, for all requests without an entry, has no JSON of an entry.
+      // Only the default policy, for all requests without an entry, has no JSON. It is never
+      // `other`, because may_share_host returns false for a pattern without conditions.
       const auto owner = wide.json == nullptr ? "the default" : pointer_to(*wide.json);
       problems.warn(*other->json, "its \"" + std::string(key) + "\" and that of " + owner +
                                       " are counted separately, even for the same host");

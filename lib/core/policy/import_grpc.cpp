@@ -264,6 +264,7 @@ class GrpcImport {
   // problem if it is not one, or is 0.
   std::optional<Duration> duration(const JsonNode* json) {
     if (!has_type(json, Type::String, "a duration such as \"1.5s\"")) return {};
+    // Only digits and points precede the "s".
     const bool in_seconds = json->text.ends_with('s') &&
                             json->text.find_first_not_of("0123456789.") + 1 == json->text.size();
     const auto [value, problem] = duration_in(json->text);
@@ -309,9 +310,11 @@ class GrpcImport {
       }
       on.transport |= static_cast<std::uint8_t>(code->transport);
       // Only RESOURCE_EXHAUSTED, whose main equivalent is 429, is a throttle.
-      auto* const rules = &on.error_codes[code->statuses[0] == 429 ? 2 : 0];
-      rules[0].in.push_back(std::to_string(code - kCodes + 1));  // its number, which counts from 1
-      rules[1].in.emplace_back(code->name);
+      const std::size_t header_rule = code->statuses[0] == 429 ? 2 : 0;
+      const auto body_rule = header_rule + 1;
+      // The number of a code, which counts from 1.
+      on.error_codes[header_rule].in.push_back(std::to_string(code - kCodes + 1));
+      on.error_codes[body_rule].in.emplace_back(code->name);
     }
     // A rule without codes would apply to every code.
     std::erase_if(on.error_codes, [](const ErrorRule& rule) { return rule.in.empty(); });

@@ -63,9 +63,10 @@ constexpr Shape kLimitShape{.name = "limit", .keys = kLimitKeys};
 
 constexpr const char* kRateText = R"(a rate such as "10/s", or {"requests": 600, "per": "1m"})";
 
-// Reads a rate such as "10/s" or "600/m" into `policy`: a number of requests and the period for
-// which it holds. Returns false and reports a problem if the text is something else.
-bool parse_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
+// Reads a rate such as "10/s" or "600/m" into `rate`: a number of requests and the period for
+// which it holds. Returns false and reports a problem if the text is not a rate, or if its number
+// is out of range.
+bool parse_rate(const JsonNode& json, RatePolicy& rate, Problems& problems) {
   const auto slash = json.text.find('/');
   const auto number = to_number<std::int64_t>(json.text.substr(0, slash));
   // Without a slash, the unit is empty. No period has this name, so the text is refused.
@@ -75,31 +76,34 @@ bool parse_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
     return refuse(json, problems,
                   described(json) + " is not " + kRateText + "; the units are s, m, h, d");
   }
-  if (*number < 1 || static_cast<double>(*number) > policy::kRequests.most) {
-    return refuse(json, problems, described(json) + " is out of range: 1 to 1000000000 requests");
+  constexpr auto kMost = static_cast<std::int64_t>(policy::kRequests.most);
+  if (*number < 1 || *number > kMost) {
+    return refuse(
+        json, problems,
+        described(json) + " is out of range: 1 to " + std::to_string(kMost) + " requests");
   }
-  policy.requests = *number;
-  policy.per = period->length;
+  rate.requests = *number;
+  rate.per = period->length;
   return true;
 }
 
 // Reads the limit of a rate: a text such as "10/s", or an object. The default burst of a rate that
 // counts costs is its limit; the key "counts" is read before.
-bool read_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
+bool read_rate(const JsonNode& json, RatePolicy& rate, Problems& problems) {
   const bool is_valid = json.is(JsonType::String)
-                            ? parse_rate(json, policy, problems)
-                            : read_object(json, kLimitShape, &policy, kRateText, problems);
-  if (policy.counts == RatePolicy::Counts::Cost) policy.burst = policy.requests;
-  if (!is_valid || policy.per.count() >= policy.requests) return is_valid;
+                            ? parse_rate(json, rate, problems)
+                            : read_object(json, kLimitShape, &rate, kRateText, problems);
+  if (rate.counts == RatePolicy::Counts::Cost) rate.burst = rate.requests;
+  if (!is_valid || rate.per.count() >= rate.requests) return is_valid;
   return refuse(json, problems, "more than one per nanosecond");
 }
 
-OrderedJson write_rate(const RatePolicy& policy) {
+OrderedJson write_rate(const RatePolicy& rate) {
   for (const auto& period : kPeriods) {
-    if (period.length != policy.per) continue;
-    return std::to_string(policy.requests) + "/" + std::string(period.name);
+    if (period.length != rate.per) continue;
+    return std::to_string(rate.requests) + "/" + std::string(period.name);
   }
-  return write_object(kLimitShape, &policy);
+  return write_object(kLimitShape, &rate);
 }
 
 constexpr Number<double> kPartOfSends(policy::kPartsOfSends);
@@ -189,32 +193,32 @@ std::optional<double> percent_in(std::string_view text) {
   return failure == std::errc() && stopped == end ? std::optional(percent) : std::nullopt;
 }
 
-// Reads a time such as "200ms" or a quantile such as "p95" into `policy`. Returns false and reports
+// Reads a time such as "200ms" or a quantile such as "p95" into `hedge`. Returns false and reports
 // a problem if it is neither.
-bool read_after(const JsonNode& json, HedgePolicy& policy, Problems& problems) {
+bool read_after(const JsonNode& json, HedgePolicy& hedge, Problems& problems) {
   if (!expect(json, JsonType::String, kAfterText, problems)) return false;
-  if (json.text.ends_with('%')) {
+  if (json.text.ends_with('%')) {  // "95%" instead of "p95"
     const auto percent = json.text.substr(0, json.text.size() - 1);
     return refuse(json, problems,
                   described(json) + " is not " + kAfterText + "; write " +
                       quoted_text("p" + std::string(percent)));
   }
   if (!json.text.starts_with('p')) {
-    policy.quantile = 0;
-    return kDuration.read(json, &policy.after, problems);
+    hedge.quantile = 0;  // `after` is a time
+    return kDuration.read(json, &hedge.after, problems);
   }
   const auto percent = percent_in(std::string_view(json.text).substr(1));
   if (!percent || *percent < 50 || *percent > 99.9) {
     return refuse(json, problems,
                   described(json) + " is not " + kAfterText + "; quantiles are p50 to p99.9");
   }
-  policy.quantile = *percent / 100;
+  hedge.quantile = *percent / 100;
   return true;
 }
 
-OrderedJson write_after(const HedgePolicy& policy) {
-  return policy.quantile == 0 ? kDuration.write(&policy.after)
-                              : OrderedJson(policy::quantile_text(policy.quantile));
+OrderedJson write_after(const HedgePolicy& hedge) {
+  return hedge.quantile == 0 ? kDuration.write(&hedge.after)
+                             : OrderedJson(policy::quantile_text(hedge.quantile));
 }
 
 constexpr Custom<Strings> kHedgedMethods(
@@ -249,7 +253,7 @@ constinit const Shape kPause{.name = "pause", .keys = kPauseKeys};
 constinit const RateType kRates{kRate};
 
 // Reads the value of "rate": one rate, "none", or a list of rates, which all apply. The first rate
-// of a list stores the others in its member `further`. With kCheckOnly (nullptr) as `field`, only
+// of a list stores the others in its member `further`. If `field` is kCheckOnly (nullptr), only
 // checks the value. Returns false and reports problems if the value is wrong.
 bool RateType::read(const JsonNode& json, void* field, Problems& problems) const {
   if (!json.is(JsonType::Array)) return Object::read(json, field, problems);
@@ -269,21 +273,23 @@ bool RateType::read(const JsonNode& json, void* field, Problems& problems) const
     return rate.scope == rates.front().scope ||
            refuse(item, problems, "the rates of a list must have the same \"scope\"");
   };
-  // `has_error` keeps later checks from using the list.
-  if (!read_items(json, "a list", problems, read_one)) return json.has_error = true, false;
+  if (!read_items(json, "a list", problems, read_one)) {
+    json.has_error = true;  // keeps later checks from using the list
+    return false;
+  }
   if (rates.empty()) return refuse(json, problems, R"(an empty list has no rate; write "none")");
   if (field == kCheckOnly) return true;
-  auto& policy = *static_cast<RatePolicy*>(reset(field, Initial::Defaults));
-  policy = rates.front();
-  policy.further.assign(rates.begin() + 1, rates.end());
+  auto& first = *static_cast<RatePolicy*>(reset(field, Initial::Defaults));
+  first = rates.front();
+  first.further.assign(rates.begin() + 1, rates.end());
   return true;
 }
 
 OrderedJson RateType::write(const void* field) const {
-  const auto& policy = *static_cast<const Field*>(field);
-  if (!policy || policy->further.empty()) return Object::write(field);
-  auto list = OrderedJson::array({write_object(kRate, &*policy)});
-  for (const auto& rate : policy->further) list.push_back(write_object(kRate, &rate));
+  const auto& first = *static_cast<const Field*>(field);
+  if (!first || first->further.empty()) return Object::write(field);
+  auto list = OrderedJson::array({write_object(kRate, &*first)});
+  for (const auto& rate : first->further) list.push_back(write_object(kRate, &rate));
   return list;
 }
 constinit const Shape kConcurrency{.name = "concurrency",

@@ -59,7 +59,7 @@ void merge_object(Layered& value, const JsonNode& member, const Shape& shape,
   }
   merge_layer(value, member, shape, origin, file_values);
   if (has_base) drop_of_other_kinds(value, shape);
-  if (states_kind) value.doubtful = false;
+  if (states_kind) value.doubtful = false;  // a wrong value in a layer below is replaced as well
 }
 
 // Returns the suggestion for the name of a preset that does not exist, or "": the most similar one,
@@ -94,10 +94,12 @@ struct PolicyReader {
       problems.error(position_of(member), not_of_kind(member.key, *kind->json, shape));
     }
     for (const auto& key : shape.keys) {
+      // Other keys, such as "preset", are no values. Only the loader of the file uses them.
       const bool is_value =
           key.field != nullptr || (key.file_only && layered.find(key.name) != nullptr);
       if (!is_value || !traits.have(key)) continue;
       read_value(layered, key, target, parent, prefix);
+      // Sets the defaults of this kind before the other keys are read.
       if (kind != nullptr && key.name == "kind" && shape.prepare != nullptr) shape.prepare(target);
     }
   }

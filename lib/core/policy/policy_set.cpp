@@ -152,7 +152,7 @@ std::string near_host(const EndpointPattern& pattern, std::string_view host) {
     auto rest = policy::without_trailing_dots(host);
     if (text.starts_with("*.")) {
       if (rest == name) return does_not + ", only names below it";
-      rest.remove_prefix(rest.find('.') + 1);
+      rest.remove_prefix(rest.find('.') + 1);  // the label for the "*"
     }
     const bool has_as_many_labels = std::ranges::count(rest, '.') == std::ranges::count(name, '.');
     const std::string_view names[] = {name};
@@ -220,15 +220,15 @@ std::vector<PolicySet::Candidate> PolicySet::candidates(std::string_view method,
 }
 
 // Returns the entries that nearly match a request, each with the reason why it does not: "port 8443
-// does not match 80". No other entry has fewer parts that do not match. If an entry matches, only
-// those that fail by a single part other than the host are of interest. Otherwise, a host may also
-// nearly match. Entries whose path matches come first.
+// does not match 80". They are the entries with the fewest parts that do not match. If some entry
+// matches, returns only those that fail by a single part other than the host. Otherwise, the host
+// may also differ a little. Entries whose path matches come first.
 std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method, const Url& url,
                                                          const Headers& headers) const {
   const bool has_winner = data_->index.find(method, url, headers).has_value();
   auto fewest_reasons = has_winner ? 1 : SIZE_MAX;
   std::vector<Candidate> misses;
-  std::size_t with_path = 0;  // how many of the misses have a path that matches
+  std::size_t with_path = 0;  // the number of misses whose path matches; they come first
   // Returns whether the request matches the pattern, with an index of only this pattern.
   const auto fits = [&](EndpointPattern part) {
     if (!part.host) part.host = "*";  // matches any host; an index refuses a pattern without parts
@@ -257,8 +257,9 @@ std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method
     // `mismatches` compares the path first. Misses with a path that matches are inserted before
     // those without, and both keep the order of the file.
     const bool path_fits = !reasons.front().starts_with("path ");
-    const auto index = static_cast<std::ptrdiff_t>(path_fits ? with_path++ : misses.size());
+    const auto index = static_cast<std::ptrdiff_t>(path_fits ? with_path : misses.size());
     misses.emplace(misses.begin() + index, &entry.resolved, entry.source, why);
+    if (path_fits) ++with_path;
   }
   return misses;
 }

@@ -121,8 +121,7 @@ ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Probl
 
 // Reports values that contradict each other as errors, and values that can never have an effect as
 // warnings. A problem is reported at a key of `policy`, the top layer, if one of its keys is
-// involved. Warns also of values that are harmful. Returns the warnings, in the
-// order of the file.
+// involved. Warns also of values that are harmful. Returns the warnings, in the order of the file.
 std::vector<Problem> check_policy(const Layered& layered, const RetryPolicy& resolved,
                                   const JsonNode& policy, Problems& problems);
 // Returns whether the policy allows a warning.

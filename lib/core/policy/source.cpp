@@ -146,7 +146,7 @@ class PolicySource::Watch {
         digest_(digest(file.text)),
         current_(std::move(first)) {}
 
-  // Returns the policies, after a check of the file if the last one is a second ago.
+  // Returns the policies. Checks the file first if its last check is at least a second ago.
   Current current(Time now) {
     if (begin_check(now)) check_file();
     return in_force();
@@ -174,7 +174,7 @@ class PolicySource::Watch {
   // the last check.
   bool begin_check(Time now) {
     auto last = last_check_.load(std::memory_order_relaxed);
-    // A time before the last check comes from the clock of another scheduler.
+    // `now` may be long before the last check: each scheduler has its own clock.
     if (std::chrono::abs(now - Time(Duration(last))) < kCheckEvery) return false;
     return last_check_.compare_exchange_strong(last, Duration(now.time_since_epoch()).count(),
                                                std::memory_order_relaxed);
@@ -237,7 +237,7 @@ class PolicySource::Watch {
   const std::string path_;
   std::mutex mutex_;      // held by the thread that reads the file; guards the next five
   FileState last_state_;  // when the file was last read
-  bool settled_ = false;
+  bool settled_ = false;  // its last two reads found the same state
   std::size_t digest_;
   std::string read_problem_;  // why the file could not be read at the last check; empty if it was
   std::uint64_t reloads_ = 0;

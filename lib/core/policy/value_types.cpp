@@ -39,7 +39,8 @@ std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, D
   // multiplies first, because a digit of an hour's or a minute's fraction need not be a whole
   // number of nanoseconds by itself.
   __extension__ using Wide = __int128;
-  auto part = Wide{to_number<std::int64_t>(fraction).value_or(0)} * unit.count();  // 0 without one
+  // An empty fraction is not a number, and counts as 0.
+  auto part = Wide{to_number<std::int64_t>(fraction).value_or(0)} * unit.count();
   for (std::size_t i = 0; i < fraction.size(); ++i) {
     if (part % 10 != 0) return std::nullopt;
     part /= 10;
@@ -68,15 +69,13 @@ std::string_view unit_meant(std::string_view word) {
 // its end, from the first unit on that is wrong. "5sec" becomes "5s", and "2d" becomes "48h".
 std::string no_duration(std::string_view whole, std::string_view rest) {
   const auto before = whole.substr(0, whole.size() - rest.size());
+  const auto unit = unit_meant(rest);
   const auto days = to_number<std::int64_t>(before);
-  auto meant = std::string(before) + std::string(unit_meant(rest));
-  if ((rest == "d" || rest.starts_with("day")) && days && *days <= 365) {
-    meant = std::to_string(*days * 24) + "h";
-  } else if (before.empty() || unit_meant(rest).empty() || meant == whole) {
-    meant = R"(it like "250ms", "1.5s" or "1h30m)";
-  }
-  const auto quote = meant.starts_with("it ") ? "" : "\"";
-  return "is not a duration: write " + std::string(quote) + meant + '"' + kUnitList;
+  const bool in_days = (rest == "d" || rest.starts_with("day")) && days && *days <= 365;
+  const auto meant = in_days ? std::to_string(*days * 24) + "h" : std::string(before).append(unit);
+  const bool is_clear = in_days || (!before.empty() && !unit.empty() && meant != whole);
+  const auto advice = is_clear ? '"' + meant + '"' : R"(it like "250ms", "1.5s" or "1h30m")";
+  return "is not a duration: write " + advice + kUnitList;
 }
 
 // Returns what to write instead of a string where a number is expected, or "": "; write 0.2" for
@@ -132,7 +131,7 @@ std::pair<Duration, std::string> duration_in(std::string_view text) {
     std::string_view fraction;
     if (text.starts_with('.')) {
       fraction = digits_of(text.substr(1));
-      if (fraction.empty()) return {{}, no_duration(whole, whole)};
+      if (fraction.empty()) return {{}, no_duration(whole, /*rest=*/whole)};
       text.remove_prefix(1 + fraction.size());
     }
     // Takes the unit: everything up to the next number. Only shorter units may follow.
@@ -155,7 +154,7 @@ std::pair<Duration, std::string> duration_in(std::string_view text) {
 }
 
 // Reads a duration such as "250ms", or "none" (kForever) if the value may be without a limit.
-// Returns false and reports a problem if it is something else. Then `value` is not used.
+// Returns false and reports a problem if it is something else.
 bool DurationType::parse(const JsonNode& json, Duration& value, Problems& problems) const {
   if (json.is(JsonType::Number)) {
     // The most frequent mistake is 5 instead of "5s". No unit makes a negative number valid.
@@ -166,8 +165,10 @@ bool DurationType::parse(const JsonNode& json, Duration& value, Problems& proble
     return refuse(json, problems, number + problem);
   }
   if (!expect(json, JsonType::String, "a duration such as \"1.5s\"", problems)) return false;
-  value = kForever;  // stays only for "none"
-  if (may_be_none_ && json.text == "none") return true;
+  if (may_be_none_ && json.text == "none") {
+    value = kForever;
+    return true;
+  }
   const auto [duration, problem] = duration_in(json.text);
   if (!problem.empty()) return refuse(json, problems, described(json) + " " + problem);
   if (must_be_over_zero_ && duration == 0ns) {

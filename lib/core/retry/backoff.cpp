@@ -131,7 +131,8 @@ Duration delay(const Backoff& backoff, int retry, Duration previous, double unit
   const auto u = unit_random >= 0 ? std::min(unit_random, 1.0) : 0.0;  // NaN becomes 0
   if (backoff.kind != Backoff::Kind::Slots) return wait_at(wait_range(backoff, retry, previous), u);
   const auto slots = slot_count(backoff, retry);
-  return saturated(std::min(std::floor(u * slots), slots - 1) * nanoseconds(backoff.initial));
+  const auto slot = std::min(std::floor(u * slots), slots - 1);  // from 0 on; u may be 1
+  return saturated(slot * nanoseconds(backoff.initial));
 }
 
 bool gives_up(const Backoff& backoff, int failures) {

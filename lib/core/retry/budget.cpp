@@ -64,8 +64,9 @@ void Budget::begin(Time now) {
 
 bool Budget::take(BudgetClaim& claim, Class cls, bool timeout, Time now) {
   if (policy_.kind != Kind::Grpc) return take_extra(claim, claim.retry, cost(cls, timeout), now);
-  claim.settled = !count_failure();  // this failure, the call's last, has been counted
-  return !claim.settled;
+  const bool allowed = count_failure();
+  claim.settled = !allowed;  // so that `settle` does not count the failure again
+  return allowed;
 }
 
 bool Budget::take_hedge(BudgetClaim& claim, Time now) {
@@ -74,8 +75,8 @@ bool Budget::take_hedge(BudgetClaim& claim, Time now) {
 }
 
 // Takes an extra send, a retry or a hedge, and records it in the call's `claim`. Its cost is
-// `tokens` in a budget of tokens, otherwise one retry. `taken` is the part of the claim that a
-// refund reads. Returns false, and takes nothing, if the budget does not allow the send.
+// `tokens` in a budget of tokens, otherwise one retry. Stores the cost in `taken`, the part of the
+// claim that pay_back refunds. Returns false, and takes nothing, if the budget forbids the send.
 bool Budget::take_extra(BudgetClaim& claim, BudgetClaim::Taken& taken, std::int64_t tokens,
                         Time now) {
   if (policy_.kind == Kind::None) return true;
@@ -236,6 +237,7 @@ void Budget::add(std::int64_t amount, std::int64_t number) {
 void Budget::change_window(Duration window, Time now) {
   const auto old_length = period_length();
   auto old_periods = std::exchange(periods_, {});
+  // Empties the periods that have left the old window.
   std::ranges::replace_if(
       old_periods, [&](const Period& old) { return !in_window(old, now); }, Period());
   policy_.window = window;  // from here on, period() uses the new length

@@ -159,8 +159,8 @@ class Checker {
     number("randomization", backoff.randomization, policy::kShares);
     number("low", backoff.low, policy::kFactors);
     number("high", backoff.high, policy::kFactors);
-    const bool doubles = backoff.kind == Backoff::Kind::Slots;  // 2^steps must be an exact number
-    number("steps", backoff.steps, doubles ? policy::kDoublings : policy::kSteps);
+    const bool is_exponent = backoff.kind == Backoff::Kind::Slots;  // 2^steps must be exact
+    number("steps", backoff.steps, is_exponent ? policy::kDoublings : policy::kSteps);
     number("abort", backoff.abort, policy::kCounts);
     demand(backoff.initial <= backoff.max_interval, "initial", "is greater than its max_interval");
     demand(backoff.low <= backoff.high, "low", "is greater than its high");

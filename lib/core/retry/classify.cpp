@@ -62,7 +62,8 @@ Classified classify_response(const RetryPolicy& policy, const Response& response
   if (!classify_by_codes(policy.retry_on, head, observed.body, result)) {
     result.cls = by_status(policy.retry_on, response.status);
   }
-  // A success needs its whole body, even if a rule made it one. A redirect does not.
+  // The transport returns an incomplete response only for a redirect, which needs no body, or for
+  // a failure. If a rule has made the failure a success, that needs its whole body.
   if (response.incomplete && result.cls == Class::Success && response.status >= 400) {
     result.rule.kind = Rule::Kind::Transport;
     result.rule.transport = TransportKind::Partial;
@@ -100,12 +101,12 @@ Class class_of_proxy_status(int status) {
   return status == 502 || status == 503 || status == 504 ? Class::Transport : Class::Permanent;
 }
 
-// Returns what an error means for a retry: its class, and the rule that decided it. That is what
-// failed (`kind`, such as "tls" or "timeout"), or the status of a proxy that refused to connect.
-// The class is Permanent, which means no retry, if the policy does not retry such errors, or if the
-// error is one of the library itself, such as a cancellation. Such an error has no `kind`. For the
-// other classes, the result also has the wait that the server asks for, and says whether the server
-// refused the request, so that even a POST may be sent again.
+// Returns the class of an error and the rule that decided it: what failed (`kind`, such as "tls" or
+// "timeout"), or the status of a proxy that refused to connect. The class is Permanent, which means
+// no retry, if the policy does not retry such errors, or if the error is the library's own, such as
+// a cancellation, which has no `kind`. For other classes, the result also has the wait that the
+// server asks for, and says whether the server refused the request, so that even a POST may be sent
+// again.
 Classified classify_error(const RetryPolicy& policy, const Error& error, WallTime wall_now) {
   Classified result;
   const auto kind = policy::transport_kind(error);
@@ -228,7 +229,8 @@ Classified classify(const RetryPolicy& policy, const Observed& observed) {
   return result;
 }
 
-// Returns why a call ends that ends with this error. NotRetryable: no reason of its own.
+// Returns why a call ends if its last attempt had this error. Returns NotRetryable if there is no
+// more precise reason.
 Reason stop_reason(Errc code) {
   switch (code) {
     case Errc::Canceled: return Reason::Canceled;

@@ -249,13 +249,14 @@ std::string limit_text(const Decision& decision) {
     case Limit::MaxPolls: return limit_reached("pending.max", decision.limit_count);
     case Limit::BackoffAbort: return limit_reached("backoff.abort", decision.limit_count);
     case Limit::MaxElapsedTime:
-      if (decision.excess > decision.wait) {
+      if (decision.excess > decision.wait) {  // the limit has passed before the wait
         return "max_elapsed_time " + wait_text(decision.limit_time) + " has passed";
       }
       return "a wait of " + wait_text(decision.wait) + " would pass max_elapsed_time " +
              wait_text(decision.limit_time) + " by " + wait_text(decision.excess);
     case Limit::Deadline:
       if (decision.limit_time <= 0ns) return "the deadline has passed";
+      // `limit_time` was left until the deadline, and the wait is longer by `excess`.
       return "a wait of " + wait_text(plus(decision.limit_time, decision.excess)) +
              " would pass the deadline by " + wait_text(decision.excess);
     case Limit::ServerDelayMax:

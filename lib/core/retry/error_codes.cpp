@@ -285,14 +285,17 @@ std::optional<Verdict> by_header_or_codes(Family family, const ResponseHead& hea
 std::optional<Verdict> custom(const ErrorRule& rule, const ResponseHead& head, BodyValues& body) {
   if (rule.status && !rule.status->contains(head.status)) return std::nullopt;
   const auto is_accepted = one_of(rule.in);
+  if (rule.source != Source::Header) {
+    const auto* value = body.find(rule.source, rule.selector, is_accepted);
+    if (value == nullptr) return std::nullopt;
+    return Verdict{.cls = rule.as, .code = value->text};
+  }
   for (const auto header : head.headers) {
-    if (rule.source != Source::Header || !equal_ignoring_case(header.name, rule.selector)) continue;
+    if (!equal_ignoring_case(header.name, rule.selector)) continue;
     const BodyValue value{.path = {}, .text = std::string(header.value)};
     if (is_accepted(value)) return Verdict{.cls = rule.as, .code = value.text};
   }
-  const auto* value = body.find(rule.source, rule.selector, is_accepted);
-  if (value == nullptr) return std::nullopt;
-  return Verdict{.cls = rule.as, .code = value->text};
+  return std::nullopt;
 }
 
 // Returns nullopt if the rule does not match.

@@ -123,7 +123,7 @@ std::optional<WallTime> parse_http_date(std::string_view text, WallTime now) {
 // text is malformed or its date does not exist. Rejects years before 1970 and from 2200 on, well
 // before WallTime would overflow in 2262.
 std::optional<WallTime> parse_rfc3339(std::string_view text) {
-  constexpr std::size_t kFrontSize = 19;  // up to the second
+  constexpr std::size_t kFrontSize = 19;  // of "2026-11-21T05:04:48"
   if (text.size() <= kFrontSize || std::string_view("Tt ").find(text[10]) == text.npos) return {};
   auto date = read_date(text.substr(0, 10), "%Y-%m-%d");
   const auto clock = read_date(text.substr(11, 8), "%H:%M:%S");

@@ -175,10 +175,11 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
   const auto next = !decision.retry ? AfterAttempt::Stop
                     : decision.poll ? AfterAttempt::Poll
                                     : AfterAttempt::Retry;
+  // If the last attempt has sent nothing, gives back what it cost.
   const bool failed_unsent = !ended.begun && ended.outcome != nullptr && !*ended.outcome;
   if (failed_unsent && next == AfterAttempt::Stop) claim_.cancel_attempt(ended.now);
   const auto [allowed, budget_left] = claim_.end_attempt(classified, next, ended.now);
-  if (!allowed) decision = over_budget(decision, classified, state_, clocks);  // now it is to stop
+  if (!allowed) decision = over_budget(decision, classified, state_, clocks);  // ends the call
 
   // Last, adds the attempt to the history.
   remember(classified, decision);  // for the decision after the next attempt
@@ -210,8 +211,8 @@ RetryStep RetryLoop::stop(const Decision& decision) {
 // Returns the step that resends the request at once, if it failed on a stale connection for the
 // first time in this call and may be executed twice. Otherwise does nothing and returns nullopt.
 std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
-  const bool repeatable = state_.repeatable && may_execute_twice(policy_, state_.repeatable);
-  const bool may_resend = !resent_ && (repeatable || state_.polls_url) && ended.replayable &&
+  const bool may_repeat = state_.repeatable && may_execute_twice(policy_, state_.repeatable);
+  const bool may_resend = !resent_ && (may_repeat || state_.polls_url) && ended.replayable &&
                           !ended.outcome->has_value() &&
                           ended.outcome->error().exchange.stale_connection;
   if (!may_resend) return std::nullopt;

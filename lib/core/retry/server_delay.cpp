@@ -110,8 +110,8 @@ std::optional<Duration> retry_after(std::string_view text, const Headers& header
       wait = seconds_or_date(trimmed(text.substr(0, next)), headers, wall_now);
       if (wait) end = next;
     }
-    longest = std::max(longest, wait);
-    text.remove_prefix(std::min(end, text.size() - 1) + 1);
+    longest = std::max(longest, wait);                       // nullopt is less than any wait
+    text.remove_prefix(std::min(end, text.size() - 1) + 1);  // all of it if `end` is npos
   }
   return longest;
 }
@@ -126,7 +126,7 @@ std::optional<Duration> reset(std::string_view text, const Headers& headers, Wal
   }
   const auto decimal = decimal_at_front(text);
   if (!decimal) return seconds_or_date(text, headers, wall_now);
-  if (decimal->size != text.size()) return parse_go_duration(text);
+  if (decimal->size != text.size()) return parse_go_duration(text);  // such as "6m0s"
   if (decimal->whole < 1'000'000'000) return decimal->of(1s);
   if (decimal->whole >= 100'000'000'000'000) return kForever;
   const auto unit = decimal->whole < 100'000'000'000 ? Duration(1s) : Duration(1ms);

@@ -36,11 +36,20 @@ struct Key {
     jitters = jitter_mask;
     return *this;
   }
-  [[nodiscard]] constexpr Key needed() { return required = true, *this; }
-  [[nodiscard]] constexpr Key in_presets() { return block = true, *this; }
-  [[nodiscard]] constexpr Key only_in_file() { return file_only = true, *this; }
-  [[nodiscard]] constexpr Key not_null() { return nullable = false, *this; }
-  [[nodiscard]] constexpr Key default_like(std::string_view other) { return like = other, *this; }
+  // Returns a copy with this value of a member.
+  template <class T>
+  [[nodiscard]] constexpr Key with(T Key::*member, T value) const {
+    auto copy = *this;
+    copy.*member = value;
+    return copy;
+  }
+  [[nodiscard]] constexpr Key needed() const { return with(&Key::required, true); }
+  [[nodiscard]] constexpr Key in_presets() const { return with(&Key::block, true); }
+  [[nodiscard]] constexpr Key only_in_file() const { return with(&Key::file_only, true); }
+  [[nodiscard]] constexpr Key not_null() const { return with(&Key::nullable, false); }
+  [[nodiscard]] constexpr Key default_like(std::string_view other) const {
+    return with(&Key::like, other);
+  }
 };
 
 template <class Class, class Value>
