@@ -131,7 +131,7 @@ SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
   state_->end_pauses(ask.now, changes);
   report_remote_changes(ask.now, changes);  // by other processes that share the limits
   auto grant = find_hold(ask);  // `held` is the first limit that does not allow the send
-  if (grant.held == QueuedBy::Circuit) changes.why = why_open();
+  if (grant.held == QueuedBy::Circuit) grant.why_open = why_open();
   // The breaker is asked last, because it counts the send. It may refuse the send even while it is
   // closed, and then sets `held`.
   if (grant.held == QueuedBy::Nothing && (!breaker_ || ask_breaker(ask, grant, changes))) {

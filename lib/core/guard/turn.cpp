@@ -108,12 +108,7 @@ bool Gate::Turn::enter(Time now) {
   if (queue_->rate_with_costs != nullptr) hold = held_by_order(now);
   if (hold.by == QueuedBy::Nothing) {
     grant_ = queue_->limits->enter(ask_, changes_);  // takes everything, or nothing
-    if (grant_.held != QueuedBy::Nothing) {
-      // `changes_.why` says why the circuit is open. If the circuit has changed just now, observers
-      // need that text as well, so it stays there.
-      auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
-      hold = {grant_.held, grant_.until, std::move(why)};
-    }
+    hold = {grant_.held, grant_.until, std::move(grant_.why_open)};
   }
   if (hold.by != QueuedBy::Nothing) {
     hold_back(std::move(hold), now);
