@@ -1,4 +1,6 @@
 // What a send takes of its limits, and what its end says to them.
+#include "lib/core/guard/detail/limits.hpp"
+
 #include <httpretry/guard/local_state.hpp>
 #include <httpretry/retry/guard_policy.hpp>
 
@@ -40,6 +42,28 @@ struct Model {
 
   std::shared_ptr<SharedState> state = local_state();
   std::shared_ptr<SendLimits> limits;
+};
+
+// A circuit that other processes share. One of them sends a probe, and all others wait for its end.
+class ProbedElsewhere final : public guard::Limits {
+ public:
+  explicit ProbedElsewhere(LimitKeys keys)
+      : Limits(std::static_pointer_cast<guard::LimitState>(local_state()), std::move(keys)) {
+    breaker_ = std::make_shared<guard::Scope<guard::Breaker>>();
+  }
+
+ private:
+  guard::Hold held_by_circuit(Time /*now*/) const override { return {QueuedBy::Circuit, kNever}; }
+  std::string why_open() const override { return "5 failures in a row"; }
+  ScopeState circuit_now(Time /*now*/) const override {
+    ScopeState state;
+    state.circuit = Circuit::HalfOpen;
+    return state;
+  }
+  void report_remote_changes(Time now, StateChanges& changes) override {
+    changes.why = "its open time has ended";
+    report_circuit_change(Circuit::Open, now, changes);
+  }
 };
 
 GuardPolicy with_breaker(BreakerPolicy::AppliesTo applies_to) {
@@ -86,6 +110,22 @@ TEST_CASE("a breaker for retries only is not asked for the first attempt") {
   CHECK(held(BreakerPolicy::AppliesTo::All, true) == QueuedBy::Circuit);
   CHECK(held(BreakerPolicy::AppliesTo::Retries, false) == QueuedBy::Nothing);
   CHECK(held(BreakerPolicy::AppliesTo::Retries, true) == QueuedBy::Circuit);
+}
+
+TEST_CASE("what opened a circuit does not replace the reason for its latest change") {
+  LimitKeys keys;
+  keys.policy = std::make_shared<const GuardPolicy>(with_breaker(BreakerPolicy::AppliesTo::All));
+  keys.breaker = "breaker https://a";
+  ProbedElsewhere limits(keys);
+  SendAsk ask;
+  ask.now = kNow;
+  StateChanges changes;
+  const auto grant = limits.enter(ask, changes);
+  CHECK(grant.held == QueuedBy::Circuit);
+  REQUIRE(changes.circuit);
+  CHECK(changes.circuit->to == Circuit::HalfOpen);
+  CHECK(changes.why == "its open time has ended");
+  CHECK(grant.why_open == "5 failures in a row");
 }
 
 // This breaker refuses by chance, after all other limits have let the send pass.

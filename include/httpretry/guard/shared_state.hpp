@@ -68,6 +68,7 @@ struct HTTPRETRY_API SendGrant {
   QueuedBy held = QueuedBy::Nothing;
   Time until = kNever;  // if the send is held: when to try again, unless something changes earlier
   double refused_share = 0;  // for a breaker of kind Share
+  std::string why_open;      // if a circuit holds the send: what opened it; empty if unknown
   // Data for `leave`.
   bool votes = false;  // a breaker needs the result of the send
   std::uint32_t generation = 0;

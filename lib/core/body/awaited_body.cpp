@@ -7,6 +7,7 @@
 namespace httpretry {
 namespace {
 
+// A body of the pieces that a user's coroutine returns. An empty piece ends the body.
 class PieceReader final : public PausingReader {
  public:
   PieceReader(NextPiece next, std::optional<std::uint64_t> size)

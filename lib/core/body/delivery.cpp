@@ -156,7 +156,8 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
     held_back_ = true;
     return false;
   }
-  // A 206 although the whole body was requested. A retry may get it, if the writer can start again.
+  // The server sent a part although the whole body was requested. A retry may get the whole body,
+  // if the writer can start again.
   if (auto error = rest_requested_ ? std::nullopt : unasked_part(request, head)) {
     error->permanent = !can_restart();
     return *std::move(error);
@@ -287,7 +288,9 @@ Result<Wish> Delivery::write(std::string_view bytes) {
 
 // Checks that the body is as long as announced, and has the writer store it.
 Result<void> Delivery::finish(Response& response) {
+  // The server sent the whole body again, but not even as many bytes as the writer already has.
   if (to_skip_ > 0) return ends_early(position_ - to_skip_, version_.total.value_or(position_));
+  // `end_` is only set if the total is known.
   if (end_ && position_ != *version_.total) return ends_early(position_, *version_.total);
   response.delivered = position_;
   auto finished = of_writer(writer_->finish());

@@ -194,12 +194,13 @@ Result<void> NewFile::write(std::string_view bytes) {
   return {};
 }
 
+// Truncates the file. A null device has nothing to truncate; other devices cannot be truncated.
 Result<void> NewFile::restart() {
   if (size_ == 0) return {};
   if (kind_ == Kind::Device) return cannot_write(path_, ESPIPE);
-  if (kind_ == Kind::NullDevice) return size_ = 0, Result<void>();
-  if (::ftruncate(fd_.get(), 0) != 0 || ::lseek(fd_.get(), 0, SEEK_SET) < 0)
-    return cannot_write(path_, errno);
+  const bool is_empty = kind_ == Kind::NullDevice ||
+                        (::ftruncate(fd_.get(), 0) == 0 && ::lseek(fd_.get(), 0, SEEK_SET) == 0);
+  if (!is_empty) return cannot_write(path_, errno);
   size_ = 0;
   return {};
 }

@@ -83,6 +83,8 @@ class FunctionSink final : public Sink {
 
 }  // namespace
 
+// Awaits the writer's `drain`, which may be the user's, and continues on the loop of the call.
+// Turns an exception into an error.
 Task<Result<Wish>> detail::drain(BodyWriter& writer, Call& call) {
   std::exception_ptr thrown;  // returned only after the `catch`, which must not have a co_await
   Result<Wish> wish = Wish::More;

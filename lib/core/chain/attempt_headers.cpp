@@ -40,6 +40,7 @@ void detail::add_attempt_headers(Request& request, const Call& call,
   const auto& url = request.parsed_url();
   if (!url || url->origin() != call.origin()) return;
   if (!policy.attempt_header.empty()) {
+    // Counted from 0, and anew after a redirect.
     const auto number = call.attempt() - attempt.loop.attempts_before() - 1;
     add_header(request, policy.attempt_header, std::to_string(number));
   }

@@ -51,7 +51,8 @@ std::string_view Call::origin() const {
 Call Call::with(Time deadline, std::stop_token stop) const {
   Call branch(*this);
   branch.deadline_ = std::min(deadline_, deadline);
-  // Outside of attempts, a wait for admission does not postpone the deadline.
+  // Outside of attempts, a wait for admission does not postpone the deadline. So `limit_`, up to
+  // which it could, is the deadline itself.
   if (attempt_ == 0) branch.limit_ = branch.deadline_;
   branch.stop_ = std::move(stop);
   return branch;
@@ -60,7 +61,8 @@ Call Call::with(Time deadline, std::stop_token stop) const {
 // Returns a token that is stopped when the call is canceled or its client ends.
 const std::stop_token& Call::stop() const {
   auto& state = *state_;
-  // The token of such a branch derives from this function, so it already covers the client's end.
+  // A branch with another token derived it from what this function returned, so that token already
+  // covers the client's end.
   if (!state.watches_end || stop_ != state.stop) return stop_;
   const auto& client_end = *state.common->client_end;
   if (!stop_.stop_possible()) return client_end;

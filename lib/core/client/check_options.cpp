@@ -94,7 +94,7 @@ bool has_retry(const ClientOptions& options) {
 // first request that it breaks. Throws std::invalid_argument for the first mistake.
 void check(const ClientOptions& options) {
   check(options.connection);         // certificates, proxy, DNS and other settings of libcurl
-  check_chain(options.middlewares);  // their order
+  check_chain(options.middlewares);  // null pointers and the order
   const auto& observers = options.observers;
   if (std::find(observers.begin(), observers.end(), nullptr) != observers.end()) {
     refuse("an observer of the client is null");

@@ -78,7 +78,7 @@ Result<void> add_base(const ClientOptions& options, const Url& base, Request& re
   const std::string_view url = request.url();
   const auto first_delimiter = std::min(url.find_first_of(":/?#"), url.size());
   if (url.substr(first_delimiter, 3) == "://") return {};
-  // The name in "items:batch" is no scheme.
+  // Without the "./", the name before the colon in "items:batch" would be a scheme.
   const bool has_colon = url.substr(first_delimiter).starts_with(':');
   const auto resolved = base.resolve((has_colon ? "./" : "") + std::string(url));
   if (!resolved) return not_begun(resolved.error().code, resolved.error().message);
@@ -134,8 +134,8 @@ ClientCore::ClientCore(ClientOptions options)
   }
 }
 
-// Applies the client's options to a call, and chooses where it runs. Returns an error if it cannot
-// begin, for example because the client drains, which makes `registration` nullptr.
+// Applies the client's options to a call, and chooses where it runs. Returns an error if the call
+// cannot begin, for example because the client drains, in which case `registration` is nullptr.
 Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options,
                                  CallsInFlight::Registration& registration,
                                  LoopPool::Lease* leased_loop) {
@@ -259,8 +259,8 @@ void ClientCore::stop_with_client(RunsOn& placement, CallOptions& options) {
 // loop with a background thread. Returns an error if the client has ended or a new loop cannot be
 // made.
 Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* leased_loop) {
-  // When the client ends, it closes its own loops. This cancels the calls on them without a stop
-  // token. User code that asks `Call::stop` must notice the end as well, so such a call watches it.
+  // When the client ends, it closes its own loops, which cancels the calls on them without the help
+  // of a stop token. These calls watch the end for user code, which may ask `Call::stop`.
   constexpr bool kWatchesEnd = true;
   try {
     if (leased_loop != nullptr) {

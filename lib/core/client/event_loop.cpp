@@ -82,14 +82,14 @@ void EventLoopCore::run_turn() {
   in_turn_ = false;
 }
 
-// Runs a turn of the queue and of each loop. Drops the loops that are done.
+// Runs a turn of the queue and of each loop. A loop that is done is dropped after one more turn.
 void EventLoopCore::run_all() {
   run_queue();
-  // A callback may add a loop.
+  // By index, because a callback may add a loop.
   for (std::size_t i = 0; const auto loop = loop_at(i);) {
-    const bool last = loop->is_done();
+    const bool is_last_turn = loop->is_done();
     loop->loop().run_turn();
-    if (last) {
+    if (is_last_turn) {
       drop(loop);
     } else {
       ++i;
@@ -117,7 +117,8 @@ void EventLoopCore::run_until(const std::atomic<bool>& done) {
   }
 }
 
-// Ends all calls and waits. Inside a turn, only sets a flag: the turn does it when it is over.
+// Ends all calls, and the waits of coroutines. Inside a turn, only sets a flag, and run_turn ends
+// them when the turn is over.
 void EventLoopCore::end() {
   if (::getpid() != process_) {
     // In a forked child the sockets belong to the parent, so the loop is leaked on purpose.

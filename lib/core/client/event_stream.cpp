@@ -125,7 +125,8 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     request.remove_header("Last-Event-ID");
     if (!parser_.last_id().empty()) request.set_header("Last-Event-ID", parser_.last_id());
     request.edit_options().sink = shared_from_this();
-    if (std::exchange(requested_, true) && options_.on_reconnect) options_.on_reconnect(request);
+    const bool reconnects = std::exchange(requested_, true);
+    if (reconnects && options_.on_reconnect) options_.on_reconnect(request);
     return request;
   }
 
@@ -159,7 +160,8 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   // requested again, because it had begun and the server ended it or the connection broke.
   // Otherwise returns the final result: success, or the error that ended the stream.
   std::optional<Result<void>> end(Outcome outcome) {
-    if (std::exchange(open_, false) && options_.on_end) options_.on_end(outcome);
+    const bool was_open = std::exchange(open_, false);
+    if (was_open && options_.on_end) options_.on_end(outcome);
     // The user's function wants no more events, or the server has no more (204).
     if (enough_ || (outcome && outcome->status == 204)) return Result<void>();
     const bool stopped = !outcome && outcome.error().code == Errc::Canceled;

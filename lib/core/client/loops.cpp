@@ -28,7 +28,7 @@ void BackgroundLoop::start() {
 
 void BackgroundLoop::close() noexcept {
   loop_.close();
-  call_ended();
+  call_ended();  // until here, the client counted as a call
 }
 
 void BackgroundLoop::call_ended() noexcept {
@@ -167,6 +167,7 @@ void LoopPool::stop() {
 void LoopPool::close() {
   stop();
   std::unique_lock lock(mutex_);
+  // A loop that this thread drives cannot be returned before this function has returned.
   const auto own = std::count(lent_.begin(), lent_.end(), RunQueue::current());
   back_.wait(lock, [&] { return lent_.size() == static_cast<std::size_t>(own); });
 }

@@ -95,7 +95,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
   }
 
   // Returns the next request: the one that begins a session, a question how much the server has, or
-  // the next part of the content. A retry of a part asks first, because the server may have some.
+  // the next part of the content. A retry of a part first asks how much of it the server has.
   Request next() {
     if (step_ == Step::Start) return start_;
     if (step_ == Step::Ask) return question(session_);
@@ -159,8 +159,8 @@ class Upload : public std::enable_shared_from_this<Upload> {
     return std::nullopt;
   }
 
-  // Prepares the requests to a session. The server of a session that is not new is first asked how
-  // much it has.
+  // Prepares the requests to a session. The first one sends a part of the content. If the session
+  // is not new or the content is empty, it asks how much the server has.
   void open_session(std::string url) {
     session_ = Request("PUT", std::move(url));
     session_.edit_options() = start_.options();
@@ -169,8 +169,8 @@ class Upload : public std::enable_shared_from_this<Upload> {
     }
     for (const auto field : options_.headers) session_.remove_header(field.name);
     for (const auto field : options_.headers) session_.add_header(field.name, field.value);
-    const bool is_new = options_.session.empty() && size_ > 0;
-    step_ = is_new ? Step::Part : Step::Ask;
+    const bool is_new = options_.session.empty();
+    step_ = is_new && size_ > 0 ? Step::Part : Step::Ask;
   }
 
   // Continues after a 308, which reports how many bytes of the content the server has. Returns

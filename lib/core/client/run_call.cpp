@@ -120,8 +120,9 @@ PostedCoroutine run_work([[maybe_unused]] std::shared_ptr<const ForCalls> client
   try {
     const auto running = work->run(*placement.scheduler);
     co_await running;
-  } catch (...) {                                      // std::bad_alloc, as in run_call
-    work->give_up(out_of_memory(/*exchanged=*/true));  // it may have been
+  } catch (...) {
+    // std::bad_alloc, as in run_call. The work may have sent requests.
+    work->give_up(out_of_memory(/*exchanged=*/true));
   }
   if (RunQueue::is_not_driving(*placement.scheduler)) {
     const ResumeOn home(*placement.scheduler);

@@ -116,6 +116,8 @@ void RunQueue::notify() {
   if (blocked_.exchange(false, std::memory_order_seq_cst)) wake();
 }
 
+// Stores `blocked_` and then reads `has_posted_`. `notify` does it in the opposite order, so that
+// at least one of them sees what the other has stored, and no post is missed.
 bool RunQueue::prepare_to_block() {
   if (!ready_.empty()) return false;
   blocked_.store(true, std::memory_order_seq_cst);
@@ -222,7 +224,7 @@ void RunQueue::leave(CancelableWait& wait) {
   waits_[wait.index_] = waits_.back();  // the last one takes its place
   waits_[wait.index_]->index_ = wait.index_;
   waits_.pop_back();
-  if (!wait.stop_.stop_requested()) return;
+  if (!wait.stop_.stop_requested()) return;  // no cancellation was posted
   const std::lock_guard lock(mutex_);
   auto** link = &posted_cancels_;  // becomes the pointer that points to the wait, or to the end
   while (*link != nullptr && *link != &wait) link = &(*link)->next_posted_;

@@ -119,7 +119,7 @@ std::exception_ptr GroupState::failure() {
   return thrown;
 }
 
-// No other thread uses the group at this point.
+// Destroys the tasks that have not ended. No other thread uses the group at this point.
 void GroupState::destroy_members() {
   if (first == nullptr) return;
   while (first != nullptr) {

@@ -110,8 +110,8 @@ std::string Gate::pause(const Sender& sender, GuardScope default_scope, Time unt
   return std::string(without_kind(key));
 }
 
-// Returns the limit that would hold back one more send now, a hedge, which counts as a retry. Other
-// sends that wait hold it back, too.
+// Returns the limit that would hold back one more send now, a hedge, which counts as a retry.
+// Returns Concurrency if the limits allow it but other sends wait in its queue.
 QueuedBy Gate::would_hold(const Sender& sender, Time now) {
   SendAsk ask;
   ask.now = now;
@@ -147,10 +147,10 @@ void Gate::serve(LimitQueues& limit, Time now) {
               [](const Turn* a, const Turn* b) { return a->rank_ < b->rank_; });
     // Offers the turn to one head after another until one leaves its queue, which has a new head
     // then. `enter` takes what the send needs and returns true, or it may refuse the send.
-    const auto served = std::find_if(heads.begin(), heads.end(), [&](Turn* head) {
+    const bool one_has_left = std::any_of(heads.begin(), heads.end(), [&](Turn* head) {
       return head->enter(now) || head->status_ == Turn::Status::Refused;
     });
-    if (served == heads.end()) break;
+    if (!one_has_left) break;
   }
   // The new heads now wait for the limits, so their timers may have to end earlier.
   for (const auto* queue : limit.queues) wake_head(*queue, now);
@@ -172,8 +172,9 @@ void Gate::refuse_hopeless(const SendQueue& queue, Time now) {
   for (const auto* const entry : queue.limit_entries) refuse_hopeless(entry->second, now);
 }
 
-// Refuses the sends that would wait too long, because the limit has closed. `refuse` removes a send
-// from the queue, so it is called after the loop over the queue.
+// Refuses the sends that would wait too long now that the limit has changed, for example because a
+// circuit has opened. `refuse` removes a send from the queue, so it is called after the loop over
+// the queue.
 void Gate::refuse_hopeless(const LimitQueues& limit, Time now) {
   for (const auto* queue : limit.queues) {
     std::vector<std::pair<Turn*, Hold>> hopeless;

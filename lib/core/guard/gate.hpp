@@ -91,7 +91,7 @@ class Gate {
   // the queue or has come with a higher priority.
   void serve(const SendQueue& queue, Time now);
   void serve(LimitQueues& limit, Time now);
-  // Refuse the sends that would wait in vain, because a limit has closed.
+  // Refuse the sends that would wait in vain now that a limit has changed.
   static void refuse_hopeless(const LimitQueues& limit, Time now);
   static void refuse_hopeless(const SendQueue& queue, Time now);
   static void wake_head(const SendQueue& queue, Time now);

@@ -33,11 +33,11 @@ std::optional<Error> error_of_cost(const Request& request, const std::optional<R
     return one.counts != RatePolicy::Counts::Cost || cost <= static_cast<std::uint64_t>(one.burst);
   };
   if (!rate || (allows(*rate) && std::ranges::all_of(rate->further, allows))) return std::nullopt;
-  const auto& one = allows(*rate) ? *std::ranges::find_if_not(rate->further, allows) : *rate;
+  const auto& exceeded = allows(*rate) ? *std::ranges::find_if_not(rate->further, allows) : *rate;
   Error error(Errc::InvalidRequest,
               "the request costs " + std::to_string(cost) + ", but the rate of " +
                   std::string(request.parsed_url()->origin()) + " allows at most " +
-                  std::to_string(one.burst) + " at once (its burst)");
+                  std::to_string(exceeded.burst) + " at once (its burst)");
   error.permanent = true;
   return error;
 }
@@ -78,7 +78,7 @@ bool is_about_server(const Outcome& outcome, Time sent_at, Time now, Time deadli
 
 // Returns how long to wait if the response says with RateLimit that the quota is used up; a
 // Retry-After takes precedence. Returns nullopt otherwise, for a redirect, and for a response from
-// a cache, which has an Age.
+// a cache, which has an Age other than 0.
 std::optional<ServerDelay> quota_delay(const Outcome& outcome, WallTime wall_now) {
   if (!outcome || outcome->status / 100 == 3) return std::nullopt;
   const auto& headers = outcome->headers;
@@ -86,7 +86,7 @@ std::optional<ServerDelay> quota_delay(const Outcome& outcome, WallTime wall_now
     return std::nullopt;
   }
   static constexpr std::array kQuota{ServerDelaySource::RateLimit};
-  // With `throttled`, RateLimit is read in a success, too.
+  // With `throttled`, RateLimit is read even in a success.
   auto delay = server_delay(headers, kQuota, /*throttled=*/true, wall_now);
   if (!delay) return std::nullopt;
   static constexpr std::array kRetryAfter{ServerDelaySource::RetryAfter};
@@ -140,7 +140,8 @@ void vote_early(Gate::Turn& turn, const Call& call, const CurrentAttempt& attemp
     const auto end = end_of_send(*attempt.policy, attempt.judge(outcome), outcome, call, sent_at);
     turn.vote_early(end, call.scheduler().now(), call.random());
     notify_observers(turn, call);
-  } catch (const std::bad_alloc&) {  // the result is reported when the probe ends
+  } catch (const std::bad_alloc&) {
+    // The result is reported when the probe ends.
   }
 }
 
@@ -164,7 +165,8 @@ class Guards final : public Middleware, public PausingGate {
     // The response of a send that loses a race is seen only here, and it may ask for a pause.
     const bool uses_gate = must_pass_gate(guards, call) ||
                            (guards.pause.enabled && Call::State::racing(call) != nullptr);
-    attempt->passed = uses_gate ? nullptr : this;  // then `retry` looks for requested pauses
+    // If set, `retry` begins a pause that the response asks for. Otherwise send_in_turn does.
+    attempt->passed = uses_gate ? nullptr : this;
     if (!uses_gate) return next(std::move(request), call);
     return send_in_turn(*attempt, std::move(request), call, next);
   }
@@ -210,7 +212,7 @@ class Guards final : public Middleware, public PausingGate {
     Gate::Turn turn(gate_of(call), sender_of(request, call, attempt, policy), arrived_at);
     auto held_by = QueuedBy::Nothing;  // the last limit that held the send back
     bool canceled = false;
-    auto* const racing = Call::State::racing(call);
+    auto* const racing = Call::State::racing(call);  // nullptr if the attempt may not be hedged
     if (racing != nullptr) {
       racing->on_gate_reached(*this);
       if (turn.status() == Status::Waiting) {
@@ -260,9 +262,7 @@ class Guards final : public Middleware, public PausingGate {
   // Returns whether a send must pass the gate. Cheap: a test of a flag if guards are off, and one
   // atomic load if only pauses are on.
   [[nodiscard]] bool must_pass_gate(const GuardPolicy& guards, const Call& call) const {
-    if (guards.has_limits()) return true;
-    if (!guards.pause.enabled) return false;
-    return !state_of(call)->quiet();
+    return guards.has_limits() || (guards.pause.enabled && !state_of(call)->quiet());
   }
 
   Gate& gate_of(const Call& call) {

@@ -39,10 +39,9 @@ std::optional<HedgeRefused> HedgedAttempt::refusal() {
 // hedge is a second send of the request, made while the first one has no response.
 std::optional<HedgeRefused> HedgedAttempt::lasting_refusal() const {
   const auto& methods = policy_.methods;
-  if (!methods.empty() &&
-      std::find(methods.begin(), methods.end(), request_.method()) == methods.end()) {
-    return HedgeRefused::Method;
-  }
+  const bool allows_method =
+      methods.empty() || std::ranges::find(methods, request_.method()) != methods.end();
+  if (!allows_method) return HedgeRefused::Method;
   if (!may_execute_twice(*attempt_.policy, request_.repeatable())) {
     return HedgeRefused::UnsafeToRepeat;
   }

@@ -33,6 +33,7 @@ class HedgedAttempt::Send final : public RacingSend {
   }
   void on_admitted() override {
     if (began_) return;  // a middleware below sends twice
+    // A hedge goes out after the last of the gates that the first send has passed.
     if (hedge_ && ++gates_passed_ < race_.gates_.size()) return;
     began_ = race_.now();
     race_.on_began(*this);
@@ -101,6 +102,7 @@ void HedgedAttempt::start(int number, Time deadline) {
 // Runs a send to its end. This is the coroutine that the group of sends joins.
 Task<> HedgedAttempt::carry(HedgedAttempt& race, Send& send) {
   Outcome outcome = co_await race.next_(std::move(send.request_), send.branch_);
+  // A middleware may have continued on another thread.
   if (RunQueue::is_not_driving(race.call_.scheduler())) {
     const ResumeOn home(race.call_.scheduler());
     co_await home;
@@ -170,7 +172,8 @@ RacingSend::Use HedgedAttempt::on_headers(Send& send, const Response& head) {
 
 // Returns whether the response of this send is used. The first good response wins the race.
 bool HedgedAttempt::uses(Send& send, const Response& begun) {
-  if (winner_ != nullptr || in_flight_ == 1) return winner_ == nullptr || winner_ == &send;
+  if (winner_ != nullptr) return winner_ == &send;
+  if (in_flight_ == 1) return true;  // no other send is left, and none will follow
   const bool good = settles(send, attempt_.judge(Outcome(begun)));
   if (good) win(send);
   return good;
@@ -214,6 +217,7 @@ void HedgedAttempt::on_ended(Send& send, Outcome outcome) {
   --in_flight_;
   if (send.hedge_ && !send.began_) return drop_unsent_hedge();
   if (send.hedge_) attempt_.loop.claim().end_hedge(now());
+  note_throttle(send);
   add_sample(send);
   if (winner_ == nullptr && settles(send, send.judged_)) win(send);
   notify_change();
@@ -230,15 +234,21 @@ void HedgedAttempt::drop_unsent_hedge() {
   notify_change();
 }
 
+// Notes that the server wants fewer requests, if it said so. Then no hedge follows in this attempt,
+// and none in the scope for as long as the server asked for.
+void HedgedAttempt::note_throttle(const Send& send) {
+  if (send.judged_.cls != Class::Throttle || send.canceled_) return;
+  throttled_ = true;
+  const auto& server_delay = send.judged_.server_delay;
+  if (server_delay) scope_.throttle(later(now(), server_delay->delay));
+}
+
 // Adds the time of a send to the samples of its scope. Quick failures are not samples, because they
-// would lower the quantile. Timeouts and canceled sends are.
+// would lower the quantile. Timeouts are, and sends that were canceled because another one won.
 void HedgedAttempt::add_sample(const Send& send) {
   const auto& judged = send.judged_;
-  if (judged.cls == Class::Throttle && !send.canceled_) {
-    throttled_ = true;
-    if (judged.server_delay) scope_.throttle(later(now(), judged.server_delay->delay));
-  }
-  if (!send.began_ || (call_.stop().stop_requested() && !send.canceled_)) return;
+  const bool stopped_by_caller = call_.stop().stop_requested() && !send.canceled_;
+  if (!send.began_ || stopped_by_caller) return;
   const bool responded = judged.cls == Class::Success || judged.cls == Class::Pending ||
                          (judged.cls == Class::Permanent && send.outcome_->has_value());
   if (!responded && !judged.timeout && !send.canceled_) return;

@@ -57,6 +57,7 @@ class HedgedAttempt {
   [[nodiscard]] bool settles(const Send& send, const Classified& judged) const;
   [[nodiscard]] bool is_conflict_with_other_send(const Send& send, int status) const;
   void win(Send& send);
+  void note_throttle(const Send& send);
   void add_sample(const Send& send);
   [[nodiscard]] Send& decisive() const;
   [[nodiscard]] Outcome finish();

@@ -94,14 +94,14 @@ Hold Limits::held_by_rate(const SendAsk& ask) const {
 }
 
 Hold Limits::held_by_slots(const SendAsk& ask) const {
-  // Sends of low priority leave some slots to others, if others wait.
+  // Sends of low priority leave some slots to others, if others wait. A waiting send counts itself.
   const bool low = ask.priority == Priority::Low && slots_->waiting > 1;
   const bool free = slots_->machine.free(*own_policy().concurrency, low);
   return free ? Hold{} : Hold{.by = QueuedBy::Concurrency, .until = kNever};
 }
 
-// Returns the limit that holds the send back now, the first one in this order, or
-// QueuedBy::Nothing. Takes nothing.
+// Finds the first limit, in the order pause, circuit, rate, slots, that holds the send back now. In
+// the result, `held` is Nothing if all limits allow the send. Takes nothing.
 SendGrant Limits::find_hold(const SendAsk& ask) const {
   auto hold = held_by_pause(ask.now);
   if (hold.by == QueuedBy::Nothing && uses_breaker(ask) && !keys_.policy->breaker->dry_run) {
@@ -129,9 +129,9 @@ SendGrant Limits::look(const SendAsk& ask) const {
 SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
   state_->end_pauses(ask.now, changes);
-  report_remote_changes(ask.now, changes);  // by other processes that share the limits
+  report_remote_changes(ask.now, changes);  // from other processes that share the limits
   auto grant = find_hold(ask);  // `held` is the first limit that does not allow the send
-  if (grant.held == QueuedBy::Circuit) changes.why = why_open();
+  if (grant.held == QueuedBy::Circuit) grant.why_open = why_open();
   // The breaker is asked last, because it counts the send. It may refuse the send even while it is
   // closed, and then sets `held`.
   if (grant.held == QueuedBy::Nothing && (!breaker_ || ask_breaker(ask, grant, changes))) {
@@ -163,9 +163,9 @@ bool Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& cha
   const auto until = breaker.until();
   breaker.ask(*own_policy().breaker, ask.now, ask.random, grant);
   if (breaker.state() != state_before) {
-    // A breaker of kind Share, which only the program opens, closes without probes.
-    const bool is_over = state_before == Circuit::Open && until <= ask.now;
-    changes.why = is_over ? "its open time has ended" : "its kind has changed";
+    // Now half-open, or closed if it is of kind Share, which has no probes.
+    const bool open_time_ended = state_before == Circuit::Open && until <= ask.now;
+    changes.why = open_time_ended ? "its open time has ended" : "its kind has changed";
     report_circuit_change(state_before, ask.now, changes);
   }
   // `ask` sets `votes` if the send may go out. The breaker will then count how it ends (its vote).
@@ -179,7 +179,7 @@ void Limits::take_tokens(const SendAsk& ask) {
 }
 void Limits::release_breaker(const SendGrant& grant) { breaker_->machine.give_back(grant); }
 
-// Reports the end of a send to the breaker before `leave`, which then does not report it again.
+// Reports the end of a send to the breaker. Clears `votes`, so that `leave` does not report it.
 void Limits::vote_early(SendGrant& grant, const SendEnd& end, Time now, double random,
                         StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
@@ -198,7 +198,7 @@ void Limits::vote_early(SendGrant& grant, const SendEnd& end, Time now, double r
 void Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
                    StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
-  const bool counts = end != nullptr && end->counts;  // it says something about the server
+  const bool counts = end != nullptr && end->counts;  // the end says something about the server
   for (std::size_t index = 0; index < pauses_.size(); ++index) {
     if (!pauses_[index]) continue;  // the policy has no such pause
     // After a pause comes a ramp, a slow start. A response lets more sends out, a failure fewer.
@@ -211,8 +211,8 @@ void Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double 
     on_slot_freed(now);  // may give the slot to a process that shares the limit
   }
   if (grant.votes && counts) vote(grant, *end, now, random, changes);
-  if (grant.votes && !counts) release_breaker(grant);  // the send may have been its probe
-  report_remote_changes(now, changes);                 // by other processes that share the limits
+  if (grant.votes && !counts) release_breaker(grant);  // the send may have been a probe
+  report_remote_changes(now, changes);                 // from other processes that share the limits
   // A pause whose time is over is removed once no send is in flight under it, as perhaps now.
   state_->end_pauses(now, changes);
 }

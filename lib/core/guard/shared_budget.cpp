@@ -14,8 +14,7 @@ std::vector<BudgetPolicy> versions_of(const BudgetPolicy& policy,
                                       std::span<const ChangedBudget> changes) {
   std::vector<BudgetPolicy> versions{policy};
   for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
-    const bool led_here =
-        std::find(versions.begin(), versions.end(), change->after) != versions.end();
+    const bool led_here = std::ranges::find(versions, change->after) != versions.end();
     if (led_here) versions.push_back(change->before);
   }
   return versions;

@@ -36,6 +36,7 @@ void SharedState::listen(const std::shared_ptr<const Listener>& listener) {
   listeners_.push_back(listener);
 }
 
+// Calls the listeners after the mutex is released, because they may use this object.
 void SharedState::tell_changed(Time now, const Listener* except) const {
   std::vector<std::shared_ptr<const Listener>> listeners;
   {

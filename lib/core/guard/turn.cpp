@@ -6,8 +6,8 @@
 namespace httpretry::guard {
 namespace {
 
-// Returns whether a send that this holds back may lack only a slot. SharedState: it waits for a
-// reply of the store that other processes share, perhaps about slots.
+// Returns whether a send that this holds back may lack only a slot. SharedState means that the send
+// waits for a reply of the store that other processes share, which may be about slots.
 bool may_lack_slot(QueuedBy by) {
   return by == QueuedBy::Concurrency || by == QueuedBy::SharedState;
 }
@@ -26,6 +26,7 @@ Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
   arrive(now);
 }
 
+// Leaves the queue, or releases what the send has taken if `end` was not called.
 Gate::Turn::~Turn() {
   {
     const std::lock_guard lock(gate_.mutex_);
@@ -65,8 +66,9 @@ Hold Gate::Turn::why() const {
   return why_;
 }
 
-// On the turn of the lowest priority, the head takes any free slot. Otherwise the slots that are
-// kept for higher priorities would hold it back, and it all sends behind it.
+// Sets the time and the priority with which the limits are asked. On the turn of the lowest
+// priority, the head of the queue asks with Normal, and so may take any free slot. With its own
+// priority, it and all sends behind it would wait for slots that are kept for higher ones.
 void Gate::Turn::prepare_ask(Time now) {
   ask_.now = now;
   ask_.priority = queue_->serves_lowest() ? Priority::Normal : static_cast<Priority>(rank_.first);
@@ -88,7 +90,7 @@ Hold Gate::Turn::held_by_order(Time now) {
   for (const auto* const queue : queue_->rate_with_costs->queues) {
     if (queue->waiting.empty()) continue;
     auto& first = queue->head();
-    if (&first == this || rank_ < first.rank_) continue;
+    if (first.rank_ >= rank_) continue;  // this send itself, or one behind it
     first.prepare_ask(now);
     const auto answer = queue->limits->look(first.ask_);
     if (answer.held == QueuedBy::Rate) return {QueuedBy::Rate, answer.until};
@@ -99,29 +101,23 @@ Hold Gate::Turn::held_by_order(Time now) {
 
 // Tries to let the send out. If all limits allow it, takes its place in each of them, grants the
 // turn and returns true. Returns false if a limit (`why_`) holds the send back. The send then stays
-// as it is, or is refused if its wait would be in vain, for example because it would end after the
+// Waiting, or is refused if its wait would be in vain, for example because it would end after the
 // deadline; `status_` shows which.
 bool Gate::Turn::enter(Time now) {
   prepare_ask(now);
-  Hold hold;
-  // If sends take different amounts of the rate, an earlier send that waits for it goes first.
-  if (queue_->rate_with_costs != nullptr) hold = held_by_order(now);
+  // An earlier send that needs the same rate goes first, even if this one is cheaper.
+  Hold hold = held_by_order(now);
   if (hold.by == QueuedBy::Nothing) {
     grant_ = queue_->limits->enter(ask_, changes_);  // takes everything, or nothing
-    if (grant_.held != QueuedBy::Nothing) {
-      // `changes_.why` says why the circuit is open. If the circuit has changed just now, observers
-      // need that text as well, so it stays there.
-      auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
-      hold = {grant_.held, grant_.until, std::move(why)};
-    }
+    hold = {grant_.held, grant_.until, std::move(grant_.why_open)};
   }
   if (hold.by != QueuedBy::Nothing) {
     hold_back(std::move(hold), now);
     return false;
   }
   leave_queue();
-  ++queue_->turns_granted;
-  must_release_ = true;  // the destructor does it if `end` is not called
+  ++queue_->turns_granted;  // every tenth turn goes to the lowest priority
+  must_release_ = true;     // the destructor does it if `end` is not called
   status_ = Status::Granted;
   if (wake_) wake_->happen();  // resumes the coroutine in `wait`
   return true;
@@ -132,7 +128,7 @@ bool Gate::Turn::enter(Time now) {
 // wait longer than it may or the queue is full. The decision is in `status_`.
 void Gate::Turn::arrive(Time now) {
   const auto& policy = *queue_->policy;
-  // How long the send may wait for a token of the rate. `deadline_` applies to every wait.
+  // `rate_deadline_` applies only to the wait for the rate, `deadline_` to every wait.
   if (policy.rate) {
     auto max_wait = policy.rate->max_wait;
     for (const auto& rate : policy.rate->further) max_wait = std::min(max_wait, rate.max_wait);
@@ -142,7 +138,7 @@ void Gate::Turn::arrive(Time now) {
   if (queue_->waiting.empty()) {
     enter(now);  // sets `status_` and `why_`
   } else {
-    // The sends that already wait go first. This one may wait behind them, or is refused.
+    // Other sends wait already. This one joins them below, unless `hold_back` refuses it.
     hold_back(find_hold(now), now);
   }
   if (status_ != Status::Waiting) return;
@@ -161,8 +157,9 @@ void Gate::Turn::arrive(Time now) {
 }
 
 // Notes the limit that holds the send back, in `why_`, and refuses the send if it must not wait for
-// it. `queue.timeout` and a `queue.max` of 0 limit only the wait for a slot. It begins when the
-// other limits allow the send and, if slots are shared, the store has replied that no slot is free.
+// that limit. `queue.timeout` and a `queue.max` of 0 apply only to the wait for a slot, which
+// begins when the other limits allow the send and, if slots are shared, the store has replied that
+// none is free.
 void Gate::Turn::hold_back(Hold hold, Time now) {
   if (const auto& concurrency = queue_->policy->concurrency) {
     const auto& queue = concurrency->queue;
@@ -180,12 +177,11 @@ void Gate::Turn::hold_back(Hold hold, Time now) {
 // Returns why a send that the limit `held` holds back must be refused: an open circuit does not let
 // sends wait, or the wait would end after a deadline. Returns nullopt if the send may wait.
 std::optional<Hold> Gate::Turn::refusal(const Hold& held, Time now) const {
-  const auto& policy = *queue_->policy;
-  if (held.by == QueuedBy::Circuit &&
-      (policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail ||
-       policy.breaker->kind == BreakerPolicy::Kind::Share)) {  // refuses at random; none waits
-    return held;
-  }
+  const auto& breaker = queue_->policy->breaker;
+  // A breaker of kind Share refuses sends at random, so no send waits for it.
+  const bool lets_none_wait = breaker && (breaker->when_open == BreakerPolicy::WhenOpen::Fail ||
+                                          breaker->kind == BreakerPolicy::Kind::Share);
+  if (held.by == QueuedBy::Circuit && lets_none_wait) return held;
   auto deadline = deadline_;
   if (held.by == QueuedBy::Rate) deadline = std::min(deadline, rate_deadline_);
   if (held.by == QueuedBy::Pause) deadline = std::min(deadline, pause_deadline_);
@@ -253,8 +249,8 @@ void Gate::Turn::release(const SendEnd* ended, Time now, double unit_random) {
   gate_.serve(*queue_, now);
 }
 
-// Returns when `wait` must wake this send: at a deadline, or for the head of the queue, which may
-// go out next, when its limit may allow it.
+// Returns when `wait` must wake this send: at a deadline. Only the head of the queue may go out
+// next, so it is also woken when the limit that holds it back may allow it.
 Time Gate::Turn::next_wake(Time now) {
   const auto next = std::min(deadline_, slot_deadline_);
   if (&queue_->head() != this) return next;
@@ -269,7 +265,7 @@ void Gate::Turn::update_status(Time now) {
   gate_.serve(*queue_, now);
   if (status_ != Status::Waiting) return;
   hold_back(find_hold(now), now);
-  if (status_ == Status::Refused) gate_.serve(*queue_, now);
+  if (status_ == Status::Refused) gate_.serve(*queue_, now);  // those behind it may go out
 }
 
 // Waits while the send is in the queue: until another send wakes it, a limit may let it out, or a
@@ -282,7 +278,8 @@ Task<bool> Gate::Turn::wait(Scheduler& scheduler, std::stop_token stop) {
     const std::lock_guard lock(gate_.mutex_);
     if (status_ != Status::Waiting) co_return true;  // another thread has granted or refused it
     until = wakes_at_ = next_wake(scheduler.now());
-    wake = wake_ = std::make_shared<httpretry::detail::Event>();  // other threads wake it there
+    // `enter`, `refuse` and `wake_head` make the event happen, on any thread.
+    wake = wake_ = std::make_shared<httpretry::detail::Event>();
   }
   const bool not_canceled = co_await wake->wait(scheduler, until, std::move(stop));
   const std::lock_guard lock(gate_.mutex_);

@@ -195,8 +195,9 @@ std::size_t Headers::replace(std::string_view name, const std::string_view* valu
   for (const auto field : *this) {
     if (!equal_ignoring_case(field.name, name)) {
       changed.append(field.name, field.value);
-    } else if (replaced++ == 0 && value != nullptr) {
-      changed.append(name, *value);
+    } else {
+      if (replaced == 0 && value != nullptr) changed.append(name, *value);
+      ++replaced;
     }
   }
   *this = std::move(changed);

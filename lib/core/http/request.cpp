@@ -31,6 +31,7 @@ Data& checked(Data* data) {
 // Shared by several handles. A handle that changes it copies it first, unless it is the only one.
 struct Request::Data {
   Data(std::string method_, std::string url_) : method(std::move(method_)), url(std::move(url_)) {}
+  // Copies the parsed URL only if it is complete, because another thread may be parsing it.
   Data(const Data& other)
       : method(other.method),
         url(other.url),
@@ -148,7 +149,7 @@ Request& Request::add_query(std::string_view name, std::string_view value) {
 }
 Request& Request::keep_dot_segments() {
   edit().keeps_dot_segments = true;
-  return set_url(url());  // which is parsed again
+  return set_url(url());  // so that the URL is parsed again
 }
 Request& Request::set_body(Body body) {
   edit().body = std::move(body);

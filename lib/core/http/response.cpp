@@ -51,7 +51,7 @@ std::optional<Link> take_link(std::string_view& text) {
   if (is_opened && text.substr(bracket).starts_with('>')) {
     link.target = take_until(text, '>');
   } else {
-    // Goes on to the parameters of the malformed link, because it may be that to the next page.
+    // Goes on to the parameters, because a malformed link with the wanted relation is an error.
     text.remove_prefix(std::min(text.find_first_of(";,"), text.size()));
   }
   for (skip_spaces(text); take(text, ';'); skip_spaces(text)) {
@@ -84,6 +84,8 @@ Result<std::string> Response::resolve(std::string_view reference) const {
       .transform([](const Url& resolved) { return resolved.to_string(); });
 }
 
+// Returns the URL of the first usable link with this relation, and nullopt if no link has it. If
+// none of these links is usable, returns the error of the first one.
 Result<std::optional<std::string>> detail::find_link(const Response& response,
                                                      std::string_view relation) {
   std::optional<Error> problem;

@@ -69,6 +69,7 @@ MiddlewarePtr timeout(Duration limit) { return std::make_shared<Timeout>(limit);
 MiddlewarePtr retry_if(std::function<bool(const Outcome&)> should_retry) {
   return on_outcome("retry_if", [should_retry = std::move(should_retry)](const Request&,
                                                                          Outcome& outcome, Call&) {
+    // No retry can follow if a sink has received the body, or if the error is not the transport's.
     const bool can_ask =
         outcome ? outcome->delivered == 0 : policy::transport_kind(outcome.error()).has_value();
     if (can_ask && should_retry(outcome)) exchange_of(outcome).retry_requested = true;
@@ -85,7 +86,8 @@ MiddlewarePtr default_headers(Headers headers) {
                     [headers = std::move(headers)](Request& request, Call& call) {
                       const auto& url = request.parsed_url();
                       if (!url || url->origin() != call.origin()) return;
-                      // A copy, because a default header may have several lines.
+                      // A copy from before the loop, because a default header may have several
+                      // lines, and all of them are added.
                       const Headers callers_headers = request.headers();
                       for (const auto header : headers) {
                         if (!callers_headers.contains(header.name))

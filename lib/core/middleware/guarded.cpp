@@ -34,6 +34,8 @@ class BlockingScheduler final : public Scheduler {
   const BlockingClock& clock_;
 };
 
+// Returns what the result of a function call says about the service, for the limits that adapt to
+// it. It says nothing if the caller has stopped the call.
 SendEnd end_of_call(const RetryPolicy& policy, const AttemptResultBase& result, Duration took,
                     bool stopped) {
   const auto& breaker = policy.guards.breaker;
@@ -108,6 +110,7 @@ bool GuardedAttempt::enter() {
   BlockingScheduler blocking(state_->clock());
   state_->info.scheduler = &blocking;
   bool may_begin = false;
+  // On this scheduler `co_enter` never suspends, so it has ended when `start` returns.
   start(co_enter(), [&](Result<bool> entered) { may_begin = entered && *entered; });
   state_->info.scheduler = nullptr;
   return may_begin;
@@ -149,6 +152,7 @@ const AttemptInfo& GuardedAttempt::info() const { return state_->info; }
 
 const AttemptResultBase& GuardedAttempt::result() const { return state_->result; }
 
+// Reports the result to the guards. Begins a pause first if the service asked for one.
 void GuardedAttempt::end(const AttemptResultBase& result) {
   const auto now = state_->now();
   const auto& policy = *state_->guards.policy;

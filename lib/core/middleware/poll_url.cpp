@@ -30,7 +30,7 @@ void make_get(Request& request, const RetryPolicy& policy) {
   for (const auto field : all) {
     if (belongs_to_first(field.name, policy)) request.remove_header(field.name);
   }
-  // The user said this about the first request, not about a GET.
+  // The user set `repeatable` for the first request, not for a GET.
   if (request.options().repeatable) request.edit_options().repeatable.reset();
 }
 
@@ -128,15 +128,15 @@ bool PollUrl::take_url_of(Outcome& outcome) {
   return true;
 }
 
-// Called when attempt `number` has ended, to choose the request of the next one. An attempt polls
-// if it sends, in place of the user's request, a GET to a URL that an earlier response named for
-// the result. If this attempt polled, records that in the history, which has one entry for
-// consecutive attempts with the same URL ("attempts 2 to 5 polled /jobs/7"). If its response named
-// a URL (`next_`) and another attempt follows, that attempt will poll this URL.
+// Called when attempt `number` has ended: records it if it was a poll, and chooses the next
+// request. A server can answer "not yet" and name a URL ("Location: /jobs/7") where the result will
+// be. An attempt that sends a GET there is a poll. The history has one entry for consecutive polls
+// of the same URL: "attempts 2 to 5 polled /jobs/7".
 void PollUrl::end_attempt(int number, bool attempt_follows) {
   if (is_polling_) {
     auto& polled = call_.history().polled;
     auto url = request_.parsed_url()->without_secrets();
+    // The response to a poll may name another URL, which the next attempts poll.
     const bool continues_last_entry =
         !polled.empty() && polled.back().url == url && polled.back().last_attempt + 1 == number;
     if (!continues_last_entry) {
@@ -149,6 +149,7 @@ void PollUrl::end_attempt(int number, bool attempt_follows) {
     // follow a redirect of this poll, they take the poll from LastPoll.
     if (!attempt_follows) call_.set(LastPoll{request_});
   }
+  // If the response named no URL, the next attempt sends the same request again.
   if (!attempt_follows || !next_) return;
   request_ = *std::move(next_);
   next_.reset();

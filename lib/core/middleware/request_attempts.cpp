@@ -120,7 +120,7 @@ EndedAttempt RequestAttempts::facts_of(CurrentAttempt& attempt, const Outcome& o
                      .wall_now = call_.scheduler().wall_now(),
                      .outcome = &outcome,
                      .replayable = request().body().replayable()};
-  // The user already has a part of the response that another attempt could not continue.
+  // True if the user already has a part of the response that another attempt could not continue.
   auto* delivery = request().options().sink ? Delivery::if_open(call_) : nullptr;
   const bool endless = call_.get<EndlessBody>() != nullptr;
   ended.streaming =
@@ -130,8 +130,8 @@ EndedAttempt RequestAttempts::facts_of(CurrentAttempt& attempt, const Outcome& o
   return ended;
 }
 
-// Returns whether a retry will follow this response. Assumes the longest wait, so that the answer
-// is yes only if time is left for any.
+// Returns whether a retry will follow this response. Assumes that the jitter makes the wait as long
+// as possible, and so returns true only if enough time is left for any wait.
 bool RequestAttempts::will_retry(CurrentAttempt& attempt, const Response& begun) const {
   const Outcome outcome(begun);
   auto ended = facts_of(attempt, outcome);
@@ -149,7 +149,8 @@ void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchan
   const auto recorded_before = call_.history().attempts.size();
   // If the server had already closed the connection, `resend` records the attempt and returns the
   // step that sends the request again at once. That is not a retry, so it needs no verdict. In all
-  // other cases it returns nullopt. Not allowed if the request forbids retries, or after a stop.
+  // other cases it returns nullopt. A request that forbids retries is not resent, nor is any
+  // request after a stop.
   const bool may_resend =
       request().options().retry && !Call::State::own_stop(call_).stop_requested();
   auto step = may_resend ? loop_.resend(ended) : std::nullopt;
@@ -202,8 +203,8 @@ void RequestAttempts::refuse(Outcome& outcome) {
     outcome = *std::move(last_);
     return;
   }
-  // Maybe (sent, but not answered) if that is true of any attempt. Otherwise Answered if any
-  // attempt was answered, and Never if nothing was sent.
+  // `sent` becomes Maybe (sent, but not answered) if that is true of any attempt. Otherwise it
+  // becomes Answered if any attempt was answered, and Never if nothing was sent.
   for (const auto& attempt : call_.history().attempts) {
     if (attempt.sent == Sent::Maybe || error.exchange.sent == Sent::Never) {
       error.exchange.sent = attempt.sent;
