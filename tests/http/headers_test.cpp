@@ -86,6 +86,14 @@ TEST_CASE("a header may be made from the text of another one") {
   CHECK(headers.size() == 10);
 }
 
+TEST_CASE("a header may be made from the text of a short one") {
+  Headers headers{{"A", "b"}};
+  headers.add(headers[0].name, std::string(100, 'c'));
+  headers.add("D", headers[0].value);
+  CHECK(headers[1].name == "A");
+  CHECK(headers[2].value == "b");
+}
+
 TEST_CASE("nothing that would end a header line early is accepted") {
   Headers headers;
   using namespace std::string_view_literals;

@@ -161,16 +161,17 @@ void Headers::append(std::string_view name, std::string_view value) {
   }
   // The first allocation, of kFirstHeaders and kFirstBytes, suffices for most messages.
   if (size() == entries_.capacity()) entries_.reserve(std::max(kFirstHeaders, 2 * size()));
-  // If `text_` must grow: its old bytes, which stay valid until `name` and `value` are copied,
-  // because these may be parts of them.
-  std::string old_text;
-  if (needed > text_.capacity()) {
-    old_text.reserve(std::max({kFirstBytes, needed, 2 * offset}));
-    old_text = text_;
-    old_text.swap(text_);
+  // If `text_` must grow, its bytes stay where they are until `name` and `value`, which may be
+  // parts of them, are copied.
+  const bool grows = needed > text_.capacity();
+  std::string larger_text;
+  if (grows) {
+    larger_text.reserve(std::max({kFirstBytes, needed, 2 * offset}));
+    larger_text = text_;
   }
   constexpr std::string_view kEnd("\0", 1);
-  text_.append(name).append(separator).append(value).append(kEnd);
+  (grows ? larger_text : text_).append(name).append(separator).append(value).append(kEnd);
+  if (grows) text_ = std::move(larger_text);
   entries_.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(name.size()),
                       static_cast<std::uint32_t>(value.size())});
 }
