@@ -187,7 +187,7 @@ TEST_CASE("a hedging policy of gRPC becomes one without a budget of its own, for
       {"name": [{"service": "a"}], "hedgingPolicy":
           {"maxAttempts": 4, "hedgingDelay": "0.5s", "nonFatalStatusCodes": ["UNAVAILABLE"]}},
       {"name": [{"service": "b"}], "hedgingPolicy": {"maxAttempts": 9}},
-      {"name": [{"service": "c"}], "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0s",
+      {"name": [{"service": "c"}], "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.000s",
           "nonFatalStatusCodes": [], "surprise": 1}}]})",
                                                    "s.json")
                             .value();

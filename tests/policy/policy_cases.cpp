@@ -47,6 +47,7 @@ const std::vector<Case>& policies() {
       {R"({"stall_timeout": "8760h"})", ""},
       {R"({"connect_timeout": "none"})", ""},
       {R"({"connect_timeout": 10})", "p.json:1:47: /default/connect_timeout: 10 has no unit; write a string such as \"10s\""},
+      {R"({"connect_timeout": 1e5})", "1e5 has no unit; write a string such as \"1.5s\""},
       {R"({"connect_timeout": -10})", "-10 is negative, and has no unit\n"},
       {R"({"connect_timeout": "10"})", "\"10\" is not a duration"},
       {R"({"connect_timeout": "1.5"})", "\"1.5\" is not a duration"},

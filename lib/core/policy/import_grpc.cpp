@@ -186,7 +186,7 @@ class GrpcImport {
     if (const auto timeout = duration(json->find("perAttemptRecvTimeout"))) {
       policy.attempt_timeout(*timeout);
     }
-    follow_server(policy);
+    set_common_rules(policy);
     if (!initial || !max || !multiplier) return;  // missing or wrong, which was reported
     if (*multiplier < 1) {
       problems_.warn(*json->find("backoffMultiplier"), "waits cannot shrink here: 1 is used");
@@ -202,9 +202,9 @@ class GrpcImport {
     policy.backoff(backoff);
   }
 
-  // Sets what holds for retries and hedges: gRPC repeats every method, and obeys the server's
-  // delay.
-  void follow_server(PolicyBuilder& policy) {
+  // Sets what retries and hedges have in common: gRPC repeats every method, limits all of them by
+  // one budget, and obeys the server's delay.
+  void set_common_rules(PolicyBuilder& policy) {
     policy.repeat(Repeat::Always).budget(budget_);
     ServerDelayPolicy delay;
     delay.headers = {ServerDelaySource::GrpcRetryPushback};
@@ -214,22 +214,23 @@ class GrpcImport {
   }
 
   // Sets the policy's hedges (further sends while one has no response) from a "hedgingPolicy". In
-  // gRPC, the next send follows a non-fatal failure at once, and a slow send after hedgingDelay.
-  // Does nothing if `json` is nullptr (there is no hedgingPolicy).
+  // gRPC, the next send goes out at once after a non-fatal failure, and after hedgingDelay if there
+  // is no response yet. Does nothing if `json` is nullptr (there is no hedgingPolicy).
   void read_hedging(const JsonNode* json, PolicyBuilder& policy) {
     if (!is_object(json, {"maxAttempts", "hedgingDelay", "nonFatalStatusCodes"})) return;
     const auto attempts = read_attempts(required(*json, "maxAttempts"), policy);
     const auto* const delay = json->find("hedgingDelay");
-    const bool is_at_once = delay == nullptr || delay->text == "0s";  // `duration` refuses 0
-    const auto after = is_at_once ? Duration::zero() : duration(delay).value_or(Duration::zero());
-    // Non-fatal failures are retried, and without a wait. All others end the call.
+    // Non-fatal failures are retried. All others end the call.
     const auto* const codes = json->find("nonFatalStatusCodes");
     read_codes(codes, policy, /*may_be_empty=*/true);
-    if (codes == nullptr || codes->children.empty()) policy.retry_on(retry_on_nothing());
-    follow_server(policy);
-    policy.set("backoff", R"({"kind": "none"})");
+    if (codes == nullptr) policy.retry_on(retry_on_nothing());
+    policy.set("backoff", R"({"kind": "none"})");  // a retry needs no wait
+    set_common_rules(policy);
     HedgePolicy hedge;
-    hedge.after = after;
+    hedge.after = Duration::zero();
+    if (delay != nullptr) {  // a wrong delay is reported, and makes the import fail
+      hedge.after = duration(delay, /*may_be_zero=*/true).value_or(hedge.after);
+    }
     hedge.max_hedges = attempts - 1;  // the first send is not a hedge
     hedge.methods.clear();            // an empty list means all methods
     hedge.budget.reset();             // hedges are limited only by the budget for all retries
@@ -261,14 +262,14 @@ class GrpcImport {
   }
 
   // Returns a duration of protobuf, which is in seconds: "1.5s". Returns nullopt and reports a
-  // problem if it is not one, or is 0.
-  std::optional<Duration> duration(const JsonNode* json) {
+  // problem if it is not one, or is 0 and must not be.
+  std::optional<Duration> duration(const JsonNode* json, bool may_be_zero = false) {
     if (!has_type(json, Type::String, "a duration such as \"1.5s\"")) return {};
     // Only digits and points precede the "s".
     const bool in_seconds = json->text.ends_with('s') &&
                             json->text.find_first_not_of("0123456789.") + 1 == json->text.size();
     const auto [value, problem] = duration_in(json->text);
-    if (in_seconds && problem.empty() && value > 0s) return value;
+    if (in_seconds && problem.empty() && (may_be_zero || value > 0s)) return value;
     problems_.error(*json,
                     described(*json) + " " +
                         (in_seconds && !problem.empty()

@@ -157,12 +157,16 @@ std::pair<Duration, std::string> duration_in(std::string_view text) {
 // Returns false and reports a problem if it is something else.
 bool DurationType::parse(const JsonNode& json, Duration& value, Problems& problems) const {
   if (json.is(JsonType::Number)) {
-    // The most frequent mistake is 5 instead of "5s". No unit makes a negative number valid.
-    const auto number = described(json);
-    const auto problem = number.front() == '-'
-                             ? " is negative, and has no unit"
-                             : " has no unit; write a string such as \"" + number + "s\"";
-    return refuse(json, problems, number + problem);
+    const auto number_text = described(json);
+    if (number_text.front() == '-') {
+      return refuse(json, problems, number_text + " is negative, and has no unit");
+    }
+    // The most frequent mistake is 5 instead of "5s".
+    const auto in_seconds = std::string(json.text) + 's';
+    const bool needs_only_unit = duration_in(in_seconds).second.empty();  // not so for 1e5
+    return refuse(json, problems,
+                  number_text + " has no unit; write a string such as \"" +
+                      (needs_only_unit ? number_text : "1.5") + "s\"");
   }
   if (!expect(json, JsonType::String, "a duration such as \"1.5s\"", problems)) return false;
   if (may_be_none_ && json.text == "none") {
