@@ -27,7 +27,7 @@ Scenario interrupted() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  FaultServer server(interrupted());
+  FaultServer server(interrupted());  // used only without arguments
   const bool has_arguments = argc > 2;
   const std::string path = has_arguments ? argv[2] : "example_download";
 
@@ -36,9 +36,13 @@ int main(int argc, char** argv) {
   file.keep_partial = true;  // if all attempts fail, the next run resumes
   request.edit_options().sink = save_to(path, file);
   Client client;
-  const auto outcome = client.send(request);
+  const auto outcome = client.send(request);  // a retry asks only for the missing part
+  if (!outcome) {
+    std::fprintf(stderr, "%s\n", outcome.error().message.c_str());
+    return 1;
+  }
   if (!succeeded(outcome)) {
-    std::fprintf(stderr, "%s\n", outcome ? "not found" : outcome.error().message.c_str());
+    std::fprintf(stderr, "the server answered with status %d\n", outcome->status);
     return 1;
   }
   const auto size = std::filesystem::file_size(path);
