@@ -65,7 +65,7 @@ TEST_CASE("the same seed gives the same bytes, and another seed gives others" *
 
 TEST_CASE("the order of the policies does not change their runs") {
   auto options = outage();
-  options.duration = 20s;
+  options.duration = 25s;
   const auto forward = simulate(options).value();
   std::swap(options.policies[0], options.policies[1]);
   const auto backward = simulate(options).value();
