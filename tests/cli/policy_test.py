@@ -224,6 +224,21 @@ class Policy(ProgramTest):
             self.assertNotIn(b"*", patterns)
         self.assertIn(b"near: path (", said)
 
+    def test_header_entries_can_be_explained_planned_and_simulated(self):
+        self.write("jobs.json", {"version": 1, "policies": {"long": {"max_attempts": 9}}, "endpoints": [
+            {"name": "nightly", "match": {"headers": {"X-Job": "nightly"}}, "policy": "long"}]})
+        target = ("-H", "X-Job: nightly", "GET", "http://h/")
+        said = self.run_program("policy", "explain", "jobs.json", *target).stdout.decode()
+        self.assertIn("endpoint nightly (jobs.json:9:3) is the only one that matches: policy long", said)
+        said = self.run_program("plan", "--policy", "jobs.json", *target).stdout.decode()
+        self.assertIn("GET http://h/, policy long, endpoint nightly", said)
+        command = ("simulate", "--policy", "jobs.json", "--clients", "1", "--rate", "1", "--duration", "5s")
+        said = self.run_program(*command, *target).stdout.decode()
+        self.assertIn("jobs.json (endpoint nightly)", said)
+        self.assertIn("-H needs a URL", self.usage_error(*command, "-H", "X-Job: nightly"))
+        for line, message in (("X-Job", 'option -H: expected "Name: value"'), ("a b: c", "header")):
+            self.assertIn(message, self.usage_error("plan", "-H", line, "http://h/"))
+
     def test_explain_is_short_unless_all_is_asked_for(self):
         self.write("own.json", {"version": 1, "default": {
             "preset": "google-drive", "max_attempts": 3, "connect_timeout": "2s"}})

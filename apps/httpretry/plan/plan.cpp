@@ -24,6 +24,7 @@ constexpr bool kVirtualTime = true;
 
 struct PlanOptions {
   PolicyChoice policy;
+  std::vector<std::string> headers;
   ScenarioChoice scenario;
   std::optional<double> random;
   std::optional<std::uint64_t> seed;
@@ -40,6 +41,10 @@ struct PlanOptions {
 // text, and an action that stores the value `v` in `to`, which must outlive the flags.
 FlagTable table_of(PlanOptions& to) {
   return {{"Policy", policy_flags(to.policy)},
+          {"Request",
+           {header_flag(to.headers),
+            {'\0', "cost", "N", "what each attempt takes from a \"rate\" that counts costs (1)",
+             [&](Text v) { to.cost = static_cast<std::uint64_t>(parse_count(v, "--cost")); }}}},
           {"Scenario", scenario_flags(to.scenario)},
           {"Output",
            {{'\0', "random", "U",
@@ -55,8 +60,6 @@ FlagTable table_of(PlanOptions& to) {
             {'\0', "rate", "R",
              "with --repeat: begin R calls a second, which share the steps of the scenario",
              [&](Text v) { to.rate = parse_per_second(v, "--rate"); }},
-            {'\0', "cost", "N", "what each attempt takes from a \"rate\" that counts costs (1)",
-             [&](Text v) { to.cost = static_cast<std::uint64_t>(parse_count(v, "--cost")); }},
             {'\0', "now", "DATE",
              "begin at DATE, such as 2026-01-02T03:04:05Z (default: the real date)",
              [&](Text v) { to.now = parse_date(v, "--now"); }},
@@ -88,10 +91,10 @@ void check(const PlanOptions& options) {
   check_count(options.parallel, "--parallel");
 }
 
-Request planned_request(const Args& operands) {
+Request planned_request(const Args& operands, const std::vector<std::string>& headers) {
   if (operands.size() > 2) throw UsageError("plan takes at most a METHOD and a URL");
   const auto url = operands.empty() ? std::string("http://localhost/") : operands.back();
-  return plain_request(operands.size() == 2 ? operands.front() : "GET", url);
+  return plain_request(operands.size() == 2 ? operands.front() : "GET", url, headers);
 }
 
 // Returns a script in which every response has a status that the policy retries; 503 if possible.
@@ -193,7 +196,7 @@ int plan(const Args& args) {
   PlanOptions options;
   const auto operands = parse(args, table_of(options));
   check(options);
-  const auto request = planned_request(operands).cost(options.cost);
+  const auto request = planned_request(operands, options.headers).cost(options.cost);
   const auto scenario = chosen_scenario(options.scenario);
   const auto policies = chosen_policies(options.policy);
   const auto& policy = *policy_for(policies, request).policy;

@@ -3,6 +3,8 @@
 #include "cli/policy_options.hpp"
 #include "cli/text.hpp"
 
+#include "lib/core/base/text.hpp"
+
 #include <httpretry/client/client.hpp>
 #include <httpretry/guard/guards.hpp>
 #include <httpretry/guard/hedge.hpp>
@@ -249,11 +251,22 @@ Script script_for(const Scenario& scenario, const Request& request) {
   return found == scenario.paths.end() ? static_cast<const Script&>(scenario) : found->second;
 }
 
-Request plain_request(const std::string& method, const std::string& url) {
+Flag header_flag(std::vector<std::string>& headers) {
+  return {'H', "header", "LINE", "the request has this header, such as \"X-Job: nightly\"",
+          append(headers)};
+}
+
+Request plain_request(const std::string& method, const std::string& url,
+                      const std::vector<std::string>& headers) {
   try {
     Request request(method, with_scheme(url));
     if (const auto& parsed = request.parsed_url(); !parsed) {
       throw UsageError("\"" + without_secrets(url) + "\" is " + parsed.error().message);
+    }
+    for (std::string_view value : headers) {
+      if (value.find(':') == value.npos) throw UsageError("option -H: expected \"Name: value\"");
+      const auto name = take_until(value, ':');
+      request.add_header(std::string(name), std::string(trimmed(value)));
     }
     return request;
   } catch (const std::invalid_argument& error) {

@@ -54,8 +54,13 @@ SimulatedCalls simulate(const Simulation& simulation);
 // its end, sets `stopped` to the reason.
 Extremes simulate_extremes(Simulation simulation, std::string& stopped);
 
-// Returns a request without headers and body. Throws UsageError for an invalid URL or method.
-Request plain_request(const std::string& method, const std::string& url);
+// Returns -H, which adds a header to the request. Entries of a policy file may match headers.
+Flag header_flag(std::vector<std::string>& headers);
+
+// Returns a request without a body, with the headers of all -H. Throws UsageError for an invalid
+// URL, method or header.
+Request plain_request(const std::string& method, const std::string& url,
+                      const std::vector<std::string>& headers = {});
 
 // Returns the steps for the path of a request.
 Script script_for(const Scenario& scenario, const Request& request);

@@ -129,8 +129,13 @@ class Run {
   // Simulates the call. `draw` replaces each random number: 0 gives the shortest waits, 1 the
   // longest.
   [[nodiscard]] Outcome call(const PolicySet& policies, const Script& script, double draw) const {
-    const Simulation simulation{
-        .policies = policies, .request = request_, .script = script, .random = fixed_random(draw)};
+    // Messages such as "come back at 2026-01-01T00:00:20Z" show this date.
+    constexpr WallTime kStart{std::chrono::sys_days{std::chrono::year(2026) / 1 / 1}};
+    const Simulation simulation{.policies = policies,
+                                .request = request_,
+                                .script = script,
+                                .random = fixed_random(draw),
+                                .start = kStart};
     return simulate(simulation).outcomes.front();
   }
 

@@ -140,6 +140,7 @@ std::string words_text(const PolicySet& set, const Request& request, bool show_a
 }
 
 struct ExplainOptions {
+  std::vector<std::string> headers;
   std::string format = "words";
   bool all = false;
 };
@@ -147,7 +148,8 @@ struct ExplainOptions {
 FlagTable table_of(ExplainOptions& to) {
   return {
       {"Options",
-       {{'\0', "all", "", "every value and near miss, and what happens after a 503",
+       {header_flag(to.headers),
+        {'\0', "all", "", "every value and near miss, and what happens after a 503",
          enable(to.all)},
         {'\0', "format", "words|json", "the output: words (the default) or JSON", store(to.format)},
         help_flag()}}};
@@ -164,7 +166,7 @@ int policy_explain(const Args& args) {
   PolicyChoice choice;
   choice.file = operands[0];
   const auto set = chosen_policies(choice);
-  const auto request = plain_request(operands[1], operands[2]);
+  const auto request = plain_request(operands[1], operands[2], options.headers);
   write_stdout(options.format == "json" ? json_text(policy_for(set, request))
                                         : words_text(set, request, options.all));
   return kOk;

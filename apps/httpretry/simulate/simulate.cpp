@@ -24,6 +24,7 @@ struct SimulateOptions {
   std::optional<std::string> model;
   std::optional<std::string> load;
   std::optional<double> rate;
+  std::vector<std::string> headers;
   std::uint64_t cost = 1;
   std::vector<std::string> triggers;
   std::string format = "table";
@@ -73,6 +74,11 @@ FlagTable flags_of(SimulateOptions& to) {
          [&](Text v) { add_setting(to, v); }},
         {'\0', "name", "NAME", "the name of the preceding policy in the output",
          [&](Text v) { add_name(to, v); }}}},
+      {"Request",
+       {header_flag(to.headers),
+        {'\0', "cost", "N",
+         "what each attempt takes from a \"rate\" that counts costs (default: 1)",
+         [&](Text v) { to.cost = static_cast<std::uint64_t>(parse_count(v, "--cost")); }}}},
       {"Server",
        // ServerModel::Kind has these models, and Load::Kind has the loads below.
        {{'\0', "model", "MODEL",
@@ -87,9 +93,6 @@ FlagTable flags_of(SimulateOptions& to) {
          [&](Text v) { to.simulation.clients = parse_clients(v); }},
         {'\0', "rate", "N", "calls per second of all clients together (default: 1000)",
          [&](Text v) { to.rate = parse_per_second(v, "--rate"); }},
-        {'\0', "cost", "N",
-         "what each attempt takes from a \"rate\" that counts costs (default: 1)",
-         [&](Text v) { to.cost = static_cast<std::uint64_t>(parse_count(v, "--cost")); }},
         {'\0', "load", "LOAD",
          "when calls begin: open, closed or once, with KEY=VALUE pairs after a colon, or a JSON "
          "file (default: open)",
@@ -222,9 +225,10 @@ int simulate(const Args& args) {
   const auto operands = parse(args, flags_of(options));  // fills `options`
   if (operands.size() > 2) throw UsageError("simulate takes at most a METHOD and a URL");
   auto& simulation = options.simulation;
+  if (operands.empty() && !options.headers.empty()) throw UsageError("-H needs a URL");
   if (!operands.empty()) {
-    simulation.request =
-        plain_request(operands.size() == 2 ? operands.front() : "GET", operands.back());
+    const auto method = operands.size() == 2 ? operands.front() : "GET";
+    simulation.request = plain_request(method, operands.back(), options.headers);
   }
   simulation.request.cost(options.cost);
   choose_policies(options, /*has_url=*/!operands.empty());  // sets simulation.policies

@@ -247,7 +247,9 @@ class Loader {
     const auto* const version = root_.find("version");
     if (version == nullptr) {
       problems_.error(root_, "missing key \"version\": this is version 1");
-    } else if (!version->is(JsonType::Number) || number_in(*version) != 1.0) {
+    } else if (!version->is(JsonType::Number)) {
+      problems_.error(*version, "expected the number 1, found " + described(*version));
+    } else if (number_in(*version) != 1.0) {
       problems_.error(*version, described(*version) + " is not a version of this format: 1");
     }
   }
