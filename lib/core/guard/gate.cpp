@@ -72,22 +72,26 @@ std::shared_ptr<Gate::SendQueue> Gate::queue_of(const Sender& sender, Time now) 
   return queue;
 }
 
-// Gives a new queue its limits, and adds it to the queues of each limit: when a limit changes, the
-// sends of all its queues may go out.
+// Gives a new queue its limits, and registers the queue with each of them in `limit_queues_`. When
+// a limit changes, the gate finds there all queues whose sends may go out.
 void Gate::add_limits(SendQueue& queue, const Sender& sender, Time now) {
-  const auto keys = limit_keys(sender);  // for example "rate https://api.example.com"
+  const auto keys = limit_keys(sender);  // `keys.rate`: for example "rate https://api.example.com"
+  // The main pause is that of the host, or of the scope that the policy names.
+  const auto& [main_pause, endpoint_pause] = keys.pauses;
   queue.limits = state_->limits(keys, now);
-  queue.queues_of_gate = &limit_queues_;
+  queue.queues_of_gate = &limit_queues_;  // for ~SendQueue, with `limit_entries`
   queue.policy = sender.policy;
-  queue.has_endpoint_pause = !keys.pauses[1].empty();
+  queue.has_endpoint_pause = !endpoint_pause.empty();
+  // Gate::pause relies on this order: the pauses come first.
   for (const auto* const key :
-       {&keys.pauses[0], &keys.pauses[1], &keys.breaker, &keys.rate, &keys.slots}) {
+       {&main_pause, &endpoint_pause, &keys.breaker, &keys.rate, &keys.slots}) {
     if (key->empty()) continue;  // the policy has no such limit
     auto& entry = *limit_queues_.try_emplace(*key).first;
-    entry.second.queues.push_back(&queue);
+    auto& limit = entry.second;
+    limit.queues.push_back(&queue);
     queue.limit_entries.push_back(&entry);
     const bool is_rate_with_costs = key == &keys.rate && counts_cost(*queue.policy->rate);
-    if (is_rate_with_costs) queue.rate_with_costs = &entry.second;
+    if (is_rate_with_costs) queue.rate_with_costs = &limit;
   }
 }
 

@@ -287,10 +287,10 @@ Outcome HedgedAttempt::finish() {
   return *std::move(decisive_send.outcome_);
 }
 
-// Makes the history's entry for a send that lost the race of several sends of one attempt. In the
-// history, each send is an entry of its own, and its number is the attempt number that users see.
-// `winner_number` is that of the send whose outcome counts.
-Attempt HedgedAttempt::make_lost_attempt(const Send& send, int winner_number) const {
+// Makes the history's entry for a send that lost the race of several sends of one attempt. The
+// history has one entry for each send, numbered as an attempt. `decisive_number` is the number of
+// the send whose outcome the attempt has.
+Attempt HedgedAttempt::make_lost_attempt(const Send& send, int decisive_number) const {
   // The first send counts from the start of the attempt, so its duration includes waits in queues.
   // A hedge counts from when it was sent.
   const auto began = send.hedge_ ? *send.began_ : started_;
@@ -300,8 +300,8 @@ Attempt HedgedAttempt::make_lost_attempt(const Send& send, int winner_number) co
   attempt.duration = send.ended_ - began;
   set_outcome(attempt, *send.outcome_);  // its status, error and timings
   attempt.cls = send.judged_.cls;
-  // A send that failed before it could be canceled keeps the rule that classified its outcome.
-  attempt.rule = send.canceled_ ? "lost to attempt " + std::to_string(winner_number)
+  // A canceled send has no rule. A send that failed before keeps the rule that classified it.
+  attempt.rule = send.canceled_ ? "lost to attempt " + std::to_string(decisive_number)
                                 : to_string(send.judged_.rule);
   // With do_not_retry, the server has asked for no retry at all, and not for a delay.
   if (const auto& delay = send.judged_.server_delay; delay && !delay->do_not_retry) {

@@ -61,7 +61,7 @@ class HedgedAttempt {
   void add_sample(const Send& send);
   [[nodiscard]] Send& decisive() const;
   [[nodiscard]] Outcome finish();
-  [[nodiscard]] Attempt make_lost_attempt(const Send& send, int winner_number) const;
+  [[nodiscard]] Attempt make_lost_attempt(const Send& send, int decisive_number) const;
   void drop_unsent_hedge();
   void notify_change();
 

@@ -108,7 +108,9 @@ bool Gate::Turn::enter(Time now) {
   // An earlier send that needs the same rate goes first, even if this one is cheaper.
   Hold hold = held_by_order(now);
   if (hold.by == QueuedBy::Nothing) {
-    grant_ = queue_->limits->enter(ask_, changes_);  // takes everything, or nothing
+    // Takes everything that the send needs, or nothing. `changes_` collects changes for observers.
+    grant_ = queue_->limits->enter(ask_, changes_);
+    // `grant_.held` is the limit that has refused, or Nothing if all were granted.
     hold = {grant_.held, grant_.until, std::move(grant_.why_open)};
   }
   if (hold.by != QueuedBy::Nothing) {
@@ -116,8 +118,8 @@ bool Gate::Turn::enter(Time now) {
     return false;
   }
   leave_queue();
-  ++queue_->turns_granted;  // every tenth turn goes to the lowest priority
-  must_release_ = true;     // the destructor does it if `end` is not called
+  ++queue_->turns_granted;  // serves_lowest() gives every tenth turn to the lowest priority
+  must_release_ = true;     // the destructor releases the limits if `end` is not called
   status_ = Status::Granted;
   if (wake_) wake_->happen();  // resumes the coroutine in `wait`
   return true;

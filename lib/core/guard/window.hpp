@@ -28,20 +28,22 @@ struct Counts {
 
 class Window {
  public:
-  // Adds counts to the current tenth of the window, whose length is `length`. It differs from that
-  // of the last call if the policy has changed. The array `tenths_` has the tenths whose counts fit
-  // into 16 bits. The list `listed_` has the others, and those of an earlier length.
+  // Adds counts to the current tenth of the window. `length` is the length of the whole window. It
+  // changes from one call to the next only if the policy has changed. Tenths of the current length
+  // whose counts fit into 16 bits are in the array `tenths_`; all others are in the list `listed_`.
   void add(const Counts& more, Time now, Duration length) {
     const auto length_of_tenth = std::max<Duration>(length / kTenths, Duration(1));
-    // All tenths in the array have the same length.
-    if (length_of_tenth != length_of_tenth_ && newest_end_ != Time()) list_all();
+    // All tenths in the array have the same length. Time() means that the array is empty.
+    const bool array_is_empty = newest_end_ == Time();
+    if (length_of_tenth != length_of_tenth_ && !array_is_empty) list_all();
     length_of_tenth_ = length_of_tenth;
     std::erase_if(listed_, [&](const Tenth& one) { return left_window(one.end, now); });
     if (listed_.empty()) listed_.shrink_to_fit();
-    // The current tenth is the last one of the list if that has not ended, and the array has no
-    // later one.
+    // The current tenth may be in the list, because its counts were too large or the length has
+    // changed. Then it is the last one there, and the array has no later one.
     const auto listed_end = listed_.empty() ? Time() : listed_.back().end;
-    if (now < listed_end && newest_end_ <= listed_end) {
+    const bool current_is_listed = now < listed_end && newest_end_ <= listed_end;
+    if (current_is_listed) {
       listed_.back().counts += more;
       return;
     }
@@ -49,7 +51,7 @@ class Window {
     auto& current = tenths_.front();
     Counts counts = current;
     counts += more;
-    // Counts that no longer fit into the array move to the list, and leave zeros behind.
+    // Counts that no longer fit into the array move to the list. Zeros replace them in the array.
     const bool fits = std::max({counts.all, counts.good, counts.slow}) <= UINT16_MAX;
     if (!fits) listed_.push_back({.end = newest_end_, .counts = counts});
     current = fits ? SmallCounts(counts) : SmallCounts();
