@@ -282,37 +282,28 @@ void Easy::set_method_and_body(const Request& request, const SendPlan& plan) {
 }
 
 // Sets the header lines of the request, and those that the library adds. A line such as "Accept:",
-// without a value, keeps libcurl from adding its own Accept, Expect or Content-Type. In a request
-// with a signature it must not occur, because libcurl 7.88 signs it and does not send it.
+// without a value, keeps libcurl from adding its own Accept, Expect or Content-Type. A signed
+// request must have no such line, because libcurl 7.88 would sign it but not send it. It gets
+// explicit values instead.
 void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
   const auto& options = request.options();
   lines_.clear();
-  expects = false;  // whether the request has "Expect: 100-continue"
+  expects = false;  // add_expect() may set it
   for (std::size_t i = 0; i < headers.size(); ++i) {
     // set_cookies joins the request's cookies with those of the client's jar.
     if (plan.cookies && equal_ignoring_case(headers[i].name, "Cookie")) continue;
     lines_.add(headers.line(i));
   }
   const auto& credentials = options.credentials;
-  // A signed request has the values that libcurl itself would add, so that it signs and sends them.
   const bool is_signed = credentials && credentials->scheme == Credentials::Scheme::AwsSigV4;
   if (!headers.contains("Accept")) lines_.add(is_signed ? "Accept: */*" : "Accept:");
-  if (sends_length_0_) lines_.add("Content-Length: 0");  // see set_method_and_body
+  // An empty body, without libcurl's options for bodies: see set_method_and_body.
+  if (sends_length_0_) lines_.add("Content-Length: 0");
   // `user_agent_` is a whole line, "User-Agent: ...".
   if (!user_agent_.empty() && !headers.contains("User-Agent")) lines_.add(user_agent_.c_str());
   if (sends_body_) {
-    if (const auto callers_value = headers.get("Expect")) {  // its line is already added
-      expects = equal_ignoring_case(*callers_value, "100-continue");
-    } else {
-      const auto& min_size = options.expect_continue_from;
-      // From this size on, libcurl itself adds the header if there is no line for it.
-      constexpr std::uint64_t kLibcurlsMinimum = 1024 * 1024;
-      const auto size = static_cast<std::uint64_t>(plan.body_size);  // if unknown (-1), the largest
-      expects = request.body().present() &&
-                ((min_size && size >= *min_size) || (is_signed && size >= kLibcurlsMinimum));
-      if (expects || !is_signed) lines_.add(expects ? "Expect: 100-continue" : "Expect:");
-    }
+    add_expect(request, plan, is_signed);
     if (!headers.contains("Content-Type")) {
       lines_.add(is_signed ? "Content-Type: application/octet-stream" : "Content-Type:");
     }
@@ -323,6 +314,24 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   if (plan.range != nullptr) lines_.add(plan.range);
   if (plan.if_range != nullptr) lines_.add(plan.if_range);
   set(CURLOPT_HTTPHEADER, lines_.chained());
+}
+
+// Sets `expects`, whether the request waits with "Expect: 100-continue" before it sends its body.
+// Adds the line for that, unless the caller's headers have it.
+void Easy::add_expect(const Request& request, const SendPlan& plan, bool is_signed) {
+  if (const auto callers_value = request.headers().get("Expect")) {
+    expects = equal_ignoring_case(*callers_value, "100-continue");
+    return;
+  }
+  const auto& min_size = request.options().expect_continue_from;
+  // From this size on, libcurl itself adds the header if there is no line for it.
+  constexpr std::uint64_t kLibcurlsMinimum = 1024 * 1024;
+  const auto size = static_cast<std::uint64_t>(plan.body_size);  // if unknown (-1), the largest
+  const bool is_large = (min_size && size >= *min_size) || (is_signed && size >= kLibcurlsMinimum);
+  // A POST, PUT or PATCH without a body sends an empty one, for which it need not wait.
+  expects = request.body().present() && is_large;
+  // A small signed request needs no line, because libcurl adds none.
+  if (expects || !is_signed) lines_.add(expects ? "Expect: 100-continue" : "Expect:");
 }
 
 // Checks that this libcurl accepts the options that requests of the client will need: prepares a

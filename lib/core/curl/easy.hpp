@@ -160,6 +160,7 @@ class Easy {
   CURLU* updated_plain_url(const Url& url, const std::optional<Url>& previous);
   void set_method_and_body(const Request& request, const SendPlan& plan);
   void set_headers(const Request& request, const SendPlan& plan);
+  void add_expect(const Request& request, const SendPlan& plan, bool is_signed);
   void set_credentials(const Credentials& credentials, CURLoption scheme, CURLoption user,
                        CURLoption password);
 

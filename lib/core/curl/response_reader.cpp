@@ -10,7 +10,7 @@
 namespace httpretry {
 namespace {
 
-// Memory is reserved for the announced length, but a server may announce more than any machine has.
+// The most memory that is reserved at once, because a server may announce more than it sends.
 constexpr std::uint64_t kMaxReserved = 1U << 30U;
 
 // Enough for the headers of a typical response, so that they need no second allocation.
@@ -82,23 +82,24 @@ ResponseReader::ResponseReader(const Request& request, const TransportOptions& o
       racing_(racing),
       abort_(abort) {}
 
-// Begins a header block with this status line, such as "HTTP/1.1 404 Not Found", and drops what was
-// received of an earlier response. Reads the version, the status and the reason phrase. Leaves the
-// status 0 if it finds none; `check_block` then refuses the response.
+// Begins a header block with this status line, such as "HTTP/1.1 404 Not Found", and drops the head
+// of an earlier block. Reads the version, the status and the reason phrase. Leaves the status 0 if
+// it finds none; `check_block` then refuses the response.
 void ResponseReader::begin_block(std::string_view line) {
-  received = 0;
-  checked_need_for_rest_ = false;
+  received = 0;                    // bytes of the body
+  checked_need_for_rest_ = false;  // `will_retry` may be asked about this response
   response.headers.clear();
   response.headers.reserve(kUsualHeaderLines, kUsualHeaderBytes);
   in_headers = true;  // until the empty line that ends the block
   last_line_ = LastLine::Status;
-  awaits_block = false;
+  awaits_block = false;  // check_block sets it again after a 1xx
   response.status = 0;
   response.reason.clear();
-  if (!line.starts_with("HTTP/")) return;  // such as "http/1.1", which libcurl accepts
+  if (!line.starts_with("HTTP/")) return;  // for example "http/1.1", which libcurl accepts
   take_until(line, '/');                   // removes "HTTP/"
   line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
   const auto version = take_until(line, ' ');
+  // libcurl refuses all versions but these three.
   response.http_version = version == "2" || version == "1.0" ? version : "1.1";
   if (line.starts_with(' ')) return;  // libcurl 8 does not accept two spaces in a status line
   const char* end = line.data() + line.size();
@@ -189,61 +190,78 @@ bool ResponseReader::begin_response() {
 
 // Called before the first bytes of the body. Prepares to decode it, or reserves memory for it.
 // `announced` is its size (Content-Length), or -1 if the server did not announce it. Returns false
-// to abort, with the reason in `abort_`, if the body of a success has several codings or one that
-// was not requested, or if a body that stays in memory is announced to be too large.
+// to abort, with the reason in `abort_`.
 bool ResponseReader::begin_body(std::int64_t announced) {
   body_begun = true;
-  if (request_.options().compressed) {
-    const auto codings = codings_of(response.headers);
-    const auto* coding = codings.size() == 1 ? find_coding(codings[0], codings_) : nullptr;
-    // `head_suffices` is true for a failure or a redirect, whose body is not essential. Such a body
-    // is used as it came if it is not encoded as its headers say, or if its coding is unknown.
-    if (coding != nullptr) {
-      decoding_.emplace(*coding);
-      decoding_->keeps_undecoded = head_suffices();
-    } else if (!codings.empty() && !head_suffices()) {
-      return refuse(CURLE_BAD_CONTENT_ENCODING,
-                    "the response body has a coding that was not requested; expected one of " +
-                        names_of_codings(codings_));
-    }
-  }
-  // The sink takes a body of any size. It gets the body now, or (`holds_back`) once the policy's
-  // rules have judged the beginning, which is kept in memory until then.
+  if (request_.options().compressed && !begin_decoding()) return false;
+  // With `to_sink`, the sink gets the body from now on. With holds_back(), the beginning waits in
+  // memory until the policy's rules have judged it. A sink takes a body of any size.
   const bool may_go_to_sink = to_sink || (delivery_ != nullptr && delivery_->holds_back());
+  // The size of a decoded body is not announced.
   if (decoding_ || may_go_to_sink || announced <= 0) return true;
-  const auto length = static_cast<std::uint64_t>(announced);
-  // check_need_for_rest returns false if the response will be retried. It has then set that as the
-  // reason to abort, instead of the size.
-  if (length > max_body_) return check_need_for_rest() && refuse_size("body is", max_body_);
-  // Rules read at most kClassifiedBody of a failure, and little more than that is usually received.
-  response.body.reserve(std::min(length, head_suffices() ? kClassifiedBody : kMaxReserved));
+  return reserve_body(static_cast<std::uint64_t>(announced));
+}
+
+// Prepares to decode the body if it is encoded. Returns false to abort if the body of a success has
+// several codings or one that was not requested.
+bool ResponseReader::begin_decoding() {
+  const auto codings = codings_of(response.headers);
+  const auto* coding = codings.size() == 1 ? find_coding(codings[0], codings_) : nullptr;
+  if (coding != nullptr) {
+    decoding_.emplace(*coding);
+    // The body of a failure or a redirect may not be encoded at all, whatever its headers say. So
+    // it is also kept as it came.
+    decoding_->keeps_undecoded = head_suffices();
+    return true;
+  }
+  // Such a body is not essential, so it is used as it came if its coding is unknown.
+  if (codings.empty() || head_suffices()) return true;
+  return refuse(CURLE_BAD_CONTENT_ENCODING,
+                "the response body has a coding that was not requested; expected one of " +
+                    names_of_codings(codings_));
+}
+
+// Reserves memory for a body of the announced size. Returns false to abort if the body is too large
+// to be kept in memory.
+bool ResponseReader::reserve_body(std::uint64_t announced) {
+  if (announced > max_body_) {
+    // If the response will be retried, that is the reason to abort, and not the size.
+    if (!check_need_for_rest()) return false;
+    return refuse_size("body is", max_body_);
+  }
+  // The policy's rules read at most kClassifiedBody of a failure, and usually little more arrives.
+  response.body.reserve(std::min(announced, head_suffices() ? kClassifiedBody : kMaxReserved));
   return true;
 }
 
 // Delivers bytes of the body to the sink or the body in memory, after decoding them if the body is
 // encoded. Decodes `budget` bytes at most, reduces it by their number, and keeps the input that is
-// left. Returns false to abort; the reason is then in `abort_`.
+// left. Call it only if no earlier input is left (`has_rest` returns false). Returns false to
+// abort; the reason is then in `abort_`.
 bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
   received += bytes.size();
   if (!decoding_) return deliver_decoded(bytes);
-  // The beginning of a failure's body is also kept as it came, because some servers name a coding
-  // for a body that is not encoded. If the decoder gets nothing out of more than kClassifiedBody,
-  // the body is used as it came.
-  if (decoding_->keeps_undecoded) {
-    const bool kept_enough = decoding_->undecoded.size() > kClassifiedBody;
-    decoding_->undecoded += bytes;
-    if (kept_enough && !decoding_->decoded_any) return use_undecoded();
-    if (kept_enough) {  // a part of it could be decoded, so the body is encoded
-      decoding_->keeps_undecoded = false;
-      decoding_->undecoded = std::string();
-    }
-  }
+  if (decoding_->keeps_undecoded && !keep_undecoded(bytes)) return use_undecoded();
   decoding_->input = bytes;
   const bool delivered = decode_rest(budget);
   if (!decoding_) return delivered;    // decode_rest has used the body as it came
   decoding_->rest = decoding_->input;  // a copy, because libcurl reuses the memory of `bytes`
   decoding_->input = decoding_->rest;
   return delivered;
+}
+
+// Keeps bytes of a failure's body as they came, because some servers name a coding for a body that
+// is not encoded. Returns false if the body turns out to be such a body: the decoder got nothing
+// out of more than kClassifiedBody (as much as the retry rules read).
+bool ResponseReader::keep_undecoded(std::string_view bytes) {
+  // Tested before the new bytes are added, because the decoder has not seen these yet.
+  const bool seen_enough = decoding_->undecoded.size() > kClassifiedBody;
+  decoding_->undecoded += bytes;
+  if (!seen_enough) return true;
+  if (!decoding_->decoded_any) return false;
+  decoding_->keeps_undecoded = false;  // a part could be decoded, so the body is encoded
+  decoding_->undecoded = std::string();
+  return true;
 }
 
 // Decodes the input, and delivers the result to the sink or the body in memory. Stops when no input

@@ -125,6 +125,9 @@ class ResponseReader {
   bool refuse_size(const char* subject_and_verb, std::uint64_t limit);
   bool bad_response(const std::string& why);
   bool check_lengths();
+  bool begin_decoding();
+  bool reserve_body(std::uint64_t announced);
+  bool keep_undecoded(std::string_view bytes);
   bool use_undecoded();
   bool deliver_decoded(std::string_view bytes);
   bool write_to_sink(std::string_view bytes);
