@@ -217,23 +217,25 @@ struct PolicyChecker : PolicyCheck {
     return a <= b;
   }
 
-  // Checks the order of min, initial and max, and that a LIFO queue has a timeout.
+  // Checks the order of min, initial and max, and that a LIFO queue has a timeout. `error` reports
+  // at the first of its keys that the policy has.
   void check_concurrency(const ConcurrencyPolicy& limits) const {
     const auto min = std::to_string(limits.min);
     const auto max = std::to_string(limits.max);
-    if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {
+    const bool states_initial = at("concurrency.initial") != nullptr;  // in any layer
+    if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {  // no other kind uses min and initial
       if (limits.min > limits.max) {
         error({"concurrency.min", "concurrency.max", "concurrency"},
               "min (" + min + ") is greater than max (" + max + ")");
-      } else if (at("concurrency.initial") != nullptr &&
-                 (limits.initial < limits.min || limits.initial > limits.max)) {
+      } else if (states_initial && (limits.initial < limits.min || limits.initial > limits.max)) {
         error({"concurrency.initial", "concurrency.min", "concurrency.max"},
               "initial (" + std::to_string(limits.initial) + ") is not between min (" + min +
                   ") and max (" + max + ")");
       }
     }
-    if (at("concurrency.queue") != nullptr &&
-        limits.queue.order == ConcurrencyPolicy::Order::Lifo && limits.queue.timeout == kForever) {
+    const bool states_queue = at("concurrency.queue") != nullptr;
+    if (states_queue && limits.queue.order == ConcurrencyPolicy::Order::Lifo &&
+        limits.queue.timeout == kForever) {
       error({"concurrency.queue.order", "concurrency.queue"},
             "\"lifo\" needs a \"timeout\": otherwise the first to arrive may wait forever");
     }

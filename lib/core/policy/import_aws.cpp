@@ -71,16 +71,17 @@ class AwsImport {
     return {line_number_, static_cast<int>(part.data() - line_.data()) + 1};
   }
 
-  // Reads the beginning of a section or a setting. Skips comments and empty lines.
+  // Reads one line: a setting, or the header of a section. Skips comments and empty lines.
   void read_line() {
     const auto text = trimmed(line_);
     if (text.empty() || text.front() == '#' || text.front() == ';') return;
-    if (!profile_) return read_setting(text);
+    if (!profile_) return read_setting(text);  // an environment has no sections
     // Indented lines belong to the value above them: a group of settings for one service.
     if (text.data() != line_.data()) return;
     if (text.front() != '[') return read_setting(text);
     const auto end = text.find(']');
     if (end == std::string_view::npos) {
+      // This does not throw. Goes on, to find further problems.
       problems_.error(position(text), "", "the name of a section has no \"]\"");
     }
     auto name = trimmed(text.substr(1, end - 1));

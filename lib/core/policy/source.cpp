@@ -62,7 +62,8 @@ FileText read_file(const std::string& path, FileKind kind) {
   if (!file.is_open() || fstat(file.get(), &status) != 0) return failed();
   if (kind == FileKind::Regular && !S_ISREG(status.st_mode))
     return failed("it is not a regular file");
-  // The state before the text is read, so that a later change of the file is noticed.
+  // Takes the state (inode, size and times) before it reads the text, so that a change during the
+  // reading is noticed later.
   FileText file_text{.text = {}, .state = state_from(status), .problem = {}};
   std::array<char, 65536> block{};
   while (file_text.text.size() <= kMaxJsonText) {
