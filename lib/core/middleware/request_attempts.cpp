@@ -139,43 +139,49 @@ bool RequestAttempts::will_retry(CurrentAttempt& attempt, const Response& begun)
   return loop_.would_retry(ended, attempt.judge_anew(outcome));
 }
 
-// Ends an attempt: classifies its outcome, has `loop_` decide about a retry and record the attempt
-// in the history, notifies the observers, and sets `step_` to what follows, a wait or the end of
-// the call. If the outcome is a pending response with a URL to poll that is not allowed, replaces
-// it with an error. `exchanged` says whether the transport began to send the attempt.
+// Ends an attempt: has `loop_` decide what follows and record the attempt in the history, notifies
+// the observers, and sets `step_` to what follows, a wait or the end of the call. `exchanged` says
+// whether the transport began to send the attempt.
 void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged) {
   auto ended = facts_of(attempt, outcome);
   ended.begun = exchanged;
   const auto recorded_before = call_.history().attempts.size();
-  // If the server had already closed the connection, `resend` records the attempt and returns the
-  // step that sends the request again at once. That is not a retry, so it needs no verdict. In all
-  // other cases it returns nullopt. A request that forbids retries is not resent, nor is any
-  // request after a stop.
+  // If the server had already closed the connection, `resend` records the attempt and returns a
+  // wait that is already over, so the request is sent again at once. That is not a retry, and needs
+  // no verdict. In all other cases `resend` returns nullopt. A request that forbids retries is not
+  // resent, nor is any request after the caller has stopped the call.
   const bool may_resend =
       request().options().retry && !Call::State::own_stop(call_).stop_requested();
   auto step = may_resend ? loop_.resend(ended) : std::nullopt;
-  if (!step) {
-    ended.random = call_.random();  // for the jitter of the backoff
-    auto verdict = attempt.judge(outcome);
-    // The middleware `guards` let this send pass unchecked, because nothing limited it. The
-    // server may now ask for a pause, which then applies to other calls as well.
-    if (attempt.passed != nullptr) {
-      attempt.passed->begin_requested_pause(request(), call_, attempt, outcome, verdict);
-    }
-    // A pending response means "not yet". take_url_of returns whether it names a URL at which to
-    // ask again, and replaces the outcome with an error if that URL must not be polled.
-    const bool is_pending = outcome && verdict.cls == Class::Pending;
-    if (is_pending && poll_url_ && poll_url_->take_url_of(outcome)) {
-      // The next request is a GET without a body, which can always be sent again.
-      ended.names_url = ended.replayable = true;
-      if (!outcome) verdict = classify(*chosen_.policy, Observed(outcome, ended.wall_now));
-    }
-    step = loop_.end(ended, verdict, to_string(verdict.rule));
-  }
+  if (!step) step = judge_and_decide(attempt, outcome, ended);
   notify_attempt_ended(recorded_before);
-  // The next attempt polls the URL that the response has named.
+  // If another attempt follows, it polls the URL that judge_and_decide has found.
   if (poll_url_) poll_url_->end_attempt(loop_.last_number(), step->kind != RetryStep::Kind::Stop);
   step_ = *step;
+}
+
+// Classifies the outcome of an attempt, and returns what `loop_` decides: a wait or the end of the
+// call. If the outcome is a pending response ("not yet") with a URL to poll that is not allowed,
+// replaces it with an error. `ended` refers to `outcome`.
+RetryStep RequestAttempts::judge_and_decide(CurrentAttempt& attempt, Outcome& outcome,
+                                            EndedAttempt ended) {
+  ended.random = call_.random();  // for the jitter of the backoff
+  auto verdict = attempt.judge(outcome);
+  // `passed` is the middleware `guards` if it let this send pass unchecked, because nothing limited
+  // it. The server may now ask for a pause, which then applies to other calls as well.
+  if (attempt.passed != nullptr) {
+    attempt.passed->begin_requested_pause(request(), call_, attempt, outcome, verdict);
+  }
+  // take_url_of returns whether the response names a URL at which to ask again, and replaces the
+  // outcome with an error if that URL must not be polled.
+  const bool is_pending = outcome && verdict.cls == Class::Pending;
+  if (is_pending && poll_url_ && poll_url_->take_url_of(outcome)) {
+    // If the call goes on, the next request is a GET without a body, which can always be resent.
+    ended.names_url = ended.replayable = true;
+    const bool url_was_refused = !outcome;  // then the error is judged instead of the response
+    if (url_was_refused) verdict = classify(*chosen_.policy, Observed(outcome, ended.wall_now));
+  }
+  return loop_.end(ended, verdict, to_string(verdict.rule));
 }
 
 // Notifies the observers of each send of the attempt: the entries of the history from the index

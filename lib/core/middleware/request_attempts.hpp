@@ -54,6 +54,7 @@ class RequestAttempts {
   [[nodiscard]] EndedAttempt facts_of(CurrentAttempt& attempt, const Outcome& outcome) const;
   [[nodiscard]] bool will_retry(CurrentAttempt& attempt, const Response& begun) const;
   void end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged);
+  RetryStep judge_and_decide(CurrentAttempt& attempt, Outcome& outcome, EndedAttempt ended);
   void refuse(Outcome& outcome);
   void notify_attempt_ended(std::size_t recorded_before);
 
