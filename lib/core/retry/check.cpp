@@ -145,8 +145,8 @@ class Checker {
            "must be endpoint, host or policy");
   }
 
-  // Checks the backoff that is the setting `name` of the policy. Each line names a setting of the
-  // backoff, for the message, and the range of its values.
+  // Checks the backoff in the policy's setting `name`, even the parts that its kind does not use.
+  // Each line names a part, for the message, and the range of its values.
   void backoff(std::string_view name, const Backoff& backoff) {
     object_ = name;  // messages then call the settings "backoff.initial" and so on
     time("initial", backoff.initial);
@@ -159,7 +159,8 @@ class Checker {
     number("randomization", backoff.randomization, policy::kShares);
     number("low", backoff.low, policy::kFactors);
     number("high", backoff.high, policy::kFactors);
-    const bool is_exponent = backoff.kind == Backoff::Kind::Slots;  // 2^steps must be exact
+    // Slots computes 2^steps in a double, which is exact up to 2^52.
+    const bool is_exponent = backoff.kind == Backoff::Kind::Slots;
     number("steps", backoff.steps, is_exponent ? policy::kDoublings : policy::kSteps);
     number("abort", backoff.abort, policy::kCounts);
     demand(backoff.initial <= backoff.max_interval, "initial", "is greater than its max_interval");
