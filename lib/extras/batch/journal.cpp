@@ -224,9 +224,10 @@ std::int64_t Journal::first_send_ms(const Job& job) const {
   return job.maybe_sent_since ? ms_of(*job.maybe_sent_since) : taken_.at(job.number).taken_at;
 }
 
-// Notes the next state of a taken job in memory, for commit() to write. Moves the lines of `end`,
-// its result and its dead letter, to the texts that commit() appends to the two files. `until` is
-// the end of the wait of a job that becomes Waiting, in ms since 1970; other states ignore it.
+// Notes the next state of a job between take() and its commit, in memory, for commit() to write:
+// `state`. `end.state` is not used. Moves the lines of `end`, its result and its dead letter, to
+// the texts that commit() appends to the two files. `until` is the end of the wait of a job that
+// becomes Waiting, in ms since 1970; other states ignore it.
 void Journal::add_change(const Job& job, StoredState state, JobEnd end, std::int64_t until) {
   Change change;
   change.line = job.number;
@@ -234,13 +235,13 @@ void Journal::add_change(const Job& job, StoredState state, JobEnd end, std::int
   change.until = until;
   if (results_.is_open() && !end.result.empty()) {
     // The offset at which commit() will write this line.
-    change.at = results_.length() + new_results_.size();
+    change.result_offset = results_.length() + new_results_.size();
     new_results_ += std::exchange(end.result, {});
   }
   if (dead_.is_open()) new_dead_ += std::exchange(end.dead_letter, {});
   change.end = std::move(end);
-  // A job that may be sent again keeps the time of its first send. Its idempotency key ages from
-  // then, and a server forgets old keys.
+  // Records when the job was first sent, if it may be sent again: its idempotency key ages from
+  // then, and a server forgets old keys. An Unknown job is sent again only with retry_unknown.
   const bool may_be_sent_again = state == StoredState::Waiting || state == StoredState::Unknown;
   if (may_be_sent_again) change.started = first_send_ms(job);
   changes_.push_back(std::move(change));

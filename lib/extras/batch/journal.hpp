@@ -96,8 +96,8 @@ class Journal final : public Store {
     StoredState state = StoredState::Queued;
     std::int64_t until = 0;
     std::optional<std::int64_t> started;
-    std::optional<std::uint64_t> at;  // the offset of its line in the results, in bytes
-    JobEnd end;                       // its lines have moved to new_results_ and new_dead_
+    std::optional<std::uint64_t> result_offset;  // of its line in the results, in bytes
+    JobEnd end;  // its lines have moved to new_results_ and new_dead_
   };
 
   static constexpr std::size_t kRowsAtOnce = 16;

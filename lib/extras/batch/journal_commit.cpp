@@ -87,7 +87,7 @@ void Journal::add_state(Statement& put, const Change& change) {
   put.and_with(change.line, static_cast<int>(change.state), waits ? Number(change.until) : Number(),
                end.status != 0 ? Number(end.status) : Number(), end.attempts, change.started,
                done || end.reason.empty() ? Text() : Text(end.reason),
-               done || end.about.empty() ? Text() : Text(end.about), change.at);
+               done || end.about.empty() ? Text() : Text(end.about), change.result_offset);
 }
 
 // Makes the response bodies durable that jobs of this commit have written to files. They are all in
