@@ -174,7 +174,9 @@ std::optional<Duration> milliseconds(const JsonNode* json, Problems& problems) {
 constexpr Errc kTransportErrors[] = {Errc::Resolve, Errc::Connect, Errc::Tls,     Errc::Timeout,
                                      Errc::Send,    Errc::Receive, Errc::Protocol};
 
-std::optional<Errc> error_in(const JsonNode* error) {
+// Returns the error of a report if it is a transport error. Returns nullopt if it is of another
+// kind, or if there is none (`error` is nullptr).
+std::optional<Errc> transport_error_in(const JsonNode* error) {
   const auto* const kind = error == nullptr ? nullptr : error->find("kind");
   if (kind == nullptr) return std::nullopt;
   for (const auto code : kTransportErrors) {
@@ -184,20 +186,20 @@ std::optional<Errc> error_in(const JsonNode* error) {
 }
 
 // Reads an attempt of a recorded report, such as {"duration_ms":12,"status":503,
-// "server_delay_ms":1000}, and appends it to `output`. If it has an error, its status is not used.
-// Adds a problem if the duration is missing, or both the status and the error; the caller then uses
-// none of the attempts.
+// "server_delay_ms":1000}, and appends it to `output`. If it has a transport error, its status is
+// not used. Adds a problem if the duration is missing, or if there is neither a status nor a
+// transport error. After a problem, read_trace drops all attempts.
 void read_attempt(const JsonNode& json, std::vector<RecordedAttempt>& output, Problems& problems) {
   RecordedAttempt attempt;
   const auto* const duration = json.find("duration_ms");
   const auto* const status = json.find("status");
-  const auto error = error_in(json.find("error"));
+  const auto error = transport_error_in(json.find("error"));
   if (duration == nullptr || (status == nullptr && !error)) {
     problems.error(json, "an attempt needs \"duration_ms\", and a \"status\" or an \"error\"");
     return;
   }
-  // The functions below report a value that they cannot use. The attempt is then not used either,
-  // so the values in value_or() do not matter.
+  // The functions below add a problem for a value that they cannot use. The attempt is then
+  // dropped, so the values in value_or() do not matter.
   attempt.duration = milliseconds(duration, problems).value_or(Duration());
   constexpr NumberLimits kStatusLimits{100, 599};
   if (error) {
@@ -206,7 +208,7 @@ void read_attempt(const JsonNode& json, std::vector<RecordedAttempt>& output, Pr
     const auto number = number_within(*status, kStatusLimits, problems);
     attempt.status = static_cast<int>(number.value_or(200));
   }
-  if (const auto* const delay = json.find("server_delay_ms")) {
+  if (const auto* const delay = json.find("server_delay_ms")) {  // such as a Retry-After
     attempt.retry_after = milliseconds(delay, problems).value_or(Duration());
   }
   output.push_back(attempt);
