@@ -195,15 +195,17 @@ void Metrics::exchange_ended(const Call& call, const Request& request, int numbe
   try {
     auto& host = is_cached ? *cached.host : cells_of(state_->hosts, *shard, *request.parsed_url());
     add(host.ended);
-    // attempt_ended(), which usually follows, then need not look up the host.
+    // attempt_ended(), which usually follows, then need not look up the host. The address of the
+    // headers identifies the request, and so the host.
     shard->ended_call = id;
     shard->ended_headers = &request.headers();
     shard->ended_host = &host;
     const auto labels = labels_of(host, request, outcome);
-    auto& series = send_series(*shard, labels, state_->hosts.other());
+    auto& series = send_series(*shard, labels, /*other_host=*/state_->hosts.other());
     const auto& exchange = exchange_of(outcome);
     const auto duration = exchange.timings.total;
     const auto bucket = series.duration.record(duration.count());
+    // Above 1 after rounds of authentication, for example.
     add(shard->wire_sends, static_cast<std::uint64_t>(exchange.wire_sends));
     if (exchange.timings.queued != Duration::zero()) {
       record_wait(*shard, exchange.queued_by, exchange.timings.queued);
@@ -211,6 +213,7 @@ void Metrics::exchange_ended(const Call& call, const Request& request, int numbe
     // Links the bucket of the histogram to the trace of this call, if the call is traced.
     record_exemplar(*shard, series, bucket, duration, call);
   } catch (const std::bad_alloc&) {
+    // The exchange, or a part of it, is not counted.
   }
 }
 
