@@ -30,16 +30,17 @@ std::string loopback_address(std::string_view host) {
 struct Direction {
   Channel& from;
   Channel& to;
-  std::string pending = {};  // read, but not yet written
-  bool ended = false;        // `from` has finished sending
-  bool closed = false;       // `to` has been notified of that
+  std::string pending = {};    // read, but not yet written
+  bool ended = false;          // `from` has finished sending
+  bool end_passed_on = false;  // the writing side of `to` has been ended
 
-  // Forwards bytes from `from` to `to` until one of them would block, or `from` has finished
-  // sending, which it then passes on to `to`. Returns false if a connection is broken.
+  // Forwards bytes until reading or writing would block, or until `from` has finished sending. Then
+  // ends the writing side of `to`. Returns false if a connection is broken. Otherwise returns true,
+  // and the caller calls it again when the sockets are ready.
   [[nodiscard]] bool pump() {
     std::array<char, 16 * 1024> bytes{};
     while (!ended) {
-      while (!pending.empty()) {  // read, but not yet written
+      while (!pending.empty()) {
         const auto written = to.try_write(pending);
         if (written.io == Io::WouldBlock) return true;
         if (written.io != Io::Done) return false;
@@ -49,9 +50,10 @@ struct Direction {
       if (read.io == Io::WouldBlock) return true;
       if (read.io == Io::Broken) return false;
       pending.assign(bytes.data(), read.bytes);
-      ended = read.io == Io::End;
+      ended = read.io == Io::End;  // comes without bytes
     }
-    if (!std::exchange(closed, true)) to.end_writing();  // once, even if pump() is called again
+    if (!end_passed_on) to.end_writing();
+    end_passed_on = true;
     return true;
   }
   [[nodiscard]] bool wants_read() const { return !ended && pending.empty(); }

@@ -155,9 +155,9 @@ std::optional<std::string> RequestReader::take_line() {
   return line;
 }
 
-// Reads a chunked body into `request`, and then its trailers, which are ignored. Returns kNoError,
-// the status to respond with (400) if the body is malformed, or nullopt if the connection ends
-// first.
+// Reads a chunked body into `request`, and then its trailers, which are ignored. Returns kNoError;
+// or 400, the status to respond with, if the body is malformed; or nullopt if the connection ends
+// first or a line is longer than kMaxLine.
 std::optional<int> RequestReader::read_chunks(SeenRequest& request) {
   for (;;) {
     // A chunk is a line with its size, which extensions may follow after a ";", then the bytes, and
