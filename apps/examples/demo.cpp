@@ -109,7 +109,7 @@ struct Ended {
 };
 
 // How all requests of one client ended.
-struct Side {
+struct ClientResults {
   std::vector<Ended> reads;
   std::vector<Ended> orders;
   Ended report;
@@ -135,7 +135,7 @@ Ended run_curl(const std::string& before, const std::string& arguments) {
   return ended;
 }
 
-Side send_with_curl(const Shop& shop) {
+ClientResults send_with_curl(const Shop& shop) {
   std::vector<std::future<Ended>> reads;
   std::vector<std::future<Ended>> orders;
   const auto start = [&](std::string before, std::string arguments) {
@@ -147,14 +147,15 @@ Side send_with_curl(const Shop& shop) {
   }
   // curl would wait for an hour, so it is ended when the others are done.
   auto report = start("timeout 7.5 ", shop.url("/report"));
-  Side side;
-  for (auto& read : reads) side.reads.push_back(read.get());
-  for (auto& order : orders) side.orders.push_back(order.get());
-  side.report = report.get();
-  return side;
+  ClientResults results;
+  for (auto& read : reads) results.reads.push_back(read.get());
+  for (auto& order : orders) results.orders.push_back(order.get());
+  results.report = report.get();
+  return results;
 }
 
-Side send_with_httpretry(const Shop& shop) {
+// Sends all requests at the same time, as send_with_curl does, and waits for all of them.
+ClientResults send_with_httpretry(const Shop& shop) {
   Client client(ClientOptions().with_policies(parse_policies(kPolicies, "demo").value()));
   std::vector<OutcomeFuture> reads;
   std::vector<OutcomeFuture> orders;
@@ -167,13 +168,15 @@ Side send_with_httpretry(const Shop& shop) {
   auto report = client.send_async(Request::get(shop.url("/report")));
   const auto ended = [](OutcomeFuture& future) {
     const auto outcome = future.get();
-    return Ended{outcome ? outcome->status : 0, history_of(outcome).elapsed, describe(outcome)};
+    return Ended{.status = outcome ? outcome->status : 0,
+                 .after = history_of(outcome).elapsed,
+                 .message = describe(outcome)};
   };
-  Side side;
-  for (auto& read : reads) side.reads.push_back(ended(read));
-  for (auto& order : orders) side.orders.push_back(ended(order));
-  side.report = ended(report);
-  return side;
+  ClientResults results;
+  for (auto& read : reads) results.reads.push_back(ended(read));
+  for (auto& order : orders) results.orders.push_back(ended(order));
+  results.report = ended(report);
+  return results;
 }
 
 // --- the picture ---
@@ -230,23 +233,24 @@ int count_successes(const std::vector<Ended>& all) {
       std::count_if(all.begin(), all.end(), [](const Ended& ended) { return ended.is_success(); }));
 }
 
-Duration last_of(const Side& side) {
+Duration last_of(const ClientResults& results) {
   Duration last{0};
-  for (const auto* all : {&side.reads, &side.orders}) {
+  for (const auto* all : {&results.reads, &results.orders}) {
     for (const auto& ended : *all) last = std::max(last, ended.after);
   }
   return last;
 }
 
-std::vector<std::string> column_of(const Side& side, const Shop& shop, std::string report) {
+std::vector<std::string> column_of(const ClientResults& results, const Shop& shop,
+                                   std::string report) {
   const auto of = [](int part, int all) {
     return std::to_string(part) + " of " + std::to_string(all);
   };
-  return {of(count_successes(side.reads), kReads),
-          of(count_successes(side.orders), kOrders),
+  return {of(count_successes(results.reads), kReads),
+          of(count_successes(results.orders), kOrders),
           std::to_string(shop.booked()),
           std::to_string(shop.requests_in_the_outage()),
-          duration_text(last_of(side)),
+          duration_text(last_of(results)),
           std::move(report)};
 }
 
@@ -267,26 +271,26 @@ bool check(bool is_true, const char* claim) {
   return is_true;
 }
 
-bool explain_curl(const Side& side, const Shop& shop) {
+bool explain_curl(const ClientResults& results, const Shop& shop) {
   std::printf(
       "\ncurl waits 1, 2 and 4 s, not at random, so its requests arrive in bursts. The last\n"
       "one succeeded after %s. It repeats a POST that the server may have executed, so the\n"
       "shop booked orders again. (If you had sent an Idempotency-Key, this shop would have\n"
       "recognized them.) It would wait for the report for an hour:\n"
       "  %s\n",
-      duration_text(last_of(side)).c_str(),
-      side.report.message.substr(0, side.report.message.find('\n')).c_str());
+      duration_text(last_of(results)).c_str(),
+      results.report.message.substr(0, results.report.message.find('\n')).c_str());
   // curl 7.88 and 8.14 say "Will retry in 1", and curl 8.23 "Retrying in 1".
-  const std::string& waits = side.reads.front().message;
+  const std::string& waits = results.reads.front().message;
   bool all = check(waits.find(" in 1") < waits.find(" in 2"), "curl waits 1 and 2 s");
-  all &= check(count_successes(side.reads) == kReads, "curl read all items");
-  all &= check(count_successes(side.orders) == kOrders, "curl placed all orders");
+  all &= check(count_successes(results.reads) == kReads, "curl read all items");
+  all &= check(count_successes(results.orders) == kOrders, "curl placed all orders");
   all &= check(shop.booked() > kOrders, "orders of curl were booked again");
-  return all & check(side.report.message.find(" in 3600") != std::string::npos,
+  return all & check(results.report.message.find(" in 3600") != std::string::npos,
                      "curl waits for the report");
 }
 
-bool explain_httpretry(const Side& side, const Shop& shop) {
+bool explain_httpretry(const ClientResults& results, const Shop& shop) {
   std::printf(
       "\nhttpretry, with the policy in apps/examples/demo.cpp, stops sending after four failures\n"
       "in a row, and tests the shop with one request every 500 ms. Each order has a key, which\n"
@@ -294,14 +298,14 @@ bool explain_httpretry(const Side& side, const Shop& shop) {
       "ended, for example an order and the report:\n"
       "  %s\n"
       "  %s\n",
-      side.orders.back().message.c_str(), side.report.message.c_str());
+      results.orders.back().message.c_str(), results.report.message.c_str());
   // Each request once, and a test every 500 ms.
   const auto most = kReads + kOrders + 1 + kOutage / 500ms + 1;
   bool all = check(shop.requests_in_the_outage() <= most, "httpretry sends a test every 500 ms");
-  all &= check(count_successes(side.reads) == kReads, "httpretry read all items");
-  all &= check(count_successes(side.orders) == kOrders, "httpretry placed all orders");
+  all &= check(count_successes(results.reads) == kReads, "httpretry read all items");
+  all &= check(count_successes(results.orders) == kOrders, "httpretry placed all orders");
   all &= check(shop.booked() == kOrders, "each order of httpretry was booked once");
-  return all & check(side.report.message.find("server_delay_too_long") != std::string::npos,
+  return all & check(results.report.message.find("server_delay_too_long") != std::string::npos,
                      "httpretry does not wait for the report");
 }
 
@@ -321,16 +325,16 @@ int main() {
   const auto begin = std::chrono::steady_clock::now();
   Shop curl_shop(begin);
   Shop shop(begin);
-  auto curl_side =
-      std::async(std::launch::async, [&] { return has_curl ? send_with_curl(curl_shop) : Side(); });
-  auto side = std::async(std::launch::async, [&] { return send_with_httpretry(shop); });
+  auto curl_results = std::async(
+      std::launch::async, [&] { return has_curl ? send_with_curl(curl_shop) : ClientResults(); });
+  auto results = std::async(std::launch::async, [&] { return send_with_httpretry(shop); });
   watch(begin, has_curl ? &curl_shop : nullptr, shop, [&] {
-    return curl_side.wait_for(0s) == std::future_status::ready &&
-           side.wait_for(0s) == std::future_status::ready;
+    return curl_results.wait_for(0s) == std::future_status::ready &&
+           results.wait_for(0s) == std::future_status::ready;
   });
 
-  const Side curl = curl_side.get();
-  const Side ours = side.get();
+  const ClientResults curl = curl_results.get();
+  const ClientResults ours = results.get();
   print_table(
       has_curl ? column_of(curl, curl_shop, "waits for an hour") : std::vector<std::string>(),
       column_of(ours, shop, "ended after " + duration_text(ours.report.after)));
