@@ -130,7 +130,7 @@ void prepare_requests(BatchCommand& command) {
   // `httpretry` sends this header, too. The client itself adds the User-Agent.
   if (!options.default_headers.contains("Accept")) options.default_headers.add("Accept", "*/*");
   options.policies = chosen_policies(command.policy);
-  add_environment(options.client.connection);
+  add_environment_certificates(options.client.connection);
 }
 
 // Completes the options for connections: checks the files, prompts for missing passwords, and sets

@@ -12,19 +12,20 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kColumn = 30;  // the column at which the help of a flag begins
 
-// Returns the text with lines that are broken between words, so that they fit into kWidth columns.
-// The caller has already written `column` characters of the first line; the other lines begin with
-// `indent` spaces. A newline in the text becomes an empty line between paragraphs.
+// Returns the text, broken between words into lines of at most kWidth columns. The caller has
+// already written `column` characters of the first line; the other lines begin with `indent`
+// spaces. A newline in the text becomes an empty line between paragraphs.
 std::string wrapped(std::string_view text, std::size_t column, std::size_t indent) {
   std::string lines;
   while (!text.empty()) {
     // Adds one word, with a line break or a space before it unless it is the first of its line.
     const auto word_end = std::min(text.find_first_of(" \n"), text.size());
-    const bool line_is_empty = lines.empty() || lines.back() == '\n' || lines.back() == ' ';
-    if (!line_is_empty && column + 1 + word_end > kWidth) {
+    // True if nothing of `text` is on this line yet. A space at the end is the indent.
+    const bool at_line_start = lines.empty() || lines.back() == '\n' || lines.back() == ' ';
+    if (!at_line_start && column + 1 + word_end > kWidth) {
       lines += '\n' + std::string(indent, ' ');
       column = indent;
-    } else if (!line_is_empty) {
+    } else if (!at_line_start) {
       lines += ' ';
       ++column;
     }

@@ -78,7 +78,8 @@ struct CallEvent {
 };
 
 // Returns an event for each attempt of all calls, and one for each call that was refused before its
-// first send, in the order of time. Times count from the start of the first call.
+// first send, in the order of time. Times count from the start of the first call. The calls must
+// share a script. The events point into `simulated`, which must outlive them.
 std::vector<CallEvent> events_of(const SimulatedCalls& simulated) {
   std::vector<CallEvent> events;
   for (std::size_t i = 0; i < simulated.outcomes.size(); ++i) {

@@ -25,8 +25,8 @@ std::string advice_on_server_delay(const SendOptions& options, const EndedCall& 
   if (last == nullptr || !last->server_delay) return {};
   const auto delay = *last->server_delay;
   const auto delay_end = history.elapsed + delay;
-  const auto max_time = options.max_time.value_or(Duration::zero());  // -m; 0 is no limit
-  if (max_time > Duration::zero() && delay_end >= max_time) return {};
+  const auto max_time = options.max_time.value_or(kForever);  // -m
+  if (delay_end >= max_time) return {};
   std::string flags;  // each with a space before it
   if (delay > ended.policy.server_delay.max) {
     flags = " --set server_delay.max=" + whole_seconds(delay) + "s";

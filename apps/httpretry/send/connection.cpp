@@ -136,7 +136,7 @@ std::string with_flag_name(std::string message) {
   return message;
 }
 
-void add_environment(TransportOptions& connection) {
+void add_environment_certificates(TransportOptions& connection) {
   if (!connection.ca_file.empty() || !connection.ca_path.empty()) return;
   connection.ca_file = from_environment({"CURL_CA_BUNDLE", "SSL_CERT_FILE"});
   connection.ca_path = from_environment({"SSL_CERT_DIR"});

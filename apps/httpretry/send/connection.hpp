@@ -25,6 +25,6 @@ void set_certificate(ClientCertificate& certificate, const std::string& flag,
 std::string with_flag_name(std::string message);
 
 // If no flag sets the certificates to trust, sets those of the environment, as curl does.
-void add_environment(TransportOptions& connection);
+void add_environment_certificates(TransportOptions& connection);
 
 }  // namespace httpretry::cli

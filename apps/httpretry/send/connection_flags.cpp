@@ -82,15 +82,16 @@ std::vector<Flag> address_flags(TransportOptions& to) {
   };
 }
 
-// Returns the flags for connections. Each has a letter ('\0': none), a name, the name of its value
-// (empty: none), a help text, and an action that stores the value `v` in `to`, which must outlive
-// the flags.
+// Returns the flags for limits of time and speed, for addresses, and for the HTTP version. Each has
+// a letter ('\0': none), a name, the name of its value (empty: none), a help text, and an action
+// that sets a member of `to`, which must outlive the flags. The actions get the value as `v`.
 std::vector<Flag> connection_flags(SendOptions& to) {
+  // unless_zero() returns nullopt for 0, which means no limit.
   const std::vector<Flag> limits{
       {'m', "max-time", "SECONDS",
        "time limit for each URL: all attempts, waits and redirects; for each attempt, use --set "
        "attempt_timeout=5s",
-       [&](Text v) { to.max_time = parse_seconds(v, "--max-time"); }},
+       [&](Text v) { to.max_time = unless_zero(parse_seconds(v, "--max-time")); }},
       {'\0', "connect-timeout", "SECONDS", "time limit for connecting",
        [&](Text v) { to.connect_timeout = unless_zero(parse_seconds(v, "--connect-timeout")); }},
       {'Y', "speed-limit", "BYTES",

@@ -98,7 +98,7 @@ struct SendOptions : RunOptions {
   Protocols protocols;               // --proto
   Protocols redirect_protocols;      // --proto-redir
   int max_redirects = 10;
-  std::optional<Duration> max_time;
+  std::optional<Duration> max_time;  // never 0; nullopt is no limit
   std::optional<Duration> connect_timeout;
   std::optional<Duration> expect_timeout;
   std::optional<long> speed_limit;  // -Y: bytes per second

@@ -284,9 +284,9 @@ int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadErr
 }
 
 // Prepares a group of URLs for its send: reads all files that its options name, and creates the
-// requests. Throws ReadError, UsageError and BadPolicyFile. All groups share the cookies in `jar`
-// (nullptr at first), which the first group with cookies creates, and `names`, the names of files
-// that --no-clobber has chosen. Several steps below set members of `options` that later ones use.
+// requests. Throws ReadError, UsageError and BadPolicyFile. All groups share the cookies in `jar`,
+// which is nullptr until the first group with cookies creates it, and `names`, which collects the
+// names of files that --no-clobber has chosen.
 void prepare(Group& group, std::shared_ptr<CookieJar>& jar, std::vector<std::string>& names) {
   auto& options = group.options;
   const int cancel = group.limit.descriptor();  // becomes readable on a signal or after -m
@@ -296,12 +296,15 @@ void prepare(Group& group, std::shared_ptr<CookieJar>& jar, std::vector<std::str
   options.tokens = read_oauth2(options.oauth2, has_login, cancel);
   group.cookies = load_cookies(options, cancel, jar);
   if (group.cookies) jar = group.cookies;
+  // These three set the members of `options` from which requests_for() makes the requests.
   read_data(options, cancel);
   read_time_condition(options);
   read_etag(options, cancel);
   options.connection.proxy.headers = proxy_headers(options, cancel);
   group.requests = requests_for(options, cancel, names);
-  add_environment(options.connection);
+  add_environment_certificates(options.connection);
+  // Reads the files that are pipes, such as certificates, and replaces their names in `connection`
+  // by those of copies.
   group.piped.emplace(options.connection, may_use_tls(options, group.requests), cancel);
   group.policies = fit_budget(options, std::move(policies), group.requests);
 }

@@ -263,11 +263,11 @@ class Sender : public batch::Jobs {
     return verdict;
   }
 
-  // Prepares the request at `index` of the group for its send: adds an idempotency key, the sink
-  // that receives the response's body, and the callbacks for -w and the status line. Returns the
-  // options of the call: what stops it, and its time limit.
+  // Marks the request at `index` of the group as started, and prepares it for its send: adds an
+  // idempotency key, the sink that receives the response's body, the label of its messages, the
+  // text that receives the headers for -D, and callbacks. Returns the options of the call.
   CallOptions prepare(std::size_t index) {
-    limit_.restart();  // the time of -m begins now
+    limit_.restart();  // -m: this limits waits for output, and call_options() limits the call
     auto& job = jobs_[index];
     auto& request = job.request;
     job.started = true;
@@ -278,24 +278,34 @@ class Sender : public batch::Jobs {
     if (!options_.headers_file.empty()) job.headers = std::make_shared<std::string>();
     auto label = run_.label(first_ + index, request);  // begins messages; "" for a single URL
     if (!label.empty() || job.headers) {
+      // -v reads the label; the middleware for -D appends to the headers.
       request.edit_options().context.set(UrlOfRun{std::move(label), job.headers});
     }
+    set_callbacks(job, index);
+    return call_options();
+  }
+
+  // Sets the callbacks for the status line and for -w.
+  void set_callbacks(Job& job, std::size_t index) {
+    auto& request = job.request;
     if (status_line_) {
       const bool with_bar = may_show_bar(options_, target_for(options_, index, request));
       request.edit_options().on_progress = status_line_->on_progress(with_bar);
     }
-    if (needs_connections(options_.write_out)) {
-      request.edit_options().on_connection = [&total = job.connections](ConnectionInfo last) {
-        total.made += last.new_connections;
-        total.request_bytes += last.request_bytes;
-        total.last = std::move(last);
-      };
-    }
+    if (!needs_connections(options_.write_out)) return;
+    // Called for each exchange, including those of retries and redirects.
+    request.edit_options().on_connection = [&total = job.connections](ConnectionInfo connection) {
+      total.made += connection.new_connections;
+      total.request_bytes += connection.request_bytes;
+      total.last = std::move(connection);
+    };
+  }
+
+  // Returns what stops a call, and its time limit.
+  [[nodiscard]] CallOptions call_options() const {
     CallOptions call;
     call.stop = stop_.get_token();
-    if (options_.max_time && *options_.max_time > Duration::zero()) {  // "-m 0" is no limit
-      call.timeout = *options_.max_time;
-    }
+    call.timeout = options_.max_time.value_or(kForever);
     return call;
   }
 
