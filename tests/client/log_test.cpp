@@ -23,6 +23,15 @@ TEST_CASE("a call is one line, with what came of it and after how many attempts"
   CHECK_FALSE(logged.has("u:p"));
 }
 
+TEST_CASE("below retry, each attempt is a line with its number") {
+  const Heard logged;
+  Conversation talk;
+  talk.network->say(Response(503)).say(Response(200));
+  REQUIRE(talk.client({retry(), log()}).get("http://x/path"));
+  CHECK(logged.has(", attempt 1: GET http://x/path: 503 in "));
+  CHECK(logged.has(", attempt 2: GET http://x/path: 200 in "));
+}
+
 TEST_CASE("a failure is a warning, with its kind and message") {
   const Heard logged;
   Conversation talk;

@@ -209,3 +209,31 @@ TEST_CASE("several threads send through one script") {
   CHECK(bodies == expected);
   CHECK(responses == kCalls);
 }
+
+TEST_CASE("a success whose body breaks off is an error, after its bytes") {
+  Response cut(200, "half");
+  cut.incomplete = true;
+  for (const bool has_sink : {false, true}) {
+    CAPTURE(has_sink);
+    const Network network;
+    network.script->say(cut);
+    auto policy = std::make_shared<RetryPolicy>();
+    policy->max_attempts = 1;
+    auto request = Request::get("http://x/");
+    request.edit_options().policy = policy;
+    std::string received;
+    if (has_sink) {
+      request.edit_options().sink = pass_to([&](std::string_view bytes) {
+        received += bytes;
+        return true;
+      });
+    }
+    const auto outcome = network.send(request);
+    REQUIRE_FALSE(outcome);
+    CHECK(outcome.error().code == Errc::Receive);
+    CHECK(outcome.error().partial);
+    CHECK(outcome.error().status == 200);
+    CHECK(outcome.error().exchange.sent == Sent::Answered);
+    CHECK(received == (has_sink ? "half" : ""));
+  }
+}

@@ -104,7 +104,8 @@ class HTTPRETRY_API ScriptedTransport final : public Transport {
   // Appends an outcome, which is returned after `after` of virtual time. The last outcome repeats.
   // If the outcome's `exchange` is empty, it is filled in: the request was sent once, or not at all
   // for an Error that happens before sending (InvalidRequest, Resolve, Connect, Tls). In the latter
-  // case, the body is not read.
+  // case, the body is not read. A success with Response::incomplete is one whose body breaks off: a
+  // sink gets its bytes, and the outcome is Errc::Receive.
   ScriptedTransport& say(Outcome outcome, Duration after = {});
   // The same, and adds `times` to the outcome's headers when it is returned. Throws like
   // Headers::add.

@@ -288,6 +288,7 @@ Result<Wish> Delivery::write(std::string_view bytes) {
 
 // Checks that the body is as long as announced, and has the writer store it.
 Result<void> Delivery::finish(Response& response) {
+  if (response.incomplete) return cut_off(response);
   // The server sent the whole body again, but not even as many bytes as the writer already has.
   if (to_skip_ > 0) return ends_early(position_ - to_skip_, version_.total.value_or(position_));
   // `end_` is only set if the total is known.
@@ -298,6 +299,16 @@ Result<void> Delivery::finish(Response& response) {
   if (ended_by_416_ && finished) response.status = 206;  // as if the rest were empty
   version_ = BodyVersion();                              // no later attempt may append to it
   return finished;
+}
+
+Error Delivery::cut_off(const Response& response) {
+  Error error(Errc::Receive, "the body of the response ends early");
+  error.partial = true;
+  error.curl_code = 18;  // CURLE_PARTIAL_FILE
+  error.status = response.status;
+  error.headers = response.headers;
+  error.exchange = response.exchange;
+  return error;
 }
 
 // Delivers the body for a transport without streams. Returns the outcome unchanged if the request

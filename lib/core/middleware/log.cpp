@@ -40,11 +40,13 @@ class Log final : public Middleware {
   void write(const Request& request, const Call& call, const Outcome& outcome, Time begin,
              std::size_t first_attempt) const {
     const auto& url = request.parsed_url();
-    auto line = "call " + std::to_string(call.id()) + ": " + request.method() + " " +
-                (url ? printable(url->without_secrets()) : "(not a URL)") + ": " +
-                in_words(outcome) + (outcome && outcome->from_fallback ? " from a fallback" : "") +
-                attempts(call, first_attempt) + " in " +
-                duration_text(call.scheduler().now() - begin);
+    const auto attempt = call.attempt();  // 0 above `retry`
+    auto line =
+        "call " + std::to_string(call.id()) +
+        (attempt > 0 ? ", attempt " + std::to_string(attempt) : "") + ": " + request.method() +
+        " " + (url ? printable(url->without_secrets()) : "(not a URL)") + ": " + in_words(outcome) +
+        (outcome && outcome->from_fallback ? " from a fallback" : "") +
+        attempts(call, first_attempt) + " in " + duration_text(call.scheduler().now() - begin);
     if (options_.headers) line += headers(request, outcome);
     const auto level = is_good(outcome, call, first_attempt) ? LogLevel::Info : LogLevel::Warning;
     options_.to ? write_log(options_.to, level, line) : write_log(level, line);

@@ -298,7 +298,10 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   // Claiming that nothing was sent would allow a retry, which cannot read the body again.
   const bool claims_unsent = exchange_of(outcome).wire_sends == 0;
   if (step->sends && claims_unsent && !body.replayable()) co_return failed_before_the_send();
-  if (!request.options().sink) co_return outcome;  // the response's body stays in memory
+  if (!request.options().sink) {  // the response's body stays in memory
+    if (outcome && outcome->is_2xx() && outcome->incomplete) outcome = Delivery::cut_off(*outcome);
+    co_return outcome;
+  }
   // Writes the response's body to the sink that the request asks for.
   Outcome delivered = co_await Delivery::deliver(request, call, std::move(outcome));
   co_return delivered;

@@ -114,8 +114,10 @@ class HTTPRETRY_API Delivery {
   // sink: the caller then writes the body of `begun` and what follows. Returns false if it stays in
   // memory.
   Result<bool> release(const Request& request, const Response& begun);
-  // Called when the body is complete.
+  // Called when the body is complete, or breaks off (Response::incomplete).
   Result<void> finish(Response& response);
+  // Returns the error for a success whose body breaks off.
+  static Error cut_off(const Response& response);
 
   // Both deliver a body that is in memory. `deliver` is for a transport without streams, and the
   // rules of the policy may hold the body back. `deliver_judged` is for a body that the rules have
