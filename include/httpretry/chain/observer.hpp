@@ -71,7 +71,7 @@ class HTTPRETRY_API Observer {
   virtual void attempt_started(const Call& /*call*/, const Request& /*request*/,
                                int /*number*/) noexcept {}
   // Called after the attempt was judged. If `attempt.retried` is true, another attempt follows
-  // after `attempt.wait`.
+  // after `attempt.wait`, or later if guards() holds it back.
   virtual void attempt_ended(const Call& /*call*/, const Request& /*request*/,
                              const Attempt& /*attempt*/) noexcept {}
   // Called when a request is passed to the transport, as all middlewares have changed it. `number`

@@ -45,7 +45,9 @@ struct HTTPRETRY_API ServerEvent {
   std::string id;                // the last ID that the server sent, possibly with an earlier event
 };
 
-// Handles one event. Returns false to end the stream, or an Error to end it with that error.
+// Handles one event. Returns false to end the stream, or an Error to end it with that error. The
+// exchange that is ended by false counts as canceled in metrics and traces, so return true at an
+// event after which the server ends the stream itself, such as "[DONE]".
 using OnEvent = std::function<Result<bool>(const ServerEvent& event)>;
 
 // The options of `listen` and `co_listen`.

@@ -39,8 +39,8 @@ struct HTTPRETRY_API PausePolicy {
 // rate may count what requests cost (RequestOptions::cost) instead, and a policy may have several
 // rates:
 //
-//   auto rate = RatePolicy::of_requests(60, 1min);
-//   rate.further = {RatePolicy::of_cost(10'000, 1min)};  // tokens of a language model
+//   auto rate = RatePolicy::of_requests(59, 1min);       // at most 60 in any minute
+//   rate.further = {RatePolicy::of_cost(5'000, 1min)};  // at most 10,000: its burst is 5,000, too
 struct HTTPRETRY_API RatePolicy {
   // Requests counts each send as one, Cost as RequestOptions::cost.
   enum class Counts : std::uint8_t { Requests, Cost };
