@@ -54,8 +54,9 @@ TEST_CASE("the next page of Link headers") {
            {{R"(<a; rel="next", <b>; rel="last")"}, std::nullopt},
            {{R"(<a; rel="next", b, <<c>; rel=next, <d>; rel="next")"}, at + "d"},
        }) {
-    CAPTURE(row.headers);
-    CHECK(response_with("Link", row.headers).link("next") == row.next);
+    CAPTURE(row.headers.empty() ? std::string("no header") : row.headers.front());
+    const auto found = response_with("Link", row.headers).link("next");
+    CHECK(found.value_or("none") == row.next.value_or("none"));
   }
 }
 

@@ -39,7 +39,8 @@ namespace httpretry {
 
 // A time span in nanoseconds. Durations of std::chrono convert to it implicitly, even those that
 // count in floating point: 250ms, 1.5s, duration<double>(limit). A floating-point value that is out
-// of range becomes the nearest Duration, and NaN becomes zero.
+// of range becomes the nearest Duration, and NaN becomes zero. Sums and differences are durations
+// of std::chrono, so write std::min<Duration>(limit, a - b).
 class Duration : public std::chrono::nanoseconds {
  public:
   constexpr Duration() : std::chrono::nanoseconds(0) {}
