@@ -1,4 +1,5 @@
 #include <httpretry/http/body.hpp>
+#include <httpretry/http/url.hpp>
 
 #include <doctest/doctest.h>
 
@@ -138,4 +139,13 @@ TEST_CASE("a reader can be the body that is read once") {
   CHECK(*(*reader)->read(buffer) == 2);
   CHECK_FALSE(body.replayable());
   CHECK_FALSE(body.open());
+}
+
+TEST_CASE("a form takes a name and a value that are parts of its own text") {
+  UrlEncoded form;
+  form.add("a", std::string(40, 'b'));
+  const auto before = form.text();
+  form.add(form.text(), form.text());
+  const auto encoded = percent_encode(before);
+  CHECK(form.text() == before + "&" + encoded + "=" + encoded);
 }
