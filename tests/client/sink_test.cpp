@@ -346,6 +346,21 @@ TEST_CASE("a sink that a middleware sets and that cannot be opened is tried agai
   CHECK(broken->opened == 3);
 }
 
+TEST_CASE("a sink that returns no writer ends the call with an error") {
+  struct Empty final : Sink {
+    Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
+      return std::unique_ptr<BodyWriter>();
+    }
+  };
+  Conversation talk;
+  auto client = talk.client({retry(RetryPolicy::standard({.max_attempts = 3}))});
+  const auto outcome = client.send(Request::get("http://x/").sink(std::make_shared<Empty>()));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Internal);
+  CHECK(outcome.error().message == "the sink returned no writer");
+  CHECK(talk.sends() == 0);
+}
+
 TEST_CASE("HEAD has no body for a sink") {
   Conversation talk;
   Received received;

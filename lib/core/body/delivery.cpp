@@ -93,6 +93,11 @@ Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   if (open != nullptr) open->reset();
   auto writer = sink->open(request);
   if (!writer) return std::move(writer).error();
+  if (*writer == nullptr) {
+    Error error(Errc::Internal, "the sink returned no writer");
+    error.permanent = true;
+    return error;
+  }
   std::unique_ptr<Delivery> delivery(new Delivery(sink, *std::move(writer)));
   return call.set(std::move(delivery)).get();
 }
