@@ -106,3 +106,16 @@ TEST_CASE("a server that takes only a part of a body from memory is left at resp
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().code == Errc::Timeout);
 }
+
+TEST_CASE("an upload rate beyond what libcurl knows is no limit, and neither is 0") {
+  FaultServer server({Step(200), Step(Fault::Hang)});
+  Client client({retry(with_response_timeout(300ms))});
+  auto request = Request::post(server.url(), "x");
+  request.edit_options().upload_rate = UINT64_MAX;
+  CHECK(client.send(request));
+  request.edit_options().upload_rate = 0;
+  const auto outcome = client.send(request, CallOptions().with_timeout(10s));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Timeout);
+  CHECK(outcome.error().history.elapsed < 5s);
+}
