@@ -119,3 +119,17 @@ TEST_CASE("an upload rate beyond what libcurl knows is no limit, and neither is 
   CHECK(outcome.error().code == Errc::Timeout);
   CHECK(outcome.error().history.elapsed < 5s);
 }
+
+TEST_CASE("a time that has passed long ago is a limit like any other") {
+  FaultServer server({Step(Fault::Hang)});
+  auto policy = with_response_timeout(10s);
+  policy.deadline_header = "X-Time-Left";
+  Client client({retry(policy)});
+  auto request = Request::get(server.url());
+  request.edit_options().respond_by = Time::min();
+  const auto outcome = client.send(request);
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Timeout);
+  CHECK(outcome.error().history.elapsed < 5s);
+  for (const auto& seen : server.seen()) CHECK(seen.headers["X-Time-Left"] == "0");
+}
