@@ -384,3 +384,20 @@ TEST_CASE("listen waits by the clock of the client's scheduler") {
       client, Request::get("http://x/"), [](const ServerEvent&) { return true; }, options);
   CHECK(ended.error().code == Errc::Timeout);
 }
+
+TEST_CASE("a stream ends with an error if one of its notifications throws") {
+  for (const std::string name : {"on_end", "on_failure", "on_reconnect"}) {
+    CAPTURE(name);
+    Listener listener;
+    auto& options = listener.options;
+    const auto boom = [](const auto&) { throw std::runtime_error("boom"); };
+    if (name == "on_end") options.on_end = boom;
+    if (name == "on_failure") options.on_failure = boom;
+    if (name == "on_reconnect") options.on_reconnect = boom;
+    listener.talk.network->say(stream_of("data: a\n\n")).say(Response(404));
+    const auto ended = listener.run();
+    REQUIRE_FALSE(ended);
+    CHECK(ended.error().code == Errc::Internal);
+    CHECK(ended.error().message == name + " of the event stream threw: boom");
+  }
+}

@@ -140,3 +140,15 @@ TEST_CASE("the limits of time and a stop are for all requests of an upload toget
   CHECK(failure_of(stopped.run("0123456789", {retry()})).code == Errc::Canceled);
   CHECK(stopped.server.content == "01234");
 }
+
+TEST_CASE("an upload whose content throws ends with an error") {
+  Conversation talk;
+  auto client = talk.client({});
+  const auto outcome = upload_resumable(
+      client, Request::post("http://x/", Body()),
+      UploadContent([](std::uint64_t) -> Body { throw std::runtime_error("boom"); }));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::InvalidRequest);
+  CHECK(outcome.error().message == "opening the body threw: boom");
+  CHECK(talk.sends() == 0);
+}

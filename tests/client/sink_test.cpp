@@ -326,6 +326,41 @@ TEST_CASE("after a drain that ends on another thread, a call continues on its ow
   }
 }
 
+TEST_CASE("a sink that a middleware sets and that cannot be opened is tried again") {
+  struct Broken final : Sink {
+    int opened = 0;
+    Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
+      ++opened;
+      return Error(Errc::Connect, "cannot open");
+    }
+  };
+  const auto broken = std::make_shared<Broken>();
+  Conversation talk;
+  auto client =
+      talk.client({retry(RetryPolicy::standard({.max_attempts = 3})),
+                   on_request("other sink", [&](auto& request, auto&) { request.sink(broken); })});
+  Received received;
+  const auto outcome = client.send(Request::get("http://x/").sink(into(received)));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().message == "cannot open");
+  CHECK(broken->opened == 3);
+}
+
+TEST_CASE("a sink that returns no writer ends the call with an error") {
+  struct Empty final : Sink {
+    Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
+      return std::unique_ptr<BodyWriter>();
+    }
+  };
+  Conversation talk;
+  auto client = talk.client({retry(RetryPolicy::standard({.max_attempts = 3}))});
+  const auto outcome = client.send(Request::get("http://x/").sink(std::make_shared<Empty>()));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Internal);
+  CHECK(outcome.error().message == "the sink returned no writer");
+  CHECK(talk.sends() == 0);
+}
+
 TEST_CASE("HEAD has no body for a sink") {
   Conversation talk;
   Received received;

@@ -1,4 +1,5 @@
 #include <httpretry/http/body.hpp>
+#include <httpretry/http/url.hpp>
 
 #include <doctest/doctest.h>
 
@@ -138,4 +139,27 @@ TEST_CASE("a reader can be the body that is read once") {
   CHECK(*(*reader)->read(buffer) == 2);
   CHECK_FALSE(body.replayable());
   CHECK_FALSE(body.open());
+}
+
+TEST_CASE("a body without a reader cannot be opened") {
+  const Body bodies[] = {
+      Body::reopened(
+          []() -> Result<std::unique_ptr<BodyReader>> { return std::unique_ptr<BodyReader>(); }),
+      Body::once(std::unique_ptr<BodyReader>()),
+  };
+  for (const auto& body : bodies) {
+    const auto reader = body.open();
+    REQUIRE_FALSE(reader);
+    CHECK(reader.error().code == Errc::InvalidRequest);
+    CHECK(reader.error().message == "the body has no reader");
+  }
+}
+
+TEST_CASE("a form takes a name and a value that are parts of its own text") {
+  UrlEncoded form;
+  form.add("a", std::string(40, 'b'));
+  const auto before = form.text();
+  form.add(form.text(), form.text());
+  const auto encoded = percent_encode(before);
+  CHECK(form.text() == before + "&" + encoded + "=" + encoded);
 }

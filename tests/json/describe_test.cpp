@@ -109,3 +109,9 @@ TEST_CASE("a report needs no policy") {
   const auto json = report_json(Request::get("http://x/"), Response(200));
   CHECK(json.find(R"("preset": null)") != std::string::npos);
 }
+
+TEST_CASE("every time has a text in reports") {
+  CHECK(rfc3339(WallTime::min()) == "1677-09-21T00:12:43.145Z");
+  CHECK(rfc3339(WallTime::max()) == "2262-04-11T23:47:16.854Z");
+  CHECK(rfc3339(WallTime(-1ns)) == "1969-12-31T23:59:59.999Z");
+}

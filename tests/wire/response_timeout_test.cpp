@@ -106,3 +106,30 @@ TEST_CASE("a server that takes only a part of a body from memory is left at resp
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().code == Errc::Timeout);
 }
+
+TEST_CASE("an upload rate beyond what libcurl knows is no limit, and neither is 0") {
+  FaultServer server({Step(200), Step(Fault::Hang)});
+  Client client({retry(with_response_timeout(300ms))});
+  auto request = Request::post(server.url(), "x");
+  request.edit_options().upload_rate = UINT64_MAX;
+  CHECK(client.send(request));
+  request.edit_options().upload_rate = 0;
+  const auto outcome = client.send(request, CallOptions().with_timeout(10s));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Timeout);
+  CHECK(outcome.error().history.elapsed < 5s);
+}
+
+TEST_CASE("a time that has passed long ago is a limit like any other") {
+  FaultServer server({Step(Fault::Hang)});
+  auto policy = with_response_timeout(10s);
+  policy.deadline_header = "X-Time-Left";
+  Client client({retry(policy)});
+  auto request = Request::get(server.url());
+  request.edit_options().respond_by = Time::min();
+  const auto outcome = client.send(request);
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Timeout);
+  CHECK(outcome.error().history.elapsed < 5s);
+  for (const auto& seen : server.seen()) CHECK(seen.headers["X-Time-Left"] == "0");
+}

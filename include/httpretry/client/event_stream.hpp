@@ -112,7 +112,7 @@ struct HTTPRETRY_API EventStreamOptions {
 //   on_event returns false, or the server responds 204    success
 //   the stream of a request that is not repeatable ends   success; the error if it breaks off
 //   on_event returns an error                             that error
-//   on_event or on_open throws                            Errc::Internal
+//   on_event, on_open or another function throws          Errc::Internal
 //   a request fails                                       its error; Errc::Status for a status,
 //                                                         after on_failure
 //   the response is not an event stream                   Errc::Protocol

@@ -159,7 +159,7 @@ struct HTTPRETRY_API RequestOptions {
   std::shared_ptr<Sink> sink;
   // The maximum size of the decoded body in memory, in bytes. If empty, the client's limit applies.
   std::optional<std::uint64_t> max_body;
-  // The maximum number of body bytes sent per second.
+  // The maximum number of body bytes sent per second. 0 is no limit.
   std::optional<std::uint64_t> upload_rate;
   // Called for each exchange, including those of retries and redirects, on the thread that drives
   // the call. It must not send.

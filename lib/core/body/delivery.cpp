@@ -87,12 +87,17 @@ Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   const auto& sink = request.options().sink;
   if (!sink) return static_cast<Delivery*>(nullptr);
   auto* const open = call.get<std::unique_ptr<Delivery>>();
-  if (open != nullptr && (*open)->sink_ == sink) return open->get();
+  if (open != nullptr && *open != nullptr && (*open)->sink_ == sink) return open->get();
   // A middleware has set another sink. The old delivery ends before the new one is opened, because
-  // both may write to the same file.
+  // both may write to the same file. If the new one cannot be opened, no delivery is left.
   if (open != nullptr) open->reset();
   auto writer = sink->open(request);
   if (!writer) return std::move(writer).error();
+  if (*writer == nullptr) {
+    Error error(Errc::Internal, "the sink returned no writer");
+    error.permanent = true;
+    return error;
+  }
   std::unique_ptr<Delivery> delivery(new Delivery(sink, *std::move(writer)));
   return call.set(std::move(delivery)).get();
 }

@@ -47,8 +47,9 @@ void detail::add_attempt_headers(Request& request, const Call& call,
   if (policy.deadline_header.empty()) return;
   const auto deadline = std::min(call.deadline(), call.limits(request).respond_by);
   if (deadline == kNever) return;
+  const auto now = call.scheduler().now();
   add_header(request, policy.deadline_header,
-             deadline_text(policy.deadline_header, deadline - call.scheduler().now()));
+             deadline_text(policy.deadline_header, std::max(deadline, now) - now));
 }
 
 }  // namespace httpretry

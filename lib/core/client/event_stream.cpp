@@ -118,7 +118,8 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   }
 
   // Returns the request that begins or continues the stream. To continue, it names the last event.
-  Request next() {
+  // Returns an error if on_reconnect threw.
+  Result<Request> next() {
     began_ = false;
     parser_.restart();
     auto request = request_;
@@ -126,7 +127,10 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     if (!parser_.last_id().empty()) request.set_header("Last-Event-ID", parser_.last_id());
     request.edit_options().sink = shared_from_this();
     const bool reconnects = std::exchange(requested_, true);
-    if (reconnects && options_.on_reconnect) options_.on_reconnect(request);
+    if (!reconnects) return request;
+    if (auto thrown = notify("on_reconnect", options_.on_reconnect, request)) {
+      return *std::move(thrown);
+    }
     return request;
   }
 
@@ -161,7 +165,8 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   // Otherwise returns the final result: success, or the error that ended the stream.
   std::optional<Result<void>> end(Outcome outcome) {
     const bool was_open = std::exchange(open_, false);
-    if (was_open && options_.on_end) options_.on_end(outcome);
+    auto thrown = was_open ? notify("on_end", options_.on_end, outcome) : std::nullopt;
+    if (thrown) return Result<void>(*std::move(thrown));
     // The user's function wants no more events, or the server has no more (204).
     if (enough_ || (outcome && outcome->status == 204)) return Result<void>();
     const bool stopped = !outcome && outcome.error().code == Errc::Canceled;
@@ -170,7 +175,8 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     if (began_ && !stopped && request_.repeatable()) return std::nullopt;
     if (began_ && outcome) return Result<void>();  // the whole stream of a POST
     if (!outcome) return Result<void>(std::move(outcome).error());
-    if (!succeeded(outcome) && options_.on_failure) options_.on_failure(*outcome);
+    if (!succeeded(outcome)) thrown = notify("on_failure", options_.on_failure, *outcome);
+    if (thrown) return Result<void>(*std::move(thrown));
     // A response without a stream: the error for its status or, for a success, for its type.
     try {
       static_cast<void>(require_success(std::move(outcome)));
@@ -189,6 +195,24 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   }
 
  private:
+  // Returns the error for the exception that is being handled, after which no retry follows.
+  static Error thrown_by(const char* function) {
+    return permanent_error(Errc::Internal, std::string(function) + " of the event stream threw: " +
+                                               text_of(std::current_exception()));
+  }
+  // Calls a function of the user, if there is one. Returns the error if it throws.
+  template <class Argument>
+  static std::optional<Error> notify(const char* name,
+                                     const std::function<void(const Argument&)>& function,
+                                     const Argument& argument) {
+    try {
+      if (function) function(argument);
+      return std::nullopt;
+    } catch (...) {
+      return thrown_by(name);
+    }
+  }
+
   struct Writer final : BodyWriter {
     explicit Writer(std::shared_ptr<Stream> of) : stream(std::move(of)) {}
     Result<void> begin(const Response& head, std::uint64_t /*offset*/) override {
@@ -204,12 +228,6 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
       } catch (...) {
         return thrown_by("on_event");
       }
-    }
-    // Returns the error for the exception that is being handled, after which no retry follows.
-    static Error thrown_by(const char* function) {
-      return permanent_error(
-          Errc::Internal, std::string(function) +
-                              " of the event stream threw: " + text_of(std::current_exception()));
     }
     std::shared_ptr<Stream> stream;
   };
@@ -236,7 +254,9 @@ Result<void> listen(Client& client, const Request& request, OnEvent on_event,
   const auto stream =
       std::make_shared<Stream>(request, std::move(on_event), std::move(options), core->now());
   for (;;) {
-    auto end = stream->end(client.send(stream->next(), stream->call()));
+    auto next = stream->next();
+    if (!next) return std::move(next).error();
+    auto end = stream->end(client.send(*std::move(next), stream->call()));
     if (end) return *std::move(end);
     const auto when = stream->reconnect_time(core->now());
     if (!when) return no_time_error();
@@ -250,7 +270,9 @@ Task<Result<void>> co_listen(Client& client, Scheduler& scheduler, Request reque
   const auto stream =
       std::make_shared<Stream>(request, std::move(on_event), std::move(options), scheduler.now());
   for (;;) {
-    auto task = client.co_send(stream->next(), stream->call());
+    auto next = stream->next();
+    if (!next) co_return std::move(next).error();
+    auto task = client.co_send(*std::move(next), stream->call());
     Outcome outcome = co_await task;
     auto end = stream->end(std::move(outcome));
     if (end) co_return *std::move(end);

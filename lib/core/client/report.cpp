@@ -320,13 +320,15 @@ std::string quote_json(std::string_view text) {
 
 // Returns the time in UTC with milliseconds: "2024-05-01T12:00:00.250Z".
 std::string rfc3339(WallTime time) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+  // In milliseconds, because a whole second before WallTime::min() has no value in nanoseconds.
+  const auto milliseconds = std::chrono::floor<std::chrono::milliseconds>(time);
+  const auto whole = std::chrono::floor<std::chrono::seconds>(milliseconds);
   const std::time_t stamp = whole.time_since_epoch().count();
   std::tm parts{};
   ::gmtime_r(&stamp, &parts);
   std::array<char, 32> text{};
   const auto size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(time - whole);
+  const auto rest = milliseconds - whole;
   std::snprintf(text.data() + size, text.size() - size, ".%03dZ", static_cast<int>(rest.count()));
   return text.data();
 }

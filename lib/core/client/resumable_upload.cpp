@@ -2,6 +2,7 @@
 
 #include "lib/core/base/text.hpp"
 #include "lib/core/curl/errors.hpp"
+#include "lib/core/http/checked_reader.hpp"
 #include "lib/core/middleware/send_again.hpp"
 
 #include <algorithm>
@@ -78,9 +79,11 @@ class Upload : public std::enable_shared_from_this<Upload> {
     if (start_.options().sink) {
       return Error(Errc::InvalidRequest, "the request of a resumable upload must not have a sink");
     }
-    const auto whole = content_.from(0).open();
-    if (!whole) return whole.error();
-    const auto size = (*whole)->size();
+    CheckedReader whole;  // turns an exception of the user's function into an error
+    const auto open_whole = [this] { return content_.from(0).open(); };
+    const auto opened = whole.open(Body::reopened(open_whole));
+    if (!opened) return opened.error();
+    const auto size = whole.bytes_left();
     if (!size) {
       return Error(Errc::InvalidRequest,
                    "the content of a resumable upload must have a known size");

@@ -6,6 +6,8 @@
 #include <httpretry/curl/cookies.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 namespace httpretry {
@@ -81,7 +83,8 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   if (options.on_connection) set_if_known(CURLOPT_CERTINFO, 1L);
   if (options.on_progress) set(CURLOPT_NOPROGRESS, 0L);  // 0: libcurl reports the progress
   if (const auto rate = options.upload_rate) {
-    set(CURLOPT_MAX_SEND_SPEED_LARGE, static_cast<curl_off_t>(*rate));
+    constexpr auto kFastest = std::uint64_t{std::numeric_limits<curl_off_t>::max()};
+    set(CURLOPT_MAX_SEND_SPEED_LARGE, static_cast<curl_off_t>(std::min(*rate, kFastest)));
   }
 }
 

@@ -168,7 +168,9 @@ Time Loop::next_work() const {
 void Loop::wait_for_events() {
   // In milliseconds, as pollers count, and rounded up, because a timer must never fire early. The
   // largest timeout is an hour.
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_work() - now()).count();
+  const auto begin = now();
+  const auto next = std::max(next_work(), begin);  // a timer may be as early as Time::min()
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - begin).count();
   int timeout = static_cast<int>(std::clamp<std::int64_t>(wait, 0, 3'600'000));
   // If work was posted in the meantime, the loop must not block.
   if (timeout != 0 && !prepare_to_block()) timeout = 0;

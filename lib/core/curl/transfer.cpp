@@ -161,7 +161,7 @@ Time Transfer::time_limit() const {
   auto timeout = headers_done ? limits_.stall_timeout : limits_.response_timeout;
   if (upload_.paused) timeout = kForever;  // the server may be waiting for our body
   auto reference = last_byte_;             // the timeout counts from here
-  if (!headers_done && options_.upload_rate) {
+  if (!headers_done && options_.upload_rate.value_or(0) > 0) {
     // libcurl 8.23 sends the amount that `upload_rate` allows per second at once, and then receives
     // nothing until that second is over. So the timeout counts from the end of that time.
     const auto sent = static_cast<double>(std::max(upload_.given, polled_sent_));

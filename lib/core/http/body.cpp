@@ -171,6 +171,7 @@ Body Body::once(Reader reader) {
   const auto once = std::make_shared<Once>(std::move(reader));
   const auto open = [once]() -> Result<Reader> {
     if (once->touched) return already_read();
+    if (once->reader == nullptr) return Reader();
     return Reader(std::make_unique<OnceReader>(once));
   };
   return {open, [once] { return !once->touched; }};
@@ -185,9 +186,13 @@ const std::string* Body::bytes() const {
 }
 Result<Reader> Body::open() const {
   if (source_ == nullptr) return Error(Errc::InvalidRequest, "the request has no body");
-  if (source_->open) return source_->open();
-  return Reader(
-      std::make_unique<BytesReader>(std::shared_ptr<const std::string>(source_, bytes())));
+  if (const auto* in_memory = bytes()) {
+    return Reader(
+        std::make_unique<BytesReader>(std::shared_ptr<const std::string>(source_, in_memory)));
+  }
+  auto reader = source_->open();
+  if (reader && *reader == nullptr) return Error(Errc::InvalidRequest, "the body has no reader");
+  return reader;
 }
 
 }  // namespace httpretry

@@ -180,8 +180,10 @@ Body Form::body() const {
 std::string Form::content_type() const { return "multipart/form-data; boundary=" + boundary_; }
 
 UrlEncoded& UrlEncoded::add(std::string_view name, std::string_view value) {
+  // Made first, because `name` and `value` may be views into `text_`.
+  const auto field = percent_encode(name) + "=" + percent_encode(value);
   if (!text_.empty()) text_ += '&';
-  text_.append(percent_encode(name)).append("=").append(percent_encode(value));
+  text_ += field;
   return *this;
 }
 
