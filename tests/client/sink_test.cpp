@@ -335,14 +335,15 @@ TEST_CASE("a sink that a middleware sets and that cannot be opened is tried agai
     }
   };
   const auto broken = std::make_shared<Broken>();
-  Conversation talk;
-  auto client =
-      talk.client({retry(RetryPolicy::standard({.max_attempts = 3})),
-                   on_request("other sink", [&](auto& request, auto&) { request.sink(broken); })});
+  const auto set_sink = [broken](Request& request, Call&) { request.sink(broken); };
+  FaultServer server({Step(200, "x")});
+  auto policy = RetryPolicy::standard({.max_attempts = 3});
+  policy.backoff = Backoff::constant(std::chrono::milliseconds(1));
+  Client client({retry(policy), on_request("other sink", set_sink)});
   Received received;
-  const auto outcome = client.send(Request::get("http://x/").sink(into(received)));
+  const auto outcome = client.send(Request::get(server.url()).sink(into(received)));
   REQUIRE_FALSE(outcome);
-  CHECK(outcome.error().message == "cannot open");
+  CHECK(outcome.error().message.ends_with("cannot open"));
   CHECK(broken->opened == 3);
 }
 
@@ -352,13 +353,13 @@ TEST_CASE("a sink that returns no writer ends the call with an error") {
       return std::unique_ptr<BodyWriter>();
     }
   };
-  Conversation talk;
-  auto client = talk.client({retry(RetryPolicy::standard({.max_attempts = 3}))});
-  const auto outcome = client.send(Request::get("http://x/").sink(std::make_shared<Empty>()));
+  FaultServer server({Step(200, "x")});
+  Client client;
+  const auto outcome = client.send(Request::get(server.url()).sink(std::make_shared<Empty>()));
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().code == Errc::Internal);
-  CHECK(outcome.error().message == "the sink returned no writer");
-  CHECK(talk.sends() == 0);
+  CHECK(outcome.error().message.ends_with("the sink returned no writer"));
+  CHECK(server.requests() == 0);
 }
 
 TEST_CASE("HEAD has no body for a sink") {
