@@ -196,7 +196,7 @@ struct PolicyChecker : PolicyCheck {
     for (const auto& further : rate.further) rates.push_back(&further);
     for (std::size_t i = 0; i < rates.size(); ++i) {
       for (std::size_t other = 0; other < rates.size(); ++other) {
-        // Of two equal rates, only the later one is useless.
+        // If two rates are equal, only the later one has no effect.
         if (!makes_useless(*rates[other], *rates[i], /*if_equal=*/other < i)) continue;
         warn(Warning::NoEffect, {"rate"},
              "rate " + std::to_string(i + 1) + " of the list has no effect: rate " +

@@ -236,8 +236,8 @@ class Loader {
   }
 
  private:
-  // Returns the value of a key of the file, or nullptr if there is none. Reports a value of another
-  // type, and then also returns nullptr.
+  // Returns the value of a top-level key, or nullptr if the file does not have it. Reports a value
+  // of another type, and then also returns nullptr.
   const JsonNode* member(std::string_view key, JsonType type, std::string_view what) {
     const auto* const value = root_.member(key);
     return value != nullptr && expect(*value, type, what, problems_) ? value : nullptr;
