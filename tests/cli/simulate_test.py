@@ -117,8 +117,8 @@ class Simulate(ProgramTest):
         def write(**more):
             file.write_text(json.dumps({"version": 1, **more}))
         def named(*args):
-            report = json.loads(self.said("simulate", "--policy", "p.json", "--duration", "20s", "--format",
-                                          "json", *args))
+            report = json.loads(self.said("simulate", "--policy", "p.json", "--rate", "10", "--duration", "20s",
+                                          "--format", "json", *args))
             return [run["policy"] for run in report["runs"]]
         write()
         self.assertEqual(named(), ["p.json (default)"])
