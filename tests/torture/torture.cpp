@@ -378,6 +378,10 @@ int torture_with(Sights& sights, Resource resource) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string_view wanted = argc > 1 ? argv[1] : "";
+  if (!wanted.empty() && std::ranges::find(kNames, wanted) == kNames.end()) {
+    fail("there is no such resource");
+  }
   auto* sights = new (::mmap(nullptr, sizeof(Sights), PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Sights();
   std::snprintf(sights->folder.data(), sights->folder.size(), "/tmp/httpretry-torture-XXXXXX");
@@ -394,7 +398,6 @@ int main(int argc, char** argv) {
   }
 
   int failures = 0;
-  const std::string_view wanted = argc > 1 ? argv[1] : "";
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (!wanted.empty() && wanted != kNames[i]) continue;
     const auto resource = static_cast<Resource>(i);
