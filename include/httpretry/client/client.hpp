@@ -184,7 +184,9 @@ class HTTPRETRY_API Client {
   // when it is awaited and resumes on one of the client's loops. A call or a spawned work of this
   // client must not await it, because it would wait for itself. `co_drain` throws Failure if it
   // cannot get a loop. If ClientOptions::scheduler is set, `drain` drives that scheduler, as `send`
-  // does, and uses its clock for the deadline.
+  // does, and uses its clock for the deadline. It does not drive an EventLoop on another thread
+  // than that of its last turn, or before the first turn: there it waits, and the calls in flight
+  // end only if the program drives the loop.
   DrainResult drain(Time deadline);
   Task<DrainResult> co_drain(Time deadline);
   // `drain` and `co_drain` with a timeout from now: client.drain(10s).
