@@ -209,6 +209,11 @@ TEST_CASE("a stream ends when enough was heard, at the deadline, and when it is 
     return stream_of("data: a\n\n");
   });
   CHECK(stopped.run().error().code == Errc::Canceled);
+
+  Listener with_bad_id;
+  with_bad_id.options.last_id = "7\r\nX-Evil: 1";
+  CHECK(with_bad_id.run().error().message ==
+        "EventStreamOptions::last_id contains a control byte (CR, LF, NUL or another)");
 }
 
 TEST_CASE("an error of the function that gets the events ends the stream") {

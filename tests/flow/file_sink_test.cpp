@@ -59,6 +59,17 @@ TEST_CASE("what is known of a part stays as the first response told it") {
   CHECK(read_file(directory.file("f.part.info")) == told);
 }
 
+TEST_CASE("a name with a NUL byte is refused, because the system would cut it there") {
+  const TemporaryDirectory directory;
+  const auto sink = save_to(directory.file("f") + std::string("\0.txt", 5));
+  const auto writer = sink->open(Request::get("http://a/f"));
+  const auto problem = writer ? (*writer)->begin(Response(200), 0) : Result<void>(writer.error());
+  REQUIRE_FALSE(problem);
+  CHECK(problem.error().code == Errc::InvalidRequest);
+  CHECK(problem.error().message == "the name of the file to write to has a NUL byte");
+  CHECK_FALSE(std::filesystem::exists(directory.file("f")));
+}
+
 TEST_CASE("a part without a byte is not kept") {
   const TemporaryDirectory directory;
   FileOptions options;

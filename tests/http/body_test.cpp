@@ -96,6 +96,8 @@ TEST_CASE("a file that is not there, or is a directory, is an error that names i
   CHECK(endless.error().message ==
         "cannot read body file /dev/zero: it is not a regular file, and reading it could block "
         "forever");
+  CHECK(Body::file(std::string("/dev/null\0.txt", 14)).open().error().message ==
+        "cannot read body file /dev/null\\x00.txt: its name has a NUL byte");
 }
 
 TEST_CASE("a file that shrinks while it is sent is an error, not a short body") {

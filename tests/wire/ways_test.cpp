@@ -372,6 +372,12 @@ TEST_CASE("options that make no sense are refused when the client is made, witho
   CHECK_FALSE(refusal([](Options& o) { o.proxy.url = "http://"; }).empty());
   CHECK(refusal([](Options& o) { o.lookup_may_block = false; }) ==
         "TransportOptions::lookup_may_block: false needs a lookup: system_lookup blocks");
+  CHECK(refusal([](Options& o) { o.connect_timeout = Duration::min(); }) ==
+        "TransportOptions::connect_timeout: it must not be negative");
+  CHECK(refusal([](Options& o) { o.max_idle = -1ns; }) ==
+        "TransportOptions::max_idle: it must not be negative");
+  CHECK(refusal([](Options& o) { o.ca_reload = -1ns; }) ==
+        "TransportOptions::ca_reload: it must not be negative");
   CHECK(refusal([](Options& o) { o.pinned_keys = "sha256//abc"; }) ==
         "TransportOptions::pinned_keys: \"sha256//abc\" is not sha256// and the 44 characters of a "
         "hash in base64");

@@ -27,6 +27,7 @@ bool could_block(const std::string& path) {
 }
 
 std::string read_problem(const std::string& path) {
+  if (path.find('\0') != path.npos) return "its name has a NUL byte";
   struct ::stat about {};
   if (::access(path.c_str(), R_OK) != 0 || ::stat(path.c_str(), &about) != 0) {
     return std::generic_category().message(errno);

@@ -40,6 +40,9 @@ Error cannot_open(const std::string& path, int cause) {
 // Returns the file to which the path leads through all links, whether or not that file exists.
 Result<std::string> follow_links(const std::string& link) {
   if (link.empty()) return write_error(Errc::InvalidRequest, "the file to write to has no name");
+  if (link.find('\0') != link.npos) {
+    return write_error(Errc::InvalidRequest, "the name of the file to write to has a NUL byte");
+  }
   constexpr int kMaxLinks = 40;  // as in Linux
   std::error_code error;
   auto path = link;

@@ -118,8 +118,12 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   }
 
   // Returns the request that begins or continues the stream. To continue, it names the last event.
-  // Returns an error if on_reconnect threw.
+  // Returns an error if `last_id` of the options cannot be sent, or if on_reconnect threw.
   Result<Request> next() {
+    if (!valid_header_value(options_.last_id)) {
+      return Error(Errc::InvalidRequest,
+                   "EventStreamOptions::last_id contains a control byte (CR, LF, NUL or another)");
+    }
     began_ = false;
     parser_.restart();
     auto request = request_;

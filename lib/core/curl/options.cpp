@@ -20,6 +20,10 @@ namespace {
   throw std::invalid_argument("TransportOptions::" + std::string(option) + ": " + why);
 }
 
+void check_duration(std::string_view option, Duration duration) {
+  if (duration < Duration::zero()) refuse(option, "it must not be negative");
+}
+
 void check_text(std::string_view option, std::string_view text) {
   if (text.find('\0') != std::string_view::npos) refuse(option, "a NUL byte is not allowed");
 }
@@ -200,6 +204,9 @@ int on_seek(void* easy, curl_off_t offset, int origin) {
 // functions that it calls, for the first option that is invalid by itself or together with another.
 // Does not read the files that options name, because these may appear later.
 void check(const TransportOptions& options) {
+  check_duration("connect_timeout", options.connect_timeout);
+  check_duration("max_idle", options.max_idle);
+  check_duration("ca_reload", options.ca_reload);
   check_text("ca_file", options.ca_file);
   check_text("ca_path", options.ca_path);
   check_pem("ca_pem", options.ca_pem, "CERTIFICATE");

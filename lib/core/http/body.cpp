@@ -63,7 +63,7 @@ class FileReader final : public BodyReader {
 
 // Returns the error of a file that cannot be opened, with the system's error text or error number.
 Error cannot_open(const std::string& path, const std::string& why) {
-  Error error(Errc::InvalidRequest, "cannot read body file " + path + ": " + why);
+  Error error(Errc::InvalidRequest, "cannot read body file " + printable(path) + ": " + why);
   error.curl_code = 26;  // CURLE_READ_ERROR
   return error;
 }
