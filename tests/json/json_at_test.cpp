@@ -34,6 +34,16 @@ TEST_CASE("json_at says why there is no value") {
         "the response has no value at \"/a\": the body is not JSON");
 }
 
+TEST_CASE("json_text gives a string, or an empty one if there is none") {
+  const Response response(400, R"({"error": {"message": "no such model", "code": 7}})");
+  CHECK(response.json_text("/error/message") == "no such model");
+  CHECK(response.json_text("/error/code").empty());
+  CHECK(response.json_text("/error").empty());
+  CHECK(response.json_text("/nothing").empty());
+  CHECK(response.json_text("no-slash").empty());
+  CHECK(Response(502, "<html>").json_text("/error/message").empty());
+}
+
 TEST_CASE("a body that is nothing but depth is refused, not a crash") {
   CHECK_FALSE(Response(200, std::string(1'000'000, '[')).json_at("/0"));
   CHECK_FALSE(Response(200, std::string(600, '[') + std::string(600, ']')).json_at("/0"));

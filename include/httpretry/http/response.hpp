@@ -55,6 +55,10 @@ struct HTTPRETRY_API Response {
   // Returns Errc::Protocol if the body is not JSON or has no scalar at the pointer. Returns
   // Errc::InvalidRequest if `pointer` is not a JSON pointer, or if the body went to a sink.
   [[nodiscard]] Result<JsonValue> json_at(std::string_view pointer) const;
+  // Returns the string at a JSON pointer, or an empty one if there is no string:
+  //
+  //   std::cerr << response.json_text("/error/message");
+  [[nodiscard]] std::string json_text(std::string_view pointer) const;
 
   // Resolves a reference in the response ("next?page=2", "/items", an absolute URL) against its
   // URL.

@@ -1,4 +1,4 @@
-// Response::json_at: the scalars of a JSON body, as standard types.
+// Response::json_at and json_text: the scalars of a JSON body, as standard types.
 #include <httpretry/http/response.hpp>
 
 #include <nlohmann/json.hpp>
@@ -74,6 +74,12 @@ Result<JsonValue> Response::json_at(std::string_view pointer) const {
   } catch (const json::exception&) {
     return Error(Errc::InvalidRequest, "\"" + std::string(pointer) + "\" is not a JSON pointer");
   }
+}
+
+std::string Response::json_text(std::string_view pointer) const {
+  const auto value = json_at(pointer);
+  const auto* text = value ? std::get_if<std::string>(&*value) : nullptr;
+  return text == nullptr ? std::string() : *text;
 }
 
 }  // namespace httpretry

@@ -50,13 +50,6 @@ std::vector<std::string> forms_of_secret(const OAuth2ClientCredentials& from) {
   return {from.secret, encoded, encode_base64(percent_encode(from.id) + ':' + encoded)};
 }
 
-// Returns the string at `pointer` in the JSON of the body, or an empty one.
-std::string text_at(const Response& response, std::string_view pointer) {
-  const auto value = response.json_at(pointer);
-  const auto* text = value ? std::get_if<std::string>(&*value) : nullptr;
-  return text == nullptr ? std::string() : *text;
-}
-
 // Returns the lifetime of the token, "expires_in". Some servers send it as a string or a fraction.
 // Returns kForever if the response has none: the token is then used until a 401.
 Duration lifetime(const Response& response) {
@@ -97,16 +90,16 @@ class TokenServer {
   [[nodiscard]] Result<BearerToken> token_in(const Outcome& outcome) const {
     if (!outcome) return not_reached(outcome.error());
     const Response& response = *outcome;
-    if (!response.is_2xx() || !text_at(response, "/error").empty()) return refused(outcome);
+    if (!response.is_2xx() || !response.json_text("/error").empty()) return refused(outcome);
     const auto found = response.json_at("/access_token");
     if (!found) return error(Errc::Protocol, found.error().message);
-    auto token = text_at(response, "/access_token");
+    auto token = response.json_text("/access_token");
     if (token.empty()) return error(Errc::Protocol, "its \"access_token\" is not a string");
     if (!valid_header_value(token)) {
       return error(Errc::Protocol, "its \"access_token\" contains a control byte");
     }
     // RFC 6749 requires the type, but some servers leave it out.
-    const auto type = text_at(response, "/token_type");
+    const auto type = response.json_text("/token_type");
     if (!type.empty() && !equal_ignoring_case(type, "Bearer")) {
       return error(Errc::Protocol, "the token has the type \"" + shown(type) + "\", not Bearer");
     }
@@ -127,8 +120,8 @@ class TokenServer {
   // invalid_client: unknown client (status 401)".
   [[nodiscard]] Error refused(const Outcome& outcome) const {
     const auto status = std::to_string(outcome->status);
-    const auto code = text_at(*outcome, "/error");
-    const auto description = text_at(*outcome, "/error_description");
+    const auto code = outcome->json_text("/error");
+    const auto description = outcome->json_text("/error_description");
     auto problem = shown(code) + (description.empty() ? "" : ": ") + shown(description) +
                    " (status " + status + ")";
     if (code.empty()) problem = succeeded(outcome) ? "the status is " + status : describe(outcome);

@@ -59,10 +59,8 @@ std::uint64_t rejected_items(const Response& response, Signal signal) {
 }
 
 std::string message_of(const Response& response) {
-  const auto found = response.json_at("/partialSuccess/errorMessage");
-  if (!found) return {};
-  const auto* text = std::get_if<std::string>(&*found);
-  return text == nullptr ? std::string() : ": " + *text;
+  const auto text = response.json_text("/partialSuccess/errorMessage");
+  return text.empty() ? text : ": " + text;
 }
 
 // Returns why the collector did not accept a request: "POST http://localhost:4318/v1/traces: the
