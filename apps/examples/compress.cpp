@@ -9,6 +9,7 @@
 using namespace httpretry;
 
 int main() {
+  // The server refuses the first request, whose body is compressed, and accepts the second one.
   FaultServer server(Scenario{{415}, {200, "stored"}});
   const std::string url = server.url("/documents");
   const std::string text(10'000, 'x');

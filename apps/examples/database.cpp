@@ -66,6 +66,8 @@ int main() {
   const auto refused =
       retry_call(policy, guarded(guards, [&] { return withdraw(database, 1'000); }));
 
+  // The first call succeeded at its third attempt, and reduced the balance from 100 to 70. The
+  // second one was to withdraw more than that, which is an error without retries.
   for (const auto& attempt : done.history.attempts) {
     std::printf("attempt %d: %s\n", attempt.number, attempt.rule.c_str());
   }

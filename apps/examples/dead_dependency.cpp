@@ -32,7 +32,7 @@ int main() {
   down.times = 5;
   FaultServer dependency({down, {200, "ok"}});
 
-  auto policy = RetryPolicy::standard({.max_attempts = 1});
+  auto policy = RetryPolicy::standard({.max_attempts = 1});  // no retries
   auto& breaker = policy.guards.breaker.emplace();
   breaker.kind = BreakerPolicy::Kind::Consecutive;
   breaker.failures = 5;
@@ -54,7 +54,7 @@ int main() {
   std::printf("100 calls, %zu requests, %d refused\n", dependency.requests(), refused);
 
   const auto now = std::chrono::steady_clock::now();
-  for (const auto& breaker_state : state->states("breaker ", now)) {
+  for (const auto& breaker_state : state->states(/*prefix=*/"breaker ", now)) {
     std::printf("%s: %s\n", breaker_state.key.c_str(),
                 std::string(to_string(*breaker_state.circuit)).c_str());
   }

@@ -100,7 +100,7 @@ class Shop {
 };
 
 // How one request ended.
-struct Ended {
+struct Ending {
   int status = 0;  // 0 if there was no response
   Duration after{0};
   std::string message;  // what the client said about it
@@ -110,34 +110,36 @@ struct Ended {
 
 // How all requests of one client ended.
 struct ClientResults {
-  std::vector<Ended> reads;
-  std::vector<Ended> orders;
-  Ended report;
+  std::vector<Ending> reads;
+  std::vector<Ending> orders;
+  Ending report;
 };
 
 // Runs curl with these arguments. `before` precedes the command, for example "timeout 7.5 ". The
-// message of the result is what curl wrote.
-Ended run_curl(const std::string& before, const std::string& arguments) {
+// message of the result is everything that curl printed. The status is 0 if curl got no response,
+// or was ended before it printed the status.
+Ending run_curl(const std::string& before, const std::string& arguments) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string command = before +
                               "curl -q --noproxy '*' --no-progress-meter --retry 5 -o /dev/null "
                               "-w '\nstatus %{http_code}' " +
                               arguments + " 2>&1";
-  Ended ended;
+  Ending ending;
   FILE* output = popen(command.c_str(), "r");
-  if (output == nullptr) return ended;
-  for (int c = 0; (c = std::fgetc(output)) != EOF;) ended.message += static_cast<char>(c);
+  if (output == nullptr) return ending;
+  for (int c = 0; (c = std::fgetc(output)) != EOF;) ending.message += static_cast<char>(c);
   pclose(output);
-  ended.after = std::chrono::steady_clock::now() - begin;
-  if (const auto place = ended.message.rfind("\nstatus "); place != std::string::npos) {
-    ended.status = std::stoi(ended.message.substr(place + std::strlen("\nstatus ")));
+  ending.after = std::chrono::steady_clock::now() - begin;
+  if (const auto place = ending.message.rfind("\nstatus "); place != std::string::npos) {
+    ending.status = std::stoi(ending.message.substr(place + std::strlen("\nstatus ")));
   }
-  return ended;
+  return ending;
 }
 
+// Sends all requests at the same time, each with its own curl, and waits for all of them.
 ClientResults send_with_curl(const Shop& shop) {
-  std::vector<std::future<Ended>> reads;
-  std::vector<std::future<Ended>> orders;
+  std::vector<std::future<Ending>> reads;
+  std::vector<std::future<Ending>> orders;
   const auto start = [&](std::string before, std::string arguments) {
     return std::async(std::launch::async, run_curl, std::move(before), std::move(arguments));
   };
@@ -145,7 +147,8 @@ ClientResults send_with_curl(const Shop& shop) {
   for (int i = 0; i < kOrders; ++i) {
     orders.push_back(start("", "-d 'one, please' " + shop.url("/orders")));
   }
-  // curl would wait for an hour, so it is ended when the others are done.
+  // This curl would wait for an hour. `timeout` ends it after 7.5 s, when the others have
+  // succeeded: they send again after 1, 3 and 7 s, and the outage ends after 3.25 s.
   auto report = start("timeout 7.5 ", shop.url("/report"));
   ClientResults results;
   for (auto& read : reads) results.reads.push_back(read.get());
@@ -166,16 +169,16 @@ ClientResults send_with_httpretry(const Shop& shop) {
     orders.push_back(client.send_async(Request::post(shop.url("/orders"), "one, please")));
   }
   auto report = client.send_async(Request::get(shop.url("/report")));
-  const auto ended = [](OutcomeFuture& future) {
+  const auto ending_of = [](OutcomeFuture& future) {
     const auto outcome = future.get();
-    return Ended{.status = outcome ? outcome->status : 0,
-                 .after = history_of(outcome).elapsed,
-                 .message = describe(outcome)};
+    return Ending{.status = outcome ? outcome->status : 0,
+                  .after = history_of(outcome).elapsed,
+                  .message = describe(outcome)};
   };
   ClientResults results;
-  for (auto& read : reads) results.reads.push_back(ended(read));
-  for (auto& order : orders) results.orders.push_back(ended(order));
-  results.report = ended(report);
+  for (auto& read : reads) results.reads.push_back(ending_of(read));
+  for (auto& order : orders) results.orders.push_back(ending_of(order));
+  results.report = ending_of(report);
   return results;
 }
 
@@ -228,15 +231,15 @@ void watch(Time begin, const Shop* with_curl, const Shop& with_httpretry, Done i
 
 // --- the summary ---
 
-int count_successes(const std::vector<Ended>& all) {
+int count_successes(const std::vector<Ending>& all) {
   return static_cast<int>(
-      std::count_if(all.begin(), all.end(), [](const Ended& ended) { return ended.is_success(); }));
+      std::count_if(all.begin(), all.end(), [](const Ending& one) { return one.is_success(); }));
 }
 
 Duration last_of(const ClientResults& results) {
   Duration last{0};
   for (const auto* all : {&results.reads, &results.orders}) {
-    for (const auto& ended : *all) last = std::max(last, ended.after);
+    for (const auto& ending : *all) last = std::max(last, ending.after);
   }
   return last;
 }
@@ -271,6 +274,7 @@ bool check(bool is_true, const char* claim) {
   return is_true;
 }
 
+// Prints how curl's requests ended. Returns whether every claim of the text is true.
 bool explain_curl(const ClientResults& results, const Shop& shop) {
   std::printf(
       "\ncurl waits 1, 2 and 4 s, not at random, so its requests arrive in bursts. The last\n"
@@ -281,15 +285,17 @@ bool explain_curl(const ClientResults& results, const Shop& shop) {
       duration_text(last_of(results)).c_str(),
       results.report.message.substr(0, results.report.message.find('\n')).c_str());
   // curl 7.88 and 8.14 say "Will retry in 1", and curl 8.23 "Retrying in 1".
-  const std::string& waits = results.reads.front().message;
-  bool all = check(waits.find(" in 1") < waits.find(" in 2"), "curl waits 1 and 2 s");
-  all &= check(count_successes(results.reads) == kReads, "curl read all items");
-  all &= check(count_successes(results.orders) == kOrders, "curl placed all orders");
-  all &= check(shop.booked() > kOrders, "orders of curl were booked again");
-  return all & check(results.report.message.find(" in 3600") != std::string::npos,
-                     "curl waits for the report");
+  const std::string& output = results.reads.front().message;
+  bool all_true = check(output.find(" in 1") < output.find(" in 2"), "curl waits 1 and 2 s");
+  all_true &= check(count_successes(results.reads) == kReads, "curl read all items");
+  all_true &= check(count_successes(results.orders) == kOrders, "curl placed all orders");
+  all_true &= check(shop.booked() > kOrders, "orders of curl were booked again");
+  all_true &= check(results.report.message.find(" in 3600") != std::string::npos,
+                    "curl waits for the report");
+  return all_true;
 }
 
+// Prints how the calls of httpretry ended. Returns whether every claim of the text is true.
 bool explain_httpretry(const ClientResults& results, const Shop& shop) {
   std::printf(
       "\nhttpretry, with the policy in apps/examples/demo.cpp, stops sending after four failures\n"
@@ -299,18 +305,23 @@ bool explain_httpretry(const ClientResults& results, const Shop& shop) {
       "  %s\n"
       "  %s\n",
       results.orders.back().message.c_str(), results.report.message.c_str());
-  // Each request once, and a test every 500 ms.
-  const auto most = kReads + kOrders + 1 + kOutage / 500ms + 1;
-  bool all = check(shop.requests_in_the_outage() <= most, "httpretry sends a test every 500 ms");
-  all &= check(count_successes(results.reads) == kReads, "httpretry read all items");
-  all &= check(count_successes(results.orders) == kOrders, "httpretry placed all orders");
-  all &= check(shop.booked() == kOrders, "each order of httpretry was booked once");
-  return all & check(results.report.message.find("server_delay_too_long") != std::string::npos,
-                     "httpretry does not wait for the report");
+  const auto tests = kOutage / 500ms + 1;  // rounded up
+  // Each read, each order and the report once, and the tests.
+  const auto max = kReads + kOrders + 1 + tests;
+  bool all_true =
+      check(shop.requests_in_the_outage() <= max, "httpretry sends a test every 500 ms");
+  all_true &= check(count_successes(results.reads) == kReads, "httpretry read all items");
+  all_true &= check(count_successes(results.orders) == kOrders, "httpretry placed all orders");
+  all_true &= check(shop.booked() == kOrders, "each order of httpretry was booked once");
+  all_true &= check(results.report.message.find("server_delay_too_long") != std::string::npos,
+                    "httpretry does not wait for the report");
+  return all_true;
 }
 
 }  // namespace
 
+// Runs both clients at the same time, each with its own shop, draws the requests as they arrive,
+// and compares the results.
 int main() {
   const bool has_curl = std::system("curl --version >/dev/null 2>&1") == 0;
   std::printf(
@@ -325,21 +336,21 @@ int main() {
   const auto begin = std::chrono::steady_clock::now();
   Shop curl_shop(begin);
   Shop shop(begin);
-  auto curl_results = std::async(
+  auto curl_run = std::async(
       std::launch::async, [&] { return has_curl ? send_with_curl(curl_shop) : ClientResults(); });
-  auto results = std::async(std::launch::async, [&] { return send_with_httpretry(shop); });
+  auto run = std::async(std::launch::async, [&] { return send_with_httpretry(shop); });
   watch(begin, has_curl ? &curl_shop : nullptr, shop, [&] {
-    return curl_results.wait_for(0s) == std::future_status::ready &&
-           results.wait_for(0s) == std::future_status::ready;
+    return curl_run.wait_for(0s) == std::future_status::ready &&
+           run.wait_for(0s) == std::future_status::ready;
   });
 
-  const ClientResults curl = curl_results.get();
-  const ClientResults ours = results.get();
-  print_table(
-      has_curl ? column_of(curl, curl_shop, "waits for an hour") : std::vector<std::string>(),
-      column_of(ours, shop, "ended after " + duration_text(ours.report.after)));
-  bool is_true = !has_curl || explain_curl(curl, curl_shop);
-  is_true &= explain_httpretry(ours, shop);
+  const ClientResults curl_results = curl_run.get();
+  const ClientResults results = run.get();
+  print_table(has_curl ? column_of(curl_results, curl_shop, "waits for an hour")
+                       : std::vector<std::string>(),
+              column_of(results, shop, "ended after " + duration_text(results.report.after)));
+  bool all_true = !has_curl || explain_curl(curl_results, curl_shop);
+  all_true &= explain_httpretry(results, shop);
   std::printf(
       "\nWhat to try next:\n"
       "  ./dev install\n"
@@ -347,5 +358,5 @@ int main() {
       "https://api.example.com/v1/items\n"
       "  httpretry simulate --preset curl --preset standard --model queue "
       "--trigger at=20s,for=10s,capacity=0.1\n");
-  return is_true ? 0 : 1;
+  return all_true ? 0 : 1;
 }

@@ -52,6 +52,7 @@ int main() {
   options.scheduler = loop;
   Client client(options);
 
+  // Both callbacks run in loop->turn(), on this thread.
   int running = 2;
   bool good = false;
   client.send_then(Request::get(url), [&](const Outcome& outcome) {
@@ -67,7 +68,8 @@ int main() {
   watch(epoll, loop->descriptor());
   watch(epoll, ticks);
   std::uint64_t all_ticks = 0;
-  // Until both calls have ended and at least one tick has come, so that the program has counted.
+  // Runs until both calls have ended. At least one tick must also arrive, to show that the
+  // program does its other work in the meantime.
   while (running > 0 || all_ticks == 0) {
     const auto time_left = loop->time_left();  // in milliseconds, until the loop has work to do
     constexpr int kNoTimeout = -1;

@@ -11,7 +11,7 @@ int main() {
   const Headers type{{"Content-Type", "text/event-stream"}};
   const Scenario scenario{{200, type, "retry: 100\nid: 1\ndata: first\n\n"},
                           {200, type, "id: 2\ndata: second\n\n"},
-                          {204}};
+                          {204}};  // the server has no more events
   FaultServer server(scenario);
 
   Client client;

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   // Ends an attempt that has no response after 10 s.
   Client client(ClientOptions().with_policies(RetryPolicy::standard({.response_timeout = 10s})));
   const Outcome outcome = client.get(url);
-  // "succeeded after 2 attempts in 213 ms: 503, 200"
+  // Prints, for example, "succeeded after 2 attempts in 213 ms: 503, 200".
   std::fprintf(stderr, "%s\n", describe(outcome).c_str());
   if (!outcome) {
     std::fprintf(stderr, "%s\n", outcome.error().message.c_str());
@@ -20,5 +20,5 @@ int main(int argc, char** argv) {
   }
   std::printf("%d: %s\n", outcome->status, outcome->body.c_str());
 
-  return succeeded(outcome) ? 0 : 1;  // by the policy: a 404 is no success
+  return succeeded(outcome) ? 0 : 1;  // the policy decides: a 404 is no success
 }

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   RetryPolicy policy;
   // Without a key, such a POST is not retried after a reset.
   policy.idempotency_key = "Idempotency-Key";
+  // The default chain of middlewares, except that retry() has its own policy.
   Client client({redirect(), retry(policy), hedge(), guards()});
   const auto outcome = client.post(server.url("/files"), Body::file(path));
   if (!outcome) {

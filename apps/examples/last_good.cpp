@@ -39,6 +39,7 @@ int main() {
   good.times = 1;
   FaultServer server({good, 500});
 
+  // fallback() is the outer middleware, so "keep" sees only responses of the server.
   ClientOptions options;
   auto kept = std::make_shared<LastGood>();
   options.call_middlewares = {

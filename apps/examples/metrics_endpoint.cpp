@@ -42,13 +42,14 @@ int main(int argc, char** argv) {
   step.respond = [&](const SeenRequest& request) {
     return answer(std::string(request.headers["Accept"]));
   };
+  const bool has_port = argc > 1;
   FaultServerOptions listen;
-  if (argc > 1) listen.port = static_cast<std::uint16_t>(std::atoi(argv[1]));
+  if (has_port) listen.port = static_cast<std::uint16_t>(std::atoi(argv[1]));
   FaultServer service({step}, listen);
 
   const Outcome outcome = client.get(upstream.url("/v1/items"));
   if (!outcome) return 1;
-  while (argc > 1) {
+  while (has_port) {  // until the program is killed or a call fails
     std::this_thread::sleep_for(1s);
     if (!client.get(upstream.url("/v1/items"))) return 1;
   }

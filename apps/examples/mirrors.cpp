@@ -49,11 +49,14 @@ int main() {
   FaultServer server({Step(200, "from the fast mirror")});
   Client client;
 
+  // The 404 is no success, so the fast mirror wins.
   const auto outcome =
       sync_wait(from_any(client, {slow_server.url("/"), lost.url("/"), server.url("/")}));
   std::printf("%s\n", outcome ? outcome->body.c_str() : outcome.error().message.c_str());
+  // Returns when all three have succeeded, and otherwise throws.
   sync_wait(fetch_all(client, {server.url("/a"), server.url("/b"), server.url("/c")}));
 
+  // An orderly shutdown: calls in flight, such as this one, may end within 10 s.
   client.send_then(Request::get(server.url("/last")), [](const Outcome&) {});
   const auto ends = client.drain(10s);
   std::printf("%zu succeeded, %zu failed, %zu canceled\n", ends.succeeded, ends.failed,

@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s POLICY_FILE SERVICE_CONFIG URL\n", *argv);
     return 2;
   }
-  try {
+  try {  // the functions above throw Failure if a file or a policy is invalid
     std::printf("built in code:\n%s\n", policies_in_code().print().c_str());
     std::printf("from %s:\n%s\n", argv[2], converted(text_of(argv[2]), argv[2]).c_str());
     auto client = client_with_file(argv[1]);

@@ -29,10 +29,10 @@ RetryPolicy until_done() {
   pending.statuses.add(200);
   pending.json = "/state";
   pending.in = {"RUNNING", "QUEUED"};
-  pending.backoff.initial = 50ms;
+  pending.backoff.initial = 50ms;  // does not grow: polls have a constant backoff by default
   pending.url_from = {"Operation-Location", "Location"};
   policy.retry_on.pending = pending;
-  // The response to the POST has no state yet.
+  // The response to the POST has no state yet. So a 202 with a Location also means "not yet".
   ErrorRule accepted;
   accepted.status = StatusSet{202};
   accepted.source = ErrorRule::Source::Header;
@@ -54,7 +54,7 @@ int main() {
   if (!done) return 1;
   const auto& history = done->history;
   for (const auto& attempt : history.attempts) {
-    const auto* polled = history.polled_by(attempt);
+    const auto* polled = history.polled_by(attempt);  // the URL, or nullptr for the POST
     std::printf("%6.1f ms  %d %s %s\n",
                 std::chrono::duration<double, std::milli>(attempt.start).count(), attempt.status,
                 std::string(to_string(attempt.cls)).c_str(), polled ? polled->url.c_str() : "");

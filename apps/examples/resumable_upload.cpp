@@ -62,9 +62,11 @@ int main(int argc, char** argv) {
   const auto url = server.url("/upload");
 
   Client client;
+  // The request that starts the upload. The content follows in parts.
   auto start = Request::post(url, R"({"name": "program"})");
   start.edit_options().on_progress = show;
   ResumableUploadOptions options;
+  // At least four parts, because the server interrupts the second one. 0 would mean a single part.
   options.part_size = std::max<std::uint64_t>(1, std::min<std::uint64_t>(size / 4, 512 << 10));
   const Outcome outcome = upload_resumable(client, start, UploadContent::file(path), options);
   if (!outcome) {

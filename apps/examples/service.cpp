@@ -111,8 +111,8 @@ int main() {
 
   const Outcome first = client.get(server.url("/"));  // one attempt, which gets the first 503
   write_policy(policy_file, /*max_attempts=*/3);
-  // No thread watches the file. A call checks it, if the last check is a second ago. These calls go
-  // to /ping, so they take none of the steps above.
+  // No thread watches the file. A call checks it if the last check was at least a second ago. These
+  // calls go to /ping, so they take none of the steps above.
   for (int tries = 0; counters->reloads == 0 && tries < 100; ++tries) {
     std::this_thread::sleep_for(100ms);
     static_cast<void>(client.head(server.url("/ping")));

@@ -32,7 +32,7 @@ int main() {
   policy.backoff.initial = 10ms;
   ClientOptions options;
   options.middlewares = {retry(policy)};
-  options.max_in_flight = 64;
+  options.max_in_flight = 64;  // further requests wait in a queue; send_async does not block
   Client client(options);
 
   const auto start = std::chrono::steady_clock::now();

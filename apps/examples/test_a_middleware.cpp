@@ -29,7 +29,8 @@ void check(bool passed, const char* what) {
   ++failures;
 }
 
-// Runs in virtual time.
+// Checks that the second server gets the request after both attempts at the first one failed. Runs
+// in virtual time.
 void test_fallback() {
   auto clock = std::make_shared<ManualScheduler>();
   auto network = std::make_shared<ScriptedTransport>();
@@ -41,7 +42,7 @@ void test_fallback() {
   options.middlewares = {fallback_to("second"), retry(twice)};
   options.scheduler = clock;
   options.transport = network;
-  options.random = fixed_random(0.5);
+  options.random = fixed_random(0.5);  // the middle of the 150 to 300 ms of the first wait
   Client client(options);
 
   const auto outcome = client.get("http://first/");
@@ -52,9 +53,10 @@ void test_fallback() {
   check(clock->now() == Time(225ms), "the wait was between 150 and 300 ms, in virtual time");
 }
 
-// A script can compute its responses, and so can a server on real sockets.
+// Checks that a script can compute its responses, and that a server on real sockets can too.
 void test_computed_responses() {
   auto network = std::make_shared<ScriptedTransport>();
+  // `number` counts the requests from 1.
   network->say([](const Request& request, int number) -> Outcome {
     return Response(200, std::to_string(number) + ": " + *request.body().bytes());
   });

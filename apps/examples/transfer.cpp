@@ -25,21 +25,21 @@ std::string secret(const char* name) {
 
 void print(const ConnectionInfo& info) { std::printf("%s\n", info.remote_ip.c_str()); }
 
-// The options below are not used for sending: their files and proxies do not exist.
-void from_memory(TransportOptions& connection) {
+// Sets certificates and a key as PEM text. Nothing is sent with them, because they are fake.
+void set_certificates_from_memory(TransportOptions& connection) {
   const auto company_pem = secret("CERTIFICATE");
   const auto ann_pem = secret("CERTIFICATE") + secret("PRIVATE KEY");
   connection.ca_pem = company_pem;
   connection.client_certificate.pem = ann_pem;
-  connection.curl_options = {{"TCP_NODELAY", 0}};
 }
 
 void show(const Progress& now) {
   if (now.to_receive && now.received == *now.to_receive) std::puts("everything has arrived");
 }
 
-// Sets every option of a connection and of a request, to show that they exist.
-void set_all_options(TransportOptions& connection, Request& request) {
+// Sets options of connections and of a request, to show how. Nothing is sent with them, because
+// their files, proxies and hosts do not exist.
+void set_options(TransportOptions& connection, Request& request) {
   connection.client_certificate.file = "ann.p12";
   connection.client_certificate.key_password = "secret";
   connection.ca_file = "company.pem";
@@ -53,8 +53,9 @@ void set_all_options(TransportOptions& connection, Request& request) {
   connection.resolve = {"api.example.com:8443:192.0.2.1,192.0.2.2"};
   connection.ip_version = IpVersion::V4;
   connection.local_interface = "eth0";
-  connection.netrc = "";
+  connection.netrc = "";  // ~/.netrc
   connection.cookies = std::make_shared<CookieJar>();
+  connection.curl_options = {{"TCP_NODELAY", 0}};
   request.edit_options().credentials.emplace(Credentials::Scheme::Digest, "ann", "secret");
   request.edit_options().http_version = HttpVersion::Http2PriorKnowledge;
   request.edit_options().expect_continue_from = 1 << 20;
@@ -68,11 +69,12 @@ Task<bool> store(std::string bytes) {
   co_return true;
 }
 
-// Returns the next piece of a body. An empty piece is the end.
-Task<Result<std::string>> next_line(Call& call, int& number) {
+// Adds 1 to `line_number` and returns that line of a body, after 10 ms. After three lines, an empty
+// piece ends the body.
+Task<Result<std::string>> next_line(Call& call, int& line_number) {
   const auto later = call.scheduler().now() + std::chrono::milliseconds(10);
   co_await call.scheduler().sleep_until(later, call.stop());
-  co_return ++number <= 3 ? "line " + std::to_string(number) + "\n" : std::string();
+  co_return ++line_number <= 3 ? "line " + std::to_string(line_number) + "\n" : std::string();
 }
 
 Form pictures(const std::string& path) {
@@ -83,10 +85,10 @@ Form pictures(const std::string& path) {
   return Form().add(part);
 }
 
-// Uploads a body of each kind: a file, a function that starts again for each attempt, a function
-// that can be read only once, a coroutine, and a form. Returns whether each upload got a response.
+// Uploads five kinds of bodies: a file, a generator that each attempt starts again, a generator
+// that can run only once, a coroutine, and a form. Returns whether each upload got a response.
 bool upload(Client& client, const std::string& url, const std::string& path) {
-  // `start` returns a new function that generates a thousand letters.
+  // `start` returns a new generator, which writes a thousand letters and then returns 0, the end.
   const auto start = [] {
     return [left = std::size_t{1000}](std::span<char> into) mutable {
       const auto count = std::min(into.size(), left);
@@ -95,11 +97,11 @@ bool upload(Client& client, const std::string& url, const std::string& path) {
       return count;
     };
   };
-  const auto generate = start();
   const Outcome file = client.put(url, Body::file(path));
   const Outcome generated = client.put(url, Body::generated(start));
+  const auto generate = start();
   const Outcome once = client.put(url, Body::once(generate));
-  const auto next = [line = 0](Call& call) mutable { return next_line(call, line); };
+  const auto next = [line_number = 0](Call& call) mutable { return next_line(call, line_number); };
   const Outcome awaited = client.put(url, awaited_body_once(next));
   const Outcome form = client.send(Request::post(url, Body()).set_form(pictures(path)));
   return file && generated && once && awaited && form;
@@ -115,8 +117,9 @@ int download(Client& client, const std::string& url, const std::string& path) {
 
 }  // namespace
 
-// Sends a form, downloads into functions and into a file, and uploads bodies of all kinds.
+// Sends a form, downloads into functions and into a file, and uploads several kinds of bodies.
 int main() {
+  // The same server is the API and the issuer of its tokens.
   FaultServer server(Scenario{{200, "a response, or a token"}});
   const auto api_origin = server.url("/");
   const auto url = server.url("/v1/items");
@@ -134,11 +137,13 @@ int main() {
   request.sink(pass_to([](std::string bytes, Call&) { return store(bytes); }));
   const Outcome stored = client.send(request);
 
+  // These options are only set, to show them: nothing is sent with them.
   TransportOptions connection;
-  set_all_options(connection, request);
+  set_options(connection, request);
   TransportOptions without_files;
-  from_memory(without_files);
+  set_certificates_from_memory(without_files);
+
   const int download_status = download(client, url, "/dev/null");
-  const bool all_sent = sent && printed && stored && upload(client, url, "/etc/hostname");
-  return all_sent ? download_status : 1;
+  const bool all_succeeded = sent && printed && stored && upload(client, url, "/etc/hostname");
+  return all_succeeded ? download_status : 1;
 }

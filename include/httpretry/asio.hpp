@@ -75,7 +75,7 @@ struct AsioSend {
 
   template <class Handler>
   void operator()(Handler&& handler, Request request, CallOptions options) const {
-    AsioCancellation cancellation(handler, options);
+    AsioCancellation cancellation(handler, options);  // may replace options.stop
     // A handler without an executor must not run on the client's thread, so it gets this one.
     const boost::asio::system_executor fallback;
     auto work =
@@ -85,10 +85,11 @@ struct AsioSend {
         [handler = std::forward<Handler>(handler), work = std::move(work),
          cancellation = std::move(cancellation)](Outcome outcome) mutable {
           // On the client's thread: posts the handler, with everything it needs, to its executor.
-          const auto executor = work.get_executor();
+          const auto executor = work.get_executor();  // before `work` is moved
           boost::asio::post(executor, [handler = std::move(handler), work = std::move(work),
                                        cancellation = std::move(cancellation),
                                        outcome = std::move(outcome)]() mutable {
+            // First, because the handler may use the slot for its next operation.
             cancellation.end();
             work.reset();
             std::move(handler)(std::move(outcome));

@@ -30,9 +30,9 @@ SendTracker after(const std::vector<std::string_view>& events) {
   for (const auto event : events) {
     if (event == "died" || event == "refused") continue;
     if (event == "new" || event == "reused") {
-      CHECK(tracker.about_to_send(event == "reused", 1234));
+      CHECK(tracker.count_if_allowed(event == "reused", 1234));
     } else if (event == "stop") {
-      CHECK_FALSE(tracker.about_to_send(false, 1234));
+      CHECK_FALSE(tracker.count_if_allowed(false, 1234));
     } else {
       tracker.response_came(std::stoi(std::string(event)), event.ends_with("without body"));
     }
@@ -105,19 +105,19 @@ TEST_CASE("one exchange is one send, and what the server can have seen follows f
 TEST_CASE("a server that asks for authentication for ever gets five sends") {
   SendTracker tracker;
   for (int i = 0; i < 5; ++i) {
-    CHECK(tracker.about_to_send(false, 1));
+    CHECK(tracker.count_if_allowed(false, 1));
     tracker.response_came(401, false);
   }
-  CHECK_FALSE(tracker.about_to_send(false, 1));
+  CHECK_FALSE(tracker.count_if_allowed(false, 1));
   CHECK(tracker.sends == 5);
   CHECK(tracker.answered);
 }
 
 TEST_CASE("only the first send says whether the connection was reused, and from which port") {
   SendTracker tracker;
-  CHECK(tracker.about_to_send(false, 1));
+  CHECK(tracker.count_if_allowed(false, 1));
   tracker.response_came(401, false);
-  CHECK(tracker.about_to_send(true, 2));
+  CHECK(tracker.count_if_allowed(true, 2));
   CHECK_FALSE(tracker.reused);
   CHECK(tracker.local_port == 1);
 }

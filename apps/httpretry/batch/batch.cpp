@@ -79,15 +79,17 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
   }
   const auto counts = run.counts();
   print_message(end_line(counts, end, command));
-  // The next run continues with the jobs that are left, because the journal has their state.
+  // Idle means that the jobs must wait longer than --max-idle. The same command continues with them
+  // at any later time, because the journal has their state.
   if (counts.waiting > 0 && end == RunEnd::Idle) {
     const auto now = std::chrono::system_clock::now();
+    // Empty if the waits have ended, and only the limits of the hosts hold back the jobs.
     if (const auto time_until_due = run.next_due()) {
       print_message(idle_text("at " + rfc3339(now + *time_until_due), command));
     }
   }
-  if (const auto outlasted = outlasted_jobs(rows); outlasted > 0) {
-    print_message("httpretry: " + number_of(outlasted, "job") +
+  if (const auto dead_jobs = jobs_out_of_retries(rows); dead_jobs > 0) {
+    print_message("httpretry: " + number_of(dead_jobs, "job") +
                   " failed after all retries that the policy allows; to make jobs wait until an "
                   "outage ends, use --set breaker.kind=consecutive --set breaker.failures=4 "
                   "--max-idle 2m; --export dead lists the failed jobs as input for another run");
@@ -100,8 +102,9 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
   }
 }
 
-// Lists the other files that this process writes, so that the run does not write to one of them.
-void name_other_files(BatchCommand& command) {
+// Lists the other files that this process writes. Batch::open() throws if the batch would also
+// write to one of them.
+void list_other_files(BatchCommand& command) {
   const auto file_of = [](const std::string& path) { return path == "-" ? "/dev/stdout" : path; };
   command.batch.other_files = {{"metrics", file_of(command.telemetry.metrics_file)},
                                {"HTTP archive", file_of(command.telemetry.har_file)},
@@ -111,7 +114,7 @@ void name_other_files(BatchCommand& command) {
 // Sends the requests of the input, which is read into a journal first, and prints the results.
 // Returns the exit status, which is kUsage if the input or the journal has errors.
 int run_batch(BatchCommand& command) {
-  name_other_files(command);  // the run must not write to a file of the telemetry
+  list_other_files(command);  // the batch must not write to them
   // Copies of the certificates and keys that are pipes. The run needs them until its end.
   const auto files = complete_connection(command);
   const auto telemetry = begin_telemetry(command);
@@ -142,13 +145,14 @@ void complete_options(BatchCommand& command, const Args& operands) {
   if (options.input == "-" && options.journal.empty() && uses_journal) {
     throw UsageError("standard input needs --journal FILE, so that a later run can resume");
   }
-  // The results are beside the input or, for standard input, beside the journal.
+  // The results are beside the input or, for standard input, beside the journal. Without a journal,
+  // nothing is sent, so there are no results.
   const auto base = options.input == "-" ? options.journal : options.input;
   if (options.results.empty() && !command.no_results) options.results = base + ".results.jsonl";
   prepare_requests(command);
   options.on_problem = [](const Problem& problem) { print_message(to_string(problem)); };
   if (command.progress != ProgressStyle::None) {
-    // Called after every 100 000 lines of the input. Without a terminal, fewer messages suffice.
+    // Called after every 100 000 lines of the input, which is too often for a message.
     options.on_import = [](std::uint64_t lines) {
       if (::isatty(STDERR_FILENO) == 1) return show_status("reading line " + grouped(lines));
       if (lines % kMessageStep == 0) print_message("httpretry: " + grouped(lines) + " lines read");

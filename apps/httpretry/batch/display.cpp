@@ -75,7 +75,7 @@ std::string next_of(const batch::JobStory& story) {
 std::string time_estimates(double jobs, const batch::RunnerOptions& runner) {
   std::string text;
   const auto seconds_text = [](double seconds) {
-    // kForever would be shown as "unlimited".
+    // A number that is too large becomes kForever, which would be shown as "unlimited".
     return duration_text(std::min<Duration>(std::chrono::duration<double>(seconds),
                                             kForever - std::chrono::nanoseconds(1)));
   };
@@ -193,7 +193,7 @@ std::string summary_text(const std::vector<batch::SummaryRow>& rows) {
   return text;
 }
 
-std::uint64_t outlasted_jobs(const std::vector<batch::SummaryRow>& rows) {
+std::uint64_t jobs_out_of_retries(const std::vector<batch::SummaryRow>& rows) {
   std::uint64_t count = 0;
   for (const auto& row : rows) {
     const bool ran_out = row.reason == to_string(Reason::AttemptsExhausted) ||
@@ -237,6 +237,7 @@ std::string status_json(const std::string& journal, const batch::JournalStatus& 
     return date ? quote_json(rfc3339(*date)) : "null";
   };
   const bool is_here = status.process && *status.process > 0;
+  // The text of counts_json() ends with a comma.
   return "{\"journal\":" + quote_json(journal) + ",\"input\":" + quote_json(status.input) +
          ",\"results\":" + text_or_null(status.results) +
          ",\"dead_letters\":" + text_or_null(status.dead) +
@@ -269,7 +270,8 @@ std::string story_text(const batch::JobStory& story) {
 // many of them need care, and estimates of how long the run takes.
 std::string input_text(const batch::InputReport& report, const batch::RunnerOptions& runner) {
   std::string text = row_text("requests", report.jobs);
-  // Adds the largest counts of a kind, and a row for the number of names that are not shown.
+  // Adds rows for the names with the largest counts, which are first in `counts`, and a row for the
+  // number of names that are not shown.
   const auto add_rows = [&](const std::string& kind, const auto& counts) {
     for (std::size_t i = 0; i < std::min(counts.size(), kRowsShown); ++i) {
       const auto& [name, count] = counts[i];

@@ -29,7 +29,7 @@ std::string progress_json(const batch::RunProgress& progress);
 // Returns a table with a line for each way in which the jobs of a host ended.
 std::string summary_text(const std::vector<batch::SummaryRow>& rows);
 // Returns the number of jobs that are dead because an outage lasted longer than their retries.
-std::uint64_t outlasted_jobs(const std::vector<batch::SummaryRow>& rows);
+std::uint64_t jobs_out_of_retries(const std::vector<batch::SummaryRow>& rows);
 std::string status_text(const std::string& journal, const batch::JournalStatus& status);
 // The same as a JSON object, which ends with a newline.
 std::string status_json(const std::string& journal, const batch::JournalStatus& status);

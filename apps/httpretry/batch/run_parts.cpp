@@ -142,9 +142,9 @@ PipedFiles complete_connection(BatchCommand& command) {
   auto& options = command.batch;
   auto& connection = options.client.connection;
   check_files(connection);
-  connection.content_codings = content_codings();
-  // `signals` leaves the signals blocked at its end. `restores` unblocks them after that.
-  const WithoutSignals restores;
+  connection.content_codings = content_codings();  // for --compressed
+  // Restores the signal mask when the function returns, because `signals` leaves signals blocked.
+  const WithoutSignals mask_restorer;
   const Signals signals;
   const int cancel = signals.descriptor();  // becomes readable when a signal arrives
   try {

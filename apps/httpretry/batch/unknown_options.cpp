@@ -91,6 +91,7 @@ std::string shown_value_of(const Replacement& row, const std::string& value) {
       case Shown::PlusOne: return std::to_string(parse_count(value, "the value") + 1);
       case Shown::AsTime: return policy_time(value, "the value");  // 0 is "none"
       case Shown::AsWait:
+        // Here, 0 is not valid.
         if (auto time = policy_time(value, "the value"); time != "none") return time;
         break;
       case Shown::AsWord:  // a method such as POST
@@ -131,8 +132,8 @@ AboutUnknown about_unknown_in(std::string_view command) {
       return send_has(option) ? unknown + "; only httpretry URL... has it"
                               : about_unknown_option(option);
     }
-    auto suggestion = std::string(row->use);  // "%" in it stands for the value
-    const auto shown = shown_value_of(*row, value);
+    auto suggestion = std::string(row->use);         // "%" in it stands for the value
+    const auto shown = shown_value_of(*row, value);  // never contains a "%"
     for (auto at = suggestion.find('%'); at != std::string::npos; at = suggestion.find('%', at)) {
       suggestion.replace(at, 1, shown);
     }

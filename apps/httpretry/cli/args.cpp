@@ -51,8 +51,8 @@ class Parser {
     return nullptr;
   }
 
-  // Returns the switch that "no-NAME" turns off, or nullptr if there is no such flag.
-  [[nodiscard]] const Switch* switch_of(std::string_view name) const {
+  // Returns the switch NAME for "no-NAME", or nullptr if there is no such switch.
+  [[nodiscard]] const Switch* switch_negated_by(std::string_view name) const {
     if (!name.starts_with("no-")) return nullptr;
     const auto* flag = find([&](const Flag& known) { return known.name == name.substr(3); });
     return flag == nullptr ? nullptr : flag->apply.target<Switch>();
@@ -69,20 +69,21 @@ class Parser {
     const auto shown = "--" + name;  // in messages
     const auto* flag = find([&](const Flag& known) { return known.name == name; });
     if (flag == nullptr) {
-      const auto* to_turn_off = switch_of(name);
-      if (to_turn_off == nullptr) {
+      const auto* negated = switch_negated_by(name);
+      if (negated == nullptr) {
         throw unknown(shown, has_value ? value : next_argument(), /*within=*/"",
                       did_you_mean_flag(name));
       }
       if (has_value) throw UsageError("option " + shown + " takes no value");
-      *to_turn_off->target = !to_turn_off->value;
+      *negated->target = !negated->value;
       return;
     }
+    const bool takes_no_value = flag->value.empty();  // not even an optional one
     if (flag->takes_value()) {
-      apply(*flag, has_value ? value : value_after(shown));
+      check_and_apply(*flag, has_value ? value : value_after(shown));
     } else if (!has_value) {
       flag->apply({});
-    } else if (flag->value.empty()) {  // not even an optional one
+    } else if (takes_no_value) {
       throw UsageError("option " + shown + " takes no value");
     } else if (value.empty()) {
       throw UsageError("option " + shown + "= needs a value after the \"=\"");
@@ -104,7 +105,8 @@ class Parser {
         const auto hint = arg.size() > 3 ? did_you_mean_flag(arg.substr(1)) : std::string();
         throw unknown(shown, rest.empty() ? next_argument() : rest, within, hint);
       }
-      if (flag->takes_value()) return apply(*flag, rest.empty() ? value_after(shown) : rest);
+      if (flag->takes_value())
+        return check_and_apply(*flag, rest.empty() ? value_after(shown) : rest);
       flag->apply({});
     }
   }
@@ -129,7 +131,7 @@ class Parser {
   }
 
   // Applies a flag to its value. Throws UsageError if the flag does not allow the value.
-  static void apply(const Flag& flag, const std::string& value) {
+  static void check_and_apply(const Flag& flag, const std::string& value) {
     if (value.empty() && !flag.may_be_empty) {
       throw UsageError("option --" + std::string(flag.name) + " needs a value that is not empty");
     }

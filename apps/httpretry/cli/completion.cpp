@@ -117,8 +117,8 @@ _httpretry() {
     text += "  if [ \"$command\" = " + first + " ] && [ \"$COMP_CWORD\" -eq 2 ]; then\n" +
             "    _httpretry_words -W '" + next_words + "'\n    return\n  fi\n";
   }
-  // The flags of each command. The front command is that of sending, which has no name; its pattern
-  // is "*", so it must be last.
+  // The flags of each command. The first command sends requests and has no name. Its pattern is
+  // "*", so it must be last.
   text += R"(  if [ "$command" = policy ]; then command="policy ${COMP_WORDS[2]}"; fi
   case $command in
 )";
@@ -177,9 +177,8 @@ std::string zsh_command(const Command& command) {
 }
 
 // Returns the completion script for zsh. The first word is a command or a URL; `words[2]` has it,
-// because `words[1]` is "httpretry". The second word of a command such as "policy check" completes
-// its name. After that, each command has a call of _arguments with its flags, in a `case`. The last
-// pattern is "*", for the command that sends requests, which has no name.
+// because `words[1]` is "httpretry". Some commands, such as "policy check", also have a second
+// word. After the words, each command has a call of _arguments with its flags, in a `case`.
 std::string zsh() {
   std::string text =
       "#compdef httpretry\n"
@@ -193,6 +192,7 @@ std::string zsh() {
   text +=
       "if [[ $command == policy ]]; then command=\"policy ${words[3]}\"; fi\n"
       "case $command in\n";
+  // The first command sends requests and has no name. Its pattern is "*", so it must be last.
   for (const auto& command : commands().subspan(1)) text += zsh_command(command);
   return text + zsh_command(commands().front()) + "esac\n";
 }

@@ -10,7 +10,7 @@ namespace {
 // it back or this machine lacked a resource. If the server may have received an earlier attempt,
 // the last such attempt decides the status. Otherwise returns kTryLater, because nothing was sent
 // and the user can run the same command again.
-int status_of_held_back(const Error& error) {
+int status_after_unsent_attempt(const Error& error) {
   const auto& attempts = error.history.attempts;
   // An attempt with a shortage was not sent.
   const auto last_sent = std::find_if(attempts.rbegin(), attempts.rend(), [](const auto& attempt) {
@@ -37,9 +37,10 @@ Error permanent_error(Errc code, std::string message, int curl_code) {
 // if libcurl reported the error, and otherwise the status for the code of the error. The numbers
 // below without a name are curl's, too.
 int exit_status(const Error& error) {
-  // A shortage on this machine kept the attempt from being sent, whatever libcurl reported.
-  if (error.code == Errc::LocalShortage) return status_of_held_back(error);
-  constexpr int kMalformedUrl = 3;  // curl's number; ours is kUsage, and 3 is kBadPolicyFile
+  // A shortage on this machine kept the attempt from being sent. libcurl's number does not matter.
+  if (error.code == Errc::LocalShortage) return status_after_unsent_attempt(error);
+  // curl's number for a malformed URL is our kBadPolicyFile, so such a URL gets kUsage below.
+  constexpr int kMalformedUrl = 3;
   const bool has_curl_status = error.curl_code != 0 && error.curl_code != kMalformedUrl;
   // A canceled call has its own status below, whatever libcurl was doing at that time.
   if (has_curl_status && error.code != Errc::Canceled) return error.curl_code;
@@ -59,7 +60,7 @@ int exit_status(const Error& error) {
     case Errc::Paused:
     case Errc::CircuitOpen:
     case Errc::RateLimited:
-    case Errc::QueueFull: return status_of_held_back(error);
+    case Errc::QueueFull: return status_after_unsent_attempt(error);
     case Errc::LocalShortage:  // returned above
     case Errc::Internal: break;
   }

@@ -72,12 +72,12 @@ bool names(std::string_view topic, const Flag& flag) {
 
 // Returns the part of a command's help that `topic` names: the title of a group of options, such as
 // "retries", or an option. For an option that the command does not have, returns what is known
-// about it, such as what to use instead. Throws UsageError if nothing is.
+// about it, such as what to use instead. Throws UsageError for any other topic.
 std::string part_of_help(const Command& command, const std::string& topic) {
-  std::string titles = "all";  // the topics in the message; the caller has handled "all"
+  std::string topics = "all";  // for the message; the caller has handled "all"
   for (const auto& group : command.flags()) {
     if (equal_ignoring_case(group.title, topic)) return lines_of(group);
-    titles += ", " + to_lower(group.title);
+    topics += ", " + to_lower(group.title);
   }
   for (const auto& group : command.flags()) {
     for (const auto& flag : group.flags) {
@@ -85,11 +85,10 @@ std::string part_of_help(const Command& command, const std::string& topic) {
     }
   }
   const auto option = topic.starts_with('-') ? topic : "--" + topic;
-  // Only the command that sends requests, which has no name, replaces curl, whose options users
-  // try.
+  // Users try curl's options with the command that sends requests, which has no name.
   const auto about = command.name.empty() ? about_unknown_option(option) : std::string();
   if (!about.empty()) return wrapped(option + about, /*column=*/0, /*indent=*/0);
-  throw UsageError("option --help: \"" + topic + "\" is neither an option nor one of " + titles);
+  throw UsageError("option --help: \"" + topic + "\" is neither an option nor one of " + topics);
 }
 
 std::string examples_of(const Command& command) {

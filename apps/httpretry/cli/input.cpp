@@ -88,7 +88,7 @@ void check_offset(std::uint64_t offset, std::uint64_t size) {
 // first `offset` bytes. Reads up to kMaxPipeBuffer bytes here, so that a retry can send them again.
 // The rest of a longer body is read while it is sent, so that body can be sent only once. Standard
 // input that fits into the buffer is kept and can be the body of several requests. Throws
-// ReadError; a wait ends when the descriptor `cancel` becomes readable.
+// ReadError, and its subclass WaitEnded when the descriptor `cancel` becomes readable.
 Body piped_body(const std::string& path, int cancel, std::uint64_t offset) {
   static bool consumed = false;  // whether standard input was read, even if it was too long to keep
   const auto skip_offset = [offset](const std::string& bytes) {
@@ -106,6 +106,7 @@ Body piped_body(const std::string& path, int cancel, std::uint64_t offset) {
   auto pipe = is_stdin ? Descriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) : open_file(path);
   if (!pipe.is_open()) fail(errno);
   auto bytes = read_all(pipe.get(), kMaxPipeBuffer, cancel);
+  // For a longer body, read_all returns a little more than its limit.
   if (bytes.size() > kMaxPipeBuffer) {
     if (offset > 0) throw ReadError("it is too long for -C, which needs to know its size");
     return streamed_body(std::move(bytes), std::move(pipe), cancel);

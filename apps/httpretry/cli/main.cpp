@@ -81,10 +81,10 @@ int run_family(const Args& args) {
   throw UsageError(family + ": unknown command \"" + args[1] + "\"" + did_you_mean(args[1], names));
 }
 
-UsageError no_url(const std::string& word, std::string_view command) {
-  return UsageError("\"" + word + "\" is not a URL; did you mean httpretry " +
-                    std::string(command) + "? (For a host of that name, use http://" + word +
-                    "/.)");
+// Returns the error for a word in place of a URL. `meant` is what the user probably wants instead.
+UsageError not_a_url(const std::string& word, const std::string& meant) {
+  return UsageError("\"" + word + "\" is not a URL; did you mean " + meant +
+                    "? (For a host of that name, use http://" + word + "/.)");
 }
 
 // Throws UsageError if the first URL of the command line is probably a mistake, such as a part of a
@@ -95,24 +95,25 @@ void check_first_url(const std::string& url) {
   for (const auto& command : commands()) {
     const auto space = command.name.find(' ');
     const bool has_second = space != std::string_view::npos;
-    if (has_second && command.name.substr(space + 1) == url) throw no_url(url, command.name);
+    if (has_second && command.name.substr(space + 1) == url) {
+      throw not_a_url(url, "httpretry " + std::string(command.name));
+    }
   }
   // Is it a method, without the -X that must precede it?
   for (const std::string_view method :
        {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}) {
-    if (!equal_ignoring_case(url, method)) continue;
-    throw UsageError("\"" + url + "\" is not a URL; did you mean -X " + std::string(method) +
-                     "? (For a host of that name, use http://" + url + "/.)");
+    if (equal_ignoring_case(url, method)) throw not_a_url(url, "-X " + std::string(method));
   }
   // A text with one of these characters is meant as a URL.
   if (url.find_first_of("./:?#") != std::string::npos) return;
-  // Is it a mistyped first word of a command?
+  // Is it a mistyped first word of a command? The caller has handled the correct ones.
   std::vector<std::string_view> first_words;
   for (const auto& command : commands()) {
     const auto first_word = command.name.substr(0, command.name.find(' '));
     if (!first_word.empty()) first_words.push_back(first_word);  // empty: the command that sends
   }
-  if (const auto meant = nearest(url, first_words); !meant.empty()) throw no_url(url, meant);
+  const auto meant = nearest(url, first_words);
+  if (!meant.empty()) throw not_a_url(url, "httpretry " + std::string(meant));
 }
 
 // Returns the command that the first one or two words name, or nullptr. The command that sends has

@@ -14,7 +14,7 @@ std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {
     const bool line_start = safe.empty() || safe.back() == '\n';
-    if (line_start && (c == '.' || c == '\'')) safe += "\\&";  // has no width
+    if (line_start && (c == '.' || c == '\'')) safe += "\\&";  // prints nothing
     if (c == '-') {
       safe += "\\-";
     } else if (c == '\\') {

@@ -61,7 +61,7 @@ PolicySet base_policies(const PolicyChoice& choice, int cancel) {
   try {
     return from_file(file, cancel);
   } catch (const BadPolicyFile& error) {
-    throw BadPolicyFile(std::string(error.what()) +  // lines, each with its newline
+    throw BadPolicyFile(std::string(error.what()) +  // ends with a newline
                         "httpretry: the variable HTTPRETRY_POLICY names this file\n");
   }
 }

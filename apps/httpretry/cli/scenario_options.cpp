@@ -60,8 +60,11 @@ Step parse_item(const std::string& item) {
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const auto equals = parts[i].find('=');
     const bool has_equals = equals != std::string::npos;
-    // add_header rejects an invalid name of the first header, which has no value before it.
-    if (has_equals && (headers.empty() || valid_header_name(parts[i].substr(0, equals)))) {
+    // A part with an invalid name continues the value before it. If it is the first header, it has
+    // no value before it, and add_header rejects the name.
+    const bool begins_header =
+        has_equals && (headers.empty() || valid_header_name(parts[i].substr(0, equals)));
+    if (begins_header) {
       headers.push_back(parts[i]);
     } else if (headers.empty()) {
       throw bad(item, "has a part that is not HEADER=VALUE");

@@ -38,7 +38,8 @@ struct PlanOptions {
 
 // Returns the flags of `httpretry plan` in groups, each with its title in --help. Each flag has a
 // letter ('\0' if it has none), a name, the name of its value (empty if it takes none), a help
-// text, and an action that stores the value `v` in `to`, which must outlive the flags.
+// text, and an action that stores the value `v` in `to`, which must outlive the flags. The casts
+// lose nothing: parse_count throws UsageError unless the value is an int of 0 or more.
 FlagTable table_of(PlanOptions& to) {
   return {{"Policy", policy_flags(to.policy)},
           {"Request",
@@ -64,12 +65,13 @@ FlagTable table_of(PlanOptions& to) {
              "begin at DATE, such as 2026-01-02T03:04:05Z (default: the real date)",
              [&](Text v) { to.now = parse_date(v, "--now"); }},
             {'\0', "format", "table|json|svg", "the output: a table, a JSON report, or a drawing",
-             store(to.format)},
+             store(to.format)},  // parse() rejects other words
             help_flag()}}};
 }
 
 // Throws UsageError if the options of `plan` contradict each other, or a number is out of range.
 void check(const PlanOptions& options) {
+  // --parallel is allowed: the drawing then has a line for each call.
   if (options.format == "svg" && options.repeat) {
     throw UsageError("--format svg draws one call; it cannot be combined with --repeat");
   }
@@ -188,10 +190,11 @@ std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
 
 }  // namespace
 
-// Implements `httpretry plan`: simulates what happens to a request and prints it. If no flag
-// determines the outcomes, the random numbers or the number of calls, every response is a failure
-// that the policy retries, and the output has the range of each wait. Otherwise the output has
-// exact calls. Returns the exit status. Throws UsageError and BadPolicyFile.
+// Implements `httpretry plan`: simulates what happens to a request and prints it. Without a
+// scenario, every response is a failure that the policy retries. Prints exact calls if a flag
+// determines the outcomes, the random numbers or the number of calls, or if the format is JSON.
+// Otherwise prints the range of each wait. Returns the exit status. Throws UsageError and
+// BadPolicyFile.
 int plan(const Args& args) {
   PlanOptions options;
   const auto operands = parse(args, table_of(options));
@@ -210,14 +213,13 @@ int plan(const Args& args) {
                               .calls = options.parallel.value_or(options.repeat.value_or(1)),
                               .begin_every = begin_every(options)};
 
-  const bool exact =
-      scenario || options.random || options.seed || options.repeat || options.parallel;
-  // Set below if the simulation stopped a call that would never end. Otherwise it stays empty.
-  std::string why_stopped;
   // A JSON report describes calls, so it cannot have ranges.
-  const auto text = exact || options.format == "json"
-                        ? calls_text(options, policy, simulation, why_stopped)
-                        : ranges_text(options, policy, simulation, why_stopped);
+  const bool exact = scenario || options.random || options.seed || options.repeat ||
+                     options.parallel || options.format == "json";
+  // The next statement sets it if the simulation stops a call that would never end.
+  std::string why_stopped;
+  const auto text = exact ? calls_text(options, policy, simulation, why_stopped)
+                          : ranges_text(options, policy, simulation, why_stopped);
   write_stdout(text);
   if (!why_stopped.empty()) print_message("httpretry: stopped " + why_stopped);
   return kOk;

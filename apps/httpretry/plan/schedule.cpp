@@ -15,7 +15,7 @@ const Backoff& backoff_for(const RetryPolicy& policy, Class cls) {
 Duration plus(Duration a, Duration b) { return kForever - a <= b ? kForever : Duration(a + b); }
 
 // Returns the time at which the wait after an attempt ends.
-Duration end_of(const Attempt& attempt) {
+Duration end_of_wait(const Attempt& attempt) {
   return plus(plus(attempt.start, attempt.duration), attempt.wait.value_or(Duration{}));
 }
 
@@ -23,8 +23,9 @@ Duration end_of(const Attempt& attempt) {
 
 // Returns what `plan` shows for a policy without a scenario: each attempt with the range of the
 // wait after it, and the time at which that wait ends if every wait has its mean length. `calls`
-// are the same call, simulated with the shortest, the mean and the longest waits. The attempts are
-// those of the call that made the most, because max_elapsed_time may end the others earlier.
+// has three simulations of the call: with the shortest, the mean and the longest waits. The
+// attempts are those of the simulation that made the most, because max_elapsed_time may end the
+// others earlier.
 Schedule schedule_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
   const Outcome* shown_call = &calls.mean;  // the one with the most attempts
   for (const auto* call : {&calls.shortest, &calls.longest}) {
@@ -33,19 +34,19 @@ Schedule schedule_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
   }
   const auto& mean_attempts = history_of(calls.mean).attempts;
   Schedule schedule;
-  DelayRange range;  // of the previous wait, on which the next one may depend
-  Duration total{};  // since the start of the call
+  DelayRange previous;  // the wait before, on which the next one may depend
+  Duration total{};     // since the start of the call
   for (const auto& attempt : history_of(*shown_call).attempts) {
+    DelayRange wait;  // zero if no retry follows
     if (attempt.retried) {
-      range = delay_range(backoff_for(policy, attempt.cls), attempt.number, range);
-      total = plus(total, range.mean);
+      wait = delay_range(backoff_for(policy, attempt.cls), attempt.number, previous);
+      previous = wait;
     }
     // While the call with the mean waits has attempts, it gives the exact total. The sum of the
-    // mean waits would differ with decorrelated jitter, where each wait depends on the previous
-    // one.
+    // mean waits is not exact with decorrelated jitter: each wait depends on the one before it.
     const auto index = schedule.size();
-    if (index < mean_attempts.size()) total = end_of(mean_attempts[index]);
-    const auto wait = attempt.retried ? range : DelayRange();  // zero after the last attempt
+    total =
+        index < mean_attempts.size() ? end_of_wait(mean_attempts[index]) : plus(total, wait.mean);
     schedule.push_back({.attempt = &attempt, .wait = wait, .total = total});
   }
   return schedule;
@@ -55,7 +56,7 @@ Schedule schedule_of(const Outcome& outcome) {
   Schedule schedule;
   for (const auto& attempt : history_of(outcome).attempts) {
     const auto wait = attempt.wait.value_or(Duration{});
-    schedule.push_back({&attempt, DelayRange{wait, wait, wait}, end_of(attempt)});
+    schedule.push_back({&attempt, DelayRange{wait, wait, wait}, end_of_wait(attempt)});
   }
   return schedule;
 }

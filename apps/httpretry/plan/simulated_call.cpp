@@ -61,7 +61,8 @@ Outcome response(const Step& step) {
 Outcome outcome_of(const Step& step) {
   switch (step.fault) {
     // Faults that a client notices only in the speed or the content of the body are responses here.
-    // So is Stale: add_step adds the error of the next attempt on that connection.
+    // Stale also responds, and then breaks the connection. add_step adds the error of the next
+    // attempt, which reuses the connection.
     case Fault::None:
     case Fault::Drip:
     case Fault::Stale:
@@ -100,6 +101,7 @@ Outcome outcome_of(const Step& step) {
 // Returns how long an attempt with this step of a scenario takes in the simulation: the delay of
 // the step, or more for a fault that takes time. A timeout lasts as long as the policy allows, or
 // kDefaultTimeout if it sets no limit. A slow response (Drip) sends a byte after each `interval`.
+// The transport ends any attempt at attempt_timeout or response_timeout, whichever comes first.
 Duration time_of(const Step& step, const RetryPolicy& policy) {
   switch (step.fault) {
     case Fault::Hang: {
@@ -110,8 +112,9 @@ Duration time_of(const Step& step, const RetryPolicy& policy) {
       return policy.connect_timeout == kForever ? kDefaultTimeout : policy.connect_timeout;
     case Fault::Drip: {
       const auto bytes = static_cast<std::int64_t>(step.body.size());
+      // Divides, because the product could overflow.
       const bool fits = bytes == 0 || step.interval < (kForever - step.delay) / bytes;
-      return fits ? Duration(step.delay + step.interval * bytes) : kForever;  // no overflow
+      return fits ? Duration(step.delay + step.interval * bytes) : kForever;
     }
     default: return step.delay;
   }
@@ -138,10 +141,10 @@ std::unique_ptr<ScriptedTransport> scripted(const Script& script, const RetryPol
   return network;
 }
 
-// Replay is a transport that starts the script again for each call.
+// Replay is a transport that plays the script passed to `play`. A new one can replace it.
 class Replay final : public Transport {
  public:
-  void begin(std::unique_ptr<ScriptedTransport> network) { network_ = std::move(network); }
+  void play(std::unique_ptr<ScriptedTransport> network) { network_ = std::move(network); }
   Task<Outcome> send(Request request, Call& call) override {
     return network_->send(std::move(request), call);
   }
@@ -157,7 +160,8 @@ class Watch final : public Observer {
   Watch(std::shared_ptr<SharedState> state, const RetryPolicy& policy, int calls_at_once)
       : state_(std::move(state)), policy_(policy), most_(kMostAttempts * calls_at_once) {}
 
-  void begin() {
+  // Counts the attempts from 0 again, for another call.
+  void start_over() {
     stop = std::stop_source();
     attempts_ = 0;
     endless = reached = false;
@@ -220,19 +224,20 @@ SimulatedCalls send_in_time(const Simulation& simulation, Client& client, Manual
   std::size_t running = outcomes.size();
   std::atomic<bool> done = false;
   const auto began = clock.now();
+  const auto interval = *simulation.begin_every;  // between two calls; 0 with --parallel
   for (auto& outcome : outcomes) {
-    // Lets the time until this call pass, in which earlier calls continue. With --parallel it is 0.
     const bool first = simulated.begun.empty();
-    if (!first && *simulation.begin_every > 0s) clock.advance(*simulation.begin_every);
+    // While the clock advances to the start of this call, earlier calls continue.
+    if (!first && interval > 0s) clock.advance(interval);
     simulated.begun.push_back(clock.now() - began);
     CallOptions call;
     call.stop = watch.stop.get_token();
     client.send_then(
         simulation.request,
         // `outcome` is an element of `outcomes`, so it outlives the call.
-        [&](Outcome ended) {
-          outcome = std::move(ended);
-          done = --running == 0;  // ends run_until
+        [&](Outcome result) {
+          outcome = std::move(result);
+          done = --running == 0;  // the last call ends run_until() below
         },
         call);
   }
@@ -277,16 +282,17 @@ Request plain_request(const std::string& method, const std::string& url,
 // Runs the calls of a simulation through one real client, whose clock and transport are virtual,
 // and returns their outcomes. Either all calls share one script of outcomes and begin at fixed
 // times (--parallel, --rate), or each call begins when the previous one has ended and starts the
-// script again. If a call had to be stopped because it would never end, `stopped` says at which
-// point.
+// script again. If a call had to be stopped because it would never end, `stopped` says where and
+// why.
 SimulatedCalls simulate(const Simulation& simulation) {
   const auto& policy = *policy_for(simulation.policies, simulation.request).policy;
   auto network = std::make_shared<Replay>();  // a transport that plays a script
-  const auto state = local_state();           // explicit, so that Watch can read the hedge budget
+  const auto state = local_state();           // of the client; Watch reads the hedge budget from it
   ClientOptions options;
   options.middlewares = {retry(simulation.policies), hedge(), guards()};
   const int calls_at_once = simulation.shares_script() ? simulation.calls : 1;
-  // Stops calls that would never end: after kMostAttempts attempts of each call that runs at once.
+  // Stops calls that would never end. It counts the attempts of all calls that run at once, and
+  // allows kMostAttempts for each of them.
   const auto watch = std::make_shared<Watch>(state, policy, calls_at_once);
   options.shared_state = state;
   options.observers = {watch};
@@ -297,14 +303,14 @@ SimulatedCalls simulate(const Simulation& simulation) {
   Client client(options);
 
   if (simulation.shares_script()) {
-    network->begin(scripted(simulation.script, policy));
+    network->play(scripted(simulation.script, policy));
     return send_in_time(simulation, client, *clock, *watch);
   }
   SimulatedCalls simulated;
   for (int i = 0; i < simulation.calls; ++i) {
     CallOptions call;
-    network->begin(scripted(simulation.script, policy));
-    watch->begin();  // counts the attempts of this call
+    network->play(scripted(simulation.script, policy));
+    watch->start_over();  // each call has its own limit on attempts
     call.stop = watch->stop.get_token();
     simulated.outcomes.push_back(client.send(simulation.request, call));
     if (auto why = watch->why(); !why.empty()) simulated.stopped = std::move(why);

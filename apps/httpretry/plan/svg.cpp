@@ -47,15 +47,15 @@ std::string small_lines(const std::vector<std::string>& lines, int& y) {
 }
 
 // Returns the SVG elements of one row, whose middle is at `y`: the number, mark, outcome and
-// duration of an attempt, a bar for the wait after it, and the wait and the total time as numbers.
-// The bar reaches from the shortest to the longest wait, with a line at the mean. If the wait is
-// exact, the bar begins at 0.
+// duration of an attempt, a bar for the wait after it, and numbers for that wait and for the total
+// time until its end. The bar reaches from the shortest to the longest wait, with a line at the
+// mean. If the wait is exact, the bar begins at 0.
 std::string attempt_row(const Planned& planned, const Axis& axis, int y) {
-  const auto& [attempt, wait, total] = planned;  // `wait` and `total` follow the attempt
-  const int base = y + kBaseline;                // of the texts
-  auto text = text_at(kMargin, base, std::to_string(attempt->number)) +
-              mark(attempt->cls, kMarkX, y) + text_at(kOutcomeX, base, attempt_text(*attempt)) +
-              text_at(kTookEnd, base, duration_text(attempt->duration), "", Anchor::End);
+  const auto& [attempt, wait, total] = planned;
+  const int baseline = y + kBaseline;  // of all texts
+  auto text = text_at(kMargin, baseline, std::to_string(attempt->number)) +
+              mark(attempt->cls, kMarkX, y) + text_at(kOutcomeX, baseline, attempt_text(*attempt)) +
+              text_at(kTookEnd, baseline, duration_text(attempt->duration), "", Anchor::End);
   if (attempt->retried) {  // otherwise no wait follows
     const bool is_exact = wait.least == wait.most;
     const auto left = axis.x(is_exact ? Duration{} : wait.least);
@@ -64,9 +64,9 @@ std::string attempt_row(const Planned& planned, const Axis& axis, int y) {
                                 : duration_text(wait.least) + " to " + duration_text(wait.most);
     text += rectangle(left, y - kBarHeight / 2, axis.x(wait.most) - left, kBarHeight, "bar") +
             line(mean, y - kMeanReach, mean, y + kMeanReach, "mean") +
-            text_at(kWaitEnd, base, range, "", Anchor::End);
+            text_at(kWaitEnd, baseline, range, "", Anchor::End);
   }
-  return text + text_at(kTotalEnd, base, duration_text(total), "", Anchor::End);
+  return text + text_at(kTotalEnd, baseline, duration_text(total), "", Anchor::End);
 }
 
 std::string column_titles(bool ranges, int y) {
@@ -113,9 +113,8 @@ std::vector<int> tracks_of(const std::vector<Attempt>& attempts) {
 }
 
 // Returns the SVG elements of a call in time, around the height `y`: a line for the whole call, a
-// bar for each attempt, a mark at the end of each attempt, and on the right a summary. Attempts
-// that overlap in time, which are hedges, have thinner bars, one below the other, on different
-// tracks.
+// bar for each attempt, a mark at the end of each attempt, and on the right a summary. If hedges
+// make attempts overlap in time, all bars are thinner, and on several tracks, one below the other.
 std::string run_line(const Run& run, const Axis& axis, int y) {
   const auto& history = history_of(*run.outcome);
   auto text = text_at(kMargin, y + kBaseline, run.name) +
@@ -123,7 +122,7 @@ std::string run_line(const Run& run, const Axis& axis, int y) {
   std::string previous_mark;
   const auto tracks = tracks_of(history.attempts);
   const auto track_count = tracks.empty() ? 1 : 1 + *std::ranges::max_element(tracks);
-  // All tracks together use 60 % of the height of the row.
+  // Several tracks together use 60 % of the height of the row, or more to keep the bars visible.
   const auto height = track_count == 1 ? kFullBar : std::max(kRunRow * 0.6 / track_count, kThinBar);
   for (std::size_t i = 0; i < tracks.size(); ++i) {
     const auto& attempt = history.attempts[i];
@@ -183,10 +182,10 @@ std::string timeline(Duration limit, const std::vector<Run>& runs, int& y) {
   const int top = y + 8;  // of the calls, below the title
   const auto bottom = top + kRunRow * static_cast<int>(runs.size());
   text += axis.grid(top, bottom);
-  y = top + kRunRow / 2;  // the middle of the first call
+  int middle = top + kRunRow / 2;  // of the first call
   for (const auto& run : runs) {
-    text += run_line(run, axis, y);
-    y += kRunRow;
+    text += run_line(run, axis, middle);
+    middle += kRunRow;
   }
   y = bottom + 36;  // below the labels of the axis
   return shows_limit ? text + limit_line(limit, axis, top, bottom) : text;

@@ -27,7 +27,8 @@ std::string aligned(const std::vector<Row>& rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (i > 0) line += "  ";
       const std::string gap(widths[i] - row[i].size(), ' ');
-      line += i + 1 == widths.size() ? row[i] : gap + row[i];
+      const bool is_last_column = i + 1 == widths.size();
+      line += is_last_column ? row[i] : gap + row[i];
     }
     // Removes spaces at the end of the line.
     text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
@@ -79,7 +80,8 @@ struct CallEvent {
 
 // Returns an event for each attempt of all calls, and one for each call that was refused before its
 // first send, in the order of time. Times count from the start of the first call. The calls must
-// share a script. The events point into `simulated`, which must outlive them.
+// share a script, because otherwise `simulated` lacks their starts. The events point into
+// `simulated`, which must outlive them.
 std::vector<CallEvent> events_of(const SimulatedCalls& simulated) {
   std::vector<CallEvent> events;
   for (std::size_t i = 0; i < simulated.outcomes.size(); ++i) {
@@ -175,8 +177,8 @@ std::string hedge_budget_text(const SimulatedCalls& simulated) {
 }
 
 // Returns the table of several calls that share a server: a row for each attempt and each refused
-// call in the order of time. Below it are a line for each reason of a refusal, the use of the hedge
-// budget, the sends in each second, and the totals.
+// call in the order of time. Below it are a line for each reason why calls or hedges were not sent,
+// the use of the hedge budget, the sends in each second, and the totals.
 std::string table_of_calls(const SimulatedCalls& simulated) {
   std::vector<Row> rows{
       {"call", "attempt", "at", "ends", "outcome", "class", "held back", "wait", "rule"}};
@@ -217,7 +219,8 @@ std::string table_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
 // Returns the table of one call: a row for each attempt with its outcome and the decision after it,
 // and a line that says why the call ends. If a guard held an attempt back, each row has one more
 // column: for how long. If an attempt was hedged, each row has two more: when the attempt ends, and
-// how it fared in the race.
+// its race, such as "won; hedge after 200 ms (fixed)". If a hedge was refused, the last line says
+// why.
 std::string table_of_decisions(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   // A call that was refused before its first send.

@@ -142,9 +142,9 @@ class Run {
   // Simulates the call of the test with the outcomes that the test lists, and compares its end with
   // each expectation that the test has. fail() adds a line for one that does not hold.
   void check_call() {
-    constexpr double kMeanWaits = 0.5;  // this random number gives each wait its mean length
+    constexpr double kMeanDraw = 0.5;  // gives each random wait its mean length
     const auto script = script_of(test_.outcomes);
-    const auto outcome = call(policies_, script, kMeanWaits);
+    const auto outcome = call(policies_, script, kMeanDraw);
     const auto& expected = test_.expected;
     const auto& history = history_of(outcome);
     const auto end = "the call " + describe(outcome);
@@ -168,17 +168,17 @@ class Run {
     if (expected.waits) check_waits(script, waits_of(outcome), end);
   }
 
-  // Returns the shortest and the longest length that each wait may have. They come from two calls:
-  // in one all waits are the shortest, in the other the longest. Both calls get a raised time
-  // limit, so that long waits do not end the second one early. To make up for that, each longest
-  // wait is cut to what the real limit leaves if all waits before it were the shortest.
+  // Returns the shortest and the longest length that each wait may have. They come from two
+  // simulated calls: one with the shortest waits, and one with the longest. The longest waits might
+  // reach the policy's time limit early, so both calls get a higher limit. Then each longest wait
+  // is cut to the time that the policy's limit leaves if all waits before it were the shortest.
   [[nodiscard]] std::vector<Range> ranges_of(const Script& script) const {
-    constexpr Duration kLongestLimit = std::chrono::days(365);  // of a policy file
+    constexpr Duration kLongestLimit = std::chrono::days(365);  // a policy allows no longer one
     auto resolved = policy_for(policies_, request_);
     auto long_policy = *resolved.policy;
-    // With BeforeWait, a wait may end after max_elapsed_time. The other rules do not allow that.
+    // With BeforeWait, a wait may end after max_elapsed_time, so no limit cuts it.
     const bool may_exceed_limit = long_policy.elapsed_rule == ElapsedRule::BeforeWait;
-    const auto real_limit = may_exceed_limit ? kForever : long_policy.max_elapsed_time;
+    const auto policy_limit = may_exceed_limit ? kForever : long_policy.max_elapsed_time;
     long_policy.max_elapsed_time = std::max(long_policy.max_elapsed_time, kLongestLimit);
     resolved.policy = std::make_shared<const RetryPolicy>(std::move(long_policy));
     const PolicySet policies(resolved);
@@ -187,7 +187,7 @@ class Run {
     std::vector<Range> ranges;
     for (std::size_t i = 0; i < std::min(shortest.size(), longest.size()); ++i) {
       const auto wait_begins = shortest[i].start + shortest[i].duration;
-      const Duration left = real_limit - wait_begins;
+      const Duration left = policy_limit - wait_begins;
       ranges.emplace_back(wait_after(shortest[i]), std::min(wait_after(longest[i]), left));
     }
     return ranges;
@@ -209,6 +209,9 @@ class Run {
     const auto ranges = has_ranges ? ranges_of(script) : std::vector<Range>();
     for (std::size_t i = 0; i < waits.size(); ++i) {
       Range found(waits[i], waits[i]);
+      // There are fewer ranges than waits if a call of ranges_of() ends early, for example because
+      // its shorter waits end while a circuit breaker is open. min and max add the mean wait, which
+      // may be outside: a wait until a fixed date gets shorter as the waits before it get longer.
       if (expected[i].range && i < ranges.size()) {
         found = {std::min(ranges[i].first, waits[i]), std::max(ranges[i].second, waits[i])};
       }
@@ -262,8 +265,8 @@ std::string ok_line(const PolicySet& set, std::size_t tests) {
 
 // Checks a file. Returns a line for each problem and for each expectation of its tests that does
 // not hold, and sets `status` to kFailed if there are any but warnings. Otherwise, if standard
-// output is a terminal, adds a line "ok: …", with the name of the file if `with_name` is set.
-std::string check_file(const std::string& file, bool with_name, int& status) {
+// output is a terminal, adds a line "ok: …", which names the file if `ok_names_file` is set.
+std::string check_file(const std::string& file, bool ok_names_file, int& status) {
   const auto checked = check_policies(read_policy_file(file), file);
   std::string lines;
   for (const auto& problem : checked.problems) lines += to_string(problem) + '\n';
@@ -271,7 +274,7 @@ std::string check_file(const std::string& file, bool with_name, int& status) {
   if (!checked.set || !failures.empty()) {
     status = kFailed;
   } else if (::isatty(STDOUT_FILENO) == 1) {
-    lines += with_name ? printable(file) + ": " : "";
+    lines += ok_names_file ? printable(file) + ": " : "";
     lines += ok_line(*checked.set, checked.tests.size());
   }
   return lines + failures;
@@ -285,13 +288,13 @@ std::string check_file(const std::string& file, bool with_name, int& status) {
 int policy_check(const Args& args) {
   const auto files = parse(args, help_only());
   if (files.empty()) throw UsageError("policy check needs at least one FILE");
-  const bool name_files = files.size() > 1;  // in the line "ok: …" as well
+  const bool ok_names_file = files.size() > 1;  // lines about problems name it anyway
   std::string lines;
   int status = kOk;
   for (const auto& file : files) {
     try {
-      lines += check_file(file, name_files, status);  // may set `status` to kFailed
-    } catch (const BadPolicyFile& error) {            // the file cannot be read
+      lines += check_file(file, ok_names_file, status);  // may set `status` to kFailed
+    } catch (const BadPolicyFile& error) {               // the file cannot be read
       lines += error.what();
       status = kFailed;
     }

@@ -37,8 +37,9 @@ std::string policy_of(const ResolvedPolicy& resolved) {
   return what == resolved.source ? what : what + " (" + resolved.source + ")";
 }
 
-// Returns a line that warns of repeat: always, which a user may not expect.
-std::string repeat_text(const Request& request, const RetryPolicy& policy) {
+// Returns a line that warns of repeat: always, which a user may not expect, or "" if the policy
+// does not repeat an unsafe request.
+std::string unsafe_repeat_warning(const Request& request, const RetryPolicy& policy) {
   if (policy.repeat != Repeat::Always || request.repeatable()) return {};
   if (!policy.idempotency_key.empty()) return {};
   return "a " + request.method() +
@@ -121,9 +122,9 @@ std::string words_text(const PolicySet& set, const Request& request, bool show_a
   // The entries that match, with the winner first, and those that fail only one condition.
   const auto candidates = set.candidates(request.method(), url, request.headers());
   const auto misses = set.near_misses(request.method(), url, request.headers());
-  auto text =
-      entry_text(resolved, candidates) + losers_text(candidates) +
-      near_misses_text(misses, show_all ? misses.size() : kMostNearMisses, "; --all shows them");
+  auto text = entry_text(resolved, candidates) + losers_text(candidates) +
+              near_misses_text(misses, show_all ? misses.size() : kMostNearMisses,
+                               /*hint=*/"; --all shows them");
   if (show_all) {
     text += values_text({resolved.values.begin(), resolved.values.end()});
   } else {
@@ -134,8 +135,8 @@ std::string words_text(const PolicySet& set, const Request& request, bool show_a
   for (const auto& warning : detail::policy_file::warnings_of(set, resolved)) {
     text += to_string(warning) + '\n';
   }
-  // A warning if the policy repeats an unsafe request, and the limits that can delay the request.
-  text += repeat_text(request, *resolved.policy) + held_back_text(resolved, request);
+  text += unsafe_repeat_warning(request, *resolved.policy);
+  text += held_back_text(resolved, request);  // the limits that can delay the request, and hedges
   return show_all ? text + plan_for_503(set, request) : text;
 }
 

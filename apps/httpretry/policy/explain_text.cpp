@@ -23,10 +23,10 @@ std::string shared_by(GuardScope scope, const ResolvedPolicy& resolved, const Re
   return host;
 }
 
-// Describes a limit on the rate of requests, such as "10 in 1.0 s, burst 10: 100 calls at once take
-// 9.0 s". The burst is the number of requests that may be sent at once. Further ones follow at even
-// intervals. The example with 100 calls is left out if the burst covers them, or if the policy
-// counts the costs of requests instead of their number.
+// Describes a limit on the rate of requests, such as "10 in 1.00 s, burst 10: 100 calls at once
+// take 9.00 s". The burst is the number of requests that may be sent at once. Further ones follow
+// at even intervals. The example with 100 calls is left out if the burst covers them, or if the
+// policy counts the costs of requests instead of their number.
 std::string rate_text(const RatePolicy& rate) {
   const bool counts_cost = rate.counts == RatePolicy::Counts::Cost;
   auto text = std::string(counts_cost ? "a cost of " : "") + std::to_string(rate.requests) +
@@ -178,7 +178,7 @@ std::string hedge_text(const HedgePolicy& hedge, const RetryPolicy& policy,
 
 // Returns a line for each part of the policy that can hold a request back or send it twice. In
 // brackets, each line names the scope: the requests that share the state of this part. For example,
-// "rate: 10 in 1 s, burst 10 (shared by https://api.example.com)".
+// "concurrency: 10 at once, and 5 wait (shared by https://api.example.com)".
 std::string held_back_text(const ResolvedPolicy& resolved, const Request& request) {
   const auto& guards = resolved.policy->guards;
   std::string text;
@@ -194,7 +194,7 @@ std::string held_back_text(const ResolvedPolicy& resolved, const Request& reques
   if (guards.concurrency) {
     add("concurrency", slots_text(*guards.concurrency), guards.concurrency->scope);
   }
-  // Only this kind of budget also limits hedges.
+  // The other kinds of budgets do not limit how many sends are in flight at once.
   if (const auto& budget = resolved.policy->budget; budget.kind == BudgetPolicy::Kind::Concurrent) {
     add("budget", concurrent_text(budget), scope_of(budget));
   }

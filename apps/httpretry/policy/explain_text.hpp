@@ -10,8 +10,8 @@
 
 namespace httpretry::cli {
 
-// Returns a line for each guard except the pause, for the budget and for the hedge, with the scope
-// that shares its state. Empty if the policy has none of these.
+// Returns a line for each guard except the pause, for a concurrent budget and for the hedge, with
+// the scope that shares its state. Empty if the policy has none of these.
 std::string held_back_text(const ResolvedPolicy& resolved, const Request& request);
 
 // A file may have hundreds of endpoints for one host.

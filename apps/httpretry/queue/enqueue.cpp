@@ -41,11 +41,13 @@ void print_incomplete(const queue::EnqueueReport& report) {
   print_message(text);
   print_message("httpretry: run the same command again: a line that has an id is added only once");
   // The queue recognizes a line that it already has by its id, so it would add a line without an id
-  // again. If maybe_line is 0, no line was added, so none can be added twice.
-  if (!report.without_id || report.maybe_line == 0) return;
+  // again. If this run has added none, none can be added twice.
+  const bool may_have_added = report.maybe_line > 0;  // maybe_line is never less than line
+  if (!report.without_id || !may_have_added) return;
   text = "httpretry: lines without an id would be added a second time: ";
   if (last_added > 0) text += "remove " + lines_text(1, last_added) + " before";
   if (last_added > 0 && some_uncertain) text += "; and ";
+  // "That" is the number of added jobs in the first message.
   if (some_uncertain) text += "--status shows whether there are more jobs than that";
   print_message(text);
 }
@@ -88,10 +90,11 @@ int enqueue_input(const BatchCommand& command) {
   if (!command.enqueue)
     throw UsageError("--queue needs --enqueue; httpretry work sends the jobs of a queue");
   const auto options = queue_options(command);
-  // The main thread is Reading the input or Adding jobs, or the thread that receives signals is
-  // Exiting, which ends the process.
+  // Reading: the main thread reads the input, and a signal ends the process. Adding: the main
+  // thread adds jobs, and a signal only ends the adding. Exiting: the thread that receives signals
+  // ends the process.
   std::atomic<Phase> phase = Phase::Reading;
-  std::atomic<int> signal = 0;  // the last one that arrived
+  std::atomic<int> signal = 0;  // the last one that arrived; 0: none
   // Changes the phase from Reading to `next`. Returns false if the other thread has already left
   // Reading. So exactly one of the two threads leaves it.
   const auto leave_reading_for = [&phase](Phase next) {
@@ -100,7 +103,7 @@ int enqueue_input(const BatchCommand& command) {
   };
   const SignalThread signals(stop_signals(), [&](const auto& info) {
     signal = static_cast<int>(info.ssi_signo);
-    if (!leave_reading_for(Phase::Exiting)) return;  // the main thread looks at `signal`
+    if (!leave_reading_for(Phase::Exiting)) return;  // Adding: add() ends because of `signal`
     show_status("");                                 // removes the status line
     print_message("httpretry: stopped; nothing was added");
     ::_exit(128 + signal);

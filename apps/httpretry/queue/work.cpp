@@ -58,10 +58,11 @@ std::vector<Flag> queue_flags(WorkCommand& to) {
   };
 }
 
-// Returns the flags that read or change the queue instead of sending its jobs. Each has a letter
-// ('\0' if it has none), a name, the name of its value in --help (empty if it takes none), a help
-// text, and an action that stores the value in `to`, which must outlive the flags.
-std::vector<Flag> question_flags(WorkCommand& to) {
+// Returns the flags of a query, which reads or changes the queue instead of sending its jobs, and
+// --help. Each has a letter ('\0' if it has none), a name, the name of its value in --help (empty
+// if it takes none), a help text, and an action that stores the value in `to`, which must outlive
+// the flags.
+std::vector<Flag> query_flags(WorkCommand& to) {
   return {
       {'\0', "status", "", "print how many jobs are in each state, and the workers",
        enable(to.status)},
@@ -90,7 +91,7 @@ FlagTable work_flags(WorkCommand& to) {
           {"Flow", flow_flags(to.batch)},
           {"Policy", policy_flags(to.batch.policy)},
           {"Connection", connection_flags(to.batch)},
-          {"Questions", question_flags(to)}};
+          {"Questions", query_flags(to)}};
 }
 
 std::string status_text(const queue::QueueStatus& status) {
@@ -157,7 +158,7 @@ void write_unknown(const WorkCommand& command) {
 
 // Throws UsageError if two of --results, --dead and --unknown name the same file, because one would
 // overwrite the other.
-void refuse_shared_files(const WorkCommand& command) {
+void check_files_differ(const WorkCommand& command) {
   const std::pair<const char*, const std::string&> files[] = {
       {"--results", command.results}, {"--dead", command.dead}, {"--unknown", command.unknown}};
   std::map<std::filesystem::path, std::string> flags;
@@ -171,10 +172,10 @@ void refuse_shared_files(const WorkCommand& command) {
   }
 }
 
-// Reads or changes the queue, as the flags of question_flags request. Returns the exit status.
+// Reads or changes the queue, as the flags of query_flags request. Returns the exit status.
 int run_query(const WorkCommand& command) {
-  refuse_shared_files(command);
-  // Without --results or --dead, the path is empty, and these write nothing.
+  check_files_differ(command);
+  // The path is empty without --results or --dead, and write_lines then writes nothing.
   write_lines(command, queue::Lines::Results, command.results, "result");
   write_lines(command, queue::Lines::Dead, command.dead, "dead letter");
   if (!command.unknown.empty()) write_unknown(command);
@@ -213,9 +214,10 @@ int run_worker(WorkCommand& work) {
   auto& command = work.batch;  // the options that `httpretry batch` also has
   auto options = queue_options(command);
   options.files = work.files;
-  prepare_requests(command);  // sets their headers and policies
-  // Copies of the certificates and keys that are pipes. The worker needs them until its end.
-  const auto files = complete_connection(command);
+  prepare_requests(command);  // sets the headers and policies of the requests
+  // Prompts for missing passwords, and copies the certificates and keys that are pipes. The worker
+  // needs the copies until its end.
+  const auto piped_files = complete_connection(command);
   command.batch.runner.until_stopped = !work.drain;
   const auto telemetry = begin_telemetry(command);
   begin_sharing(command);  // --shared: limits that several processes keep together

@@ -16,7 +16,7 @@ std::string whole_seconds(Duration time) {
 }
 
 // Returns a hint that names the options to raise if the server asked for a longer wait than they
-// allow: "the server asks for a wait of 90.0 s; --set server_delay.max=90s allows it". Returns ""
+// allow: "the server asks for a wait of 1.50 min; --set server_delay.max=90s allows it". Returns ""
 // if the server asked for no wait, or if the wait would exceed -m, so that raising these limits
 // would not help.
 std::string advice_on_server_delay(const SendOptions& options, const EndedCall& ended) {
@@ -32,13 +32,15 @@ std::string advice_on_server_delay(const SendOptions& options, const EndedCall& 
     flags = " --set server_delay.max=" + whole_seconds(delay) + "s";
   }
   if (delay_end >= ended.policy.max_elapsed_time) {
-    constexpr auto kForRetries = std::chrono::minutes(1);  // after the wait
+    constexpr auto kForRetries = std::chrono::minutes(1);  // the time left after the wait
     flags += " --retry-max-time " + whole_seconds(delay_end + kForRetries);
   }
   if (flags.empty()) return {};
   return "the server asks for a wait of " + duration_text(delay) + ";" + flags + " allows it";
 }
 
+// Returns "" if the body can be sent again. In that case, the call was not retried because a part
+// of the response was written already.
 std::string advice_on_long_pipe(const Request& request) {
   if (request.body().replayable()) return {};
   return "the body came from a pipe and is longer than " + std::to_string(kMaxPipeBuffer >> 20U) +
@@ -53,7 +55,7 @@ std::string advice_on_long_pipe(const Request& request) {
 std::string advice(const SendOptions& options, const EndedCall& ended) {
   const auto& outcome = ended.outcome;
   // Headers that are too large have the same code, but their limit is fixed, so no option would
-  // help. Only the message says whether it was the body.
+  // help. Only the message tells them apart: "the response body is larger than 100 bytes".
   const bool body_is_too_large = !outcome && outcome.error().code == Errc::TooLarge &&
                                  outcome.error().message.find("body is") != std::string::npos;
   if (body_is_too_large && !options.max_file_size) {

@@ -41,13 +41,14 @@ std::string quoted(const std::string& line, std::size_t at) {
 }
 
 // Returns a line of a -K file as command-line arguments: {"--name"}, {"--name=value"} or {"-n",
-// "value"}. An empty line or a comment has none. As in curl, the name may lack the dashes, and "="
-// or ":" may then separate it from the value. A value with spaces must be in quotes. Throws
-// UsageError.
+// "value"}. Returns none for an empty line or a comment. As in curl, the name may lack the dashes,
+// and "=" or ":" may then separate it from the value. A value with spaces must be in quotes. Throws
+// UsageError if the quotes are missing or wrong.
 Args arguments(const std::string& line) {
   const auto begin = line.find_first_not_of(kBlanks);
   if (begin == std::string::npos || line[begin] == '#') return {};
   const bool dashed = line[begin] == '-';
+  // After dashes, only a blank ends the name, so all of "--name=value" becomes `name`.
   const auto separators = std::string(kBlanks) + (dashed ? "" : "=:");
   const auto name_end = std::min(line.find_first_of(separators, begin), line.size());
   auto name = (dashed ? "" : "--") + line.substr(begin, name_end - begin);
@@ -66,7 +67,8 @@ Args arguments(const std::string& line) {
 }  // namespace
 
 // Implements -K: applies the options in a file, one per line, to `to`. A file may include others
-// with its own -K. Throws ReadError, and UsageError with the file and the number of the line.
+// with its own -K. Throws ReadError if a file cannot be read, and UsageError, with the file and the
+// number of the line, for a line with an error.
 void read_config(const std::string& path, SendOptions& to) {
   if (!to.read_config) return;  // the first pass over the command line only looks for -m
   if (++to.config_depth > kMaxDepth) {

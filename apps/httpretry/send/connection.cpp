@@ -120,7 +120,7 @@ std::string with_flag_name(std::string message) {
       {"TransportOptions::ca_path", "option --capath"},
       {"TransportOptions::client_certificate.file", "option --cert"},
       {"TransportOptions::client_certificate.key_file", "option --key"},
-      {"TransportOptions::client_certificate", "option --cert"},  // after its members
+      {"TransportOptions::client_certificate", "option --cert"},  // after those that begin with it
       {"TransportOptions::connect_to", "option --connect-to"},
       {"TransportOptions::local_interface", "option --interface"},
       {"TransportOptions::max_tls", "option --tls-max"},

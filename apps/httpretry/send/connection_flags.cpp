@@ -6,7 +6,7 @@
 namespace httpretry::cli {
 namespace {
 
-// Return actions that pass the value of a flag on to libcurl, as the option with this name.
+// Return actions that pass the value of a flag on to libcurl, as the option CURLOPT_`name`.
 auto pass_text(TransportOptions& to, const char* name) {
   return [&to, name](Text v) { to.curl_options.emplace_back(name, v); };
 }
@@ -66,7 +66,7 @@ std::vector<Flag> address_flags(TransportOptions& to) {
        "(30)",
        [&](Text v) {
          const long seconds = parse_count(v, "--keepalive-time");
-         if (seconds == 0) return;  // the default
+         if (seconds == 0) return;  // keeps the library's default
          to.curl_options.emplace_back("TCP_KEEPIDLE", seconds);
          to.curl_options.emplace_back("TCP_KEEPINTVL", seconds);
        }},

@@ -70,27 +70,30 @@ class Writer final : public BodyWriter {
 
   // Called with the headers of each response whose body will be received, including those after a
   // retry. The body begins at `offset` of the whole body: at 0, unless -C or a retry continues an
-  // earlier one. Prepares the place that receives the body: the output, a file, or the buffer in
-  // memory. Returns an error if the body cannot be used, or the file cannot be created.
+  // earlier one. Prepares the place that receives the body: a file or, without one, the buffer or
+  // the output, to which write() passes the bytes. Returns an error if the body begins before
+  // the offset of -C or is too large, or if its file cannot be created.
   Result<void> begin(const Response& head, std::uint64_t offset) override {
     if (offset < options_.offset) {
       return permanent_error(Errc::Protocol,
                              "the server sent the whole file instead of the part that -C asks for",
                              33);  // CURLE_RANGE_ERROR
     }
-    // The bytes after this position count as received. A retry from the beginning counts anew.
+    // finish() counts the bytes after this position as received by this call. A retry that begins
+    // at 0 counts anew.
     if (!has_begun_ || offset == 0) start_position_ = offset;
     has_begun_ = true;
     position_ = offset;
     const auto length = length_of(head);
     if (length && exceeds_limit(offset + *length)) return too_large(*options_.max_size);
-    response_began_ = Clock::now();  // --limit-rate compares the bytes with the time since then
+    response_began_ = Clock::now();  // --limit-rate compares new_bytes_ with the time since then
     new_bytes_ = 0;
     if (download_.is_shown) return {};  // the output has received the bytes before `offset`
     if (options_.output) prepare_to_show(head, offset);
     if (auto chosen = choose_file(head.headers); !chosen) return chosen;  // for -J
     if (file_) return file_->begin(head, offset);
-    // Keeps the bytes before `offset`; with -C, the buffer has none of those before its offset.
+    // Keeps the bytes before `offset`. With -C N, the first N bytes of the body are not in the
+    // buffer. With an output, the buffer keeps the body until write() shows it.
     download_.buffer.truncate(offset - options_.offset);
     return {};
   }

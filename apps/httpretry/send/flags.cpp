@@ -199,10 +199,10 @@ std::vector<Flag> redirect_flags(SendOptions& to) {
   };
 }
 
-// Returns the flags for the policy, polling and shared limits. curl's flags set keys of the policy,
-// as --set KEY=VALUE does: a value is JSON, or a string without its quotes. Each has a letter
-// ('\0': none), a name, the name of its value (empty: none), a help text, and an action that stores
-// the value `v` in `to`, which must outlive the flags.
+// Returns the flags for the policy, polling and shared limits. Each has a letter ('\0': none), a
+// name, the name of its value (empty: none), a help text, and an action that stores the value `v`
+// in `to`, which must outlive the flags. The actions of curl's flags set keys of the policy, as
+// --set KEY=VALUE does. Such a VALUE is JSON; a string may lack its quotes.
 std::vector<Flag> retry_flags(SendOptions& to) {
   const std::vector<Flag> flags{
       {'\0', "idempotency-key", "[=KEY]",
@@ -264,9 +264,10 @@ std::vector<Flag> retry_flags(SendOptions& to) {
   return joined(joined(policy_flags(to.policy), flags), shared_flags(to.shared));
 }
 
-// Returns the flags for several URLs, for files of options, and those that have no effect here.
-// Each has a letter ('\0': none), a name, the name of its value (empty: none), a help text, and an
-// action that stores the value `v` in `to`, which must outlive the flags.
+// Returns the flags for several URLs, for files of options, for --version and --help, and curl's
+// flags that have no effect here. Each has a letter ('\0': none), a name, the name of its value
+// (empty: none), a help text, and an action that stores the value `v` in `to`, which must outlive
+// the flags.
 std::vector<Flag> other_flags(SendOptions& to) {
   return {
       {'Z', "parallel", "", "send all requests at the same time", enable(to.parallel)},
@@ -276,6 +277,7 @@ std::vector<Flag> other_flags(SendOptions& to) {
          if (to.parallel_max == 0) throw UsageError("option --parallel-max must be at least 1");
        }},
       {'\0', "parallel-max-host", "N", "with -Z: at most N requests at a time to each host",
+       // 0: no limit
        [&](Text v) { to.parallel_max_host = parse_count(v, "--parallel-max-host"); }},
       {'\0', "parallel-immediate", "",
        "accepted, but has no effect: over HTTP/2, requests share connections", [](Text) {}},
@@ -288,6 +290,7 @@ std::vector<Flag> other_flags(SendOptions& to) {
        [&](Text v) { read_config(v, to); }},
       {'q', "disable", "", "accepted, because there is no file of options to skip", [](Text) {}},
       {'g', "globoff", "", "accepted, because [] and {} have no special meaning in a URL",
+       // It permits a -o with "#1" for a URL with [] or {}, which check_globs() refuses otherwise.
        enable(to.globoff)},
       {'V', "version", "", "show our version and libcurl's", enable(to.version)},
       help_flag(),

@@ -51,7 +51,7 @@ class FieldReader {
     if (rest_.starts_with('@')) return read_files(part);
     const bool from_file = rest_.starts_with('<');
     if (from_file) rest_.remove_prefix(1);
-    const auto content = word('\0');
+    const auto content = take_quoted_or_plain('\0');
     part.body = Body(from_file ? read_named(content, kMaxDataFile, cancel_) : content);
     read_attributes(part, '\0');
   }
@@ -65,7 +65,7 @@ class FieldReader {
     while (!rest_.empty()) {
       rest_.remove_prefix(1);  // the "@", or the comma before another file
       FormPart file;
-      const auto path = word(',');  // up to a comma or semicolon, or in quotes
+      const auto path = take_quoted_or_plain(',');
       file.body = upload_body(path, cancel_);
       file.file_name = file_name(path);
       read_attributes(file, ',');
@@ -78,7 +78,7 @@ class FieldReader {
   }
 
   // Takes text in quotes, with \" and \\ as escapes, or text up to ";" or `end`.
-  std::string word(char end) {
+  std::string take_quoted_or_plain(char end) {
     rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
     std::string text;
     if (rest_.starts_with('"') && take_quoted(text)) return text;
@@ -102,6 +102,7 @@ class FieldReader {
     return false;
   }
 
+  // Takes the text up to ";" or `end` ('\0': only up to ";").
   std::string_view take_plain(char end) {
     std::size_t at = 0;
     while (at < rest_.size() && rest_[at] != ';' && (end == '\0' || rest_[at] != end)) ++at;
@@ -120,18 +121,18 @@ class FieldReader {
   // and removes them from the front of `rest_`. They end at the character `end`, or at the end of
   // the text. Throws UsageError for an unknown attribute.
   void read_attributes(FormPart& part, char end) {
-    bool has_type = false;  // ";charset=utf-8" after a type belongs to it
+    bool has_type = false;
     while (!rest_.empty() && rest_.front() == ';') {
       rest_.remove_prefix(1);
       rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
       if (take_key("filename=")) {
-        part.file_name = word(end);
+        part.file_name = take_quoted_or_plain(end);
       } else if (take_key("headers=")) {
         read_headers(part, end);
       } else if (!has_type && take_key("type=")) {
         part.content_type = checked_type(trimmed(take_plain(end)));
         has_type = true;
-      } else if (has_type) {
+      } else if (has_type) {  // a parameter of the type, such as ";charset=utf-8"
         part.content_type.append(";").append(trimmed(take_plain(end)));
       } else {
         throw not_an_attribute();
@@ -144,7 +145,7 @@ class FieldReader {
   void read_headers(FormPart& part, char end) {
     const bool from_file = rest_.starts_with('@') || rest_.starts_with('<');
     if (from_file) rest_.remove_prefix(1);
-    const auto text = word(end);
+    const auto text = take_quoted_or_plain(end);
     for (const auto& line : from_file ? header_lines(text, cancel_) : std::vector{text}) {
       const auto colon = line.find(':');
       if (colon == std::string::npos) {

@@ -14,9 +14,11 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 30U;  // of all pages, whic
 
 // Parses the value of --page-by, which says how a page leads to the next one. Throws UsageError.
 //   json:/next                             the next URL is at this JSON pointer of the body
-//   cursor:PARAMETER=/meta/next            a cursor there becomes a parameter of the query
-//   cursor:PARAMETER=/data/-/id,/has_more  the same, while the value at /has_more is true
+//   cursor:PARAMETER=/meta/next            the cursor at this pointer becomes a query parameter
+//   cursor:PARAMETER=/data/-/id,/has_more  the same, while the value at /has_more is true; "-" is
+//                                          the last item of the array
 //   number:PARAMETER=/items                PARAMETER counts the pages until the array is empty
+//   number:PARAMETER                       the same, if the whole body is the array
 Paging parse_paging(const std::string& text) {
   std::string_view rest = text;
   const auto kind = take_until(rest, ':');
@@ -25,6 +27,7 @@ Paging parse_paging(const std::string& text) {
   }
   const std::string parameter(take_until(rest, '='));
   const std::string pointer(rest);
+  // Checks two pointers, "/data/-/id,/has_more", as one: in a pointer, a comma is not special.
   const bool has_pointer = !pointer.empty() && detail::is_json_pointer(pointer);
   if (kind == "cursor" && !parameter.empty() && has_pointer) {
     const auto comma = pointer.find(",/");
@@ -123,8 +126,9 @@ Task<Outcome> request_pages(Pagination options, Request first, Call& call, Next 
   while (walk.next() != nullptr) {
     const auto sending = send(*walk.next(), call);
     Outcome outcome = co_await sending;
-    // The client sets the history of an outcome at the end of the whole call. Until then, it is
-    // empty, but PageWalk needs to know how the retry middleware judged this page.
+    // PageWalk needs to know how the retry middleware judged this page. The client sets the history
+    // of an outcome only at the end of the whole call, so take() gets a short one, which is removed
+    // afterwards.
     auto& history = outcome ? outcome->history : outcome.error().history;
     if (const auto* attempt = call.history().last()) history.attempts = {*attempt};
     history.stop_reason = call.history().stop_reason;
@@ -141,7 +145,7 @@ Task<Outcome> request_pages(Pagination options, Request first, Call& call, Next 
     last_page = *std::move(outcome);
   }
   // An error if the last page names a next one that must not be requested: on another origin, for
-  // example, or beyond --max-pages.
+  // example, or beyond --max-pages. A retry would not change that.
   auto result = walk.result();
   if (!result) {
     result.error().permanent = true;

@@ -84,10 +84,13 @@ Classified classify_poll(const PollConditions& conditions, const RetryPolicy& po
                          const Observed& observed) {
   auto classified = classify(policy, observed);
   const auto& outcome = *observed.outcome;
-  // A "json:" condition, for example, does not apply to a status of 400 or more.
+  // No condition applies to an error, and a "json:" condition does not apply to a status of 400 or
+  // more, for example.
   const bool until_applies = outcome && conditions.until.applies_to(*outcome);
   const auto& fail = conditions.fail;
-  if (outcome && fail && fail->applies_to(*outcome) && fail->is_met_by(*outcome)) {
+  const bool meets_fail =
+      outcome && fail && fail->applies_to(*outcome) && fail->is_met_by(*outcome);
+  if (meets_fail) {
     classified.cls = Class::Permanent;
     classified.stop = Reason::NotRetryable;
   } else if (!until_applies) {

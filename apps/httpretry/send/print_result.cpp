@@ -37,20 +37,23 @@ void write_text(const Destination& to, const std::string& head, const std::strin
   out.finish();
 }
 
-// Writes a response that is in memory.
+// Writes a response that is in memory to standard output or to its file. An existing file stays as
+// it is if the response has no new content for it.
 void write_response(const Destination& to, const Response& response) {
   const auto& options = to.options;
   const bool with_head = options.include || options.head;
   const bool headers_only =
       response.status >= 400 && options.on_error_status == OnErrorStatus::FailWithoutBody;
   if (headers_only && !with_head) return;
-  // The file is kept if it has a part of the body or, after a 304, all of it. It is also kept if it
-  // belongs to an ETag: after an error page, a later 304 would stand for that page.
+  // The existing file has the whole body (304), or its beginning (-C -).
+  const bool file_has_content =
+      response.status == 304 || (options.resume && response.status >= 300);
   const bool is_failure =
       response.status >= 400 && options.on_error_status != OnErrorStatus::Succeed;
-  const bool keeps_file =
-      response.status == 304 || (options.resume && response.status >= 300) ||
-      (is_failure && (options.remove_on_error || options.etag || !options.etag_save.empty()));
+  // A file with an ETag must not become an error page, because a later 304 would confirm that page.
+  const bool has_etag = options.etag || !options.etag_save.empty();
+  const bool keeps_file = file_has_content || (is_failure && (options.remove_on_error || has_etag));
+  // With -i, the file always gets at least the headers of the response.
   if (to.target != "-" && keeps_file && !options.include) return;
   const bool with_body = !options.head && !headers_only;
   const auto head = with_head ? head_of(response) : std::string();
@@ -83,6 +86,7 @@ void write_body(Destination destination, const EndedCall& ended) {
     return;
   }
   if (!ended.outcome) return;  // an error: there is no response
+  // The whole response is in memory: it is an error page, for example, or there is no Download.
   NamedFile named(destination.options);
   if (server_may_name_file(destination.options, destination.index)) {  // -J
     auto chosen = named.choose(ended.outcome->headers);
@@ -133,7 +137,7 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
   const auto reason = history_of(outcome).stop_reason;
   // A response of 400 or more that the policy does not retry.
   const bool is_final_error = reason == Reason::NotRetryable && outcome && outcome->status >= 400;
-  // The label has the number and the URL if there are several.
+  // The label is "[2] URL: " if there are several URLs, and otherwise "".
   const auto print = [&ended](const std::string& text) {
     print_message("httpretry: " + ended.label + text);
   };
@@ -147,6 +151,7 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
   if (outcome && outcome->incomplete) print("part of the response body is missing");
   if (const auto hint = advice(options, ended); !hint.empty()) print(hint);
   // The text of the failure has the URL, so only the number of the label precedes it: "[2] ".
+  // An empty label has no number; npos + 1 is 0.
   const auto number = ended.label.substr(0, ended.label.find(' ') + 1);
   const auto shown_status = status == kOk ? "" : "(" + std::to_string(status) + ") ";
   print_message("httpretry: " + number + shown_status + printable(failure_text(ended)));
@@ -154,10 +159,10 @@ void print_explanation(const SendOptions& options, const EndedCall& ended, int s
 
 }  // namespace
 
-// Writes what follows a successful response: the time of the file (-R) and the ETag. Throws
-// WriteError.
-void write_details(const SendOptions& options, const EndedCall& ended, const std::string& file,
-                   const WaitLimit& limit) {
+// Sets the time of the file (-R) and writes the file of --etag-save, after a successful response.
+// Throws WriteError.
+void set_time_and_save_etag(const SendOptions& options, const EndedCall& ended,
+                            const std::string& file, const WaitLimit& limit) {
   const auto& headers = ended.outcome->headers;
   if (options.remote_time && !file.empty()) set_remote_time(file, headers);
   if (options.etag_save.empty()) return;
@@ -169,16 +174,17 @@ void write_details(const SendOptions& options, const EndedCall& ended, const std
 // returns the exit status. An error in one write does not prevent the next, but makes the status
 // kWriteError.
 int print_result(const SendOptions& options, const EndedCall& ended, const WaitLimit& limit) {
-  const StatusPause pause;
+  const StatusPause pause;  // the status line is hidden until the end of this function
   const int cancel = limit.signals().descriptor();  // a signal ends the wait for a slow reader
   const auto& outcome = ended.outcome;
   const auto target = target_for(options, ended.index, ended.request);  // a file, or "-"
   auto status = status_of(options, outcome);
-  // With a read error, the time of -m can only be over if the request body comes from a pipe, which
-  // was not read to its end in that time.
+  // A read error after the time of -m means that a pipe with the request body was not read to its
+  // end in that time. Any other read error comes earlier.
   const bool pipe_timed_out = status == kReadError && limit.has_expired();
   if (pipe_timed_out) status = kTimeout;
-  // The output has only a part of the body. (A redirect that is not followed is a success.)
+  // The output has only a part of the body. The status is kOk so far if the response is a redirect
+  // that is not followed, for example.
   const bool has_part = was_cut_off(ended) || (outcome && outcome->incomplete);
   if (status == kOk && has_part) status = kPartial;
   bool write_failed = false;
@@ -194,13 +200,14 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
   try_write([&] { write_body({options, ended.index, target, limit}, ended); });
   const bool is_new_content = outcome && outcome->status / 100 == 2;
   if (status == kOk && is_new_content) {
-    try_write([&] { write_details(options, ended, file_of(ended, target), limit); });
+    try_write([&] { set_time_and_save_etag(options, ended, file_of(ended, target), limit); });
   }
   if (!options.write_out.empty()) {
     std::string to_stderr;  // the part of the text after %{stderr}
     const Transferred transferred{ended, file_of(ended, target), status, received_of(ended),
                                   options.keep_post_after};
     const auto text = write_out(options.write_out, transferred, to_stderr);
+    // With --log-json, every line on standard error is JSON.
     const bool as_json = options.log_json && !to_stderr.empty();
     if (as_json) print_message(std::exchange(to_stderr, {}));
     try_write([&] { write_all(STDERR_FILENO, to_stderr, cancel, "standard error"); });

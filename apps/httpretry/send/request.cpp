@@ -144,7 +144,8 @@ void set_upload(const SendOptions& options, const std::string& file, int cancel,
     body = std::move(bytes);
   }
   if (options.offset > 0) {
-    const auto end = options.offset + size_of(body);  // the size of the whole file
+    // The size of the whole file. It is known, because upload_body() refuses an offset otherwise.
+    const auto end = options.offset + size_of(body);
     request.set_header("Content-Range", "bytes " + std::to_string(options.offset) + "-" +
                                             std::to_string(end - 1) + "/" + std::to_string(end));
   }

@@ -87,8 +87,10 @@ std::vector<Flag> response_flags(SendOptions& to) {
 std::vector<Flag> message_flags(SendOptions& to) {
   const auto telemetry = telemetry_flags(
       to,
+      /*about_har=*/
       "write an HTTP archive with an entry for each send, without secrets; - is "
       "standard output",
+      /*about_otlp=*/
       "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces "
       "(http://localhost:4318, or what OTEL_EXPORTER_OTLP_ENDPOINT says); waits for it at the end, "
       "for at most 1 s, or as many ms as OTEL_EXPORTER_OTLP_TIMEOUT says");

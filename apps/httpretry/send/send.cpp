@@ -67,18 +67,20 @@ void check_paging(const SendOptions& options) {
 // several URLs, and "#1" in the name of a file stands for the part that differs between them. Here
 // neither has a special meaning, so the user would not get the expected files.
 void check_globs(const SendOptions& options) {
-  if (options.globoff) return;
+  if (options.globoff) return;  // the user knows that [] and {} have no special meaning
+  // check() has made sure that each -o has a URL.
   for (std::size_t i = 0; i < options.outputs.size(); ++i) {
     const auto& output = options.outputs[i];
     const auto& url = options.urls[i];
-    const auto digit = output.find('#') + 1;  // 0: there is no "#"
+    const auto after_hash = output.find('#') + 1;  // 0: there is no "#"
     // A "#" at the end is before the NUL of the string, which is no digit.
-    const bool names_part = digit > 0 && output[digit] >= '1' && output[digit] <= '9';
+    const bool has_number =
+        after_hash > 0 && output[after_hash] >= '1' && output[after_hash] <= '9';
     // Skips the brackets around an IPv6 address, as in "http://[::1]/".
     const auto after_host = url.find("://[") == std::string::npos ? 0 : url.find(']');
     const bool has_pattern =
         url.find('{') != std::string::npos || url.find('[', after_host) != std::string::npos;
-    if (!names_part || !has_pattern) continue;
+    if (!has_number || !has_pattern) continue;
     throw UsageError("option -o: \"" + output +
                      "\" needs a URL for each file, because [] and {} have no special meaning in a "
                      "URL; let the shell write the URLs and -o, or use -g");
@@ -101,7 +103,8 @@ void check(const SendOptions& options) {
   }
   if (continues) check_continue_at(options);
   if (options.pagination.on) check_paging(options);
-  if (options.urls.size() > 1 && !(options.etag_save.empty() && options.etag_compare.empty())) {
+  const bool uses_etag_file = !options.etag_save.empty() || !options.etag_compare.empty();
+  if (options.urls.size() > 1 && uses_etag_file) {
     throw UsageError("--etag-save and --etag-compare need a single URL; --next starts another one");
   }
   if (!options.signer.empty() && !options.user) {
@@ -145,11 +148,12 @@ void add_retry_all(SendOptions& options) {
 
 // Returns the requests for the URLs of a group, and creates the folders for their responses. With
 // --skip-existing, removes the URLs whose files exist; with --no-clobber, finds other names.
-// `names` has the names that --no-clobber found for earlier URLs, and receives those for this
+// `taken_names` has the names that --no-clobber found for earlier URLs, and receives those for this
 // group.
 std::vector<Request> requests_for(SendOptions& options, int cancel,
-                                  std::vector<std::string>& names) {
+                                  std::vector<std::string>& taken_names) {
   std::vector<Request> requests;
+  // A skipped URL is removed from the options, so the next URL then has the same index.
   while (requests.size() < options.urls.size()) {
     const auto i = requests.size();
     auto request = request_for(options, i, cancel);
@@ -165,8 +169,8 @@ std::vector<Request> requests_for(SendOptions& options, int cancel,
       continue;
     }
     if (options.no_clobber) {
-      options.unused_names.push_back(unused_name(target, names));
-      names.push_back(options.unused_names.back());
+      options.unused_names.push_back(unused_name(target, taken_names));
+      taken_names.push_back(options.unused_names.back());
     }
     if (options.create_folders) create_folder_of(target);
     requests.push_back(std::move(request));
@@ -285,26 +289,26 @@ int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadErr
 
 // Prepares a group of URLs for its send: reads all files that its options name, and creates the
 // requests. Throws ReadError, UsageError and BadPolicyFile. All groups share the cookies in `jar`,
-// which is nullptr until the first group with cookies creates it, and `names`, which collects the
-// names of files that --no-clobber has chosen.
-void prepare(Group& group, std::shared_ptr<CookieJar>& jar, std::vector<std::string>& names) {
+// which is nullptr until the first group with cookies creates it, and `taken_names`, which collects
+// the names of files that --no-clobber has chosen.
+void prepare(Group& group, std::shared_ptr<CookieJar>& jar, std::vector<std::string>& taken_names) {
   auto& options = group.options;
   const int cancel = group.limit.descriptor();  // becomes readable on a signal or after -m
   auto policies = chosen_policies(options.policy, cancel);
   ask_passwords(options, cancel);
-  const bool has_login = options.user || !options.bearer.empty();
+  const bool has_login = options.user || !options.bearer.empty();  // excludes --oauth2
   options.tokens = read_oauth2(options.oauth2, has_login, cancel);
   group.cookies = load_cookies(options, cancel, jar);
-  if (group.cookies) jar = group.cookies;
+  if (group.cookies) jar = group.cookies;  // null: the group uses no cookies
   // These three set the members of `options` from which requests_for() makes the requests.
   read_data(options, cancel);
   read_time_condition(options);
   read_etag(options, cancel);
   options.connection.proxy.headers = proxy_headers(options, cancel);
-  group.requests = requests_for(options, cancel, names);
+  group.requests = requests_for(options, cancel, taken_names);
   add_environment_certificates(options.connection);
   // Reads the files that are pipes, such as certificates, and replaces their names in `connection`
-  // by those of copies.
+  // with those of copies.
   group.piped.emplace(options.connection, may_use_tls(options, group.requests), cancel);
   group.policies = fit_budget(options, std::move(policies), group.requests);
 }
@@ -348,17 +352,17 @@ int send_all(std::vector<SendOptions>& all, const Signals& signals) {
     options.shared_state = state;
     groups.emplace_back(options, signals);
   }
-  std::shared_ptr<CookieJar> jar;  // shared by all groups; created by the first with cookies
-  std::vector<std::string> names;  // of --no-clobber
+  std::shared_ptr<CookieJar> jar;        // shared by all groups; created by the first with cookies
+  std::vector<std::string> taken_names;  // by --no-clobber
   try {
     for (auto& group : groups) {
       try {
-        prepare(group, jar, names);
+        prepare(group, jar, taken_names);
       } catch (const ReadError& error) {
         // Returns a status if a signal or -m ended the wait; otherwise throws the error again.
         return wait_ended(group.options, group.limit, error);
       }
-      group.first = url_count + 1;
+      group.first_number = url_count + 1;
       url_count += group.requests.size();
     }
     return send_groups(groups, run_options, url_count);

@@ -104,12 +104,13 @@ class UrlStore final : public batch::Store {
   // Moves up to `most` jobs from the store to the end of `jobs`, for the caller to send. Leaves out
   // hosts that `wants` rejects, and hosts with `most_per_host_` jobs in flight (0: no limit). Each
   // pass over the hosts takes one job of each, so that a host with many jobs does not delay the
-  // others. The passes end when one of them takes no job.
+  // others. Ends early after a pass that takes no job.
   void take(std::size_t most, const WantsHost& wants, std::vector<batch::Job>& jobs) override {
-    for (bool has_taken = true; has_taken && most > 0;) {
+    std::size_t left = most;
+    for (bool has_taken = true; has_taken;) {
       has_taken = false;
       for (auto& [host, queue] : queues_) {
-        if (most == 0) return;
+        if (left == 0) return;
         if (queue.empty() || !wants(host)) continue;
         auto& in_flight = in_flight_[host];
         if (most_per_host_ > 0 && in_flight == most_per_host_) continue;
@@ -120,7 +121,7 @@ class UrlStore final : public batch::Store {
         queue.pop_front();
         jobs.push_back(std::move(job));
         has_taken = true;
-        --most;
+        --left;
       }
     }
   }
@@ -159,7 +160,7 @@ class Sender : public batch::Jobs {
   Sender(Group& group, WholeRun& run)
       : options_(group.options),
         limit_(group.limit),
-        first_(group.first),
+        first_number_(group.first_number),
         policies_(group.policies),
         cookies_(group.cookies),
         run_(run),
@@ -173,7 +174,7 @@ class Sender : public batch::Jobs {
     if (!jobs_.empty()) options_.parallel ? send_in_parallel() : send_in_order();
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const auto& request = jobs_[i].request;
-      if (!jobs_[i].started) run_.record_not_sent(first_ + i, request);
+      if (!jobs_[i].started) run_.record_not_sent(first_number_ + i, request);
     }
     save_cookies();
   }
@@ -206,20 +207,21 @@ class Sender : public batch::Jobs {
     UrlStore store(hosts, static_cast<std::size_t>(options_.parallel_max_host));
     batch::RunnerOptions options;
     options.parallel = static_cast<std::size_t>(options_.parallel_max);
-    options.max_idle = kForever;              // no job ever waits in the store
-    options.grace = Duration::zero();         // after a signal, requests in flight end at once
-    options.max_shortage = Duration::zero();  // the run ends if not even one request can be sent
+    options.max_idle = kForever;              // however long a host is paused, the run goes on
+    options.max_shortage = Duration::zero();  // the run ends if not even one request can be sent,
+    options.grace = Duration::zero();         // and the calls in flight then end at once
     options.on_shortage = [this](const std::string& what) {
       if (shows_errors(options_)) {
         print_message("httpretry: fewer requests are sent at a time: " + what);
       }
     };
-    // During an outage of a host, lets only few calls retry. This replaces the retry budget, unless
-    // the user chose one.
+    // During an outage of a host, only a few calls retry. If the user chose no budget, down_hosts
+    // is also the retry budget, which then refuses retries at hosts that are down.
     options.down_hosts = std::make_shared<batch::DownHosts>();
     const auto budget = has_own_budgets() ? nullptr : options.down_hosts;
     batch::Runner runner(options_for_client(budget), store, *this, options);
     const std::stop_callback on_stop(stop_.get_token(), [&runner] { runner.stop(); });
+    // A signal, or --fail-early in an earlier group, may have ended the run already.
     const auto end = may_continue() ? runner.run() : batch::RunEnd::Stopped;
     if (end == batch::RunEnd::Shortage) run_.record_shortage();
     run_.print_totals(std::chrono::steady_clock::now() - began);
@@ -276,7 +278,8 @@ class Sender : public batch::Jobs {
     job.download = download_for(options_, index, request, limit_);
     request.edit_options().sink = job.download;
     if (!options_.headers_file.empty()) job.headers = std::make_shared<std::string>();
-    auto label = run_.label(first_ + index, request);  // begins messages; "" for a single URL
+    // Begins each message about the request; "" for a single URL.
+    auto label = run_.label(first_number_ + index, request);
     if (!label.empty() || job.headers) {
       // -v reads the label; the middleware for -D appends to the headers.
       request.edit_options().context.set(UrlOfRun{std::move(label), job.headers});
@@ -309,8 +312,8 @@ class Sender : public batch::Jobs {
     return call;
   }
 
-  // Prints the result of the call for the request at `index`, adds it to the results of the run,
-  // and frees its memory.
+  // Writes the response and the messages for the request at `index` after its call, adds the
+  // outcome to the results of the run, and frees the memory of the response.
   void finish(std::size_t index, const Outcome& outcome) {
     auto& job = jobs_[index];
     const EndedCall ended{.request = job.request,
@@ -319,12 +322,13 @@ class Sender : public batch::Jobs {
                           .index = index,
                           .download = job.download.get(),
                           .connections = job.connections,
-                          .label = run_.label(first_ + index, job.request),
-                          // False if enough failures of this kind were explained before.
+                          .label = run_.label(first_number_ + index, job.request),
+                          // False if enough failures of this kind were explained before. Always
+                          // true for a success.
                           .explained = run_.count_failure(job.request, outcome)};
     if (job.headers) keep_headers(*job.headers);  // for the file of -D
     const int status = print_result(options_, ended, limit_);
-    run_.add(first_ + index, job.request, outcome, status);
+    run_.add(first_number_ + index, job.request, outcome, status);
     job.request.edit_options().sink.reset();  // frees the body
     job.download.reset();
     job.headers.reset();
@@ -360,7 +364,7 @@ class Sender : public batch::Jobs {
 
   const SendOptions& options_;
   const WaitLimit& limit_;
-  std::size_t first_;
+  std::size_t first_number_;  // of the first URL of the group, among all URLs of the run
   const PolicySet& policies_;
   const std::shared_ptr<CookieJar>& cookies_;
   WholeRun& run_;

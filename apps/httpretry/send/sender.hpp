@@ -22,7 +22,7 @@ struct Group {
   SendOptions& options;
   // Limits the wait for pipes; its time starts again with each URL.
   WaitLimit limit;
-  std::size_t first = 1;  // the number of its first URL, among the URLs of all groups
+  std::size_t first_number = 1;  // of its first URL, among the URLs of all groups
   PolicySet policies;
   std::shared_ptr<CookieJar> cookies;
   std::vector<Request> requests;

@@ -58,11 +58,12 @@ std::string file_name_parameter(std::string_view text) {
   constexpr std::string_view kBlanks = " \t";
   for (auto semicolon = text.find(';'); semicolon != std::string_view::npos;
        semicolon = text.find(';')) {
-    // Removes everything up to the parameter after the semicolon.
+    // Removes everything before the next parameter. Nothing is left if only blanks follow.
     text.remove_prefix(std::min(text.find_first_not_of(kBlanks, semicolon + 1), text.size()));
     if (!equal_ignoring_case(text.substr(0, kName.size()), kName)) continue;
     text.remove_prefix(kName.size());
     const bool in_quotes = text.starts_with('"') || text.starts_with('\'');
+    // Without a second quote, the value is the rest of the header.
     if (in_quotes) return std::string(text.substr(1, text.find(text.front(), 1) - 1));
     text = text.substr(0, text.find(';'));
     return std::string(text.substr(0, text.find_last_not_of(kBlanks) + 1));

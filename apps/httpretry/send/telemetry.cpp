@@ -92,6 +92,7 @@ RunTelemetry::RunTelemetry(const TelemetryOptions& options, bool quiet)
     : metrics_file_(options.metrics_file), har_file_(options.har_file), flush_limit_(kFlush) {
   if (options.otlp || environment_wants_traces()) {
     Problems problems;
+    // May change flush_limit_. `quiet` concerns the problems that arise later, during the exports.
     exporter_ = exporter_for(options, quiet, problems, flush_limit_);
     tracer_ = tracer_for(*exporter_, problems);
     if (quiet) problems.clear();

@@ -181,6 +181,8 @@ void print_connection(const Exchange& exchange, const ConnectionInfo& connection
               " from " + address(connection.local_ip, connection.local_port);
   if (connection.new_connections == 0) return print_message(line + ": used before");
   line += ": new";
+  // `connected` and `secured` are 0 if the step was not completed, or if the exchange began on
+  // another connection.
   if (timings.connected > Duration::zero()) {
     line += ", connected after " + duration_text(timings.connected);
   }

@@ -230,8 +230,9 @@ int simulate(const Args& args) {
     const auto method = operands.size() == 2 ? operands.front() : "GET";
     simulation.request = plain_request(method, operands.back(), options.headers);
   }
-  simulation.request.cost(options.cost);
-  choose_policies(options, /*has_url=*/!operands.empty());  // sets simulation.policies
+  simulation.request.cost(options.cost);  // without operands, this is the default request
+  // Sets simulation.policies. A policy file with endpoints needs a URL, which selects one of them.
+  choose_policies(options, /*has_url=*/!operands.empty());
   if (options.model) simulation.model = parsed(&parse_model, *options.model, "--model");
   for (const auto& trigger : options.triggers) {
     simulation.model.triggers.push_back(parsed(&parse_trigger, trigger, "--trigger"));

@@ -79,16 +79,16 @@ using Handle = std::function<Task<Outcome>(Request, Call&, Next)>;
 // Returns a middleware that calls a coroutine, a `Task<Outcome>(Request, Call&, Next)`. The
 // function object is kept as long as the client, so the captures of a lambda stay valid. The
 // coroutine must take its parameters by value, except Call&, because it may continue after its
-// caller has returned. Only a lambda with `auto` parameters may take references: its arguments are
-// kept until it ends.
+// caller has returned. Only a lambda with `auto` parameters may take references, because the
+// middleware keeps the arguments of such a lambda until its coroutine ends.
 template <class F>
 [[nodiscard]] MiddlewarePtr middleware(std::string name, F handle) {
   if constexpr (detail::Parameters<F>::known) {
     detail::check_coroutine_function<F>();
     return detail::make_middleware(std::move(name), std::move(handle));
   } else {
-    // A lambda with `auto` parameters may take references. This coroutine keeps what they refer to
-    // alive.
+    // The parameters of a lambda with `auto` cannot be checked. If they are references, they refer
+    // to the parameters of the coroutine below, which exist until `task` has ended.
     return detail::make_middleware(
         std::move(name),
         [handle = std::move(handle)](Request request, Call& call,

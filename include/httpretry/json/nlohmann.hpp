@@ -71,6 +71,7 @@ inline Result<nlohmann::json> json_of(const Outcome& outcome) {
   // stack.
   constexpr int kDeepest = 512;
   bool too_deep = false;
+  // The parser discards each value for which this returns false.
   const auto check_depth = [&](int depth, auto /*event*/, auto& /*value*/) {
     too_deep = too_deep || depth > kDeepest;
     return !too_deep;
@@ -80,6 +81,7 @@ inline Result<nlohmann::json> json_of(const Outcome& outcome) {
     auto document = nlohmann::json::parse(response.body, check_depth);
     if (!too_deep) return document;
   } catch (const nlohmann::json::parse_error& error) {
+    // `byte` counts from 1; 0 stands for an unknown position.
     const auto index = std::min(error.byte > 0 ? error.byte - 1 : 0, response.body.size());
     problem = detail::json_position(response.body, index) +
               (index == response.body.size() ? ": the JSON ends too early" : ": not JSON");

@@ -112,7 +112,7 @@ Task<AttemptResult<T>> call_guarded(std::shared_ptr<CallGuards> guards, F& f, At
   std::stop_source attempt_stop;  // also requested by `race`, so that both of its tasks end
   const std::stop_callback on_call_stop(info.stop, [&] { attempt_stop.request_stop(); });
   info.stop = attempt_stop.get_token();
-  AttemptResult<T> result;  // set by call_into
+  AttemptResult<T> result;  // set by call_into, which has ended when `race` returns
   const auto race = when_any(attempt_stop, call_into(f, info, result),
                              info.scheduler->sleep_until(info.deadline, info.stop));
   const auto first = co_await race;

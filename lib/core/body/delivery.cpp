@@ -88,8 +88,8 @@ Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   if (!sink) return static_cast<Delivery*>(nullptr);
   auto* const open = call.get<std::unique_ptr<Delivery>>();
   if (open != nullptr && *open != nullptr && (*open)->sink_ == sink) return open->get();
-  // A middleware has set another sink. The old delivery ends before the new one is opened, because
-  // both may write to the same file. If the new one cannot be opened, no delivery is left.
+  // If a middleware has set another sink, the old delivery ends before the new one is opened,
+  // because both may write to the same file. If the new one cannot be opened, none is left.
   if (open != nullptr) open->reset();
   auto writer = sink->open(request);
   if (!writer) return std::move(writer).error();
@@ -143,7 +143,7 @@ const Delivery::Rest& Delivery::request_rest(const Request& request) {
 // user's sink (such as a file), and false for memory. The sink's writer already has the first
 // `position_` bytes of the body if an earlier attempt broke off. If `rest_requested_` is true, the
 // request asked only for the bytes after them, with "Range: bytes=N-". Returns an error, which ends
-// the exchange, if this response does not continue those bytes.
+// the exchange, if the writer cannot use this response.
 Result<bool> Delivery::begin(const Request& request, const Response& head) {
   held_back_ = false;
   // 416: the server has no bytes after those of the writer, which may be the whole body.
@@ -157,12 +157,12 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
   // A rule of the policy must read the beginning of this body first, because it may describe an
   // error. So the body stays in memory until `release` asks the rule and, for a success, calls this
   // function again.
-  if (hold_back_ && hold_back_->must_read(head.status, head.headers)) {
+  if (body_rules_ && body_rules_->must_read(head.status, head.headers)) {
     held_back_ = true;
     return false;
   }
-  // The server sent a part although the whole body was requested. A retry may get the whole body,
-  // if the writer can start again.
+  // If the whole body was requested, a part of it is an error. A retry may get the whole body if
+  // the writer can start again.
   if (auto error = rest_requested_ ? std::nullopt : unasked_part(request, head)) {
     error->permanent = !can_restart();
     return *std::move(error);
@@ -197,7 +197,7 @@ Result<bool> Delivery::end_at_416(const Response& head) {
 }
 
 Result<bool> Delivery::release(const Request& request, const Response& begun) {
-  const auto rules = std::exchange(hold_back_, std::nullopt);  // so `begin` does not hold it back
+  const auto rules = std::exchange(body_rules_, std::nullopt);  // so `begin` does not hold it back
   if (!rules->is_success(begun)) return false;
   held_back_ = false;
   return begin(request, begun);
@@ -208,7 +208,8 @@ Result<bool> Delivery::release(const Request& request, const Response& begun) {
 // Returns true if the writer accepts the rest. Returns an error if the server sent other bytes, or
 // bytes of a body that has changed.
 Result<bool> Delivery::continue_with(const Response& head) {
-  const ContentRange sent(head.headers);  // "bytes N-LAST/TOTAL"; `end` is LAST + 1
+  // "bytes N-LAST/TOTAL". `first` is N and `end` is LAST + 1; both are set, or neither.
+  const ContentRange sent(head.headers);
   if (const auto change = version_.difference(head.headers); !change.empty()) {
     return cannot_resume("the body has changed: the server sent " + change);
   }
@@ -217,7 +218,8 @@ Result<bool> Delivery::continue_with(const Response& head) {
     return cannot_resume("the request was for the bytes from " + std::to_string(position_) +
                          " on, but the server sent others (" + sent.text() + ")");
   }
-  // The server may send "*" as the total; then the total in an earlier response counts.
+  // If the server sends "*" as the total, the total in an earlier response counts, and the bytes
+  // must not go beyond it.
   const auto total = sent.total ? sent.total : version_.total;
   if (!total || *sent.end > *total) {
     return cannot_resume("the server sent " + sent.text() + " without saying where the body ends");
@@ -225,8 +227,8 @@ Result<bool> Delivery::continue_with(const Response& head) {
   if (auto begun = of_writer(writer_->begin(head, position_)); !begun) {
     return std::move(begun).error();
   }
-  // The headers of the first response still identify the body. If the bytes are from an earlier
-  // call, and the user vouches that they are of the same body, this is the first response.
+  // `version_` keeps the headers of the first response. If the user vouches for the bytes of an
+  // earlier call, it has none yet, and this response is the first.
   if (user_vouches_for_body_) version_ = BodyVersion(head.headers);
   version_.total = total;
   end_ = sent.end;  // `write` accepts no bytes after it
@@ -234,9 +236,9 @@ Result<bool> Delivery::continue_with(const Response& head) {
 }
 
 // Handles a response that has the whole body, from byte 0 on. A writer that can start again, such
-// as a file, does so. Another writer keeps the `position_` bytes that it has, and `write` skips as
-// many of this response. That needs proof that the body is still the same: an equal ETag. Returns
-// true, or an error without this proof.
+// as a file, does so. Another writer keeps the `position_` bytes that it has, and `write` skips
+// those bytes of this response. That needs proof that the body is still the same: a 200 with an
+// equal ETag and no other total. Returns true, or an error without this proof.
 Result<bool> Delivery::restart_with(const Response& head) {
   if (can_restart()) {
     position_ = 0;
@@ -246,8 +248,9 @@ Result<bool> Delivery::restart_with(const Response& head) {
     }
     return true;
   }
-  const bool same_body = head.status == 200 && version_.proven_by(head.headers) &&
-                         version_.difference(head.headers).empty();
+  const bool same_etag = version_.proven_by(head.headers);
+  const bool same_body =
+      head.status == 200 && same_etag && version_.difference(head.headers).empty();
   // An encoded (compressed) response is never the same: the first one, which had a validator for
   // this proof, was not encoded.
   if (!same_body || head.headers.contains("Content-Encoding")) {
@@ -331,10 +334,11 @@ Task<Outcome> Delivery::deliver(Request request, Call& call, Outcome outcome) {
   co_return delivered;
 }
 
+// Delivers a body in memory that the rules of the policy have judged, so they do not hold it back.
 Task<Outcome> Delivery::deliver_judged(Request request, Call& call, Outcome outcome) {
   auto opened = of(request, call);
   if (!opened) co_return std::move(opened).error();
-  (*opened)->hold_back_.reset();
+  (*opened)->body_rules_.reset();
   Outcome delivered =
       co_await (*opened)->deliver_body(std::move(request), call, std::move(outcome));
   co_return delivered;
@@ -358,7 +362,7 @@ Task<Outcome> Delivery::deliver_rest(Request request, Call& call, Outcome outcom
                                "a middleware returned a response with a body after the sink had "
                                "received the body of another response");
   }
-  // The body has gone to a sink, but not to that of this call, which has no whole body yet.
+  // The sink of this call has no whole body, so this body went to the sink of another call.
   if (outcome->delivered > 0) {
     co_return no_body_for_sink(request, *outcome,
                                "the response of a middleware has no body: it went to the sink of "
@@ -371,9 +375,9 @@ Task<Outcome> Delivery::deliver_rest(Request request, Call& call, Outcome outcom
 }
 
 // Passes the complete body of a response from memory to the sink, and returns the response without
-// it. Returns the outcome unchanged if `begin` decides that the body stays in memory: that of a
-// failure, or one that a rule of the policy must read first. Returns an error if the sink fails or
-// stops the call.
+// it. Returns the outcome unchanged if `begin` decides that the body stays in memory, because the
+// response is a failure or because a rule of the policy must read the body first. Returns an error
+// if the sink fails or stops the call.
 Task<Outcome> Delivery::deliver_body(Request request, Call& call, Outcome outcome) {
   const auto body = std::exchange(outcome->body, std::string());
   auto to_sink = begin(request, *outcome);

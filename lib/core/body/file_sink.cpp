@@ -144,8 +144,8 @@ class FileSink final : public Sink {
 
   // Opens the file to write to, which replaces the one at `path_` when it is complete. Returns a
   // writer that knows which beginning of the body the file has (`start`). With `keep_partial`, that
-  // is what an earlier call left in PATH.part. With `continue_existing`, it is a copy of the file
-  // at `path_`; the user guarantees that this is the beginning of the same body.
+  // is what an earlier call left in PATH.part. If there is none, `continue_existing` makes it a
+  // copy of the file at `path_`; the user guarantees that this is the beginning of the same body.
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override {
     const auto mode = options_.owner_only ? FileAccess::Owner : FileAccess::All;
     auto file = options_.keep_partial ? NewFile::part(path_, mode) : NewFile::beside(path_, mode);
@@ -154,7 +154,9 @@ class FileSink final : public Sink {
     std::optional<PartInfo> info;  // PATH.part.info, which identifies the body in PATH.part
     if (options_.keep_partial && !is_device) info.emplace(file->path() + ".info", request.url());
     std::optional<BodyStart> start;
-    if (file->size() > 0 && info) start = info->read();  // nullopt if it is of another URL
+    // nullopt if the part is of another URL or cannot be identified. Then the file is emptied,
+    // below or in FileWriter::begin.
+    if (file->size() > 0 && info) start = info->read();
     if (!start && options_.continue_existing && !is_device) {
       if (auto emptied = file->restart(); !emptied) return std::move(emptied).error();
       if (auto copied = copy_into(*file, path_); !copied) return std::move(copied).error();

@@ -49,7 +49,7 @@ Result<std::string> follow_links(const std::string& link) {
   for (int links = 0; std::filesystem::is_symlink(path, error); ++links) {
     if (links == kMaxLinks) return cannot_open(link, ELOOP);
     const auto target = std::filesystem::read_symlink(path, error);
-    if (error) break;  // the link was removed; opening the path reports the error
+    if (error) break;  // the link is gone or unreadable; the caller uses `path` as it is
     path = (std::filesystem::path(path).parent_path() / target).string();
   }
   return path;
@@ -149,12 +149,15 @@ Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
   // `open_and_lock` returns false, and the next try creates a new "TARGET.part".
   for (int tries = 0; tries < kTries; ++tries) {
     NewFile file(Kind::Part, *path + ".part", *path);
+    // The mode is for a new file. No caller passes AlwaysOwner as `access`, so the mode of an
+    // existing target takes precedence.
     const auto locked = file.open_and_lock(exists ? old.st_mode & 0777U : mode_of(access));
-    // The file on disk belongs to another process. Closed here, it survives the destructor of
+    const bool is_ours = locked && *locked;
+    // The file on disk may belong to another process. Closed here, it survives the destructor of
     // `file`, which removes an empty file that is still open.
-    if (!locked || !*locked) file.fd_.close();
+    if (!is_ours) file.fd_.close();
     if (!locked) return locked.error();
-    if (!*locked) continue;
+    if (!is_ours) continue;
     // The umask may have removed some of the permissions that the target has.
     if (exists && !file.set_mode(old.st_mode)) return cannot_write(target, errno);
     return file;

@@ -114,13 +114,14 @@ void Call::State::complete_history(const Call& call, const Outcome& outcome) {
       add_only_attempt(outcome, state.exchanges, history);
     }
   } catch (const std::bad_alloc&) {
-    history.attempts.clear();  // drops the incomplete entry; the outcome has the important facts
+    history.attempts.clear();  // drops an incomplete entry
   }
   if (!outcome && outcome.error().code == Errc::Canceled) {
     history.stop_reason = Reason::Canceled;
   } else if (history.stop_reason == Reason::Success && !call_succeeded(outcome, history)) {
     // Success is only the initial value, because the client has no `retry`; or `retry` succeeded,
-    // and a middleware above it then failed.
+    // and a middleware above it then failed. A failed response has no reason more precise than
+    // NotRetryable.
     history.stop_reason = outcome ? Reason::NotRetryable : stop_reason(outcome.error().code);
   }
 }

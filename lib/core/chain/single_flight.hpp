@@ -39,9 +39,11 @@ class SingleFlight {
         if (!call_ended) flight->result = result;
         co_return result;
       }
-      const bool not_stopped =
+      const bool not_canceled =
           co_await flight->wait(call.scheduler(), call.deadline(), call.stop());
-      if (call.stop().stop_requested() || !not_stopped) co_return Error(Errc::Canceled, "canceled");
+      // A stop takes precedence over a result or the deadline at the same time.
+      const bool canceled = !not_canceled || call.stop().stop_requested();
+      if (canceled) co_return Error(Errc::Canceled, "canceled");
       if (!flight->happened()) {  // the deadline came before the end of the fetch
         co_return Error(Errc::Timeout, "timed out waiting for the fetch of another call");
       }

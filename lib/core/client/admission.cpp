@@ -78,8 +78,8 @@ Task<Outcome> Admission::send(Request request, Call& call) {
   const auto arrived_at = scheduler.now();
   // Joins the queue of the origin. The permit is granted now if the limits allow it.
   Permit permit(*this, url->origin());
-  // Reports how far this send has come to the race with the other sends of its attempt, which
-  // decides when the next of them goes out. It is nullptr if the attempt may not be hedged.
+  // `racing_send` is notified of the progress of this send, which decides when the attempt's next
+  // hedge goes out. It is nullptr if the attempt may not be hedged.
   auto* const racing_send = Call::State::racing(call);
   if (racing_send != nullptr) racing_send->on_gate_reached(*this);
   if (!permit.is_granted()) {
@@ -91,10 +91,11 @@ Task<Outcome> Admission::send(Request request, Call& call) {
     const auto deadline =
         std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
     const bool not_canceled = co_await permit.wait(scheduler, deadline, call.stop());
-    const bool stopped = call.stop().stop_requested();  // possibly at the moment of the grant
+    // A stop takes precedence over a grant at the same time.
+    const bool stopped = call.stop().stop_requested();
     if (stopped || !permit.is_granted()) {
-      auto error = wait_ended(/*canceled=*/stopped || !not_canceled,
-                              "admission to " + std::string(url->origin()));
+      const bool canceled = stopped || !not_canceled;  // otherwise the deadline came
+      auto error = wait_ended(canceled, "admission to " + std::string(url->origin()));
       error.exchange.timings.queued = scheduler.now() - arrived_at;
       error.exchange.queued_by = QueuedBy::MaxInFlight;
       co_return error;

@@ -59,14 +59,14 @@ class CoSend {
   // any longer.
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter) {
     state_->awaiter = awaiter;
-    // The call ends with the caller's stop token, or if the awaiter is destroyed.
+    // The call is stopped by the caller's stop token, or if the awaiter is destroyed.
     if (options_.stop.stop_possible()) forwarder_.emplace(options_.stop, RequestStop{state_->stop});
     options_.stop = state_->stop.get_token();
     auto done = [state = state_, resume_on = options_.resume_on](Outcome outcome) {
       state->outcome.emplace(std::move(outcome));
       if (resume_on == nullptr) return state->resume();
-      // The scheduler exists at least as long as the awaiter. While the mutex is held, an awaiter
-      // that is still set cannot be destroyed, because ~CoSend locks the mutex.
+      // The scheduler exists at least as long as the awaiter. ~CoSend locks the mutex, so an
+      // awaiter that is still set is not destroyed before `resume_there` posts to the scheduler.
       const std::lock_guard lock(state->mutex);
       if (state->awaiter) resume_there(state, *resume_on);
     };

@@ -77,7 +77,7 @@ bool has_parameter(std::string_view url, std::string_view name) {
 Result<void> add_base(const ClientOptions& options, const Url& base, Request& request) {
   const std::string_view url = request.url();
   const auto first_delimiter = std::min(url.find_first_of(":/?#"), url.size());
-  if (url.substr(first_delimiter, 3) == "://") return {};
+  if (url.substr(first_delimiter, 3) == "://") return {};  // has a scheme
   // Without the "./", the name before the colon in "items:batch" would be a scheme.
   const bool has_colon = url.substr(first_delimiter).starts_with(':');
   const auto resolved = base.resolve((has_colon ? "./" : "") + std::string(url));
@@ -159,9 +159,10 @@ Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options,
   return placement;
 }
 
-// Runs a call and blocks until it ends. In the meantime, this thread drives the loop on which the
-// call runs: the program's scheduler, if the client has one that is driven here, or a loop that it
-// leases from the pool. Returns an error if the call cannot begin.
+// Runs a call and blocks until it ends. In the meantime, this thread drives the program's scheduler
+// (which may be an EventLoop) if the client has one that is driven here, and otherwise a loop that
+// it leases from the pool. With Blocking::SharedLoop, it only waits instead of leasing a loop.
+// Returns an error if the call cannot begin.
 Outcome ClientCore::send(Request&& request, CallOptions&& options) {
   if (RunQueue::current() != nullptr) {  // this thread already drives a loop
     return not_begun(
@@ -169,9 +170,9 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
         "send() was called on a thread that drives a loop (in a callback, a middleware or after a "
         "co_send): it would deadlock; use co_send or send_then there");
   }
-  const auto programs_loop = scheduler_driven_here();  // nullptr without an EventLoop
-  // With Blocking::SharedLoop, the call runs on a background loop, and this thread only waits.
-  if (!programs_loop && options_.blocking == Blocking::SharedLoop) {
+  const auto programs_scheduler = scheduler_driven_here();  // nullptr if none is driven here
+  if (!programs_scheduler && options_.blocking == Blocking::SharedLoop) {
+    // SharedLoop: the call runs on a background loop, and this thread only waits.
     return send_async(std::move(request), std::move(options)).get();
   }
   // The call may destroy the client. `self` keeps the scheduler and the pool alive until the end of
@@ -181,14 +182,16 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
   // Counts the call as in flight. It is nullptr if the client drains (it ends, and accepts no more
   // calls); `begin` then returns an error.
   auto registration = calls_in_flight_.register_one(CallsInFlight::Kind::Call);
-  auto placement = begin(request, options, registration, programs_loop ? nullptr : &leased_loop);
+  auto placement =
+      begin(request, options, registration, programs_scheduler ? nullptr : &leased_loop);
   if (!placement) return std::move(placement).error();
   BlockingCompletion completion;
   auto& scheduler = *placement->scheduler;
   run_call(for_calls(), *std::move(placement), std::move(request), std::move(options), completion)
       .post_to(scheduler);
-  // If the program has an EventLoop, `scheduler` is a loop of the client that the EventLoop drives.
-  (programs_loop ? *programs_loop : scheduler).run_until(completion.done);
+  // With an EventLoop, `scheduler` is not the EventLoop, but a loop of the client that it drives.
+  auto& driver = programs_scheduler ? *programs_scheduler : scheduler;
+  driver.run_until(completion.done);
   return *std::move(completion.outcome);
 }
 
@@ -253,14 +256,15 @@ void ClientCore::stop_with_client(RunsOn& placement, CallOptions& options) {
   options.stop = std::move(stop);
 }
 
-// Chooses the loop and the transport for a call, or for spawned work (`request` is nullptr). For a
-// blocking call, which its own thread drives, `leased_loop` is not nullptr: leases a loop from the
-// pool into it. Otherwise chooses the program's scheduler, if the client's options have one, or a
-// loop with a background thread. Returns an error if the client has ended or a new loop cannot be
-// made.
+// Chooses the loop and the transport for a call, or for work that is not a call (`request` is
+// nullptr). If `leased_loop` is not nullptr, the thread of a blocking call will drive the loop:
+// leases one from the pool, and sets `leased_loop` to it. Otherwise chooses the scheduler in the
+// client's options, if there is one, or a background loop. Returns an error if the client has ended
+// or a new loop cannot be made.
 Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* leased_loop) {
-  // When the client ends, it closes its own loops, which cancels the calls on them without the help
-  // of a stop token. These calls watch the end for user code, which may ask `Call::stop`.
+  // When the client ends, it closes its own loops, which cancels the calls on them without a stop
+  // token. So Call::stop(), which user code may call, watches the client's end as well. On the
+  // program's scheduler, stop_with_client() adds the client's end to the call's stop token instead.
   constexpr bool kWatchesEnd = true;
   try {
     if (leased_loop != nullptr) {
@@ -273,7 +277,7 @@ Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* le
     if (closed_) {
       return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
     }
-    // Options with a scheduler of the program must have a transport, so no loop is needed for that.
+    // Options with a scheduler that is no EventLoop also have a transport, which needs no loop.
     if (auto* scheduler = options_.scheduler.get()) return RunsOn{scheduler, transport_of(nullptr)};
     std::string_view origin;  // needed only to choose among several background loops
     if (options_.threads > 1 && request != nullptr) {
@@ -331,7 +335,7 @@ Task<DrainResult> ClientCore::co_drain(std::shared_ptr<ClientCore> self, Time de
   self->calls_in_flight_.drain();
   const auto placement = self->find_loop();  // the loop on which this coroutine waits
   if (!placement) {
-    // Canceled: an earlier drain has already ended the client.
+    // Canceled: an earlier drain or the client's destructor has already ended the client.
     if (placement.error().code == Errc::Canceled) co_return self->calls_in_flight_.result();
     throw Failure(placement.error());
   }
@@ -356,7 +360,9 @@ void ClientCore::shut_down() {
     for (const auto& background : loops_) background->detach();
     return pool_.abandon();
   }
-  std::shared_ptr<EventLoop> event_loop;  // the program's; released when this function returns
+  // The program's. Released without the mutex, because the destructor of an EventLoop runs canceled
+  // calls to their end, and their callbacks may lock the mutex.
+  std::shared_ptr<EventLoop> event_loop;
   std::vector<std::shared_ptr<BackgroundLoop>> loops;
   {
     const std::lock_guard lock(mutex_);

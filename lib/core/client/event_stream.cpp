@@ -120,11 +120,12 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   // Returns the request that begins or continues the stream. To continue, it names the last event.
   // Returns an error if `last_id` of the options cannot be sent, or if on_reconnect threw.
   Result<Request> next() {
+    // The parser starts with this ID. Later it takes only valid IDs from the server.
     if (!valid_header_value(options_.last_id)) {
       return Error(Errc::InvalidRequest,
                    "EventStreamOptions::last_id contains a control byte (CR, LF, NUL or another)");
     }
-    began_ = false;
+    stream_ok_ = false;
     parser_.restart();
     auto request = request_;
     request.remove_header("Last-Event-ID");
@@ -146,7 +147,7 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     if (head.status == 200 && type == kType) {
       open_ = true;
       if (options_.on_open) options_.on_open(head);
-      began_ = true;
+      stream_ok_ = true;
       return {};
     }
     return permanent_error(Errc::Protocol, "the response is not an event stream: its status is " +
@@ -156,10 +157,10 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   }
 
   Result<BodyWriter::Wish> write(std::string_view bytes) {
-    began_ = false;  // stays false after an error or an exception
+    stream_ok_ = false;  // stays false after an error or an exception
     auto more = parser_.parse(bytes, on_event_);
     if (!more) return std::move(more).error();
-    began_ = true;
+    stream_ok_ = true;
     enough_ = !*more;
     return enough_ ? BodyWriter::Wish::Stop : BodyWriter::Wish::More;
   }
@@ -174,10 +175,11 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     // The user's function wants no more events, or the server has no more (204).
     if (enough_ || (outcome && outcome->status == 204)) return Result<void>();
     const bool stopped = !outcome && outcome.error().code == Errc::Canceled;
-    // After an error or an exception of the user's function, or an error of the parser, `began_` is
-    // false. The error is returned below.
-    if (began_ && !stopped && request_.repeatable()) return std::nullopt;
-    if (began_ && outcome) return Result<void>();  // the whole stream of a POST
+    // If the parser or a user's function failed, `stream_ok_` is false, and the error is returned
+    // below.
+    if (stream_ok_ && !stopped && request_.repeatable()) return std::nullopt;
+    // A request that is not repeatable, such as a POST, has received its whole stream.
+    if (stream_ok_ && outcome) return Result<void>();
     if (!outcome) return Result<void>(std::move(outcome).error());
     if (!succeeded(outcome)) thrown = notify("on_failure", options_.on_failure, *outcome);
     if (thrown) return Result<void>(*std::move(thrown));
@@ -242,8 +244,10 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   EventParser parser_;
   bool requested_ = false;  // the first request has been made
   bool open_ = false;       // on_open was called, so on_end must be
-  bool began_ = false;      // the response to this request is an event stream
-  bool enough_ = false;     // on_event wants no further events
+  // The response to this request is an event stream, and neither the parser nor a user's function
+  // has failed.
+  bool stream_ok_ = false;
+  bool enough_ = false;  // on_event wants no further events
 };
 
 Error no_time_error() { return Error(Errc::Timeout, "the event stream's deadline has passed"); }

@@ -139,7 +139,9 @@ LoopPool::Lease LoopPool::lend() {
     loop = std::make_unique<Loop>(options_, resolver_, Loop::Load::OneCall);
     const std::lock_guard lock(mutex_);
     lent_.push_back(loop.get());
-    if (stopped_) loop->close();  // the client has ended: cancels the call that will run on it
+    // The client has ended: cancels the call that will run on the new loop. An idle loop needs no
+    // check: all that were returned after `stop` are closed.
+    if (stopped_) loop->close();
   }
   return {loop.release(), TakeBack{this}};
 }

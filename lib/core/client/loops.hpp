@@ -109,7 +109,7 @@ class LoopPool {
   std::mutex mutex_;  // guards the rest
   std::condition_variable back_;
   std::vector<std::unique_ptr<Loop>> idle_;  // the most recently used is the last
-  std::vector<Loop*> lent_;
+  std::vector<Loop*> lent_;                  // leased; `stop` closes them
   bool stopped_ = false;
 };
 

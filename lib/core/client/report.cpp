@@ -247,8 +247,8 @@ std::string describe(const Outcome& outcome) {
   const auto come_back = history.retry_at ? "; come back at " + rfc3339(*history.retry_at) : "";
   const auto reason = " (" + std::string(to_string(history.stop_reason)) + ")";
   const bool was_canceled = history.stop_reason == Reason::Canceled;
-  // For example, a breaker held the request back, this process lacked descriptors, or the request
-  // costs more than its rate allows.
+  // For example, a breaker held the request back, or this process lacked descriptors. An
+  // attempt may have begun before InvalidRequest: the request costs more than its rate allows.
   const bool not_sent = !outcome && !was_canceled && !outcome.error().maybe_sent() &&
                         (count == 0 || outcome.error().code == Errc::InvalidRequest);
   if (not_sent) return "not sent: " + outcome.error().message + come_back + reason;

@@ -72,26 +72,27 @@ class Upload : public std::enable_shared_from_this<Upload> {
     on_progress_ = std::exchange(start_options.on_progress, nullptr);
   }
 
-  // Finds the size of the content, and prepares the first request: the one that begins a session,
-  // or, if the options name the session of an earlier upload, one to that session. Returns nullopt,
-  // or an error if nothing can be sent.
+  // Finds the size of the content. If the options name the session of an earlier upload, prepares
+  // the requests to it; otherwise, the first request will be the one that begins a session. Returns
+  // nullopt, or an error if nothing can be sent.
   std::optional<Error> begin() {
     if (start_.options().sink) {
       return Error(Errc::InvalidRequest, "the request of a resumable upload must not have a sink");
     }
-    CheckedReader whole;  // turns an exception of the user's function into an error
-    const auto open_whole = [this] { return content_.from(0).open(); };
-    const auto opened = whole.open(Body::reopened(open_whole));
+    // `open` turns an exception into an error. So the user's function, `from`, is called inside it.
+    CheckedReader reader;
+    const auto open_content = [this] { return content_.from(0).open(); };
+    const auto opened = reader.open(Body::reopened(open_content));
     if (!opened) return opened.error();
-    const auto size = whole.bytes_left();
+    const auto size = reader.bytes_left();
     if (!size) {
       return Error(Errc::InvalidRequest,
                    "the content of a resumable upload must have a known size");
     }
     size_ = *size;
     const bool continues_session = !options_.session.empty();
-    // The server must not report success before the last byte was sent. An earlier upload may have
-    // sent it.
+    // `finish` refuses a success that comes before the last byte was sent. In the session of an
+    // earlier upload, that upload may have sent it.
     all_sent_ = size_ == 0 || continues_session;
     if (continues_session) open_session(options_.session);
     return std::nullopt;
@@ -188,6 +189,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
                             printable(response.headers["Range"]) +
                             "\"; expected bytes=0-N, with N less than " + std::to_string(size_));
     }
+    // The server may have less than before. That is no progress, but the upload continues there.
     const bool has_progress = *stored > most_stored_;
     if (failure && !has_progress) return failure;
     without_progress_ = has_progress ? 0 : without_progress_ + 1;

@@ -30,8 +30,8 @@ void finish(Outcome& outcome, const Call& call) {
   if (!outcome && state.exchanges == 0) {  // the request was not sent
     auto& error = outcome.error();
     error.exchange.sent = Sent::Never;
-    // A middleware threw std::bad_alloc. That became Internal, as if something might have been
-    // sent. Since nothing was, the error is LocalShortage: this process lacks memory.
+    // A middleware threw std::bad_alloc (internal_error() sets this curl_code). That is Internal if
+    // something may have been sent. Nothing was, so the only problem is the lack of memory.
     if (error.code == Errc::Internal && error.curl_code == kOutOfMemory) {
       error.code = Errc::LocalShortage;
       history.stop_reason = Reason::LocalShortage;

@@ -91,27 +91,27 @@ Error encoder_failed() { return Error(Errc::Internal, "the body cannot be compre
 
 constexpr std::size_t kPiece = 16384;
 
-// Reads another body, encoded.
+// Reads the bytes of another body (the source), and encodes them.
 class EncodingReader final : public BodyReader {
  public:
   EncodingReader(std::unique_ptr<BodyReader> source, std::unique_ptr<ContentCoder> encoder)
       : source_(std::move(source)), encoder_(std::move(encoder)) {}
 
   // Writes the next encoded bytes into `into`. Returns their number, or 0 at the end. Returns
-  // kPause if the other body has no more bytes for now, and an error if it cannot be read or the
+  // kPause if the source has no more bytes for now, and an error if it cannot be read or the
   // encoder fails.
   Result<std::size_t> read(std::span<char> into) override {
     // The encoder collects its input, so it may write nothing for several pieces.
     while (!ended_) {
       // `more_output_`: the encoder has more output than fitted into `into`, so it needs no input.
-      if (input_.empty() && !last_ && !more_output_) {
+      if (input_.empty() && !source_ended_ && !more_output_) {
         auto count = source_->read(piece_);
         if (!count || *count == kPause) return count;
-        last_ = *count == 0;  // 0: the other body has ended
+        source_ended_ = *count == 0;
         input_ = {piece_.data(), *count};
       }
       // Encodes the front of `input_`, and removes it. After the last input, writes the trailer.
-      const auto step = encoder_->run(input_, into, last_);
+      const auto step = encoder_->run(input_, into, /*last=*/source_ended_);
       if (step.state == ContentCoder::State::Corrupt) return encoder_failed();
       ended_ = step.state == ContentCoder::State::End;
       more_output_ = step.state == ContentCoder::State::MoreOutput;
@@ -126,7 +126,7 @@ class EncodingReader final : public BodyReader {
   std::unique_ptr<ContentCoder> encoder_;
   std::array<char, kPiece> piece_{};
   std::string_view input_;  // the part of `piece_` that is not encoded yet
-  bool last_ = false;       // the source has ended
+  bool source_ended_ = false;
   bool more_output_ = false;
   bool ended_ = false;
 };
@@ -179,6 +179,7 @@ std::string names_of_codings(const std::vector<ContentCoding>& more) {
 
 // Returns the request with its body encoded as RequestOptions::compress_with requests. Returns the
 // request unchanged if it has no body, or if its headers describe the bytes of the unencoded body.
+// `more` are the codings that the client supports besides gzip.
 Result<Request> encoded(const Request& request, const std::vector<ContentCoding>& more) {
   const auto& name = request.options().compress_with;
   const auto* coding = find_coding(name, more);

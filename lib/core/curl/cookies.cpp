@@ -182,7 +182,7 @@ void CookieJar::put(std::string line) {
   const auto domain = domain_of(fields);
   auto& cookie = cookies_[std::move(key)];
   cookie.line = std::move(line);
-  cookie.age = ++arrivals_;
+  cookie.age = ++arrivals_;  // the lower, the older
   // The keys of the domain begin with it and a tab. '\n' is the character after '\t'.
   const auto first = cookies_.lower_bound(domain + '\t');
   const auto last = cookies_.lower_bound(domain + '\n');

@@ -62,15 +62,15 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_pooling(plan, tls);
   set_buffer_size();
   // The user's callback gets the TLS version and the cipher, which only libcurl's log contains.
-  // The log costs 7 000 instructions per exchange, so it is off otherwise. Transfer::about_to_send
-  // turns it on if the connection may speak HTTP/2.
+  // Otherwise the log is off, because it costs 7 000 instructions per exchange. If the connection
+  // may speak HTTP/2, Transfer::about_to_send turns the log on to observe the connection.
   set(CURLOPT_VERBOSE, tls && options.on_connection ? 1L : 0L);
   set(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds);
   set(CURLOPT_CONNECTTIMEOUT_MS, to_ms(plan.connect_timeout));
   set(CURLOPT_EXPECT_100_TIMEOUT_MS, to_ms(options.expect_timeout));
 
-  // The options that are set only if the exchange needs them, and never unset. A handle with one of
-  // them is destroyed after the exchange, because `plan.private_handle` is true.
+  // The options that are set only if the exchange needs them, and never unset. For an exchange that
+  // needs one of them, `plan.private_handle` is true: the handle is destroyed after the exchange.
   if (const auto& credentials = options.credentials) {
     set_credentials(*credentials, CURLOPT_HTTPAUTH, CURLOPT_USERNAME, CURLOPT_PASSWORD);
   }
@@ -161,10 +161,10 @@ void Easy::set_certificate(bool use) {
   set(CURLOPT_SSLCERT, text_to_set(certificate.file));
   set(CURLOPT_SSLKEY, text_to_set(certificate.key_file));
   set(CURLOPT_KEYPASSWD, text_to_set(certificate.key_password));
-  if (certificate.pem.empty()) return;
-  // libcurl could resume the TLS session of this request for one without the certificate. So the
-  // session is not stored. The option is never unset, because this handle then serves no other
-  // request (SendPlan::private_handle is true).
+  if (certificate.pem.empty()) return;  // the rest is for a certificate in memory
+  // If libcurl could resume the TLS session for a request without the certificate, the session is
+  // not stored. This option need not be unset: in this case, SendPlan::private_handle is true, so
+  // the handle serves no other request.
   if (use && would_share_session(options_)) set(CURLOPT_SSL_SESSIONID_CACHE, 0L);
   // A single PEM text may hold both the certificate and the key.
   const auto& key_pem = certificate.key_pem.empty() ? certificate.pem : certificate.key_pem;
@@ -241,7 +241,7 @@ CURLU* Easy::updated_plain_url(const Url& url, const std::optional<Url>& previou
     // The URL is known to be valid, so only memory can be lacking.
     if (curlu == nullptr || curl_url_set(curlu, part, text, 0) != CURLUE_OK) throw std::bad_alloc();
   };
-  // The CURLU contains the previous URL if that was plain as well, which means without a handle.
+  // The CURLU contains the previous URL, unless libcurl has parsed that one, which has a handle.
   const bool contains_previous = previous && !previous->parts().handle;
   if (!contains_previous || previous->origin() != url.origin()) {
     change(CURLUPART_URL, url.parts().text.c_str());
@@ -275,7 +275,9 @@ void Easy::set_method_and_body(const Request& request, const SendPlan& plan) {
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(plan.body_size));
     set(CURLOPT_POSTFIELDS, request.body().present() ? request.body().bytes()->data() : "");
   } else if (method == "HEAD") {
-    set(CURLOPT_NOBODY, 1L);  // no body in the response
+    // The response has no body. With NOBODY, libcurl could not send a body either, so a HEAD with a
+    // body does not get here, and its transfer ends libcurl's wait for the body of the response.
+    set(CURLOPT_NOBODY, 1L);
   }
   // The options above choose only how libcurl treats the bodies. CUSTOMREQUEST names the method. It
   // keeps its value from one exchange to the next, so it is set only if the method differs.

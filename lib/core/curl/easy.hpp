@@ -147,7 +147,7 @@ class Easy {
     set(option, pem.empty() ? nullptr : &blob);
   }
   void set_addresses(const SendPlan& plan);
-  void set_other(const CurlOption& option);  // already checked
+  void set_curl_option(const CurlOption& option);  // already checked
   void configure_tls();
   void configure_proxy(bool with_proxy);
   void set_buffer_size();
@@ -197,7 +197,7 @@ void check(const TransportOptions& options);
 void try_out(const TransportOptions& options);
 
 // Checks TransportOptions::curl_options. Throws std::invalid_argument.
-void check_others(const std::vector<CurlOption>& options);
+void check_curl_options(const std::vector<CurlOption>& options);
 
 // Returns whether a certificate is given, as a file or in memory.
 inline bool has_certificate(const ClientCertificate& certificate) {

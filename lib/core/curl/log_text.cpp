@@ -11,7 +11,7 @@ namespace {
 using Kind = LogLine::Kind;
 
 // A line consists of `start`, possibly other words, `before_value`, and then the value: a number or
-// a text. `after_number` must follow the number.
+// a text. `after_number` must follow the number; if it is "", anything may follow the value.
 struct Spelling {
   Kind kind;
   std::string_view start;
@@ -46,6 +46,7 @@ std::optional<LogLine> read_as(const Spelling& spelling, std::string_view line) 
     return spelling.kind == Kind::GoAway ? std::optional(result) : std::nullopt;
   }
   line.remove_prefix(position + spelling.before_value.size());  // `line` begins with the value now
+  // 0 if the value is a text. The spelling then has no `after_number`.
   const auto digit_count = std::min(line.find_first_not_of("0123456789"), line.size());
   if (!line.substr(digit_count).starts_with(spelling.after_number)) return std::nullopt;
   if (spelling.kind == Kind::StreamOpened || spelling.kind == Kind::GoAway) {

@@ -106,8 +106,8 @@ void Loop::work() {
 
 // Calls libcurl for each shard (a multi handle with its transfers) that has something due: a timer
 // of libcurl (`deadline`), or one of three kinds of work for which libcurl 7.88 sets no timer. If
-// libcurl polls the sockets of a shard itself (`polled`), the shard is called in each iteration,
-// because only libcurl knows what happened to these sockets.
+// libcurl polls the sockets of a shard itself (`polled`), the shard is called in each iteration in
+// which it has transfers, because only libcurl knows what happened to these sockets.
 void Loop::drive_shards() {
   // By index, because a callback may add a shard, which would invalidate iterators.
   for (std::size_t i = 0; i < shards_.size(); ++i) {
@@ -119,8 +119,9 @@ void Loop::drive_shards() {
     if (shard.call_waiting_at <= now()) shard.run_waiting(now());
     // Uploads were paused because they made libcurl spin. They may be able to continue.
     if (shard.release_at <= now()) shard.release_uploads();
-    // Read here, because run_connecting may set the deadline to now, although no timer is due.
-    const auto reason = shard.deadline <= now() ? Reason::Timer : Reason::SocketEvent;
+    // Read before run_connecting, which sets the deadline to now if it runs a transfer, although no
+    // timer was due. `must_call` is then true as well.
+    const auto reason = shard.deadline <= now() ? Reason::Timer : Reason::Other;
     // The call of a polled shard, below, runs all of its transfers anyway.
     if (connecting_due && !shard.polled) shard.run_connecting();
     const bool must_call = shard.polled ? !shard.active.empty() : shard.deadline <= now();
@@ -167,7 +168,7 @@ Time Loop::next_work() const {
 // the sockets that libcurl polls itself.
 void Loop::wait_for_events() {
   // In milliseconds, as pollers count, and rounded up, because a timer must never fire early. The
-  // largest timeout is an hour.
+  // limit of an hour makes even the time until kNever fit into an int.
   const auto begin = now();
   const auto next = std::max(next_work(), begin);  // a timer may be as early as Time::min()
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - begin).count();
@@ -179,10 +180,10 @@ void Loop::wait_for_events() {
   for (const auto& shard : shards_) {
     if (!shard->active.empty()) (shard->polled ? polled : not_polled) = shard.get();
   }
-  // If libcurl polls all sockets in use, none is in the loop's own set, and a look at the set would
-  // be a wasted system call.
+  // For a blocking call (OneCall), libcurl's only sockets in the loop's own set are those of shards
+  // that libcurl does not poll. Without any, a look at the set would be a wasted system call.
   const bool set_is_unused = load_ == Load::OneCall && not_polled == nullptr;
-  if (set_is_unused && timeout == 0) return read_clock();
+  if (set_is_unused && timeout == 0) return read_clock();  // the functions below read it as well
   if (polled == nullptr || timeout == 0) return take_events(timeout);
   poll_with_libcurl(*polled, timeout);
 }
@@ -212,16 +213,16 @@ void Loop::take_events(int timeout) {
     const int fd = Poller::descriptor_of(event);
     if (auto* shard = sockets.owner_of(fd)) {
       drive(*shard, fd, Poller::what_of(event));
-      schedule_call(*shard, Reason::SocketEvent);
+      schedule_call(*shard, Reason::Other);
     }
   }
   if (!events.empty()) read_clock();
 }
 
-// Has libcurl handle the events of one socket, or its due timers if `socket` is
-// CURL_SOCKET_TIMEOUT. Then handles the transfers that are finished. If a connection may speak
-// HTTP/2 (`is_watching`), also notifies the watchdog thread before and after the call, because it
-// may take long, and works around two faults of libcurl 7.88 with HTTP/2.
+// Has libcurl handle the events of one socket (`events`: CURL_CSELECT_IN and so on), or its due
+// timers if `socket` is CURL_SOCKET_TIMEOUT. Then handles the transfers that are finished. If a
+// connection may speak HTTP/2 (`is_watching`), also notifies the watchdog thread before and after
+// the call, because it may take long, and works around two faults of libcurl 7.88 with HTTP/2.
 void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
   auto* const multi = shard.multi.get();
   int running = 0;  // not used
@@ -229,19 +230,21 @@ void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
   // The sockets of a polled shard are known to libcurl alone, so it looks at all of them.
   const auto code = shard.polled ? curl_multi_perform(multi, &running)
                                  : curl_multi_socket_action(multi, socket, events, &running);
-  // The call may have taken long. (`leave` returns false if `enter` was not called.)
+  // The call may have taken long. (`leave` returns false if there was no connection to watch.)
   if (heartbeat_ && heartbeat_->leave()) read_clock();
   collect_finished(shard, code);
   // libcurl may have received the rest of a response for a transfer that it has not run. So some
   // milliseconds later, the loop runs the transfers that are still waiting for data.
-  const bool received = std::exchange(had_callback_, false) || socket != CURL_SOCKET_TIMEOUT;
-  if (received && is_watching() && !shard.active.empty()) {
+  const bool is_for_socket = socket != CURL_SOCKET_TIMEOUT;
+  const bool may_have_received = std::exchange(had_callback_, false) || is_for_socket;
+  if (may_have_received && is_watching() && !shard.active.empty()) {
     shard.call_waiting_at = std::min(shard.call_waiting_at, now() + Shard::kMaxSilence);
   }
   // While the server gives an upload no window, libcurl asks to be called at once, again and again,
   // with nothing to do. So such uploads are paused: `release_at` is when they continue. They
   // continue sooner after an event of the socket, because a window arrives as one.
-  const bool had_event = std::exchange(shard.has_event, false) || socket != CURL_SOCKET_TIMEOUT;
+  // For a polled shard, poll_with_libcurl notes such an event in `has_event`.
+  const bool had_event = std::exchange(shard.has_event, false) || is_for_socket;
   if (shard.release_at != kNever && had_event) return shard.release_uploads();
   if (is_watching() && heartbeat_->may_spin()) shard.hold_uploads(now());
 }
@@ -276,15 +279,16 @@ void Loop::fail_all(Shard& shard, CURLMcode code) {
 }
 
 // Creates the multi handle of a shard, and connects it with the loop's sockets and timers, unless
-// libcurl polls the sockets of this shard itself. Throws std::bad_alloc if memory is lacking,
-// std::system_error if no descriptor is left, and std::runtime_error if libcurl refuses an option.
+// libcurl polls the sockets of this shard itself. Throws std::system_error or std::bad_alloc if
+// descriptors or memory are lacking, and std::runtime_error if libcurl refuses an option.
 void Loop::create_multi_handle(Shard& shard) {
   errno = 0;  // so that afterwards errno is 0 or tells why libcurl failed
   shard.multi.reset(curl_multi_init());
   if (!shard.multi) {
-    if (!is_shortage(errno)) throw std::bad_alloc();
-    // Newer versions of libcurl open a descriptor for a multi handle, and none was left.
-    throw std::system_error(errno, std::generic_category(), "cannot make a multi handle");
+    // Newer versions of libcurl open a descriptor for a multi handle, so one may be lacking.
+    if (is_shortage(errno))
+      throw std::system_error(errno, std::generic_category(), "cannot make a multi handle");
+    throw std::bad_alloc();  // errno gives no reason; probably memory
   }
   const auto set = [multi = shard.multi.get()](CURLMoption option, auto value) {
     const auto code = curl_multi_setopt(multi, option, value);

@@ -137,7 +137,8 @@ class Loop final : public RunQueue, public Transport {
   // Has libcurl handle the socket's events, or do what is due if `socket` is CURL_SOCKET_TIMEOUT.
   // This may take as long as a server keeps sending.
   void drive(Shard& shard, curl_socket_t socket, int events = 0);
-  enum class Reason : std::uint8_t { SocketEvent, Timer };  // why libcurl was called
+  // Why libcurl was called. Other: for a socket, or to continue a transfer.
+  enum class Reason : std::uint8_t { Timer, Other };
   void schedule_call(Shard& shard, Reason last_call);
   void collect_finished(Shard& shard, CURLMcode code);
   void fail_all(Shard& shard, CURLMcode code);

@@ -162,18 +162,17 @@ Task<Outcome> Loop::send_encoded(Request request, Call& call) {
   changed->edit_options().compress_with.clear();
   request.edit_options().compress_with.clear();
   const auto first = send(*changed, call);
-  Outcome outcome = co_await first;
+  Outcome first_outcome = co_await first;
   // `encoded` leaves some requests as they are, for example one that is already encoded.
   const bool was_encoded = !changed->body().is_same_as(request.body());
-  if (!outcome || outcome->status != 415 || !was_encoded || !request.body().replayable()) {
-    co_return outcome;
-  }
+  const bool may_refuse_encoding = was_encoded && first_outcome && first_outcome->status == 415;
+  if (!may_refuse_encoding || !request.body().replayable()) co_return first_outcome;
   const auto second = send(std::move(request), call);
   Outcome final_outcome = co_await second;
   if (final_outcome && final_outcome->status != 415) {
     edit_origin(*url).refuses_encoded_bodies = true;
   }
-  add_first_transfer(exchange_of(final_outcome), exchange_of(outcome));
+  add_first_transfer(exchange_of(final_outcome), exchange_of(first_outcome));
   co_return final_outcome;
 }
 
@@ -208,7 +207,7 @@ Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
       std::min(limits.connect_timeout.value_or(options().connect_timeout), limits.response_timeout);
   const auto resolve_by = std::min({call.deadline(), limits.respond_by, later(began, timeout)});
   std::string host(url.host());
-  // Does not include the end of the client, because the end of the loop ends this wait anyway.
+  // This token is not requested when the client ends. The wait then ends anyway, with its loop.
   const auto& stop = Call::State::own_stop(call);
   const auto resolved = co_await resolver_->resolve(std::move(host), *this, resolve_by, stop);
   const auto lookup_time = now() - began;

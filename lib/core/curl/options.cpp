@@ -212,7 +212,8 @@ void check(const TransportOptions& options) {
   check_pem("ca_pem", options.ca_pem, "CERTIFICATE");
   check_certificate(options.client_certificate);
   check_text("local_interface", options.local_interface);
-  // Without a `lookup` of the user, the loop's thread would run system_lookup, which blocks.
+  // If `lookup_may_block` is false, the loop's own thread runs the look-up, and system_lookup, the
+  // default, would block that thread.
   if (!options.lookup && !options.lookup_may_block) {
     refuse("lookup_may_block", "false needs a lookup: system_lookup blocks");
   }
@@ -238,7 +239,7 @@ void check(const TransportOptions& options) {
   check_proxy(options.proxy);
   for (const auto& entry : options.connect_to) check_connect_to(entry);
   for (const auto& entry : options.resolve) check_resolve(entry);
-  check_others(options.curl_options);
+  check_curl_options(options.curl_options);
 }
 
 std::string default_user_agent() { return "httpretry/" HTTPRETRY_VERSION; }
@@ -307,11 +308,11 @@ Easy::Easy(const TransportOptions& options, bool with_proxy)
   for (const auto& entry : options_.connect_to) connect_to_.add(entry.c_str());
   set(CURLOPT_CONNECT_TO, connect_to_.chained());
   configure_proxy(with_proxy);
-  for (const auto& option : options_.curl_options) set_other(option);  // already checked
+  for (const auto& option : options_.curl_options) set_curl_option(option);  // already checked
 }
 
-// Sets how libcurl verifies servers: the lowest TLS version, the pinned keys, and the certificates
-// that it trusts (from a bundle file, a directory, or a PEM text in memory).
+// Sets how libcurl verifies servers: the range of TLS versions, the pinned keys, and the
+// certificates that it trusts (from a bundle file, a directory, or a PEM text in memory).
 void Easy::configure_tls() {
   long versions =
       options_.min_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2;
@@ -367,8 +368,8 @@ void Easy::configure_proxy(bool with_proxy) {
   set(CURLOPT_PROXY_SSL_VERIFYHOST, proxy.verify_tls ? 2L : 0L);
   set_text(CURLOPT_PROXY_CAINFO, proxy.ca_file);
   if (!proxy.ca_pem.empty()) set_pem(CURLOPT_PROXY_CAINFO_BLOB, proxy.ca_pem);
-  // With certificates of the user's own, unsets libcurl's default directory of certificates,
-  // because libcurl would trust those as well.
+  // If the user names certificates, unsets libcurl's default directory of certificates (CAPATH),
+  // because libcurl would trust the certificates in that directory as well.
   if (!proxy.ca_file.empty() || !proxy.ca_pem.empty()) set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
   if (proxy.no_proxy) set(CURLOPT_NOPROXY, proxy.no_proxy->c_str());
   for (std::size_t i = 0; i < proxy.headers.size(); ++i) proxy_lines_.add(proxy.headers.line(i));

@@ -114,7 +114,7 @@ CURLcode set_on(CURL* easy, const curl_easyoption& about, const CurlOption& opti
 // `easy`. Throws std::invalid_argument, by way of `refuse`, if the option is unknown to this
 // libcurl, is one that the library sets itself, or takes a pointer, or if libcurl does not accept
 // the value.
-void check_other(CURL* easy, const CurlOption& option) {
+void check_curl_option(CURL* easy, const CurlOption& option) {
   const auto* description = description_of(option);
   if (description == nullptr) {
     refuse(option.name, std::string("libcurl ") + libcurl().version +
@@ -151,14 +151,14 @@ void check_other(CURL* easy, const CurlOption& option) {
 CurlOption::CurlOption(std::string option, std::variant<long, std::string> new_value)
     : name(std::move(option)), value(std::move(new_value)) {}
 
-void check_others(const std::vector<CurlOption>& options) {
+void check_curl_options(const std::vector<CurlOption>& options) {
   if (options.empty()) return;
   const Owned<CURL, curl_easy_cleanup> easy(curl_easy_init());
   if (!easy) throw std::bad_alloc();
-  for (const auto& option : options) check_other(easy.get(), option);
+  for (const auto& option : options) check_curl_option(easy.get(), option);
 }
 
-void Easy::set_other(const CurlOption& option) {
+void Easy::set_curl_option(const CurlOption& option) {
   const auto* about = description_of(option);
   const auto code = set_on(handle(), *about, option);
   if (code != CURLE_OK) fail(about->id, code);

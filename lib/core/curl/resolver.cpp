@@ -158,11 +158,11 @@ struct Resolver::State : std::enable_shared_from_this<State> {
   std::shared_ptr<NameLookup> request_lookup(const std::string& host, Time now) {
     auto& entry = entries[host];
     if (entry.pending) return entry.pending;
-    auto name = std::make_shared<NameLookup>(host, now);
-    queue.push_back(name);
-    entry.pending = name;
+    auto name_lookup = std::make_shared<NameLookup>(host, now);
+    queue.push_back(name_lookup);
+    entry.pending = name_lookup;
     if (threads < kMaxThreads) start_thread();
-    return name;
+    return name_lookup;
   }
 
   // Starts a thread that looks up the names in the queue. If that fails and no other thread is
@@ -171,16 +171,17 @@ struct Resolver::State : std::enable_shared_from_this<State> {
     try {
       std::thread([self = shared_from_this()] {
         block_signals();
-        std::unique_lock lock(self->mutex);
+        std::unique_lock lock(self->mutex);  // waits until the caller releases it
         self->run_queue(lock);
       }).detach();
       ++threads;
     } catch (const std::exception& cause) {  // no thread could be started, or memory was lacking
       if (threads > 0) return;               // a running thread will look up the name
-      const auto name = queue.back();
+      const auto name_lookup = queue.back();
       queue.pop_back();
-      end_lookup(*name, Error(Errc::LocalShortage, "cannot start a thread to look up " +
-                                                       name->host + ": " + cause.what()));
+      end_lookup(*name_lookup,
+                 Error(Errc::LocalShortage, "cannot start a thread to look up " +
+                                                name_lookup->host + ": " + cause.what()));
     }
   }
 
@@ -189,32 +190,34 @@ struct Resolver::State : std::enable_shared_from_this<State> {
   // again after a minute at the earliest. `lock` holds the mutex, except during a look-up.
   void run_queue(std::unique_lock<std::mutex>& lock) {
     while (!queue.empty()) {
-      const auto name = std::move(queue.front());
+      const auto name_lookup = std::move(queue.front());
       queue.pop_front();
-      // Each call that waits for the look-up has a pointer to it. Two more are `name` and the one
-      // in `entries`. Without a call, the look-up is skipped, unless later calls need the result.
-      const bool is_awaited = name.use_count() > 2;
-      if (!is_awaited && !name->for_later_calls) {
-        end_lookup(*name, std::nullopt);
+      // Each call that waits for the look-up has a pointer to it. Two more are `name_lookup` and
+      // the one in `entries`. If no call waits, the look-up is skipped, unless later calls need the
+      // result.
+      const bool is_awaited = name_lookup.use_count() > 2;
+      if (!is_awaited && !name_lookup->for_later_calls) {
+        end_lookup(*name_lookup, /*result=*/std::nullopt);
         continue;
       }
       lock.unlock();
-      auto addresses = call_lookup(lookup, name->host);
+      auto addresses = call_lookup(lookup, name_lookup->host);
       lock.lock();
-      // After a failure, the host keeps its old addresses.
-      if (addresses) entries.find(name->host)->second.last_success = name;
-      end_lookup(*name, std::move(addresses));
+      // The entry exists, because its look-up is still pending. After a failure, the entry keeps
+      // the old addresses.
+      if (addresses) entries.find(name_lookup->host)->second.last_success = name_lookup;
+      end_lookup(*name_lookup, std::move(addresses));
     }
     --threads;
   }
 
   // Resumes the calls that wait for the look-up. `result` is nullopt if it was not started.
-  void end_lookup(NameLookup& name, std::optional<Result<Addresses>> result) {
-    const auto entry = entries.find(name.host);
+  void end_lookup(NameLookup& name_lookup, std::optional<Result<Addresses>> result) {
+    const auto entry = entries.find(name_lookup.host);
     entry->second.pending.reset();
     if (!entry->second.last_success) entries.erase(entry);
-    name.result = std::move(result);
-    name.happen();
+    name_lookup.result = std::move(result);
+    name_lookup.happen();
   }
 
   // Drops the names whose addresses are too old to be used, if there are many names.

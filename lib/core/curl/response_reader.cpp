@@ -87,7 +87,7 @@ ResponseReader::ResponseReader(const Request& request, const TransportOptions& o
 // it finds none; `check_block` then refuses the response.
 void ResponseReader::begin_block(std::string_view line) {
   received = 0;                    // bytes of the body
-  checked_need_for_rest_ = false;  // `will_retry` may be asked about this response
+  checked_need_for_rest_ = false;  // check_need_for_rest checks once per response
   response.headers.clear();
   response.headers.reserve(kUsualHeaderLines, kUsualHeaderBytes);
   in_headers = true;  // until the empty line that ends the block
@@ -206,6 +206,7 @@ bool ResponseReader::begin_body(std::int64_t announced) {
 // several codings or one that was not requested.
 bool ResponseReader::begin_decoding() {
   const auto codings = codings_of(response.headers);
+  if (codings.empty()) return true;  // the body is not encoded
   const auto* coding = codings.size() == 1 ? find_coding(codings[0], codings_) : nullptr;
   if (coding != nullptr) {
     decoding_.emplace(*coding);
@@ -214,8 +215,9 @@ bool ResponseReader::begin_decoding() {
     decoding_->keeps_undecoded = head_suffices();
     return true;
   }
-  // Such a body is not essential, so it is used as it came if its coding is unknown.
-  if (codings.empty() || head_suffices()) return true;
+  // The body cannot be decoded. That of a failure or a redirect is not essential, so it is used as
+  // it came.
+  if (head_suffices()) return true;
   return refuse(CURLE_BAD_CONTENT_ENCODING,
                 "the response body has a coding that was not requested; expected one of " +
                     names_of_codings(codings_));
@@ -272,9 +274,9 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
   using State = ContentCoder::State;
   std::array<char, 16384> decoded;
   while (has_rest() && budget > 0 && !paused) {
-    // A body may consist of several compressed parts, one behind the other. `inside` is true until
-    // the decoder finds the end of a part. If the body ends before that, it was cut short.
-    decoding_->inside = true;
+    // A body may consist of several compressed parts, one behind the other. `inside_part` is true
+    // until the decoder finds the end of a part. If the body ends before that, it was cut short.
+    decoding_->inside_part = true;
     const auto out = std::span(decoded).first(std::min(decoded.size(), budget));
     const auto step = decoding_->decoder->run(decoding_->input, out, /*last=*/false);
     if (step.state == State::Corrupt) {
@@ -289,9 +291,8 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
     // An empty part that is valid also proves that the body is encoded.
     if (step.written > 0 || step.state == State::End) decoding_->decoded_any = true;
     decoding_->more_output = step.state == State::MoreOutput;  // `out` was too small for all
-    if (step.state == State::End) decoding_->inside = false;
-    if (step.written == 0) continue;
-    if (!deliver_decoded({decoded.data(), step.written})) return false;
+    if (step.state == State::End) decoding_->inside_part = false;
+    if (step.written > 0 && !deliver_decoded({decoded.data(), step.written})) return false;
   }
   return true;
 }
@@ -305,25 +306,28 @@ bool ResponseReader::use_undecoded() {
   return deliver_decoded(bytes);
 }
 
-// Writes bytes of the body to the sink or appends them to the body in memory. If the policy's rules
-// then have enough of the body to judge it, it may go to the sink after all. Returns false to
-// abort, with the reason in `abort_`: if the sink fails, if the body in memory is too large, or if
-// the rest of the body is of no use.
+// Writes bytes of the body to the sink or appends them to the body in memory. When enough is in
+// memory for the policy's rules to judge the response, the body of a success may go to the sink
+// after all, and a failure that will be retried is aborted, because the rest of its body is of no
+// use. Returns false to abort, with the reason in `abort_`: that one, a failure of the sink, or a
+// body that is too large for memory.
 bool ResponseReader::deliver_decoded(std::string_view bytes) {
   if (to_sink) return write_to_sink(bytes);
   auto& body = response.body;
-  // When as much of a failure is in memory as rules read, checks whether the response will be
-  // retried. If so, the rest of its body is of no use.
-  const auto enough_to_judge = std::min<std::uint64_t>(kClassifiedBody, max_body_);
-  if (head_suffices() && body.size() + bytes.size() > enough_to_judge && !checked_need_for_rest_) {
-    const auto missing = enough_to_judge - body.size();
+  // The rules read at most this much of a failure's body. Before more of it is kept, checks once
+  // whether the response will be retried.
+  const auto most_read = std::min<std::uint64_t>(kClassifiedBody, max_body_);
+  if (head_suffices() && body.size() + bytes.size() > most_read && !checked_need_for_rest_) {
+    const auto missing = most_read - body.size();
     body.append(bytes.substr(0, missing));
     bytes.remove_prefix(missing);
     if (!check_need_for_rest()) return false;
   }
   if (bytes.size() > max_body_ - body.size()) return refuse_size("body is", max_body_);
   body.append(bytes);
-  // `in_memory_`: the body must stay there, because the response of another send is used.
+  // A success may have been held back from the sink until the rules can judge it. With
+  // `in_memory_`, its body stays in memory, because only another send of the attempt, such as a
+  // hedge, may use the sink.
   const bool can_judge = delivery_ != nullptr && !in_memory_ && delivery_->can_judge(body.size());
   return !can_judge || release_to_sink();
 }

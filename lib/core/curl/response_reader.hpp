@@ -80,7 +80,7 @@ class ResponseReader {
   bool check_need_for_rest();
   // Returns the name of the body's coding if the body is incomplete, otherwise nullptr.
   [[nodiscard]] const std::string* cut_short() const {
-    return decoding_ && decoding_->inside ? &decoding_->coding.name : nullptr;
+    return decoding_ && decoding_->inside_part ? &decoding_->coding.name : nullptr;
   }
   // Returns the complete response.
   Outcome take_response();
@@ -111,8 +111,8 @@ class ResponseReader {
     bool keeps_undecoded = true;
     std::string rest;        // received but not decoded
     std::string_view input;  // the part of `rest`, or of libcurl's buffer, that is not decoded yet
-    bool decoded_any = false;  // at least one byte, or a whole stream that is empty
-    bool inside = false;       // a stream has begun but not ended
+    bool decoded_any = false;  // at least one byte, or a whole part that is empty
+    bool inside_part = false;  // a compressed part has begun but not ended
     bool more_output = false;  // the decoder may hold bytes that did not fit into the buffer
   };
   enum class LastLine : std::uint8_t { Status, Kept, LeftOut };

@@ -22,8 +22,9 @@ struct SendTracker {
     const bool goes_on = status == 401 || status == 407 || body_left_out;
     return sends == 0 || (answered && goes_on && sends < kMaxSends);
   }
-  // Called before each send. `port` is our local port. Returns false if libcurl must not send.
-  bool about_to_send(bool reused_connection, int port) {
+  // Called before each send. Counts it, or returns false if libcurl must not send. The arguments
+  // are noted for the first send only; `port` is our local port.
+  bool count_if_allowed(bool reused_connection, int port) {
     if (!may_send()) return false;
     if (sends == 0) {
       reused = reused_connection;

@@ -88,7 +88,8 @@ bool SocketSet::want(int fd, Shard& shard, int what) noexcept {
   socket.shard = &shard;
   if (what == CURL_POLL_REMOVE) {
     // The poller goes on watching the socket, because most sockets are wanted again for the next
-    // exchange, and this saves two system calls. `owner_of` ignores an event that is not wanted.
+    // exchange, and this saves two system calls. If an event comes before that, `owner_of` ends the
+    // watching. The next call here begins it again, and the poller reports the event if it lasts.
     socket.wanted = 0;
     // libcurl opens and closes the sockets of its resolver without our callbacks, so one that
     // stayed watched could be closed unnoticed.

@@ -93,7 +93,9 @@ Result<void> Transfer::prepare(const std::string* addresses, Pooling pool) {
   if (pool == Pooling::Forbidden) plan_.fresh_connection = true;
   if (auto checked = check_sendable(request_, loop_.options(), plan_); !checked) return checked;
   if (auto checked = loop_.check_ip_version(url_); !checked) return checked;
-  if (delivery_ != nullptr) {  // asks for the rest if the sink already has the first bytes
+  if (delivery_ != nullptr) {
+    // Asks for the rest if the sink already has the first bytes. `plan_` points to the header
+    // lines, which `delivery_` keeps until its next exchange begins.
     const auto& rest = delivery_->request_rest(request_);
     if (!rest.range.empty()) plan_.range = rest.range.c_str();
     if (!rest.if_range.empty()) plan_.if_range = rest.if_range.c_str();
@@ -164,7 +166,7 @@ Time Transfer::time_limit() const {
   if (!headers_done && options_.upload_rate.value_or(0) > 0) {
     // libcurl 8.23 sends the amount that `upload_rate` allows per second at once, and then receives
     // nothing until that second is over. So the timeout counts from the end of that time.
-    const auto sent = static_cast<double>(std::max(upload_.given, polled_sent_));
+    const auto sent = static_cast<double>(plan_.streamed_body ? upload_.given : polled_sent_);
     const std::chrono::duration<double> needed(sent / static_cast<double>(*options_.upload_rate));
     reference = std::max(reference, later(started_, Duration(needed)));
   }
@@ -185,19 +187,21 @@ void Transfer::due() {
     if (sent != std::exchange(polled_sent_, sent)) last_byte_ = loop_.now();
   }
   // The rest of a failure takes long. If the response will be retried, the rest is of no use, and
-  // check_need_for_rest sets that as the reason to end.
+  // check_need_for_rest sets that as the reason to end. Otherwise the transfer goes on, and this is
+  // not checked again.
   if (sends_.answered && check_rest_at_ <= loop_.now()) {
     check_rest_at_ = kNever;
     abort_.guard(CURLE_WRITE_ERROR, kClassify, [this] { return reader_.check_need_for_rest(); });
     if (!abort_.none()) return end(abort_.why());
   }
   if (time_limit() > loop_.now()) {
-    // Two functions set the timer to fire at once while the upload waits for more of the body:
-    // rewind_body, because the body begins again, so that the awaited part is of no use, and
-    // end_of_final_headers, because libcurl must run to notice that it need not send the rest.
-    if (wants_body() && upload_.rewound) {
-      body_over_.request_stop();  // ends the wait for more of the body
-    } else if (wants_body() && sends_.answered) {
+    // While the upload waits for more of the body, two functions set the timer to fire at once.
+    if (upload_waits() && upload_.rewound) {
+      // Set by rewind_body, because the body begins again and the awaited part is of no use.
+      body_over_.request_stop();  // ends the wait
+    } else if (upload_waits() && sends_.answered) {
+      // Set by end_of_final_headers, because libcurl must run to notice that it need not send the
+      // rest.
       unpause();
     }
     if (running_) set_timer();  // `unpause` ends the transfer if libcurl fails
@@ -236,7 +240,7 @@ void Transfer::on_finished(CURLcode code) {
   curl_done_ = true;
   if (code != CURLE_OK && is_flooded()) abort_.set(flood_reason());
   if (!abort_.none()) return conclude();
-  check_connection();
+  check_connection();  // may begin a probe; conclude_if_done then leaves the end to confirm_end
   if (code_ != CURLE_OK) reinterpret_failure();
   conclude_if_done();
 }

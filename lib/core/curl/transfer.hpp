@@ -45,12 +45,12 @@ class Transfer final : public CancelableWait {
   // nothing else may then be called. All later failures, even that the call was canceled before the
   // start, are no error here: await the transfer, and `outcome` returns the error.
   Result<void> start(const std::string* addresses, Pooling pool);
-  [[nodiscard]] bool await_ready() const { return reader_.paused || wants_body() || !running_; }
+  [[nodiscard]] bool await_ready() const { return reader_.paused || upload_waits() || !running_; }
   void await_suspend(std::coroutine_handle<> awaiter) { awaiter_ = awaiter; }
   [[nodiscard]] Wants await_resume() const {
     if (reader_.paused && abort_.why() != Abort::Canceled) return Wants::Drain;
     if (!running_) return Wants::End;
-    return wants_body() ? Wants::Body : Wants::Nothing;
+    return upload_waits() ? Wants::Body : Wants::Nothing;
   }
   // Called after Wants::Drain, with the result of BodyWriter::drain.
   void on_drained(Result<BodyWriter::Wish> drained);
@@ -153,7 +153,8 @@ class Transfer final : public CancelableWait {
   [[nodiscard]] Time time_limit() const;
   [[nodiscard]] bool must_poll_upload() const;
   void resume_curl();
-  [[nodiscard]] bool wants_body() const { return upload_.paused && running_ && !curl_done_; }
+  // Returns whether the upload is paused until the reader of the request's body has more.
+  [[nodiscard]] bool upload_waits() const { return upload_.paused && running_ && !curl_done_; }
   void unpause();
   void set_curl_paused(bool paused);
   void end(Abort why);

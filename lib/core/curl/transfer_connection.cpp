@@ -40,14 +40,14 @@ bool Transfer::has_unread(int local_port) noexcept {
 // with the reason in `abort_`, whose `set` always returns false.
 bool Transfer::begin_send(int local_port) noexcept {
   // libcurl has made no connection for this transfer, so the first send uses one from the pool.
-  const bool reused = info<long>(handle(), CURLINFO_NUM_CONNECTS) == 0;
-  // A second send has used its connection before if it is the one of the first send.
-  const bool used_before = sends_.sends == 0 ? reused : local_port == sends_.local_port;
+  const bool first_reuses = info<long>(handle(), CURLINFO_NUM_CONNECTS) == 0;
+  // A later send is on a used connection if the first send was on the same one.
+  const bool used_before = sends_.sends == 0 ? first_reuses : local_port == sends_.local_port;
   // Bytes that have arrived on an idle connection would be taken for the response. If the send is
   // not allowed anyway, the reason for that takes precedence.
   if (used_before && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
   // Only the first send is allowed, and those that authentication needs.
-  if (sends_.about_to_send(reused, local_port)) return true;
+  if (sends_.count_if_allowed(first_reuses, local_port)) return true;
   // libcurl would send again after a 417 to "Expect: 100-continue". Sets no reason, so that
   // on_finished takes the 417 for the response.
   if (reader_.response.status == 417 && sends_.answered) return false;
@@ -113,6 +113,7 @@ void Transfer::on_log_text(std::string_view text) noexcept {
       break;
     // The server closes the connection, and processes no stream above this number.
     case GoAway: on_connection_closing(line->number.value_or(kUnknownLastStream)); break;
+    // If a bad frame was the cause, check_connection marks all transfers on the connection.
     case ConnectionClosed: closed_ = true; break;
     // The connection goes back to the pool. So a ConnectionClosed before this line was about
     // another connection, which libcurl closed to make room in the pool.
@@ -172,17 +173,20 @@ void Transfer::check_connection() {
 // once, and then probes with the next transfer. Until the probe has run, this transfer is in
 // `unconfirmed`, and its exchange does not end. Does nothing if there is no other transfer.
 void Transfer::probe_connection() {
-  // The push_back below must not allocate, because that may throw. So a full list gets no probe.
+  // The push_back below must not allocate, because that may throw. So if the list is full, there is
+  // no probe, and libcurl's success is trusted.
   if (shard->unconfirmed.size() == shard->unconfirmed.capacity()) return;
   for (auto* probe : shard->active) {
     if (probe == this || probe->curl_paused_ || !shares_with(*probe)) continue;
+    // If all possible probes have ended, the next confirm_end ends this exchange.
     if (!std::exchange(unconfirmed_, true)) shard->unconfirmed.push_back(this);
-    // libcurl has no function to run a transfer, but runs one that is unpaused. An error means that
-    // the transfer has ended. CURLPAUSE_CONT also ends a pause of its upload by the loop.
-    probe->upload_held_ = false;
+    // libcurl has no function to run a transfer, but runs one whose pause ends. So the upload of
+    // the probe is paused first. An error means that the probe has ended.
+    probe->upload_held_ = false;  // CURLPAUSE_CONT also ends a pause by hold_upload
     if (curl_easy_pause(probe->handle(), CURLPAUSE_SEND) != CURLE_OK) continue;
     curl_easy_pause(probe->handle(), CURLPAUSE_CONT);
     // Other transfers may have used this one as their probe. It has ended, so they get the new one.
+    // `awaits_probe_` makes confirm_end wait until libcurl has run the probe.
     for (auto* waiting : shard->unconfirmed) {
       if (waiting != this && waiting->probe_ != this) continue;
       waiting->probe_ = probe;

@@ -15,15 +15,15 @@ namespace httpretry {
 namespace {
 
 // Part of OpenSSL's message if the received bytes are not TLS, such as a plain HTTP response.
-constexpr std::string_view kNoTls = "wrong version number";
+constexpr std::string_view kNotTlsText = "wrong version number";
 // Part of OpenSSL's message if one side supports no TLS version of the other.
-constexpr std::string_view kNoVersion = "alert protocol version";
+constexpr std::string_view kNoCommonVersionText = "alert protocol version";
 // libcurl looks up the names of proxies on its own threads. This is its message if one cannot
 // start.
-constexpr std::string_view kNoThread = "getaddrinfo() thread failed to start";
+constexpr std::string_view kNoThreadText = "getaddrinfo() thread failed to start";
 // How its message begins if the URL of a proxy, from the environment, cannot be parsed or has an
 // unknown scheme.
-constexpr std::string_view kBadProxy = "Unsupported proxy ";
+constexpr std::string_view kBadProxyText = "Unsupported proxy ";
 
 // Returns libcurl's message without the user name and password in it. libcurl quotes the URL of a
 // proxy that it cannot parse: what stands between the quote, or the space, and the "@" is removed.
@@ -119,11 +119,12 @@ Outcome Transfer::outcome() {
 // remember what the response shows about its origin and which cookies it set.
 Outcome Transfer::make_outcome() {
   end_waiting();       // from here on, nothing cancels this transfer
-  loop_.read_clock();  // for the timings: the transfer may have begun in this turn of the loop
+  loop_.read_clock();  // because the timings of a very short transfer would be 0 otherwise
   if (!easy_) return failure();  // the exchange did not begin
   easy_->transfer = nullptr;     // libcurl may still call back, for its log or the progress
   try {
-    // If unread data makes a second transfer replace this one, only that one is reported.
+    // A transfer that found unread data before its send is replaced by a second one, and only that
+    // one is reported. The caller of Loop::send turns an exception of the callback into an error.
     if (options_.on_connection && !had_unread()) {
       auto connection = connection_info(handle());
       connection.tls = std::move(tls_);
@@ -147,7 +148,8 @@ Outcome Transfer::make_outcome() {
     const bool reusable = success && sends_.sends == 1 && !plan_.private_handle;
     loop_.return_easy(std::move(easy_), reusable);
     return outcome;
-  } catch (const std::bad_alloc&) {  // the error still says what was sent
+  } catch (const std::bad_alloc&) {
+    // The error still says what was sent. The handle is destroyed instead of given back.
     auto error = failure_of(CURLE_OUT_OF_MEMORY, "out of memory");
     mark_shortage(error);
     error.exchange = exchange();
@@ -190,17 +192,22 @@ void Transfer::verify_success() {
 void Transfer::reinterpret_failure() {
   // libcurl 7.88 reports FAILED_INIT if another request has found the shared connection closed.
   if (code_ == CURLE_FAILED_INIT && sends_.sends > 0) code_ = CURLE_SEND_ERROR;
-  const bool is_lost =
+  const bool connection_lost =
       code_ == CURLE_SEND_ERROR || code_ == CURLE_RECV_ERROR || code_ == CURLE_GOT_NOTHING;
   const auto kind = failure_of(code_).code;
-  if (sends_.sends == 1 && !sends_.answered && (refused_ || stream_ > last_stream_)) {
-    abort_.set(Abort::StreamRefused);  // the server reported that it did not process the request
-  } else if (is_lost && sends_.reused && reader_.awaits_block && reader_.response.status == 0) {
+  // The server reported that it did not process the request. After a second send, the report may be
+  // about the first one, so it does not count.
+  const bool not_processed =
+      sends_.sends == 1 && !sends_.answered && (refused_ || stream_ > last_stream_);
+  if (not_processed) {
+    abort_.set(Abort::StreamRefused);
+  } else if (connection_lost && sends_.reused && reader_.awaits_block &&
+             reader_.response.status == 0) {
     // Not even a 1xx has arrived since the request was sent.
     abort_.set(Abort::ConnectionDied);
   } else if ((kind == Errc::Receive || kind == Errc::Send) && is_complete()) {
-    // RFC 9113 §8.1: a server may respond before it has read the whole request, and then reset the
-    // stream.
+    // Any failure to send or receive counts, not only a lost connection. RFC 9113 §8.1: a server
+    // may respond before it has read the whole request, and then reset the stream.
     code_ = CURLE_OK;
     plan_.private_handle = true;
   }
@@ -306,7 +313,7 @@ void Transfer::mark_shortage(Error& error) const {
   // right.
   const bool no_memory =
       error.curl_code == CURLE_OUT_OF_MEMORY || error.curl_code == CURLE_SETOPT_OPTION_SYNTAX;
-  const bool no_thread = error.message.find(kNoThread) != std::string::npos;
+  const bool no_thread = error.message.find(kNoThreadText) != std::string::npos;
   if (sends_.sends > 0 || (!no_memory && !no_thread)) return;
   error.code = Errc::LocalShortage;
   error.permanent = false;
@@ -335,7 +342,9 @@ Error Transfer::curl_failure() {
   if (!proxy_refused && explain_socket(error)) return error;
   if (proxy_refused) {
     error.code = Errc::Connect;
-    error.curl_code = CURLE_RECV_ERROR;  // as libcurl 7.88; newer versions report COULDNT_CONNECT
+    // The code of libcurl 7.88. Newer versions report COULDNT_CONNECT, but users get the same code
+    // with every version.
+    error.curl_code = CURLE_RECV_ERROR;
     error.from_proxy = true;
     error.status = proxy_status;
     error.headers = std::move(reader_.proxy_headers);
@@ -352,7 +361,7 @@ Error Transfer::curl_failure() {
     error = failure_of(CURLE_SSL_CERTPROBLEM, "the client certificate or its key cannot be used");
   } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT ||
              (code_ == CURLE_WEIRD_SERVER_REPLY && text == "Header without colon")) {
-    // libcurl passes such a line to one of its own functions, which may return the first code.
+    // libcurl 7.88 reports BAD_FUNCTION_ARGUMENT for such a line, newer versions either code.
     error.message = "a header line of the response is not NAME: VALUE";
   } else if (code_ == kCurlTooLarge && text.starts_with("Too many response headers")) {
     error.message = ResponseReader::kTooManyHeaders;
@@ -365,14 +374,15 @@ Error Transfer::curl_failure() {
       error.permanent = refused_by_socks(handle());
     }
     // libcurl may quote the URL of a proxy, with a password.
-    error.message = printable(
-        without_userinfo(text.empty() ? curl_easy_strerror(code_) : easy_->error_text.data()));
-    if (text.starts_with(kBadProxy)) error.permanent = true;
-    if (code_ == CURLE_SSL_CONNECT_ERROR && error.message.find(kNoVersion) != std::string::npos) {
-      error.permanent = true;
-    }
-    if (code_ == CURLE_SSL_CONNECT_ERROR && error.message.find(kNoTls) != std::string::npos) {
-      error.permanent = true;
+    error.message =
+        printable(without_userinfo(std::string(text.empty() ? curl_easy_strerror(code_) : text)));
+    const bool tls_failed = code_ == CURLE_SSL_CONNECT_ERROR;
+    const bool not_tls = tls_failed && error.message.find(kNotTlsText) != std::string::npos;
+    const bool no_common_version =
+        tls_failed && error.message.find(kNoCommonVersionText) != std::string::npos;
+    // The cause is a wrong setting, so another attempt would fail in the same way.
+    if (text.starts_with(kBadProxyText) || no_common_version || not_tls) error.permanent = true;
+    if (not_tls) {
       error.message = "the server does not speak TLS on port " + std::to_string(url_.port()) +
                       "; is it meant to be http://? (" + error.message + ")";
     }

@@ -134,8 +134,8 @@ class Watchdog {
     for (int quiet_checks = 0; !loops_.empty();) {
       quiet_checks = check_loops() ? 0 : quiet_checks + 1;
       asleep_ = quiet_checks >= kMaxQuietChecks;
-      // A loop wakes this thread only while `asleep_` is true. So a loop that made progress just
-      // before that has not done so, and is found here.
+      // A loop that made progress just before `asleep_` was set has not woken this thread, so this
+      // checks once more. Progress found here delays the sleep until the next quiet check.
       if (asleep_ && check_loops()) asleep_ = false;
       if (asleep_) {
         woken_.wait(lock);
@@ -190,7 +190,7 @@ bool Heartbeat::leave() {
       watched->silent_calls = 0;
       watched->read_at_first_count.reset();
     }
-    ++watched->silent_calls;  // calls since the last progress
+    ++watched->silent_calls;  // a call with progress counts as the first one
     may_spin_ = may_spin_ || watched->may_spin();
     // Counts the bytes only at each kSilentCalls-th call, because that takes system calls.
     if (watched->silent_calls % kSilentCalls != 0) continue;

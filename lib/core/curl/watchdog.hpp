@@ -29,7 +29,7 @@ class Heartbeat {
     // A callback for one of its transfers has come since the last call of libcurl.
     bool progressed = false;
     int paused = 0;             // paused transfers, whose data arrives without a callback
-    unsigned silent_calls = 0;  // calls of libcurl without progress
+    unsigned silent_calls = 0;  // calls of libcurl since the last progress
     // Returns whether the loop may be calling libcurl again and again for an upload that the server
     // gives no window.
     [[nodiscard]] bool may_spin() const { return silent_calls >= kSpinningCalls; }

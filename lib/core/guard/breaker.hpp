@@ -140,8 +140,8 @@ class Breaker {
   struct Opened {
     Time until{};
     Time closed_at{};
-    Duration open_for{};        // how long it was last opened for
-    Duration forgets_after{1};  // each such period without an opening decrements `openings`
+    Duration open_time{};       // how long it was last opened for
+    Duration quiet_window{1};   // each such period without an opening decrements `openings`
     int openings = 0;           // in a row
     Counts counts_when_opened;  // of the sends that opened it
     std::string why;
@@ -192,12 +192,12 @@ class Breaker {
   }
   // Opens the breaker because of a send that has ended: too many sends have failed, or the breaker
   // was half-open and this send, a probe, failed. The policy's backoff determines how long it stays
-  // open. That grows with the number of openings in a row, and is not less than the delay that the
-  // server asked for. `unit_random`, in [0, 1), is for the backoff's jitter.
+  // open. This time grows with the number of openings in a row, and is not less than the delay that
+  // the server asked for. `unit_random`, in [0, 1), is for the backoff's jitter.
   void open(const BreakerPolicy& policy, const SendEnd& end, Time now, double unit_random) {
     if (!opened_) opened_ = std::make_unique<Opened>();
     auto& opened = *opened_;
-    opened.forgets_after = std::max(policy.window, Duration(1));
+    opened.quiet_window = std::max(policy.window, Duration(1));  // quiet_windows() divides by it
     if (state_ == Circuit::Closed) {
       // Each window that has passed without an opening takes one off the openings in a row.
       opened.openings = std::max(opened.openings - quiet_windows(now), 0);
@@ -209,9 +209,9 @@ class Breaker {
     }
     ++opened.openings;
     // Some backoffs compute a wait from the previous one, which counts only within the same row.
-    const auto previous = opened.openings == 1 ? Duration() : opened.open_for;
-    opened.open_for = delay(policy.open_for, opened.openings, previous, unit_random);
-    opened.until = later(now, std::max(opened.open_for, end.server_delay));
+    const auto previous = opened.openings == 1 ? Duration() : opened.open_time;
+    opened.open_time = delay(policy.open_for, opened.openings, previous, unit_random);
+    opened.until = later(now, std::max(opened.open_time, end.server_delay));
     change_to(Circuit::Open);
   }
   // Returns for example "5 failures in a row" or "12 of 20 failed in 10 s".
@@ -228,7 +228,7 @@ class Breaker {
   // Returns how many whole windows have passed since the breaker closed, at most `openings`. Each
   // one takes one off `openings`.
   [[nodiscard]] int quiet_windows(Time now) const {
-    const auto windows = (now - opened_->closed_at) / opened_->forgets_after;
+    const auto windows = (now - opened_->closed_at) / opened_->quiet_window;
     return static_cast<int>(std::min<std::int64_t>(windows, opened_->openings));
   }
   void change_to(Circuit state) {

@@ -30,7 +30,7 @@ Gate::Gate(std::shared_ptr<SharedState> state)
     const std::lock_guard lock(gate_ref->mutex);
     if (gate_ref->gate != nullptr) gate_ref->gate->serve_all(now);
   });
-  state_->listen(listener_);
+  state_->listen(listener_);  // keeps only a weak_ptr to it
 }
 
 // Waits for a listener that runs. Later ones find no gate.
@@ -44,10 +44,13 @@ std::size_t Gate::queues() const {
   return queues_.size();
 }
 
+// `queues_` is always the last owner of a queue, so this runs with the gate's mutex locked, or
+// while the gate is destroyed.
 Gate::SendQueue::~SendQueue() {
   for (auto* const entry : limit_entries) {
     auto& [key, limit] = *entry;
     std::erase(limit.queues, this);
+    // Not erase(key), because `key` refers to the entry that is erased.
     if (limit.queues.empty()) queues_of_gate->erase(queues_of_gate->find(key));
   }
 }
@@ -61,8 +64,9 @@ std::shared_ptr<Gate::SendQueue> Gate::queue_of(const Sender& sender, Time now) 
   const auto& breaker = sender.policy->breaker;
   const bool needs_retry_queue =
       sender.ask.is_retry && breaker && breaker->applies_to == BreakerPolicy::AppliesTo::Retries;
-  // The policy's address stands for the policy. After a policy file was read again, its policies
-  // are new objects with new queues, but these use the same limits, which have their own keys.
+  // The policy's address stands for the policy. No other policy can get this address, because the
+  // queue keeps the policy alive. After a policy file was read again, its policies are new objects
+  // with new queues, but these use the same limits, which have their own keys.
   auto queue_key = (needs_retry_queue ? "retries " : "") +
                    std::to_string(reinterpret_cast<std::uintptr_t>(sender.policy.get())) + " " +
                    std::to_string(sender.credentials) + " ";
@@ -149,8 +153,8 @@ void Gate::serve(LimitQueues& limit, Time now) {
     }
     std::sort(heads.begin(), heads.end(),
               [](const Turn* a, const Turn* b) { return a->rank_ < b->rank_; });
-    // Offers the turn to one head after another until one leaves its queue, which has a new head
-    // then. `enter` takes what the send needs and returns true, or it may refuse the send.
+    // Offers the turn to one head after another until one leaves its queue, which then has a new
+    // head. `enter` takes what the send needs and returns true, or it may refuse the send.
     const bool one_has_left = std::any_of(heads.begin(), heads.end(), [&](Turn* head) {
       return head->enter(now) || head->status_ == Turn::Status::Refused;
     });

@@ -55,7 +55,8 @@ std::optional<HedgeRefused> HedgedAttempt::lasting_refusal() const {
     return HedgeRefused::NotReplayable;
   }
   const auto hedges_sent = static_cast<int>(sends_.size()) - 1;
-  const auto most_hedges = attempt_.loop.sends_left();  // by max_attempts; nullopt: no limit
+  // How many hedges max_attempts allows in this attempt, sent ones included; nullopt: no limit.
+  const auto most_hedges = attempt_.loop.sends_left();
   const bool too_many = most_hedges && hedges_sent >= *most_hedges;
   return too_many ? std::optional(HedgeRefused::Attempts) : std::nullopt;
 }

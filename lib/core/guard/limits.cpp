@@ -130,10 +130,11 @@ SendGrant Limits::enter(const SendAsk& ask, StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
   state_->end_pauses(ask.now, changes);
   report_remote_changes(ask.now, changes);  // from other processes that share the limits
-  auto grant = find_hold(ask);  // `held` is the first limit that does not allow the send
+  // `held` is the first limit that does not allow the send. Nothing is taken or counted yet.
+  auto grant = find_hold(ask);
   if (grant.held == QueuedBy::Circuit) grant.why_open = why_open();
-  // The breaker is asked last, because it counts the send. It may refuse the send even while it is
-  // closed, and then sets `held`.
+  // The breaker is asked last, because it counts the send. One of kind Share may refuse the send at
+  // random. It then sets `held`, and no `why_open`, because its circuit is closed.
   if (grant.held == QueuedBy::Nothing && (!breaker_ || ask_breaker(ask, grant, changes))) {
     // After a pause comes a ramp, a slow start. `ramps` keeps the number of the send in each, for
     // `leave`.
@@ -158,18 +159,21 @@ bool Limits::ask_breaker(const SendAsk& ask, SendGrant& grant, StateChanges& cha
     breaker.pass(grant);     // it still counts how the send ends
     return true;
   }
+  const auto& policy = *own_policy().breaker;  // in a fleet, its numbers are this process's share
   // An open breaker whose time is over becomes half-open here, and lets the send out as a probe.
   const auto state_before = breaker.state();
   const auto until = breaker.until();
-  breaker.ask(*own_policy().breaker, ask.now, ask.random, grant);
+  breaker.ask(policy, ask.now, ask.random, grant);
   if (breaker.state() != state_before) {
-    // Now half-open, or closed if it is of kind Share, which has no probes.
+    // Now half-open, or closed: kind Share has no probes, and a breaker is reset if a reloaded
+    // policy file changes its kind to or from Share.
     const bool open_time_ended = state_before == Circuit::Open && until <= ask.now;
     changes.why = open_time_ended ? "its open time has ended" : "its kind has changed";
     report_circuit_change(state_before, ask.now, changes);
   }
-  // `ask` sets `votes` if the send may go out. The breaker will then count how it ends (its vote).
-  if (grant.votes || keys_.policy->breaker->dry_run) return true;
+  // Breaker::ask sets `votes` if the send may go out. The breaker will then count how the send ends
+  // (its vote).
+  if (grant.votes || policy.dry_run) return true;
   grant.held = QueuedBy::Circuit;
   return false;
 }

@@ -87,6 +87,7 @@ void Budgets::drop_unused(Part& part, Time now) {
     const auto& shared = *entry->second.shared;
     if (entry->second.shared.use_count() > 1) continue;  // a call uses it
     const std::lock_guard lock(shared.mutex);
+    // `rate` is enabled once the server has throttled. The rate of a new budget is not.
     const bool changed = !shared.budget.full(now) || shared.rate.enabled();
     unused.push_back({.changed = changed, .last_used = shared.last_used, .entry = entry});
   }

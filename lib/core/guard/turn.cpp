@@ -117,7 +117,7 @@ bool Gate::Turn::enter(Time now) {
     hold_back(std::move(hold), now);
     return false;
   }
-  leave_queue();
+  leave_queue();            // does nothing if the send has just arrived
   ++queue_->turns_granted;  // serves_lowest() gives every tenth turn to the lowest priority
   must_release_ = true;     // the destructor releases the limits if `end` is not called
   status_ = Status::Granted;
@@ -140,21 +140,25 @@ void Gate::Turn::arrive(Time now) {
   if (queue_->waiting.empty()) {
     enter(now);  // sets `status_` and `why_`
   } else {
-    // Other sends wait already. This one joins them below, unless `hold_back` refuses it.
+    // Other sends wait already. This one joins them below, even if no limit holds it back, unless
+    // `hold_back` refuses it.
     hold_back(find_hold(now), now);
   }
   if (status_ != Status::Waiting) return;
-  // `token_at` is when the rate allows this send after those that already wait.
-  const auto waiting = queue_->limits->waiting(ask_);
-  if (why_.by == QueuedBy::Rate && waiting.token_at > std::min(deadline_, rate_deadline_)) {
-    return refuse({QueuedBy::Rate, waiting.token_at});
+  // `rate_allows_at` takes into account the sends that already wait. `why_.until`, which
+  // `hold_back` has checked, does not.
+  const auto [rate_allows_at, waiting_for_slots] = queue_->limits->waiting(ask_);
+  if (why_.by == QueuedBy::Rate && rate_allows_at > std::min(deadline_, rate_deadline_)) {
+    return refuse({QueuedBy::Rate, rate_allows_at});
   }
-  if (policy.concurrency && why_.by == QueuedBy::Concurrency &&
-      waiting.for_slots >= policy.concurrency->queue.max) {
-    return refuse({.by = QueuedBy::Concurrency});  // the queue is full
+  const bool queue_is_full =
+      policy.concurrency && waiting_for_slots >= policy.concurrency->queue.max;
+  if (why_.by == QueuedBy::Concurrency && queue_is_full) {
+    return refuse({.by = QueuedBy::Concurrency});
   }
   enter_queue();
-  // If no limit holds the send back, it goes out now, provided that its priority makes it the head.
+  // While others wait, the limits may still allow this send, for example because sends of low
+  // priority leave some slots free. It then goes out now if its priority makes it the head.
   if (why_.by == QueuedBy::Nothing) gate_.serve(*queue_, now);
 }
 

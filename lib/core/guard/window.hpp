@@ -35,7 +35,7 @@ class Window {
     const auto length_of_tenth = std::max<Duration>(length / kTenths, Duration(1));
     // All tenths in the array have the same length. Time() means that the array is empty.
     const bool array_is_empty = newest_end_ == Time();
-    if (length_of_tenth != length_of_tenth_ && !array_is_empty) list_all();
+    if (length_of_tenth != length_of_tenth_ && !array_is_empty) move_all_to_list();
     length_of_tenth_ = length_of_tenth;
     std::erase_if(listed_, [&](const Tenth& one) { return left_window(one.end, now); });
     if (listed_.empty()) listed_.shrink_to_fit();
@@ -47,7 +47,7 @@ class Window {
       listed_.back().counts += more;
       return;
     }
-    if (now >= newest_end_) begin_tenth(now);
+    if (now >= newest_end_) begin_tenth(now);  // at the front of `tenths_`
     auto& current = tenths_.front();
     Counts counts = current;
     counts += more;
@@ -104,8 +104,8 @@ class Window {
     std::fill_n(tenths_.begin(), passed, SmallCounts());
     newest_end_ = end;
   }
-  // Moves all tenths to the list, because those that follow have another length.
-  void list_all() {
+  // Moves all tenths from the array to the list, because those that follow have another length.
+  void move_all_to_list() {
     auto end = newest_end_ - kTenths * length_of_tenth_;
     for (auto one = tenths_.rbegin(); one != tenths_.rend(); ++one) {
       end += length_of_tenth_;

@@ -48,10 +48,13 @@ std::optional<Link> take_link(std::string_view& text) {
   Link link;
   const bool is_opened = take(text, '<');
   const auto bracket = std::min(text.find_first_of("<>"), text.size());
-  if (is_opened && text.substr(bracket).starts_with('>')) {
+  // In "<a, <b>", the first link is not closed: the next bracket begins the second link.
+  const bool is_closed = is_opened && text.substr(bracket).starts_with('>');
+  if (is_closed) {
     link.target = take_until(text, '>');
   } else {
-    // Goes on to the parameters, because a malformed link with the wanted relation is an error.
+    // Leaves `target` unset, but reads the parameters: if this link has the relation that
+    // find_link looks for, it counts as an error.
     text.remove_prefix(std::min(text.find_first_of(";,"), text.size()));
   }
   for (skip_spaces(text); take(text, ';'); skip_spaces(text)) {

@@ -98,6 +98,7 @@ std::string shown_value(std::string_view header_name, std::string_view value) {
   auto scheme_at = next_url(value, 0);  // where the next URL with a scheme begins, or npos
   // Each round copies the text before the next URL, and then that URL with its secrets hidden.
   for (std::size_t copied = 0; copied < value.size();) {
+    // If the URL at `scheme_at` has been copied, finds the next one.
     if (scheme_at < copied) scheme_at = next_url(value, copied);
     // A URL without a scheme may follow a "<", as in `Link: </next?key=1>; rel=next`.
     const auto bracket = value.find('<', copied);

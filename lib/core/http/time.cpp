@@ -52,7 +52,7 @@ std::string number_text(Duration duration, Duration unit) {
 // "none" for kForever, which stands for no limit.
 std::string to_text(Duration duration) {
   if (duration == kForever) return "none";
-  // kLowest is the lowest duration whose negation does not overflow.
+  // kLowest is the lowest duration whose negation neither overflows nor is kForever.
   if (duration < 0ns) return "-" + to_text(-std::max(duration, kLowest));
   std::string text;
   if (duration >= 1h) text += std::to_string(duration / 1h) + "h";

@@ -97,7 +97,8 @@ void Problems::add(Position position, std::string pointer, std::string message, 
 }
 
 // Moves the problems out, in the order of their positions in the file and without repetitions. If
-// some were dropped because there were more than kMaxProblems, adds a problem that says so.
+// some were dropped because there were more than kMaxProblems, adds a problem that says so. Must
+// be called only once.
 std::vector<Problem> Problems::take() {
   const auto position = [](const Problem& p) { return std::tie(p.line, p.column); };
   // Stable, so that problems at one position stay in the order in which they were added.

@@ -36,7 +36,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
         buffer_(text),
         tree_(tree),
         problems_(problems),
-        max_nodes_(tree.size() + kMaxJsonNodes) {
+        max_tree_size_(tree.size() + kMaxJsonNodes) {
     if (text_.starts_with("\xEF\xBB\xBF")) end_ = line_start_ = 3;  // a byte order mark
   }
 
@@ -89,7 +89,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
       JsonNode number;  // only for the message
       number.type = Type::Number;
       number.text = number_at(token_start());
-      problem(end_, described(number) + " is out of range: it is too large for a number");
+      fail(end_, described(number) + " is out of range: it is too large for a number");
     } else {
       syntax_error(std::max<std::size_t>(count, 1) - 1, error.what());
     }
@@ -103,7 +103,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     return {line_, static_cast<int>(offset - line_start_) + 1};
   }
   // Adds a problem and returns false, so that the parser stops.
-  bool problem(std::size_t offset, std::string message) {
+  bool fail(std::size_t offset, std::string message) {
     problems_.error(position(offset), open_.empty() ? "" : pointer_to(*open_.back()),
                     std::move(message));
     return false;
@@ -145,13 +145,15 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   }
 
   // Adds a node for the value that the parser has just read, or for the object or array that it has
-  // just begun. `string` and `boolean` are the values of a string and of true or false. Returns
-  // true if the parser should continue. Adds a problem and returns false if a limit is exceeded.
+  // just begun. `string` is the value of a string, in text that the tree owns, and `boolean` that
+  // of true or false. Returns true if the parser should continue. Adds a problem and returns false
+  // if a limit is exceeded.
   bool add(Type type, std::string_view string = {}, bool boolean = false) {
     const auto start = token_start();
-    if (tree_.size() >= max_nodes_) {
-      return problem(start,
-                     "the file contains more than " + std::to_string(kMaxJsonNodes) + " values");
+    // Each value is a node. Nodes that the tree had before this file do not count.
+    if (tree_.size() >= max_tree_size_) {
+      return fail(start,
+                  "the file contains more than " + std::to_string(kMaxJsonNodes) + " values");
     }
     auto* const parent = open_.empty() ? nullptr : open_.back();
     auto& node = tree_.add(type, parent);
@@ -170,7 +172,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     if (type != Type::Object && type != Type::Array) return true;
     // The values that follow belong to this object or array, until the parser reports its end.
     if (open_.size() == kMaxJsonDepth) {
-      return problem(start, "nested deeper than " + std::to_string(kMaxJsonDepth));
+      return fail(start, "nested deeper than " + std::to_string(kMaxJsonDepth));
     }
     open_.push_back(&node);
     return true;
@@ -200,7 +202,8 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     skip(kBlanks);
     return is_next;
   }
-  // Returns what was expected after the last valid token. Moves `end_` to what is there instead.
+  // Returns the token that was expected after the last valid one, as messages name it. Moves `end_`
+  // to the unexpected text.
   std::string skip_to_unexpected() {
     if (after_key_) return skip_if_next(':') ? "a value" : "\":\"";
     skip(kBlanks);
@@ -215,7 +218,8 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   // is the offset of the last byte that nlohmann's parser read, and `parser_message` is its own
   // message, which is the best one for a mistake inside a string or number.
   void syntax_error(std::size_t last, std::string_view parser_message) {
-    const auto expected = skip_to_unexpected();  // moves `end_` to what stands there instead
+    // One of "a value", "a key in double quotes", "the end of the text", or punctuation in quotes.
+    const auto expected = skip_to_unexpected();  // moves `end_` to the unexpected text
     const auto rest = text_.substr(end_);
     const auto first = rest.empty() ? '\0' : rest.front();
     const bool expects_value = expected == "a value";
@@ -224,36 +228,35 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     const auto word = rest.substr(0, rest.find_first_of(" \t\r\n,:]}\""));
     const bool looks_like_yaml = rest.starts_with("---") || rest.substr(word.size(), 1) == ":";
     if (first == '#' || rest.starts_with("//") || rest.starts_with("/*")) {
-      problem(end_, "JSON has no comments");
+      fail(end_, "JSON has no comments");
     } else if (expected == "the end of the text") {
-      problem(end_, "trailing content: the file must contain one JSON value");
-    } else if (first == '"' && expects_string) {  // the mistake is inside the string
-      problem(std::min(last, text_.size()), reason(parser_message));
+      fail(end_, "trailing content: the file must contain one JSON value");
+    } else if (first == '"' && expects_string) {  // inside the string, where the parser stopped
+      fail(std::min(last, text_.size()), reason(parser_message));
     } else if (root_ == nullptr && looks_like_yaml) {  // at the beginning of the file
-      problem(end_, "this looks like YAML: write JSON, with keys and strings in double quotes");
-    } else if (expects_value && (first == '-' || is_digit(first))) {
-      problem(end_, reason(parser_message));
+      fail(end_, "this looks like YAML: write JSON, with keys and strings in double quotes");
+    } else if (expects_value && (first == '-' || is_digit(first))) {  // inside the number
+      fail(end_, reason(parser_message));
     } else if (expects_value && is_letter(first)) {
       const std::string_view value(rest.begin(), std::ranges::find_if_not(rest, is_letter));
       const bool means_number = value == "NaN" || value == "Infinity";
-      problem(end_, "\"" + one_line(value) + "\" is not a JSON value: " +
-                        (means_number ? "write a number, or \"none\" for no limit"
-                                      : "strings need double quotes"));
-    } else if (after_number(first)) {  // a duration such as 5s: suggests "5s" in quotes
-      problem(end_,
-              "write a string with double quotes, such as \"" +
-                  one_line(std::string(open_.back()->children.back()->text) + std::string(word)) +
-                  "\"");
+      fail(end_, "\"" + one_line(value) + "\" is not a JSON value: " +
+                     (means_number ? "write a number, or \"none\" for no limit"
+                                   : "strings need double quotes"));
+    } else if (is_unit_after_number(first)) {  // a duration such as 5s: suggests "5s" in quotes
+      const auto number = open_.back()->children.back()->text;  // the value before the unit
+      fail(end_, "write a string with double quotes, such as \"" +
+                     one_line(std::string(number) + std::string(word)) + "\"");
     } else if ((first == '}' || first == ']') && after_comma()) {
-      problem(end_, "remove the comma before this");
+      fail(end_, "remove the comma before this");
     } else {
       const auto wanted = first == '\'' ? "a string in double quotes" : expected;
-      problem(end_, "expected " + wanted + ", found " + found_text(rest));
+      fail(end_, "expected " + wanted + ", found " + found_text(rest));
     }
   }
-  // Returns whether a letter or sign follows a number on its line, as in 5s, 5 s, 20% and 10/s, but
-  // not in 0x1.
-  [[nodiscard]] bool after_number(char first) const {
+  // Returns whether `first`, the first unexpected character, begins a unit: a letter or sign after
+  // a number on the same line, as in 5s, 5 s, 20% and 10/s, but not in 0x1.
+  [[nodiscard]] bool is_unit_after_number(char first) const {
     if (open_.empty() || open_.back()->children.empty() || after_key_) return false;
     const auto& last = *open_.back()->children.back();
     const bool is_word = (is_letter(first) && first != 'x') || first == '%' || first == '/';
@@ -283,7 +286,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   TextBuffer buffer_;
   JsonTree& tree_;
   Problems& problems_;
-  std::size_t max_nodes_;
+  std::size_t max_tree_size_;
   JsonNode* root_ = nullptr;
   std::vector<JsonNode*> open_;  // the objects and arrays that contain the next token
   std::string_view key_;         // of the next value

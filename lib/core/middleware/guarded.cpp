@@ -132,11 +132,14 @@ Task<bool> GuardedAttempt::co_enter() {
   // refuses it. It stays in `state_`, because `end` reports the result of the attempt to it.
   auto& turn = state_->turn.emplace(state_->guards.gate, state_->sender(), arrived_at);
   bool canceled = false;
+  // `wait` may return while the turn still waits, for example when it wakes to check a limit.
   while (!canceled && turn.status() == Gate::Turn::Status::Waiting) {
     canceled = !co_await turn.wait(scheduler, info.stop);
   }
   state_->began = scheduler.now();
-  if (canceled) co_return false;  // `result` has the reason "canceled" from the beginning
+  // `result` has the reason "canceled" from the beginning. If the gate has just granted the turn,
+  // the destructor of the turn gives the grant back.
+  if (canceled) co_return false;
   if (turn.status() != Gate::Turn::Status::Granted) {
     const auto refusal = turn.why();  // its `until` is kNever if no time is known
     state_->result.reason =

@@ -10,7 +10,8 @@
 namespace httpretry {
 namespace {
 
-// Returns whether the call has sent this request with the key.
+// Returns whether the call has sent this request with the key. If the request is `redirected`, its
+// URL and body are not compared, because a redirect may have changed its URL.
 bool was_sent_with(const SentKey& key, const Request& request) {
   const auto& sent = key.request;
   if (sent.method() != request.method()) return false;
@@ -30,24 +31,26 @@ std::string new_idempotency_key() {
 
 // Adds an idempotency key, such as "Idempotency-Key: 6fa1...", to a POST or PATCH if the policy
 // asks for one. With the key, the server recognizes a repeated request and executes it only once.
-// So a request that was sent before, and now is resent by a middleware above or redirected, gets
-// the same key as before. The call stores the key for that. Does not replace a key that the user
-// has set.
+// So a request that was sent before, and is now resent or redirected by a middleware above, gets
+// the same key as before. For that, the call stores the key as a SentKey. Does not replace a key
+// that the user has set.
 void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call) {
   // The key with which this call has sent the same request before, or nullptr.
   auto* key = call.get<SentKey>();
   if (key != nullptr && !was_sent_with(*key, request)) key = nullptr;
   if (key != nullptr) {
-    // A redirect may have changed the URL. From here on, the key belongs to this request.
+    // A redirect may have changed the URL. From here on, the key belongs to this request. Even if
+    // the policy of this URL has no keys, the policy of the next redirect's URL may have them.
     key->request = request;
-    key->redirected = false;
+    key->redirected = false;  // `redirect` sets it again if it redirects this request
   }
   const auto& name = policy.idempotency_key;  // the name of the header
   if (name.empty()) return;
   const auto users_key = request.headers().get(name);
   if (request.method() == "POST" || request.method() == "PATCH") {
     // Stores the user's key, or generates one for a request that was not sent before. `header` is
-    // set only for the user's key, because only that one stays within its origin in a redirect.
+    // set only for the user's key. In a redirect, that key stays within its origin, like the user's
+    // other headers; a generated key does not.
     if (users_key || key == nullptr) {
       key = &call.set(SentKey{.request = request,
                               .value = users_key ? std::string(*users_key) : new_idempotency_key(),

@@ -28,9 +28,9 @@ class Finder {
  public:
   explicit Finder(const HasStage& has) : has_(has) {}
 
-  // Adds the settings of `policy` that lack their stage: they have an effect only if the client's
-  // chain of middlewares has the one named `stage`. `policy_label` names the policy in the message,
-  // for example "the policy of the request". Allocates nothing if no stage is lacking.
+  // Adds the settings of `policy` that would have no effect, because the client's chain lacks the
+  // middleware that applies them. `policy_label` names the policy in the message, for example "the
+  // policy of the request". Allocates nothing if no middleware is lacking.
   void check(const RetryPolicy& policy, std::string_view policy_label) {
     const auto& guards = policy.guards;
     std::vector<std::string> settings;

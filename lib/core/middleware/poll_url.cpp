@@ -121,17 +121,18 @@ bool PollUrl::take_url_of(Outcome& outcome) {
   auto poll = poll_after(*outcome);
   if (!poll) return false;
   if (*poll) {
-    next_ = **std::move(poll);
+    next_poll_ = **std::move(poll);
   } else {
     outcome = std::move(*poll).error();
   }
   return true;
 }
 
-// Called when attempt `number` has ended: records it if it was a poll, and chooses the next
-// request. A server can answer "not yet" and name a URL ("Location: /jobs/7") where the result will
-// be. An attempt that sends a GET there is a poll. The history has one entry for consecutive polls
-// of the same URL: "attempts 2 to 5 polled /jobs/7".
+// Called when attempt `number` has ended. Records it if it was a poll. If another attempt follows
+// and the response named a URL to poll (`next_poll_`), makes that poll the next request. A server
+// can answer "not yet" and name a URL ("Location: /jobs/7") where the result will be. An attempt
+// that sends a GET there is a poll. The history has one entry for consecutive polls of the same
+// URL: "attempts 2 to 5 polled /jobs/7".
 void PollUrl::end_attempt(int number, bool attempt_follows) {
   if (is_polling_) {
     auto& polled = call_.history().polled;
@@ -150,9 +151,9 @@ void PollUrl::end_attempt(int number, bool attempt_follows) {
     if (!attempt_follows) call_.set(LastPoll{request_});
   }
   // If the response named no URL, the next attempt sends the same request again.
-  if (!attempt_follows || !next_) return;
-  request_ = *std::move(next_);
-  next_.reset();
+  if (!attempt_follows || !next_poll_) return;
+  request_ = *std::move(next_poll_);
+  next_poll_.reset();
   is_polling_ = true;
 }
 

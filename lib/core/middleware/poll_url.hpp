@@ -49,7 +49,7 @@ class PollUrl {
   const Request& first_;
   Call& call_;
   Request request_;
-  std::optional<Request> next_;  // set once a pending response has named a URL
+  std::optional<Request> next_poll_;  // set by take_url_of
   bool is_polling_;
 };
 

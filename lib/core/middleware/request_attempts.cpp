@@ -29,11 +29,11 @@ bool changes_nothing(const Request& request) {
 RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chosen,
                                  const Request& request, Call& call)
     : options_(options),
-      chosen_(std::move(chosen)),
+      chosen_policy_(std::move(chosen)),
       first_(request),
       call_(call),
-      poll_url_(PollUrl::make(*chosen_.policy, request, call)),
-      loop_(*chosen_.policy, chosen_.account, call.history(), loop_options()) {}
+      poll_url_(PollUrl::make(*chosen_policy_.policy, request, call)),
+      loop_(*chosen_policy_.policy, chosen_policy_.account, call.history(), loop_options()) {}
 
 RetryLoop::Options RequestAttempts::loop_options() const {
   return {.call_started = Call::State::of(call_).started,
@@ -45,7 +45,7 @@ RetryLoop::Options RequestAttempts::loop_options() const {
           .backoff = options_.backoff ? &options_.backoff : nullptr};
 }
 
-RetryStep::Kind RequestAttempts::begin() {
+RetryStep::Kind RequestAttempts::next_step() {
   step_ = loop_.begin(now());
   return step_.kind;
 }
@@ -56,7 +56,8 @@ RetryStep::Kind RequestAttempts::begin() {
 // began no exchange. That is no attempt, and ends the call.
 Task<Outcome> RequestAttempts::send(const Next& next) {
   CurrentAttempt attempt = current_attempt();
-  // The call as those stages see it: with the number and the deadline of this attempt.
+  // The call as those stages see it: with the number and the deadline of this attempt. It refers to
+  // `attempt`, so those stages see the changes below.
   Call branch = Call::State::attempt(call_, step_.number, step_.until, attempt);
   const int exchanges_before = Call::State::of(call_).exchanges;
   call_.emit(&Observer::attempt_started, request(), step_.number);
@@ -66,10 +67,10 @@ Task<Outcome> RequestAttempts::send(const Next& next) {
     return will_retry(attempt, begun);
   };
 
-  const auto sending = pass_on(branch, next);
-  Outcome outcome = co_await sending;
+  Outcome outcome = co_await pass_on(branch, next);
   const bool exchanged = Call::State::of(call_).exchanges != exchanges_before;
-  if (!exchanged && !outcome && outcome.error().held_back()) {
+  const bool was_held_back = !exchanged && !outcome && outcome.error().held_back();
+  if (was_held_back) {
     refuse(outcome);
   } else {
     end(attempt, outcome, exchanged);
@@ -81,8 +82,8 @@ Task<Outcome> RequestAttempts::send(const Next& next) {
 CurrentAttempt RequestAttempts::current_attempt() {
   return {.call = call_,
           .loop = loop_,
-          .policy = chosen_.policy,
-          .resolved = chosen_.resolved,
+          .policy = chosen_policy_.policy,
+          .resolved = chosen_policy_.resolved,
           .classify = options_.classify,
           .request = request(),
           .number = step_.number,
@@ -104,7 +105,7 @@ Task<Outcome> RequestAttempts::pass_on(Call& branch, const Next& next) {
 // Returns the limits that the policy sets for each exchange of this attempt. An endless body, such
 // as an event stream, may pause for any time.
 ExchangeLimits RequestAttempts::limits() const {
-  const auto& policy = *chosen_.policy;
+  const auto& policy = *chosen_policy_.policy;
   ExchangeLimits limits;
   limits.connect_timeout = policy.connect_timeout;
   limits.response_timeout = policy.response_timeout;
@@ -145,7 +146,8 @@ bool RequestAttempts::will_retry(CurrentAttempt& attempt, const Response& begun)
 void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged) {
   auto ended = facts_of(attempt, outcome);
   ended.begun = exchanged;
-  const auto recorded_before = call_.history().attempts.size();
+  // The index in the history of the entry that this attempt adds. A hedged attempt adds several.
+  const auto first_new_entry = call_.history().attempts.size();
   // If the server had already closed the connection, `resend` records the attempt and returns a
   // wait that is already over, so the request is sent again at once. That is not a retry, and needs
   // no verdict. In all other cases `resend` returns nullopt. A request that forbids retries is not
@@ -154,8 +156,9 @@ void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchan
       request().options().retry && !Call::State::own_stop(call_).stop_requested();
   auto step = may_resend ? loop_.resend(ended) : std::nullopt;
   if (!step) step = judge_and_decide(attempt, outcome, ended);
-  notify_attempt_ended(recorded_before);
-  // If another attempt follows, it polls the URL that judge_and_decide has found.
+  notify_attempt_ended(first_new_entry);
+  // If another attempt follows, it polls the URL that judge_and_decide has found, if any. Hedges
+  // have their own numbers: last_number() is that of the send whose outcome was used.
   if (poll_url_) poll_url_->end_attempt(loop_.last_number(), step->kind != RetryStep::Kind::Stop);
   step_ = *step;
 }
@@ -179,18 +182,19 @@ RetryStep RequestAttempts::judge_and_decide(CurrentAttempt& attempt, Outcome& ou
     // If the call goes on, the next request is a GET without a body, which can always be resent.
     ended.names_url = ended.replayable = true;
     const bool url_was_refused = !outcome;  // then the error is judged instead of the response
-    if (url_was_refused) verdict = classify(*chosen_.policy, Observed(outcome, ended.wall_now));
+    if (url_was_refused)
+      verdict = classify(*chosen_policy_.policy, Observed(outcome, ended.wall_now));
   }
   return loop_.end(ended, verdict, to_string(verdict.rule));
 }
 
 // Notifies the observers of each send of the attempt: the entries of the history from the index
-// `recorded_before` on. Sends that lost a race come first.
-void RequestAttempts::notify_attempt_ended(std::size_t recorded_before) {
+// `first_new_entry` on. Sends that lost a race come first.
+void RequestAttempts::notify_attempt_ended(std::size_t first_new_entry) {
   const auto& last = loop_.last_attempt();
   auto& attempts = call_.history().attempts;
-  for (auto i = recorded_before; i < attempts.size(); ++i) {
-    attempts[i].policy = chosen_.resolved;
+  for (auto i = first_new_entry; i < attempts.size(); ++i) {
+    attempts[i].policy = chosen_policy_.resolved;
     if (&attempts[i] != &last) call_.emit(&Observer::attempt_ended, request(), attempts[i]);
   }
   call_.emit(&Observer::attempt_ended, request(), last);
@@ -204,8 +208,9 @@ void RequestAttempts::refuse(Outcome& outcome) {
   auto& error = outcome.error();
   loop_.refuse(error, now());
   step_.kind = RetryStep::Kind::Stop;
+  // Observers get the error before its `sent` covers earlier attempts: this attempt sent nothing.
   call_.emit(&Observer::shed, error);
-  if (last_ && chosen_.breaker_holds_only_retries() && error.code == Errc::CircuitOpen) {
+  if (last_ && chosen_policy_.breaker_holds_only_retries() && error.code == Errc::CircuitOpen) {
     outcome = *std::move(last_);
     return;
   }
@@ -219,7 +224,7 @@ void RequestAttempts::refuse(Outcome& outcome) {
 }
 
 void RequestAttempts::keep(Outcome outcome) {
-  if (chosen_.may_end_with_last()) last_ = std::move(outcome);
+  if (chosen_policy_.may_end_with_last()) last_ = std::move(outcome);
 }
 
 Outcome RequestAttempts::last_outcome() {
@@ -246,7 +251,8 @@ void RequestAttempts::hold_back_body_until_judged(CurrentAttempt& attempt) {
   const auto delivery = Delivery::of(request(), call_);
   if (!delivery) return;  // the transport will run into the same error, and return it
   const bool all_bodies = options_.classify != nullptr;
-  auto must_read = [policy = chosen_.policy, all_bodies](int status, const Headers& headers) {
+  auto must_read = [policy = chosen_policy_.policy, all_bodies](int status,
+                                                                const Headers& headers) {
     return all_bodies || policy::must_read_body(policy->retry_on, status, headers);
   };
   auto is_success = [&attempt](const Response& begun) {  // only called while the attempt runs

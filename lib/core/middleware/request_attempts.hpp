@@ -24,9 +24,9 @@ class RequestAttempts {
   RequestAttempts(const RequestAttempts&) = delete;
   RequestAttempts& operator=(const RequestAttempts&) = delete;
 
-  // Returns the next step of RetryLoop. After Send, call `send`. After Wait, call `begin` again at
-  // the time `wait_until`. After Stop, the call ends with `last_outcome`.
-  [[nodiscard]] RetryStep::Kind begin();
+  // Returns the next step of RetryLoop. After Send, call `send`. After Wait, call `next_step`
+  // again at the time `wait_until`. After Stop, the call ends with `last_outcome`.
+  [[nodiscard]] RetryStep::Kind next_step();
   // Makes the attempt, notifies the observers, and returns the outcome of the attempt. Then call
   // `has_ended`. This is a separate coroutine, because a call that waits should not hold the memory
   // that only a running attempt needs.
@@ -36,12 +36,12 @@ class RequestAttempts {
   // After `send`: keeps its outcome for `last_outcome` if the policy may end the call during the
   // wait that follows (ChosenPolicy::may_end_with_last). Otherwise drops it.
   void keep(Outcome outcome);
-  // Returns when to call `begin` again.
+  // Returns when to call `next_step` again.
   [[nodiscard]] Time wait_until() const { return step_.until; }
   // Ends the call during a wait, because it was canceled. Returns the outcome of the call.
   Error cancel();
-  // After `begin` has returned Stop: returns the outcome that was kept, or an Errc::Timeout with
-  // History::detail as its message if there is none.
+  // After `next_step` has returned Stop: returns the outcome that was kept, or an Errc::Timeout
+  // with History::detail as its message if there is none.
   Outcome last_outcome();
 
  private:
@@ -56,14 +56,14 @@ class RequestAttempts {
   void end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged);
   RetryStep judge_and_decide(CurrentAttempt& attempt, Outcome& outcome, EndedAttempt ended);
   void refuse(Outcome& outcome);
-  void notify_attempt_ended(std::size_t recorded_before);
+  void notify_attempt_ended(std::size_t first_new_entry);
 
   // Returns the request to send now.
   [[nodiscard]] const Request& request() const { return poll_url_ ? poll_url_->request() : first_; }
   [[nodiscard]] bool is_polling() const { return poll_url_ && poll_url_->is_polling(); }
 
   const RetryOptions& options_;
-  const ChosenPolicy chosen_;
+  const ChosenPolicy chosen_policy_;
   const Request& first_;
   Call& call_;
   std::unique_ptr<PollUrl> poll_url_;

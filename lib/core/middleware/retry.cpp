@@ -61,12 +61,14 @@ class Retry final : public Middleware {
   static Task<Outcome> fail(Error error) { co_return error; }
 
   // Makes attempts, with the waits between them, until RetryLoop ends the call. Returns the outcome
-  // of the call. `attempts.begin` returns the next step: Send, Wait or Stop.
+  // of the call. A step is Send, Wait or Stop.
   // A waiting call keeps this coroutine frame. To keep the frame small, everything that a waiting
-  // call does not need is in `handle`, `retry_to_sink` and RequestAttempts::send.
+  // call does not need is in `handle`, `retry_to_sink` and RequestAttempts::send. Each task is made
+  // in a statement before its co_await, so that the temporaries of that statement are not kept.
   Task<Outcome> retry(Request request, Call& call, Next next) {
     RequestAttempts attempts = begin(request, call, next);
-    for (auto step = attempts.begin(); step != RetryStep::Kind::Stop; step = attempts.begin()) {
+    for (auto step = attempts.next_step(); step != RetryStep::Kind::Stop;
+         step = attempts.next_step()) {
       if (step == RetryStep::Kind::Send) {
         const auto sending = attempts.send(next);
         Outcome outcome = co_await sending;
@@ -76,6 +78,7 @@ class Retry final : public Middleware {
       bool wait_completed = false;  // false if the call was canceled during the wait
       if (RunQueue::driven_of(call.scheduler()) != nullptr) {
         // On its own loop the call waits in this frame, without the frame of another coroutine.
+        // driven_of has checked that current() is this loop. A variable would enlarge the frame.
         Sleep sleep(*RunQueue::current(), attempts.wait_until(), Call::State::own_stop(call));
         wait_completed = co_await sleep;
       } else {

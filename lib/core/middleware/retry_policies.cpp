@@ -102,7 +102,9 @@ RetryBudget::~RetryBudget() = default;
 ChosenPolicy RetryPolicies::find(const Request& request, const Call& call, const Next& next) {
   if (const auto& shared = Call::State::shared_state_of(call)) report(call, *shared);
   ChosenPolicy chosen;
-  std::shared_ptr<const PolicyReload> reload;  // set if the policy file has changed
+  // The last reload of the policy file, or nullptr. Budgets that it changed continue with their new
+  // numbers.
+  std::shared_ptr<const PolicyReload> reload;
   const auto& attempts = call.history().attempts;
   const auto& url = request.parsed_url();
   if (const auto& requests_policy = request.options().policy) {
@@ -110,7 +112,8 @@ ChosenPolicy RetryPolicies::find(const Request& request, const Call& call, const
   } else if (!url) {  // the request is invalid and will not be sent, so any policy will do
     chosen.policy = std::make_shared<const RetryPolicy>();
   } else if (PollUrl::is_poll(request, call) && attempts.back().policy) {
-    // A poll that is resent keeps the policy of the request that began the operation.
+    // A poll that is resent keeps the policy of the request that began the operation. Each attempt
+    // since then has recorded this policy.
     chosen.resolved = attempts.back().policy;
   } else {
     auto current = policies_of(call).current(call.scheduler().now());
@@ -121,6 +124,7 @@ ChosenPolicy RetryPolicies::find(const Request& request, const Call& call, const
   if (chosen.resolved) chosen.policy = chosen.resolved->policy;
   chosen.account = account_for(chosen, request, call, reload.get());
   if (options_.budget != nullptr) {
+    // The user's own budget pays for the retries. Only the send rate of the account still applies.
     chosen.account =
         std::make_shared<OwnBudget>(*options_.budget, request, std::move(chosen.account));
   }

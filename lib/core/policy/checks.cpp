@@ -16,36 +16,45 @@ namespace {
 
 constexpr int kMaxWaitsChecked = 10'000;  // limits the time of the check
 
-// Returns how many attempts can begin before max_elapsed_time ends the call, if each wait is as
-// short as the jitter allows and the attempts take no time. Returns max_attempts if all can begin,
-// or if that is not known. Looks at kMaxWaitsChecked waits at most.
-int attempts_reached(const RetryPolicy& retry, int max_attempts) {
-  if (retry.max_elapsed_time == kForever) return max_attempts;
+// Returns whether `rule` ends the call instead of a wait. `time_left` remains of max_elapsed_time,
+// or is negative.
+bool ends_call(ElapsedRule rule, Duration wait, Duration time_left) {
+  if (rule == ElapsedRule::IncludeWait) return wait > time_left;
+  // ClipWait shortens a longer wait to the time that is left.
+  if (rule == ElapsedRule::ClipWait) return time_left <= Duration::zero();
+  return time_left < Duration::zero();  // BeforeWait counts only the time before the wait
+}
+
+// Returns how many of the first `checked` attempts can begin before max_elapsed_time ends the call,
+// if each wait is as short as the jitter allows and the attempts take no time. Returns `checked` if
+// all can begin, or if that is not known. Looks at kMaxWaitsChecked waits at most.
+int attempts_reached(const RetryPolicy& retry, int checked) {
+  if (retry.max_elapsed_time == kForever) return checked;
   // With `combine: server`, the server delay replaces the backoff and may be shorter.
-  if (retry.server_delay.combine == ServerDelayPolicy::Combine::Server) return max_attempts;
+  if (retry.server_delay.combine == ServerDelayPolicy::Combine::Server) return checked;
   // The shortest and the longest wait after an attempt that failed, and after one that was
   // throttled. Each range depends on the range before it. They begin as 0 to 0.
   DelayRange normal_delay;
   DelayRange throttle_delay;
   Duration elapsed{};
-  for (auto attempt = 1; attempt < std::min(max_attempts, kMaxWaitsChecked); ++attempt) {
+  for (auto attempt = 1; attempt < std::min(checked, kMaxWaitsChecked); ++attempt) {
     normal_delay = delay_range(retry.backoff, attempt, normal_delay);
     throttle_delay = delay_range(retry.throttle_backoff ? *retry.throttle_backoff : retry.backoff,
                                  attempt, throttle_delay);
     // Any attempt may be throttled or not, so the shorter wait counts.
     const auto wait = std::min(normal_delay.least, throttle_delay.least);
-    const auto left = saturating::minus(retry.max_elapsed_time, elapsed);
-    // The call ends instead of waiting if
-    //   IncludeWait: the whole wait does not fit into the time that is left,
-    //   ClipWait:    no time is left (a longer wait is shortened to the time that is left),
-    //   BeforeWait:  the limit has passed, because only the time before the wait counts.
-    const bool call_ends = retry.elapsed_rule == ElapsedRule::IncludeWait ? wait > left
-                           : retry.elapsed_rule == ElapsedRule::ClipWait  ? left <= Duration::zero()
-                                                                          : left < Duration::zero();
-    if (call_ends) return attempt;
+    const auto time_left = saturating::minus(retry.max_elapsed_time, elapsed);
+    if (ends_call(retry.elapsed_rule, wait, time_left)) return attempt;
     elapsed = saturating::plus(elapsed, wait);
   }
-  return max_attempts;
+  return checked;
+}
+
+// Returns for example "attempt_timeout (10s) is greater than max_elapsed_time (5s)".
+std::string excess_text(std::string_view key, Duration value, std::string_view limit_key,
+                        Duration limit) {
+  return std::string(key) + " (" + httpretry::to_text(value) + ") is greater than " +
+         std::string(limit_key) + " (" + httpretry::to_text(limit) + ")";
 }
 
 // The checks of a policy. Each reports values that contradict each other, or that can never have an
@@ -68,7 +77,7 @@ struct PolicyChecker : PolicyCheck {
     if (guards.concurrency) check_concurrency(*guards.concurrency);
     if (guards.breaker) check_breaker(*guards.breaker);
     check_priority();
-    if (at("hedge") != nullptr && resolved.hedge) check_hedge(*resolved.hedge);
+    if (resolved.hedge) check_hedge(*resolved.hedge);
   }
 
  private:
@@ -77,13 +86,14 @@ struct PolicyChecker : PolicyCheck {
     const auto elapsed = resolved.max_elapsed_time;
     if (!is_written(key) || limit == kForever || limit <= elapsed) return;
     warn(Warning::NoEffect, {key, "max_elapsed_time"},
-         over(key, limit, "max_elapsed_time", elapsed));
+         excess_text(key, limit, "max_elapsed_time", elapsed));
   }
   void check_backoff(const std::string& key, const Backoff& backoff) const {
     const auto initial = key + ".initial";
     const auto max = key + ".max_interval";
     if (at(initial) != nullptr && at(max) != nullptr && backoff.initial > backoff.max_interval) {
-      error({initial, max}, over("initial", backoff.initial, "max_interval", backoff.max_interval));
+      error({initial, max},
+            excess_text("initial", backoff.initial, "max_interval", backoff.max_interval));
     }
     if (at(key) != nullptr && backoff.low > backoff.high) {
       error({key + ".low", key + ".high"}, "low is greater than high");
@@ -96,8 +106,8 @@ struct PolicyChecker : PolicyCheck {
     }
     if (policy::attempt_outlasts_call(resolved)) {
       error({"attempt_timeout", "max_elapsed_time"},
-            over("attempt_timeout", resolved.attempt_timeout, "max_elapsed_time",
-                 resolved.max_elapsed_time));
+            excess_text("attempt_timeout", resolved.attempt_timeout, "max_elapsed_time",
+                        resolved.max_elapsed_time));
     }
     warn_if_over_elapsed("server_delay.max", resolved.server_delay.max);
   }
@@ -107,8 +117,9 @@ struct PolicyChecker : PolicyCheck {
   void check_pending() const {
     const auto& pending = resolved.retry_on.pending;
     const std::string key = "retry_on.pending";
-    if (at(key) == nullptr || !pending) return;  // `at` returns nullptr if a key is not stated
+    if (!pending) return;
     check_backoff(key + ".backoff", pending->backoff);
+    // `at` returns nullptr if neither the policy nor anything that it builds on states the key.
     if (at(key + ".in") != nullptr && at(key + ".json") == nullptr) {
       error({key + ".in"}, "\"in\" needs \"json\", which says where the value is");
     }
@@ -123,7 +134,7 @@ struct PolicyChecker : PolicyCheck {
     const auto first_wait = delay_range(pending->backoff, /*attempt=*/1, {}).least;
     if (resolved.elapsed_rule == ElapsedRule::IncludeWait && first_wait > elapsed) {
       warn(Warning::NoEffect, {key + ".backoff", key, "max_elapsed_time"},
-           over("the wait of pending", first_wait, "max_elapsed_time", elapsed) +
+           excess_text("the wait of pending", first_wait, "max_elapsed_time", elapsed) +
                ": no poll would ever be sent");
     }
   }
@@ -154,7 +165,8 @@ struct PolicyChecker : PolicyCheck {
         warn_if_over_elapsed(key, limit);
       } else if (limit > attempt_limit) {
         warn(Warning::NoEffect, {key, "attempt_timeout"},
-             over(key, limit, "attempt_timeout", attempt_limit) + ", which ends the attempt first");
+             excess_text(key, limit, "attempt_timeout", attempt_limit) +
+                 ", which ends the attempt first");
       }
     }
   }
@@ -222,7 +234,8 @@ struct PolicyChecker : PolicyCheck {
   void check_concurrency(const ConcurrencyPolicy& limits) const {
     const auto min = std::to_string(limits.min);
     const auto max = std::to_string(limits.max);
-    const bool states_initial = at("concurrency.initial") != nullptr;  // in any layer
+    // The limiter clamps the default of `initial` to min and max, so only a stated one is checked.
+    const bool states_initial = at("concurrency.initial") != nullptr;
     if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {  // no other kind uses min and initial
       if (limits.min > limits.max) {
         error({"concurrency.min", "concurrency.max", "concurrency"},
@@ -233,9 +246,7 @@ struct PolicyChecker : PolicyCheck {
                   ") and max (" + max + ")");
       }
     }
-    const bool states_queue = at("concurrency.queue") != nullptr;
-    if (states_queue && limits.queue.order == ConcurrencyPolicy::Order::Lifo &&
-        limits.queue.timeout == kForever) {
+    if (limits.queue.order == ConcurrencyPolicy::Order::Lifo && limits.queue.timeout == kForever) {
       error({"concurrency.queue.order", "concurrency.queue"},
             "\"lifo\" needs a \"timeout\": otherwise the first to arrive may wait forever");
     }
@@ -258,9 +269,10 @@ struct PolicyChecker : PolicyCheck {
     if (breaker.kind == BreakerPolicy::Kind::Share) return;  // it has no probes
     const auto attempt_timeout = resolved.attempt_timeout;
     if (attempt_timeout != kForever && breaker.probe_timeout < attempt_timeout) {
-      error({"breaker.probe_timeout", "breaker", "attempt_timeout"},
-            over("attempt_timeout", attempt_timeout, "probe_timeout", breaker.probe_timeout) +
-                ": a probe still in flight would no longer count");
+      error(
+          {"breaker.probe_timeout", "breaker", "attempt_timeout"},
+          excess_text("attempt_timeout", attempt_timeout, "probe_timeout", breaker.probe_timeout) +
+              ": a probe still in flight would no longer count");
     }
     if (is_written("breaker.slow_ratio") && !is_written("breaker.slow_after")) {
       error({"breaker.slow_ratio"}, "\"slow_ratio\" needs \"slow_after\", which says what is slow");
@@ -281,15 +293,17 @@ struct PolicyChecker : PolicyCheck {
   void check_hedge(const HedgePolicy& hedge) const {
     const bool has_quantile = hedge.quantile != 0;  // otherwise `after` is a time
     const bool attempt_ends_first = hedge.after >= resolved.attempt_timeout;
-    if (!has_quantile && (attempt_ends_first || hedge.after >= resolved.max_elapsed_time)) {
+    if (has_quantile) {
+      if (hedge.min > hedge.max) {
+        error({"hedge.min", "hedge.max", "hedge.after"},
+              excess_text("hedge.min", hedge.min, "hedge.max", hedge.max));
+      }
+    } else if (attempt_ends_first || hedge.after >= resolved.max_elapsed_time) {
       const std::string limit_key = attempt_ends_first ? "attempt_timeout" : "max_elapsed_time";
       const auto limit = attempt_ends_first ? resolved.attempt_timeout : resolved.max_elapsed_time;
       error({"hedge.after", limit_key},
             "hedge.after (" + httpretry::to_text(hedge.after) + ") is not less than " + limit_key +
                 " (" + httpretry::to_text(limit) + "): no hedge would ever be sent");
-    } else if (has_quantile && hedge.min > hedge.max) {
-      error({"hedge.min", "hedge.max", "hedge.after"},
-            over("hedge.min", hedge.min, "hedge.max", hedge.max));
     }
     if (resolved.max_attempts == 1) {
       warn(Warning::NoEffect, {"hedge.after", "max_attempts"},
@@ -300,8 +314,9 @@ struct PolicyChecker : PolicyCheck {
            "repeat forbids a second send of a request that may have been executed: no hedge would "
            "ever be sent");
     }
-    // Twice the share of slower calls: 0.1 for p95. Rounded, because 2 * (1 - 0.95) is not exactly
-    // 0.1 as a double.
+    // On average, calls that are slower than the quantile need a hedge: 0.05 of all calls for p95.
+    // Twice as much leaves a reserve for times when many calls are slow at once. The result is
+    // rounded, because 2 * (1 - 0.95) is not exactly 0.1 as a double.
     const auto needed = std::round(2 * (1 - hedge.quantile) * 1e9) / 1e9;
     if (has_quantile && hedge.budget && *hedge.budget < needed) {
       warn(Warning::NoEffect, {"hedge.budget", "hedge.after"},
@@ -314,11 +329,6 @@ struct PolicyChecker : PolicyCheck {
 };
 
 }  // namespace
-
-std::string over(std::string_view key, Duration value, std::string_view limit_key, Duration limit) {
-  return std::string(key) + " (" + httpretry::to_text(value) + ") is greater than " +
-         std::string(limit_key) + " (" + httpretry::to_text(limit) + ")";
-}
 
 const Layered* PolicyCheck::at(std::string_view key) const {
   const auto* value = &layered;

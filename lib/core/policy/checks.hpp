@@ -34,9 +34,6 @@ struct PolicyCheck {
   [[nodiscard]] bool is_doubtful(Keys keys) const;
 };
 
-// Returns for example "attempt_timeout (10s) is greater than max_elapsed_time (5s)".
-std::string over(std::string_view key, Duration value, std::string_view limit_key, Duration limit);
-
 // Warns of a policy that is valid, but harmful to servers or callers.
 void check_risks(const PolicyCheck& check);
 

@@ -202,6 +202,9 @@ std::string why_host_less(std::uint64_t loser, std::uint64_t winner) {
                                      : "the fixed end of its host is shorter";
 }
 
+// Returns the 32 bits of the path from a whole rank.
+std::uint64_t path_part(std::uint64_t rank) { return rank >> kPathShift & 0xFFFFFFFF; }
+
 std::string why_path_less(std::uint64_t loser, std::uint64_t winner) {
   for (std::size_t segment = 1; segment <= kMaxSegments; ++segment) {
     const auto shift = 2 * (kMaxSegments - segment);
@@ -266,8 +269,8 @@ EndpointIndex::Data::TieGroups EndpointIndex::Data::tie_groups() const {
 // that only their order would select the winner. Compares entries only within a group, because it
 // would be slow to compare each entry with all others.
 void EndpointIndex::Data::find_ties() {
-  // Compares what tie_key does not decide: conditions, and hosts with a "*" between labels. Two
-  // hosts of one pattern are no tie.
+  // Within a group, only conditions and hosts with a "*" between labels can rule out a common
+  // request. Two hosts of one pattern are no tie.
   const auto can_match_same = [this](const Entry& a, const Entry& b) {
     return a.pattern != b.pattern && can_overlap(a.host, b.host) &&
            can_hold_together(patterns[a.pattern].conditions, patterns[b.pattern].conditions);
@@ -322,19 +325,17 @@ std::vector<EndpointIndex::Match> EndpointIndex::matches(std::string_view method
   return all;
 }
 
-// Explains why the loser is less specific, or returns "" if it is not. Compares the parts of the
-// ranks, the most important part first.
+// Explains why the loser is less specific, or equally specific and later. Returns "" if it is more
+// specific. Compares the parts of the ranks (listed above kMostConditions) in their order.
 std::string EndpointIndex::why_less(const Match& loser, const Match& winner) {
   const auto lower = loser.rank;
   const auto higher = winner.rank;
-  // If no part before differs, this compares the part that begins at `shift`.
+  // Compares the part of the ranks whose lowest bit is `shift`, and all more important parts.
   const auto differ = [&](int shift) { return lower >> shift != higher >> shift; };
   if (lower > higher) return {};
   if (differ(kHostShift)) return why_host_less(lower >> kHostShift, higher >> kHostShift);
   if (differ(kPortShift)) return "it names no port";
-  if (differ(kPathShift)) {
-    return why_path_less(lower >> kPathShift & 0xFFFFFFFF, higher >> kPathShift & 0xFFFFFFFF);
-  }
+  if (differ(kPathShift)) return why_path_less(path_part(lower), path_part(higher));
   if (differ(kMethodsShift)) return "it names no methods";
   if (differ(kSchemeShift)) return "it names no scheme";
   if (differ(0)) return "it has fewer conditions";

@@ -84,7 +84,7 @@ bool is_regex(std::string_view text) {
 // address in brackets further, with libcurl.
 std::string problem_of_name(std::string_view name) {
   if (name.empty()) return "it has no name";
-  if (is_regex(name)) {
+  if (is_regex(name)) {  // such as "[a-z]+", but not "[::1]"
     return "regular expressions are not supported; write \"*.example.com\" for all names below "
            "example.com";
   }
@@ -93,6 +93,7 @@ std::string problem_of_name(std::string_view name) {
     return name.find('%') == name.npos ? "" : "a zone is not supported";
   }
   if (const auto scheme_end = name.find("://"); scheme_end != name.npos) {
+    // Suggests the host of the URL, without user, port and path.
     auto host = name.substr(scheme_end + 3);
     host = host.substr(0, host.find_first_of("/?#"));
     host.remove_prefix(host.rfind('@') + 1);  // 0 without a "@"
@@ -100,8 +101,8 @@ std::string problem_of_name(std::string_view name) {
     return "only a name belongs here; write " + in_quotes(host) +
            ", and \"scheme\": " + in_quotes(name.substr(0, scheme_end));
   }
-  // The user has written more of a URL, such as "example.com/path".
-  if (name.find_first_of("/?#@%\\") != name.npos) return "only a name belongs here";
+  // The user has written more of a URL, such as "example.com/path", or has encoded the name.
+  if (name.find_first_of("/?#@%") != name.npos) return "only a name belongs here";
   const auto colons = std::count(name.begin(), name.end(), ':');
   if (colons == 1) return "the port has its own key";  // "example.com:8080"
   if (colons > 1) return "an IPv6 address must be in brackets, as in \"[::1]\"";
@@ -210,7 +211,7 @@ std::string problem_of_path(std::string_view path) {
     const auto step = step_of(segment);
     const bool is_inner_rest = step == Step::Rest && end != path.size();
     if (is_inner_rest && ++inner_rests > 1) return "only one \"**\" is allowed before the end";
-    if (step == Step::Rest && previous == step) return "one \"**\" directly follows another";
+    if (step == Step::Rest && previous == Step::Rest) return "one \"**\" directly follows another";
     // A ".." would remove the last segment that the "**" matches, which a pattern does not know.
     // A "." is refused as well.
     const bool is_dots = dot_segment(segment) != DotSegment::None;
@@ -259,10 +260,11 @@ HostPattern parse_host(std::string_view text) {
   const bool is_exact = !has_stars && !host.leading_star;
   host.kind = is_exact ? HostPattern::Kind::Exact : HostPattern::Kind::Pattern;
   if (has_stars) host.problem = problem_of_stars(labels_of(name));
-  if (host.problem.empty()) host.problem = normalize_host(name);  // returns a problem, or ""
+  if (host.problem.empty()) host.problem = normalize_host(name);  // also changes `name`
   if (is_exact || !host.problem.empty()) return host;             // an exact host needs no labels
+  // An address has no labels for which a "*" could stand: "*.127.0.0.1" is refused.
   const bool is_address = name.front() == '[' || is_ipv4(name);
-  if (is_address) host.problem = "an address has no suffix";  // "*.127.0.0.1"
+  if (is_address) host.problem = "an address has no suffix";
   host.labels = labels_of(name);
   return host;
 }
@@ -304,18 +306,18 @@ bool Label::begins_with(std::string_view data, bool whole) const {
 Segments split_path(std::string_view path) {
   Segments segments;
   if (path.starts_with('/')) path.remove_prefix(1);
-  // Each segment stores this: it may contain "%41" and must then be decoded to be compared.
-  const bool encoded = path.find('%') != std::string_view::npos;
+  // One test for all segments: with a "%" in the path, each segment is decoded when it is compared.
+  const bool path_has_percent = path.find('%') != std::string_view::npos;
   // Adds a segment: to the array `inline_segments`, or to the vector `overflow` if that is full.
   // Only the first `count` entries of both together are valid: a ".." lowers `count`, and leaves
   // the segment that it removes in place.
   const auto push = [&](std::string_view segment) {
     auto& [inline_segments, overflow, count] = segments;
     if (count < inline_segments.size()) {
-      inline_segments[count] = Label(segment, encoded);
+      inline_segments[count] = Label(segment, path_has_percent);
     } else {
-      overflow.resize(count - inline_segments.size());  // drops the removed segments at its end
-      overflow.emplace_back(segment, encoded);
+      overflow.resize(count - inline_segments.size());  // drops segments that a ".." has removed
+      overflow.emplace_back(segment, path_has_percent);
     }
     ++count;
   };

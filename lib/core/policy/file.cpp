@@ -131,20 +131,18 @@ class NamedPolicies {
   void resolve(Named& requested) {
     std::vector<Named*> chain;  // each extends the next one
     auto* named = &requested;
-    // The loop ends at a policy that extends only the built-in one, is resolved already, or is in
-    // the chain.
-    while (named->state == Named::State::New) {
+    // Ends after a policy that extends the built-in one (nullptr), or at one that is resolved
+    // already or is in the chain.
+    while (named != nullptr && named->state == Named::State::New) {
       named->state = Named::State::InChain;
       named->extends = extended_by(*named->json);
       chain.push_back(named);
-      if (named->extends == nullptr) break;
       named = named->extends;
     }
-    // A policy in the chain that extends another one ends the loop only if it is reached again.
-    const bool is_cycle = named->state == Named::State::InChain && named->extends != nullptr;
+    const bool is_cycle = named != nullptr && named->state == Named::State::InChain;
     if (is_cycle) report_cycle(chain, named);
-    // From the end, because a policy must be resolved before those that extend it. resolve_one also
-    // sets the state to Resolved.
+    // From the end, because a policy must be resolved before those that extend it. resolve_one sets
+    // the state to Resolved. In a cycle, it lets the last policy extend the built-in one.
     for (auto next = chain.rbegin(); next != chain.rend(); ++next) resolve_one(**next);
   }
 
@@ -225,8 +223,9 @@ class Loader {
     const auto* const fallback = root_.find("default");
     data_->fallback = fallback == nullptr ? policies_.fallback() : policies_.find_policy(*fallback);
     build_index();
-    check_guards_of_hosts(*data_, entries_, problems_);  // limits that count one host separately
-    policies_.warn_of_unused();
+    // Reports entries that limit the requests to one host, but count them separately.
+    check_guards_of_hosts(*data_, entries_, problems_);
+    policies_.warn_of_unused();  // after all calls of find_policy, which marks policies as used
     data_->policies = policies_.take();
     data_->warnings_of_policies = policies_.take_warnings();
     if (const auto* const tests = member("tests", JsonType::Array, "an array")) {
@@ -258,7 +257,8 @@ class Loader {
   // the entry to the data if its pattern is valid. Otherwise reads the rest of the entry all the
   // same, to report as many problems as possible.
   void read_endpoint(const JsonNode& json) {
-    read_object(json, kEndpoint, kCheckOnly, "an endpoint", problems_);  // reports wrong keys
+    // Reports wrong keys. The other keys are read all the same.
+    read_object(json, kEndpoint, kCheckOnly, "an endpoint", problems_);
     if (!json.is(JsonType::Object)) return;
     PolicySet::Data::Entry entry;
     auto& resolved = entry.resolved;
@@ -270,11 +270,13 @@ class Loader {
     entry.source = policies_.source_of(json);  // file, line and column
     // An entry without a name is called by its place, such as "/endpoints/0". That place may change
     // when the file is edited, so its pattern identifies it.
-    resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
+    resolved.endpoint = entry.named ? std::string(json.member("name")->text) : pointer_to(json);
     resolved.path = entry.pattern.path.value_or("");
     resolved.identity = entry.named ? identity_of(resolved.endpoint)
                                     : "endpoint " + write_object(kMatch, &entry.pattern).dump();
-    name_guards(resolved, json);  // uses the identity for the limits that the entry itself states
+    // The guards that the entry itself states get its identity as their name. Inherited guards keep
+    // theirs.
+    name_guards(resolved, json);
     data_->entries.push_back(std::move(entry));
     entries_.push_back(&json);
   }
@@ -301,10 +303,10 @@ class Loader {
                     "at least one key is needed: \"host\": \"*\" matches every request");
     }
     auto is_valid = read_members(json, kMatch, &pattern, problems_);
-    if (is_valid) warn_of_case(json);
+    if (is_valid) warn_of_method_case(json);
     for (const auto& problem : problems_of(pattern)) {
-      // An empty part means that the pattern has no keys. They may be missing only because they
-      // could not be read, which was reported.
+      // problems_of returns an empty part only for a pattern without keys. If they are missing
+      // because they could not be read, that was reported.
       if (!is_valid && problem.part.empty()) continue;
       const auto* const part = json.find(problem.part);
       problems_.error(part == nullptr ? json : *part, problem.message);
@@ -314,7 +316,7 @@ class Loader {
   }
 
   // Warns of a method such as "get". Methods are case-sensitive, but the user means GET.
-  void warn_of_case(const JsonNode& match) {
+  void warn_of_method_case(const JsonNode& match) {
     const auto* const methods = match.find("methods");
     if (methods == nullptr) return;
     constexpr std::array<std::string_view, 7> kUsual{"GET",   "HEAD",   "POST",   "PUT",

@@ -79,9 +79,9 @@ struct Checker {
   }
 
   // Warns if an entry with a wide pattern (for any host, or for hosts with a "*") and another entry
-  // may limit the requests to the same host. If the file states the two limits in two places, they
-  // count these requests separately. Warns once for each wide pattern, because the common host is
-  // not known. Must be called after all calls of `add`.
+  // may limit the requests to the same host, and the file states the two limits in two places: such
+  // limits count these requests separately. Warns once for each wide pattern, because the common
+  // host is not known. Must be called after all calls of `add`.
   void warn_of_wide() {
     constexpr std::size_t kMaxCompared = 1'000'000;  // a file may be huge
     std::size_t compared = 0;
@@ -89,14 +89,13 @@ struct Checker {
       if (!is_wide(*wide.pattern)) continue;
       if (compared > kMaxCompared) return;
       compared += users.size();  // at most: the search may end early
-      // `place` is where the file states the limit. Entries that take it from the same place share
-      // one count.
+      // Entries that take the limit from the same place share one count.
       const auto other = std::ranges::find_if(users, [&](const User& user) {
         return user.json != wide.json && user.place != wide.place && may_share_host(wide, user);
       });
       if (other == users.end()) continue;
-      // Only the default policy, for all requests without an entry, has no JSON. It is never
-      // `other`, because may_share_host returns false for a pattern without conditions.
+      // `wide` may be the default policy, which has no JSON. `other` is always an entry: the
+      // default has no conditions, so may_share_host returns false for it as the second argument.
       const auto owner = wide.json == nullptr ? "the default" : pointer_to(*wide.json);
       problems.warn(*other->json, "its \"" + std::string(key) + "\" and that of " + owner +
                                       " are counted separately, even for the same host");

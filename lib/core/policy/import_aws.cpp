@@ -43,15 +43,15 @@ class AwsImport {
         attempts_key_(profile ? "max_attempts" : "AWS_MAX_ATTEMPTS"),
         problems_(file_name) {}
 
-  // Reads the text, and returns the policies that it means. The error is about its first problems,
-  // a profile that does not exist, or a text without any of the two settings.
+  // Reads the text, and returns its settings as policies. Returns an error if one of its lines or
+  // values is wrong, if the profile does not exist, or if neither of the two settings is set.
   Result<ImportedPolicies> run(std::string_view text) {
     for (line_number_ = 1; !text.empty(); ++line_number_) {
       line_ = take_until(text, '\n');
       if (line_.ends_with('\r')) line_.remove_suffix(1);
       read_line();
     }
-    if (problems_.failed()) return finish();  // the error about them
+    if (problems_.failed()) return finish();  // returns an error with the problems
     auto source = problems_.file();
     if (profile_) {
       if (std::ranges::find(sections_, *profile_) == sections_.end()) {
@@ -76,16 +76,16 @@ class AwsImport {
     const auto text = trimmed(line_);
     if (text.empty() || text.front() == '#' || text.front() == ';') return;
     if (!profile_) return read_setting(text);  // an environment has no sections
-    // Indented lines belong to the value above them: a group of settings for one service.
+    // Skips indented lines. They belong to the value above them, a group of settings for a service.
     if (text.data() != line_.data()) return;
     if (text.front() != '[') return read_setting(text);
     const auto end = text.find(']');
     if (end == std::string_view::npos) {
-      // This does not throw. Goes on, to find further problems.
+      // Goes on, to find further problems. The name is then the rest of the line.
       problems_.error(position(text), "", "the name of a section has no \"]\"");
     }
     auto name = trimmed(text.substr(1, end - 1));
-    // The section is "[profile NAME]". Only the default profile may omit the word.
+    // The section is "[profile NAME]". In AWS, only the default profile may omit the word.
     if (name.starts_with("profile ")) name = trimmed(name.substr(name.find(' ')));
     sections_.push_back(name);
   }
@@ -100,14 +100,15 @@ class AwsImport {
       return;
     }
     auto key = trimmed(text.substr(0, equals));
-    auto value = trimmed(text.substr(equals + 1));
     if (profile_) {
-      value = trimmed(without_comment(text.substr(equals + 1)));
-      if (sections_.empty() || sections_.back() != *profile_) return;
+      const bool is_in_profile = !sections_.empty() && sections_.back() == *profile_;
+      if (!is_in_profile) return;
+      const auto value = trimmed(without_comment(text.substr(equals + 1)));
       return store(
           {.key = to_lower(key), .value = std::string(value), .position = position(value)});
     }
     if (key.starts_with("export ")) key = trimmed(key.substr(key.find(' ')));
+    auto value = trimmed(text.substr(equals + 1));
     const bool is_quoted = value.size() > 1 && value.front() == value.back() &&
                            (value.front() == '"' || value.front() == '\'');
     if (is_quoted) value = value.substr(1, value.size() - 2);
@@ -145,7 +146,8 @@ class AwsImport {
     return finish_import(builder, problems_);
   }
 
-  // Sets the preset of the retry mode, which is "standard" if it is not set.
+  // Sets the preset of the retry mode. Without this setting, the mode is "standard". Reports an
+  // unknown mode, which makes the import fail.
   void set_mode(PolicyBuilder& policy) {
     constexpr std::string_view kModes[] = {"legacy", "standard", "adaptive"};
     const auto mode = mode_ ? to_lower(mode_->value) : "standard";
@@ -156,7 +158,8 @@ class AwsImport {
     }
     policy.preset(mode == "adaptive" ? "aws-adaptive" : "aws-standard");
     if (mode != "legacy") return;
-    // In botocore: five attempts, waits with full jitter of 1, 2, 4, … s, and no budget.
+    // In botocore: five attempts, waits of 1, 2, 4, … s with full jitter, and no budget. A default
+    // Backoff has full jitter and doubles each wait.
     Backoff backoff;
     backoff.initial = std::chrono::seconds(1);
     policy.max_attempts(5).backoff(backoff).budget(BudgetPolicy());

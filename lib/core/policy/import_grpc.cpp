@@ -52,7 +52,7 @@ class GrpcImport {
 
   // Returns the policies that a service config means, or an error with a line for each problem.
   Result<ImportedPolicies> run(const JsonNode& root) {
-    if (is_object(&root, {"retryThrottling", "methodConfig"})) {
+    if (expect_object(&root, {"retryThrottling", "methodConfig"})) {
       read_throttling(root.find("retryThrottling"));
       const auto* const configs = root.find("methodConfig");
       if (configs == nullptr) {
@@ -76,8 +76,8 @@ class GrpcImport {
     if (json == nullptr) problems_.error(object, "missing key " + quoted_text(key));
     return json;
   }
-  // Returns whether there is an object, and warns of its keys that are not among `known`.
-  bool is_object(const JsonNode* json, std::initializer_list<std::string_view> known) {
+  // Returns whether there is an object. Reports another value, and warns of keys not in `known`.
+  bool expect_object(const JsonNode* json, std::initializer_list<std::string_view> known) {
     if (!has_type(json, Type::Object, "an object")) return false;
     for (const auto* const child : json->children) {
       if (std::find(known.begin(), known.end(), child->key) != known.end()) continue;
@@ -103,9 +103,9 @@ class GrpcImport {
 
   // Reads the budget of all methods, from "retryThrottling".
   void read_throttling(const JsonNode* json) {
-    if (!is_object(json, {"maxTokens", "tokenRatio"})) return;
-    const auto max_tokens = number(required(*json, "maxTokens"), 1000);
-    const auto ratio = number(required(*json, "tokenRatio"), 1000);
+    if (!expect_object(json, {"maxTokens", "tokenRatio"})) return;
+    const auto max_tokens = number(required(*json, "maxTokens"), /*most=*/1000);
+    const auto ratio = number(required(*json, "tokenRatio"), /*most=*/1000);
     if (!max_tokens || !ratio) return;
     budget_.kind = BudgetPolicy::Kind::Grpc;
     budget_.capacity = static_cast<std::int64_t>(*max_tokens * 1000);  // stored in thousandths
@@ -118,13 +118,14 @@ class GrpcImport {
 
   // Reads an element of "methodConfig": a policy, and the methods that it is for.
   void read_config(const JsonNode& json) {
-    if (!is_object(&json, {"retryPolicy", "hedgingPolicy", "timeout", "name"})) return;
+    if (!expect_object(&json, {"retryPolicy", "hedgingPolicy", "timeout", "name"})) return;
     PolicyBuilder policy;
     const auto* const retrying = json.find("retryPolicy");
     const auto* const hedging = json.find("hedgingPolicy");
     if (retrying != nullptr && hedging != nullptr) {
       problems_.error(*hedging, "a method has a retryPolicy or a hedgingPolicy, not both");
     }
+    // Without a retryPolicy, nothing is retried, unless read_hedging sets what to retry.
     policy.preset(retrying == nullptr ? "none" : "grpc");
     read_retry(retrying, policy);
     read_hedging(hedging, policy);
@@ -141,18 +142,19 @@ class GrpcImport {
     for (const auto* const name : names.children) is_used |= read_name(*name, policy_name);
     if (is_used) builder_.policy(policy_name, policy);
   }
-  // Reads one name of methods, and adds an endpoint with this policy for it: for a method, or for
+  // Reads an element of "name", and adds an endpoint with this policy for it: for a method, or for
   // all methods of a service. A name without a service means all methods, and sets the default.
   // Returns whether the name is valid and new; otherwise reports a problem.
   bool read_name(const JsonNode& json, const std::string& policy) {
-    if (!is_object(&json, {"service", "method"})) return false;
+    if (!expect_object(&json, {"service", "method"})) return false;
     const auto service = text(json.find("service"));
     const auto method = text(json.find("method"));
     if (!service || !method) return false;
     if (service->empty() && !method->empty()) {
       return refuse(json, problems_, "a method without its service");
     }
-    // The path of a method in gRPC. It is also the key by which a second equal name is found.
+    // The path of the method in gRPC, or "//*" for all methods. It is also the key in `names_`,
+    // which finds a second equal name.
     EndpointPattern pattern;
     pattern.path =
         "/" + percent_encode(*service) + "/" + (method->empty() ? "*" : percent_encode(*method));
@@ -171,17 +173,16 @@ class GrpcImport {
   }
 
   // Sets the policy's attempts, waits and failures to retry from a "retryPolicy". The keys that
-  // gRPC requires are required here as well. Does nothing if `json` is nullptr (there is no
-  // retryPolicy).
+  // gRPC requires are required here as well. Does nothing if there is no retryPolicy (nullptr).
   void read_retry(const JsonNode* json, PolicyBuilder& policy) {
-    if (!is_object(json, {"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
-                          "retryableStatusCodes", "perAttemptRecvTimeout"})) {
+    if (!expect_object(json, {"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
+                              "retryableStatusCodes", "perAttemptRecvTimeout"})) {
       return;
     }
     read_attempts(required(*json, "maxAttempts"), policy);
     const auto initial = duration(required(*json, "initialBackoff"));
     const auto max = duration(required(*json, "maxBackoff"));
-    const auto multiplier = number(required(*json, "backoffMultiplier"), 1'000'000);
+    const auto multiplier = number(required(*json, "backoffMultiplier"), /*most=*/1'000'000);
     read_codes(required(*json, "retryableStatusCodes"), policy);
     if (const auto timeout = duration(json->find("perAttemptRecvTimeout"))) {
       policy.attempt_timeout(*timeout);
@@ -217,14 +218,14 @@ class GrpcImport {
   // gRPC, the next send goes out at once after a non-fatal failure, and after hedgingDelay if there
   // is no response yet. Does nothing if `json` is nullptr (there is no hedgingPolicy).
   void read_hedging(const JsonNode* json, PolicyBuilder& policy) {
-    if (!is_object(json, {"maxAttempts", "hedgingDelay", "nonFatalStatusCodes"})) return;
-    const auto attempts = read_attempts(required(*json, "maxAttempts"), policy);
+    if (!expect_object(json, {"maxAttempts", "hedgingDelay", "nonFatalStatusCodes"})) return;
+    const auto attempts = read_attempts(required(*json, "maxAttempts"), policy);  // 2 if wrong
     const auto* const delay = json->find("hedgingDelay");
     // Non-fatal failures are retried. All others end the call.
     const auto* const codes = json->find("nonFatalStatusCodes");
     read_codes(codes, policy, /*may_be_empty=*/true);
     if (codes == nullptr) policy.retry_on(retry_on_nothing());
-    policy.set("backoff", R"({"kind": "none"})");  // a retry needs no wait
+    policy.set("backoff", R"({"kind": "none"})");  // retries go out at once
     set_common_rules(policy);
     HedgePolicy hedge;
     hedge.after = Duration::zero();
@@ -289,8 +290,8 @@ class GrpcImport {
       problems_.error(*json, "an empty list retries nothing");
     }
     RetryOn on = retry_on_nothing();
-    // Makes four rules: for the header and for the body, first as transient failures (0 and 1) and
-    // then as throttles (2 and 3), for which a policy may have longer waits.
+    // Makes four rules. Rules 0 and 1 are for transient failures, in the header and in the body.
+    // Rules 2 and 3 are the same for throttles, for which a policy may have longer waits.
     for (const auto as : {Class::Transient, Class::Throttle}) {
       auto& header = on.error_codes.emplace_back();
       header.source = ErrorRule::Source::Header;
@@ -304,18 +305,19 @@ class GrpcImport {
     }
     for (const auto* const item : json->children) {
       const auto* const code = code_in(*item);
-      if (code == nullptr) continue;  // which is a reported problem
+      if (code == nullptr) continue;  // code_in has reported a problem
       // Unused places in `statuses` are 0, which `add` ignores.
       for (const auto status : code->statuses) {
         (status == 429 ? on.throttle_statuses : on.statuses).add(status);
       }
       on.transport |= static_cast<std::uint8_t>(code->transport);
       // Only RESOURCE_EXHAUSTED, whose main equivalent is 429, is a throttle.
-      const std::size_t header_rule = code->statuses[0] == 429 ? 2 : 0;
-      const auto body_rule = header_rule + 1;
-      // The number of a code, which counts from 1.
-      on.error_codes[header_rule].in.push_back(std::to_string(code - kCodes + 1));
-      on.error_codes[body_rule].in.emplace_back(code->name);
+      const bool is_throttle = code->statuses[0] == 429;
+      auto& header_rule = on.error_codes[is_throttle ? 2 : 0];
+      auto& body_rule = on.error_codes[is_throttle ? 3 : 1];
+      const auto number = code - kCodes + 1;  // the first code has the number 1
+      header_rule.in.push_back(std::to_string(number));
+      body_rule.in.emplace_back(code->name);
     }
     // A rule without codes would apply to every code.
     std::erase_if(on.error_codes, [](const ErrorRule& rule) { return rule.in.empty(); });

@@ -262,7 +262,8 @@ bool RateType::read(const JsonNode& json, void* field, Problems& problems) const
     if (!read_object(item, kRate, kCheckOnly, R"(an object such as {"limit": "10/s"})", problems)) {
       return false;
     }
-    // The members are valid. Those that are left out or null keep their defaults.
+    // The members are valid. Reads them again in the order of kRateKeys, because "limit" sets the
+    // default of "burst". Members that are left out or null keep their defaults.
     auto& rate = rates.emplace_back();
     for (const auto& key : kRate.keys) {
       const auto* const member = item.member(key.name);
@@ -274,11 +275,12 @@ bool RateType::read(const JsonNode& json, void* field, Problems& problems) const
            refuse(item, problems, "the rates of a list must have the same \"scope\"");
   };
   if (!read_items(json, "a list", problems, read_one)) {
-    json.has_error = true;  // keeps later checks from using the list
+    json.has_error = true;  // so far only its items have it; merge_layer leaves out the list
     return false;
   }
   if (rates.empty()) return refuse(json, problems, R"(an empty list has no rate; write "none")");
   if (field == kCheckOnly) return true;
+  // `reset` puts a default RatePolicy into the optional field, and returns it.
   auto& first = *static_cast<RatePolicy*>(reset(field, Initial::Defaults));
   first = rates.front();
   first.further.assign(rates.begin() + 1, rates.end());

@@ -229,11 +229,12 @@ void merge_layer(Layered& below, const JsonNode& object, const Shape& shape,
     auto& value = find_or_add(below, key->name);
     const bool is_new = value.json == nullptr;
     if (member->has_error) {
-      value.doubtful = true;  // not checked further, because the wrong member should replace it
-      if (is_new) below.members.pop_back();  // find_or_add has added it
+      // The member is left out. The value that it should have replaced is not checked further.
+      value.doubtful = true;
+      if (is_new) below.members.pop_back();  // no layer below has a value; find_or_add added this
       continue;
     }
-    // An object does not stay as a whole: it is merged, and its values stay one by one.
+    // An object does not stay as a whole. merge_object decides about each of its values.
     const bool may_stay = file_values == FileValues::Keep && !is_new && !is_object(value);
     if (may_stay && value.origin->is_file) continue;
     const auto* const inner = key->type->shape();  // nullptr if the value is never an object
@@ -332,7 +333,7 @@ Result<ResolvedPolicy> resolve_preset(std::string_view name) {
     return Error(Errc::InvalidRequest,
                  "there is no preset " + quoted_text(name) + near_preset(name));
   }
-  Problems problems(preset->origin.text);
+  Problems problems(preset->origin.text);  // stays empty, because presets are valid
   ValuePool pool;
   auto layered = built_in();
   merge_preset(layered, *preset->tree->root, preset->origin);

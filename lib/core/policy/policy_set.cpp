@@ -141,22 +141,23 @@ std::vector<std::string> mismatches(const EndpointPattern& pattern, std::string_
   return texts;
 }
 
-// Returns why no host of a pattern matches `host` if one of them nearly does: it has as many labels
-// and differs in one or two letters, or its leading "*." has no label to match. Returns ""
-// otherwise.
+// Returns a text such as "host api.example.com does not match app.example.com" if `host` is nearly
+// one of the pattern's hosts: it has as many labels and differs in one or two letters, or it lacks
+// the label for a leading "*.". Returns "" otherwise.
 std::string near_host(const EndpointPattern& pattern, std::string_view host) {
   constexpr std::size_t kMostWrong = 2;
-  const auto compare = [host](const std::string& text) -> std::string {
-    const auto name = policy::parse_host(text).name;  // without a leading "*."
-    const auto does_not = "host " + one_line(text) + " does not match " + one_line(host);
-    auto rest = policy::without_trailing_dots(host);
-    if (text.starts_with("*.")) {
-      if (rest == name) return does_not + ", only names below it";
-      rest.remove_prefix(rest.find('.') + 1);  // the label for the "*"
+  const auto compare = [host](const std::string& expected) -> std::string {
+    const auto expected_name = policy::parse_host(expected).name;  // without a leading "*."
+    const auto does_not = "host " + one_line(expected) + " does not match " + one_line(host);
+    auto actual_name = policy::without_trailing_dots(host);
+    if (expected.starts_with("*.")) {
+      if (actual_name == expected_name) return does_not + ", only names below it";
+      actual_name.remove_prefix(actual_name.find('.') + 1);  // removes the label for the "*"
     }
-    const bool has_as_many_labels = std::ranges::count(rest, '.') == std::ranges::count(name, '.');
-    const std::string_view names[] = {name};
-    const bool is_near = has_as_many_labels && !nearest(rest, names, kMostWrong).empty();
+    const bool has_as_many_labels =
+        std::ranges::count(actual_name, '.') == std::ranges::count(expected_name, '.');
+    const std::string_view names[] = {expected_name};
+    const bool is_near = has_as_many_labels && !nearest(actual_name, names, kMostWrong).empty();
     return is_near ? does_not : std::string();
   };
   auto why = compare(pattern.host.value_or(""));
@@ -228,7 +229,7 @@ std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method
   const bool has_winner = data_->index.find(method, url, headers).has_value();
   auto fewest_reasons = has_winner ? 1 : SIZE_MAX;
   std::vector<Candidate> misses;
-  std::size_t with_path = 0;  // the number of misses whose path matches; they come first
+  std::size_t misses_with_path = 0;  // the number of misses whose path matches; they come first
   // Returns whether the request matches the pattern, with an index of only this pattern.
   const auto fits = [&](EndpointPattern part) {
     if (!part.host) part.host = "*";  // matches any host; an index refuses a pattern without parts
@@ -245,21 +246,21 @@ std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method
     }
     auto reasons = mismatches(entry.pattern, method, url, fits);
     if (!why_host.empty()) reasons.push_back(std::move(why_host));
-    // Without a reason, the entry matches.
+    // Skips an entry that matches (without a reason), and one that is less near than others.
     if (reasons.empty() || reasons.size() > fewest_reasons) continue;
     if (reasons.size() < fewest_reasons) {  // nearer than all others so far
       fewest_reasons = reasons.size();
       misses.clear();
-      with_path = 0;
+      misses_with_path = 0;
     }
     std::string why;
     for (const auto& reason : reasons) why += (why.empty() ? "" : "; ") + reason;
-    // `mismatches` compares the path first. Misses with a path that matches are inserted before
-    // those without, and both keep the order of the file.
+    // A reason about the path begins with "path ", and is the first one. Misses whose path matches
+    // are inserted before the others, and both groups keep the order of the file.
     const bool path_fits = !reasons.front().starts_with("path ");
-    const auto index = static_cast<std::ptrdiff_t>(path_fits ? with_path : misses.size());
+    const auto index = static_cast<std::ptrdiff_t>(path_fits ? misses_with_path : misses.size());
     misses.emplace(misses.begin() + index, &entry.resolved, entry.source, why);
-    if (path_fits) ++with_path;
+    if (path_fits) ++misses_with_path;
   }
   return misses;
 }

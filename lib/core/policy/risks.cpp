@@ -51,11 +51,11 @@ struct RiskCheck : PolicyCheck {
     const bool is_limited =
         resolved.budget.kind != BudgetPolicy::Kind::None || guards.breaker || resolved.adaptive;
     if (!is_limited) {
-      const auto sends = resolved.max_attempts
-                             ? "by up to " + std::to_string(*resolved.max_attempts)
-                             : std::string("without limit");
+      const auto by_how_much = resolved.max_attempts
+                                   ? "by up to " + std::to_string(*resolved.max_attempts)
+                                   : std::string("without limit");
       risk(Warning::NoBudget, {"budget"},
-           "while a server fails, the retries multiply its load " + sends +
+           "while a server fails, the retries multiply its load " + by_how_much +
                "; set \"budget\" or \"breaker\"");
     }
     check_waits();

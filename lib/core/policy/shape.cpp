@@ -68,7 +68,8 @@ const Key* Shape::find(std::string_view wanted, Mask among) const {
 bool read_members(const JsonNode& object, const Shape& shape, void* target, Problems& problems) {
   const bool has_kinds = shape.kinds.size() > 0;
   const auto* const kind = has_kinds ? object.find("kind") : nullptr;
-  // Without a kind, keys of all kinds are allowed: a layer below may state the kind.
+  // Without a kind, keys of all kinds are allowed, because a layer below may state the kind. They
+  // are also allowed if the kind is unknown, which read_member reports.
   const auto kinds = kind == nullptr ? kAll : mask_of(shape.kinds, kind->text);
   auto all_valid = true;
   for (const auto* const member : object.children) {

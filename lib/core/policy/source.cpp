@@ -208,8 +208,8 @@ class PolicySource::Watch {
       return publish(std::nullopt, {unread_problem(path_, file.problem)});
     }
     const auto old_digest = std::exchange(digest_, digest(file.text));
-    const bool is_same = digest_ == old_digest && old_problem.empty();
-    if (is_same && report == Report::Changes) return nullptr;
+    const bool is_unchanged = digest_ == old_digest && old_problem.empty();
+    if (is_unchanged && report == Report::Changes) return nullptr;
     auto checked = check_policies(file.text, path_);
     return publish(std::move(checked.set), std::move(checked.problems));
   }

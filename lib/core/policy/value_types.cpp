@@ -131,7 +131,7 @@ std::pair<Duration, std::string> duration_in(std::string_view text) {
     std::string_view fraction;
     if (text.starts_with('.')) {
       fraction = digits_of(text.substr(1));
-      if (fraction.empty()) return {{}, no_duration(whole, /*rest=*/whole)};
+      if (fraction.empty()) return {{}, no_duration(whole, text)};
       text.remove_prefix(1 + fraction.size());
     }
     // Takes the unit: everything up to the next number. Only shorter units may follow.

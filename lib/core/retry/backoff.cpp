@@ -34,14 +34,15 @@ struct WaitRange {
 // limits the wait before the jitter, or with `cap_after_jitter` the result.
 WaitRange exponential(const Backoff& backoff, double retry) {
   const auto max = backoff.max_interval;
-  // Waits of kTooLong (2^63 ns) and more become kForever in the end.
+  // A wait of kTooLong (2^63 ns) or more does not fit into a Duration, and counts as kForever.
   auto wait =
       std::min(nanoseconds(backoff.initial) * power(backoff.multiplier, retry - 1), kTooLong);
   if (!backoff.cap_after_jitter) wait = std::min(wait, nanoseconds(max));
   const auto cap = backoff.cap_after_jitter ? max : kForever;
   const auto spread = backoff.randomization;  // 0.2 means up to 20 % shorter or longer
   switch (backoff.jitter) {
-    // These three never lengthen the wait, so `max` is the right cap before and after the jitter.
+    // These three never lengthen the wait. If `max` has limited it above, the cap `max` has no
+    // further effect.
     case Backoff::Jitter::None: return {wait, wait, max};
     case Backoff::Jitter::Full: return {0, wait, max};
     case Backoff::Jitter::Equal: return {wait / 2, wait, max};

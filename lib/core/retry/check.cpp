@@ -112,7 +112,8 @@ class Checker {
   // Checks the settings of a circuit breaker, even those that its kind does not use. Each line
   // names the setting, for the message, and the range of its values.
   void breaker(const BreakerPolicy& breaker) {
-    // `failures` in a row open the circuit. For the other kinds, 0 (in kQueues) disables this.
+    // This number of `failures` in a row opens the circuit. For the other kinds, 0 disables this,
+    // so they use kQueues, which begins at 0. kCounts begins at 1.
     const bool consecutive = breaker.kind == BreakerPolicy::Kind::Consecutive;
     number("breaker.failure_ratio", breaker.failure_ratio, policy::kPartsOfSends);
     number("breaker.min_requests", breaker.min_requests, policy::kCounts);

@@ -101,22 +101,21 @@ Class class_of_proxy_status(int status) {
   return status == 502 || status == 503 || status == 504 ? Class::Transport : Class::Permanent;
 }
 
-// Returns the class of an error and the rule that decided it: what failed (`kind`, such as "tls" or
-// "timeout"), or the status of a proxy that refused to connect. The class is Permanent, which means
-// no retry, if the policy does not retry such errors, or if the error is the library's own, such as
-// a cancellation, which has no `kind`. For other classes, the result also has the wait that the
-// server asks for, and says whether the server refused the request, so that even a POST may be sent
-// again.
+// Returns the class of an error and the rule that decided it. The rule is the status of a proxy
+// that refused to connect, or otherwise what failed (`kind`, such as Tls or Timeout). Errors of the
+// library itself, such as a cancellation, have no `kind`. These errors, and those that the policy
+// does not retry, are Permanent. For other classes, the result also has the wait that the server
+// asks for, and says whether the server refused the request, so that even a POST may be sent again.
 Classified classify_error(const RetryPolicy& policy, const Error& error, WallTime wall_now) {
   Classified result;
   const auto kind = policy::transport_kind(error);
-  const bool refused_by_proxy = error.from_proxy && error.status != 0;  // with this status
+  const bool refused_by_proxy = error.from_proxy && error.status != 0;
   // If a proxy failed, the server behind it received nothing and has not responded.
   result.status = error.from_proxy ? 0 : error.status;
   result.sent = error.from_proxy ? Sent::Never : error.exchange.sent;
   result.rule.kind = refused_by_proxy ? Rule::Kind::Proxy : Rule::Kind::Error;
   if (!refused_by_proxy && kind) result.rule.kind = Rule::Kind::Transport;
-  result.rule.transport = kind.value_or(TransportKind::Connect);  // unused without a kind
+  result.rule.transport = kind.value_or(TransportKind::Connect);  // no meaning without a kind
   result.rule.error = error.code;
   result.rule.status = error.status;
   result.timeout = error.code == Errc::Timeout;  // a budget may charge more for it
@@ -136,8 +135,8 @@ Classified classify_error(const RetryPolicy& policy, const Error& error, WallTim
   result.refused_for_sure =
       error.exchange.refused || certainly_refused(result.status, result.server_delay.has_value());
   result.refused = result.refused_for_sure || result.status == 429;
-  // A response that is not HTTP is worth only one retry. That one, and a retry after a connection
-  // that broke, uses a new connection.
+  // A response that is not HTTP (Errc::Protocol) is worth only one retry, on a new connection.
+  // Retries after a connection broke (Send or Receive) use a new connection as well.
   result.once = error.code == Errc::Protocol;
   result.fresh_connection = result.once || error.code == Errc::Send || error.code == Errc::Receive;
   return result;
@@ -169,7 +168,8 @@ bool policy::must_read_body(const RetryOn& retry_on, int status, const Headers& 
   const auto type = to_lower(headers.get("Content-Type").value_or(""));
   const bool json = type.empty() || type.find("json") != std::string::npos;
   const bool xml = is_xml_type(type);
-  // Either the status alone means pending, or a value in the JSON does.
+  // A pending response is no success either. The status alone means pending if the rule names no
+  // value in the JSON. Otherwise that value decides.
   const auto& pending = retry_on.pending;
   if (pending && pending->statuses.contains(status) && (pending->json.empty() || json)) return true;
   return std::ranges::any_of(retry_on.error_codes, [&](const ErrorRule& rule) {

@@ -144,9 +144,11 @@ Waits waits_for(const RetryPolicy& policy, const Classified& classified, const R
   return waits;
 }
 
-// Returns the limit in time that the wait would exceed: the deadline or max_elapsed_time, or None.
+// Returns the limit that the wait would exceed, either the deadline or max_elapsed_time. Returns
+// None if the wait exceeds neither.
 Exceeded time_limit(const RetryPolicy& policy, Duration wait, const Clocks& clocks) {
   const auto deadline_in = between(clocks.now, clocks.deadline);
+  // An attempt that begins at the deadline has no time for its response.
   if (clocks.deadline != kNever && wait >= deadline_in) {
     return {.limit = Limit::Deadline, .time = deadline_in, .excess = minus(wait, deadline_in)};
   }
@@ -155,7 +157,7 @@ Exceeded time_limit(const RetryPolicy& policy, Duration wait, const Clocks& cloc
   const auto excess = minus(wait, left);
   // BeforeWait counts only the time spent so far: the wait may end after the limit.
   const bool exceeds = policy.elapsed_rule == ElapsedRule::BeforeWait ? left < 0ns : excess > 0ns;
-  // A wait that ends exactly at the limit is within it, except that ClipWait needs some time left.
+  // A wait may end exactly at max_elapsed_time, except that ClipWait needs some time left.
   // ClipWait has already shortened our own wait, so a wait that is still too long is the server's.
   const bool none_left = policy.elapsed_rule == ElapsedRule::ClipWait && left <= 0ns;
   if (!exceeds && !none_left) return {};
@@ -256,7 +258,8 @@ std::string limit_text(const Decision& decision) {
              wait_text(decision.limit_time) + " by " + wait_text(decision.excess);
     case Limit::Deadline:
       if (decision.limit_time <= 0ns) return "the deadline has passed";
-      // `limit_time` was left until the deadline, and the wait is longer by `excess`.
+      // The wait that was checked may be only the server's part of `decision.wait`. `limit_time`
+      // was left until the deadline, and that wait was longer by `excess`.
       return "a wait of " + wait_text(plus(decision.limit_time, decision.excess)) +
              " would pass the deadline by " + wait_text(decision.excess);
     case Limit::ServerDelayMax:

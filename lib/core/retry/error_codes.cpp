@@ -235,9 +235,9 @@ std::optional<Verdict> google(const ResponseHead& head, BodyValues& body) {
 }
 
 // Recognizes GitHub's throttles: a 403 with Retry-After, with a quota that is used up, or with a
-// message about the secondary limit; and with GraphQL, a 200 whose body has an error. A 429 is a
-// throttle in any case, and for it this finds only the reason that reports show (`code`). Returns
-// nullopt if nothing matches.
+// message about the secondary limit; and with GraphQL, a 200 whose body has an error. A 429 is
+// usually a throttle by its status, but the verdict adds the reason that reports show (`code`), and
+// the delay for the secondary limit. Returns nullopt if nothing matches.
 std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
   if (head.status != 200 && head.status != 403 && head.status != 429) return std::nullopt;
   const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";  // no requests left

@@ -126,9 +126,11 @@ RetryLoop::RetryLoop(const RetryPolicy& policy, std::shared_ptr<RetryAccount> ac
 RetryStep RetryLoop::begin(Time now) {
   assert(!in_attempt_);
   const auto elapsed_limit = later(options_.started, policy_.max_elapsed_time);
-  // With ElapsedRule::IncludeWait, waits count toward max_elapsed_time, otherwise not.
+  // With IncludeWait, a wait for the send rate must end before max_elapsed_time. The other rules do
+  // not count such a wait.
   const bool waits_count = policy_.elapsed_rule == ElapsedRule::IncludeWait;
-  // A wait of zero means that the send rate allows the attempt now.
+  // `claim_` is this call's part of the budget and the send rate that it shares with other calls. A
+  // wait of zero means that the send rate allows the attempt now.
   if (const auto wait = claim_.begin_attempt(now); wait > Duration::zero()) {
     const auto begin_at = later(now, wait);
     if (begin_at < std::min(options_.deadline, waits_count ? elapsed_limit : kNever)) {
@@ -142,15 +144,15 @@ RetryStep RetryLoop::begin(Time now) {
   }
   in_attempt_ = true;
   began_ = now;
-  // The headers of the response must arrive by max_elapsed_time. If waits do not count, the attempt
-  // may begin only after that, and then has no such limit.
-  const bool bounded = waits_count || elapsed_limit > now;
+  // The headers of the response must arrive by max_elapsed_time. An attempt that begins at that
+  // time or later, because waits do not count, has no such limit.
+  const bool limits_headers = waits_count || elapsed_limit > now;
   // `until` is the deadline of the whole attempt, and `respond_by` that of the response headers.
   return {.kind = RetryStep::Kind::Send,
           .fresh_connection = fresh_connection_,
           .number = static_cast<int>(history_.attempts.size()) + 1,
           .until = later(now, policy_.attempt_timeout),
-          .respond_by = bounded ? elapsed_limit : kNever};
+          .respond_by = limits_headers ? elapsed_limit : kNever};
 }
 
 // Ends an attempt whose outcome was classified: decides whether a retry follows, charges the budget

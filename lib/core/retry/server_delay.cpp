@@ -241,11 +241,11 @@ bool counts_requests(std::string_view limit, const Headers& headers) {
   return true;
 }
 
-// Returns the longest wait among the limits of requests that are used up. A limit such as
-// `"burst";r=0;t=30` has the parameters r or "remaining" (how many requests are left) and t or
-// "reset" (seconds until more are allowed). Without the first, it counts as used up; without the
-// second, it asks for no wait. Returns nullopt if no limit asks for a wait, or if any has a
-// malformed time.
+// Returns the longest wait among the limits that are used up. A limit such as `"burst";r=0;t=30`
+// has the parameters r or "remaining" (how many requests are left) and t or "reset" (seconds until
+// more are allowed). Without the first, it counts as used up; without the second, it asks for no
+// wait. Ignores a limit if `headers` say that it counts something else, such as bytes. Returns
+// nullopt if no limit asks for a wait, or if any has a malformed time.
 std::optional<Duration> longest_wait(const std::vector<Item>& limits, const Headers& headers) {
   std::optional<Duration> longest;
   for (const auto& limit : limits) {
@@ -287,7 +287,7 @@ std::optional<ServerDelay> read_header(ServerDelaySource source, Headers::Field 
     case ServerDelaySource::XMsRetryAfterMs:
     case ServerDelaySource::XAmzRetryAfter: wait = whole_number(text, 1ms); break;
     case ServerDelaySource::RetryAfter: wait = retry_after(text, headers, wall_now); break;
-    // These five say when a quota is full again.
+    // The next five say when a quota is full again, which matters only after a throttle.
     case ServerDelaySource::XRateLimitReset:
     case ServerDelaySource::XRateLimitResets:
     case ServerDelaySource::AnthropicResets:

@@ -79,7 +79,7 @@ class Finder {
       take_until("-->");
     } else if (skip("<![CDATA[")) {
       const auto data = take_until("]]>");
-      // Texts in several pieces grow until they have kBodyText bytes or more.
+      // A text with several pieces may become longer than kBodyText. `add_value` shortens it.
       if (collecting()) open_.back().text.append(data.substr(0, kBodyText));
     } else if (skip("<?")) {  // an instruction, such as <?xml version="1.0"?>
       take_until("?>");

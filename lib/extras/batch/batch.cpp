@@ -104,8 +104,8 @@ void refuse_shared_files(const BatchOptions& options) {
 void rename_old_files(const BatchOptions& options) {
   std::error_code ignored;
   std::error_code rename_error;
-  // Each LineFile locks its file until this function returns, or throws if another run has the
-  // lock. With the length 0, it accepts any content.
+  // Opening a LineFile throws if another run has the lock on the file. These LineFiles keep their
+  // locks until this function returns. `length` is the size that a file must have at least.
   std::vector<LineFile> locked_files;
   for (const auto& path : {options.results, options.dead}) {
     if (path.empty() || !std::filesystem::exists(path, ignored)) continue;

@@ -160,14 +160,15 @@ FileBody::FileBody(std::string root, std::string relative,
       own_files_(std::move(own_files)) {}
 
 // Creates the file for a response body, `relative_` in the directory `root_`, and its parent
-// directories. Returns the writer for the body, or an error, which fails the job. If `failure_` is
-// set, no job could continue, and throw_if_failed() ends the run.
+// directories. Returns the writer for the body, or an error, which fails the job. Also sets
+// `failure_` after an error that would fail every job; throw_if_failed() then ends the run.
 Result<std::unique_ptr<BodyWriter>> FileBody::open(const Request& request) {
   std::error_code ignored;  // if a directory is missing, save_to() reports it
   if (!root_.empty()) std::filesystem::create_directories(root_, ignored);
   const auto path = path_below(root_, relative_);  // an error if that leads out of the directory
   if (!path) return path.error();
-  // The import refuses such a path, but a later run may have another directory or other files.
+  // The import refuses the path of one of the run's own files, such as the journal. But a later run
+  // may have another directory or other files.
   if (const auto own = own_files_->find(*path); own != own_files_->end()) {
     Error error(Errc::InvalidRequest, "the response would replace " + printable(relative_) +
                                           ", which is the file of the " + own->second);
@@ -181,7 +182,7 @@ Result<std::unique_ptr<BodyWriter>> FileBody::open(const Request& request) {
   auto writer = save_to(*path, options)->open(request);
   if (!writer) {
     // A full disk ends the run. Other errors concern only this file, for example its permissions.
-    if (disk_is_full(path_)) *failure_ = writer.error().message;
+    if (disk_is_full(*path)) *failure_ = writer.error().message;
     return std::move(writer).error();
   }
   return std::unique_ptr<BodyWriter>(

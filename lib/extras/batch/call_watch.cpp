@@ -24,7 +24,7 @@ void CallWatch::attempt_started(const Call& call, const Request& request, int /*
   link->flight->attempt_began = call.scheduler().now();
   if (!link->flight->in_wait && down_hosts_ == nullptr) return;
   const std::lock_guard lock(mutex_);
-  set_in_wait(*link->flight, false);
+  set_in_wait(*link->flight, /*waits=*/false);
   if (down_hosts_) note_send(*link->flight, request);
 }
 
@@ -39,9 +39,9 @@ void CallWatch::attempt_ended(const Call& call, const Request& request,
   if (down_hosts_) note_attempt(flight, request, attempt);
   if (attempt.retried) {
     flight.on_wire = false;
-    set_in_wait(flight, true);
+    set_in_wait(flight, /*waits=*/true);
   }
-  notify(lock);
+  notify_run(lock);
 }
 
 void CallWatch::set_in_wait(Flight& flight, bool waits) {
@@ -60,29 +60,31 @@ void CallWatch::note_send(Flight& flight, const Request& request) {
   outages_.send_began(flight.sends_to);
 }
 
-void CallWatch::end_send(Flight& flight) {
+void CallWatch::note_send_ended(Flight& flight) {
   if (!flight.sends_to.empty()) outages_.send_ended(flight.sends_to);
   flight.sends_to.clear();
 }
 
 // Notes what an attempt that has ended shows about its host. An outage of a host begins with a
 // failure that a call will retry. It ends with a response that shows that the host works, or when
-// such a call gives up. Until then, a few calls retry on behalf of the others, which wait.
+// such a call gives up, which note_end() notes. Until then, a few calls retry on behalf of the
+// others, which wait.
 void CallWatch::note_attempt(Flight& flight, const Request& request, const Attempt& attempt) {
   const auto& url = request.parsed_url();
-  // The loser of two attempts that raced was canceled, which says nothing about its host.
+  // If several sends of an attempt raced, the losers are reported first. Only the last one, whose
+  // outcome the call used, counts.
   if (!url || attempt.race == Race::Lost) return;
   const auto host = url->origin();
-  end_send(flight);
+  note_send_ended(flight);
   // Even a permanent failure, such as a 404, shows that the host works, if it has a status. Without
   // one, there was no response.
   const bool host_works = attempt.cls == Class::Success || attempt.cls == Class::Pending ||
                           (attempt.cls == Class::Permanent && attempt.status != 0);
   if (host_works) {
-    flight.retries_at.clear();
+    flight.retry_host.clear();
     if (outages_.succeeded(host)) down_hosts_->set(host, /*down=*/false);
   } else if (attempt.retried) {
-    flight.retries_at = host;
+    flight.retry_host = host;
     outages_.will_retry(host, flight);
   }
 }
@@ -90,8 +92,8 @@ void CallWatch::note_attempt(Flight& flight, const Request& request, const Attem
 // Notes what the end of a call shows about the host at which it retried: the host is down if the
 // call gave up there.
 void CallWatch::note_end(Flight& flight, const Outcome& outcome) {
-  end_send(flight);
-  const auto host = std::exchange(flight.retries_at, {});
+  note_send_ended(flight);
+  const auto host = std::exchange(flight.retry_host, {});
   if (host.empty()) return;
   const auto& history = history_of(outcome);
   const auto last_class = history.attempts.empty() ? Class::Permanent : history.attempts.back().cls;
@@ -107,7 +109,7 @@ std::shared_ptr<const Outages::Change> CallWatch::others_retry(const Request& re
   std::unique_lock lock(mutex_);
   auto change = outages_.others_retry(url->origin(), flight);
   set_in_wait(flight, change != nullptr);
-  if (change) notify(lock);
+  if (change) notify_run(lock);
   return change;
 }
 
@@ -124,7 +126,7 @@ void CallWatch::paused(const Call& call, const PauseBegun& pause) noexcept {
   // `job.host` names the queue of the job's host, which several hosts may share.
   updates_.holds.push_back({redirected ? std::string(pause.key) : flight.job.host, pause.until});
   updates_.needs_judgment = true;
-  notify(lock);
+  notify_run(lock);
 }
 
 void CallWatch::on_call_begins(Flight& flight) {
@@ -140,8 +142,8 @@ void CallWatch::on_call_begins(Flight& flight) {
 Flight* CallWatch::on_call_ended(Flight& flight, Outcome outcome) {
   const bool success = succeeded(outcome);
   std::unique_lock lock(mutex_);
-  set_in_wait(flight, false);  // the call is no longer between two attempts
-  if (down_hosts_) note_end(flight, outcome);
+  set_in_wait(flight, /*waits=*/false);        // the call is no longer between two attempts
+  if (down_hosts_) note_end(flight, outcome);  // null: the run has no rule for outages
   updates_.ended.emplace_back(&flight, std::move(outcome));
   updates_.needs_judgment = updates_.needs_judgment || !success;
   Flight* next = nullptr;
@@ -154,7 +156,7 @@ Flight* CallWatch::on_call_ended(Flight& flight, Outcome outcome) {
     next = ready_.front();
     ready_.pop_front();
   }
-  notify(lock);
+  notify_run(lock);
   return next;
 }
 
@@ -192,7 +194,7 @@ std::size_t CallWatch::ready() {
 // Wakes the thread of `run`. Many calls may end in one turn of the loop, and waking the thread
 // costs as much as a small request. So the loop does that once, after all of them. May unlock
 // `lock`.
-void CallWatch::notify(std::unique_lock<std::mutex>& lock) {
+void CallWatch::notify_run(std::unique_lock<std::mutex>& lock) {
   has_updates_ = true;
   if (!waiting_ || wake_posted_) return;
   auto* const loop = RunQueue::current();

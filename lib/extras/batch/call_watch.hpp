@@ -35,7 +35,7 @@ struct Flight {
   std::atomic<bool> on_wire = false;
   bool paused_host = false;  // a response asked for a pause of the job's host
   std::string sends_to;      // the host of the send in flight; empty: none
-  std::string retries_at;    // the host at which the call retries; empty: none
+  std::string retry_host;    // the host at which the call retries; empty: none
 };
 
 class CallWatch;
@@ -112,10 +112,10 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   // The caller must hold the mutex.
   void set_in_wait(Flight& flight, bool waits);
   void note_send(Flight& flight, const Request& request);
+  void note_send_ended(Flight& flight);
   void note_attempt(Flight& flight, const Request& request, const Attempt& attempt);
   void note_end(Flight& flight, const Outcome& outcome);
-  void end_send(Flight& flight);
-  void notify(std::unique_lock<std::mutex>& lock);
+  void notify_run(std::unique_lock<std::mutex>& lock);
 
   const std::shared_ptr<DownHosts> down_hosts_;
   std::mutex mutex_;  // guards the rest

@@ -168,7 +168,7 @@ void Importer::add(std::uint64_t line_number, std::string_view text) {
     if (!line.parsed_url && line.id.empty()) return;
   }
   // A dead letter, which may be an input again, has the result of the earlier run as its member
-  // "last". That is not stored. The text without it is empty if there was no such member.
+  // "last", which is not stored. `text_without_last` is empty for a line without that member.
   if (!line.text_without_last.empty()) text = line.text_without_last;
   insert(line_number, text, line);
 }
@@ -202,7 +202,7 @@ void Importer::insert(std::uint64_t line_number, std::string_view text, const Re
   // for duplicates.
   if (id) ids_.add(*id);
   if (output) outputs_.add(*output);
-  // A file in a directory must also be compared with the files that may have the directory's name.
+  // If the file is in a directory, finish() must look for another file with the directory's name.
   if (file.find('/') != std::string::npos) outputs_.ascending = false;
   // The name of the header with the idempotency key, or empty if the request gets no key.
   const auto header = policy ? key_header(line, *policy) : std::string();
@@ -212,13 +212,16 @@ void Importer::insert(std::uint64_t line_number, std::string_view text, const Re
   // The column `key` has one of three values: the text of the key; a number, whatever its value, if
   // made_key() generates the key when the job is taken; NULL if the request gets no key.
   constexpr int kGeneratedKey = 1;
+  const auto insert_with_key = [&](const auto& key_value) {
+    insert_.run(line_number, host, priority, id, key_value, output, text);
+  };
   if (!key.empty()) {
     keys_.add(key);
-    insert_.run(line_number, host, priority, id, std::string_view(key), output, text);
+    insert_with_key(std::string_view(key));
   } else if (!header.empty()) {
-    insert_.run(line_number, host, priority, id, kGeneratedKey, output, text);
+    insert_with_key(kGeneratedKey);
   } else {
-    insert_.run(line_number, host, priority, id, nullptr, output, text);
+    insert_with_key(nullptr);
   }
   if (line.not_before) insert_waiting_.run(line_number, ms_of(*line.not_before));
 }
@@ -275,7 +278,7 @@ std::int64_t Importer::host_number(const std::string& origin) {
 // any problem. Otherwise writes the progress of the import, so that a later run can continue it.
 bool Importer::finish() {
   if (!ids_.ascending) compare_ids();
-  compare_ids_with_lines();
+  compare_ids_with_line_numbers();
   if (!keys_.ascending) compare_keys();
   if (!outputs_.ascending) {
     compare_outputs();
@@ -350,7 +353,7 @@ void Importer::compare_ids() {
 }
 
 // Finds ids that are the number of a line without an id: that line has its number as its id.
-void Importer::compare_ids_with_lines() {
+void Importer::compare_ids_with_line_numbers() {
   auto row = database_.prepare(
       "SELECT a.line, b.line FROM job a JOIN job b ON b.line = CAST(a.id AS INTEGER) WHERE b.id IS "
       "NULL AND a.id = CAST(b.line AS TEXT) ORDER BY a.line");
@@ -388,7 +391,8 @@ void Importer::compare_outputs() {
                     });
 }
 
-// Reports a file for a response whose name is that of a directory which another line's file needs.
+// Reports each response file that would have to be a directory for another line's response file.
+// For example, "d" cannot be a file beside "d/a".
 void Importer::compare_outputs_with_directories() {
   struct File {
     std::string path;
@@ -409,8 +413,8 @@ void Importer::compare_outputs_with_directories() {
       const bool is_directory = path.size() > file.path.size() && path[file.path.size()] == '/';
       if (!is_directory || file.is_reported) continue;
       file.is_reported = true;
-      const auto other = line_at(file.line);
-      report(file.line, other.output.empty() ? other.id_position : other.output_position,
+      const auto reported = line_at(file.line);
+      report(file.line, reported.output.empty() ? reported.id_position : reported.output_position,
              "the response would go to \"" + printable(file.path) +
                  "\", which is the directory for that of line " + std::to_string(line) +
                  ": each needs its own file");

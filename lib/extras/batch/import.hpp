@@ -90,7 +90,7 @@ class Importer {
   void for_each_repeated(const std::string& column, const std::string& condition,
                          const OnRepeated& on_repeated);
   void compare_ids();
-  void compare_ids_with_lines();
+  void compare_ids_with_line_numbers();
   void compare_keys();
   void compare_outputs();
   void compare_outputs_with_directories();

@@ -99,10 +99,9 @@ void Journal::take_queued(std::size_t first, std::size_t end, std::size_t most_j
 // jobs, notes that it is at its end.
 void Journal::take_from(std::size_t lane_index, std::size_t most, std::vector<Job>& jobs) {
   auto& lane = lanes_[lane_index];
-  // The query returns the queued jobs behind line `read_to`, which this lane has reached. If a job
-  // is given back without being sent, give_back() moves `read_to` back to it. The jobs behind it
-  // that are still taken are then returned a second time, and skipped below. They are at most all
-  // taken jobs, so with this limit at least `most` rows are left.
+  // The query returns the queued jobs behind line `read_to`, the last one that was read. If a job
+  // is given back without being sent, give_back() moves `read_to` back, so the query returns taken
+  // jobs a second time. The loop skips at most taken_.size() rows, so this limit leaves `most`.
   const auto most_rows = static_cast<std::uint64_t>(most + taken_.size());
   auto& row = queued_jobs_.with(lane.read_to, most_rows, lane.priority, lane.host);
   std::size_t count = 0;
@@ -150,7 +149,7 @@ std::optional<WallTime> Journal::earliest_possible_send(std::uint64_t line) cons
 // Appends the waiting jobs in the database whose wait has ended, the earliest first, until `jobs`
 // has `most_jobs`, and notes that they are taken. Skips jobs that are taken already, or whose host
 // the run does not want now (`wants` returns false), but gives up after kMostSkipped of them,
-// because each costs time.
+// because each costs time. A later call finds the jobs that this one leaves.
 void Journal::take_due(std::size_t most_jobs, const WantsHost& wants, std::vector<Job>& jobs) {
   // The rows have the columns of JobColumn, and then these two.
   enum : int { kAttempts = kPriority + 1, kStarted };
@@ -160,7 +159,8 @@ void Journal::take_due(std::size_t most_jobs, const WantsHost& wants, std::vecto
   // change is uncommitted now, the database has all waits, and the remembered end is obsolete.
   if (changes_.empty()) earliest_unseen_due_.reset();
   auto& row = due_jobs_.with(due_read_at_);
-  for (std::size_t skipped = 0; jobs.size() < most_jobs && skipped < kMostSkipped && row.step();) {
+  std::size_t skipped = 0;
+  while (jobs.size() < most_jobs && skipped < kMostSkipped && row.step()) {
     const auto line = static_cast<std::uint64_t>(row.number(kLine));
     const auto lane_index =
         lane_of_.at({static_cast<int>(row.number(kPriority)), row.number(kHost)});
@@ -171,8 +171,8 @@ void Journal::take_due(std::size_t most_jobs, const WantsHost& wants, std::vecto
     jobs.push_back(job_of(row, lane_index));
     jobs.back().attempts = static_cast<int>(row.number(kAttempts));
     // `started` is the recorded time of the first call that may have sent the job. It is NULL if
-    // the job waits for the date of its line, `not_before`, and no call is recorded. A run that
-    // crashed may have sent it even so.
+    // the job waits for the date of its line, `not_before`, and no call is recorded. Even then, an
+    // earlier run may have sent the job and crashed before it recorded that.
     jobs.back().maybe_sent_since = row.is_null(kStarted)
                                        ? earliest_possible_send(line)
                                        : std::optional(wall_time(row.number(kStarted)));
@@ -224,10 +224,10 @@ std::int64_t Journal::first_send_ms(const Job& job) const {
   return job.maybe_sent_since ? ms_of(*job.maybe_sent_since) : taken_.at(job.number).taken_at;
 }
 
-// Notes the next state of a job between take() and its commit, in memory, for commit() to write:
-// `state`. `end.state` is not used. Moves the lines of `end`, its result and its dead letter, to
-// the texts that commit() appends to the two files. `until` is the end of the wait of a job that
-// becomes Waiting, in ms since 1970; other states ignore it.
+// Notes in memory that a taken job gets the state `state`, which commit() will write. `end` has the
+// other facts, even for a job that will wait; `end.state` is ignored. Adds the result and the dead
+// letter of `end` to the texts that commit() appends to the two files. `until` is the end of the
+// wait of a job that becomes Waiting, in ms since 1970; other states ignore it.
 void Journal::add_change(const Job& job, StoredState state, JobEnd end, std::int64_t until) {
   Change change;
   change.line = job.number;
@@ -280,7 +280,7 @@ void Journal::give_back(const Job& job) {
     return count_as(job.number, State::Waiting);
   }
   taken_.erase(job.number);
-  // The row of a waiting job has not changed, so take_due() finds it again.
+  // The state has not changed, and neither has its count. take_due() finds a waiting job again.
   if (taken.state != State::Queued) return;
   // The lane (the jobs of one host with one priority) reads its lines again from the line of this
   // job on; take_from() skips the jobs behind it that are still taken. A lane is open while it may

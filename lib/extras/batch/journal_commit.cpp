@@ -34,19 +34,18 @@ void Journal::check_files_in_place() {
   dead_.check();
 }
 
-// Makes all changes since the last commit durable. Writes the lines of results and dead letters
-// first, and then, in one transaction, the states of the jobs with the lengths of both files. So
-// the database never refers to a line that is not in its file. Throws StoreError.
+// Makes all changes since the last commit durable. If `durable_` is true, they survive even a power
+// failure. Writes the lines of results and dead letters first, and then, in one transaction, the
+// states of the jobs with the lengths of both files. So the database never refers to a line that is
+// not in its file. Throws StoreError.
 void Journal::commit() {
   check_files_in_place();  // throws if another program has removed or replaced one
   if (changes_.empty() && new_holds_.empty()) return;
-  follow_clock();  // corrects the ends of waits if the clock was set
-  // If a step fails, the lines that were written stay in the files, because the transaction may be
+  follow_clock();               // corrects the ends of waits if the clock was set
+  if (durable_) sync_bodies();  // first, because the results refer to the files with bodies
+  // An error below does not remove the lines that are written here, because the transaction may be
   // durable in spite of the error. The next commit overwrites them, or the next run takes them
   // over.
-  // durable_: a commit must survive a power failure. The files with response bodies come first,
-  // because the results refer to them.
-  if (durable_) sync_bodies();
   if (!new_results_.empty()) results_.write(new_results_, durable_);
   if (!new_dead_.empty()) dead_.write(new_dead_, durable_);
   in_transaction([&] {

@@ -127,9 +127,9 @@ void report_changes(const Database& database, const BatchOptions& options,
                  std::to_string(change_count - kMostReported) + " more lines have changed");
 }
 
-// Returns whether the input still begins with the lines of the import. If it does, leaves `input`
-// behind them.
-bool is_unchanged(LineSource& input, const Imported& before) {
+// Reads the lines of the earlier import again. Returns false if they have changed or are missing.
+// Otherwise, the next line of `input` is the first new one.
+bool skip_unchanged_lines(LineSource& input, const Imported& before) {
   std::uint64_t hash = 0;
   while (input.number() < before.lines) {
     const auto text = input.next();
@@ -143,12 +143,13 @@ bool is_unchanged(LineSource& input, const Imported& before) {
 // nullptr if the new lines are invalid, or if earlier ones have changed; both are reported.
 std::unique_ptr<Database> resume_journal(const BatchOptions& options) {
   auto database = open_database(options.journal, Database::Mode::Write);
-  // The journal has the lines of standard input, so a later run may get none.
+  // The journal has stored the lines of standard input, so a later run need not get them again: its
+  // standard input may be a terminal, or empty.
   const bool is_standard_input = options.input == "-";
   if (is_standard_input && ::isatty(STDIN_FILENO) == 1) return database;
   const auto before = read_imported(*database);
   LineSource input(options.input);
-  if (!is_unchanged(input, before)) {
+  if (!skip_unchanged_lines(input, before)) {
     const bool is_empty = input.number() == 0;
     if (is_standard_input && is_empty) return database;
     report_changes(*database, options, before.lines);

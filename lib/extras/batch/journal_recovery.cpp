@@ -102,7 +102,8 @@ void Journal::prepare_statements() {
       (single_lane ? "AND ?3 IS NOT NULL AND ?4 IS NOT NULL "
                    : "AND priority = ?3 AND host = ?4 ") +
       "ORDER BY line LIMIT ?2");
-  // The jobs whose waits have ended at a time, in ms since 1970, and the next end after that time.
+  // The parameter of the next two statements is a time, in ms since 1970. due_jobs_ selects the
+  // jobs whose waits have ended by then, and next_due_ selects the first end of a wait after it.
   due_jobs_ = database_->prepare(
       "SELECT state.line, id, key, input, host, priority, attempts, started FROM state JOIN job "
       "USING(line) WHERE state IN (4, 6) AND until <= ? ORDER BY until");
@@ -167,6 +168,7 @@ void Journal::read_uncommitted(const LineFile& file, LineKind kind,
           file, offset,
           "a second line for line " + std::to_string(result->input_line) + " of the input");
     }
+    // A dead letter repeats the result of its job. The two count as one result.
     if (jobs_in_results.insert(result->input_line).second) results.push_back(*result);
   }
 }
@@ -206,9 +208,9 @@ void Journal::begin_run() {
         "UPDATE state SET state = 5, reason = 'crash', about = ? WHERE state = 1");
     make_unknown.run(kCrashed);
     if (options_.retry_unknown) {
-      // `started` is the time since which a job may have been sent. If that is too long ago, its
-      // idempotency key is too old for a retry. It becomes now, because with this option the user
-      // accepts a second execution.
+      // `started` is the time since which a job may have been sent. If that is too long ago, the
+      // job's idempotency key is too old for a retry. So `started` is set to the present time,
+      // because with this option the user accepts a second execution.
       auto make_due = database_->prepare(
           "UPDATE state SET state = 4, until = 0, started = ?, reason = NULL, about = NULL "
           "WHERE state = 5");
@@ -218,7 +220,7 @@ void Journal::begin_run() {
     record_run.run(wall_ms(), read_imported(*database_).lines,
                    static_cast<std::int64_t>(::getpid()));
   });
-  // The same changes of the counts in memory.
+  // Changes the counts in memory in the same way.
   counts_.unknown += std::exchange(counts_.sending, 0);
   if (options_.retry_unknown) counts_.waiting += std::exchange(counts_.unknown, 0);
 }

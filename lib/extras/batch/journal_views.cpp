@@ -49,8 +49,9 @@ JournalStatus read_status(const std::string& path) {
   runs.step();
   status.runs = static_cast<std::uint64_t>(runs.number(kCount));
   status.last_run = date_at(runs, kLastBegan);
-  // The states 4 and 6 are StoredState::Waiting and StoredState::Scheduled.
-  // A job that was given back before its send is due at 0, so its first call counts instead.
+  // The states 4 and 6 are StoredState::Waiting and StoredState::Scheduled. If a job is due at
+  // once, its `until` is 0, which is no date. Then `started`, the time since which the job may have
+  // been sent, counts instead.
   auto first_due = database->prepare(
       "SELECT min(max(until, coalesce(started, 0))) FROM state WHERE state IN (4, 6)");
   first_due.step();

@@ -99,8 +99,8 @@ struct LineJobs::Line {
   std::string problem;  // the reason why it cannot be sent; empty: it can
   int max_attempts = 0;
   // One of them is set; it receives the response body.
-  std::shared_ptr<MemoryBody> in_memory;
-  std::shared_ptr<FileBody> in_file;
+  std::shared_ptr<MemoryBody> response_memory;
+  std::shared_ptr<FileBody> response_file;
 };
 
 LineJobs::LineJobs(BatchOptions options, LineJobsStore store)
@@ -129,8 +129,8 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   if (!line.problem.empty()) return end_as_invalid(line.problem);
   const auto policy = policies_.find(line.parsed);
   if (!policy) {
-    // The callback of a queue throws, because another worker may have the policy. The caller, the
-    // Runner, then gives the job back.
+    // Only a queue sets this callback. It throws, which ends this worker and gives the job back,
+    // because another worker may have the policy.
     if (store_.on_missing_policy) store_.on_missing_policy(job, policy.error().message);
     return end_as_invalid(policy.error().message);
   }
@@ -243,12 +243,12 @@ void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
   const auto& output = line.parsed.output;
   if (options_.bodies == Bodies::Files || !output.empty()) {
     const auto file_name = output.empty() ? file_name_of(job.id) : output;
-    line.in_file = std::make_shared<FileBody>(options_.directory, file_name, own_files_);
-    request.edit_options().sink = with_rate_limit(line.in_file, options_.bytes_per_second);
+    line.response_file = std::make_shared<FileBody>(options_.directory, file_name, own_files_);
+    request.edit_options().sink = with_rate_limit(line.response_file, options_.bytes_per_second);
   } else {
     const auto most_bytes = options_.bodies == Bodies::None ? 0 : kMostInline;
-    line.in_memory = std::make_shared<MemoryBody>(most_bytes);
-    request.edit_options().sink = with_rate_limit(line.in_memory, options_.bytes_per_second);
+    line.response_memory = std::make_shared<MemoryBody>(most_bytes);
+    request.edit_options().sink = with_rate_limit(line.response_memory, options_.bytes_per_second);
   }
 }
 
@@ -291,7 +291,7 @@ Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
   Verdict verdict;  // by default, that the job has ended as `verdict.end` says
   // prepare() stored the line in the request's context.
   const auto& line = *sent.request.options().context.get<Line>();
-  if (line.in_file) line.in_file->throw_if_failed();
+  if (line.response_file) line.response_file->throw_if_failed();
   // An unsafe request may be sent again only if the server certainly did not execute it.
   const bool may_repeat = !sent.unsafe || !maybe_executed(outcome);
   // The end of the run cancels calls in flight, so this outcome says nothing about the job.
@@ -363,14 +363,15 @@ void LineJobs::add_body(JsonWriter& json, const Line& line, const Response& resp
                         JobEnd& end) const {
   // A sink receives only the body of a successful response. Any other body is in `response.body`.
   const bool in_sink = response.delivered > 0 || response.body.empty();
-  if (line.in_file && in_sink && end.state == State::Done) {
-    end.body_file = line.in_file->path();
+  if (line.response_file && in_sink && end.state == State::Done) {
+    end.body_file = line.response_file->path();
     return json.member("body_file", end.body_file);
   }
   if (options_.bodies == Bodies::None) return;
-  const bool in_memory = line.in_memory && response.delivered > 0;
-  const std::string_view body = in_memory ? line.in_memory->content().bytes : response.body;
-  const bool too_long = in_memory ? line.in_memory->content().too_long : body.size() > kMostInline;
+  const bool in_memory = line.response_memory && response.delivered > 0;
+  const std::string_view body = in_memory ? line.response_memory->content().bytes : response.body;
+  const bool too_long =
+      in_memory ? line.response_memory->content().too_long : body.size() > kMostInline;
   if (too_long) return json.member("body_omitted", true);
   write_body(json, body);
 }

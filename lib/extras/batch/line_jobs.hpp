@@ -18,8 +18,8 @@ struct LineJobsStore {
   std::string token;
   // The clock for deadlines and the age of keys: the server's if several machines share the jobs.
   std::function<WallTime()> date_now = [] { return std::chrono::system_clock::now(); };
-  // Called with the reason if the policy of a job does not exist. If it does not throw, the job is
-  // dead.
+  // Called with the reason if the policy of a job does not exist, or if a setting of the job is
+  // invalid. If it does not throw, the job is dead.
   std::function<void(const Job& job, const std::string& why)> on_missing_policy = {};
   // Returns the file for the path that a job names as its body, or throws. An error makes the job
   // dead. Empty: a job may name any file.

@@ -44,13 +44,13 @@ Result<std::shared_ptr<const RetryPolicy>> LinePolicies::find(const RequestLine&
   for (const auto& [name, value] : line.settings) cache_key += "\n" + name + "=" + value;
   if (const auto cached = found_.find(cache_key); cached != found_.end()) return cached->second;
 
-  auto resolved = find_base(line);  // the policy before the settings change it
-  if (!resolved) return std::move(resolved).error();
-  auto policy = resolved->policy;
+  auto base = find_base(line);  // the policy before the settings change it
+  if (!base) return std::move(base).error();
+  auto policy = base->policy;
   if (!line.settings.empty()) {
     // with_settings() changes all policies of a set, so it gets a set with this policy alone, which
     // applies to every request. "set" is the name of the settings' origin in messages.
-    const auto changed = with_settings(PolicySet(*std::move(resolved)), line.settings, "set");
+    const auto changed = with_settings(PolicySet(*std::move(base)), line.settings, "set");
     if (!changed) return changed.error();
     policy = changed->find(line.method, *line.parsed_url, line.headers).policy;
   }

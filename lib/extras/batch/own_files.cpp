@@ -16,16 +16,21 @@ std::filesystem::path resolved(const std::string& path) {
 
 }  // namespace
 
+// Returns the files that a run itself reads and writes, which no response body may replace, with
+// the purpose of each. They need not exist.
 OwnFiles own_files(const BatchOptions& options) {
   OwnFiles files;
   const auto add = [&files](const std::string& purpose, const std::string& path) {
+    // "-" is standard input.
     if (!path.empty() && path != "-") files.emplace(resolved(path).string(), purpose);
   };
   add("input", options.input);
   auto journal = options.journal;
+  // The default, as in Batch::open().
   if (journal.empty() && !options.input.empty()) journal = options.input + ".httpretry.db";
   if (!journal.empty()) {
-    for (const auto* end : {"", "-wal", "-shm", "-lock"}) add("journal", journal + end);
+    // SQLite adds the files -wal and -shm, and JournalLock adds -lock.
+    for (const auto* suffix : {"", "-wal", "-shm", "-lock"}) add("journal", journal + suffix);
   }
   add("results", options.results);
   add("dead letters", options.dead);

@@ -48,12 +48,12 @@ class LineReader {
   void read_member(const JsonNode& json) {
     const auto name = json.key;
     if (name == "url") {
-      if (text(json, line_.url)) line_.url_position = json.position;
+      if (read_text(json, line_.url)) line_.url_position = json.position;
     } else if (name == "id") {
       read_id(json);
     } else if (name == "method") {
-      has_method_ = true;
-      if (text(json, line_.method) && !valid_header_name(line_.method)) {
+      has_method_ = true;  // so that a body does not change it to POST
+      if (read_text(json, line_.method) && !valid_header_name(line_.method)) {
         problems_.error(json, described(json) + " is not an HTTP method");
       }
     } else if (name == "headers") {
@@ -69,9 +69,10 @@ class LineReader {
   // the result of an earlier run, which dead letters have. Reports any other member as a problem.
   void read_handling(const JsonNode& json) {
     const auto name = json.key;
+    // A problem with the policy or its settings is reported at this position.
     if (name == "policy" || name == "set") line_.policy_position = json.position;
     if (name == "policy") {
-      text(json, line_.policy);
+      read_text(json, line_.policy);
     } else if (name == "set") {
       read_settings(json, "");
     } else if (name == "key") {
@@ -100,9 +101,9 @@ class LineReader {
     return is_valid;
   }
 
-  // Reads a string that must not be empty. Returns false if it is not one, and leaves `output` as
-  // it is.
-  bool text(const JsonNode& json, std::string& output) {
+  // Reads a string that must not be empty into `output`. Reports anything else as a problem and
+  // returns false.
+  bool read_text(const JsonNode& json, std::string& output) {
     if (!expect(json, json.is(Type::String), "a string")) return false;
     if (json.text.empty()) {
       problems_.error(json, "must not be empty");
@@ -116,7 +117,7 @@ class LineReader {
     line_.id_position = json.position;
     if (json.is(Type::Number) && to_number<std::int64_t>(json.text)) {
       line_.id = json.text;
-    } else if (text(json, line_.id) && line_.id.size() > kLongestId) {
+    } else if (read_text(json, line_.id) && line_.id.size() > kLongestId) {
       problems_.error(json, "an id has at most " + std::to_string(kLongestId) + " bytes");
     }
   }
@@ -160,7 +161,7 @@ class LineReader {
       line_.body = compact(json);
     } else if (name == "body_file") {
       line_.file_position = json.position;
-      text(json, line_.body);
+      read_text(json, line_.body);
     } else if (!expect(json, json.is(Type::String), "a string")) {
       return;
     } else if (name == "body") {
@@ -202,7 +203,7 @@ class LineReader {
   // The path must not lead out of the directory that the user has named.
   void read_output(const JsonNode& json) {
     line_.output_position = json.position;
-    if (!text(json, line_.output) || is_plain_relative(line_.output)) return;
+    if (!read_text(json, line_.output) || is_plain_relative(line_.output)) return;
     problems_.error(json, "must be a relative path without . and ..");
   }
 
@@ -274,13 +275,14 @@ bool detail::read_request_line(std::string_view text, InputFormat format, Reques
                                Problems& problems) {
   const auto begin = std::min(text.find_first_not_of(" \t"), text.size());
   const bool is_object = text.substr(begin).starts_with('{');
-  if (format == InputFormat::Urls || (format == InputFormat::Auto && !is_object)) {
+  const bool is_url = format == InputFormat::Urls || (format == InputFormat::Auto && !is_object);
+  if (is_url) {
     line.url = trimmed(text);
     line.url_position = {.line = 1, .column = static_cast<int>(begin) + 1};
   } else {
     JsonTree tree;
     read_json(text, tree, problems);
-    if (tree.root == nullptr) return false;
+    if (tree.root == nullptr) return false;  // read_json() has reported why
     if (!tree.root->is(JsonNode::Type::Object)) {
       problems.error(*tree.root, "expected an object, but this is " + described(*tree.root));
       return false;

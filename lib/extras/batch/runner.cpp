@@ -22,8 +22,8 @@ Jobs::~Jobs() = default;
 // client may have no more requests in flight than the run.
 ClientOptions Runner::Work::with_middlewares(ClientOptions options) {
   auto& chain = options.middlewares;
-  // guards() counts the sends that wait in it, and may refuse more of them. A send that waits in an
-  // earlier middleware does not count. Without guards(), the order does not matter.
+  // Sends wait in the added middlewares. Behind guards(), a waiting send would count as in flight
+  // toward its limits. Without guards(), the order does not matter.
   const auto add_before_guards = [&chain](MiddlewarePtr added) {
     const auto guards =
         std::ranges::find_if(chain, [](const auto& other) { return other->name() == "guards"; });
@@ -50,7 +50,9 @@ RunEnd Runner::Work::run() {
     handle_updates(watch_->take(wake_at()));             // blocks until there is something to do
     if (!failed_) with_store([this] { refill(); });      // takes jobs from the store
     if (!failed_) with_store([this] { start_jobs(); });  // prepares the calls of some
-    send_ready();  // after a failure, this sends none, and handle_updates() gives them back
+    // After a failure, this sends none, but passes the prepared calls on to `watch_`, from which
+    // handle_updates() gives their jobs back.
+    send_ready();
     // The calls that must not be sent twice, so the store records them first.
     if (!failed_) with_store([this] { send_intended(); });
     if (!failed_) with_store([this] { commit_if_due(); });
@@ -75,7 +77,7 @@ void Runner::Work::handle_updates(CallWatch::Updates updates) {
   // A call lacked a resource of this machine, such as a descriptor.
   if (parallel_.has_new_shortage()) send_fewer();
   if (updates.finish_up && ends_at_ == kNever) {  // the grace period has not begun
-    ending_ = ending_.value_or(RunEnd::Stopped);  // unless it ends for another reason
+    ending_ = ending_.value_or(RunEnd::Stopped);  // an earlier reason, such as Failures, stays
     ends_at_ = later(now(), options_.grace);
   }
   if (ending_) give_back_all_unsent();
@@ -161,6 +163,7 @@ std::optional<RunEnd> Runner::Work::find_end() {
 std::optional<RunEnd> Runner::Work::find_end_when_idle() {
   if (options_.until_stopped) return std::nullopt;  // other programs may add jobs
   const auto counts = store_.counts();
+  // In a queue, `sending` includes the jobs of other workers, which they may give back.
   if (counts.queued == 0 && counts.waiting == 0 && counts.sending == 0) return RunEnd::Finished;
   // next_due() may know only the waits that are committed.
   with_store([this] { store_.commit(); });
@@ -170,9 +173,10 @@ std::optional<RunEnd> Runner::Work::find_end_when_idle() {
   if (current_time >= take_again_at_) return std::nullopt;
   auto time_to_next = store_.next_due().value_or(kForever);
   if (const auto hold_end = lanes_.next_end_of_hold(current_time)) {
+    // Counts all queued jobs as those of held hosts, because take() found no others.
     time_to_next = std::min<Duration>(time_to_next, *hold_end - current_time);
   } else if (counts.queued > 0) {
-    // Queued jobs of a host that is not held can be sent now: the next take() finds one.
+    // No host is held, so the queued jobs can be sent now: the next take() finds one.
     time_to_next = Duration::zero();
   }
   if (time_to_next <= options_.max_idle) return std::nullopt;

@@ -16,7 +16,7 @@ constexpr std::size_t kIntentsAtOnce = 64;
 constexpr Duration kKeptAfter = std::chrono::milliseconds(50);
 // A call is started this long before the rate of the run allows its first send, so that the time
 // that this thread takes to wake up does not lower a high rate.
-constexpr Duration kStartedEarly = std::chrono::milliseconds(10);
+constexpr Duration kWakeUpTime = std::chrono::milliseconds(10);
 // A job that has to wait longer for its host waits in the store.
 constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
 
@@ -144,9 +144,9 @@ void Runner::Work::start_jobs() {
   while (may_start() && lanes_.queued() > 0) {
     const auto current_time = now();
     if (limit_) {
-      // These calls reserve their first sends later, in send().
+      // Calls that are prepared but not sent come first. They reserve their first sends in send().
       const auto unsent = prepared_.size() + watch_->ready();
-      const auto start_at = limit_->ready_after(unsent, current_time) - kStartedEarly;
+      const auto start_at = limit_->ready_after(unsent, current_time) - kWakeUpTime;
       if (start_at > current_time) {
         rate_allows_at_ = start_at;
         return;
@@ -231,12 +231,12 @@ void Runner::Work::send_intended() {
   }
 }
 
-// Gives the call to the client, which calls the lambda below when it has ended. The lambda passes
-// the outcome on, and sends the ready call that takes its place. So this function runs on the
-// thread of `run`, or on the client's thread of a call that has ended.
+// Gives the call to the client. When the call has ended, the client calls the lambda below, which
+// passes the outcome to `watch_` and sends the next ready call. So this function runs on the thread
+// of `run`, or on the client's thread of a call that has ended.
 void Runner::Work::send(Flight& flight) {
   flight.started = now();
-  watch_->on_call_begins(flight);  // counts it as in flight at its host, for outages
+  watch_->on_call_begins(flight);  // if there is a rule for outages, counts the send
   auto request = flight.prepared.request;
   if (limit_) {
     // Reserves the first send under the rate of the run, so that start_jobs() knows when it allows
@@ -248,7 +248,7 @@ void Runner::Work::send(Flight& flight) {
   client_.send_then(
       std::move(request),
       [this, &flight](Outcome outcome) {
-        // Null: only the thread of `run` may send the next call.
+        // `next` is null if no call is ready, or if only the thread of `run` may send it.
         if (auto* const next = watch_->on_call_ended(flight, std::move(outcome))) send(*next);
       },
       std::move(options));

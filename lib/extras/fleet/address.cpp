@@ -18,9 +18,9 @@ class Reader {
  public:
   explicit Reader(std::string_view url) : url_(url), rest_(url) {}
 
-  // Reads the URL from front to back: each function removes its part from `rest_`. Returns the
-  // address, or the first problem with its position in the URL. After a problem the other functions
-  // go on, because fail() keeps the first one.
+  // Reads the URL from front to back, and removes each part from `rest_`. Returns the address, or
+  // the first problem with its position in the URL. Reading continues after a problem, but
+  // fail() keeps only the first one.
   Result<Address> read() {
     read_scheme();
     auto authority = take(rest_.find_first_of("/?#"));  // [USER:PASSWORD@]HOST[:PORT]
@@ -60,25 +60,26 @@ class Reader {
   }
 
   // Reads HOST or HOST:PORT. An IPv6 address is in brackets, because it contains colons itself.
-  // `host_end` is the position of the colon before the port, or npos if there is no port.
+  // `port_colon` is the position of the colon before the port, or npos if there is no port.
   void read_host(std::string_view text) {
     set_position(text);
-    auto host_end = text.rfind(':');
+    auto port_colon = text.rfind(':');  // replaced below for an IPv6 address
     if (!text.empty() && text.front() == '[') {
       const auto bracket = text.find(']');
       if (bracket == std::string_view::npos) return fail("']' is missing after the host");
       address_.host = text.substr(1, bracket - 1);
-      host_end = bracket + 1 < text.size() ? bracket + 1 : std::string_view::npos;
-      if (host_end != std::string_view::npos && text[host_end] != ':') {
+      port_colon = bracket + 1 < text.size() ? bracket + 1 : std::string_view::npos;
+      if (port_colon != std::string_view::npos && text[port_colon] != ':') {
         return fail("expected ':' and a port after ']'");
       }
     } else {
-      if (text.find(':') != host_end) return fail("an IPv6 address must be in brackets: [::1]");
-      address_.host = text.substr(0, host_end);
+      const bool has_several_colons = text.find(':') != port_colon;
+      if (has_several_colons) return fail("an IPv6 address must be in brackets: [::1]");
+      address_.host = text.substr(0, port_colon);
     }
     if (address_.host.empty()) return fail("it has no host");
-    if (host_end == std::string_view::npos) return;
-    address_.port = read_number(text.substr(host_end + 1), 1, 65535, "the port");
+    if (port_colon == std::string_view::npos) return;
+    address_.port = read_number(text.substr(port_colon + 1), 1, 65535, "the port");
   }
 
   void read_database() {
@@ -93,7 +94,7 @@ class Reader {
     rest_.remove_prefix(1);
     auto query = take(rest_.find('#'));
     while (!query.empty()) {
-      auto value = take_until(query, '&');  // NAME=VALUE, until the name is removed
+      auto value = take_until(query, '&');  // "job=a", and "a" once the name is removed
       set_position(value);
       const auto name = take_until(value, '=');
       if (name == "workers") {
@@ -102,7 +103,7 @@ class Reader {
         address_.timeout = std::chrono::milliseconds(read_number(value, 1, 60'000, "timeout"));
       } else if (name == "job") {
         address_.job = percent_decode(value, "job");
-        check_job();
+        check_job_name();
       } else {
         fail("unknown parameter '" + std::string(name) +
              "'; expected 'job', 'workers' or 'timeout'");
@@ -111,7 +112,7 @@ class Reader {
   }
 
   // The name becomes part of Redis keys, in which braces mark the hash tag.
-  void check_job() {
+  void check_job_name() {
     const auto usual = [](char c) {
       return is_letter(c) || is_digit(c) || c == '-' || c == '_' || c == '.' || c == ':';
     };

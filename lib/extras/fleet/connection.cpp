@@ -124,7 +124,7 @@ void Connection::close(const std::string& why) {
 
 // Sends a command, which consists of its name and its arguments: {"SELECT", "1"}. Calls `done`
 // once: later with the server's reply, or with a lost reply if the connection ends before that.
-// Without a connection, `done` gets the lost reply at once.
+// Without a connection, or if hiredis is out of memory, `done` gets the lost reply at once.
 void Connection::send(const std::vector<std::string>& words, Done done) {
   if (context_ == nullptr) return done(Reply::lost_because(error_));
   // hiredis takes the words as two arrays, and copies the texts.

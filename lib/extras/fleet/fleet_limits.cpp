@@ -50,20 +50,21 @@ bool FleetState::Limits::is_rate_shared(Time now) const {
   const auto is_usable = [&](const auto& tokens) {
     return (tokens.has_some() && fleet_.remote_.up()) || tokens.query.can_use(fleet_.remote_, now);
   };
-  return is_reserved(rate_policy()) ? is_usable(rate_scope_->reserved)
-                                    : is_usable(rate_scope_->tokens);
+  return reserves_per_send(rate_policy()) ? is_usable(rate_scope_->reserved)
+                                          : is_usable(rate_scope_->tokens);
 }
 
 // Returns no hold if the send may use tokens of the rate now. Otherwise returns when it may check
-// again: when tokens are ready (Rate), or soon, because it waits for a reply with tokens
-// (SharedState; kRecheckAfter is a few milliseconds). The Redis server gives out the tokens, so
-// that all processes together keep the rate. A process takes them either in advance for any send
-// (`tokens`) or, if the policy has several rates or sends have costs, for each send (`reserved`).
-// While the server is away, decides by this process's own share of the rate.
+// again: at the time from which the rate allows it (Rate), or a few milliseconds later, because the
+// server has not replied with tokens yet (SharedState). The Redis server gives out the tokens, so
+// that all processes together keep the rate. While the server is away, decides by this process's
+// own share of the rate.
 guard::Hold FleetState::Limits::held_by_rate(const SendAsk& ask) const {
   const auto now = ask.now;
   if (!is_rate_shared(now)) return Own::held_by_rate(ask);
-  if (is_reserved(rate_policy())) {
+  if (reserves_per_send(rate_policy())) {
+    // The policy has several rates, or sends have costs. The server reserves the tokens of each
+    // send.
     const auto& reserved = rate_scope_->reserved;
     if (!reserved.cover(rate_policy(), ask.cost)) {
       return {QueuedBy::SharedState, now + kRecheckAfter};
@@ -71,8 +72,9 @@ guard::Hold FleetState::Limits::held_by_rate(const SendAsk& ask) const {
     if (reserved.ready_at() > now) return {QueuedBy::Rate, reserved.ready_at()};
     return {};
   }
+  // This process has taken tokens in advance, and any send may use them. If it has none left,
+  // ready_at() is the time that the server has set for the next query.
   const auto& tokens = rate_scope_->tokens;
-  // Without tokens, ready_at() is the time at which this process may query for some.
   const auto ready_at = tokens.ready_at();
   if (ready_at > now) return {QueuedBy::Rate, ready_at};
   if (!tokens.has_some()) return {QueuedBy::SharedState, now + kRecheckAfter};
@@ -84,15 +86,18 @@ guard::Hold FleetState::Limits::held_by_rate(const SendAsk& ask) const {
 // the end of another send (kNever), the time at which this process may query for more slots, or the
 // reply to that query (SharedState). While the server is away, decides by this process's own share.
 guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
-  if (!slots_scope_->held.query.can_use(fleet_.remote_, ask.now)) return Own::held_by_slots(ask);
-  // While several sends wait, one of low priority leaves a fifth of the slots to the others.
+  const bool server_decides = slots_scope_->held.query.can_use(fleet_.remote_, ask.now);
+  if (!server_decides) return Own::held_by_slots(ask);
+  // A send of low priority leaves a fifth of the slots to others, if others wait. `waiting`
+  // includes this send if it waits already.
   const bool leaves_some_free = ask.priority == Priority::Low && slots_->waiting > 1;
   const auto& policy = *keys_.policy->concurrency;
   const auto& held = slots_scope_->held;
   const auto& slots = slots_->machine;
   if (held.granted > 0 && slots.free(with_max(policy, held.granted), leaves_some_free)) return {};
-  // More slots would not help: this process has all that exist, or keeps some free, for sends of
-  // higher priority or because it has lowered its own limit.
+  // More slots would not help. Either this process has all that exist, or some of its slots are
+  // free, but not for this send: they are for sends of higher priority, or above this process's own
+  // limit, which adapts to how sends end.
   if (held.granted >= policy.max || slots.used() < held.granted) {
     return {QueuedBy::Concurrency, kNever};
   }
@@ -104,9 +109,9 @@ guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
 }
 
 // Called after enter() has decided about a send. `held_by` is the limit that holds the send back,
-// or Nothing if it goes out, and then the send has taken its tokens and its slot already. Sends
-// queries in the background for the circuit's state and the slots if the send may lack them, and
-// for tokens that this send or the next ones need.
+// or Nothing if it goes out. A send that goes out has taken its tokens and its slot already.
+// Queries the server in the background: for the state of the circuit, for tokens that this send or
+// the next ones need, and for a slot if the send may lack one.
 void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held_by) {
   const bool goes_out = held_by == QueuedBy::Nothing;
   if (slots_ && goes_out) {
@@ -120,13 +125,13 @@ void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held_by) {
   if (held_by == QueuedBy::Pause || held_by == QueuedBy::Ramp) return;
   if (uses_breaker(ask)) query_circuit(ask.now);
   if (held_by == QueuedBy::Circuit) return;
-  if (rate_ && is_reserved(rate_policy())) {
+  if (rate_ && reserves_per_send(rate_policy())) {
     // Tokens are reserved for this one send, which has them already if it goes out.
     if (!goes_out) fleet_.reserve_tokens(rate_scope_, rate_policy(), ask.cost, ask.now);
   } else if (rate_) {
-    // Tokens are taken ahead for any send, so the query may replace what this one has used. A send
-    // joins or leaves the queue only after this call, so `rate_->waiting` may still count one that
-    // goes out, or not yet count one that waits.
+    // Tokens are taken ahead for any send, so the query may replace what this one has used. The
+    // send joins or leaves the queue only after this call. So `rate_->waiting` may still include
+    // it although it goes out, or not yet include it although it waits.
     const int waiting = goes_out ? std::max(rate_->waiting - 1, 0) : std::max(rate_->waiting, 1);
     fleet_.request_tokens(rate_scope_, waiting, ask.now);
   }
@@ -176,7 +181,7 @@ void FleetState::Limits::take_tokens(const SendAsk& ask) {
   // The remote state may have come back since held_by_rate decided by this process's own rate.
   if (!is_rate_shared(ask.now)) return Own::take_tokens(ask);
   auto& reserved = rate_scope_->reserved;
-  if (is_reserved(rate_policy()) && reserved.cover(rate_policy(), ask.cost)) {
+  if (reserves_per_send(rate_policy()) && reserved.cover(rate_policy(), ask.cost)) {
     return reserved.take(rate_policy(), ask.cost);
   }
   if (rate_scope_->tokens.has_some()) return rate_scope_->tokens.take(ask.now);
@@ -186,7 +191,7 @@ void FleetState::Limits::take_tokens(const SendAsk& ask) {
 Time FleetState::Limits::token_at(const SendAsk& ask) const {
   if (!is_rate_shared(ask.now)) return Own::token_at(ask);
   // Only an estimate: tokens for the sends that wait are reserved later, one send after the other.
-  if (is_reserved(rate_policy())) return rate_scope_->reserved.ready_at();
+  if (reserves_per_send(rate_policy())) return rate_scope_->reserved.ready_at();
   return std::max(rate_scope_->tokens.ready_at(), ask.now) +
          guard::Rate::time_for(rate_policy(), rate_->waiting);
 }

@@ -26,8 +26,8 @@ void FleetState::on_snapshot(const RedisState::Snapshot& snapshot, Time now) {
 // server does not reply (`snapshot.away`), this process continues with its own share of each limit.
 void FleetState::apply_snapshot(const RedisState::Snapshot& snapshot, Time now) {
   const std::lock_guard lock(mutex_);
-  // Each time that the server goes away or comes back, snapshot.change gets a new number. With a
-  // number that is new here, set_last_change() keeps the change for the observers of later calls.
+  // snapshot.change is the last time that the server went away or came back, and has a new number
+  // each time. set_last_change() stores it for the observers of later calls.
   const bool went_away_or_came_back =
       std::exchange(last_remote_change_, snapshot.change.number) != snapshot.change.number;
   if (went_away_or_came_back) set_last_change(snapshot.change);
@@ -47,7 +47,7 @@ void FleetState::apply_snapshot(const RedisState::Snapshot& snapshot, Time now) 
     apply_circuits(snapshot, now);
     for (const auto& [key, scope] : scopes_) renew_tokens_and_slots(scope, now);
   }
-  drop_unused(now);
+  drop_unused_scopes(now);
 }
 
 // Begins the pauses that other processes have begun or extended. If there are very many, leaves out
@@ -86,7 +86,7 @@ void FleetState::apply_circuits(const RedisState::Snapshot& snapshot, Time now) 
 void FleetState::renew_tokens_and_slots(const ScopePtr& scope, Time now) {
   give_back_tokens(*scope, scope->tokens.take_unused(now));
   give_back_reserved(scope, {scope->rate.waiting, scope->rate.waiting_cost}, now);
-  if (scope->rate.waiting > 0 && !is_reserved(*scope->policy->rate)) {
+  if (scope->rate.waiting > 0 && !reserves_per_send(*scope->policy->rate)) {
     scope->tokens.forget_stale_reply(now);
     request_tokens(scope, scope->rate.waiting, now);
   }
@@ -99,7 +99,7 @@ void FleetState::renew_tokens_and_slots(const ScopePtr& scope, Time now) {
   if (!held.query.is_pending()) request_slots(scope, wanted, now);
 }
 
-void FleetState::drop_unused(Time now) {
+void FleetState::drop_unused_scopes(Time now) {
   std::erase_if(scopes_, [&](const auto& entry) {
     auto& scope = *entry.second;
     if (entry.second.use_count() > 1) scope.last_used = now;

@@ -52,7 +52,7 @@ FleetState::~FleetState() {
     for (const auto& [key, scope] : scopes_) {
       const auto unused_tokens = scope->tokens.take_all();
       give_back_tokens(*scope, unused_tokens);
-      give_back_reserved(scope, /*waiting=*/{}, now);
+      give_back_reserved(scope, /*waiting=*/{}, now);  // all, because no send waits
       if (scope->held.granted > 0) request_slots(scope, /*wanted=*/0, now);
       const bool has_votes = scope->circuit && scope->circuit->votes.has_votes();
       if (has_votes) send_votes(scope, Probe::NotWanted, now);
@@ -63,7 +63,7 @@ FleetState::~FleetState() {
     const std::lock_guard lock(accounts_mutex_);
     for (const auto& [key, account] : accounts_) account->flush(now);
   }
-  // All of these were only posted. Waits for the replies, as long as a call may wait for one.
+  // The queries above were only posted.
   if (remote_.up()) remote_.flush(/*limit=*/remote_.patience());
 }
 
@@ -267,13 +267,13 @@ std::vector<ScopeState> FleetState::states(std::string_view prefix, Time now) co
     if (!key.starts_with(prefix)) continue;
     auto& state = states.emplace_back(scope->circuit ? circuit_now(*scope, now) : ScopeState());
     state.key = key;
-    // A circuit and the pause after it count the same sends. The limits that the scope does not
-    // have count none.
+    // Only the limit that the scope has counts the sends that wait, and the others are 0. A circuit
+    // and the pause after it count the same sends.
     const int circuit_waiting = scope->circuit ? scope->circuit->own.waiting : 0;
     state.waiting = std::max(
         {scope->pause.waiting, scope->rate.waiting, scope->slots.waiting, circuit_waiting});
     state.in_flight = scope->slots.machine.used();
-    // circuit_now() has set `until` if the circuit is open.
+    // circuit_now() has set `until` if the circuit is open. Otherwise it is kNever, the default.
     const auto& pause = scope->pause.machine;
     if (state.until == kNever && !pause.idle(now)) state.until = pause.until();
   }

@@ -51,7 +51,7 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
     guard::Scope<guard::Pause> pause;           // for a breaker, the ramp after it has closed
     guard::RateScope rate;
     TokensAhead tokens;
-    ReservedTokens reserved;  // instead of `tokens`, if is_reserved(policy->rate)
+    ReservedTokens reserved;  // instead of `tokens`, if reserves_per_send(policy->rate)
     guard::Scope<guard::Slots> slots;
     SlotsHeld held;
     int most_used = 0;  // slots in use, the most since the last tick
@@ -92,7 +92,7 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
   void apply_pauses(const RedisState::Snapshot& snapshot, Time now);
   void apply_circuits(const RedisState::Snapshot& snapshot, Time now);
   void renew_tokens_and_slots(const ScopePtr& scope, Time now);
-  void drop_unused(Time now);
+  void drop_unused_scopes(Time now);
 
   // Called without the mutex.
   void on_snapshot(const RedisState::Snapshot& snapshot, Time now);

@@ -76,15 +76,17 @@ void Link::flush(Duration limit) {
 
 // --- the thread ---
 
-// The main function of the link's thread. Each iteration takes the commands that post() has been
-// given and sends them, if there is a connection. Then it calls on_tick if that is due, or waits
-// for the server. When the link is being destroyed, reports each command without a reply as lost.
+// The main function of the link's thread. Each iteration takes the commands that were posted, and
+// sends them or, without a connection, reports them as lost. Then it calls on_tick if that is due,
+// or waits for the server. When the link is being destroyed, reports the commands in `outbox` and
+// `sent_` as lost.
 void Link::run() {
-  // Commands that were posted and not sent. They stay here during the first attempt to connect.
+  // Commands that were posted and not sent. They stay here during the first attempt to connect, and
+  // while the link reconnects to another node of a cluster.
   Queue outbox;
   auto next_tick = now_is() + options_.tick;
   while (take_posted(outbox)) {  // false: the link is being destroyed
-    serve(outbox, now_is());     // sends them, or connects
+    serve(outbox, now_is());     // connects, sends them, or reports them as lost
     const auto now = now_is();
     if (now >= next_tick) {
       next_tick = now + options_.tick;
@@ -196,7 +198,7 @@ void Link::send(const std::shared_ptr<Posted>& posted, Time now) {
 // sent once more: with the script's text if the server does not have the script, or to the node of
 // a cluster that has the keys. Sends a command twice at most, so a second such reply is passed on.
 void Link::on_reply(const std::shared_ptr<Posted>& posted, Reply reply) {
-  // Replies arrive in order, so the command is the first one, unless sent_ was cleared.
+  // Replies arrive in order, so the command is the first one, unless one of them could not be sent.
   if (!sent_.empty() && sent_.front() == posted) sent_.pop_front();
   last_reply_ = now_is();
   auto done = std::exchange(posted->done, nullptr);
@@ -229,8 +231,9 @@ bool Link::follow_moved(const Reply& reply) {
   // Nodes that name themselves or each other would make the link reconnect without a pause. So it
   // follows only one reply until a connection has lasted, and otherwise connects again later.
   const bool names_itself = host == host_ && *port == port_;
-  const bool has_moved = host_ != options_.address.host || port_ != options_.address.port;
-  if (names_itself || (has_moved && last_reply_ - began_ < options_.longest_wait)) {
+  const bool is_at_other_node = host_ != options_.address.host || port_ != options_.address.port;
+  const bool has_lasted = last_reply_ - began_ >= options_.longest_wait;
+  if (names_itself || (is_at_other_node && !has_lasted)) {
     problem_ = "its MOVED leads to no node that has the keys";
     return false;
   }

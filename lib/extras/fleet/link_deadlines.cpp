@@ -37,6 +37,7 @@ void Link::check_deadlines(Time now) {
   if (moving_ && state_ == State::Up) {
     // A MOVED reply has named the node of the cluster that has the keys: follow_moved() has set
     // host_ and port_. Closing the connection reports the commands without a reply as lost.
+    // moving_ stays set while the link connects, but the state is then not Up.
     connection_.close("the keys are at another node");
     sent_.clear();
     return connect(now);
@@ -58,9 +59,10 @@ void Link::check_overdue_replies(Time oldest_sent, Time now) {
   if (state_ == State::Up && now - oldest_sent >= options_.reply_timeout) {
     const auto why = "no response within " + milliseconds_text(options_.reply_timeout);
     state_ = State::Late;
-    next_try_ = now;  // serve() sends the PING as soon as the late replies have arrived
+    next_try_ = now;  // serve() sends the PING as soon as sent_ is empty
     set_is_up(/*is_up=*/false, why);
-    // The commands stay in sent_, because their replies may still arrive.
+    // The commands stay in sent_, because their replies may still arrive. Each one's `done` is
+    // empty afterwards, so no command is reported twice.
     report_lost(sent_, why);
   }
   // The connection may be dead without an error. Only a new one can show that.
@@ -93,9 +95,9 @@ Time Link::next_deadline() const {
 void Link::poll_until(Time when) {
   {
     const std::lock_guard lock(mutex_);
-    // A time in the past: poll() below returns at once, with the events that there are.
-    if (!posted_.empty() || stop_) when = {};
-    sleeping_ = true;  // post() signals wake_ only if this is set
+    // Time{} is in the past: poll() below returns at once, with the events that there are.
+    if (!posted_.empty() || stop_) when = Time{};
+    sleeping_ = true;  // post() signals wake_ only if this is set; take_posted() resets it
   }
   // Without a connection, its descriptor is -1, which poll() ignores.
   std::array<pollfd, 2> polled{};

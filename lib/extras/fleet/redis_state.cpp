@@ -366,8 +366,8 @@ void RedisState::check_server() {
 
 // Requests a snapshot of what all processes share: their number, the pauses and the open circuits.
 // The request also tells the server that this process is alive: one that sends none for kLease no
-// longer counts. on_snapshot_ gets the snapshot, or notice that the server is away. The server
-// stores `salt_` if it has no salt yet.
+// longer counts. on_snapshot_ gets the snapshot, or notice that the server is away. The snapshot
+// also has the salt of the hashes in keys: the first `salt_` that any process has sent.
 void RedisState::request_snapshot() {
   const bool posted = post(
       kSnapshot, /*keys=*/4,

@@ -110,7 +110,7 @@ std::int64_t TokensAhead::take_all() {
 
 // --- ReservedTokens ---
 
-bool is_reserved(const RatePolicy& policy) {
+bool reserves_per_send(const RatePolicy& policy) {
   return policy.counts == RatePolicy::Counts::Cost || !policy.further.empty();
 }
 
@@ -284,14 +284,14 @@ bool CircuitVotes::may_vote(const SendGrant& grant) const {
 // false if they can wait, or if this send does not count.
 bool CircuitVotes::vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end) {
   if (!may_vote(grant)) return false;
-  // The pause that the called server asked for in its latest response: if these votes open the
-  // circuit, it stays open at least that long. A later response without one cancels it.
+  // The pause that the called server asked for with this failure. Zero if it asked for none, or if
+  // the send succeeded. If these votes open the circuit, it stays open at least that long.
   server_delay_ = end.failed ? end.server_delay : Duration{};
   const bool slow = end.took > policy.slow_after;
   const bool is_probe = grant.probe != 0;
   if (is_probe) {
-    auto& count = end.failed || slow ? votes_.failed_probes : votes_.good_probes;
-    ++count;
+    const bool probe_failed = end.failed || slow;
+    ++(probe_failed ? votes_.failed_probes : votes_.good_probes);
     return true;
   }
   votes_.counts += {.all = 1, .good = end.failed ? 0U : 1U, .slow = slow ? 1U : 0U};

@@ -85,7 +85,7 @@ class TokensAhead {
 
 // Returns whether the tokens of a rate are reserved for each send, because a send may take many of
 // them, or tokens of several rates together.
-[[nodiscard]] bool is_reserved(const RatePolicy& policy);
+[[nodiscard]] bool reserves_per_send(const RatePolicy& policy);
 
 // ReservedTokens: the tokens that this process has reserved for its next sends. Unlike TokensAhead,
 // it has several rates, and a query for each send.

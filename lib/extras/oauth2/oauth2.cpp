@@ -87,13 +87,16 @@ class TokenServer {
   }
 
  private:
+  // Returns the token in a response of the token server, with its lifetime. Returns an error if
+  // there is no response, or if it has no valid bearer token. error() puts the URL of the server
+  // before the text.
   [[nodiscard]] Result<BearerToken> token_in(const Outcome& outcome) const {
     if (!outcome) return not_reached(outcome.error());
     const Response& response = *outcome;
     if (!response.is_2xx() || !response.json_text("/error").empty()) return refused(outcome);
     const auto found = response.json_at("/access_token");
     if (!found) return error(Errc::Protocol, found.error().message);
-    auto token = response.json_text("/access_token");
+    auto token = response.json_text("/access_token");  // empty if the value is not a string
     if (token.empty()) return error(Errc::Protocol, "its \"access_token\" is not a string");
     if (!valid_header_value(token)) {
       return error(Errc::Protocol, "its \"access_token\" contains a control byte");

@@ -84,7 +84,7 @@ struct PageWalk::State {
   // parameter, and otherwise `request` itself. Throws std::invalid_argument if `paging` has an
   // invalid JSON pointer, or lacks the pointer or the parameter that its way of paging needs.
   State(Request request, Paging paging) : how(std::move(paging)), first(std::move(request)) {
-    // Unused pointers are empty, which is valid, too: the whole body.
+    // A pointer that this way of paging does not use is empty, which is valid: the whole body.
     for (const auto& pointer : {how.pointer, how.more}) {
       if (detail::is_json_pointer(pointer)) continue;
       throw std::invalid_argument("Paging: \"" + pointer + "\" is not a JSON pointer");
@@ -137,6 +137,7 @@ struct PageWalk::State {
     }
     // The body has the URL of the next page, or a cursor, which becomes a parameter of the query.
     const auto url_or_cursor = text_in(page);
+    // nullopt or empty: `page` was the last one, or text_in() has ended the list with an error.
     if (!url_or_cursor || url_or_cursor->empty()) return;
     if (how.by == Paging::By::Cursor) {
       return continue_at(with_parameter(first.url(), how.parameter, *url_or_cursor), page);
@@ -194,7 +195,7 @@ struct PageWalk::State {
   }
 
   // Ends the list with an error, and returns true, if another page would be one too many.
-  bool is_at_limit() {
+  bool fail_at_limit() {
     if (pages < how.max_pages) return false;
     fail(pages + 1, Errc::TooLarge,
          "there are more than " + std::to_string(how.max_pages) + " pages, which is the limit");
@@ -208,7 +209,7 @@ struct PageWalk::State {
     if (!read_body(page, pages + 1, tree)) return false;
     const auto* items = detail::value_at(*tree.root, how.pointer);
     if (items == nullptr || items->is(JsonType::Null)) return false;
-    if (items->is(JsonType::Array)) return !items->children.empty() && !is_at_limit();
+    if (items->is(JsonType::Array)) return !items->children.empty() && !fail_at_limit();
     fail(pages + 1, Errc::Protocol,
          "expected an array at \"" + how.pointer + "\", found " + described(*items));
     return false;
@@ -220,9 +221,10 @@ struct PageWalk::State {
   void continue_at(std::string url, const Response& page) {
     const auto number = pages + 1;  // of the next page, for messages
     // A numbered page is one too many only if it has items, which has_items() checks.
-    if (how.by != Paging::By::Number && is_at_limit()) return;
+    if (how.by != Paging::By::Number && fail_at_limit()) return;
     // Only the URL of the first request with a new parameter can be relative. It needs no check.
     if (const auto parsed = Url::parse(url)) {
+      // Here, `page` is the first page. Its URL has the origin if the first request's is relative.
       if (!origin) origin = first_origin(page);
       const bool is_first_origin = parsed->origin() == *origin;
       if (!is_first_origin && std::ranges::count(how.origins, parsed->origin()) == 0) {
@@ -294,17 +296,17 @@ bool PageWalk::take(const Outcome& outcome) {
   const auto number = state.pages + 1;
   state.next.reset();  // without a next request, the list ends; find_next() may set one
   if (!outcome) {
-    state.fail(number, outcome.error());
+    state.fail(number, outcome.error());  // there is no response
     return false;
   }
   // A redirect that is not followed, or a 304, is a success for the client, but not a page.
-  const bool is_redirect = succeeded(outcome) && outcome->status / 100 == 3;
-  if (is_redirect || !succeeded(outcome)) {
+  const bool is_page = succeeded(outcome) && outcome->status / 100 != 3;
+  if (!is_page) {
     const auto url = Url::parse(outcome->url);
     Error error(Errc::Status, url ? url->without_secrets() + ": " : std::string());
-    error.message += is_redirect ? "status " + std::to_string(outcome->status) +
-                                       ", which is not a page of the list"
-                                 : describe(outcome);
+    error.message += succeeded(outcome) ? "status " + std::to_string(outcome->status) +
+                                              ", which is not a page of the list"
+                                        : describe(outcome);
     error.status = outcome->status;
     error.history = outcome->history;
     error.exchange = outcome->exchange;

@@ -67,7 +67,7 @@ void Enqueue::each_batch(const std::function<bool(const Jobs& jobs)>& use) const
   std::size_t bytes = 0;
   bool wants_more = true;  // what `use` returned last
   const auto pass_on_batch = [&] {
-    wants_more = wants_more && use(batch);
+    wants_more = use(batch);
     batch.clear();
     bytes = 0;
   };

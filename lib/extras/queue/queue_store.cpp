@@ -147,7 +147,7 @@ void QueueStore::take(std::size_t most, const WantsHost& wants, std::vector<Job>
   // The Runner ends the run of an idle worker if the counts of the whole queue say that no job is
   // left. The background reads these counts once a second, so this reads the present ones.
   if (is_idle && remote_.up()) read_totals_now();
-  throw_if_gone();
+  throw_if_gone();  // the totals may have shown that the queue was deleted or is damaged
 }
 
 // Reads how many jobs of the queue are in each state. Blocks until the server replies.
@@ -158,10 +158,10 @@ void QueueStore::read_totals_now() {
   handle_totals(totals, now_is());
 }
 
-// Moves jobs that may be sent now from ready_ to `jobs`, until that has `most_jobs`. ready_ has the
-// jobs that arrived from the server; first adds those whose short wait here has ended. A job stays
-// in ready_ if `wants` returns false for its host. It goes back to the server if its host has asked
-// for a pause (hold_ends_), so that this worker has a place for another job.
+// Moves jobs that may be sent now from ready_ to `jobs`, until `jobs` has `most_jobs` in total.
+// ready_ has the jobs that arrived from the server; first adds those whose short wait here has
+// ended. A job stays in ready_ if `wants` returns false for its host. It goes back to the server if
+// its host has asked for a pause (hold_ends_), so that this worker has a place for another job.
 void QueueStore::take_ready(std::size_t most_jobs, const WantsHost& wants, std::vector<Job>& jobs) {
   const auto now = now_is();
   std::vector<std::pair<Job, Duration>> paused;  // each with the remaining time of the pause
@@ -172,13 +172,15 @@ void QueueStore::take_ready(std::size_t most_jobs, const WantsHost& wants, std::
     }
     for (auto next = ready_.begin(); next != ready_.end() && jobs.size() < most_jobs;) {
       const auto hold = hold_ends_.find(next->host);
-      if (hold != hold_ends_.end() && hold->second > now) {
-        paused.emplace_back(std::move(*next), hold->second - now);
-      } else if (wants(next->host)) {
-        jobs.push_back(std::move(*next));
-      } else {
-        ++next;
+      const bool is_paused = hold != hold_ends_.end() && hold->second > now;
+      if (!is_paused && !wants(next->host)) {
+        ++next;  // stays in ready_
         continue;
+      }
+      if (is_paused) {
+        paused.emplace_back(std::move(*next), hold->second - now);
+      } else {
+        jobs.push_back(std::move(*next));
       }
       next = ready_.erase(next);
     }
@@ -205,7 +207,8 @@ std::vector<const Job*> QueueStore::intend(std::span<const Job* const> jobs) {
   if (!reply.failed() && reply.list.size() != jobs.size()) reply = unexpected_reply();
   if (reply.failed()) {
     const std::lock_guard lock(mutex_);
-    // Before the jobs are given back. Otherwise this worker would request them again at once.
+    // Before the jobs are given back. Otherwise this worker would request them again at once. If
+    // the reply was lost, this worker requests none anyway until the server is back.
     if (!reply.lost()) take_at_ = later(now_is(), kTryAgain);
     on_error(reply);
   }

@@ -59,7 +59,7 @@ std::vector<std::string> entries_and_ids(const Reply& reply) {
 void QueueStore::on_tick() {
   const auto now = now_is();
   const std::lock_guard lock(mutex_);
-  // gone_ says why the queue cannot be used any more.
+  // open_ is set at the end of the constructor. gone_ says why the queue cannot be used any more.
   const bool can_use_queue = open_ && remote_.up() && gone_.empty();
   if (!can_use_queue) return;
   for (const auto& [number, filing] : filings_) {
@@ -90,8 +90,8 @@ void QueueStore::renew_leases(Time now) {
   for (std::size_t begin = 0; begin < sorted.size(); begin += kMostRenewed) {
     const auto end = std::min(begin + kMostRenewed, sorted.size());
     std::vector<std::string> arguments{consumer_};  // then two for each job
-    // In the order of the arguments, because the reply has the indexes of the renewed leases. An
-    // entry occurs twice if this worker has taken over its own job.
+    // In the order of the arguments, because the reply has the indexes of the renewed leases. The
+    // entries would not identify them: one occurs twice if this worker has taken over its own job.
     std::vector<std::shared_ptr<Lease>> leases;
     for (auto i = begin; i < end; ++i) {
       arguments.push_back(sorted[i]->entry);
@@ -218,7 +218,7 @@ void QueueStore::ask_for_jobs() {
 // the background, with kFetch.
 void QueueStore::on_delivered(const Reply& reply) {
   auto arguments = entries_and_ids(reply);
-  const auto count = arguments.size() / 2;
+  const auto count = arguments.size() / 2;  // each job has an entry and an id
   arguments.insert(arguments.begin(), consumer_);
   {
     const std::lock_guard lock(mutex_);
@@ -239,10 +239,10 @@ void QueueStore::on_delivered(const Reply& reply) {
 
 // Adds jobs of a reply to kFetch or kReap to those that this worker has, and wakes the thread that
 // takes them. Their leases begin at `posted`, when the command was posted, and so do not end later
-// here than on the server.
+// here than on the server. The caller must hold the mutex.
 void QueueStore::add_jobs(const std::vector<Reply>& jobs, Time posted) {
   for (const auto& parts : jobs) {
-    if (parts.list.size() != kJobParts) continue;  // not a job
+    if (parts.list.size() != kJobParts) continue;  // no working server sends this
     Job job;
     job.number = ++last_number_;
     job.id = parts.list[kId].text;

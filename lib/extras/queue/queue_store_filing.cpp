@@ -54,7 +54,7 @@ void QueueStore::on_filing_reply(std::uint64_t number, Reply reply, Time posted)
     const auto expected = pending.id.empty() ? Reply::Kind::List : Reply::Kind::Integer;
     if (!reply.failed() && reply.kind != expected) reply = unexpected_reply();
     if (reply.failed()) {
-      if (!has_failed_before) ++failing_;  // how many filings have failed at least once
+      if (!has_failed_before) ++failing_;  // counts the kept filings that have failed
       pending.awaits_reply = false;
       // If the reply was lost, the next tick posts the command again, because `posted` is past. A
       // server that has returned an error gets it again after a while.
@@ -64,7 +64,7 @@ void QueueStore::on_filing_reply(std::uint64_t number, Reply reply, Time posted)
     if (has_failed_before) --failing_;
     filing = std::move(filings_.extract(number).mapped());
   }
-  if (filing.done) filing.done(reply, posted);  // without the mutex, because it locks that
+  if (filing.done) filing.done(reply, posted);  // without the mutex, which `done` locks
   const std::lock_guard lock(mutex_);
   filed_.notify_all();  // close() may wait for this filing
   ask_for_jobs();       // it requests none while a filing fails
@@ -127,8 +127,9 @@ void QueueStore::on_change(bool up, const std::string& why) {
 // server has recorded the results. Returns the ids of the jobs whose results it has not recorded
 // by then; other workers take these jobs over. Usually there are none.
 std::vector<std::string> QueueStore::close(Duration limit) {
-  stop_taking();
-  // The jobs that wait here for a short time wait on the server from now on.
+  stop_taking();  // gives back the jobs in ready_
+  // The jobs that wait here for a short time wait on the server from now on. short_waits_ needs no
+  // mutex, because only this thread uses it.
   for (const auto& [due, job] : short_waits_) {
     wait_remotely(job, std::max<Duration>(due - now_is(), Duration::zero()), job.attempts);
   }

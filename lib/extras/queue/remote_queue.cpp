@@ -90,7 +90,7 @@ std::optional<Totals> read_totals(const Reply& reply) {
   totals.counts.unknown = next_count();
   totals.late = next_count();    // results that were filed after another worker had taken the job
   totals.poison = next_count();  // jobs that several workers took, and none of them filed a result
-  // From now; -1: no job waits.
+  // The time from now until a waiting job is due; -1 if no job waits.
   if (reply.at(index) >= 0) totals.next_due = ms_in(reply, index);
   ++index;
   totals.time = ms_in(reply, index++);  // since 1970, by the server's clock
@@ -204,8 +204,9 @@ Command RemoteQueue::command(const Script& script, std::vector<std::string> argu
   return command;
 }
 
-// Posts the command and blocks until its reply arrives. When `stopped` returns true, waits a moment
-// longer, and then returns a lost reply. Never throws: the reply may also be an error.
+// Posts the command and blocks until its reply arrives. Does not throw: the reply may be an error,
+// or lost. Once `stopped` returns true, waits at most kLastWait longer, and then returns a lost
+// reply. An empty `stopped` never ends the wait.
 Reply RemoteQueue::ask(Command command, const Stopped& stopped) {
   // Shared with the callback, because the reply may arrive after this function has returned.
   const auto promise = std::make_shared<std::promise<Reply>>();

@@ -59,9 +59,10 @@ StoreOptions store_options(const QueueOptions& options, const batch::BatchOption
   throw UnfitWorker("this worker cannot send the job \"" + printable(job.id) + "\": " + why);
 }
 
-// Returns what LineJobs, which prepares and judges the jobs, needs to know of the queue: the token
-// that each result has, the server's clock, the line numbers of jobs, what to do about a missing
-// policy, and where the files of request bodies are (`files`, the directory of --files, or empty).
+// Returns the settings with which LineJobs prepares and judges the jobs of a queue: the token that
+// marks a result as one of this queue, the server's clock, the line numbers of jobs, what to do
+// about a missing policy, and where the files of request bodies are (`files`, the directory of
+// --files, or empty). The result refers to `store`.
 batch::LineJobsStore lines_store(const QueueStore& store, const std::string& files) {
   batch::LineJobsStore lines;
   lines.token = store.token();

@@ -52,7 +52,8 @@ struct Piece {
   double slope = 0;
 };
 
-// Returns the pieces of the run, in their order.
+// Divides the run into pieces, and returns them in their order. A piece ends at a point of the
+// load's curve, where a trigger that changes the load begins or ends, or at the end of the run.
 std::vector<Piece> pieces_of(const SimulationOptions& options) {
   std::vector<Duration> ends{options.duration};
   for (const auto& point : options.load.curve) ends.push_back(point.at);
@@ -63,7 +64,7 @@ std::vector<Piece> pieces_of(const SimulationOptions& options) {
   std::vector<Piece> pieces;
   Duration begin{};
   for (const auto end : ends) {
-    if (end <= begin || end > options.duration) continue;
+    if (end <= begin || end > options.duration) continue;  // empty, or after the run
     // The rate may jump at `end`, so the slope is that up to the last moment before it.
     const Duration last = end - 1ns;
     const double rate = rate_at(options, begin);
@@ -110,13 +111,14 @@ class EvenArrivals final : public Arrivals {
  private:
   void on_due(Client& client) override {
     if (rate_now() > 0) {  // it may have become zero at this moment
-      ++next_;
+      ++next_call_;
       client.begin_call();
     }
     schedule_next();
   }
-  // Finds the time at which the integral of the rate since the last call is 1. Adds to the exact
-  // time of the last call, so that rounding errors do not add up.
+  // Schedules the next call for the time at which the integral of the rate since the previous call
+  // is 1. Adds to the exact time of the previous call, so that rounding errors do not add up.
+  // Schedules nothing if the run ends before that time.
   void schedule_next() {
     double missing = 1;  // the part of the integral that `exact_` has not reached yet
     for (; piece_ < pieces_.size(); ++piece_) {
@@ -129,7 +131,8 @@ class EvenArrivals final : public Arrivals {
         const double root = std::sqrt(std::max(0.0, rate * rate + 2 * piece.slope * missing));
         exact_ += 2 * missing / (rate + root);
         const auto wait = time_of(exact_) - world_.now().time_since_epoch();
-        return schedule(clients_[next_ % clients_.size()], std::max<Duration>(wait, Duration()));
+        return schedule(clients_[next_call_ % clients_.size()],
+                        std::max<Duration>(wait, Duration()));
       }
       missing -= integral;
       exact_ = piece.end;
@@ -137,9 +140,9 @@ class EvenArrivals final : public Arrivals {
   }
 
   const std::vector<Piece> pieces_;
-  std::size_t piece_ = 0;  // the one that has `exact_`
-  std::size_t next_ = 0;
-  double exact_ = 0;  // seconds
+  std::size_t piece_ = 0;      // the one that has `exact_`
+  std::size_t next_call_ = 0;  // its number; the calls go to the clients in order
+  double exact_ = 0;           // the time of the last scheduled call, in seconds
 };
 
 class ClosedArrivals final : public Arrivals {

@@ -23,11 +23,12 @@ int retried_status(const RetryPolicy& policy) {
   return 503;  // the policy retries no status
 }
 
-// Lowers `bounds.w_l`, the number of sends per call in the long run if every attempt fails, to what
-// a retry budget allows. On entry, `w_l` is that number without a budget, and empty if the policy
-// does not limit it. Once the budget is spent, a call has its first send, and on average as many
-// retries as it adds to the budget. `bounds.burst` becomes the number of retries that a full budget
-// allows before it is spent. BudgetPolicy has tokens, ratios and rates in thousandths.
+// Lowers `bounds.w_l`, the most sends per call in the long run, to what a retry budget allows. On
+// entry, `w_l` is the number of sends if every attempt fails and there is no budget, and empty if
+// the policy does not limit it. Once the budget is spent, a call has its first send, and on average
+// at most as many retries as it adds to the budget. `bounds.burst` becomes the number of retries
+// that a full budget allows before it is spent. BudgetPolicy has tokens, ratios and rates in
+// thousandths.
 void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
   using Kind = BudgetPolicy::Kind;
   constexpr std::int64_t kOne = 1000;  // one token, or a ratio of 1
@@ -39,18 +40,21 @@ void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
     case Kind::None: return;
     case Kind::Tokens:
       if (budget.retry_cost <= 0) return;  // retries are free, so the budget limits nothing
-      // A retry costs tokens, and a call that succeeds gives back `refill`.
+      // A retry costs tokens. Only a call that succeeds gives back `refill`, but `w_l` counts it
+      // for each call, because some calls may succeed.
       retries_per_call = quotient(budget.refill, budget.retry_cost);
       bounds.burst = quotient(budget.capacity, budget.retry_cost);
       break;
     case Kind::Ratio:
-      // Each call allows `ratio` retries. Besides, `min_per_second` are always allowed.
+      // Each call allows `ratio` retries. In addition, `min_per_second` are always allowed. They do
+      // not grow with the number of calls, so only `burst` counts them.
       retries_per_call = quotient(budget.ratio, kOne);
       bounds.burst = quotient(budget.min_per_second, kOne) *
                      std::chrono::duration<double>(budget.window).count();
       break;
     case Kind::Grpc:
-      // A failure costs one token, and a success gives back `refill`.
+      // A failure costs one token, and a success gives back `refill`, which again counts for
+      // each call.
       retries_per_call = quotient(budget.refill, kOne);
       bounds.burst = quotient(budget.capacity, 2 * kOne);  // gRPC stops at half of the tokens
       break;

@@ -50,9 +50,9 @@ constexpr double kSampleSeconds =
 }  // namespace
 
 // Returns the style sheet of the drawings and pages. First come the colors, as CSS variables for
-// light and for dark mode, and then the classes of SVG elements: texts (small to no), the
-// background (paper), the time of a trigger (band), the lines of a grid, and the curves and areas
-// of charts.
+// light and for dark mode, and then the classes of SVG elements: texts (.small to .no), the
+// background (.paper), the time of a trigger (.band), the lines of a grid (.grid, .axis), and the
+// curves and areas of charts.
 std::string_view style() {
   return R"(:root { --paper: #ffffff; --ink: #1c2330; --faint: #5c6675; --grid: #dfe3e8; --band: #f3dfc4;
   --sent: #c2570c; --good: #2b6cb0; --good-area: #a9cdec; --offered: #1c2330; --failed: #b3261e;

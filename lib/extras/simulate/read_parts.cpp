@@ -80,9 +80,9 @@ std::optional<Distribution> distribution_in(std::string_view text) {
     return Distribution(value);
   }
   if (text.back() != ')') return std::nullopt;
-  // The kinds after Lognormal have no short form. An unknown word has an even higher index.
-  const auto kind_index = Words::up_to(/*last=*/Kind::Empirical).find(text.substr(0, open));
-  if (kind_index > static_cast<std::size_t>(Kind::Lognormal)) return std::nullopt;
+  const auto kinds = Words::up_to(/*last=*/Kind::Lognormal);  // the others have no short form
+  const auto kind_index = kinds.find(text.substr(0, open));
+  if (kind_index == kinds.size()) return std::nullopt;  // not one of these words
   Distribution result;
   result.kind = static_cast<Kind>(kind_index);
   const auto arguments = text.substr(open + 1, text.size() - open - 2);  // between the parentheses

@@ -17,11 +17,11 @@ std::string problem_of(const SimulationOptions& options) {
   if (model.kind == ServerModel::Kind::Trace && model.recorded.empty()) {
     return "the trace has no attempts";
   }
-  // A trigger is a disturbance for a time, such as a loss of capacity.
   using Kind = ServerModel::Kind;
-  constexpr auto kTimeToRecover = std::chrono::seconds(10);  // the least time to judge a recovery
+  constexpr Duration kTimeToRecover = std::chrono::seconds(10);  // a verdict needs this much time
   const bool has_capacity =
       model.kind == Kind::Capacity || model.kind == Kind::Queue || model.kind == Kind::Slope;
+  // A trigger is a disturbance for a time, such as a loss of capacity.
   for (const auto& trigger : model.triggers) {
     if (trigger.capacity && !has_capacity) {
       return "a trigger changes the capacity, but the model \"" +
@@ -30,13 +30,13 @@ std::string problem_of(const SimulationOptions& options) {
     if (trigger.load && options.load.kind != Load::Kind::Open) {
       return "a trigger that changes the load needs an open load";
     }
-    // If all calls begin at once, the run lasts until the last of them ends, and not for a set
-    // time.
+    // The duration limits when calls begin. In a load of kind Once, they all begin at the start, so
+    // this check does not apply.
     if (options.load.kind == Load::Kind::Once) continue;
     if (trigger.end() > options.duration - kTimeToRecover) {
       return "a trigger ends at " + to_text(trigger.end()) + ", and the simulation at " +
-             to_text(options.duration) +
-             ": it must continue for at least 10s after the trigger, to show the recovery";
+             to_text(options.duration) + ": it must continue for at least " +
+             to_text(kTimeToRecover) + " after the trigger, to show the recovery";
     }
   }
   return "";

@@ -29,8 +29,9 @@ std::size_t width_of(const std::string& text) {
   }));
 }
 
-// Returns the rows as lines with aligned columns. All rows have the same number of cells. The texts
-// in the first and last column are aligned to the left, and the numbers between them to the right:
+// Returns the rows, at least one, as lines with aligned columns. All rows have the same number of
+// cells. The texts in the first and last column are aligned to the left, and the numbers between
+// them to the right:
 //   policy    calls  verdict
 //   standard  1 000  stable
 std::string aligned(const std::vector<Row>& rows) {

@@ -58,7 +58,7 @@ std::string describe_kind(const ServerModel& model) {
   switch (model.kind) {
     case Kind::Fail:  // a share of the requests fails, whatever the load
       return percent(model.probability) + " of requests get a " + std::to_string(model.status);
-    case Kind::Capacity:  // more requests are rejected
+    case Kind::Capacity:  // requests beyond this rate are rejected
       return rate_text(model.rate) + " requests a second";
     case Kind::Queue:  // "10 workers of 50ms, a queue for 1 000"
       return grouped(model.servers) + (model.servers == 1 ? " worker of " : " workers of ") +

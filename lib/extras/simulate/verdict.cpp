@@ -139,7 +139,7 @@ void set_verdict(SimulationRun& run, const ServerModel& model, Duration duration
   if (!run.recovered_after) {
     run.verdict = Verdict::Metastable;  // still bad although the triggers are over
   } else if (*run.recovered_after == 0 && unharmed) {
-    run.verdict = Verdict::Stable;  // good during the triggers, and in each second after them
+    run.verdict = Verdict::Stable;  // good during the triggers and right after them
   } else {
     run.verdict = Verdict::Recovered;
   }

@@ -131,7 +131,8 @@ OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
   };
   const auto override_url = [&](std::string& option, const char* name) {
     const auto value = variable(name);
-    if (value.empty() || Url::parse(value)) return override_if_set(option, name);
+    if (value.empty()) return;  // the variable is not set
+    if (Url::parse(value)) return override_if_set(option, name);
     // The value may have a password, so it is not shown.
     add_problem(problems, std::string(name) +
                               ": not a usable URL such as http://localhost:4318; it is ignored");
@@ -144,7 +145,8 @@ OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
       add_problem(problems, "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is ignored");
     }
   }
-  constexpr std::int64_t kMaxTimeout = 86'399'999;  // in milliseconds: just below 24 hours
+  // In milliseconds: just below 24 hours, the longest time that flush() waits.
+  constexpr std::int64_t kMaxTimeout = 86'399'999;
   const auto timeout_ms =
       number_in<std::int64_t>("OTEL_EXPORTER_OTLP_TIMEOUT", /*least=*/1, kMaxTimeout, problems);
   if (timeout_ms) options.timeout = std::chrono::milliseconds(*timeout_ms);

@@ -168,14 +168,15 @@ void Otlp::State::stop() {
   stop_.request_stop();  // cancels the request that the thread may be sending
   wake_.signal();
   thread_.join();
-  // What is still in the queue was not sent.
+  // Counts the spans that are still in the queue. The thread has counted the spans and data points
+  // of the requests that were canceled, and has set `unfinished_cause_`.
   while (queue.take()) drop(Signal::Traces, Why::Shutdown, /*count=*/1);
   const auto spans = dropped(Signal::Traces, Why::Shutdown);
   const auto points = dropped(Signal::Metrics, Why::Shutdown);
   if (spans == 0 && points == 0) return;
   report("OTLP: " + std::to_string(spans) + " spans and " + std::to_string(points) +
          " data points were dropped, because no time was left" +
-         (unfinished_.empty() ? "" : ": " + unfinished_));
+         (unfinished_cause_.empty() ? "" : ": " + unfinished_cause_));
 }
 
 // Waits until `until` or until `wake_` is signaled, but at most a minute. Returns false if the
@@ -195,14 +196,15 @@ bool Otlp::State::wait(Time until) {
 // spans. It also sends the metrics if their interval has passed or a `flush()` waits. A flush()
 // adds one to `flushes_wanted`, and waits until `flushes_done` has reached its number.
 void Otlp::State::run() {
-  constexpr Duration kShortest = std::chrono::milliseconds(10);
-  const auto interval = std::max(options.interval, kShortest);
-  const auto metrics_interval = std::max(options.metrics_interval, kShortest);
+  constexpr Duration kMinInterval = std::chrono::milliseconds(10);
+  const auto interval = std::max(options.interval, kMinInterval);
+  const auto metrics_interval = std::max(options.metrics_interval, kMinInterval);
   auto next_metrics = later(std::chrono::steady_clock::now(), metrics_interval);
   auto next_spans = later(std::chrono::steady_clock::now(), interval);
-  while (wait(std::min(next_spans, next_metrics))) {
-    // Read before sending: the spans of a flush() that begins later may miss this iteration.
-    std::uint64_t last_flush = 0;  // this iteration completes all flushes up to this number
+  while (wait(std::min(next_spans, next_metrics))) {  // until stop() ends the thread
+    // Read before sending: this iteration completes all flushes up to `last_flush`. The spans of a
+    // flush() that begins later may miss it.
+    std::uint64_t last_flush = 0;
     bool flush_waits = false;
     {
       const std::lock_guard lock(mutex);
@@ -252,7 +254,7 @@ void Otlp::State::send_metrics() {
   }
   for (const auto& each : existing) {
     const auto snapshot = each->snapshot();
-    std::uint64_t points = 0;  // their number, for the count of dropped ones if sending fails
+    std::uint64_t points = 0;  // one for each series; counted as dropped if sending fails
     for (const auto& family : snapshot.families) points += family.series.size();
     if (points > 0) send(Signal::Metrics, otlp_json(snapshot, options), points);
   }
@@ -277,7 +279,7 @@ void Otlp::State::record_result(Signal signal, const Request& request, const Out
     const bool stopped = outcome.error().code == Errc::Canceled;  // by stop()
     drop(signal, stopped ? Why::Shutdown : Why::Unreachable, items);
     if (stopped) {
-      unfinished_ = cause_of(request, outcome);  // stop() reports it
+      unfinished_cause_ = cause_of(request, outcome);  // stop() reports it
     } else {
       report("OTLP " + name + " were dropped: " + cause_of(request, outcome));
     }

@@ -71,7 +71,7 @@ struct Otlp::State {
   Client client_;
   std::stop_source stop_;
   std::vector<std::string> reported_;
-  std::string unfinished_;  // why the request that stop() canceled had not succeeded
+  std::string unfinished_cause_;  // why the request that stop() canceled had not succeeded
   std::thread thread_;
 };
 

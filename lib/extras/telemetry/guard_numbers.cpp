@@ -4,31 +4,31 @@
 
 namespace httpretry::telemetry {
 
-// Calls `change(numbers)` for the numbers of the scope `key`. A scope is the set of requests that
-// share a guard, such as a circuit breaker. Adds the scope if it is new. Beyond `most_` scopes, all
-// new ones share the numbers of the scope `_other`, which limits the memory. If memory runs out,
-// `change` is not called.
+// Calls `change(scope)` with the states and counts of the scope `key`. A scope is the set of
+// requests that share a guard, such as a circuit breaker. Adds the scope if it is new. Beyond
+// `max_scopes_` scopes, all new ones share the entry `_other`, which limits the memory. If memory
+// runs out, `change` is not called.
 template <class Change>
 void GuardNumbers::edit(std::string_view key, const Change& change) noexcept {
   constexpr const char* kOther = "_other";
   const std::lock_guard lock(mutex_);
   auto found = scopes_.find(key);
   if (found == scopes_.end()) {
-    const bool may_add = scopes_.size() < most_;
+    const bool may_add = scopes_.size() < max_scopes_;
     try {
       found = scopes_.try_emplace(may_add ? std::string(key) : kOther).first;
     } catch (const std::bad_alloc&) {
       return;
     }
   }
-  auto& numbers = found->second;
-  change(numbers);
+  auto& scope = found->second;
+  change(scope);
   if (found->first != kOther) return;
-  // Many scopes share these numbers. Counts of events add up, but a state would be that of the
-  // scope that changed last.
-  numbers.circuit.reset();
-  numbers.paused_until.reset();
-  numbers.limit.reset();
+  // Many scopes share this entry. Counts of events add up, but a state would be that of the scope
+  // that changed last.
+  scope.circuit.reset();
+  scope.paused_until.reset();
+  scope.limit.reset();
 }
 
 void GuardNumbers::changed(const CircuitChange& change) noexcept {

@@ -26,8 +26,9 @@ class GuardNumbers {
  public:
   using Scopes = std::map<std::string, ScopeNumbers, std::less<>>;
 
-  // If there are more than `most` scopes, the others are counted as `_other`, which has no state.
-  explicit GuardNumbers(std::size_t most) : most_(most) {}
+  // If there are more than `max_scopes` scopes, the others are counted as `_other`, which has no
+  // state.
+  explicit GuardNumbers(std::size_t max_scopes) : max_scopes_(max_scopes) {}
 
   // If memory runs out, the four functions below do nothing.
   void changed(const CircuitChange& change) noexcept;
@@ -42,7 +43,7 @@ class GuardNumbers {
   template <class Change>
   void edit(std::string_view key, const Change& change) noexcept;
 
-  const std::size_t most_;
+  const std::size_t max_scopes_;
   mutable std::mutex mutex_;
   Scopes scopes_;
 };

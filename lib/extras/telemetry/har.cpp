@@ -91,31 +91,32 @@ void put_response(JsonObject& entry, const SendRecord& send) {
   response.text("httpVersion", version_text(send.http_version));
   response.key("cookies") += "[]";  // required, but the headers have them
   put_headers(response, send.headers);
+  const bool is_encoded = send.headers.contains("Content-Encoding");
   {  // the destructor closes the object
     JsonObject content(response.key("content"));
     // The body is kept only if the options ask for it. Otherwise the size is that on the wire.
     content.number("size", send.body ? send.body->size() : send.exchange.body_received);
     content.text("mimeType", send.headers.get("Content-Type").value_or("x-unknown"));
-    if (send.body) put_body(content, *send.body, send.headers.contains("Content-Encoding"));
+    if (send.body) put_body(content, *send.body, is_encoded);
   }
   // shown_value() hides secrets.
   response.text("redirectURL", shown_value("Location", send.headers["Location"]));
   response.number("headersSize", kUnknownSize);
   response.number("bodySize", send.exchange.body_received);
-  // The key that Chromium's developer tools use.
+  // Chromium's developer tools use the same key.
   if (send.error) response.text("_error", to_string(*send.error));
 }
 
 // Writes the member "timings" of an entry in a HAR file: the duration of each phase of the
-// exchange. `timings` has the times at which steps were done, since the exchange began, or 0 for a
-// step that did not happen. The phases add up to the time of the entry, except "ssl", which is part
-// of "connect".
+// exchange. `timings` has the time of each step, since the exchange began, or 0 for a step that did
+// not happen. The phases add up to the time of the entry, except "ssl", which is part of "connect".
 void put_timings(JsonObject& entry, const Timings& timings) {
-  // Phases may overlap; a duration below 0 would be invalid.
+  // Returns 0 for steps in the wrong order, because a duration below 0 would be invalid.
   const auto phase_ms = [](Duration from, Duration to) { return std::max(to_ms(to - from), 0.0); };
   const auto zero = Duration::zero();
-  // Each phase begins at the end of the one before it. If the request was not sent, "send" has no
-  // length. If there was no response, "wait" lasts until the end of the exchange.
+  // Each phase begins when the one before it ends. `timings.sent` is when sending began, so "wait"
+  // includes the sending. If the request was not sent, "send" has no length. If there was no
+  // response, "wait" lasts until the end of the exchange.
   const auto connect_end = std::max(timings.connected, timings.secured);
   const auto ready = std::max(connect_end, timings.resolved);  // the connection can be used
   const bool has_sent = timings.sent != zero;
@@ -125,7 +126,7 @@ void put_timings(JsonObject& entry, const Timings& timings) {
   JsonObject phases(entry.key("timings"));
   phases.number("blocked", to_ms(timings.queued));
   const auto put_optional_phase = [&](std::string_view name, bool happened, double duration) {
-    happened ? phases.number(name, duration) : phases.number(name, -1);  // as HAR requires
+    phases.number(name, happened ? duration : -1);  // in HAR, -1: no such phase
   };
   put_optional_phase("dns", timings.resolved != zero, to_ms(timings.resolved));
   put_optional_phase("connect", connect_end != zero, phase_ms(timings.resolved, connect_end));
@@ -137,7 +138,8 @@ void put_timings(JsonObject& entry, const Timings& timings) {
 
 // Returns the comment of an entry: a line for people that says which attempt the send belongs to,
 // and what was decided after it, for example "attempt 1: transient (status 503), sent: answered;
-// retry in 1.2s". `attempt` is nullptr if no decision was made after this send.
+// retry in 1.2s". After "sent: ", it says whether the server may have received the request: never,
+// maybe or answered. `attempt` is nullptr if no decision was made after this send.
 std::string comment_of(const SendRecord& send, const Attempt* attempt) {
   std::string text;
   // The number is 0 without the retry middleware.
@@ -168,7 +170,7 @@ class HarWriter final : public telemetry::SendWriter {
   // after it, and is nullptr if it decided nothing. May run on several threads at once.
   void on_send_ended(const Call& call, const SendRecord& send, const Attempt* attempt) override {
     std::string json;
-    {
+    {  // the destructor closes the object
       JsonObject entry(json);
       entry.text("startedDateTime", rfc3339(send.at));
       const auto& timings = send.exchange.timings;

@@ -84,8 +84,8 @@ inline constexpr std::array<std::string_view, 10> kRuleKinds{
 enum HedgeResult : std::uint8_t { kHedgeWon, kHedgeLost, kFirstRefused };
 
 // The key of a series of an endpoint: the number of the endpoint in the lower 32 bits, and above it
-// one or two labels of 8 bits, such as a Class and a kind of rule.
-inline std::uint64_t endpoint_key(std::uint32_t endpoint, std::uint8_t first_label,
+// up to two labels of 8 bits, such as a Class and a kind of rule.
+inline std::uint64_t endpoint_key(std::uint32_t endpoint, std::uint8_t first_label = 0,
                                   std::uint8_t second_label = 0) {
   return endpoint | std::uint64_t{first_label} << 32U | std::uint64_t{second_label} << 40U;
 }

@@ -42,25 +42,25 @@ std::uint32_t NameCache::look_up(Names& names, std::string_view name) {
   return number;
 }
 
-// Returns the number that labels the endpoint and policy of a request. Makes the policy the last
-// one, with which number() compares before it calls this. Entries are found by the address of the
-// policy, and matches() detects an entry of a destroyed policy whose address is used again. Without
-// a policy (nullptr), both names are empty.
+// Returns the number that labels the endpoint and policy of a request. Stores the entry of the
+// policy in `last_`, which number() checks first. Entries are found by the address of the policy.
+// matches() returns false if the policy of an entry was destroyed and another one has its address.
+// Without a policy (nullptr), the names of the endpoint and the policy are empty.
 std::uint32_t EndpointCache::look_up(Names& names, const Policy& policy) {
-  constexpr std::size_t kMaxEntries = 1024;  // reloads of policy files add entries
+  constexpr std::size_t kMaxEntries = 1024;  // each reload of a policy file adds entries
   const auto found = entries_.find(policy.get());
   if (found != entries_.end() && found->second.matches(policy)) {
     last_ = &found->second;
     return last_->number;
   }
-  last_ = nullptr;  // points to an entry, which clear() may destroy
+  last_ = nullptr;  // clear() may destroy the entry to which it points
   if (entries_.size() >= kMaxEntries) entries_.clear();
   std::string name(1, kNameSeparator);
   if (policy)
     name =
         policy->endpoint + kNameSeparator + (policy->name.empty() ? policy->preset : policy->name);
   const auto number = name_cache_.number(names, name);  // a new one if the name is new
-  last_ = &(entries_[policy.get()] = Entry{policy.get(), policy, number});
+  last_ = &(entries_[policy.get()] = Entry{policy.get(), /*alive=*/policy, number});
   return number;
 }
 

@@ -64,7 +64,7 @@ void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, in
       record.headers = outcome.error().headers;
     }
     const bool has_retry_middleware = record.attempt != 0;
-    if (has_retry_middleware) return;
+    if (has_retry_middleware) return;  // attempt_ended() writes the record
     // Removes the record, and lets the derived class write it.
     finish(call, static_cast<std::size_t>(found - records->open.begin()), /*attempt=*/nullptr);
   } catch (const std::bad_alloc&) {
@@ -97,7 +97,7 @@ void SendWriter::attempt_ended(const Call& call, const Request& request,
       if (found == records->open.end()) break;
       was_sent = true;
       const bool is_last = std::none_of(found + 1, records->open.end(), is_of_attempt);
-      // Guards wait before the exchange begins, so only the attempt knows how long.
+      // Guards make a send wait before its exchange begins, so only the attempt has this wait.
       if (is_last && was_held_by_guards(attempt)) add_wait(**found, attempt);
       // Removes the record, so the next iteration finds the next one.
       finish(call, static_cast<std::size_t>(found - records->open.begin()),
@@ -109,9 +109,10 @@ void SendWriter::attempt_ended(const Call& call, const Request& request,
   }
 }
 
-// Writes the records of this writer that are left when a call ends. They are about sends after
-// which the retry middleware made no decision. A send that has not ended was abandoned by a
-// middleware, and counts as canceled. Other writers that observe the call write their own records.
+// Writes the records of this writer that are left when a call ends, and lets the derived class
+// write about the whole call. The records are about sends after which the retry middleware made no
+// decision. A send that has not ended was abandoned by a middleware, and counts as canceled. Other
+// writers that observe the call write their own records.
 void SendWriter::call_ended(const Call& call, const Outcome& outcome) noexcept {
   try {
     auto* records = call.get<SendRecords>();
@@ -126,6 +127,7 @@ void SendWriter::call_ended(const Call& call, const Outcome& outcome) noexcept {
     }
     on_call_ended(call, outcome);
   } catch (const std::bad_alloc&) {
+    // The records that were not written yet are lost, and so is the text about the call.
   }
 }
 

@@ -100,15 +100,15 @@ class Snapshot {
   }
 
   // Returns the labels of a metric series that counts sends, with the names that OpenTelemetry's
-  // conventions define. `key` has the indexes of the method, the host and the HTTP version, and a
-  // status and an error, which are 0 if there was none. The label "error_type" is the error, or a
-  // status of at least 400. `_other` replaces a host beyond the limit on hosts, and the host and
-  // the status of sends beyond the limit on series.
+  // conventions define. `key` has the indexes of the method, the host and the HTTP version, a
+  // status (0: no response) and an error (0: none). The label "error_type" is the error, or a
+  // status of at least 400. `_other` replaces a host if there are too many hosts, and both the host
+  // and the status if there are too many series.
   [[nodiscard]] Labels send_labels(const SendKey& key) const {
     Labels labels;
     put_if_any(labels, "http_request_method", kMethods[key.method]);
-    // The name of a host is its origin, such as "https://example.com". An origin omits the default
-    // port, so it is parsed to get the port. `_other` is no URL, and has no port.
+    // The name of a host is its origin, such as "https://example.com", which omits a default port.
+    // Parsing it as a URL yields the port in any case. `_other` is no URL, and has no port.
     const auto host = host_name(key.host);
     const auto url = Url::parse(host + "/");
     put_if_any(labels, "server_address", url ? address_of(*url) : host);
@@ -234,8 +234,8 @@ class Snapshot {
   }
 
   // Returns the metric that counts hedges, which are second sends of a slow request, and calls
-  // whose hedge was refused. The key of a count packs the endpoint and the result of the hedge,
-  // which becomes the label "result": "won" if its response was used, "lost", or "refused_REASON".
+  // whose last hedge was refused. The key of a count packs the endpoint and one label, the result
+  // of the hedge. As text, it is "won" if its response was used, "lost", or "refused_REASON".
   MetricFamily hedges() {
     auto family =
         make_family("httpretry_hedges_total", Kind::Counter, "{hedge}",
@@ -244,7 +244,7 @@ class Snapshot {
       auto labels = endpoint_labels(key, PolicyLabel::Without);
       const auto packed_result = first_label(key);
       std::string result = packed_result == kHedgeWon ? "won" : "lost";
-      if (packed_result >= kFirstRefused) {  // the reason is added to this number
+      if (packed_result >= kFirstRefused) {  // the result is kFirstRefused plus the reason
         result = "refused_";
         result += to_string(static_cast<HedgeRefused>(packed_result - kFirstRefused));
       }

@@ -51,6 +51,7 @@ class Attributes {
     if (span_.url) {
       add_text("server.address", address_of(*span_.url));
       add_number("server.port", span_.url->port());
+      // without_values() hides all query values, redacted() only those that look like secrets.
       add_text("url.full",
                span_.hide_query ? telemetry::without_values(*span_.url) : redacted(*span_.url));
     }
@@ -63,7 +64,7 @@ class Attributes {
       add_number("network.peer.port", peer.port);
     }
     add_text("network.protocol.version", span_.http_version);
-    add_decision();
+    add_library_attributes();
     return std::move(attributes_);
   }
 
@@ -88,7 +89,7 @@ class Attributes {
 
   // Adds the library's own attributes. The decision is known only if the retry middleware judged
   // the send.
-  void add_decision() {
+  void add_library_attributes() {
     if (span_.attempt != 0) add_number("httpretry.attempt", span_.attempt);
     add_text("httpretry.sent", std::string(to_string(span_.exchange.sent)));
     const auto wire_sends = span_.exchange.wire_sends;

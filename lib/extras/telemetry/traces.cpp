@@ -70,7 +70,7 @@ void add_decision(Span& span, const Attempt& attempt) {
   span.server_delay = attempt.server_delay;
   span.budget_left = attempt.budget_left;
   // A hedge is sent while another attempt, `of`, has no response yet. One of them loses the race.
-  span.hedge_of = attempt.hedge ? attempt.hedge->of : 0;
+  span.hedge_of = attempt.hedge ? attempt.hedge->of : 0;  // 0: not a hedge
   span.lost = attempt.race == Race::Lost;
   if (telemetry::was_held_by_guards(attempt)) {
     add_wait(span, attempt.exchange().timings.queued, attempt.queued_by);
@@ -166,6 +166,7 @@ class Traces final : public Observer {
     span.status = outcome ? outcome->status : outcome.error().status;
     if (!outcome) span.error = outcome.error().code;
     span.from_fallback = outcome && outcome->from_fallback;
+    // retry() chooses one policy for all attempts.
     if (!history.attempts.empty()) span.policy = history.attempts.front().policy;
     // The pointer refers to the span, but owns the whole trace.
     options_.sink(SpanPtr(trace->shared_from_this(), &span));

@@ -101,8 +101,8 @@ Certificate make_leaf(Tls kind, EVP_PKEY& key, X509& authority, EVP_PKEY& author
 
 // Makes the TLS context of a test server, with a new certificate that has the defect that `kind`
 // asks for, such as Expired. Writes the certificate of the authority that signed it to `ca_file_`,
-// which clients can trust. If a step fails, require() throws std::runtime_error with the name of
-// the step.
+// which clients can trust. If a step fails, require() throws std::runtime_error, whose message is
+// "cannot make a certificate: " and the second argument.
 Certificates::Certificates(Tls kind) : context_(SSL_CTX_new(TLS_server_method())) {
   require(context_ != nullptr, "creating the TLS context failed");
   // Writes then behave as on a plain socket: they may write a part, and continue from another

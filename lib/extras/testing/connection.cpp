@@ -103,9 +103,11 @@ void relay(Channel& client, Channel& origin, std::string client_bytes) {
     }
     if (to_origin.ended && to_client.ended) return;
 
+    // At the client, `to_origin` reads and `to_client` writes; at the origin, the reverse is true.
     const auto client_events = awaited_events(/*reader=*/to_origin, /*writer=*/to_client);
     const auto origin_events = awaited_events(/*reader=*/to_client, /*writer=*/to_origin);
-    // The last descriptor becomes readable when the proxy stops.
+    // poll_descriptor() hides a connection from poll while no event is awaited there. The last
+    // descriptor becomes readable when the proxy stops.
     std::array<pollfd, 3> polled{{{poll_descriptor(client, client_events), client_events, 0},
                                   {poll_descriptor(origin, origin_events), origin_events, 0},
                                   {client.stop_fd(), POLLIN, 0}}};
@@ -140,9 +142,8 @@ class Connection {
     request.arrived_wall = system_clock::now();
     request.connection = number_;
 
-    // A step with Fault::Stale responds, and makes the connection stale: the next request is read,
-    // but gets no response and takes no step. fail_unread() takes a step that fails before a
-    // request is read.
+    // Performs the next step if its fault comes before reading, such as Fault::ResetEarly. On a
+    // stale connection (after Fault::Stale), a request takes no step.
     const bool failed_before_reading = !stale_ && fail_unread();
     if (failed_before_reading) return false;
     const auto error_status = reader_.read_head(request);  // 0 if the head is valid
@@ -152,7 +153,7 @@ class Connection {
       return false;
     }
     if (*error_status != 0) return refuse(*error_status);  // responds with it, and returns false
-    if (stale_) {
+    if (stale_) {  // reads the request, but does not respond
       read_and_record(request, /*step=*/nullptr);
       return false;
     }
@@ -160,7 +161,7 @@ class Connection {
 
     const auto taken = shared_.steps.take(request.path);
     request.step = taken.index;
-    if (!read_and_record(request, taken.step)) return false;
+    if (!read_and_record(request, taken.step)) return false;  // the body is incomplete
     // A step with a callback, `respond`, only computes the step to perform.
     return taken.step->respond ? respond(request, compute_step(*taken.step, request))
                                : respond(request, *taken.step);

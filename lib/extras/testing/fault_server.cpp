@@ -88,7 +88,7 @@ class Acceptor {
       return Channel(std::move(socket), stop_.fd()).reset();
     }
     const auto number = ++accepted_;
-    auto& served = connections_.emplace_back();
+    auto& served = connections_.emplace_back();  // stays in place, because connections_ is a list
     try {
       served.thread = std::thread([this, number, &served, owned = std::move(socket)]() mutable {
         serve_connection(shared_, number, std::move(owned), stop_.fd());

@@ -80,23 +80,23 @@ constexpr HuffmanCode kHuffmanCode = make_huffman_code();
 
 // Decodes a string in the Huffman code of HPACK, bit by bit. Returns nullopt if the string is
 // malformed. The codes of one length are consecutive numbers: those of 5 bits are 00000 to 01001.
-// In kHuffmanCode, `first[length]` is the first of them, and their symbols are those in `symbols`
-// from `start[length]` to before `start[length + 1]`. The next length begins directly behind them:
-// the first code of 6 bits is 010100, because lower numbers of 6 bits begin with a code of 5 bits.
+// Longer codes begin above them: the first code of 6 bits is 010100, which is 01010 and a 0.
+// In kHuffmanCode, `first[length]` is the first code of a length. The symbols of these codes are in
+// `symbols`, from `start[length]` to before `start[length + 1]`.
 std::optional<std::string> huffman_decoded(std::string_view bytes) {
   std::string text;
   std::uint32_t code = 0;  // the bits since the last symbol
-  unsigned length = 0;     // their number
+  unsigned length = 0;     // the number of bits in `code`
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     const auto byte = static_cast<unsigned char>(bytes[bit / 8]);
     code = code * 2 + (byte >> (7 - bit % 8) & 1U);  // the highest bit of a byte comes first
     if (++length > kLongestCode) return std::nullopt;
-    // The difference is not negative: a `code` below the first one would begin with a shorter code,
-    // which an earlier iteration has decoded.
+    // `code` is at least `first[length]`: a lower number would begin with a shorter code, which an
+    // earlier iteration has decoded.
     const auto index = kHuffmanCode.start[length] + (code - kHuffmanCode.first[length]);
     // Numbers above the last code of this length are the beginnings of longer codes.
     if (index >= kHuffmanCode.start[length + 1]) continue;
-    if (kHuffmanCode.symbols[index] == kEndOfString) return std::nullopt;  // must not occur
+    if (kHuffmanCode.symbols[index] == kEndOfString) return std::nullopt;  // §5.2 forbids it
     text += static_cast<char>(kHuffmanCode.symbols[index]);
     code = length = 0;
   }

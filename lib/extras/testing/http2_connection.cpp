@@ -112,16 +112,16 @@ class Http2Connection {
       case FrameType::Ping:
         return acknowledges ||
                channel_.write(frame(FrameType::Ping, kAck, kWholeConnection, received.payload));
-      case FrameType::Goaway:               // ignored: the client closes the connection itself
+      case FrameType::Goaway:               // the client closes the connection itself
       case FrameType::Continuation: break;  // begin_request() has read those that belong to HEADERS
     }
-    return true;
+    return true;  // ignores these two, and frames of other types
   }
 
-  // Reads the headers of a request from a HEADERS frame and the CONTINUATION frames after it. If
-  // the frame also ends the request, which then has no body, responds. A second HEADERS frame of a
-  // stream has trailers, which must be decoded to keep the state of HPACK, but are ignored. Returns
-  // false if the frames are malformed, or the connection ends.
+  // Reads the headers of a request from a HEADERS frame and the CONTINUATION frames after it, and
+  // responds if the request ends with them. A second HEADERS frame of a stream has trailers. They
+  // are ignored, but must be decoded to keep the state of HPACK. Returns false if the frames are
+  // malformed, or the connection ends.
   bool begin_request(Frame& head) {
     if (!remove_padding(head)) return false;
     auto block = std::move(head.payload);  // the compressed headers
@@ -146,7 +146,7 @@ class Http2Connection {
       stream.window = initial_window_;
     }
     const bool body_follows = (head.flags & kEndStream) == 0;
-    return body_follows || answer(head.stream, stream);
+    return body_follows || perform_next_step(head.stream, stream);
   }
 
   // Reads a part of a request's body, and responds after the last part.
@@ -161,7 +161,7 @@ class Http2Connection {
     if (found == streams_.end()) return true;  // the stream was refused or has ended
     if (!remove_padding(data)) return false;
     keep_body(found->second.request, data.payload);
-    return (data.flags & kEndStream) == 0 || answer(data.stream, found->second);
+    return (data.flags & kEndStream) == 0 || perform_next_step(data.stream, found->second);
   }
 
   // Applies the client's initial window, which changes the windows of open streams by the same
@@ -188,7 +188,7 @@ class Http2Connection {
   }
 
   // Takes the step for a complete request, and performs it.
-  bool answer(std::uint32_t id, Stream& stream) {
+  bool perform_next_step(std::uint32_t id, Stream& stream) {
     auto& request = stream.request;
     request.body_complete = true;
     if (request.method == "CONNECT") return respond(id, stream, Step(405));
@@ -270,14 +270,14 @@ class Http2Connection {
   // as the client's windows allow. The rest follows when they grow. Returns false if the connection
   // must end: writing failed, or the response is complete and closes the connection.
   bool send_response(std::uint32_t id, Stream& stream, const Step& step) {
-    const bool has_no_length = step.status == 204 || step.status == 304;  // they have no body
+    const bool has_no_length = step.status == 204 || step.status == 304;  // nor a body
     // The response to a HEAD has the length of the body, but not the body.
     const bool has_no_body = has_no_length || stream.request.method == "HEAD";
     auto body = step_body(step);
     std::optional<std::size_t> length;  // for the header Content-Length
     if (!has_no_length) length = body.size();
     if (has_no_body) body.clear();
-    // HTTP/2 has no header Connection: head() leaves it out, and finish() sends a GOAWAY.
+    // HTTP/2 has no Connection header. head() leaves it out, and finish() sends a GOAWAY instead.
     stream.closes_connection =
         !shared_.options.keep_alive ||
         equal_ignoring_case(step.headers.get("Connection").value_or(""), "close");
@@ -295,7 +295,7 @@ class Http2Connection {
   bool send_bodies() {
     for (auto next = streams_.begin(); next != streams_.end();) {
       const auto id = next->first;
-      auto& stream = (next++)->second;  // goes on before finish() erases the stream
+      auto& stream = (next++)->second;  // moves on first, because finish() erases the stream
       if (!stream.has_body_to_send) continue;
       while (!stream.unsent.empty()) {
         const auto window = std::min(window_, stream.window);

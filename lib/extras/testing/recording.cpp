@@ -86,8 +86,8 @@ class Recording {
   explicit Recording(std::vector<Recorded> all) : all_(std::move(all)) {}
 
   // Returns the next response that was recorded for the request. After the last one, returns that
-  // one again. If the archive has no such response, or not its body, returns a refusal: a response
-  // with status 501 that says what is missing. Thread-safe.
+  // one again. If the archive lacks such a response or its body, returns a refusal: a response with
+  // status 501 that says what is missing. Thread-safe.
   Reply reply_to(const std::string& method, const Target& target) {
     const std::lock_guard lock(mutex_);
     // An archive may have REDACTED in place of the values of a query, which matches any values. A
@@ -166,14 +166,15 @@ class Reader {
     }
   }
 
-  // Adds the recorded response of an entry, unless no client of this server can request it, or
-  // there is nothing to repeat. If the entry is malformed, reports a problem and adds nothing.
+  // Adds the recorded response of an entry. Leaves out an entry with another scheme than http or
+  // https, and one without a response or an error that a server can repeat. If the entry is
+  // malformed, reports a problem and adds nothing.
   void read_entry(const JsonNode& entry) {
     const auto* request = member(entry, "request", JsonType::Object);
     // Browsers also record WebSockets, for example.
     if (request != nullptr && has_other_scheme(text_of(*request, "url"))) return;
     const auto* response = member(entry, "response", JsonType::Object);
-    if (request == nullptr || response == nullptr) return;
+    if (request == nullptr || response == nullptr) return;  // member() has reported the problem
     const auto* method = member(*request, "method", JsonType::String);
     const auto* url_text = member(*request, "url", JsonType::String);
     const auto* status = member(*response, "status", JsonType::Number);
@@ -181,7 +182,7 @@ class Reader {
     const auto url = Url::parse(url_text->text);
     if (!url) return problems_.error(*url_text, url.error().message);
     auto step = read_response(*response, *status, method->text == "HEAD");
-    if (!step) return;
+    if (!step) return;  // nothing to repeat, or a problem that read_response() has reported
     add(std::string(method->text), target_of(*url), *std::move(step));
   }
 
@@ -257,8 +258,9 @@ class Reader {
   }
 
   // Adds the recorded headers to the step, except headers about the original connection, headers
-  // that do not match the body in the archive, and redacted ones. `is_encoded` says that the body
-  // still has its Content-Encoding, and `is_head` that the response to a HEAD has no body.
+  // that do not match the body in the archive, and redacted ones. `is_encoded` is true if the body
+  // still has its Content-Encoding. `is_head` is true if the request was a HEAD, whose response has
+  // no body.
   void read_headers(const JsonNode& response, Step& step, bool is_head, bool is_encoded) {
     const auto* headers = response.find("headers");
     if (headers == nullptr || !headers->is(JsonType::Array)) return;
@@ -270,18 +272,20 @@ class Reader {
         return equal_ignoring_case(name->text, other);
       };
       // Names that begin with ":" are the pseudo-headers of HTTP/2.
-      const bool of_connection = is("Connection") || is("Keep-Alive") || is("Transfer-Encoding") ||
-                                 is("Alt-Svc") || name->text.starts_with(':');
-      // The server adds the length of the body that it sends. For a HEAD, it repeats the recorded
-      // length.
-      const bool of_coding =
+      const bool is_about_connection = is("Connection") || is("Keep-Alive") ||
+                                       is("Transfer-Encoding") || is("Alt-Svc") ||
+                                       name->text.starts_with(':');
+      // The server adds the length of the body that it sends. For a HEAD, it has no body, and
+      // repeats the recorded length.
+      const bool is_about_original_body =
           (is("Content-Length") && !is_head) || (is("Content-Encoding") && !is_encoded);
-      if (of_connection || of_coding || value->text == kRedacted) continue;
-      // These make a URL of a recorded server relative, so that it leads to this server.
+      if (is_about_connection || is_about_original_body || value->text == kRedacted) continue;
+      // local() and local_links() make the URL of a recorded server relative, so that it leads to
+      // this server.
       const auto text = is("Location") ? local(value->text)
                         : is("Link")   ? local_links(value->text)
                                        : std::string(value->text);
-      if (!add_lines(name->text, text, step.headers)) {
+      if (!add_each_line(name->text, text, step.headers)) {
         problems_.error(*header, "this cannot be sent as a header");
       }
     }
@@ -289,7 +293,7 @@ class Reader {
 
   // Adds a header for each line of the value: Chrome records several Set-Cookie headers as one with
   // several lines. Returns false if a header cannot be sent.
-  static bool add_lines(std::string_view name, std::string_view lines, Headers& headers) {
+  static bool add_each_line(std::string_view name, std::string_view lines, Headers& headers) {
     do {
       if (!headers.try_add(name, take_until(lines, '\n'))) return false;
     } while (!lines.empty());
@@ -332,8 +336,9 @@ Result<std::shared_ptr<Recording>> parse(std::string_view json, std::string file
   return std::make_shared<Recording>(std::move(all));
 }
 
-// Returns what a transport returns for a step of a recording: its response, or the error of its
-// fault, which is Hang, Reset or Truncate (the connection breaks after the headers).
+// Returns the outcome that a transport would have for a step of a recording: the recorded response,
+// or the error of its fault. The fault is Hang, Reset, or Truncate (the connection breaks after the
+// headers).
 Outcome outcome_of(Step step) {
   if (step.fault == Fault::None) {
     Response response(step.status, std::move(step.body));

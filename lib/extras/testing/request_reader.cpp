@@ -81,13 +81,13 @@ bool RequestReader::fill() {
 // another HTTP version (505); or nullopt if the connection ends before the end of the head.
 std::optional<int> RequestReader::read_head(SeenRequest& request) {
   std::size_t head_end = 0;
-  while ((head_end = buffer_.find(kHeadEnd)) == std::string::npos) {  // the empty line
+  while ((head_end = buffer_.find(kHeadEnd)) == std::string::npos) {  // no empty line yet
     if (buffer_.size() > kMaxHead) return 431;
     if (!fill()) return std::nullopt;  // appends what the client has sent to `buffer_`
   }
   if (head_end > kMaxHead) return 431;
 
-  const auto head = buffer_.substr(0, head_end + kLineEnd.size());  // each line with its end
+  const auto head = buffer_.substr(0, head_end + kLineEnd.size());  // each line with its CRLF
   buffer_.erase(0, head_end + kHeadEnd.size());  // what is left belongs to the body
   const auto line_end = head.find(kLineEnd);
   const std::string_view lines = head;
@@ -113,8 +113,8 @@ bool RequestReader::read_framing(const SeenRequest& request) {
   const auto coding = headers.get("Transfer-Encoding");
   chunked_ = coding.has_value();
   length_ = 0;
-  // The headers must give the length only once. Otherwise, a proxy in front could choose another
-  // one.
+  // The headers must give the length only once. Otherwise, a proxy in front of this server could
+  // choose a different one.
   if (lengths.size() + (chunked_ ? 1 : 0) > 1) return false;
   if (chunked_) return equal_ignoring_case(*coding, "chunked");
   if (lengths.empty()) return true;  // no body

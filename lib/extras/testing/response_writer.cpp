@@ -96,8 +96,8 @@ struct ResponseWriter {
   }
 
   // Sends the response of the step, or performs its fault, such as a body that breaks off. Returns
-  // true if everything was written and the connection may stay open. Returns false if the caller
-  // must close it, which sends a FIN, or reset() has already sent an RST.
+  // true if everything was written and the connection may stay open. Returns false if it must end:
+  // the caller then closes it with a FIN, unless reset() has already sent an RST.
   bool perform() const {
     switch (step.fault) {
       case Fault::None:
@@ -108,8 +108,8 @@ struct ResponseWriter {
       case Fault::Huge: return send_huge(kBlock);
       case Fault::GzipBomb: return send_huge(kGzipBlock);
       case Fault::HugeHeaders: return send_huge_headers();
-      // fail_unread() performs ResetEarly and the TLS faults before it reads a request. If the step
-      // of a path or of a callback has one, it comes too late, and acts like Reset or Hang.
+      // fail_unread() performs ResetEarly and the TLS faults before a request is read. In a step
+      // that a path selects or a callback computes, they come too late, and act like Reset or Hang.
       case Fault::Reset:
       case Fault::ResetEarly:
       case Fault::TlsReset: channel.reset(); break;
@@ -127,7 +127,7 @@ struct ResponseWriter {
         write_last(head(Framing::Chunked) +
                    (has_no_body ? "" : chunk(first_half(body)) + "no number\r\n"));
         break;
-      case Fault::EndlessInterim: send_size(status_line(103) + "X-Filler: x\r\n\r\n"); break;
+      case Fault::EndlessInterim: send_repeatedly(status_line(103) + "X-Filler: x\r\n\r\n"); break;
       case Fault::Http2EmptyData:
       case Fault::Http2GoawayFlood:
       case Fault::Http2ResetFlood:
@@ -135,7 +135,7 @@ struct ResponseWriter {
         write_last(error_response(505, "this fault exists only in HTTP/2\n"));
         break;
       case Fault::Close:    // no response; the caller closes the connection
-      case Fault::Refused:  // not in a step, because StepQueue rejects it and Resolve
+      case Fault::Refused:  // StepQueue rejects steps with Refused or Resolve
       case Fault::Resolve: break;
     }
     return false;
@@ -145,7 +145,7 @@ struct ResponseWriter {
   void write_last(std::string_view bytes) const { static_cast<void>(channel.write(bytes)); }
 
   // Repeats the block until `step.size` bytes have been written.
-  bool send_size(std::string_view block) const {
+  bool send_repeatedly(std::string_view block) const {
     for (std::uint64_t sent = 0; sent < step.size; sent += block.size()) {
       if (!channel.write(block)) return false;
     }
@@ -185,7 +185,7 @@ struct ResponseWriter {
     line.append(1024 - line.size() - kLineEnd.size(), 'x').append(kLineEnd);
     auto bytes = head();
     bytes.resize(bytes.size() - kLineEnd.size());  // without the empty line at the end
-    return channel.write(bytes) && send_size(line) &&
+    return channel.write(bytes) && send_repeatedly(line) &&
            channel.write(std::string(kLineEnd) + framed_body());
   }
 
@@ -198,8 +198,8 @@ struct ResponseWriter {
   enum class Framing { OfStep, Chunked };
 
   // Returns the head of the response: the status line, the headers of the step, and the usual
-  // headers that the step lacks. Framing::Chunked replaces the Content-Length by
-  // "Transfer-Encoding: chunked" for a fault that generates the body while it is sent.
+  // headers that the step lacks. Framing::Chunked, for faults that send a chunked body, sets
+  // "Transfer-Encoding: chunked" and adds no Content-Length.
   std::string head(Framing framing = Framing::OfStep) const {
     auto headers = headers_now(step);  // with the times of headers such as Date
     if (framing == Framing::Chunked) headers.set("Transfer-Encoding", "chunked");

@@ -68,24 +68,24 @@ constexpr Shape kTime{.name = "time", .keys = kTimeKeys};
 // "now+60"}: the date that is 60 s after the response is sent. Returns false after a problem, which
 // is added to `problems`.
 bool read_header(const JsonNode& value, std::string_view name, Step& step, Problems& problems) {
-  bool valid = false;
+  bool can_be_sent = false;
   if (value.is(JsonType::Object)) {
     // read_object() fills in the time, and reports its problems itself.
     auto& time = step.time_headers.emplace_back(std::string(name), Duration());
     if (!read_object(value, kTime, &time, "an object", problems)) return false;
-    valid = valid_header_name(name);
+    can_be_sent = valid_header_name(name);
   } else {
     if (!expect(value, JsonType::String, R"(a string or {"at": "now+60"})", problems)) return false;
-    // As a text, this would be sent as it is, which is surely not what the author wants.
+    // This text would itself become the header's value. The author surely means {"at": "now+60"}.
     if (value.text.starts_with("now+") || value.text.starts_with("now-")) {
-      const auto time = described(value);
+      const auto quoted = described(value);
       return refuse(value, problems,
-                    time + " is not a value: write the time as {\"at\": " + time + "}");
+                    quoted + " is not a value: write the time as {\"at\": " + quoted + "}");
     }
-    valid = step.headers.try_add(name, value.text);
+    can_be_sent = step.headers.try_add(name, value.text);
   }
-  if (!valid) problems.error(value, "this cannot be sent as a header");
-  return valid;
+  if (!can_be_sent) problems.error(value, "this cannot be sent as a header");
+  return can_be_sent;
 }
 
 // Reads "headers" into a whole Step, because a Step has separate members for texts and times. The

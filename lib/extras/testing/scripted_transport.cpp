@@ -118,18 +118,18 @@ Task<std::optional<Error>> wait_for_body(CheckedReader& reader, Call& call, Time
   auto& clock = call.scheduler();
   const std::stop_source body_ready;  // stops the wait for the limit
   const std::stop_source limit_stop;  // stops the wait for the body
-  const EitherStop either(limit_stop.get_token(), call.stop());
-  Call branch = call.with(limit, either.token());  // a cancellation of the call stops it, too
-  Result<void> result;                             // of the body
+  const EitherStop limit_or_cancel(limit_stop.get_token(), call.stop());
+  Call branch = call.with(limit, limit_or_cancel.token());
+  Result<void> body_result;
   std::vector<Task<bool>> tasks;
-  tasks.push_back(wait_until_readable(reader, branch, body_ready, result));
+  tasks.push_back(wait_until_readable(reader, branch, body_ready, body_result));
   tasks.push_back(stop_at(clock, limit, body_ready.get_token(), limit_stop));
   auto both = when_all(std::move(tasks));
   const std::vector<bool> results = co_await both;  // in the order of the tasks
   const bool limit_reached = results[1];            // the result of stop_at()
   if (limit_reached) co_return end_error(Errc::Timeout);
   if (call.stop().stop_requested()) co_return end_error(Errc::Canceled);
-  if (!result) co_return std::move(result).error();
+  if (!body_result) co_return std::move(body_result).error();
   co_return std::nullopt;
 }
 
@@ -191,7 +191,7 @@ struct ScriptedTransport::Script {
   struct Step {
     Respond respond;
     Duration after;
-    std::vector<TimeHeader> times;
+    std::vector<TimeHeader> time_headers;
     bool sends;  // false: fails before sending anything
   };
 
@@ -241,7 +241,7 @@ ScriptedTransport& ScriptedTransport::say(Outcome outcome, std::vector<TimeHeade
 
 ScriptedTransport& ScriptedTransport::say(Respond respond, Duration after) {
   const std::lock_guard lock(script_->mutex);
-  script_->steps.push_back({std::move(respond), after, /*times=*/{}, /*sends=*/true});
+  script_->steps.push_back({std::move(respond), after, /*time_headers=*/{}, /*sends=*/true});
   return *this;
 }
 
@@ -265,18 +265,19 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   ProgressReporter progress(request);
   progress.begin(streamed ? &reader : nullptr);  // the reader knows the size of the body
   auto& clock = call.scheduler();
-  std::size_t index = 0;  // of this request among those that the script has recorded
-  const auto* step = script_->take(request, clock.now(), index);
+  std::size_t record_index = 0;  // where the script records this request
+  const auto* step = script_->take(request, clock.now(), record_index);
   if (step == nullptr)
     co_return Error(Errc::Internal,
                     "ScriptedTransport has no response to give: call say() before sending");
   const auto limits = call.limits(request);
   const auto exchange_end = std::min(call.deadline(), limits.respond_by);
-  // A step that does not send fails before that, for example because it cannot connect.
+  // If `sends` is false, the step fails before anything is sent, for example because it cannot
+  // connect.
   if (streamed && step->sends) {
     const auto reading = read_body(reader, call, exchange_end);
     BodyRead read = co_await reading;
-    script_->record_body(index, read.bytes);
+    script_->record_body(record_index, read.bytes);
     if (read.error) co_return *std::move(read.error);
     request.set_body(std::move(read.bytes));  // from here on, it is in memory
   }
@@ -292,10 +293,10 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
     Error error = end_error(waited ? Errc::Timeout : Errc::Canceled);
     co_return step->sends ? mark_maybe_sent(std::move(error)) : std::move(error);
   }
-  Outcome outcome = script_->respond(*step, request, index);
-  complete(outcome, step->times, request, clock.wall_now());
+  Outcome outcome = script_->respond(*step, request, record_index);
+  complete(outcome, step->time_headers, request, clock.wall_now());
   if (outcome) progress.received(outcome->body.size());
-  // Claiming that nothing was sent would allow a retry, which cannot read the body again.
+  // An outcome that claims that nothing was sent allows a retry, which needs the body again.
   const bool claims_unsent = exchange_of(outcome).wire_sends == 0;
   if (step->sends && claims_unsent && !body.replayable()) co_return failed_before_the_send();
   if (!request.options().sink) {  // the response's body stays in memory

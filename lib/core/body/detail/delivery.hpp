@@ -70,7 +70,7 @@ class HTTPRETRY_API Delivery {
   // Returns the delivery if it is already open, otherwise nullptr.
   static Delivery* if_open(const Call& call);
 
-  void hold_back(HoldBack rules) { hold_back_ = std::move(rules); }
+  void hold_back(HoldBack rules) { body_rules_ = std::move(rules); }
   // Returns whether a retry is possible: the writer can restart, or the next attempt can request
   // the rest.
   [[nodiscard]] bool can_retry() const;
@@ -108,7 +108,7 @@ class HTTPRETRY_API Delivery {
   // Returns whether the body is held back and enough of it, `byte_count` bytes, has arrived for the
   // rules. Then call `release` once, with the response so far.
   [[nodiscard]] bool can_judge(std::size_t byte_count) const {
-    return held_back_ && hold_back_ && byte_count >= hold_back_->byte_count;
+    return held_back_ && body_rules_ && byte_count >= body_rules_->byte_count;
   }
   // Has the rules judge a response whose body was held back. Returns true if the body goes to the
   // sink: the caller then writes the body of `begun` and what follows. Returns false if it stays in
@@ -142,8 +142,8 @@ class HTTPRETRY_API Delivery {
 
   std::shared_ptr<Sink> sink_;
   std::unique_ptr<BodyWriter> writer_;
-  std::optional<HoldBack> hold_back_;
-  bool held_back_ = false;  // the body of this exchange, until the rules have judged it
+  std::optional<HoldBack> body_rules_;  // nullopt without `retry`, and after they have judged
+  bool held_back_ = false;              // the body of this exchange, until the rules have judged it
 
   std::uint64_t position_ = 0;        // how many bytes of the body the writer has
   std::uint64_t furthest_ = 0;        // the largest position_ at a call of take_progress

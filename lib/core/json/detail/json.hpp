@@ -200,7 +200,7 @@ class HTTPRETRY_API Problems {
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] bool failed() const { return failed_; }
   [[nodiscard]] bool full() const { return problems_.size() >= kMaxProblems; }
-  // Returns the problems in the order of the file, without repetitions.
+  // Returns the problems in the order of the file, without repetitions. Call it only once.
   [[nodiscard]] std::vector<Problem> take();
 
  private:
