@@ -455,7 +455,7 @@ class Questions(BatchTest):
                 self.assertIn(" is the file for the ", shown)
                 self.assertIn(" and cannot also be that for the ", shown)
                 self.assertIn(": use another one", shown)
-        self.assertIn("the results need a file, not standard output: a later run continues it",
+        self.assertIn("expected a file for the results, not standard output: a later run continues it",
                       self.refused("--results", "-", file))
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), [file, "link"])
 

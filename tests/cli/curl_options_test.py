@@ -168,6 +168,7 @@ class Files(ProgramTest):
         for url in ("http://h/{a,b}", "http://h/[1-3]", "http://[::1]/[1-3]"):
             self.assertIn('option -o: "f#1" needs a URL for each file',
                           self.usage_error("-o", "f#1", url))
+            self.assertIn('option -o: "f#x#1" needs', self.usage_error("-o", "f#x#1", url))
         self.run_program("-o", "f#1", server.url("/a"))  # as curl
         self.run_program("-g", "-o", "g#1", server.url("/{a}"))
         self.assertTrue((self.folder / "f#1").exists() and (self.folder / "g#1").exists())
@@ -352,6 +353,10 @@ class Signatures(ProgramTest):
 
     def test_what_cannot_be_signed(self):
         self.assertIn("--aws-sigv4 needs -u KEY:SECRET", self.usage_error("--aws-sigv4", "aws:amz", "u"))
+        (self.folder / "ten").write_bytes(b"0123456789")
+        self.assertIn("cannot read ten: it has 10 bytes, but -C skips 10",
+                      self.run_program(*self.FLAGS, "-T", "ten", "-C", 10, "http://a/",
+                                       status=26).stderr.decode())
         (self.folder / "file").write_bytes(b"x")
         ran = self.run_program(*self.FLAGS, "-F", "a=@file", "http://127.0.0.1:1/", status=2)
         self.assertIn("a body that is signed must be in memory", ran.stderr.decode())

@@ -321,7 +321,7 @@ class Plan(ProgramTest):
 
     def test_what_it_refuses(self):
         for args, message in (
-                (("--format", "svg", "--repeat", "2"), "it cannot be combined with --repeat"),
+                (("--format", "svg", "--repeat", "2"), "cannot draw calls that are spread over time"),
                 (("--format", "xml"), 'option --format: "xml" is not one of table, json, svg'),
                 (("--random", "2"), '"2" is not a number from 0 to 1'),
                 (("--random", "0", "--seed", "1"), "--random and --seed cannot be combined"),
@@ -331,6 +331,8 @@ class Plan(ProgramTest):
                 (("--preset", "standrad"), 'option --preset: there is no preset "standrad"'),
                 (("--outcomes", ""), "option --outcomes needs a value that is not empty"),
                 (("--outcomes", ",200"), 'option --outcomes: "" is an empty item'),
+                (("--outcomes", "200,"), 'option --outcomes: "" is an empty item'),
+                (("--outcomes", "200:"), "a part that is not HEADER=VALUE"),
                 (("--outcomes", "503:a b=c"), "has an invalid header"),
                 (("--outcomes", "409:body=taken"), "sets a body, which only a file for --scenario can do"),
                 (("--outcomes", "503:a b=now+1"), "has an invalid header"),

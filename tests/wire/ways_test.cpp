@@ -378,6 +378,10 @@ TEST_CASE("options that make no sense are refused when the client is made, witho
         "TransportOptions::max_idle: it must not be negative");
   CHECK(refusal([](Options& o) { o.ca_reload = -1ns; }) ==
         "TransportOptions::ca_reload: it must not be negative");
+  CHECK(refusal([](Options& o) { o.proxy.no_proxy = std::string("a\0b", 3); }) ==
+        "TransportOptions::proxy.no_proxy: a NUL byte is not allowed");
+  CHECK(refusal([](Options& o) { o.proxy.ca_file = std::string("a\0b", 3); }) ==
+        "TransportOptions::proxy.ca_file: a NUL byte is not allowed");
   CHECK(refusal([](Options& o) { o.pinned_keys = "sha256//abc"; }) ==
         "TransportOptions::pinned_keys: \"sha256//abc\" is not sha256// and the 44 characters of a "
         "hash in base64");

@@ -272,15 +272,16 @@ std::string input_text(const batch::InputReport& report, const batch::RunnerOpti
   std::string text = row_text("requests", report.jobs);
   // Adds rows for the names with the largest counts, which are first in `counts`, and a row for the
   // number of names that are not shown.
-  const auto add_rows = [&](const std::string& kind, const auto& counts) {
+  const auto add_rows = [&](const std::string& kind, const char* kinds, const auto& counts) {
     for (std::size_t i = 0; i < std::min(counts.size(), kRowsShown); ++i) {
       const auto& [name, count] = counts[i];
       text += row_text(kind + " " + printable(name), count);
     }
-    if (counts.size() > kRowsShown) text += row_text(kind + "s more", counts.size() - kRowsShown);
+    if (counts.size() > kRowsShown)
+      text += row_text(kinds + std::string(" more"), counts.size() - kRowsShown);
   };
-  add_rows("host", report.hosts);
-  add_rows("policy", report.policies);
+  add_rows("host", "hosts", report.hosts);
+  add_rows("policy", "policies", report.policies);
   // `unsafe` counts requests such as POST without an idempotency key, and `later` those that the
   // input forbids to send before a date.
   if (report.unsafe > 0) text += row_text("must not be sent twice, and have no key", report.unsafe);

@@ -78,12 +78,6 @@ Body streamed_body(std::string begun, Descriptor pipe, int cancel) {
   });
 }
 
-void check_offset(std::uint64_t offset, std::uint64_t size) {
-  if (offset == 0 || offset < size) return;
-  throw ReadError("it has " + std::to_string(size) + " bytes, but -C skips " +
-                  std::to_string(offset));
-}
-
 // Returns the body of an upload from a pipe, or from standard input if `path` is "-", without its
 // first `offset` bytes. Reads up to kMaxPipeBuffer bytes here, so that a retry can send them again.
 // The rest of a longer body is read while it is sent, so that body can be sent only once. Standard
@@ -116,6 +110,12 @@ Body piped_body(const std::string& path, int cancel, std::uint64_t offset) {
 }
 
 }  // namespace
+
+void check_offset(std::uint64_t offset, std::uint64_t size, const std::string& prefix) {
+  if (offset == 0 || offset < size) return;
+  throw ReadError(prefix + "it has " + std::to_string(size) + " bytes, but -C skips " +
+                  std::to_string(offset));
+}
 
 std::string read_whole(const std::string& path, std::size_t most, int cancel) {
   if (path == "-") {

@@ -39,6 +39,9 @@ inline constexpr std::size_t kMaxPipeBuffer = std::size_t{64} << 20U;
 // it is sent, so that body can be sent only once. Throws ReadError, which names the file.
 Body upload_body(const std::string& path, int cancel, std::uint64_t offset = 0);
 
+// Throws ReadError if -C skips all of a file. The message begins with `prefix`.
+void check_offset(std::uint64_t offset, std::uint64_t size, const std::string& prefix = {});
+
 // Returns the size of a body, or 0 if it is unknown.
 std::uint64_t size_of(const Body& body);
 

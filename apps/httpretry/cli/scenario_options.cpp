@@ -5,16 +5,16 @@
 
 #include <httpretry/json/problem.hpp>
 
-#include <sstream>
 #include <stdexcept>
 
 namespace httpretry::cli {
 namespace {
 
-std::vector<std::string> split(const std::string& text, char at) {
+std::vector<std::string> split(std::string_view text, char at) {
   std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  const bool last_is_empty = text.ends_with(at);
+  while (!text.empty()) parts.emplace_back(take_until(text, at));
+  if (last_is_empty) parts.emplace_back();
   return parts;
 }
 

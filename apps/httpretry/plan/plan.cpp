@@ -73,7 +73,8 @@ FlagTable table_of(PlanOptions& to) {
 void check(const PlanOptions& options) {
   // --parallel is allowed: the drawing then has a line for each call.
   if (options.format == "svg" && options.repeat) {
-    throw UsageError("--format svg draws one call; it cannot be combined with --repeat");
+    throw UsageError(
+        "--format svg cannot draw calls that are spread over time; leave out --repeat");
   }
   if (options.random && options.seed) throw UsageError("--random and --seed cannot be combined");
   if (options.repeat && options.parallel) {

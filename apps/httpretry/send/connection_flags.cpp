@@ -66,7 +66,10 @@ std::vector<Flag> address_flags(TransportOptions& to) {
        "(30)",
        [&](Text v) {
          const long seconds = parse_count(v, "--keepalive-time");
-         if (seconds == 0) return;  // keeps the library's default
+         std::erase_if(to.curl_options, [](const CurlOption& option) {
+           return option.name == "TCP_KEEPIDLE" || option.name == "TCP_KEEPINTVL";
+         });
+         if (seconds == 0) return;  // the library's default
          to.curl_options.emplace_back("TCP_KEEPIDLE", seconds);
          to.curl_options.emplace_back("TCP_KEEPINTVL", seconds);
        }},

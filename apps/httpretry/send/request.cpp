@@ -140,6 +140,7 @@ void set_upload(const SendOptions& options, const std::string& file, int cancel,
     body = upload_body(file, cancel, options.offset);
   } else {  // --aws-sigv4: libcurl can sign only a body in memory
     auto bytes = read_named(file, kMaxDataFile, cancel);
+    check_offset(options.offset, bytes.size(), "cannot read " + file + ": ");
     bytes.erase(0, options.offset);
     body = std::move(bytes);
   }

@@ -72,10 +72,10 @@ void check_globs(const SendOptions& options) {
   for (std::size_t i = 0; i < options.outputs.size(); ++i) {
     const auto& output = options.outputs[i];
     const auto& url = options.urls[i];
-    const auto after_hash = output.find('#') + 1;  // 0: there is no "#"
-    // A "#" at the end is before the NUL of the string, which is no digit.
-    const bool has_number =
-        after_hash > 0 && output[after_hash] >= '1' && output[after_hash] <= '9';
+    bool has_number = false;
+    for (std::size_t i = 1; i < output.size(); ++i) {
+      has_number = has_number || (output[i - 1] == '#' && output[i] >= '1' && output[i] <= '9');
+    }
     // Skips the brackets around an IPv6 address, as in "http://[::1]/".
     const auto after_host = url.find("://[") == std::string::npos ? 0 : url.find(']');
     const bool has_pattern =

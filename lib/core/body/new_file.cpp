@@ -144,6 +144,8 @@ Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
   struct ::stat old {};  // the existing target, if `exists`
   const bool exists = ::stat(path->c_str(), &old) == 0;
   if (exists && !S_ISREG(old.st_mode)) return beside(target, access);
+  // A rename would replace even a file that we are not allowed to write to.
+  if (exists && ::access(path->c_str(), W_OK) != 0) return cannot_open(target, errno);
   // Another process may finish the file, and rename it, after we have opened it and before we lock
   // it. Then our descriptor refers to the finished file, which must not be written to. In this case
   // `open_and_lock` returns false, and the next try creates a new "TARGET.part".

@@ -76,6 +76,8 @@ void check_certificate(const ClientCertificate& cert) {
 // functions. Messages do not repeat the URL, because it may contain a password.
 void check_proxy(const ProxyOptions& proxy) {
   check_pem("proxy.ca_pem", proxy.ca_pem, "CERTIFICATE");
+  check_text("proxy.ca_file", proxy.ca_file);
+  if (proxy.no_proxy) check_text("proxy.no_proxy", *proxy.no_proxy);
   if (proxy.credentials) {
     if (const char* why = problem_of(*proxy.credentials)) refuse("proxy.credentials", why);
     using Scheme = Credentials::Scheme;

@@ -319,12 +319,11 @@ GuardFacts Limits::facts(Time now, WallTime wall_now) const {
     limits.limit = slots_->machine.limit(*keys_.policy->concurrency);
     limits.in_flight = slots_->machine.used();
   }
-  // The order is: the pause of the host, then that of the endpoint, which takes precedence and so
-  // overwrites the first. (The third, the ramp of a breaker, is never in the future.)
+  auto paused_until = now;
   for (const auto& pause : pauses_) {
-    if (!pause || pause->machine.until() <= now) continue;
-    limits.paused_until = wall_time(pause->machine.until(), now, wall_now);
+    if (pause) paused_until = std::max(paused_until, pause->machine.until());
   }
+  if (paused_until > now) limits.paused_until = wall_time(paused_until, now, wall_now);
   return facts;
 }
 

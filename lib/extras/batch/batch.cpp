@@ -74,8 +74,8 @@ Files files_of(const BatchOptions& options) {
 void refuse_standard_output(const BatchOptions& options) {
   for (const auto& [purpose, path] : files_of(options)) {
     if (path != "-" || purpose == "input") continue;  // for the input, "-" is standard input
-    throw std::invalid_argument("the " + purpose +
-                                " need a file, not standard output: a later run continues it");
+    throw std::invalid_argument("expected a file for the " + purpose +
+                                ", not standard output: a later run continues it");
   }
 }
 
