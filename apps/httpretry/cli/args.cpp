@@ -78,12 +78,12 @@ class Parser {
       *negated->target = !negated->value;
       return;
     }
-    const bool takes_no_value = flag->value.empty();  // not even an optional one
+    const bool has_optional_value = !flag->takes_value() && !flag->value.empty();
     if (flag->takes_value()) {
       check_and_apply(*flag, has_value ? value : value_after(shown));
     } else if (!has_value) {
       flag->apply({});
-    } else if (takes_no_value) {
+    } else if (!has_optional_value) {
       throw UsageError("option " + shown + " takes no value");
     } else if (value.empty()) {
       throw UsageError("option " + shown + "= needs a value after the \"=\"");

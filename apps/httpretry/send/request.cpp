@@ -145,7 +145,7 @@ void set_upload(const SendOptions& options, const std::string& file, int cancel,
     body = std::move(bytes);
   }
   if (options.offset > 0) {
-    // The size of the whole file. It is known, because upload_body() refuses an offset otherwise.
+    // The size of the whole file. It is known, because an offset needs a body of known size.
     const auto end = options.offset + size_of(body);
     request.set_header("Content-Range", "bytes " + std::to_string(options.offset) + "-" +
                                             std::to_string(end - 1) + "/" + std::to_string(end));

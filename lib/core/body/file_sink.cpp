@@ -144,8 +144,8 @@ class FileSink final : public Sink {
 
   // Opens the file to write to, which replaces the one at `path_` when it is complete. Returns a
   // writer that knows which beginning of the body the file has (`start`). With `keep_partial`, that
-  // is what an earlier call left in PATH.part. If there is none, `continue_existing` makes it a
-  // copy of the file at `path_`; the user guarantees that this is the beginning of the same body.
+  // is what an earlier call left in PATH.part. Without PATH.part, `continue_existing` copies the
+  // file at `path_` to it; the user guarantees that this file is the beginning of the same body.
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override {
     const auto mode = options_.owner_only ? FileAccess::Owner : FileAccess::All;
     auto file = options_.keep_partial ? NewFile::part(path_, mode) : NewFile::beside(path_, mode);

@@ -40,8 +40,8 @@ class RequestAttempts {
   [[nodiscard]] Time wait_until() const { return step_.until; }
   // Ends the call during a wait, because it was canceled. Returns the outcome of the call.
   Error cancel();
-  // After `next_step` has returned Stop: returns the outcome that was kept, or an Errc::Timeout
-  // with History::detail as its message if there is none.
+  // After `next_step` has returned Stop: returns the outcome that was kept. If none was kept,
+  // returns an Errc::Timeout whose message is History::detail.
   Outcome last_outcome();
 
  private:
