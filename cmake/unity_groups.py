@@ -16,8 +16,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 INCLUDED_FROM = (ROOT / "include", ROOT, ROOT / "apps" / "httpretry")
-MOST_FILES = 12
-MOST_BYTES = 120_000
+MOST_FILES = 25
+MOST_BYTES = 250_000
 
 MACRO = re.compile(r"^#\s*define (\w+)")
 FUNCTION = re.compile(r"^[^=({]*?(?<![\w:~])(\w+)\(")

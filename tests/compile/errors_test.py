@@ -3,8 +3,10 @@
 
     errors_test.py COMPILER INCLUDE_DIR
 """
+import pathlib
 import subprocess
 import sys
+import tempfile
 
 START = """
 #include <httpretry/httpretry.hpp>
@@ -14,6 +16,8 @@ using namespace std::chrono_literals;
 BY_VALUE = ("this function may be a coroutine: take its parameters by value, and a string instead of "
             "a string_view, because what they refer to is gone after its first co_await; only Call& "
             "may be a reference")
+
+NEEDS_CPP20 = '"httpretry needs C++20: compile with -std=c++20"'
 
 # What is wrong, the code, and a part of the error. Without one, the code is right.
 CASES = [
@@ -45,14 +49,33 @@ CASES = [
 ]
 
 
+class Compiler:
+    def __init__(self, command, include, folder):
+        self.command, self.include = command, include
+        # Each case includes it in its compiled form, except the one that is not in C++20.
+        self.start = pathlib.Path(folder, "start.hpp")
+        self.start.write_text(START)
+        self.run("c++20", "-x", "c++-header", str(self.start), "-o", f"{self.start}.gch").check_returncode()
+
+    def run(self, standard, *arguments, code=""):
+        return subprocess.run([self.command, f"-std={standard}", "-I", self.include, *arguments],
+                              input=code, capture_output=True, text=True)
+
+    def compile(self, code):
+        return self.run("c++20", "-fsyntax-only", "-include", str(self.start), "-x", "c++", "-", code=code)
+
+    def compile_as_cpp17(self):
+        return self.run("c++17", "-fsyntax-only", "-x", "c++", "-", code=START)
+
+
 def main():
-    compiler, include = sys.argv[1:]
+    command, include = sys.argv[1:]
     failed = 0
-    cases = [*CASES, ("C++17", "", '"httpretry needs C++20: compile with -std=c++20"')]
-    for what, code, error in cases:
-        standard = "c++17" if what == "C++17" else "c++20"
-        ran = subprocess.run([compiler, f"-std={standard}", "-fsyntax-only", "-I", include, "-x", "c++", "-"],
-                             input=START + code, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as folder:
+        compiler = Compiler(command, include, folder)
+        results = [(what, error, compiler.compile(code)) for what, code, error in CASES]
+        results.append(("C++17", NEEDS_CPP20, compiler.compile_as_cpp17()))
+    for what, error, ran in results:
         if error is None:
             good = ran.returncode == 0
         else:
@@ -63,7 +86,7 @@ def main():
             failed += 1
             expected = "no error" if error is None else f"an error with {error!r}"
             print(f"{what}: expected {expected}, found:\n{ran.stderr or 'none'}")
-    print(f"{len(cases) - failed} passed, {failed} failed")
+    print(f"{len(results) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
