@@ -8,7 +8,8 @@ endif()
 
 # httpretry_unity(TARGET [EXCEPT REGEX]): once all its sources are known. unity_groups.py says which go together; those
 # whose name fits REGEX, or that have options of their own, are built alone. Unlike CMake's UNITY_BUILD, this names
-# the sources as seen from the project, so that ccache knows the result in another clone.
+# the sources as seen from the project, so that ccache knows the result in another clone, and its files have the same
+# path from the build directory where another project takes in this one.
 function(httpretry_unity target)
   if(NOT HTTPRETRY_UNITY)
     return()
@@ -42,7 +43,7 @@ function(httpretry_unity target)
   endforeach()
   list(REMOVE_DUPLICATES numbers)
   foreach(number ${numbers})
-    set(several ${CMAKE_CURRENT_BINARY_DIR}/Unity/${target}_${number}.cpp)
+    set(several ${CMAKE_BINARY_DIR}/httpretry-unity/${target}_${number}.cpp)
     file(CONFIGURE OUTPUT ${several} CONTENT "${includes_${number}}" @ONLY)
     list(APPEND all_sources ${several})
   endforeach()

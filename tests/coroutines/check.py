@@ -27,6 +27,7 @@ FIXTURES = pathlib.Path(__file__).resolve().parent
 QUERY = FIXTURES / "query.py"
 CCACHE = {"CCACHE_COMPILERTYPE": "clang", "CCACHE_COMPILERCHECK": "%compiler% --version",
           "CCACHE_DEPEND": "1", "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
+UNITY = "httpretry-unity"  # the folder of the files that cmake/unity.cmake makes
 FOLDERS = ("include", "lib", "apps", "tests")
 INCLUDE = re.compile(r'^#include ["<](.+)[">]', re.M)
 SOURCE_OF_SEVERAL = re.compile(r'^#include "(.+)"', re.M)
@@ -50,7 +51,7 @@ def compiled_sources(build):
     compiled = {}
     for entry in database_of(build):
         file = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        several = file.parent.name == "Unity"
+        several = file.parent.name == UNITY
         for source in SOURCE_OF_SEVERAL.findall(file.read_text()) if several else [file]:
             compiled[pathlib.Path(ROOT, source).resolve()] = file
     return dict(sorted(compiled.items()))
@@ -163,10 +164,10 @@ def among_several():
     """True if a source is found at fault that is compiled together with another one."""
     with tempfile.TemporaryDirectory() as folder:
         build = pathlib.Path(folder).resolve()
-        (build / "Unity").mkdir()
+        (build / UNITY).mkdir()
         source = build / "awaiting.cpp"
         source.write_text((FIXTURES / "bad_forms.cpp").read_text())
-        several = build / "Unity" / "target_0.cpp"
+        several = build / UNITY / "target_0.cpp"
         several.write_text(f'#include "{build}/other.cpp"\n#include "{source}"\n')
         (build / "other.cpp").write_text("")
         (build / "compile_commands.json").write_text(json.dumps(
