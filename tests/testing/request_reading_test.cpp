@@ -80,6 +80,8 @@ TEST_CASE("an invalid request gets an error status, is not logged, and takes no 
       {"GET / HTTP/1.1\r\nContent-Length: \r\n\r\n", 400},
       {"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
       {"GET / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
+       400},
       {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
       {"GET / HTTP/1.1\r\nA: " + std::string(70'000, 'a') + "\r\n\r\n", 431},
       {std::string(1'000'000, 'a'), 431},

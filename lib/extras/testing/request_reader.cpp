@@ -110,13 +110,13 @@ bool RequestReader::read_framing(const SeenRequest& request) {
                       equal_ignoring_case(headers.get("Expect").value_or(""), "100-continue");
 
   const auto lengths = headers.get_all("Content-Length");
-  const auto coding = headers.get("Transfer-Encoding");
-  chunked_ = coding.has_value();
+  const auto codings = headers.get_all("Transfer-Encoding");
+  chunked_ = !codings.empty();
   length_ = 0;
   // The headers must give the length only once. Otherwise, a proxy in front of this server could
   // choose a different one.
-  if (lengths.size() + (chunked_ ? 1 : 0) > 1) return false;
-  if (chunked_) return equal_ignoring_case(*coding, "chunked");
+  if (lengths.size() + codings.size() > 1) return false;
+  if (chunked_) return equal_ignoring_case(codings.front(), "chunked");
   if (lengths.empty()) return true;  // no body
   const auto length = to_number<std::uint64_t>(lengths.front());
   length_ = length.value_or(0);
