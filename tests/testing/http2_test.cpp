@@ -279,10 +279,15 @@ TEST_CASE("headers may come with padding, a priority, in several frames, and as 
 
 TEST_CASE("what is not HTTP/2 ends the connection") {
   const FaultServer server(with_http2({200}));
+  const auto block = hpack_literal(":method", "GET") + hpack_literal(":path", "/");
   for (const auto& bytes :
        {header_frames(1, "\x80", kEndStream),                            // no field has the index 0
         frame(FrameType::Headers, kPadded, 1, "\x09x"),                  // too much padding
         frame(FrameType::Headers, 0, 1) + frame(FrameType::Data, 0, 1),  // no CONTINUATION
+        frame(FrameType::Headers, kEndStream, 1, block) +
+            frame(FrameType::Continuation, kEndHeaders, 3),  // of another stream
+        frame(FrameType::Continuation, kEndHeaders, 1) +
+            header_frames(1, block, kEndStream),  // no HEADERS before it
         frame(FrameType::Data, 0, 1, std::string(kMaxPayload + 1, 'x'))}) {
     FrameClient client(server);
     client.send(bytes);

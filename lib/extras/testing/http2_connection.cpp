@@ -112,10 +112,10 @@ class Http2Connection {
       case FrameType::Ping:
         return acknowledges ||
                channel_.write(frame(FrameType::Ping, kAck, kWholeConnection, received.payload));
-      case FrameType::Goaway:               // the client closes the connection itself
-      case FrameType::Continuation: break;  // begin_request() has read those that belong to HEADERS
+      case FrameType::Continuation: return false;  // begin_request() reads those after HEADERS
+      case FrameType::Goaway: break;               // the client closes the connection itself
     }
-    return true;  // ignores these two, and frames of other types
+    return true;  // ignores GOAWAY, and frames of other types
   }
 
   // Reads the headers of a request from a HEADERS frame and the CONTINUATION frames after it, and
@@ -128,6 +128,7 @@ class Http2Connection {
     for (auto flags = head.flags; (flags & kEndHeaders) == 0;) {
       const auto more = read_frame();
       if (!more || more->type != FrameType::Continuation) return false;
+      if (more->stream != head.stream) return false;
       flags = more->flags;
       block += more->payload;
       if (block.size() > kMaxBlock) return false;
