@@ -156,6 +156,16 @@ TEST_CASE("a response over HTTP/2 that has no body ends with its head") {
   CHECK(play(Step(200, "text"), "HEAD")->headers.get("Content-Length") == "4");
   CHECK(play(Step(204, "text"))->body.empty());
   CHECK(play(Step(200))->headers.get("Content-Length") == "0");
+
+  Step step(204, "text");
+  step.fault = Fault::Truncate;
+  const FaultServer server(with_http2({step}));
+  FrameClient client(server);
+  client.get(1);
+  const auto head = client.next();
+  check_head(head, 1);
+  CHECK(head.payload.find("content-length") == std::string::npos);
+  CHECK(client.next().payload.empty());
 }
 
 TEST_CASE("interim responses and gzip work over HTTP/2") {

@@ -69,6 +69,9 @@ std::optional<SeenRequest> request_from(const std::vector<HpackField>& fields) {
   return request;
 }
 
+// Returns whether responses with this status have neither a body nor a length.
+bool is_bodiless(int status) { return status == 204 || status == 304; }
+
 struct Stream {
   SeenRequest request;
   std::int64_t window = kInitialWindow;  // bytes that the client allows us to send
@@ -243,8 +246,8 @@ class Http2Connection {
     return send_response(id, stream, Step(505, "this fault exists only in HTTP/1.1\n"));
   }
 
-  // Returns the frames with the status and the headers of the response. Without `length`, there is
-  // no Content-Length.
+  // Returns the frames with the status and the headers of the response. Without `length`, or if the
+  // status allows no body, there is no Content-Length.
   std::string head(std::uint32_t id, const Step& step, std::optional<std::size_t> length,
                    unsigned flags = kNoFlags) const {
     std::string block = hpack_literal(":status", std::to_string(step.status));
@@ -256,7 +259,7 @@ class Http2Connection {
     const auto add_default = [&](const char* name, const std::string& value) {
       if (!headers.contains(name)) block += hpack_literal(name, value);
     };
-    if (length) add_default("content-length", std::to_string(*length));
+    if (length && !is_bodiless(step.status)) add_default("content-length", std::to_string(*length));
     if (step.gzip || step.fault == Fault::GzipCutShort) add_default("content-encoding", "gzip");
     return header_frames(id, block, flags);
   }
@@ -271,12 +274,10 @@ class Http2Connection {
   // as the client's windows allow. The rest follows when they grow. Returns false if the connection
   // must end: writing failed, or the response is complete and closes the connection.
   bool send_response(std::uint32_t id, Stream& stream, const Step& step) {
-    const bool has_no_length = step.status == 204 || step.status == 304;  // nor a body
     // The response to a HEAD has the length of the body, but not the body.
-    const bool has_no_body = has_no_length || stream.request.method == "HEAD";
+    const bool has_no_body = is_bodiless(step.status) || stream.request.method == "HEAD";
     auto body = step_body(step);
-    std::optional<std::size_t> length;  // for the header Content-Length
-    if (!has_no_length) length = body.size();
+    const auto length = body.size();  // for the header Content-Length
     if (has_no_body) body.clear();
     // HTTP/2 has no Connection header. head() leaves it out, and finish() sends a GOAWAY instead.
     stream.closes_connection =
@@ -329,7 +330,7 @@ class Http2Connection {
     const auto body = step_body(step);
     std::optional<std::size_t> length;
     if (step.fault != Fault::Http2NoEndStream) length = body.size();
-    const bool has_body = stream.request.method != "HEAD";
+    const bool has_body = !is_bodiless(step.status) && stream.request.method != "HEAD";
     const auto size = std::min(has_body ? body.size() / 2 : 0, kMaxPayload);
     const auto half = std::string_view(body).substr(0, size);
     return send_interims(id, step) && channel_.write(head(id, step, length)) &&
