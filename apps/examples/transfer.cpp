@@ -123,7 +123,7 @@ int main() {
   FaultServer server(Scenario{{200, "a response, or a token"}});
   const auto api_origin = server.url("/");
   const auto url = server.url("/v1/items");
-  Client issuer;
+  Client issuer = Client::bare();  // `client` retries, so a retry here would multiply the attempts
   Client client(ClientOptions().with_attempt_middleware(
       bearer([&](Call&) { return fetch_token(issuer, url); }, {api_origin})));
 
