@@ -19,7 +19,7 @@ int main() {
 
   RetryPolicy policy;
   policy.guards.rate = RatePolicy::per_second(10);
-  policy.guards.rate->burst = 10;  // may be sent at once after an idle time
+  policy.guards.rate->burst = 10;  // requests that the rate does not delay after an idle time
   policy.guards.concurrency.emplace().max = 3;
   Client client(ClientOptions().with_policies(policy));
 
@@ -35,9 +35,10 @@ int main() {
 
   const auto seen = api.seen();
   const auto elapsed = seen.back().arrived - seen.front().arrived;
-  std::printf("%zu requests in %.1f s; the last one waited %.1f s\n", seen.size(),
+  std::printf("%zu requests in %.1f s; the longest wait was %.1f s\n", seen.size(),
               std::chrono::duration<double>(elapsed).count(),
               std::chrono::duration<double>(longest_wait).count());
-  // Ten are sent at once, and thirty at ten a second: 3 s, less a tolerance for when they arrive.
+  // The rate lets ten start without a wait, and thirty at ten a second: 3 s, less a tolerance for
+  // when they arrive.
   return seen.size() == kCalls && elapsed >= 2900ms ? 0 : 1;
 }
