@@ -54,14 +54,15 @@ int main() {
 
   // Both callbacks run in loop->turn(), on this thread.
   int running = 2;
-  bool good = false;
+  bool good = true;
   client.send_then(Request::get(url), [&](const Outcome& outcome) {
     std::printf("%s\n", describe(outcome).c_str());
-    good = succeeded(outcome);
+    good &= succeeded(outcome);
     --running;
   });
   start(two_requests(client, url), [&](const Result<int>& sum) {
-    std::printf("the sum of two statuses: %d\n", *sum);
+    good &= sum.has_value();  // it is an Error if the task throws
+    if (sum) std::printf("the sum of two statuses: %d\n", *sum);
     --running;
   });
 
