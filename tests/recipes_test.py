@@ -100,6 +100,7 @@ class Conan(unittest.TestCase):
     def test_what_it_exports_is_what_there_is(self):
         recipe = self.recipe("cmake/conan/conanfile.py")
         recipe.export_sources()
+        self.assertTrue(self.copied.called)
         for call in self.copied.call_args_list:
             pattern, root = call.args[1:3]
             self.assertTrue(list(pathlib.Path(root).glob(pattern)), pattern)

@@ -63,6 +63,7 @@ class Compression(ProgramTest):
         self.run_program("--compress", "gzip", "-T", "data", server.url())
         self.run_program("--compress", "gzip", "-T", "-", server.url(), stdin=TEXT)
         self.run_program("--compress", "gzip", "-F", "file=@data", server.url())
+        self.assertEqual(len(server.seen), 3)
         for seen in server.seen:
             self.assertIn(TEXT, gzip.decompress(seen.body))
 

@@ -116,6 +116,7 @@ class Paginate(ProgramTest):
     def test_all_pages_get_the_headers_and_credentials(self):
         server = self.server(page(b"one", "/2"), page(b"two"))
         self.run_program("--paginate", "-u", "ann:pw", "-H", "X-Key: k", server.url())
+        self.assertEqual(self.targets(server), ["/", "/2"])
         for seen in server.seen:
             self.assertEqual(seen.headers["x-key"], "k")
             self.assertTrue(seen.headers["authorization"].startswith("Basic "))

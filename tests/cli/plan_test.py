@@ -276,6 +276,7 @@ class Plan(ProgramTest):
                       "--set", "max_elapsed_time=1h", "--set", "max_attempts=50")):
             drawing = self.drawing(*args)
             width, height = float(drawing.get("width")), float(drawing.get("height"))
+            self.assertTrue(self.texts(drawing))
             for text in drawing.iter(SVG + "text"):
                 letter = {"title": 10.8, "small": 7}.get(text.get("class"), 8.3)
                 wide = sum(1.5 if c in "WM" else 1 for c in text.text) * letter

@@ -63,6 +63,7 @@ class Injection(ProgramTest):
                                       capture_output=True, timeout=LIMIT, check=False,
                                       cwd=self.folder, env=clean_environment())
                 self.assertNotEqual(done.returncode, 70)
+                self.assertEqual(server.seen[0].target, "/")
                 for seen in server.seen:
                     self.assertNotIn("injected", seen.headers)
                     self.assertRegex(seen.target, r"^[!-~]+$")

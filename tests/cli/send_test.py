@@ -419,7 +419,9 @@ class ExitStatus(ProgramTest):
         self.addCleanup(holder.close)
         url = f"http://127.0.0.1:{port}/"
         ran = self.run_program(*QUICK, "--retry", 1, url, url, status=7)
-        for number, line in enumerate(ran.stderr.decode().splitlines(), 1):
+        lines = ran.stderr.decode().splitlines()
+        self.assertEqual(len(lines), 2, lines)
+        for number, line in enumerate(lines, 1):
             self.assertRegex(line, rf"^httpretry: \[{number}\] \(7\) GET {url}: Failed to connect .*; gave up "
                                    r"after 2 attempts in [\d.]+ m?s: connect each time \(attempts_exhausted\)$")
 

@@ -396,6 +396,7 @@ class Uploads(ProgramTest):
         (self.folder / "ten").write_bytes(b"0123456789")
         server = self.server(503, 200)
         self.run_program(*QUICK, "-C", "4", "-T", "ten", server.url("/x"))
+        self.assertEqual(len(server.seen), 2)
         for seen in server.seen:
             self.assertEqual((seen.body, seen.headers["content-range"]), (b"456789", "bytes 4-9/10"))
             self.assertNotIn("range", seen.headers)
