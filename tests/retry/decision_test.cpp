@@ -159,13 +159,17 @@ TEST_CASE("no decision waits past a limit, and attempts never exceed theirs") {
   }
 }
 
-TEST_CASE("the extremes of every clock are survived") {
+TEST_CASE("at the extremes of every clock, a decision is what it is at other times") {
   for (const auto now : {Time::min(), Time(0ns), Time::max()}) {
     for (const auto wall : {WallTime::min(), WallTime(0ns), WallTime::max()}) {
       Situation situation;
       situation.clocks = {now, Time(0ns), Time::max() - 1ns, wall};
-      static_cast<void>(decision_of(situation, outcome_of("429; Retry-After: 999999999999999")));
-      static_cast<void>(decision_of(situation, outcome_of("503")));
+      const auto throttled =
+          decision_of(situation, outcome_of("429; Retry-After: 999999999999999"));
+      CHECK(throttled.reason == Reason::ServerDelayTooLong);
+      CHECK(throttled.retry_at.value() >= wall);
+      const auto failed = decision_of(situation, outcome_of("503"));
+      CHECK(failed.retry == (now != Time::max()));  // which is past the deadline
     }
   }
 }
