@@ -102,6 +102,9 @@ class Simulate(ProgramTest):
         self.assertEqual(run("none")["sends_per_call"], 4)
         self.assertIn("; 3 retries at once are always allowed",
                       self.said("simulate", "--set", "budget.kind=concurrent", "--duration", "20s").decode())
+        self.assertIn("; 2.5 retries a second are always allowed\n",
+                      self.said("simulate", "--set", 'budget={"kind": "ratio", "min_per_second": 2.5}',
+                                "--duration", "20s").decode())
 
     def test_a_trace_plays_recorded_reports(self):
         reports = self.folder / "reports.json"

@@ -80,8 +80,8 @@ struct PolicyBounds {
   double stable_below = 0;
   // Retries that a full budget allows before it limits anything; empty without such a budget.
   std::optional<double> burst;
-  // Retries that one client may always have in flight under a concurrent budget, regardless of w_l;
-  // empty with other budgets.
+  // Retries that one client is always allowed, regardless of w_l: in flight under a concurrent
+  // budget, in each second under a ratio budget. Empty with other budgets.
   std::optional<double> always;
 };
 

@@ -47,10 +47,10 @@ void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
       break;
     case Kind::Ratio:
       // Each call allows `ratio` retries. In addition, `min_per_second` are always allowed. They do
-      // not grow with the number of calls, so only `burst` counts them.
+      // not grow with the number of calls, so `w_l` does not count them.
       retries_per_call = quotient(budget.ratio, kOne);
-      bounds.burst = quotient(budget.min_per_second, kOne) *
-                     std::chrono::duration<double>(budget.window).count();
+      bounds.always = quotient(budget.min_per_second, kOne);
+      bounds.burst = *bounds.always * std::chrono::duration<double>(budget.window).count();
       break;
     case Kind::Grpc:
       // A failure costs one token, and a success gives back `refill`, which again counts for
@@ -89,24 +89,31 @@ std::optional<double> sends_of_one_call(const PolicySet& policies, const Request
 }  // namespace
 
 // Returns bounds on the load that the request's policy can cause, whatever the server does. To get
-// them, simulates one call whose every attempt fails, twice: with the policy as it is, which shows
-// what a full budget allows, and without its budget and guards. The result of the second is then
-// limited to what a spent budget allows. Returns empty bounds if the request's URL is not valid.
+// them, simulates one call whose every attempt fails, twice: with its budget and guards, which
+// shows what a full budget allows, and without them. The result of the second is then limited to
+// what a spent budget allows. Returns empty bounds if the request's URL is not valid.
 PolicyBounds bounds_of(const PolicySet& policies, const Request& request) {
   PolicyBounds bounds;
   const auto& url = request.parsed_url();
   if (!url) return bounds;
   // The policy, with the entry of the set that it comes from.
   auto resolved = policies.find(request.method(), *url, request.headers());
-  const auto policy = resolved.policy;
-  const auto status = retried_status(*policy);  // a status that is retried; all attempts get it
-  bounds.sends_at_first = sends_of_one_call(policies, request, status);
-  auto unlimited = *policy;
-  unlimited.budget.kind = BudgetPolicy::Kind::None;
-  unlimited.guards = GuardPolicy();  // guards limit the sends to a host, not those of one call
-  resolved.policy = std::make_shared<const RetryPolicy>(std::move(unlimited));
-  bounds.w_l = sends_of_one_call(PolicySet(std::move(resolved)), request, status);
-  add_budget(bounds, policy->budget);
+  auto policy = *resolved.policy;
+  const auto status = retried_status(policy);  // a status that is retried; all attempts get it
+  auto& budget = policy.budget;
+  // A throttle, a timeout and any other failure may cost different numbers of tokens. The server
+  // decides which of them occur, so all get the lowest cost.
+  budget.retry_cost = std::min({budget.retry_cost, budget.throttle_cost, budget.timeout_cost});
+  budget.throttle_cost = budget.timeout_cost = budget.retry_cost;
+  const auto sends = [&] {
+    resolved.policy = std::make_shared<const RetryPolicy>(policy);
+    return sends_of_one_call(PolicySet(resolved), request, status);
+  };
+  bounds.sends_at_first = sends();
+  const auto limits = std::exchange(budget, BudgetPolicy());  // its kind is None
+  policy.guards = GuardPolicy();  // guards limit the sends to a host, not those of one call
+  bounds.w_l = sends();
+  add_budget(bounds, limits);
   // A server keeps up if its capacity is enough for `w_l` sends of each call. Without a limit on
   // the sends, no load is safe.
   bounds.stable_below = bounds.w_l ? 1 / *bounds.w_l : 0;

@@ -82,7 +82,8 @@ Json json_of(const SimulationRun& run) {
   // Sends per call if every attempt fails: in the long run, and while the budget is full.
   json["w_l"] = or_null(run.bounds.w_l);
   json["w_l_at_first"] = or_null(run.bounds.sends_at_first);
-  // Retries before the budget limits any, and those that a client may always have in flight.
+  // Retries before the budget limits any, and those that a client is always allowed: in flight
+  // (concurrent) or in each second (ratio).
   json["budget_burst"] = or_null(run.bounds.burst);
   json["budget_always"] = or_null(run.bounds.always);
   json["stable_below"] = rounded(run.bounds.stable_below, kFourDecimals);  // share of the capacity

@@ -124,7 +124,12 @@ std::string describe(const PolicyBounds& bounds) {
     text += "; after " + grouped(*bounds.burst) + " retries of a full budget (" +
             number(*bounds.sends_at_first, 0) + " sends a call)";
   }
-  if (bounds.always) text += "; " + grouped(*bounds.always) + " retries at once are always allowed";
+  if (bounds.always.value_or(0) > 0) {  // with a `burst`, the budget is a ratio
+    text += "; " +
+            (bounds.burst ? rate_text(*bounds.always) + " retries a second"
+                          : grouped(*bounds.always) + " retries at once") +
+            " are always allowed";
+  }
   return text;
 }
 
