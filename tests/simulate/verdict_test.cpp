@@ -72,6 +72,18 @@ TEST_CASE("without a trigger, a server that fails whatever the load is stable") 
   CHECK(!run.recovered_after);
 }
 
+TEST_CASE("with the load once, a run that soon ends is not metastable") {
+  auto options = one_call("fail:probability=0");
+  options.clients = 100;
+  options.model.triggers = {trigger_of("at=0s,for=500ms,fail=1")};
+  const auto run = run_of(options, policy_of(R"({"backoff": {"kind": "constant",
+      "interval": "1s"}})"));
+  CHECK(run.finished_at_s == 1);
+  CHECK(run.succeeded == 100);
+  CHECK(run.recovered_after == 0);
+  CHECK(run.verdict == Verdict::Recovered);
+}
+
 TEST_CASE("recovery is counted from the end of the last trigger") {
   auto options = outage("queue:servers=100,service=50ms", "at=10s,for=5s,fail=1");
   options.model.triggers.push_back(trigger_of("at=20s,for=10s,fail=1"));

@@ -55,6 +55,6 @@ class Recorder {
 };
 
 // Sets the verdict of the run, and the time after which the server recovered from the triggers.
-void set_verdict(SimulationRun& run, const ServerModel& model, Duration duration);
+void set_verdict(SimulationRun& run, const SimulationOptions& options);
 
 }  // namespace httpretry::simulation

@@ -65,7 +65,7 @@ Result<SimulationReport> simulate(const SimulationOptions& original) {
   for (const auto& candidate : options.policies) {
     auto run = simulation::run(options, candidate);
     if (!run) return std::move(run).error();  // too many sends, or canceled by the caller
-    simulation::set_verdict(*run, options.model, options.duration);
+    simulation::set_verdict(*run, options);
     run->bounds = bounds_of(candidate.policies, options.request);
     report.runs.push_back(*std::move(run));
   }

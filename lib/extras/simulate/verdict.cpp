@@ -115,13 +115,14 @@ std::optional<double> recovery_time(const SimulationRun& run, std::size_t trigge
 // Sets run.verdict: whether the server recovered after the triggers, which disturb it for a time.
 // Compares the success ratio after the triggers with that before them; without triggers, compares
 // the end of the run with its beginning. With triggers, also sets run.recovered_after, which is
-// nullopt if the server did not recover. `duration` is the time in which calls begin.
-void set_verdict(SimulationRun& run, const ServerModel& model, Duration duration) {
+// nullopt if the server did not recover.
+void set_verdict(SimulationRun& run, const SimulationOptions& options) {
   using Verdict = SimulationRun::Verdict;
-  const auto& triggers = model.triggers;
-  const auto end = std::min(sample_index(duration), run.samples.size());  // no call began after it
+  const auto& triggers = options.model.triggers;
+  // No call began after this sample.
+  const auto end = std::min(sample_index(options.duration), run.samples.size());
   if (triggers.empty()) {
-    run.verdict = verdict_without_trigger(run, model, end);
+    run.verdict = verdict_without_trigger(run, options.model, end);
     return;
   }
   // The samples from the beginning of the first trigger to the end of the last one.
@@ -132,7 +133,10 @@ void set_verdict(SimulationRun& run, const ServerModel& model, Duration duration
     triggers_end = std::max(triggers_end, sample_index(trigger.end()));
   }
   const auto ratio_before = goodput_between(run.samples, 0, triggers_begin).ratio();
-  run.recovered_after = recovery_time(run, triggers_end, end, ratio_before);
+  // With the load Once, no call begins after the triggers that could show that they still do harm.
+  run.recovered_after = options.load.kind == Load::Kind::Once
+                            ? 0.0
+                            : recovery_time(run, triggers_end, end, ratio_before);
   // True if the triggers did no harm even while they lasted.
   const bool unharmed =
       is_as_good(goodput_between(run.samples, triggers_begin, triggers_end), ratio_before);
