@@ -184,6 +184,23 @@ TEST_CASE("the table says of calls what its columns do not") {
                  "no limit on sends: no load is safe"));
 }
 
+TEST_CASE("the table has the singular for one") {
+  auto options = one_call("fail:probability=1");
+  options.policies = {{"it", policy_of(R"({"budget": {"kind": "tokens", "capacity": 5,
+      "retry_cost": 5, "refill_on_success": 1}})")}};
+  const auto spent = table_of(simulate(options).value());
+  CHECK(contains(spent, "; after 1 retry of a full budget (2 sends a call)\n"));
+  CHECK(contains(spent, "\n  1 call ended because its budget was spent\n"));
+  options.model = model_of("capacity:rate=1");
+  options.load = load_of("open:rate=1");
+  options.duration = 5s;
+  options.policies = {{"it", policy_of(R"({"budget": {"kind": "ratio", "min_per_second": 1}})")}};
+  const auto rates = table_of(simulate(options).value());
+  CHECK(contains(rates, "capacity: 1 request a second; "));
+  CHECK(contains(rates, "\nopen: 1 call a second; 1 client, "));
+  CHECK(contains(rates, "; 1 retry a second is always allowed\n"));
+}
+
 TEST_CASE("the page says which policy is better, shows all its curves, and how to repeat it") {
   const auto& report = report_of_outage();
   const auto page = html_of(report, "httpretry simulate --name 'a & b'");

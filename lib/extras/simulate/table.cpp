@@ -59,20 +59,17 @@ std::string aligned(const std::vector<Row>& rows) {
 std::string notes_on(const SimulationRun& run) {
   const auto line = [](const std::string& text) { return "  " + text + '\n'; };
   auto text = run.policy + '\n' + line(verdict_sentence(run)) + line(describe(run.bounds));
-  const auto count_text = [](std::uint64_t count) { return grouped(static_cast<double>(count)); };
-  if (run.budget_refusals > 0) {
-    text += line(count_text(run.budget_refusals) + " calls ended because their budget was spent");
-  }
-  if (run.not_sent > 0) {
-    text += line(count_text(run.not_sent) + " calls were held back and never sent");
-  }
-  if (run.wasted > 0) {
-    text += line(count_text(run.wasted) + " responses arrived after their client had given up");
-  }
-  if (run.unfinished > 0) {
-    text += line(count_text(run.unfinished) +
-                 " calls never end: the server does not respond, and the policy has no time limit");
-  }
+  const auto add = [&](std::uint64_t count, std::string_view one, std::string_view many) {
+    if (count > 0) text += line(counted(grouped(static_cast<double>(count)), one, many));
+  };
+  add(run.budget_refusals, "call ended because its budget was spent",
+      "calls ended because their budget was spent");
+  add(run.not_sent, "call was held back and never sent", "calls were held back and never sent");
+  add(run.wasted, "response arrived after its client had given up",
+      "responses arrived after their client had given up");
+  add(run.unfinished,
+      "call never ends: the server does not respond, and the policy has no time limit",
+      "calls never end: the server does not respond, and the policy has no time limit");
   return text;
 }
 
@@ -81,7 +78,7 @@ std::string notes_on(const SimulationRun& run) {
 // Returns the whole report as text: what was simulated, the table, and notes on each policy.
 std::string table_of(const SimulationReport& report) {
   auto text = describe(report.model) + '\n' + describe(report.load) + "; " +
-              grouped(report.clients) + (report.clients == 1 ? " client" : " clients") + ", " +
+              counted(grouped(report.clients), "client", "clients") + ", " +
               to_text(report.duration) + ", seed " + std::to_string(report.seed) + "\n\n";
   std::vector<Row> rows{
       {"policy", "calls", "succeed", "sends/call", "peak/s", "p50", "p99", "ends", "verdict"}};

@@ -22,6 +22,10 @@ std::string grouped(double value) {
   return text;
 }
 
+std::string counted(const std::string& count, std::string_view one, std::string_view many) {
+  return count + " " + std::string(count == "1" ? one : many);
+}
+
 std::string percent(double ratio) {
   if (ratio <= 0 || ratio >= 1) return number(100 * ratio, 0) + " %";
   const double shown = std::min(std::max(100 * ratio, 0.1), 99.9);
@@ -41,7 +45,8 @@ std::string describe(const Distribution& distribution) {
     case Kind::Normal: return "normal(" + mean + "," + to_text(distribution.deviation) + ")";
     case Kind::Lognormal: return "lognormal(" + mean + "," + number(distribution.sigma, 2) + ")";
     case Kind::Mix: return "a mix of " + std::to_string(distribution.parts.size());
-    case Kind::Empirical: return std::to_string(distribution.values.size()) + " recorded times";
+    case Kind::Empirical:
+      return counted(std::to_string(distribution.values.size()), "recorded time", "recorded times");
   }
   return "";
 }
@@ -59,9 +64,9 @@ std::string describe_kind(const ServerModel& model) {
     case Kind::Fail:  // a share of the requests fails, whatever the load
       return percent(model.probability) + " of requests get a " + std::to_string(model.status);
     case Kind::Capacity:  // requests beyond this rate are rejected
-      return rate_text(model.rate) + " requests a second";
+      return counted(rate_text(model.rate), "request", "requests") + " a second";
     case Kind::Queue:  // "10 workers of 50ms, a queue for 1 000"
-      return grouped(model.servers) + (model.servers == 1 ? " worker of " : " workers of ") +
+      return counted(grouped(model.servers), "worker", "workers") + " of " +
              describe(model.service) + ", a queue for " + grouped(model.queue);
     case Kind::Slope:  // "50ms and 500us for each other request above 10": the response time
       return to_text(model.base) + " and " + to_text(model.per_request) +
@@ -70,7 +75,8 @@ std::string describe_kind(const ServerModel& model) {
     case Kind::Occ:  // optimistic concurrency control
       return "one row that all clients update";
     case Kind::Trace:  // replays a recorded file
-      return std::to_string(model.recorded.size()) + " attempts of " + model.file;
+      return counted(std::to_string(model.recorded.size()), "attempt", "attempts") + " of " +
+             model.file;
   }
   return "";
 }
@@ -84,8 +90,7 @@ std::string describe(const ServerModel& model) {
     text += "; network " + describe(model.network) + " each way";
   }
   if (!model.layers.empty()) {
-    text += "; behind " + std::to_string(model.layers.size()) +
-            (model.layers.size() == 1 ? " service" : " services");
+    text += "; behind " + counted(std::to_string(model.layers.size()), "service", "services");
   }
   for (const auto& trigger : model.triggers) text += "; " + describe(trigger);
   return text;
@@ -96,9 +101,10 @@ std::string describe(const Load& load) {
   if (load.kind == Load::Kind::Closed) {
     return "closed: the next call " + describe(load.think) + " after the last one";
   }
-  if (!load.curve.empty())
-    return "open: a curve of " + std::to_string(load.curve.size()) + " points";
-  return "open: " + rate_text(load.rate) + " calls a second";
+  if (!load.curve.empty()) {
+    return "open: a curve of " + counted(std::to_string(load.curve.size()), "point", "points");
+  }
+  return "open: " + counted(rate_text(load.rate), "call", "calls") + " a second";
 }
 
 // Returns "from 20s for 10s 50 % of the capacity, 2 times the calls", for example.
@@ -121,14 +127,15 @@ std::string describe(const PolicyBounds& bounds) {
   auto text = number(*bounds.w_l, 2) + " sends a call at worst: stable below " +
               percent(bounds.stable_below) + " of the capacity";
   if (bounds.burst && bounds.sends_at_first && *bounds.sends_at_first > *bounds.w_l) {
-    text += "; after " + grouped(*bounds.burst) + " retries of a full budget (" +
-            number(*bounds.sends_at_first, 0) + " sends a call)";
+    text += "; after " + counted(grouped(*bounds.burst), "retry", "retries") +
+            " of a full budget (" + number(*bounds.sends_at_first, 0) + " sends a call)";
   }
   if (bounds.always.value_or(0) > 0) {  // with a `burst`, the budget is a ratio
     text += "; " +
-            (bounds.burst ? rate_text(*bounds.always) + " retries a second"
-                          : grouped(*bounds.always) + " retries at once") +
-            " are always allowed";
+            (bounds.burst
+                 ? counted(rate_text(*bounds.always), "retry a second is", "retries a second are")
+                 : counted(grouped(*bounds.always), "retry at once is", "retries at once are")) +
+            " always allowed";
   }
   return text;
 }
