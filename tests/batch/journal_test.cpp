@@ -31,6 +31,12 @@ void finish_all(Journal& journal, std::size_t count) {
 
 }  // namespace
 
+TEST_CASE("a state that does not exist has no word") {
+  CHECK(to_string(State::Queued) == "queued");
+  CHECK(to_string(State::Unknown) == "unknown");
+  CHECK(to_string(static_cast<State>(99)) == "?");
+}
+
 TEST_CASE("jobs come in the order of the input, and those of high priority first") {
   JournalFiles files;
   files.folder.write("in", R"(http://a/1

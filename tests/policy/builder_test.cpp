@@ -213,6 +213,10 @@ TEST_CASE("what is wrong is told as it is of the file") {
   CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().pause(pause).hedge(hedge))) ==
         "b:4:55: /default/pause/scope: \"\" is not one of host, endpoint, policy\n"
         "b:14:16: /default/hedge/scope: \"\" is not one of host, endpoint, policy\n");
+  const auto no_rule = static_cast<ElapsedRule>(99);
+  CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().elapsed_rule(no_rule)))
+            .find("/default/elapsed_rule: \"\" is not one of include_wait, before_wait, "
+                  "clip_wait") != std::string::npos);
   CHECK(PolicySet::builder().fallback("nobody").build("code").error().message ==
         "code:3:14: /default: there is no policy \"nobody\"");
 }

@@ -75,6 +75,13 @@ TEST_CASE("the layers of a model are presets, policy files and policies") {
   CHECK(attempts(2) == 7);
 }
 
+TEST_CASE("a kind that does not exist has no word") {
+  CHECK(to_string(ServerModel::Kind::Trace) == "trace");
+  CHECK(to_string(static_cast<ServerModel::Kind>(99)) == "?");
+  CHECK(to_string(Distribution::Kind::Empirical) == "empirical");
+  CHECK(to_string(static_cast<Distribution::Kind>(99)) == "?");
+}
+
 TEST_CASE("loads and triggers have their keys") {
   CHECK(load_of("open").rate == 1000);
   CHECK(load_of("open:rate=5,arrivals=even").arrivals == Load::Arrivals::Even);

@@ -181,7 +181,7 @@ class HTTPRETRY_API Words {
 
   [[nodiscard]] constexpr std::size_t size() const { return size_; }
   [[nodiscard]] std::string_view operator[](std::size_t i) const {
-    if (i == without_) return {};
+    if (i == without_ || i >= size_) return {};
     return word_ == nullptr ? list_[i] : word_(i);
   }
   // Returns the number of a word, or `size()` if it is unknown.

@@ -1,5 +1,7 @@
 #include <httpretry/batch/store.hpp>
 
+#include "lib/core/base/text.hpp"
+
 #include <array>
 
 namespace httpretry::batch {
@@ -7,9 +9,8 @@ namespace httpretry::batch {
 Store::~Store() = default;
 
 std::string_view to_string(State state) {
-  static constexpr std::array<std::string_view, 6> words{"queued", "sending", "done",
-                                                         "dead",   "waiting", "unknown"};
-  return words[static_cast<std::size_t>(state)];
+  return enum_word<State::Unknown>(state,
+                                   {"queued", "sending", "done", "dead", "waiting", "unknown"});
 }
 
 std::uint64_t& Counts::of(State state) {

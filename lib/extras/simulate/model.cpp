@@ -1,5 +1,7 @@
 #include <httpretry/simulate/model.hpp>
 
+#include "lib/core/base/text.hpp"
+
 namespace httpretry {
 
 using namespace std::chrono_literals;
@@ -10,14 +12,13 @@ ServerModel::ServerModel(Kind which) : kind(which) {
 }
 
 std::string_view to_string(ServerModel::Kind kind) {
-  constexpr std::string_view kWords[] = {"fail", "capacity", "queue", "slope", "occ", "trace"};
-  return kWords[static_cast<std::size_t>(kind)];
+  return enum_word<ServerModel::Kind::Trace>(
+      kind, {"fail", "capacity", "queue", "slope", "occ", "trace"});
 }
 
 std::string_view to_string(Distribution::Kind kind) {
-  constexpr std::string_view kWords[] = {"constant",  "exponential", "normal",
-                                         "lognormal", "mix",         "empirical"};
-  return kWords[static_cast<std::size_t>(kind)];
+  return enum_word<Distribution::Kind::Empirical>(
+      kind, {"constant", "exponential", "normal", "lognormal", "mix", "empirical"});
 }
 
 }  // namespace httpretry
