@@ -22,6 +22,8 @@ TEST_CASE("a stop says which limit and by how much") {
   CHECK(text("503") == "a wait of 100 ms would pass max_elapsed_time 1.00 min by 50.0 ms");
   situation.clocks.deadline = situation.clocks.now + 40ms;
   CHECK(text("503") == "a wait of 100 ms would pass the deadline by 60.0 ms");
+  situation.clocks.deadline = situation.clocks.now + 100ms;
+  CHECK(text("503") == "a wait of 100 ms would end at the deadline");
   situation.clocks.deadline = situation.clocks.now + 1ns;
   CHECK(text("503") == "a wait of 100 ms would pass the deadline by 100 ms");
   for (const auto ago : {0ns, 1ns, 60'000'000'000ns}) {
@@ -34,6 +36,9 @@ TEST_CASE("a stop says which limit and by how much") {
   situation.policy.elapsed_rule = ElapsedRule::BeforeWait;
   CHECK(text("503").empty());
   situation.clocks.now = situation.clocks.started + 60001ms;
+  CHECK(text("503") == "max_elapsed_time 1.00 min has passed");
+  situation.policy.elapsed_rule = ElapsedRule::ClipWait;
+  situation.clocks.now = situation.clocks.started + 60s;
   CHECK(text("503") == "max_elapsed_time 1.00 min has passed");
   situation.facts.failures = 4;
   CHECK(text("503") == "max_attempts 4 reached");

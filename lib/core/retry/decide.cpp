@@ -251,17 +251,19 @@ std::string limit_text(const Decision& decision) {
     case Limit::MaxPolls: return limit_reached("pending.max", decision.limit_count);
     case Limit::BackoffAbort: return limit_reached("backoff.abort", decision.limit_count);
     case Limit::MaxElapsedTime:
-      if (decision.excess > decision.wait) {  // the limit has passed before the wait
+      if (decision.excess >= decision.wait) {  // no time was left before the wait
         return "max_elapsed_time " + wait_text(decision.limit_time) + " has passed";
       }
       return "a wait of " + wait_text(decision.wait) + " would pass max_elapsed_time " +
              wait_text(decision.limit_time) + " by " + wait_text(decision.excess);
-    case Limit::Deadline:
+    case Limit::Deadline: {
       if (decision.limit_time <= 0ns) return "the deadline has passed";
       // The wait that was checked may be only the server's part of `decision.wait`. `limit_time`
       // was left until the deadline, and that wait was longer by `excess`.
-      return "a wait of " + wait_text(plus(decision.limit_time, decision.excess)) +
-             " would pass the deadline by " + wait_text(decision.excess);
+      const auto wait = "a wait of " + wait_text(plus(decision.limit_time, decision.excess));
+      if (decision.excess == 0ns) return wait + " would end at the deadline";
+      return wait + " would pass the deadline by " + wait_text(decision.excess);
+    }
     case Limit::ServerDelayMax:
       return std::string(to_string(decision.source)) + " asks for " +
              wait_text(*decision.server_delay) + ", " + wait_text(decision.excess) +
