@@ -90,6 +90,8 @@ TEST_CASE("an HTTP date is written in its first form, in which it is read") {
     const auto text = httpretry::http_date(sys_seconds(std::chrono::seconds(time)));
     CHECK(parse_http_date(text, epoch(0)) == epoch(time));
   }
+  CHECK(httpretry::http_date(sys_seconds::min()) == "Mon, 01 Jan 0001 00:00:00 GMT");
+  CHECK(httpretry::http_date(sys_seconds::max()) == "Fri, 31 Dec 9999 23:59:59 GMT");
 }
 
 TEST_CASE("what is nearly an HTTP date is none") {

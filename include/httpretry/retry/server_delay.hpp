@@ -67,7 +67,8 @@ struct HTTPRETRY_API ServerDelay {
 // allowed, and the years 1970 to 2199. Returns nullopt for other texts.
 [[nodiscard]] HTTPRETRY_API std::optional<WallTime> parse_rfc3339(std::string_view text);
 
-// Returns the time in the first form of parse_http_date.
+// Returns the time in the first form of parse_http_date. Times outside the years 1 to 9999
+// saturate.
 [[nodiscard]] HTTPRETRY_API std::string http_date(std::chrono::sys_seconds time);
 
 // Parses "1h30m", "1.5s", "12ms": one or more numbers, each with a unit of h, m, s, ms, us or ns.

@@ -2,6 +2,7 @@
 
 #include "lib/core/base/text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <span>
@@ -153,6 +154,9 @@ std::optional<WallTime> parse_rfc3339(std::string_view text) {
 
 // Returns the date in the current format: "Sun, 06 Nov 1994 08:49:37 GMT".
 std::string http_date(std::chrono::sys_seconds time) {
+  constexpr std::chrono::sys_seconds kFirst = sys_days(std::chrono::year(1) / 1 / 1);
+  constexpr std::chrono::sys_seconds kEnd = sys_days(std::chrono::year(10'000) / 1 / 1);
+  time = std::clamp<std::chrono::sys_seconds>(time, kFirst, kEnd - 1s);  // its year has 4 digits
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const year_month_day date(day);
   const std::chrono::hh_mm_ss clock(time - day);
