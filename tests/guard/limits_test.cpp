@@ -99,6 +99,18 @@ TEST_CASE("a time that never comes is no date") {
   CHECK_FALSE(until(kNever));
 }
 
+TEST_CASE("the end of a pause is a date if it ever comes") {
+  const auto paused_until = [](Time until) {
+    const Model model{GuardPolicy()};
+    model.limits->pause(0, until, kNow);
+    return model.limits->facts(kNow, kWallNow).limits->paused_until;
+  };
+  CHECK(paused_until(kNow + 5s) == kWallNow + 5s);
+  CHECK_FALSE(paused_until(kNow));
+  CHECK(paused_until(kNever - 1ns) == WallTime::max());
+  CHECK_FALSE(paused_until(kNever));
+}
+
 TEST_CASE("a breaker for retries only is not asked for the first attempt") {
   const auto held = [](BreakerPolicy::AppliesTo applies_to, bool is_retry) {
     const Model model(with_breaker(applies_to));

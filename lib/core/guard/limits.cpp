@@ -1,17 +1,18 @@
 #include "lib/core/guard/detail/limits.hpp"
 
+#include "lib/core/base/saturating.hpp"
+
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
 namespace httpretry::guard {
 namespace {
 
-// Returns nullopt for kNever.
+// Returns nullopt for kNever. Saturates.
 std::optional<WallTime> wall_time(Time when, Time now, WallTime wall_now) {
   if (when == kNever) return std::nullopt;
-  return wall_now + std::chrono::duration_cast<WallTime::duration>(when - now);
+  return saturating::plus(wall_now, saturating::between(now, when));
 }
 
 }  // namespace
