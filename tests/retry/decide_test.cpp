@@ -229,6 +229,15 @@ const Row kRows[] = {
        s.clocks.now = s.clocks.started + 59s;
      },
      "elapsed_exhausted"},
+    {"clip_wait counts the part of the server's time that is obeyed", "GET",
+     "503; Retry-After: 120",
+     [](Situation& s) {
+       s.policy.elapsed_rule = ElapsedRule::ClipWait;
+       s.policy.server_delay.over_max = ServerDelayPolicy::OverMax::Clamp;
+       s.policy.server_delay.max = 5s;
+       s.policy.backoff.initial = s.policy.backoff.max_interval = 100s;
+     },
+     "retry after 1m"},
     {"clip_wait ends when the time is used up", "GET", "503",
      [](Situation& s) {
        s.policy.elapsed_rule = ElapsedRule::ClipWait;
