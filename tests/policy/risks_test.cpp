@@ -61,12 +61,17 @@ constexpr Risk kRisks[] = {
     {R"("response_timeout": "6s", "attempt_timeout": "5s")", "response_timeout", "no_effect"},
     {R"("response_timeout": "61s")", "response_timeout", "no_effect"},
     {R"("connect_timeout": "61s")", "connect_timeout", "no_effect"},
+    {R"("connect_timeout": "61s", "elapsed_rule": "clip_wait")", "", ""},  // the last attempt may begin at the limit
+    {R"("connect_timeout": "61s", "elapsed_rule": "before_wait", "attempt_timeout": "5s")", "connect_timeout", "no_effect"},
     {R"("attempt_timeout": "60s")", "attempt_timeout", "no_effect"},
     {R"("attempt_timeout": "60s", "max_attempts": 1)", "", ""},
     {R"("attempt_timeout": "60s", "elapsed_rule": "before_wait")", "", ""},
     {R"("backoff": {"kind": "constant", "interval": "2m"}, "throttle_backoff": "none")", "backoff", "no_effect"},
     {R"("max_attempts": "unlimited", "backoff": {"kind": "constant", "interval": "2m"}, "throttle_backoff": "none")", "max_attempts", "no_effect"},
     {R"("max_elapsed_time": "5s", "server_delay": {"max": "9s"})", "server_delay/max", "no_effect"},
+    {R"("max_elapsed_time": "5s", "server_delay": {"max": "9s"}, "elapsed_rule": "before_wait")", "", ""},
+    {R"("retry_on": {"pending": {"statuses": [202], "backoff": {"interval": "2m"}}})", "retry_on/pending/backoff", "no_effect"},
+    {R"("retry_on": {"pending": {"statuses": [202], "backoff": {"interval": "2m"}}}, "server_delay": {"combine": "server"})", "", ""},
 };
 // clang-format on
 

@@ -81,10 +81,12 @@ struct PolicyChecker : PolicyCheck {
   }
 
  private:
-  // Warns if the user wrote a limit that max_elapsed_time always ends first.
+  // Warns if the user wrote a limit that max_elapsed_time always ends first. Only IncludeWait ends
+  // every wait and attempt. With the other rules, the last attempt may begin at or after the limit.
   void warn_if_over_elapsed(const std::string& key, Duration limit) const {
     const auto elapsed = resolved.max_elapsed_time;
     if (!is_written(key) || limit == kForever || limit <= elapsed) return;
+    if (resolved.elapsed_rule != ElapsedRule::IncludeWait) return;
     warn(Warning::NoEffect, {key, "max_elapsed_time"},
          excess_text(key, limit, "max_elapsed_time", elapsed));
   }
@@ -132,7 +134,10 @@ struct PolicyChecker : PolicyCheck {
            "without its \"max\" or a max_elapsed_time, polling may never end");
     }
     const auto first_wait = delay_range(pending->backoff, /*attempt=*/1, {}).least;
-    if (resolved.elapsed_rule == ElapsedRule::IncludeWait && first_wait > elapsed) {
+    // With `combine: server`, the server delay replaces the wait and may be shorter.
+    const bool backoff_counts = resolved.server_delay.combine != ServerDelayPolicy::Combine::Server;
+    if (resolved.elapsed_rule == ElapsedRule::IncludeWait && backoff_counts &&
+        first_wait > elapsed) {
       warn(Warning::NoEffect, {key + ".backoff", key, "max_elapsed_time"},
            excess_text("the wait of pending", first_wait, "max_elapsed_time", elapsed) +
                ": no poll would ever be sent");
@@ -161,12 +166,12 @@ struct PolicyChecker : PolicyCheck {
     for (const auto& [key, limit] : {std::pair("connect_timeout", resolved.connect_timeout),
                                      std::pair("response_timeout", resolved.response_timeout)}) {
       if (limit == kForever || !is_written(key)) continue;
-      if (limit > resolved.max_elapsed_time) {
-        warn_if_over_elapsed(key, limit);
-      } else if (limit > attempt_limit) {
+      if (limit > attempt_limit) {
         warn(Warning::NoEffect, {key, "attempt_timeout"},
              excess_text(key, limit, "attempt_timeout", attempt_limit) +
                  ", which ends the attempt first");
+      } else {
+        warn_if_over_elapsed(key, limit);
       }
     }
   }
