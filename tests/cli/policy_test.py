@@ -137,7 +137,7 @@ class Policy(ProgramTest):
                                '"server_delay": {"max": "9s"}}}')
         self.assertEqual(self.run_program("policy", "check", "odd.json").stdout.decode(),
                          "odd.json:1:78: warning: /default/server_delay/max: server_delay.max (9s) "
-                         "is greater than max_elapsed_time (5s)\n")
+                         'is greater than max_elapsed_time (5s); "allow": ["no_effect"] silences this\n')
 
     def test_explain_shows_the_warnings_about_the_policy_of_the_request(self):
         self.write("risky.json", {"version": 1, "policies": {

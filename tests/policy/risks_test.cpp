@@ -101,6 +101,9 @@ TEST_CASE("a warning says what happens, what to set, and how to allow it") {
       "p.json:1:53: warning: /default/retry_on/statuses: after 400, 404, the same request gets the "
       "same response again; exclude them with \"!400\", \"!404\"; \"allow\": [\"retried_status\"] "
       "silences this\n");
+  CHECK(warnings_of(cases::file_of(R"({"response_timeout": "61s"})")) ==
+        "p.json:1:48: warning: /default/response_timeout: response_timeout (1m1s) is greater than "
+        "max_elapsed_time (1m); \"allow\": [\"no_effect\"] silences this\n");
 }
 
 TEST_CASE("presets get no warnings") {
@@ -112,9 +115,9 @@ TEST_CASE("presets get no warnings") {
 }
 
 TEST_CASE("a policy that nothing uses is a warning, unless it is allowed") {
-  CHECK(
-      warnings_of(R"({"version": 1, "policies": {"a": {"max_attempts": 2}}})") ==
-      "p.json:1:34: warning: /policies/a: neither an endpoint nor the default uses this policy\n");
+  CHECK(warnings_of(R"({"version": 1, "policies": {"a": {"max_attempts": 2}}})") ==
+        "p.json:1:34: warning: /policies/a: neither an endpoint nor the default uses this policy; "
+        "\"allow\": [\"unused\"] silences this\n");
   CHECK(warnings_of(R"({"version": 1, "policies": {"a": {"allow": ["unused"]}}})").empty());
 }
 
@@ -124,7 +127,7 @@ TEST_CASE("a policy inherits what is allowed, and a set keeps it") {
   CHECK(warnings_of(kFile).empty());
   const auto set = parse_policies(kFile, "p.json").value();
   // Printed, "b" no longer extends "a", which nothing else uses.
-  CHECK(warnings_of(set.print()).find("silences this") == std::string::npos);
+  CHECK(warnings_of(set.print()).find("no_budget") == std::string::npos);
   const auto* const allow = set.named("b")->values.find("allow");
   REQUIRE(allow != nullptr);
   CHECK(allow->json == R"(["no_budget"])");

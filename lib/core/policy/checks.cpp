@@ -358,6 +358,7 @@ void PolicyCheck::error(Keys keys, std::string message) const {
 void PolicyCheck::warn(Warning warning, Keys keys, std::string message) const {
   const auto* const place = place_of(keys);
   if (place == nullptr || is_doubtful(keys) || is_allowed(warning, layered)) return;
+  message += how_to_allow(warning);
   auto& added = warnings.emplace_back(problems.place_of(*place));
   added.warning = true;
   added.message = message;
@@ -380,6 +381,10 @@ bool PolicyCheck::is_doubtful(Keys keys) const {
     const auto* const value = at(key);
     return value != nullptr && value->doubtful;
   });
+}
+
+std::string how_to_allow(Warning warning) {
+  return "; \"allow\": [" + quoted_text(to_string(warning)) + "] silences this";
 }
 
 bool is_allowed(Warning warning, const Layered& layered) {

@@ -25,7 +25,7 @@ struct PolicyCheck {
 
   // Reports a problem at the first of its keys that is in `policy`, otherwise at the first one in a
   // file. Without such a place, an error is reported at `policy`, and a warning is dropped. A
-  // warning is also dropped if the policy allows it.
+  // warning is also dropped if the policy allows it; otherwise its text says how to allow it.
   void error(Keys keys, std::string message) const;
   void warn(Warning warning, Keys keys, std::string message) const;
 

@@ -72,7 +72,8 @@ class NamedPolicies {
     if (problems_.failed()) return;
     for (const auto* const named : in_order_) {
       if (named->used || is_allowed(Warning::Unused, named->layered)) continue;
-      problems_.warn(*named->json, "neither an endpoint nor the default uses this policy");
+      problems_.warn(*named->json, "neither an endpoint nor the default uses this policy" +
+                                       how_to_allow(Warning::Unused));
     }
   }
 

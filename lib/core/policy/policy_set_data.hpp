@@ -126,6 +126,8 @@ std::vector<Problem> check_policy(const Layered& layered, const RetryPolicy& res
                                   const JsonNode& policy, Problems& problems);
 // Returns whether the policy allows a warning.
 bool is_allowed(Warning warning, const Layered& layered);
+// Returns the end of the warning's message: how to allow it.
+std::string how_to_allow(Warning warning);
 
 // The settings of a builder.
 struct Layer {

@@ -39,12 +39,6 @@ struct RiskCheck : PolicyCheck {
   }
 
  private:
-  // Warns, and says how to allow it.
-  void risk(Warning warning, Keys keys, const std::string& message) const {
-    warn(warning, keys,
-         message + "; \"allow\": [" + quoted_text(to_string(warning)) + "] silences this");
-  }
-
   // Warns of retries that harm a failing server, or that may execute a request twice.
   void check_retries() const {
     const auto& guards = resolved.guards;
@@ -54,13 +48,13 @@ struct RiskCheck : PolicyCheck {
       const auto by_how_much = resolved.max_attempts
                                    ? "by up to " + std::to_string(*resolved.max_attempts)
                                    : std::string("without limit");
-      risk(Warning::NoBudget, {"budget"},
+      warn(Warning::NoBudget, {"budget"},
            "while a server fails, the retries multiply its load " + by_how_much +
                "; set \"budget\" or \"breaker\"");
     }
     check_waits();
     if (resolved.repeat == Repeat::Always && resolved.idempotency_key.empty()) {
-      risk(Warning::RepeatAlways, {"repeat"},
+      warn(Warning::RepeatAlways, {"repeat"},
            "a POST that the server may have executed is sent again, and may be executed twice; set "
            "\"idempotency_key\", or \"repeat\": \"safe\"");
     }
@@ -74,15 +68,15 @@ struct RiskCheck : PolicyCheck {
     const std::string at_once =
         " at once, so that all clients hit a server together while it fails; set a longer ";
     if (has_no_waits(resolved.backoff)) {
-      risk(Warning::NoBackoff, {"backoff"}, "retries follow" + at_once + "\"backoff\"");
+      warn(Warning::NoBackoff, {"backoff"}, "retries follow" + at_once + "\"backoff\"");
     }
     if (resolved.throttle_backoff && has_no_waits(*resolved.throttle_backoff)) {
-      risk(Warning::NoBackoff, {"throttle_backoff"},
+      warn(Warning::NoBackoff, {"throttle_backoff"},
            "retries after a throttle follow" + at_once + "\"throttle_backoff\"");
     }
     const auto& pending = resolved.retry_on.pending;
     if (pending && has_no_waits(pending->backoff)) {
-      risk(Warning::NoBackoff, {"retry_on.pending.backoff"},
+      warn(Warning::NoBackoff, {"retry_on.pending.backoff"},
            "polls follow one another without a wait; set a longer \"retry_on.pending.backoff\"");
     }
   }
@@ -93,7 +87,7 @@ struct RiskCheck : PolicyCheck {
     bool has_success = false;
     for (int status = 200; status < 300; ++status) has_success |= statuses.contains(status);
     if (has_success) {
-      risk(Warning::RetriedStatus, {key},
+      warn(Warning::RetriedStatus, {key},
            "requests that succeeded (2xx) are sent again; exclude them with \"!2xx\", and set "
            "\"retry_on.pending\" for a response that means \"not yet\"");
     }
@@ -106,7 +100,7 @@ struct RiskCheck : PolicyCheck {
       excluded += (excluded.empty() ? "\"!" : ", \"!") + text + '"';
     }
     if (list.empty()) return;
-    risk(Warning::RetriedStatus, {key},
+    warn(Warning::RetriedStatus, {key},
          "after " + list + ", the same request gets the same response again; exclude them with " +
              excluded);
   }
@@ -115,7 +109,7 @@ struct RiskCheck : PolicyCheck {
     if (!policy::ignores_servers(delay)) return;
     const bool reads_none = delay.headers.empty();
     const std::string key = reads_none ? "server_delay.headers" : "server_delay.combine";
-    risk(Warning::ServersIgnored, {key},
+    warn(Warning::ServersIgnored, {key},
          "retries come earlier than the server asks for (Retry-After); " +
              std::string(reads_none ? "list the headers to follow"
                                     : "set \"combine\": \"max\" or \"grow\""));
@@ -125,11 +119,11 @@ struct RiskCheck : PolicyCheck {
   void check_hanging() const {
     if (resolved.max_elapsed_time != kForever) return;
     if (resolved.attempt_timeout == kForever && resolved.response_timeout == kForever) {
-      risk(Warning::NoTimeout, {"max_elapsed_time", "attempt_timeout", "response_timeout"},
+      warn(Warning::NoTimeout, {"max_elapsed_time", "attempt_timeout", "response_timeout"},
            "nothing ends an attempt whose server hangs; set \"attempt_timeout\", "
            "\"response_timeout\" or \"max_elapsed_time\"");
     } else if (resolved.max_attempts != 1) {
-      risk(
+      warn(
           Warning::NoTimeLimit, {"max_elapsed_time"},
           "all attempts and waits of a call together have no time limit; set \"max_elapsed_time\"");
     }
@@ -139,12 +133,12 @@ struct RiskCheck : PolicyCheck {
     const auto method = unsafe_method(hedge.methods);
     if (method.empty() || !resolved.idempotency_key.empty()) return;
     if (resolved.repeat == Repeat::Always) {
-      risk(Warning::HedgedUnsafe, {"hedge.methods", "hedge.after", "repeat"},
+      warn(Warning::HedgedUnsafe, {"hedge.methods", "hedge.after", "repeat"},
            "a slow " + method +
                " is sent twice, and may be executed twice; set "
                "\"idempotency_key\", or leave the method out of \"hedge.methods\"");
     } else if (!hedge.methods.empty() && resolved.repeat == Repeat::Safe) {
-      risk(Warning::HedgedUnsafe, {"hedge.methods"},
+      warn(Warning::HedgedUnsafe, {"hedge.methods"},
            "a " + method + " is hedged only with an idempotency key; set \"idempotency_key\"");
     }
   }
