@@ -199,6 +199,24 @@ TEST_CASE("a MOVED without a host names a port of the same host, and one without
   }
 }
 
+TEST_CASE("a command that waits to be sent to another node is lost when the link ends") {
+  FakeRedis silent([](const auto& /*words*/) { return std::string(); });
+  const auto port = std::to_string(silent.address().port);
+  FakeRedis first([&](const FakeRedis::Words& words) {
+    return words[0] == "GET" ? "-MOVED 1 127.0.0.1:" + port + "\r\n" : FakeRedis::usual(words);
+  });
+  auto options = options_for(first);
+  options.connect_timeout = 1h;  // the link waits for the greeting of the silent node
+  std::string why;
+  {
+    Link link(options);
+    CHECK(link.wait_for_first().empty());
+    link.post({.words = {"GET", "key"}}, [&](const Reply& reply) { why = reply.text; });
+    wait_until([&] { return silent.connections() == 1; });
+  }
+  CHECK(why == "the program ends");
+}
+
 TEST_CASE("a connection on which no reply arrives for long is replaced") {
   std::atomic<bool> stands_still = false;
   std::atomic<const FakeRedis*> known = nullptr;

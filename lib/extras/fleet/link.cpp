@@ -78,8 +78,8 @@ void Link::flush(Duration limit) {
 
 // The main function of the link's thread. Each iteration takes the commands that were posted, and
 // sends them or, without a connection, reports them as lost. Then it calls on_tick if that is due,
-// or waits for the server. When the link is being destroyed, reports the commands in `outbox` and
-// `sent_` as lost.
+// or waits for the server. When the link is being destroyed, reports all commands without a reply
+// as lost.
 void Link::run() {
   // Commands that were posted and not sent. They stay here during the first attempt to connect, and
   // while the link reconnects to another node of a cluster.
@@ -97,8 +97,9 @@ void Link::run() {
     check_deadlines(now_is());
   }
   constexpr const char* kWhy = "the program ends";
-  report_lost(outbox, kWhy);  // never sent
-  report_lost(sent_, kWhy);   // sent, and without a reply
+  report_lost(outbox, kWhy);   // never sent
+  report_lost(resend_, kWhy);  // not sent a second time
+  report_lost(sent_, kWhy);    // sent, and without a reply
   connection_.close(kWhy);
 }
 
