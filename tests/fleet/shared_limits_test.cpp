@@ -389,6 +389,17 @@ TEST_CASE("each process counts what it has under way itself, and says so once") 
   CHECK(one->left(now_is()) == 1);
 }
 
+TEST_CASE("the states of a process list its hedges, which are not shared, with its limits") {
+  RedisServer server;
+  const auto state = patient(server);
+  state->hedges("hedge https://h", now_is())->begin_call(now_is());
+  const auto states = state->states("hedge ", now_is());
+  REQUIRE(states.size() == 1);
+  CHECK(states[0].key == "hedge https://h");
+  CHECK(states[0].calls == 1);
+  CHECK(state->states("rate ", now_is()).empty());
+}
+
 TEST_CASE("a throttle slows the sends of all processes") {
   RedisServer server;
   const auto first = patient(server);

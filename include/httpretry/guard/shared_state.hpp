@@ -182,8 +182,8 @@ struct HTTPRETRY_API ScopeState {
   std::optional<Circuit> circuit;
   std::uint32_t failed = 0;  // in the window of a circuit breaker
   std::uint32_t total = 0;   // all sends in that window
-  // For a pause and an open circuit: its end. For a rate: when all tokens are available again. For
-  // hedges: until when the server wants fewer requests.
+  // For a pause and an open circuit: its end. For a rate: when all tokens are available again;
+  // kNever if processes share it. For hedges: until when the server wants fewer requests.
   Time until = kNever;
   int in_flight = 0;  // for a limit of concurrent sends
   int waiting = 0;    // the number of waiting sends

@@ -259,10 +259,10 @@ ScopeState FleetState::circuit_now(const Scope& scope, Time now) const {
 
 // Returns the current states of the limits whose keys begin with `prefix`, sorted by key, for
 // programs that display them. Each scope is one limit: a pause, a rate, slots (for sends in
-// flight), or a circuit with the pause that follows it.
+// flight), or a circuit with the pause that follows it. The states of hedges are not shared.
 std::vector<ScopeState> FleetState::states(std::string_view prefix, Time now) const {
+  auto states = own_->states(prefix, now);
   const std::lock_guard lock(mutex_);
-  std::vector<ScopeState> states;
   for (const auto& [key, scope] : scopes_) {
     if (!key.starts_with(prefix)) continue;
     auto& state = states.emplace_back(scope->circuit ? circuit_now(*scope, now) : ScopeState());
