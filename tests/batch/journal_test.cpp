@@ -125,6 +125,28 @@ TEST_CASE("a wait that has ended since the last look is due now") {
   CHECK(take(*journal, 1).size() == 1);
 }
 
+TEST_CASE("due jobs of a host that is not wanted do not keep those of another from being taken" *
+          doctest::test_suite("large")) {
+  JournalFiles files;
+  const std::string job_of_a = R"({"url":"http://a/","not_before":"2027-01-01T00:00:00Z"})";
+  std::string text;
+  for (int i = 0; i < 25'000; ++i) text += job_of_a + "\n";
+  files.folder.write("in", text + R"({"url":"http://b/","not_before":"2027-01-02T00:00:00Z"})");
+  const auto journal = files.open();
+  const auto wants_b = [](std::string_view host) { return host == "http://b"; };
+  std::vector<Job> jobs;
+  for (int i = 0; i < 3; ++i) {
+    CHECK(jobs.empty());
+    journal->take(/*most=*/9, wants_b, jobs);
+    // The first two calls give up before they have read all due jobs.
+    CHECK(journal->next_due().has_value() == (i < 2));
+  }
+  REQUIRE(jobs.size() == 1);
+  CHECK(jobs[0].host == "http://b");
+  // The next one begins with the first job again.
+  CHECK(take_one(*journal).number == 1);
+}
+
 TEST_CASE("a wait does not change with the wall clock, and not_before does") {
   JournalFiles files;
   files.folder.write("in", R"({"url":"http://a/","not_before":"2027-01-15T09:00:00Z"}

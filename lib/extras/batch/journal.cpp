@@ -63,6 +63,7 @@ void Journal::follow_clock() {
   }
   clock_offset_ += change_ms;
   due_read_at_ += change_ms;
+  due_place_.reset();
   if (earliest_unseen_due_) *earliest_unseen_due_ += change_ms;
 }
 
@@ -149,24 +150,28 @@ std::optional<WallTime> Journal::earliest_possible_send(std::uint64_t line) cons
 // Appends the waiting jobs in the database whose wait has ended, the earliest first, until `jobs`
 // has `most_jobs`, and notes that they are taken. Skips jobs that are taken already, or whose host
 // the run does not want now (`wants` returns false), but gives up after kMostSkipped of them,
-// because each costs time. A later call finds the jobs that this one leaves.
+// because each costs time. The next call then continues behind the last one.
 void Journal::take_due(std::size_t most_jobs, const WantsHost& wants, std::vector<Job>& jobs) {
-  // The rows have the columns of JobColumn, and then these two.
-  enum : int { kAttempts = kPriority + 1, kStarted };
+  // The rows have the columns of JobColumn, and then these three.
+  enum : int { kAttempts = kPriority + 1, kStarted, kUntil };
   due_read_at_ = wall_ms();  // next_due() considers only the waits that end later
   // next_due() finds the next end of a wait in the database. Waits that are not committed yet are
   // not there, so add_change() remembers the earliest end of these in `earliest_unseen_due_`. If no
-  // change is uncommitted now, the database has all waits, and the remembered end is obsolete.
-  if (changes_.empty()) earliest_unseen_due_.reset();
-  auto& row = due_jobs_.with(due_read_at_);
+  // change is uncommitted now, the database has all waits. If this call also begins with the first
+  // of them, the remembered end is obsolete.
+  const auto last_skipped = std::exchange(due_place_, std::nullopt);
+  if (changes_.empty() && !last_skipped) earliest_unseen_due_.reset();
+  const auto [until, skipped_line] = last_skipped.value_or(DuePlace());
+  auto& row = due_jobs_.with(due_read_at_, until, skipped_line);
   std::size_t skipped = 0;
-  while (jobs.size() < most_jobs && skipped < kMostSkipped && row.step()) {
+  while (jobs.size() < most_jobs && row.step()) {
     const auto line = static_cast<std::uint64_t>(row.number(kLine));
     const auto lane_index =
         lane_of_.at({static_cast<int>(row.number(kPriority)), row.number(kHost)});
     if (taken_.contains(line) || !wants(lanes_[lane_index].name)) {
-      ++skipped;
-      continue;
+      if (++skipped < kMostSkipped) continue;
+      due_place_ = DuePlace{.until = row.number(kUntil), .line = line};
+      break;
     }
     jobs.push_back(job_of(row, lane_index));
     jobs.back().attempts = static_cast<int>(row.number(kAttempts));

@@ -13,6 +13,7 @@
 #include "line_jobs.hpp"
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -100,6 +101,12 @@ class Journal final : public Store {
     JobEnd end;  // its lines have moved to new_results_ and new_dead_
   };
 
+  // The place of a waiting job in the order in which take() reads those that are due.
+  struct DuePlace {
+    std::int64_t until = std::numeric_limits<std::int64_t>::min();
+    std::uint64_t line = 0;
+  };
+
   static constexpr std::size_t kRowsAtOnce = 16;
   // The first columns of each query for jobs.
   enum JobColumn : int { kLine, kId, kKey, kInput, kHost, kPriority };
@@ -152,8 +159,9 @@ class Journal final : public Store {
   std::string new_results_;
   std::string new_dead_;
   std::map<std::string, std::int64_t, std::less<>> new_holds_;  // their ends, wall clock, in ms
-  std::int64_t clock_offset_ = 0;  // as the stored ends of waits assume it
-  std::int64_t due_read_at_ = 0;   // when take() last read the due jobs, wall clock, in ms
+  std::int64_t clock_offset_ = 0;      // as the stored ends of waits assume it
+  std::int64_t due_read_at_ = 0;       // when take() last read the due jobs, wall clock, in ms
+  std::optional<DuePlace> due_place_;  // of the last job that take() skipped before it gave up
   // The earliest end of the waits that began since take() last saw all waits. take() does not see
   // those that are not committed.
   std::optional<std::int64_t> earliest_unseen_due_;

@@ -102,11 +102,13 @@ void Journal::prepare_statements() {
       (single_lane ? "AND ?3 IS NOT NULL AND ?4 IS NOT NULL "
                    : "AND priority = ?3 AND host = ?4 ") +
       "ORDER BY line LIMIT ?2");
-  // The parameter of the next two statements is a time, in ms since 1970. due_jobs_ selects the
-  // jobs whose waits have ended by then, and next_due_ selects the first end of a wait after it.
+  // The first parameter of the next two statements is a time, in ms since 1970. due_jobs_ selects
+  // the jobs whose waits have ended by then and which are behind a DuePlace (?2, ?3), and next_due_
+  // selects the first end of a wait after it.
   due_jobs_ = database_->prepare(
-      "SELECT state.line, id, key, input, host, priority, attempts, started FROM state JOIN job "
-      "USING(line) WHERE state IN (4, 6) AND until <= ? ORDER BY until");
+      "SELECT state.line, id, key, input, host, priority, attempts, started, until FROM state JOIN "
+      "job USING(line) WHERE state IN (4, 6) AND until <= ?1 AND (until, state.line) > (?2, ?3) "
+      "ORDER BY until, state.line");
   next_due_ = database_->prepare(
       "SELECT until FROM state WHERE state IN (4, 6) AND until > ? ORDER BY until LIMIT 1");
   // put_state_ writes one row of the table `state`, which has nine columns; put_states_ writes
