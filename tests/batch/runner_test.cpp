@@ -396,6 +396,40 @@ TEST_CASE("a shortage that ends by itself is waited for, by one call at a time")
 
 namespace {
 
+// A machine that lacks a descriptor for the first send, once the store had no more jobs.
+struct ShortOnce final : Transport {
+  Task<Outcome> send(Request /*request*/, Call& call) override {
+    if (is_refused.exchange(true)) co_return Response(200);
+    auto& clock = call.scheduler();
+    while (!store_is_empty) {
+      const bool has_slept = co_await clock.sleep_until(clock.now() + 1ms, call.stop());
+      if (!has_slept) co_return Error(Errc::Canceled);
+    }
+    co_return Error(Errc::LocalShortage, "no descriptor");
+  }
+
+  std::atomic<bool> is_refused = false;
+  std::atomic<bool> store_is_empty = false;
+};
+
+}  // namespace
+
+TEST_CASE("a job that was given back is sent although another host is held for longer") {
+  const auto machine = std::make_shared<ShortOnce>();
+  Fixture all;
+  all.store.when_empty = [&](int /*times*/) { machine->store_is_empty = true; };
+  all.store.holds_before.emplace_back();
+  all.store.holds_before[0].host = "b";
+  all.store.holds_before[0].time = 1h;
+  all.store.add("http://a/");
+  auto client = client_options();
+  client.transport = machine;
+  CHECK(Runner(std::move(client), all.store, all.jobs, all.options).run() == RunEnd::Finished);
+  CHECK(all.store.ended.size() == 1);
+}
+
+namespace {
+
 // A server that answers once the first sends of all calls have arrived. It fails as many sends as
 // `failures`, and all later ones succeed.
 struct Outage final : Transport {

@@ -1,6 +1,7 @@
 #include "runner_work.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace httpretry::batch {
 namespace {
@@ -89,6 +90,7 @@ void Runner::Work::handle_updates(CallWatch::Updates updates) {
 // Passes a verdict on to the store. Ends the run once max_failures jobs have died in it.
 void Runner::Work::apply(const Job& job, Verdict verdict) {
   schedule_commit();
+  ask_before_idle_ = true;
   // The store may have jobs again once the change is committed.
   take_again_at_ = std::min(take_again_at_, later(now(), kCommitEvery));
   switch (verdict.what) {
@@ -168,6 +170,12 @@ std::optional<RunEnd> Runner::Work::find_end_when_idle() {
   // next_due() may know only the waits that are committed.
   with_store([this] { store_.commit(); });
   if (failed_) return std::nullopt;  // run() ends with the exception of the store
+  // Since take() found no job, one may have been given back, or the queue of its host may have got
+  // a place.
+  if (std::exchange(ask_before_idle_, false)) {
+    take_again_at_ = kAtOnce;
+    return std::nullopt;
+  }
   const auto current_time = now();
   // A wait or the hold of a host may have ended during the commit: refill() must ask again first.
   if (current_time >= take_again_at_) return std::nullopt;

@@ -85,6 +85,7 @@ class Runner::Work {
   std::exception_ptr failed_;      // the first exception of the store
   std::optional<Time> commit_at_;  // when the changes are committed; empty: there are no changes
   Time take_again_at_{};           // when the store, which had no jobs, may have some again
+  bool ask_before_idle_ = false;   // a verdict was applied since find_end() last requested a take()
   Time ends_at_ = kNever;          // the end of the grace period
   std::optional<Time> rate_allows_at_;
   Time progress_at_ = now();
