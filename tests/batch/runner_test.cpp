@@ -370,6 +370,16 @@ TEST_CASE("what this machine lacks for some calls costs no job, and fewer are ma
   }
 }
 
+TEST_CASE("thousands of hosts at once do not keep the jobs of others from being taken" *
+          doctest::test_suite("large")) {
+  constexpr int kHosts = 5000;
+  Fixture all;
+  all.options.parallel = kHosts;
+  for (int i = 0; i < kHosts; ++i) all.store.add("http://a/", std::to_string(i));
+  CHECK(all.run_with(std::make_shared<Scarce>(kHosts)) == RunEnd::Finished);
+  CHECK(all.store.ended.size() == kHosts);
+}
+
 TEST_CASE("a run that cannot send even one request ends, and its jobs stay in the store") {
   const auto machine = std::make_shared<Scarce>(0);
   Fixture all;

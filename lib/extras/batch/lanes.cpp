@@ -38,7 +38,6 @@ void Lanes::add(Job job) {
 // begins behind the host that started a job last.
 std::optional<Job> Lanes::start(Time now) {
   if (queued_ == 0) return std::nullopt;
-  if (by_host_.size() >= kMostLanes) forget_idle(now);  // bounds the memory for hosts
   // 0 is the highest priority.
   for (std::size_t priority = 0; priority < kPriorities; ++priority) {
     for (std::size_t i = 0; i < ring_.size(); ++i) {
@@ -123,8 +122,8 @@ std::vector<const Lane*> Lanes::held(Time now) const {
   return found;
 }
 
-// Bounds the memory of a run that sends to a million hosts.
 void Lanes::forget_idle(Time now) {
+  if (by_host_.size() < kMostLanes) return;
   const auto idle = [now](const Lane& lane) {
     return lane.queued() == 0 && lane.running == 0 && !lane.is_blocked && !lane.held(now);
   };

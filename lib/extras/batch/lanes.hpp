@@ -50,6 +50,9 @@ class Lanes {
   // Returns whether another job of the host should be added.
   [[nodiscard]] bool wants(std::string_view host, Time now) const;
   void add(Job job);
+  // If there are thousands of hosts, forgets those without jobs, so that `wants` may return true
+  // for others. This bounds the memory of a run that sends to a million hosts.
+  void forget_idle(Time now);
   // Removes and returns the next job that may start: high priority first, then host by host. It
   // counts as running until `note_job_ended`. Returns nullopt if no job may start now.
   std::optional<Job> start(Time now);
@@ -80,7 +83,6 @@ class Lanes {
  private:
   Lane& lane(const std::string& host);
   [[nodiscard]] std::vector<Job> remove_queued(Lane& lane);
-  void forget_idle(Time now);
 
   std::size_t per_lane_;
   std::map<std::string, std::unique_ptr<Lane>, std::less<>> by_host_;

@@ -124,6 +124,7 @@ void Runner::Work::refill() {
   if (ending_ || current_time < take_again_at_) return;
   const auto ready = lanes_.ready(current_time);
   if (ready >= options_.parallel) return;
+  lanes_.forget_idle(current_time);
   std::vector<Job> taken;
   // More than may be in flight, so that the store is asked less often.
   const auto most = options_.parallel * kTakeFactor - ready;
