@@ -137,6 +137,17 @@ class Runs(BatchTest):
         self.batch("--bodies", "out", self.input({"url": server.url(), "output": "in.jsonl"}))
         self.assertEqual((self.folder / "out/in.jsonl").read_bytes(), b"hello")
 
+    def test_no_body_replaces_a_file_beside_the_target_of_a_link_to_the_journal(self):
+        server = self.server(200)
+        (self.folder / "d").mkdir()
+        (self.folder / "link").symlink_to("d/j")
+        self.batch("--journal", "d/j", self.input(server.url()))
+        names = [place + suffix for place in ("d/j", "link") for suffix in ("-wal", "-shm", "-lock")]
+        file = self.input(server.url(), *({"url": server.url(), "output": name} for name in names))
+        said = self.refused("--journal", "link", file)
+        self.assertEqual([line.partition(" the response ")[2] for line in said.splitlines()],
+                         [f'would go to "{name}", which is the file of the journal' for name in names])
+
     def test_no_body_replaces_a_file_that_only_a_later_run_has(self):
         server = self.server(Response(429, headers=[("Retry-After", "3600")]), Response(200, b"hello"))
         file = self.input({"url": server.url(), "output": "har"}, {"url": server.url(), "output": "b"})

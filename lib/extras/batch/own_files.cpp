@@ -29,8 +29,13 @@ OwnFiles own_files(const BatchOptions& options) {
   // The default, as in Batch::open().
   if (journal.empty() && !options.input.empty()) journal = options.input + ".httpretry.db";
   if (!journal.empty()) {
-    // SQLite adds the files -wal and -shm, and JournalLock adds -lock.
-    for (const auto* suffix : {"", "-wal", "-shm", "-lock"}) add("journal", journal + suffix);
+    // SQLite adds the files -wal and -shm, and JournalLock adds -lock. If the journal is a symbolic
+    // link, they are beside its target; but --fresh replaces the link.
+    const auto target = resolved(journal).string();
+    for (const auto* suffix : {"", "-wal", "-shm", "-lock"}) {
+      add("journal", journal + suffix);
+      add("journal", target + suffix);
+    }
   }
   add("results", options.results);
   add("dead letters", options.dead);
