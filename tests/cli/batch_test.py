@@ -433,6 +433,7 @@ class Questions(BatchTest):
         told = self.batch("--explain", journal, "x").stdout.decode()
         self.assertRegex(told, r"(?m)^job +x, line 2$")
         self.assertRegex(told, r"(?m)^state +dead, status 404 \(not_retryable\)$")
+        self.assertRegex(told, r"(?m)^next +nothing, because it failed for good; --export dead prints it for another run$")
         self.assertRegex(told, r'(?m)^result +\{"id":"x"')
         self.assertIn('has no job with the id "y"', self.refused("--explain", journal, "y", status=1))
         self.assertEqual(json.loads(self.batch("--export", "dead", journal).stdout), {"id": "x", "url": bad.url("/2")})

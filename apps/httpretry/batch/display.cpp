@@ -60,7 +60,8 @@ std::string next_of(const batch::JobStory& story) {
     case State::Queued: return "it is sent when its turn comes";
     case State::Sending: return "it is in flight; if its run has ended, it becomes unknown";
     case State::Done: return "nothing";
-    case State::Dead: return "nothing; --export dead prints it for another run";
+    case State::Dead:
+      return "nothing, because it failed for good; --export dead prints it for another run";
     case State::Waiting:
       if (is_past(story.until)) return "it is sent when its turn comes";
       return story.until ? "it is sent at " + rfc3339(*story.until) : "it waits";
