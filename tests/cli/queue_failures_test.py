@@ -207,6 +207,7 @@ class Away(QueueTest):
         redis.ask("CONFIG", "SET", "maxmemory", "1")
         release.set()
         self.assertIn(b"results are kept, and filed later", worker.stderr.readline())
+        self.assertEqual(self.status()["sending"], 1)
         redis.ask("CONFIG", "SET", "maxmemory", "0")
         self.assertEqual(worker.wait(timeout=LIMIT), 0)
         self.assertIn(b"queue jobs: OOM no longer occurs", worker.stderr.readline())

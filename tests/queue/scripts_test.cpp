@@ -494,6 +494,7 @@ TEST_CASE("a server that is full refuses a step, and nothing of it is done") {
   refused(kTick, {"", "100"});
   refused(kRetry, {"", "100"});
   refused(kEnqueue, {"", "1", "c", "7", "", "0", "http://c/"});
+  CHECK(queue.remote().ask(kOpen, {"", "policy", "0"}).list.size() == 2);
   CHECK(queue.numbers() == before);
   CHECK(queue.plain({"CONFIG", "SET", "maxmemory", "0"}).text == "OK");
   CHECK(queue.run(kTick, {"", "100"}).integer == 1);

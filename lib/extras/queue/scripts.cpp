@@ -107,14 +107,17 @@ Script with_common(const char* text) {
 
 }  // namespace
 
-// Creates the group "w" of the stream even if the queue exists, because the stream may have been
-// lost. The value false becomes the reply nil.
+// Creates the group "w" of the stream if it is missing, even if the queue exists, because the
+// stream may have been lost. A full server refuses that, but lets an existing queue be opened. The
+// value false becomes the reply nil.
 const Script kOpen = {R"lua(
 local S, M = KEYS[1], KEYS[6]
 local token = redis.call('HGET', M, 'token')
 if not token and ARGV[4] ~= '1' then return false end
-local made = redis.pcall('XGROUP', 'CREATE', S, 'w', '0', 'MKSTREAM')
-if made.err and not string.find(made.err, 'BUSYGROUP', 1, true) then return made end  -- it may exist
+if redis.pcall('XPENDING', S, 'w').err then  -- no such group
+  local made = redis.pcall('XGROUP', 'CREATE', S, 'w', '0', 'MKSTREAM')
+  if made.err then return made end
+end
 if not token then
   token = ARGV[1]
   redis.call('HSET', M, 'token', token, 'policy', ARGV[3])
