@@ -137,6 +137,15 @@ class Queues(QueueTest):
         self.drain("--bodies", "out", *QUIET)
         self.assertEqual((self.folder / "out/a").read_bytes(), b"hello")
 
+    def test_no_body_replaces_the_archive_of_a_worker(self):
+        self.redis()
+        server = self.server(200)
+        (self.folder / "out").mkdir()
+        self.enqueue({"url": server.url(), "id": "a", "output": "har"})
+        self.drain("--bodies", "out", "--har", "out/har", *QUIET, status=22)
+        self.assertIn("the response would replace har, which is the file of the HTTP archive",
+                      self.results()[0]["error"]["message"])
+
     def test_a_worker_without_drain_waits_for_jobs(self):
         self.redis()
         server = self.server(200)

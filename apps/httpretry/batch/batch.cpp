@@ -102,19 +102,9 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
   }
 }
 
-// Lists the other files that this process writes. Batch::open() throws if the batch would also
-// write to one of them.
-void list_other_files(BatchCommand& command) {
-  const auto file_of = [](const std::string& path) { return path == "-" ? "/dev/stdout" : path; };
-  command.batch.other_files = {{"metrics", file_of(command.telemetry.metrics_file)},
-                               {"HTTP archive", file_of(command.telemetry.har_file)},
-                               {"messages", "/dev/stderr"}};
-}
-
 // Sends the requests of the input, which is read into a journal first, and prints the results.
 // Returns the exit status, which is kUsage if the input or the journal has errors.
 int run_batch(BatchCommand& command) {
-  list_other_files(command);  // the batch must not write to them
   // Copies of the certificates and keys that are pipes. The run needs them until its end.
   const auto files = complete_connection(command);
   const auto telemetry = begin_telemetry(command);

@@ -180,7 +180,12 @@ void begin_tokens(BatchCommand& command) {
   client.call_middlewares.push_back(tokens(std::move(token_client)));
 }
 
+// Also lists the other files that this process writes, because the run must not write to them.
 std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command) {
+  const auto file_of = [](const std::string& path) { return path == "-" ? "/dev/stdout" : path; };
+  command.batch.other_files = {{"metrics", file_of(command.telemetry.metrics_file)},
+                               {"HTTP archive", file_of(command.telemetry.har_file)},
+                               {"messages", "/dev/stderr"}};
   const WithoutSignals blocked;
   auto telemetry = run_telemetry(command.telemetry, false);
   if (telemetry) telemetry->observe(command.batch.client);

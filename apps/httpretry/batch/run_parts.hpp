@@ -54,7 +54,8 @@ PipedFiles complete_connection(BatchCommand& command);
 
 // Implements --shared: gives the clients the shared state.
 void begin_sharing(BatchCommand& command);
-// Returns the telemetry of the run, or nullptr if no option asks for any.
+// Returns the telemetry of the run, or nullptr if no option asks for any. Sets the `other_files` of
+// the batch, which no response body may replace.
 std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command);
 
 // Implements --oauth2: gives the client a middleware that adds tokens. Must be called after the
