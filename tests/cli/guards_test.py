@@ -115,7 +115,7 @@ class Plan(ProgramTest):
         self.assertEqual([line.split()[:2] for line in said.splitlines() if "queue_full" in line],
                          [["4", "-"], ["1", "not"]])
         self.assertIn("1 not sent: queue_full (too many sends are waiting for the limit of "
-                      "http://localhost)\n", said)
+                      "http://localhost, or this one has waited too long)\n", said)
         refused = self.plan("--repeat", 3, *ONCE, *BREAKER).split("call 3\n")[1]
         self.assertEqual(refused, "ends before it is sent, at 0 s: circuit_open (the circuit of "
                                   "http://localhost is open (1 failure in a row))\n")

@@ -47,7 +47,7 @@ enum class Errc : std::uint8_t {
   Paused,       // a server asked for a longer pause than the time limits allow
   CircuitOpen,  // too many sends failed
   RateLimited,  // the policy's rate would have required too long a wait
-  QueueFull,    // too many sends are waiting already
+  QueueFull,    // too many sends are waiting already, or this one has waited too long
   // Nothing was sent, because this process lacks a resource: descriptors, memory, threads or ports.
   // A later request, or fewer at once, may succeed. retry() does not retry this error.
   LocalShortage,

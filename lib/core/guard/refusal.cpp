@@ -32,7 +32,9 @@ Error error_of_refusal(const Hold& hold, std::string_view limited, Time now) {
       return Error(Errc::RateLimited, "the shared limits" + of_what + " were not known in time");
     // Only Concurrency, the limit of sends in flight, is left: its queue is full, or the send has
     // waited in it for too long. Nothing and MaxInFlight refuse no send here.
-    default: return Error(Errc::QueueFull, "too many sends are waiting for the limit" + of_what);
+    default:
+      return Error(Errc::QueueFull, "too many sends are waiting for the limit" + of_what +
+                                        ", or this one has waited too long");
   }
 }
 
