@@ -14,9 +14,15 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
+#include <new>
 #include <random>
 #include <set>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace httpretry;
 using namespace httpretry::guard;
@@ -608,6 +614,78 @@ TEST_CASE("costs: random sends go as two buckets of tokens let them, and take wh
       }
     }
   }
+}
+
+namespace {
+
+// A slot for one send, with a queue for which memory may be short.
+struct OneSlot final : SendLimits {
+  SendGrant enter(const SendAsk& ask, StateChanges& /*changes*/) override {
+    const auto grant = look(ask);
+    is_free = false;
+    return grant;
+  }
+  [[nodiscard]] SendGrant look(const SendAsk& /*ask*/) const override {
+    SendGrant grant;
+    if (!is_free) grant.held = QueuedBy::Concurrency;
+    return grant;
+  }
+  void vote_early(SendGrant& /*grant*/, const SendEnd& /*end*/, Time /*now*/, double /*random*/,
+                  StateChanges& /*changes*/) override {}
+  void leave(const SendGrant& /*grant*/, const SendEnd* /*end*/, Time /*now*/, double /*random*/,
+             StateChanges& /*changes*/) override {
+    is_free = true;
+  }
+  void wait(int more, std::int64_t /*more_cost*/) override {
+    if (more > 0 && std::exchange(memory_is_short, false)) throw std::bad_alloc();
+  }
+  [[nodiscard]] Waiting waiting(const SendAsk& /*ask*/) const override { return {}; }
+  void pause(std::size_t /*which*/, Time /*until*/, Time /*now*/) override {}
+  [[nodiscard]] GuardFacts facts(Time /*now*/, WallTime /*wall_now*/) const override { return {}; }
+
+  bool is_free = true;
+  bool memory_is_short = false;
+};
+
+struct OneSlotState final : SharedState {
+  std::shared_ptr<SendLimits> limits(LimitKeys /*keys*/, Time /*now*/) override { return slot; }
+  std::shared_ptr<RetryAccount> account(const std::string& /*key*/, const BudgetPolicy& /*policy*/,
+                                        Time /*now*/) override {
+    return nullptr;
+  }
+  std::shared_ptr<HedgeAccount> hedges(const std::string& /*key*/, Time /*now*/) override {
+    return nullptr;
+  }
+  [[nodiscard]] std::vector<ScopeState> states(std::string_view /*prefix*/,
+                                               Time /*now*/) const override {
+    return {};
+  }
+  bool reset(std::string_view /*key*/, Time /*now*/) override { return false; }
+  bool open_circuit(std::string_view /*key*/, Time /*until*/, Time /*now*/) override {
+    return false;
+  }
+  bool close_circuit(std::string_view /*key*/, Time /*now*/) override { return false; }
+
+  const std::shared_ptr<OneSlot> slot = std::make_shared<OneSlot>();
+};
+
+}  // namespace
+
+TEST_CASE("a send for which memory is short leaves no place in the queue behind") {
+  const auto state = std::make_shared<OneSlotState>();
+  Gate gate{state};
+  Sender sender;
+  sender.policy = policy_with([](auto& guards) { add_slots(guards, 1); });
+  sender.host = "https://a";
+  const Time now{1h};
+  Gate::Turn first(gate, sender, now);
+  CHECK(first.status() == Gate::Turn::Status::Granted);
+  state->slot->memory_is_short = true;
+  CHECK_THROWS_AS(Gate::Turn(gate, sender, now), std::bad_alloc);
+  Gate::Turn second(gate, sender, now);
+  CHECK(second.status() == Gate::Turn::Status::Waiting);
+  first.end({}, now, 0.5);
+  CHECK(second.status() == Gate::Turn::Status::Granted);
 }
 
 TEST_CASE("many threads: the limit holds, and every turn ends") {

@@ -1,7 +1,9 @@
 #include "gate.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <utility>
 
 namespace httpretry::guard {
 namespace {
@@ -46,13 +48,16 @@ std::size_t Gate::queues() const {
 
 // `queues_` is always the last owner of a queue, so this runs with the gate's mutex locked, or
 // while the gate is destroyed.
-Gate::SendQueue::~SendQueue() {
+Gate::SendQueue::~SendQueue() { leave_limits(); }
+
+void Gate::SendQueue::leave_limits() {
   for (auto* const entry : limit_entries) {
     auto& [key, limit] = *entry;
     std::erase(limit.queues, this);
     // Not erase(key), because `key` refers to the entry that is erased.
     if (limit.queues.empty()) queues_of_gate->erase(queues_of_gate->find(key));
   }
+  limit_entries.clear();
 }
 
 // Returns the queue in which the sends of this sender wait for their limits, and makes it if
@@ -77,18 +82,22 @@ std::shared_ptr<Gate::SendQueue> Gate::queue_of(const Sender& sender, Time now) 
 }
 
 // Gives a new queue its limits, and registers the queue with each of them in `limit_queues_`. When
-// a limit changes, the gate finds there all queues whose sends may go out.
+// a limit changes, the gate finds there all queues whose sends may go out. If memory is short, the
+// queue stays without limits, and the next send of the queue adds them.
 void Gate::add_limits(SendQueue& queue, const Sender& sender, Time now) {
   const auto keys = limit_keys(sender);  // `keys.rate`: for example "rate https://api.example.com"
   // The main pause is that of the host, or of the scope that the policy names.
   const auto& [main_pause, endpoint_pause] = keys.pauses;
-  queue.limits = state_->limits(keys, now);
+  auto limits = state_->limits(keys, now);
+  queue.leave_limits();                   // those that a call without enough memory has added
   queue.queues_of_gate = &limit_queues_;  // for ~SendQueue, with `limit_entries`
   queue.policy = sender.policy;
   queue.has_endpoint_pause = !endpoint_pause.empty();
   // Gate::pause relies on this order: the pauses come first.
-  for (const auto* const key :
-       {&main_pause, &endpoint_pause, &keys.breaker, &keys.rate, &keys.slots}) {
+  const std::array<const std::string*, 5> all_keys{&main_pause, &endpoint_pause, &keys.breaker,
+                                                   &keys.rate, &keys.slots};
+  queue.limit_entries.reserve(all_keys.size());  // so that the second push_back cannot fail
+  for (const auto* const key : all_keys) {
     if (key->empty()) continue;  // the policy has no such limit
     auto& entry = *limit_queues_.try_emplace(*key).first;
     auto& limit = entry.second;
@@ -97,6 +106,7 @@ void Gate::add_limits(SendQueue& queue, const Sender& sender, Time now) {
     const bool is_rate_with_costs = key == &keys.rate && counts_cost(*queue.policy->rate);
     if (is_rate_with_costs) queue.rate_with_costs = &limit;
   }
+  queue.limits = std::move(limits);
 }
 
 // Begins a pause for the scope that the policy names, or without one, for `default_scope`, which is

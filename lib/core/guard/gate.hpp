@@ -59,7 +59,6 @@ class Gate {
   // The queue of the sends with the same limits. Only its head may go out next.
   struct SendQueue {
     SendQueue() = default;
-    // Removes the queue from the queues of its limits.
     ~SendQueue();
     SendQueue(const SendQueue&) = delete;
     SendQueue& operator=(const SendQueue&) = delete;
@@ -76,6 +75,8 @@ class Gate {
 
     [[nodiscard]] bool serves_lowest() const { return turns_granted % 10 == 9; }
     [[nodiscard]] Turn& head() const;
+    // Removes the queue from the queues of its limits.
+    void leave_limits();
     [[nodiscard]] bool idle(Time /*now*/) const { return true; }
   };
   // A listener's reference to a gate, which may be destroyed while the listener runs.

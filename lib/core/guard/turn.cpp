@@ -2,6 +2,7 @@
 #include "gate.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace httpretry::guard {
 namespace {
@@ -23,7 +24,14 @@ Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
   const std::lock_guard lock(gate_.mutex_);
   queue_ = gate_.queue_of(sender, now);
   gate_.serve(*queue_, now);
-  arrive(now);
+  try {
+    arrive(now);
+  } catch (const std::bad_alloc&) {
+    // The destructor is not called, so the send gives its place and what it has taken back here.
+    leave_queue();
+    if (must_release_) queue_->limits->leave(grant_, /*end=*/nullptr, now, /*random=*/0, changes_);
+    throw;
+  }
 }
 
 // Leaves the queue, or releases what the send has taken if `end` was not called.
