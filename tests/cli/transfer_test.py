@@ -277,6 +277,10 @@ class Files(ProgramTest):
             self.assertFalse((self.folder / "out").exists())
         self.run_program("-H", "Range: bytes=0-3", "-o", "out", server.url())
         self.assertEqual((self.folder / "out").read_bytes(), b"0123")
+        for wanted in ("5-9", "0-2"):
+            result = self.run_program(*QUICK, "-r", wanted, "-o", "other", server.url(), status=33)
+            self.assertIn(b"although another part was requested", result.stderr)
+            self.assertFalse((self.folder / "other").exists())
 
     def test_a_part_that_is_a_pipe_is_an_error_and_no_wait(self):
         os.mkfifo(self.folder / "out.part")

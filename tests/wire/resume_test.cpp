@@ -271,10 +271,25 @@ TEST_CASE("a part that nobody has asked for is no whole body in memory") {
   CHECK(outcome.error().message.find("the server sent a part of the body (bytes 0-9 of 20)") !=
         std::string::npos);
 
-  const auto ranged = client.send(Request::get(server.url()).set_header("Range", "bytes=0-9"));
-  REQUIRE(ranged);
-  CHECK(ranged->body == kBody.substr(0, 10));
   CHECK(client.send(Request("HEAD", server.url())));
+
+  const auto ranged = [&](const char* range) {
+    return client.send(Request::get(server.url()).set_header("Range", range));
+  };
+  for (const auto* const range :
+       {"bytes=0-9", "bytes=0-", "bytes=0-99", "bytes=-10", "bytes=15-30,0-9", "items=5-9"}) {
+    CAPTURE(range);
+    const auto sent = ranged(range);
+    REQUIRE(sent);
+    CHECK(sent->body == kBody.substr(0, 10));
+  }
+  for (const auto* const range : {"bytes=5-9", "bytes=5-", "bytes=0-8"}) {
+    CAPTURE(range);
+    const auto sent = ranged(range);
+    REQUIRE_FALSE(sent);
+    CHECK(sent.error().message.find("(bytes 0-9 of 20), although another part was requested") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("a part of a list, which is counted in items, is a whole body") {

@@ -1,5 +1,6 @@
 #include "lib/core/body/detail/delivery.hpp"
 
+#include "lib/core/base/text.hpp"
 #include "lib/core/chain/detail/call_state.hpp"
 
 #include <algorithm>
@@ -14,6 +15,17 @@ using Wish = BodyWriter::Wish;
 bool is_part(const Response& head) {
   const auto range = head.headers.get("Content-Range");
   return head.status == 206 && (!range || equal_ignoring_case(range->substr(0, 5), "bytes"));
+}
+
+// Returns whether a 206 has bytes beyond the range that the request names in `wanted`, the value of
+// its header Range: "bytes=5-9" or "bytes=5-". Fewer bytes are permitted. Returns false for other
+// values, such as several ranges, and if the response does not say which bytes it has.
+bool is_other_range(std::string_view wanted, const ContentRange& sent) {
+  if (!equal_ignoring_case(take_until(wanted, '='), "bytes") || !sent.first) return false;
+  const auto first = to_number<std::uint64_t>(take_until(wanted, '-'));
+  const auto last = to_number<std::uint64_t>(wanted);
+  if (!first || (!last && !wanted.empty())) return false;
+  return *sent.first != *first || (last && *sent.end - 1 > *last);
 }
 
 // Returns whether a 304 is a valid response to the request.
@@ -67,9 +79,12 @@ Error no_body_for_sink(const Request& request, const Response& response, const c
 }  // namespace
 
 std::optional<Error> unasked_part(const Request& request, const Response& head) {
-  if (!is_part(head) || request.headers().contains("Range")) return std::nullopt;
-  return range_error("the server sent a part of the body (" + ContentRange(head.headers).text() +
-                     "), although the whole body was requested");
+  if (!is_part(head)) return std::nullopt;
+  const ContentRange sent(head.headers);
+  const auto wanted = request.headers().get("Range");
+  if (wanted && !is_other_range(*wanted, sent)) return std::nullopt;
+  return range_error("the server sent a part of the body (" + sent.text() + "), although " +
+                     (wanted ? "another part" : "the whole body") + " was requested");
 }
 
 // Continues after the part of the body that the writer has from an earlier call.
@@ -161,8 +176,8 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
     held_back_ = true;
     return false;
   }
-  // If the whole body was requested, a part of it is an error. A retry may get the whole body if
-  // the writer can start again.
+  // A part that was not requested is an error. A retry may get the right bytes if the writer can
+  // start again.
   if (auto error = rest_requested_ ? std::nullopt : unasked_part(request, head)) {
     error->permanent = !can_restart();
     return *std::move(error);

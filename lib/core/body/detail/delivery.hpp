@@ -27,9 +27,9 @@ Result<T> of_writer(Result<T> result) {
   return error;
 }
 
-// Returns the error for a 206 with a part of the body although the whole body was requested.
-// Another attempt may help. Returns nullopt if the response is not a partial one, or if the user
-// has set Range.
+// Returns the error for a 206 with a part of the body that was not requested, because the request
+// has no Range or names other bytes. Another attempt may help. Returns nullopt for any other
+// response.
 std::optional<Error> unasked_part(const Request& request, const Response& head);
 
 // Returns the error for Wish::Stop.
