@@ -104,8 +104,10 @@ class Files(ProgramTest):
 
     def test_an_error_page_is_no_file_with_remove_on_error(self):
         server = self.server(Response(404, b"bad"))
+        for flags in ([], ["-i"], ["-i", "-f"]):
+            self.run_program("--remove-on-error", *flags, "-o", "f", server.url(), status=22)
+            self.assertFalse((self.folder / "f").exists())
         ran = self.run_program("--remove-on-error", "-o", "f", server.url(), "--next", server.url(), status=22)
-        self.assertFalse((self.folder / "f").exists())
         self.assertEqual(ran.stdout, b"bad")
         self.run_program("--remove-on-error", "--no-fail", "-o", "f", server.url())
         self.assertEqual((self.folder / "f").read_bytes(), b"bad")

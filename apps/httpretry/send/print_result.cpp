@@ -52,9 +52,10 @@ void write_response(const Destination& to, const Response& response) {
       response.status >= 400 && options.on_error_status != OnErrorStatus::Succeed;
   // A file with an ETag must not become an error page, because a later 304 would confirm that page.
   const bool has_etag = options.etag || !options.etag_save.empty();
-  const bool keeps_file = file_has_content || (is_failure && (options.remove_on_error || has_etag));
-  // With -i, the file always gets at least the headers of the response.
-  if (to.target != "-" && keeps_file && !options.include) return;
+  const bool is_removed = is_failure && options.remove_on_error;
+  // With -i, the file gets at least the headers of the response.
+  const bool keeps_file = !options.include && (file_has_content || (is_failure && has_etag));
+  if (to.target != "-" && (is_removed || keeps_file)) return;
   const bool with_body = !options.head && !headers_only;
   const auto head = with_head ? head_of(response) : std::string();
   write_text(to, head, with_body ? response.body : std::string());
