@@ -57,6 +57,10 @@ class Files(ProgramTest):
         (self.folder / "new").unlink()
         self.run_program("--retry", 0, "-OJ", self.server(broken).url("/u"), status=18)
         self.assertEqual(self.names(), [])
+        server = self.server(Response(404, b"n", [("Content-Disposition", "a; filename=new")]))
+        for flag in ("-f", "--remove-on-error"):
+            self.run_program(flag, "-OJ", server.url("/u"), status=22)
+            self.assertEqual(self.names(), [])
 
     def test_folders_are_made_only_if_wanted(self):
         server = self.server(Response(200, BODY))

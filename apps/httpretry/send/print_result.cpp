@@ -38,13 +38,13 @@ void write_text(const Destination& to, const std::string& head, const std::strin
 }
 
 // Writes a response that is in memory to standard output or to its file. An existing file stays as
-// it is if the response has no new content for it.
-void write_response(const Destination& to, const Response& response) {
+// it is if the response has no new content for it. Returns whether anything was to be written.
+bool write_response(const Destination& to, const Response& response) {
   const auto& options = to.options;
   const bool with_head = options.include || options.head;
   const bool headers_only =
       response.status >= 400 && options.on_error_status == OnErrorStatus::FailWithoutBody;
-  if (headers_only && !with_head) return;
+  if (headers_only && !with_head) return false;
   // The existing file has the whole body (304), or its beginning (-C -).
   const bool file_has_content =
       response.status == 304 || (options.resume && response.status >= 300);
@@ -55,10 +55,11 @@ void write_response(const Destination& to, const Response& response) {
   const bool is_removed = is_failure && options.remove_on_error;
   // With -i, the file gets at least the headers of the response.
   const bool keeps_file = !options.include && (file_has_content || (is_failure && has_etag));
-  if (to.target != "-" && (is_removed || keeps_file)) return;
+  if (to.target != "-" && (is_removed || keeps_file)) return false;
   const bool with_body = !options.head && !headers_only;
   const auto head = with_head ? head_of(response) : std::string();
   write_text(to, head, with_body ? response.body : std::string());
+  return true;
 }
 
 // Writes a response whose body is in the buffer.
@@ -94,8 +95,8 @@ void write_body(Destination destination, const EndedCall& ended) {
     if (!chosen) throw WriteError(chosen.error().message);
     if (!chosen->empty()) destination.target = *std::move(chosen);
   }
-  write_response(destination, *ended.outcome);
-  named.keep();  // until here, an exception would remove the new file
+  // The destructor of `named` removes the new file if nothing was written to it.
+  if (write_response(destination, *ended.outcome)) named.keep();
 }
 
 std::uint64_t received_of(const EndedCall& ended) {
