@@ -786,6 +786,23 @@ class WriteOut(ProgramTest):
         result = self.run_program("-w", "%{nonsense}", server.url())
         self.assertIn(b"unknown --write-out variable: 'nonsense'", result.stderr)
 
+    def test_the_version_and_the_urls_after_an_error(self):
+        template = "%{http_version}|%{redirect_url}|%{url_effective}"
+        server = self.server(Response(200, raw=b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"))
+        self.assertEqual(self.run_program("-w", "%{http_version}", server.url()).stdout, b"1")
+        server = self.server(Response(302, b"", [("Location", "/b")]))
+        result = self.run_program("-L", "--max-redirs", 1, "-w", template, server.url(), status=47)
+        self.assertEqual(result.stdout.decode(), f"1.1|{server.url('/b')}|{server.url('/b')}")
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        gone = f"http://127.0.0.1:{port}/gone"
+        server = self.server(Response(302, b"", [("Location", gone)]))
+        result = self.run_program("-L", "--retry", 0, "-w", template, server.url(), status=7)
+        self.assertEqual(result.stdout.decode(), f"0||{gone}")
+        server = self.server(Response(302, b"", [("Location", "http://[")]))
+        result = self.run_program("-w", template, server.url())
+        self.assertEqual(result.stdout.decode(), f"1.1|http://[|{server.url()}")
+
     def test_connections(self):
         server = self.server(Response(302, b"", [("Location", "/b")]), Response(200, b"x"))
         result = self.run_program("-sLo", "1", "-o", "2", "-w", "%{num_connects} %{remote_port} "

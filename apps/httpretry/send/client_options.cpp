@@ -44,6 +44,17 @@ MiddlewarePtr keep_headers() {
   });
 }
 
+// Records the last request and the version of its response, for -w.
+MiddlewarePtr keep_last_send() {
+  return on_outcome("last_send", [](const Request& request, Outcome& outcome, Call& call) {
+    const auto* run = call.get<UrlOfRun>();
+    if (run == nullptr || !run->last_send) return;
+    const auto& url = *request.parsed_url();
+    run->last_send->url = url.has_userinfo() ? url.to_string() : request.url();
+    run->last_send->http_version = outcome ? outcome->http_version : "0";
+  });
+}
+
 // Returns the text of a cookie file without the cookies that have no time of expiry. Their lines
 // become empty, so that the other lines keep their numbers.
 std::string without_session_cookies(std::string_view text) {
@@ -102,6 +113,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
     poll_until(retry_options, poll_conditions(options), options.retry_delay);
   }
   client.middlewares.push_back(retry(std::move(retry_options)));
+  if (!options.write_out.empty()) client.middlewares.push_back(keep_last_send());
   // These two act only if the policy has hedges or limits.
   client.middlewares.push_back(hedge());
   client.middlewares.push_back(guards());

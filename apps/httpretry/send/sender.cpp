@@ -87,6 +87,7 @@ struct Job {
   std::shared_ptr<Download> download = nullptr;    // null: the body is held in memory
   Connections connections = {};                    // filled only if -w needs them
   std::shared_ptr<std::string> headers = nullptr;  // for -D
+  std::shared_ptr<LastSend> last_send = nullptr;   // for -w
   bool started = false;
 };
 
@@ -278,11 +279,12 @@ class Sender : public batch::Jobs {
     job.download = download_for(options_, index, request, limit_);
     request.edit_options().sink = job.download;
     if (!options_.headers_file.empty()) job.headers = std::make_shared<std::string>();
+    if (!options_.write_out.empty()) job.last_send = std::make_shared<LastSend>();
     // Begins each message about the request; "" for a single URL.
     auto label = run_.label(first_number_ + index, request);
-    if (!label.empty() || job.headers) {
-      // -v reads the label; the middleware for -D appends to the headers.
-      request.edit_options().context.set(UrlOfRun{std::move(label), job.headers});
+    if (!label.empty() || job.headers || job.last_send) {
+      // -v reads the label; middlewares for -D and -w write to the others.
+      request.edit_options().context.set(UrlOfRun{std::move(label), job.headers, job.last_send});
     }
     set_callbacks(job, index);
     return call_options();
@@ -322,6 +324,7 @@ class Sender : public batch::Jobs {
                           .index = index,
                           .download = job.download.get(),
                           .connections = job.connections,
+                          .last_send = job.last_send.get(),
                           .label = run_.label(first_number_ + index, job.request),
                           // False if enough failures of this kind were explained before. Always
                           // true for a success.

@@ -17,10 +17,13 @@
 
 namespace httpretry::cli {
 
+struct LastSend;
+
 // Data in the Context of a request, for the messages and headers of its attempts.
 struct UrlOfRun {
   std::string label;                     // "[2] http://host/path?…: "; empty for the only URL
   std::shared_ptr<std::string> headers;  // of all responses, for -D; null: not wanted
+  std::shared_ptr<LastSend> last_send;   // for -w; null: not wanted
 };
 
 // Used by one thread.

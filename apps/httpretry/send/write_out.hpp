@@ -20,6 +20,12 @@ struct Connections {
   std::uint64_t request_bytes = 0;
 };
 
+// The last request of a call, which redirects may have changed.
+struct LastSend {
+  std::string url;                 // without userinfo; empty if no request was to be sent
+  std::string http_version = "0";  // of its response; "0" if unknown
+};
+
 class Download;
 
 // A call that has ended.
@@ -30,8 +36,9 @@ struct EndedCall {
   std::size_t index;         // of the URL
   const Download* download;  // null: the body is in the outcome
   const Connections& connections;
-  std::string label;  // the start of each line about it; empty for the only URL
-  bool explained;     // false: its failure is only counted
+  const LastSend* last_send;  // null without -w
+  std::string label;          // the start of each line about it; empty for the only URL
+  bool explained;             // false: its failure is only counted
 };
 
 // The data that the variables of -w show.

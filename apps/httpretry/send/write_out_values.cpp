@@ -42,7 +42,16 @@ std::string three_digits(int status) {
 
 std::string status_text(const Transferred& t) { return three_digits(status_of(t)); }
 
-std::string version_of(const Transferred& t) { return t.outcome ? t.outcome->http_version : "0"; }
+std::string version_of(const Transferred& t) {
+  const auto& version = t.outcome ? t.outcome->http_version : t.last_send->http_version;
+  return version == "1.0" ? "1" : version;  // as in curl
+}
+
+// Returns the URL of the last request, even if it failed.
+std::string effective_url(const Transferred& t) {
+  if (t.outcome) return t.outcome->url;
+  return t.last_send->url.empty() ? t.request.url() : t.last_send->url;
+}
 
 std::string speed(const Transferred& t, std::uint64_t bytes) {
   const auto time = std::chrono::duration<double>(history_of(t.outcome).elapsed).count();
@@ -55,13 +64,16 @@ std::string scheme(const Transferred& t) {
   return !url || status_of(t) == 0 ? "" : url->scheme() == "https" ? "HTTPS" : "HTTP";
 }
 
-// Returns the target of a redirect that was not followed.
+// Returns the target of a redirect that was not followed, without -L or because there were too
+// many. As in curl, this is the Location itself if it is not a URL.
 std::string redirect_url(const Transferred& t) {
+  constexpr int kTooManyRedirects = 47;  // CURLE_TOO_MANY_REDIRECTS
   const auto location = headers_of(t).get("Location");
-  if (!t.outcome || !location || status_of(t) / 100 != 3) return {};
-  const auto base = Url::parse(t.outcome->url);
+  const bool has_ended_here = t.outcome || t.outcome.error().curl_code == kTooManyRedirects;
+  if (!has_ended_here || !location || status_of(t) / 100 != 3) return {};
+  const auto base = Url::parse(effective_url(t));
   const auto target = base ? base->resolve(*location) : base;
-  return target ? target->to_string() : std::string();
+  return target ? target->to_string() : std::string(*location);
 }
 
 // Returns whether a redirect was followed after the attempt: a 3xx that was not retried, lost no
@@ -209,8 +221,7 @@ constexpr auto kVariables = std::to_array<WriteOutVariable>({
     {"time_total", Kind::Number,
      [](const Transferred& t) { return in_seconds(history_of(t.outcome).elapsed); }},
     {"url", Kind::Text, [](const Transferred& t) { return t.request.url(); }},
-    {"url_effective", Kind::Text,
-     [](const Transferred& t) { return t.outcome ? t.outcome->url : t.request.url(); }},
+    {"url_effective", Kind::Text, effective_url},
     {"urlnum", Kind::Number, [](const Transferred& t) { return std::to_string(t.index); }},
     {"wire_sends", Kind::Number, wire_sends},
     {"certs", Kind::Certificates, certificates, kNeedsConnection},
