@@ -365,7 +365,10 @@ TEST_CASE("what is wrong with the settings of AWS is named, and what is left beh
         "config:3:16: /max_attempts: it is also set on line 2");
   CHECK(error("[default\n") == "config:1:1: the name of a section has no \"]\"");
   CHECK(error("[profile busy]\n", "bussy") ==
-        "config: there is no profile \"bussy\"; did you mean \"busy\"?");
+        "config: there is no section [profile bussy]; did you mean \"busy\"?");
+  CHECK(error("[busy]\nmax_attempts = 3\n", "busy") ==
+        "config: there is no section [profile busy]");
+  CHECK(error("max_attempts = 3\n") == "config: there is no section [default]");
   CHECK(error("[default]\nregion = x\n") ==
         "config: the profile \"default\" sets neither retry_mode nor max_attempts");
   const auto imported = import_aws_config(

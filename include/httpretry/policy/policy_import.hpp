@@ -42,8 +42,9 @@ struct HTTPRETRY_API ImportedPolicies {
 [[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_grpc_service_config(
     std::string_view json, const std::string& file_name);
 
-// Imports retry_mode and max_attempts of one profile in an AWS config file (~/.aws/config). They
-// become the policy "aws" for the hosts *.amazonaws.com, *.amazonaws.com.cn and *.api.aws.
+// Imports retry_mode and max_attempts of one profile in an AWS config file (~/.aws/config), from
+// the section [profile NAME] or [default]. They become the policy "aws" for the hosts
+// *.amazonaws.com, *.amazonaws.com.cn and *.api.aws.
 [[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_aws_config(
     std::string_view text, const std::string& file_name, std::string_view profile = "default");
 

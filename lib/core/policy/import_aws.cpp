@@ -12,6 +12,8 @@ namespace httpretry {
 namespace detail::policy_file {
 namespace {
 
+constexpr std::string_view kDefaultProfile = "default";
+
 struct Setting {
   std::string key;
   std::string value;
@@ -54,10 +56,11 @@ class AwsImport {
     if (problems_.failed()) return finish();  // returns an error with the problems
     auto source = problems_.file();
     if (profile_) {
-      if (std::ranges::find(sections_, *profile_) == sections_.end()) {
-        return Error(Errc::InvalidRequest, source + ": there is no profile " +
-                                               quoted_text(*profile_) +
-                                               did_you_mean(*profile_, sections_));
+      if (std::ranges::find(profiles_, *profile_) == profiles_.end()) {
+        const auto* prefix = *profile_ == kDefaultProfile ? "" : "profile ";
+        return Error(Errc::InvalidRequest, source + ": there is no section [" + prefix +
+                                               one_line(*profile_) + "]" +
+                                               did_you_mean(*profile_, profiles_));
       }
       source += ": the profile " + quoted_text(*profile_);
     }
@@ -85,9 +88,13 @@ class AwsImport {
       problems_.error(position(text), "", "the name of a section has no \"]\"");
     }
     auto name = trimmed(text.substr(1, end - 1));
-    // The section is "[profile NAME]". In AWS, only the default profile may omit the word.
-    if (name.starts_with("profile ")) name = trimmed(name.substr(name.find(' ')));
-    sections_.push_back(name);
+    // The section of a profile is "[profile NAME]". AWS ignores "[NAME]" in a config file, unlike
+    // in its credentials file, except "[default]".
+    const bool has_word = name.starts_with("profile ");
+    if (has_word) name = trimmed(name.substr(name.find(' ')));
+    const bool is_profile = has_word || name == kDefaultProfile;
+    is_in_profile_ = is_profile && name == *profile_;
+    if (is_profile) profiles_.push_back(name);
   }
 
   // Reads "key = value". In a config file, only the section of the profile counts, and a comment
@@ -101,8 +108,7 @@ class AwsImport {
     }
     auto key = trimmed(text.substr(0, equals));
     if (profile_) {
-      const bool is_in_profile = !sections_.empty() && sections_.back() == *profile_;
-      if (!is_in_profile) return;
+      if (!is_in_profile_) return;
       const auto value = trimmed(without_comment(text.substr(equals + 1)));
       return store(
           {.key = to_lower(key), .value = std::string(value), .position = position(value)});
@@ -165,7 +171,7 @@ class AwsImport {
     policy.max_attempts(5).backoff(backoff).budget(BudgetPolicy());
     problems_.warn(
         mode_->position, '/' + mode_->key,
-        "legacy differs between the SDKs: this is what Python's and the command line do");
+        "legacy differs between the SDKs: imported as in the SDK for Python and the AWS CLI");
   }
   void set_attempts(PolicyBuilder& policy) {
     const auto attempts = to_number<int>(attempts_->value).value_or(0);
@@ -183,7 +189,8 @@ class AwsImport {
   Problems problems_;
   std::string_view line_;
   int line_number_ = 0;
-  std::vector<std::string_view> sections_;  // the sections so far; the last is the current one
+  std::vector<std::string_view> profiles_;  // the profiles so far
+  bool is_in_profile_ = false;              // the current section is that of the profile
   std::optional<Setting> mode_;
   std::optional<Setting> attempts_;
 };
