@@ -7,7 +7,8 @@
 //   std::ofstream("calls.har") << archive->text();
 //
 // The archive has no secrets: values of queries are REDACTED, and `shown_value` redacts headers. It
-// has bodies only if HarOptions::max_body says so. It stays in memory.
+// has bodies only if HarOptions::max_body says so. It stays in memory. libcurl does not report when
+// a request has been sent, so the time "wait" of an entry includes the sending.
 #pragma once
 
 #include <httpretry/export.hpp>
