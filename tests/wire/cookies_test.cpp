@@ -130,6 +130,8 @@ TEST_CASE("a file that is no cookie file is refused, by the line, and adds nothi
   };
   for (const auto& row :
        {Row{"a b c\n", "expected 7 fields with tabs between, found 1"},
+        Row{"Set-Cookie: a=b\n",
+            "expected the format that curl -c writes, found a Set-Cookie header"},
         Row{"example.com\tyes\t/\tFALSE\t0\tn\tv", "the second field must be TRUE or FALSE"},
         Row{"example.com\tTRUE\tx\tFALSE\t0\tn\tv", "the third field must be a path"},
         Row{"example.com\tTRUE\t/\tFALSE\tsoon\tn\tv", "the fifth field must be a time in seconds"},

@@ -58,6 +58,9 @@ bool is_flag(std::string_view text) { return text == "TRUE" || text == "FALSE"; 
 // well), PATH, SECURE (TRUE: only for https), EXPIRES, NAME and VALUE, for example
 // ".example.com TRUE / FALSE 0 id 42". An empty VALUE may be missing, with the tab before it.
 std::string problem_of_line(std::string_view line) {
+  if (line.starts_with("Set-Cookie:")) {
+    return "expected the format that curl -c writes, found a Set-Cookie header";
+  }
   const auto field_count = std::ranges::count(line, '\t') + 1;
   if (field_count != kFields && field_count != kFields - 1) {
     return "expected 7 fields with tabs between, found " + std::to_string(field_count);
