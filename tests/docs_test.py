@@ -120,6 +120,21 @@ class Checks(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "in no section of cmake/docs/sections.txt: tests/new.md"):
             site.read_sections(["README.md", "CHANGELOG.md", "tests/new.md"])
 
+    def test_a_folder_with_other_files_is_not_replaced(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name) / "site"
+            for other in ("site.yml", "site/mine", "site-source/mine", "site-xml/mine"):
+                path = folder.parent / other
+                path.parent.mkdir(exist_ok=True)
+                path.write_text("mine")
+                with self.assertRaisesRegex(SystemExit, "is not from an earlier build of the site"):
+                    site.build(folder)
+                self.assertEqual(path.read_text(), "mine")
+                path.unlink()
+            site.claim(folder)
+            (folder / "index.html").write_text("")
+            site.claim(folder)  # its own
+
     def test_broken_links_and_pages_without_a_way_are_found(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)

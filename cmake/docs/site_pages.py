@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Builds the documentation site: site_pages.py FOLDER
 
-Collects the pages of the repository into FOLDER-source, adds those of the API, and runs mkdocs. sections.txt says which
-page is in which section, and which pages are split at their headings. README.md of a folder becomes index.html."""
+Collects the pages of the repository into FOLDER-source, adds those of the API, and runs mkdocs. Folders with files that
+are not from an earlier build are an error. sections.txt says which page is in which section, and which pages are split
+at their headings. README.md of a folder becomes index.html."""
 
 import fnmatch
 import json
@@ -102,7 +103,7 @@ def split_page(source, split_level, word, anchors):
 
 class Site:
     def __init__(self, folder):
-        self.source = folder.with_name(folder.name + "-source")
+        self.source = source_of(folder)
         self.repository_pages = repository_pages()
         self.sections = read_sections(self.repository_pages)
         self.anchors, self.files = {}, set()  # files: those that pages link
@@ -208,8 +209,29 @@ def dedented(block):
     return first + "\n" + textwrap.dedent(code[:-3]) + "```"
 
 
+def source_of(folder):
+    return folder.with_name(folder.name + "-source")
+
+
 def xml_of(folder):
     return folder.with_name(folder.name + "-xml")
+
+
+def config_of(folder):
+    return folder.with_name(folder.name + ".yml")
+
+
+def claim(folder):
+    """Exits if a build into the folder would replace files that are not from an earlier build. The configuration of
+    mkdocs beside the folder marks an earlier build."""
+    config = config_of(folder)
+    mark = (HERE / "mkdocs.yml").read_text().splitlines(keepends=True)[0]
+    if config.is_file() and config.read_text().startswith(mark):
+        return
+    for path in (config, folder, source_of(folder), xml_of(folder)):
+        if path.is_file() or (path.is_dir() and any(path.iterdir())):
+            sys.exit(f"{path} is not from an earlier build of the site; name another folder")
+    write(config, mark)
 
 
 def run_doxygen(xml):
@@ -221,7 +243,7 @@ def run_doxygen(xml):
 
 def run_mkdocs(site, folder):
     config = (HERE / "mkdocs.yml").read_text().replace("@HERE@", str(HERE)).replace("@SOURCE@", site.source.name)
-    config_file = folder.with_name(folder.name + ".yml")
+    config_file = config_of(folder)
     config_file.write_text(f"{config}site_dir: {folder.name}\nnav: {json.dumps(site.navigation())}\n")
     subprocess.run(["mkdocs", "build", "--quiet", "--clean", "--config-file", config_file], check=True)
     (folder / "404.html").unlink()  # it is for a server: its links begin at the root
@@ -237,6 +259,7 @@ def finish_search(folder):
 
 
 def build(folder):
+    claim(folder)
     run_doxygen(xml_of(folder))
     site = Site(folder)
     site.write()
