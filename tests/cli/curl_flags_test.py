@@ -20,6 +20,7 @@ class Files(ProgramTest):
         for text, name in (('attachment; filename="a.bin"', "a.bin"),
                            ("attachment; x=y; FileName=b.bin ; z", "b.bin"),
                            ("attachment; filename='c d'", "c d"),
+                           ('attachment; x="y; filename=z"; filename=w', "w"),
                            ('attachment; filename="/etc/../../d"', "d"),
                            ('attachment; filename="C:\\\\e"', "e"),
                            ("attachment; filename=../..", "url-name"),

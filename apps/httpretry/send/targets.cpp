@@ -50,14 +50,24 @@ Error cannot_create(const std::string& path, int cause) {
       23);  // CURLE_WRITE_ERROR
 }
 
+// Returns the position of the first ";" that is not in double quotes, or npos.
+std::size_t next_semicolon(std::string_view text) {
+  bool in_quotes = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') in_quotes = !in_quotes;
+    if (text[i] == ';' && !in_quotes) return i;
+  }
+  return std::string_view::npos;
+}
+
 // Returns the value of the parameter `filename` in a Content-Disposition header, such as
 // `attachment; filename="a.txt"`, or "" if the header has no such parameter. As in curl, a
 // backslash in quotes has no special meaning, and a value without quotes ends at ";".
 std::string file_name_parameter(std::string_view text) {
   constexpr std::string_view kName = "filename=";
   constexpr std::string_view kBlanks = " \t";
-  for (auto semicolon = text.find(';'); semicolon != std::string_view::npos;
-       semicolon = text.find(';')) {
+  for (auto semicolon = next_semicolon(text); semicolon != std::string_view::npos;
+       semicolon = next_semicolon(text)) {
     // Removes everything before the next parameter. Nothing is left if only blanks follow.
     text.remove_prefix(std::min(text.find_first_not_of(kBlanks, semicolon + 1), text.size()));
     if (!equal_ignoring_case(text.substr(0, kName.size()), kName)) continue;
