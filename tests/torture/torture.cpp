@@ -380,7 +380,8 @@ int torture_with(Sights& sights, Resource resource) {
 int main(int argc, char** argv) {
   const std::string_view wanted = argc > 1 ? argv[1] : "";
   if (!wanted.empty() && std::ranges::find(kNames, wanted) == kNames.end()) {
-    fail("there is no such resource");
+    std::fprintf(stderr, "torture: there is no resource \"%s\"\n", argv[1]);
+    return 2;
   }
   auto* sights = new (::mmap(nullptr, sizeof(Sights), PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Sights();
