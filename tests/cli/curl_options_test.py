@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import os
+import pathlib
 import re
 import shutil
 import ssl
@@ -12,7 +13,7 @@ import subprocess
 import threading
 import unittest
 
-from program import LIMIT, QUICK, ProgramTest, Response, Server, closed_port, main
+from program import LIMIT, QUICK, ProgramTest, Response, Server, closed_port, main, wait_until
 
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 SECONDS = 784111777  # the same
@@ -483,6 +484,26 @@ class Connections(ProgramTest):
                           self.usage_error("--local-port", value, "u"))
         self.run_program("--keepalive-time", 5, "--no-keepalive", "--happy-eyeballs-timeout-ms", 50,
                          server.url())
+
+    def test_a_keepalive_time_of_0_undoes_an_earlier_one(self):
+        def seconds_to_probe(port):
+            """Of the connection to the port, or None while another timer runs."""
+            for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+                remote, timer = line.split()[2], line.split()[5]
+                if int(remote.split(":")[1], 16) == port and timer.startswith("02:"):
+                    return int(timer[3:], 16) / os.sysconf("SC_CLK_TCK")
+            return None
+
+        for later, is_default in (([], False), (["--keepalive-time", 0], True)):
+            gate = threading.Event()
+            self.addCleanup(gate.set)
+            server = self.server(Response(200, b"x", hold=gate))
+            process = self.start("--keepalive-time", 5000, *later, server.url())
+            server.arrived.get(timeout=LIMIT)
+            wait_until(lambda: seconds_to_probe(server.port) is not None)
+            self.assertEqual(seconds_to_probe(server.port) < 100, is_default)
+            gate.set()
+            self.assertEqual(process.wait(LIMIT), 0)
 
 
 @unittest.skipUnless(shutil.which("openssl"), "no openssl")
