@@ -3,9 +3,12 @@
 #include <httpretry/body/sink.hpp>
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
+#include <thread>
 
 using namespace httpretry;
 
@@ -126,6 +129,29 @@ TEST_CASE("a file for its owner alone is never readable by others, and an old on
     CHECK(mode_of(path) == kOwnerAndGroup);
     std::filesystem::remove(path);
   }
+}
+
+TEST_CASE("a file that may not be written to is not replaced, not even by a part") {
+  const TemporaryDirectory directory;
+  const auto path = directory.file("f");
+  write_file(path, "old");
+  std::filesystem::permissions(path, perms::owner_read | perms::others_read);
+  std::filesystem::permissions(directory.file("."), perms::all);
+  for (const bool keep_partial : {false, true}) {
+    FileOptions options;
+    options.keep_partial = keep_partial;
+    std::string error = "none";
+    std::thread([&] {
+      constexpr long kNobody = 65534;
+      // Root may write everywhere, so this thread (alone) becomes another user.
+      ::syscall(SYS_setresuid, kNobody, -1L, -1L);
+      const auto writer = save_to(path, options)->open(Request::get("http://a/f"));
+      if (!writer) error = writer.error().message;
+    }).join();
+    CHECK(error == "cannot write " + path + ": Permission denied");
+  }
+  CHECK(read_file(path) == "old");
+  CHECK(directory.count() == 1);
 }
 
 TEST_CASE("the umask limits a file for its owner, too") {
