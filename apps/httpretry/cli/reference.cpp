@@ -44,6 +44,7 @@ constexpr auto kDifferences = std::to_array<Entry>({
      "follows no redirect from https to http (exit status 1), not even with --location-trusted"},
     {"--no-OPTION", "turns off an option that only turns something on, such as --no-location"},
     {"~/.curlrc", "is not read; -K reads a file of options"},
+    {"-r", "a 206 with other bytes than the requested ones is an error (exit status 33)"},
     {"-b FILE", "reads only the Netscape format, which -c writes, and no Set-Cookie headers"},
     {"invalid values",
      "have the exit status 2, like any error in the command line: a URL (curl: 3, or 1 for its "
