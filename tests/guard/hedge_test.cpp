@@ -114,6 +114,30 @@ TEST_CASE("a server that wants fewer requests gets no more hedges, and the wait 
   CHECK(outcome->history.hedge_refused == HedgeRefused::Throttled);
 }
 
+TEST_CASE("each send of a hedged poll has polled the URL") {
+  HedgedCalls calls;
+  auto& pending = calls.policy.retry_on.pending.emplace();
+  pending.statuses = {202};
+  pending.backoff.initial = 10s;
+  pending.url_from = {"Location"};
+  Response accepted(202);
+  accepted.headers.add("Location", "/7");
+  calls.network->say(accepted, 20ms)
+      .say(Response(202), 300ms)
+      .say(Response(202), 900ms)
+      .say(Response(202), 900ms)
+      .say(Response(200), 20ms);
+  const auto outcome = calls.send();
+  REQUIRE(outcome);
+  const auto& history = outcome->history;
+  REQUIRE(history.attempts.size() == 5);
+  CHECK(history.attempts[2].race == Race::Lost);
+  CHECK(history.attempts[3].race == Race::Lost);
+  REQUIRE(history.polled.size() == 1);
+  CHECK(history.polled[0].first_attempt == 2);
+  CHECK(history.polled[0].last_attempt == 5);
+}
+
 TEST_CASE("methods that may do harm are not hedged") {
   HedgedCalls calls;
   calls.network->say(Response(200), 900ms);

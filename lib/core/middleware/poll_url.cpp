@@ -128,24 +128,25 @@ bool PollUrl::take_url_of(Outcome& outcome) {
   return true;
 }
 
-// Called when attempt `number` has ended. Records it if it was a poll. If another attempt follows
-// and the response named a URL to poll (`next_poll_`), makes that poll the next request. A server
-// can answer "not yet" and name a URL ("Location: /jobs/7") where the result will be. An attempt
-// that sends a GET there is a poll. The history has one entry for consecutive polls of the same
-// URL: "attempts 2 to 5 polled /jobs/7".
-void PollUrl::end_attempt(int number, bool attempt_follows) {
+// Called when an attempt has ended, with the numbers of its first and last send, which differ if it
+// was hedged. Records it if it was a poll. If another attempt follows and the response named a URL
+// to poll (`next_poll_`), makes that poll the next request. A server can answer "not yet" and name
+// a URL ("Location: /jobs/7") where the result will be. An attempt that sends a GET there is a
+// poll. The history has one entry for consecutive polls of the same URL: "attempts 2 to 5 polled
+// /jobs/7".
+void PollUrl::end_attempt(int first_number, int last_number, bool attempt_follows) {
   if (is_polling_) {
     auto& polled = call_.history().polled;
     auto url = request_.parsed_url()->without_secrets();
     // The response to a poll may name another URL, which the next attempts poll.
-    const bool continues_last_entry =
-        !polled.empty() && polled.back().url == url && polled.back().last_attempt + 1 == number;
+    const bool continues_last_entry = !polled.empty() && polled.back().url == url &&
+                                      polled.back().last_attempt + 1 == first_number;
     if (!continues_last_entry) {
       auto& entry = polled.emplace_back();
-      entry.first_attempt = number;
+      entry.first_attempt = first_number;
       entry.url = std::move(url);
     }
-    polled.back().last_attempt = number;
+    polled.back().last_attempt = last_number;
     // Middlewares outside `retry` know only the user's request. If they send again, for example to
     // follow a redirect of this poll, they take the poll from LastPoll.
     if (!attempt_follows) call_.set(LastPoll{request_});

@@ -37,9 +37,9 @@ class PollUrl {
   // Returns whether `outcome`, a pending response to `request()`, names a URL to poll. Replaces it
   // with an error if that URL must not be polled.
   bool take_url_of(Outcome& outcome);
-  // Records that attempt `number` has ended, and if another attempt follows, moves on to the URL
-  // that `take_url_of` found.
-  void end_attempt(int number, bool attempt_follows);
+  // Records that an attempt has ended, whose sends have these numbers, and if another attempt
+  // follows, moves on to the URL that `take_url_of` found.
+  void end_attempt(int first_number, int last_number, bool attempt_follows);
 
  private:
   PollUrl(const RetryPolicy& policy, const Request& request, Call& call, bool is_polling);

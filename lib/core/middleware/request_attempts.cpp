@@ -157,9 +157,13 @@ void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchan
   auto step = may_resend ? loop_.resend(ended) : std::nullopt;
   if (!step) step = judge_and_decide(attempt, outcome, ended);
   notify_attempt_ended(first_new_entry);
-  // If another attempt follows, it polls the URL that judge_and_decide has found, if any. Hedges
-  // have their own numbers: last_number() is that of the send whose outcome was used.
-  if (poll_url_) poll_url_->end_attempt(loop_.last_number(), step->kind != RetryStep::Kind::Stop);
+  // If another attempt follows, it polls the URL that judge_and_decide has found, if any. The entry
+  // with the index i has the number i + 1.
+  if (poll_url_) {
+    const auto sends = call_.history().attempts.size();
+    poll_url_->end_attempt(static_cast<int>(first_new_entry) + 1, static_cast<int>(sends),
+                           step->kind != RetryStep::Kind::Stop);
+  }
   step_ = *step;
 }
 

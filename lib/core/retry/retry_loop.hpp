@@ -173,8 +173,7 @@ class RetryLoop {
   // What this call has taken from the account. The hedges of the current attempt take their cost
   // there.
   [[nodiscard]] RetryClaim& claim() { return claim_; }
-  // The last recorded attempt, and its Attempt::number.
-  [[nodiscard]] int last_number() const { return recorded_; }
+  // Returns the last recorded attempt. If it was hedged, that is the send whose outcome was used.
   [[nodiscard]] const Attempt& last_attempt() const {
     return history_.attempts[static_cast<std::size_t>(recorded_) - 1];
   }
