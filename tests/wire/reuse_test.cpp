@@ -116,6 +116,24 @@ TEST_CASE("who asks hears of the connection of each exchange") {
   CHECK(heard[0].certificates.empty());
 }
 
+TEST_CASE("a function that throws when it is told of the connection ends its call, and no other") {
+  FaultServer server;
+  auto request = Request::get(server.url());
+  request.edit_options().on_connection = [](const ConnectionInfo& /*facts*/) {
+    throw std::runtime_error("no room");
+  };
+  Client client({retry(hasty())});
+  const auto outcome = client.send(request);
+  REQUIRE_FALSE(outcome);
+  const auto& error = outcome.error();
+  CHECK(error.code == Errc::Internal);
+  CHECK(error.message.ends_with("RequestOptions::on_connection threw: no room"));
+  CHECK(error.status == 200);
+  CHECK(error.exchange.sent == Sent::Answered);
+  CHECK(error.history.attempts.size() == 1);
+  CHECK(client.get(server.url()));
+}
+
 TEST_CASE("the User-Agent is the library's, the client's or the request's") {
   FaultServer server;
   ClientOptions options;

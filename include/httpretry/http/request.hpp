@@ -162,7 +162,7 @@ struct HTTPRETRY_API RequestOptions {
   // The maximum number of body bytes sent per second. 0 is no limit.
   std::optional<std::uint64_t> upload_rate;
   // Called for each exchange, including those of retries and redirects, on the thread that drives
-  // the call. It must not send.
+  // the call. It must not send. If it throws, the call ends with Errc::Internal.
   std::function<void(const ConnectionInfo&)> on_connection;
   // Called for each exchange, including those of retries and redirects: once before anything is
   // sent, and then whenever part of a body was sent or received, often many times a second. It runs

@@ -124,11 +124,14 @@ Outcome Transfer::make_outcome() {
   easy_->transfer = nullptr;     // libcurl may still call back, for its log or the progress
   try {
     // A transfer that found unread data before its send is replaced by a second one, and only that
-    // one is reported. The caller of Loop::send turns an exception of the callback into an error.
+    // one is reported.
     if (options_.on_connection && !had_unread()) {
       auto connection = connection_info(handle());
       connection.tls = std::move(tls_);
-      options_.on_connection(connection);
+      abort_.guard(CURLE_ABORTED_BY_CALLBACK, "RequestOptions::on_connection", [&] {
+        options_.on_connection(connection);
+        return true;
+      });
     }
     // libcurl may report success for a response that is not valid. Sets `abort_` or `code_` then.
     if (abort_.none() && code_ == CURLE_OK) verify_success();
