@@ -278,6 +278,17 @@ TEST_CASE("breaker: a share is refused, the more the fewer succeed") {
   CHECK(refused_share("1.1", 10) == 0.8812);
 }
 
+TEST_CASE("breaker: a send that is refused at random is not told that a circuit is open") {
+  World world(with_breaker(R"({"kind": "share"})"));
+  world.chance = 0;  // refuses as soon as one has failed
+  script(world, "f");
+  world.call();
+  const auto refusal = world.call();
+  CHECK(refusal.code() == Errc::CircuitOpen);
+  CHECK(refusal.outcome.error().message ==
+        "the circuit breaker of http://x refuses a part of the requests, because too many failed");
+}
+
 TEST_CASE("breaker: where only retries ask, every first attempt goes out") {
   World world(R"({"max_attempts": 3, "pause": "none", "budget": "none",
       "backoff": {"kind": "constant", "interval": "10ms"},

@@ -21,6 +21,11 @@ Error error_of_refusal(const Hold& hold, std::string_view limited, Time now) {
       return Error(Errc::Paused,
                    "after a pause, the ramp" + of_what + " allows the request too late");
     case QueuedBy::Circuit: {
+      if (hold.at_random) {
+        return Error(Errc::CircuitOpen,
+                     "the circuit breaker" + of_what +
+                         " refuses a part of the requests, because too many failed");
+      }
       const auto why_open = hold.why.empty() ? "" : " (" + hold.why + ")";
       return Error(Errc::CircuitOpen, "the circuit" + of_what + " is open" + why_open);
     }

@@ -119,7 +119,7 @@ bool Gate::Turn::enter(Time now) {
     // Takes everything that the send needs, or nothing. `changes_` collects changes for observers.
     grant_ = queue_->limits->enter(ask_, changes_);
     // `grant_.held` is the limit that has refused, or Nothing if all were granted.
-    hold = {grant_.held, grant_.until, std::move(grant_.why_open)};
+    hold = {grant_.held, grant_.until, std::move(grant_.why_open), grant_.refused_share > 0};
   }
   if (hold.by != QueuedBy::Nothing) {
     hold_back(std::move(hold), now);

@@ -40,6 +40,8 @@ struct Hold {
   QueuedBy by = QueuedBy::Nothing;
   Time until = kNever;  // when the limit may let it out; kNever: only the end of another send can
   std::string why{};    // for a circuit: what opened it
+  // The circuit is closed, but its breaker, of kind Share, refuses a part of the sends at random.
+  bool at_random = false;
 };
 
 class LocalState;
