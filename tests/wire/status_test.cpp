@@ -99,3 +99,25 @@ TEST_CASE("interim responses come before the one that counts") {
   CHECK(outcome->status == 200);
   CHECK_FALSE(outcome->headers.contains("Link"));
 }
+
+TEST_CASE("a redirect whose Location has a control character is an error, and no success") {
+  for (const std::string location : {"Location: /\x01", "location: /a\r\n b\x7f"}) {
+    CAPTURE(location);
+    for (const std::string status : {"302 Found", "200 OK"}) {
+      CAPTURE(status);
+      const CannedServer server(
+          {"HTTP/1.1 " + status + "\r\n" + location + "\r\nContent-Length: 2\r\n\r\nok"});
+      const auto outcome = Client({redirect(), retry(hasty())}).get(server.url());
+      REQUIRE(outcome.has_value() == (status == "200 OK"));
+      if (outcome) continue;  // only a redirect needs a Location
+      const auto& error = outcome.error();
+      CHECK(error.code == Errc::Protocol);
+      CHECK(error.permanent);
+      CHECK(error.curl_code == 3);
+      CHECK(error.status == 302);
+      CHECK(error.exchange.sent == Sent::Answered);
+      CHECK(error.message.ends_with("the Location of the redirect contains a control character"));
+      CHECK(error.history.attempts.size() == 1);
+    }
+  }
+}

@@ -92,6 +92,7 @@ void ResponseReader::begin_block(std::string_view line) {
   response.headers.reserve(kUsualHeaderLines, kUsualHeaderBytes);
   in_headers = true;  // until the empty line that ends the block
   last_line_ = LastLine::Status;
+  location_left_out_ = false;
   awaits_block = false;  // check_block sets it again after a 1xx
   response.status = 0;
   response.reason.clear();
@@ -111,6 +112,12 @@ void ResponseReader::begin_block(std::string_view line) {
   if (valid_header_value(reason)) response.reason = reason;
 }
 
+// Notes that a header line was dropped, because libcurl accepts it but RFC 9110 forbids it.
+void ResponseReader::leave_out(bool is_location) {
+  last_line_ = LastLine::LeftOut;
+  location_left_out_ = location_left_out_ || is_location;
+}
+
 // Joins a line that begins with a space to the previous header, as libcurl does from 8.18 on.
 // Earlier versions use only the first line, so a header that says where the body ends must not have
 // a second one. Returns false to abort.
@@ -125,7 +132,8 @@ bool ResponseReader::folded_line(std::string_view line) {
     return bad_response("does not say where it ends: " + std::string(framing) +
                         " continues on a second line");
   }
-  if (!response.headers.try_continue(line)) last_line_ = LastLine::LeftOut;
+  const bool is_location = equal_ignoring_case(name, "Location");
+  if (!response.headers.try_continue(line)) leave_out(is_location);
   return true;
 }
 
@@ -172,8 +180,16 @@ bool ResponseReader::bad_response(const std::string& why) {
 }
 
 // Decides whether the body of a final response goes to the sink or stays in memory. Returns false
-// to abort, if the response is a part that was not asked for or the sink refuses it.
+// to abort, if the response is a redirect without a usable target or a part that was not asked for,
+// or if the sink refuses it.
 bool ResponseReader::begin_response() {
+  // Without this error, the call would end with the redirect as if it had no target.
+  if (location_left_out_ && response.status / 100 == 3 && response.status != 304) {
+    return abort_.set_error(
+        CURLE_URL_MALFORMAT,
+        permanent_error(Errc::Protocol,
+                        "the Location of the redirect contains a control character"));
+  }
   in_memory_ = racing_ != nullptr && racing_->headers_came(response) == RacingSend::Use::No;
   if (in_memory_) return true;
   if (delivery_ == nullptr) {

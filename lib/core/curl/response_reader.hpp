@@ -41,9 +41,10 @@ class ResponseReader {
       return folded_line(line);
     } else if (response.headers.size() == kMaxHeaders) {
       return refuse(CURLE_FILESIZE_EXCEEDED, kTooManyHeaders);
+    } else if (response.headers.try_add_line(line)) {
+      last_line_ = LastLine::Kept;
     } else {
-      // Drops lines that libcurl accepts but RFC 9110 forbids.
-      last_line_ = response.headers.try_add_line(line) ? LastLine::Kept : LastLine::LeftOut;
+      leave_out(/*is_location=*/equal_ignoring_case(line.substr(0, 9), "Location:"));
     }
     return true;
   }
@@ -119,6 +120,7 @@ class ResponseReader {
   // The number in kTooManyHeaders, and libcurl 8's own limit.
   static constexpr std::size_t kMaxHeaders = 5000;
   void begin_block(std::string_view status_line);
+  void leave_out(bool is_location);
   bool folded_line(std::string_view line);
   bool refuse(CURLcode code, std::string text);
   // Aborts with "the response SUBJECT_AND_VERB larger than LIMIT bytes".
@@ -145,6 +147,7 @@ class ResponseReader {
   AbortReason& abort_;
   std::size_t header_bytes_ = 0;
   LastLine last_line_ = LastLine::Status;  // the kind of the last line of the block
+  bool location_left_out_ = false;         // a Location of the block was not valid
   std::optional<Decoding> decoding_;
 };
 
