@@ -133,3 +133,28 @@ TEST_CASE("a URL in a header is shown without user, password and values of its q
     CHECK(shown_value(row.name, row.value) == row.shown);
   }
 }
+
+TEST_CASE("a malformed URL in a header does not show its user and password either") {
+  struct Row {
+    std::string_view value;
+    std::string_view shown;
+  };
+  for (const auto& row :
+       std::vector<Row>{{"https:///u:s3cr3t@h/a", "https:///REDACTED:REDACTED@h/a"},
+                        {"///u:s3cr3t@h/a", "///REDACTED:REDACTED@h/a"},
+                        {"https:/u:s3cr3t@h/a@b", "https:/REDACTED:REDACTED@h/a@b"},
+                        {R"(https:\\u:s3cr3t@h\a)", R"(https:\\REDACTED:REDACTED@h\a)"},
+                        {"https:u:s3cr3t@h/a", "REDACTED:REDACTED@h/a"},
+                        {"u:s3cr3t@h/a", "REDACTED:REDACTED@h/a"},
+                        {"https://u:s3cr3t/s3cr3t@h/a", "https://REDACTED:REDACTED"},
+                        {"https://u:s3cr3t?s3cr3t@h/a", "https://REDACTED:REDACTED"},
+                        {"https://u:s3cr3t#s3cr3t@h/a?b=s3cr3t", "https://REDACTED:REDACTED"},
+                        {"https://h:80/a@b", "https://h:80/a@b"},
+                        {"https://[::1]/a@b", "https://[::1]/a@b"},
+                        {"https://h:x/a", "https://h:x/a"},
+                        {"/a:b/c@d", "/a:b/c@d"},
+                        {"me@h", "me@h"}}) {
+    CAPTURE(row.value);
+    CHECK(shown_value("Location", row.value) == row.shown);
+  }
+}

@@ -29,32 +29,56 @@ void append_items(std::string& out, std::string_view items, bool (*is_secret)(st
   }
 }
 
-// Appends `head`, a URL up to its query, and replaces its user name and password:
-// "https://me:pw@a/" becomes "https://REDACTED:REDACTED@a/". Looks at each "//", because `head` may
-// be a list of URLs without spaces, such as "https://a/,https://me:pw@b/".
-void append_without_userinfo(std::string& output, std::string_view head) {
-  std::size_t copied = 0;  // this many bytes of `head` have been copied or replaced
-  for (auto slashes = head.find("//"); slashes != head.npos; slashes = head.find("//", copied)) {
-    const auto authority = slashes + 2;  // where "user:password@host" may begin
-    output += head.substr(copied, authority - copied);
-    copied = authority;
-    // An authority follows a "//" at the beginning or after a colon. Any other "//" is in a path.
-    const bool begins_authority = slashes == 0 || head[slashes - 1] == ':';
-    const auto authority_end = std::min(head.find('/', authority), head.size());
-    const auto at_sign = head.substr(authority, authority_end - authority).rfind('@');
-    if (!begins_authority || at_sign == std::string_view::npos) continue;
-    output.append(kRedacted).append(":").append(kRedacted);
-    copied += at_sign;  // up to the "@", which is copied with what follows
+constexpr std::string_view kSlashes = "/\\";  // browsers take "\" for "/"
+
+// Returns the size of what may be a user name and password at the beginning of `text`, without the
+// "@" after it, or npos. Usually that is up to the last "@" before the path. But in "me:a/b@host"
+// or "me:a?b@host", a part of the password looks like a port. Its end is unclear, so all of the
+// text counts.
+std::size_t userinfo_size(std::string_view text) {
+  const auto authority = text.substr(0, text.find_first_of("/\\?#"));
+  const auto at_sign = authority.rfind('@');
+  const auto colon = authority.rfind(':');
+  if (at_sign != std::string_view::npos || colon == std::string_view::npos) return at_sign;
+  const bool has_port = authority.find_first_not_of("0123456789", colon + 1) == authority.npos;
+  const bool has_at_sign = text.find('@') != std::string_view::npos;
+  return has_port || authority.ends_with(']') || !has_at_sign ? std::string_view::npos
+                                                              : text.size();
+}
+
+// Appends a URL up to its query, and replaces its user name and password: "https://me:pw@a/"
+// becomes "https://REDACTED:REDACTED@a/". The URL may be malformed, such as "https:///me:pw@a/", or
+// a list of URLs without spaces, such as "https://a/,https://me:pw@b/". Returns how much of it was
+// appended.
+std::size_t append_without_userinfo(std::string& output, std::string_view url) {
+  std::size_t copied = 0;  // in each round, slashes and the text between them and the next ones
+  while (copied < url.size() && url[copied] != '?' && url[copied] != '#') {
+    const auto begin = std::min(url.find_first_not_of(kSlashes, copied), url.size());
+    output += url.substr(copied, begin - copied);
+    // A name and a password may follow a colon or stand at the beginning, but not in an absolute
+    // path.
+    const bool after_colon = copied > 0 && url[copied - 1] == ':';
+    const bool at_beginning = copied == 0 && begin != 1;
+    copied = begin;
+    const auto size = userinfo_size(url.substr(begin));
+    // Without slashes, only "me:pw@a" has a password; "me@a" is a mail address.
+    const bool may_be_user = begin > 0 || url.find(':') < size;
+    if ((after_colon || at_beginning) && size != std::string_view::npos && may_be_user) {
+      output.append(kRedacted).append(":").append(kRedacted);
+      copied += size;
+    }
+    const auto end = std::min(url.find_first_of("/\\?#", copied), url.size());
+    output += url.substr(copied, end - copied);
+    copied = end;
   }
-  output += head.substr(copied);
+  return copied;
 }
 
 }  // namespace
 
 std::string redacted(std::string_view reference, bool (*hides)(std::string_view name)) {
   std::string output;
-  auto copied = std::min(reference.find_first_of("?#"), reference.size());
-  append_without_userinfo(output, reference.substr(0, copied));
+  auto copied = append_without_userinfo(output, reference);
   while (copied < reference.size()) {
     output += reference[copied++];  // the "?" or "#"
     const auto items_end = std::min(reference.find('#', copied), reference.size());
