@@ -70,7 +70,8 @@ class Injection(ProgramTest):
 
     def test_a_url_that_is_none_is_shown_without_what_it_may_hide(self):
         for url in (f"http://me:{SECRET}@a b/", f"http://me:{SECRET}@a:99999/",
-                    f"ftp://me:{SECRET}@a/", f"http://a b/?key={SECRET}", "http://a/\x1b[2J\r\nb"):
+                    f"http://me:{SECRET}?b@a/", f"http://me:{SECRET}#b@a/", f"ftp://me:{SECRET}@a/",
+                    f"http://a b/?key={SECRET}", "http://a/\x1b[2J\r\nb"):
             with self.subTest(url=url):
                 shown = self.run_program(url, status=2).stderr.decode()
                 self.assertIn("is not a usable URL", shown)

@@ -46,7 +46,12 @@ std::string without_secrets(std::string_view malformed_url) {
   const auto scheme = shown.find("://");
   const auto begin = scheme == std::string::npos ? 0 : scheme + 3;
   const auto at = shown.rfind('@');
-  if (at != std::string::npos && at >= begin) shown.erase(begin, at + 1 - begin);
+  if (at != std::string::npos && at >= begin) {
+    shown.erase(begin, at + 1 - begin);
+  } else if (shown.find(':', begin) != std::string::npos &&
+             malformed_url.find('@') != std::string::npos) {
+    shown.replace(begin, std::string::npos, "...");  // the "?" may be a part of the password
+  }
   return printable(shown);
 }
 
