@@ -189,3 +189,47 @@ TEST_CASE("a coding that the client does not have is an invalid request") {
   }
   CHECK(server.requests() == 0);
 }
+
+TEST_CASE("a coding whose coders break their promises ends the call with an error that says so") {
+  struct Broken final : ContentCoder {
+    explicit Broken(Step always) : step(always) {}
+    Step run(std::string_view& /*in*/, std::span<char> /*out*/, bool /*last*/) override {
+      return step;
+    }
+    Step step;
+  };
+  using State = ContentCoder::State;
+  struct Row {
+    std::optional<ContentCoder::Step> step;  // nullopt: the functions return no coder
+    const char* problem;
+  };
+  using CoderStep = ContentCoder::Step;
+  for (const auto& row :
+       {Row{std::nullopt, "has made no coder"},
+        Row{CoderStep{0, State::MoreInput}, "neither reads nor writes"},
+        Row{CoderStep{0, State::MoreOutput}, "neither reads nor writes"},
+        Row{CoderStep{1U << 20U, State::End}, "reports more bytes than it had room for"}}) {
+    CAPTURE(row.problem);
+    ContentCoding coding;
+    coding.name = "odd";
+    coding.decoder = coding.encoder = [step = row.step]() -> std::unique_ptr<ContentCoder> {
+      if (!step) return nullptr;
+      return std::make_unique<Broken>(*step);
+    };
+    ClientOptions options;
+    options.middlewares = {};
+    options.connection.content_codings = {coding};
+    Client client(options);
+    FaultServer server(Scenario{{200, {{"Content-Encoding", "odd"}}, "body"}});
+    auto get = Request::get(server.url());
+    get.edit_options().compressed = true;
+    const auto put = Request::put(server.url(), kText).compress_with("odd");
+    const auto large = Request::put(server.url(), std::string(2U << 20U, 'a')).compress_with("odd");
+    for (const auto& request : {get, put, large}) {
+      const auto outcome = client.send(request);
+      REQUIRE_FALSE(outcome);
+      CAPTURE(outcome.error().message);
+      CHECK(outcome.error().message.find(row.problem) != std::string::npos);
+    }
+  }
+}

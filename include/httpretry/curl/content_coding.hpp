@@ -39,7 +39,8 @@ class HTTPRETRY_API ContentCoder {
 };
 
 // A coding, and functions that create its coders. They are called on the threads that drive the
-// calls.
+// calls. A call ends with an error if a function returns nullptr, or if a coder makes no progress
+// or reports more output than there was room for.
 struct HTTPRETRY_API ContentCoding {
   ContentCoding() = default;
 

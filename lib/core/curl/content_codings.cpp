@@ -87,7 +87,11 @@ const ContentCoding& gzip() {
   return coding;
 }
 
-Error encoder_failed() { return Error(Errc::Internal, "the body cannot be compressed"); }
+Error encoder_failed(const CheckedCoder& encoder) {
+  std::string message = "the body cannot be compressed";
+  if (encoder.problem() != nullptr) message.append(": its coding ").append(encoder.problem());
+  return Error(Errc::Internal, std::move(message));
+}
 
 constexpr std::size_t kPiece = 16384;
 
@@ -111,8 +115,8 @@ class EncodingReader final : public BodyReader {
         input_ = {piece_.data(), *count};
       }
       // Encodes the front of `input_`, and removes it. After the last input, writes the trailer.
-      const auto step = encoder_->run(input_, into, /*last=*/source_ended_);
-      if (step.state == ContentCoder::State::Corrupt) return encoder_failed();
+      const auto step = encoder_.run(input_, into, /*last=*/source_ended_);
+      if (step.state == ContentCoder::State::Corrupt) return encoder_failed(encoder_);
       ended_ = step.state == ContentCoder::State::End;
       more_output_ = step.state == ContentCoder::State::MoreOutput;
       if (step.written > 0) return step.written;
@@ -123,7 +127,7 @@ class EncodingReader final : public BodyReader {
 
  private:
   std::unique_ptr<BodyReader> source_;
-  std::unique_ptr<ContentCoder> encoder_;
+  CheckedCoder encoder_;
   std::array<char, kPiece> piece_{};
   std::string_view input_;  // the part of `piece_` that is not encoded yet
   bool source_ended_ = false;
@@ -132,12 +136,12 @@ class EncodingReader final : public BodyReader {
 };
 
 // Returns the encoded bytes, or an error if the encoder fails.
-Result<std::string> encode(std::string_view bytes, ContentCoder& encoder) {
+Result<std::string> encode(std::string_view bytes, CheckedCoder encoder) {
   std::string all;
   std::array<char, kPiece> piece{};
   for (;;) {
     const auto step = encoder.run(bytes, piece, /*last=*/true);
-    if (step.state == ContentCoder::State::Corrupt) return encoder_failed();
+    if (step.state == ContentCoder::State::Corrupt) return encoder_failed(encoder);
     all.append(piece.data(), step.written);
     if (step.state == ContentCoder::State::End) return all;
   }
@@ -149,7 +153,7 @@ Result<std::string> encode(std::string_view bytes, ContentCoder& encoder) {
 Result<Body> encoded_body(const Body& body, const ContentCoding& coding) {
   constexpr std::size_t kMostAtOnce = std::size_t{1} << 20U;
   if (body.bytes() != nullptr && body.bytes()->size() <= kMostAtOnce) {
-    auto bytes = encode(*body.bytes(), *coding.encoder());
+    auto bytes = encode(*body.bytes(), CheckedCoder(coding.encoder()));
     if (!bytes) return std::move(bytes).error();
     return Body(*std::move(bytes));
   }

@@ -1,7 +1,5 @@
 #include "response_reader.hpp"
 
-#include "content_codings.hpp"
-
 #include "lib/core/base/text.hpp"
 
 #include <algorithm>
@@ -294,7 +292,11 @@ bool ResponseReader::decode_rest(std::size_t& budget) {
     // until the decoder finds the end of a part. If the body ends before that, it was cut short.
     decoding_->inside_part = true;
     const auto out = std::span(decoded).first(std::min(decoded.size(), budget));
-    const auto step = decoding_->decoder->run(decoding_->input, out, /*last=*/false);
+    const auto step = decoding_->decoder.run(decoding_->input, out, /*last=*/false);
+    if (const char* problem = decoding_->decoder.problem()) {
+      return refuse(CURLE_BAD_CONTENT_ENCODING,
+                    "the coding " + decoding_->coding.name + " of the response body " + problem);
+    }
     if (step.state == State::Corrupt) {
       // The body of a failure may not be encoded at all, and is then used as it came. But the sink
       // cannot give back what it has.

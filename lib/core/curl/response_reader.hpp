@@ -3,6 +3,7 @@
 // the body, which is decoded, limited in size, and kept in memory or written to the call's sink.
 #pragma once
 
+#include "content_codings.hpp"
 #include "errors.hpp"
 
 #include "lib/core/body/detail/delivery.hpp"
@@ -105,7 +106,7 @@ class ResponseReader {
     explicit Decoding(const ContentCoding& used) : coding(used), decoder(used.decoder()) {}
 
     const ContentCoding& coding;
-    std::unique_ptr<ContentCoder> decoder;
+    CheckedCoder decoder;
     // A failure's body as it came, while it is small. Some codings have no signature, so a body
     // that is not encoded may decode to some bytes before it turns out to be corrupt.
     std::string undecoded;
