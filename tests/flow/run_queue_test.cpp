@@ -63,6 +63,13 @@ TEST_CASE("timers are due in the order of time, then of arrival, and any of them
   CHECK(queue.next() == kNever);
 }
 
+TEST_CASE("the manual clock does not go back") {
+  ManualScheduler clock;
+  clock.advance(1s);
+  CHECK_THROWS_AS(clock.advance(-1ns), std::invalid_argument);
+  CHECK(clock.now() == Time(1s));
+}
+
 TEST_CASE("a sleep ends when its time has come and not a nanosecond earlier") {
   ManualScheduler clock;
   Sleeper sleeper(clock);

@@ -76,7 +76,8 @@ class HTTPRETRY_API ManualScheduler final : public Scheduler {
 
   // Runs everything that is ready, without moving the clock.
   void run();
-  // Moves the clock by `by`; each timer on the way fires at its own time.
+  // Moves the clock by `by`; each timer on the way fires at its own time. Throws
+  // std::invalid_argument if `by` is negative.
   void advance(Duration by);
   // Return the number of sleeps in progress, and the time when the first one ends (kNever without
   // any).

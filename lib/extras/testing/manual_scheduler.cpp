@@ -39,6 +39,9 @@ class ManualScheduler::Queue final : public RunQueue {
 
   // Moves the clock from timer to timer, and then to the end of the duration.
   void advance(Duration by) {
+    if (by < Duration::zero()) {
+      throw std::invalid_argument("ManualScheduler::advance: the clock cannot go back");
+    }
     const Driving driving(*this);
     const auto end = later(now_, by);
     run_ready();
