@@ -1,6 +1,8 @@
 // Pauses, rates and limits of concurrent sends, through the middleware.
 #include "world.hpp"
 
+#include "lib/core/guard/detail/limits.hpp"
+
 #include "tests/rounds.hpp"
 
 #include <doctest/doctest.h>
@@ -534,4 +536,52 @@ TEST_CASE("a recording observer writes down what holds sends back") {
                     "concurrency http://x /default: 20 to 18", "pause http://x: over",
                     "circuit http://x /default: open for 5000ms, 10 failures in a row",
                     "not sent: circuit_open"});
+}
+
+TEST_CASE("a send waits until its deadline for the reply of a store, and not less") {
+  class SilentLimits final : public guard::Limits {
+   public:
+    SilentLimits(std::shared_ptr<guard::LimitState> state, LimitKeys keys)
+        : guard::Limits(std::move(state), std::move(keys)) {
+      slots_ = std::make_shared<guard::Scope<guard::Slots>>();
+    }
+
+   protected:
+    [[nodiscard]] guard::Hold held_by_slots(const SendAsk& ask) const override {
+      return {QueuedBy::SharedState, ask.now + 5ms};
+    }
+  };
+  class SilentStore final : public guard::LimitState,
+                            public std::enable_shared_from_this<SilentStore> {
+   public:
+    std::shared_ptr<SendLimits> limits(LimitKeys keys, Time /*now*/) override {
+      return std::make_shared<SilentLimits>(shared_from_this(), std::move(keys));
+    }
+    std::shared_ptr<RetryAccount> account(const std::string& key, const BudgetPolicy& policy,
+                                          Time now) override {
+      return local_->account(key, policy, now);
+    }
+    std::shared_ptr<HedgeAccount> hedges(const std::string& key, Time now) override {
+      return local_->hedges(key, now);
+    }
+    [[nodiscard]] std::vector<ScopeState> states(std::string_view /*prefix*/,
+                                                 Time /*now*/) const override {
+      return {};
+    }
+    bool reset(std::string_view /*key*/, Time /*now*/) override { return false; }
+    bool open_circuit(std::string_view /*key*/, Time /*until*/, Time /*now*/) override {
+      return false;
+    }
+    bool close_circuit(std::string_view /*key*/, Time /*now*/) override { return false; }
+
+   private:
+    const std::shared_ptr<SharedState> local_ = local_state();
+  };
+  World world(with(R"("concurrency": {"max": 1})"), std::make_shared<SilentStore>());
+  auto plans = at({0s});
+  plans[0].timeout = 4ms;
+  const auto calls = world.run(plans);
+  CHECK(calls[0].code() == Errc::RateLimited);
+  CHECK(calls[0].at == 4ms);
+  CHECK(world.sends().empty());
 }

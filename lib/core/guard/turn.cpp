@@ -199,7 +199,9 @@ std::optional<Hold> Gate::Turn::refusal(const Hold& held, Time now) const {
   auto deadline = deadline_;
   if (held.by == QueuedBy::Rate) deadline = std::min(deadline, rate_deadline_);
   if (held.by == QueuedBy::Pause) deadline = std::min(deadline, pause_deadline_);
-  if (held.until != kNever && held.until > deadline) return held;
+  // With SharedState, `until` is only when the send asks again. The reply may come earlier.
+  const bool is_known = held.until != kNever && held.by != QueuedBy::SharedState;
+  if (is_known && held.until > deadline) return held;
   if (may_lack_slot(held.by) && now >= slot_deadline_) return Hold{.by = QueuedBy::Concurrency};
   return now >= deadline ? std::optional(held) : std::nullopt;
 }
