@@ -73,7 +73,6 @@ class HedgedAttempt {
   const Next next_;
   const Time started_;
 
-  httpretry::detail::JoinedGroup group_;
   std::vector<std::unique_ptr<Send>> sends_;
   std::unique_ptr<Send> unsent_;  // dropped, but kept because its coroutine may still run
   std::vector<SendGate*> gates_;  // the gates that the first send has passed
@@ -85,6 +84,9 @@ class HedgedAttempt {
   int hedges_tried_ = 0;      // hedges that were sent or refused
   Time last_began_ = kNever;  // when the last send began or the last hedge was refused
   bool throttled_ = false;
+  // Last, because it destroys the sends in flight, which use the others, if no memory is left for a
+  // hedge.
+  httpretry::detail::JoinedGroup group_;
 };
 
 }  // namespace httpretry::guard
