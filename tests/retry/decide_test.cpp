@@ -236,6 +236,7 @@ const Row kRows[] = {
        s.policy.server_delay.over_max = ServerDelayPolicy::OverMax::Clamp;
        s.policy.server_delay.max = 5s;
        s.policy.backoff.initial = s.policy.backoff.max_interval = 100s;
+       s.policy.throttle_backoff.reset();
      },
      "retry after 1m"},
     {"clip_wait ends when the time is used up", "GET", "503",

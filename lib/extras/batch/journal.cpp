@@ -189,9 +189,10 @@ void Journal::take_due(std::size_t most_jobs, const WantsHost& wants, std::vecto
 
 // Returns the time until the next wait ends, or nullopt if no job waits. Ignores the waits that had
 // ended when take() last read the database: their jobs are left only because their hosts are not
-// wanted.
+// wanted. If take() gave up before it had read all of them, returns zero.
 std::optional<Duration> Journal::next_due() {
   follow_clock();
+  if (due_place_) return Duration::zero();
   auto until = earliest_unseen_due_;
   if (next_due_.with(due_read_at_).step()) {
     until = std::min(until.value_or(next_due_.number(0)), next_due_.number(0));
