@@ -91,7 +91,8 @@ void check_file(const std::string& path, const std::string& text) {
 
 TEST_SUITE_BEGIN("large");
 
-TEST_CASE("in an outage a budget or a breaker lets the server recover, and attempts alone do not") {
+TEST_CASE("in an outage a budget or a breaker lets the server recover, and attempts alone do not" *
+          doctest::test_suite("large")) {
   const auto report = outage();
   using Verdict = SimulationRun::Verdict;
   auto picture = report;
