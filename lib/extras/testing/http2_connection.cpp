@@ -69,9 +69,6 @@ std::optional<SeenRequest> request_from(const std::vector<HpackField>& fields) {
   return request;
 }
 
-// Returns whether responses with this status have neither a body nor a length.
-bool is_bodiless(int status) { return status == 204 || status == 304; }
-
 struct Stream {
   SeenRequest request;
   std::int64_t window = kInitialWindow;  // bytes that the client allows us to send

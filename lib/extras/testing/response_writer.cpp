@@ -79,8 +79,7 @@ struct ResponseWriter {
   const SeenRequest& request;
   const bool persistent;
   const std::optional<std::chrono::seconds> idle_timeout;
-  const bool has_no_length = step.status == 204 || step.status == 304;
-  const bool has_no_body = has_no_length || request.method == "HEAD";
+  const bool has_no_body = is_bodiless(step.status) || request.method == "HEAD";
   const std::string body = step_body(step);
 
   bool send() const {
@@ -207,7 +206,7 @@ struct ResponseWriter {
       if (!headers.contains(name)) headers.add(name, value);
     };
     // A status such as 204 has no length, and a chunked body must not have one.
-    if (!has_no_length && !headers.contains("Transfer-Encoding")) {
+    if (!is_bodiless(step.status) && !headers.contains("Transfer-Encoding")) {
       add_default("Content-Length", std::to_string(body.size()));
     }
     const bool is_gzip =
@@ -222,6 +221,8 @@ struct ResponseWriter {
 };
 
 }  // namespace
+
+bool is_bodiless(int status) { return status == 204 || status == 304; }
 
 std::string step_body(const Step& step) {
   constexpr std::size_t kFiller = 1024;  // documented for Fault

@@ -12,6 +12,8 @@ namespace httpretry::faults {
 [[nodiscard]] bool send_response(Channel& channel, const Step& step, const SeenRequest& request,
                                  bool persistent, std::optional<std::chrono::seconds> idle_timeout);
 
+// Returns whether responses with this status have neither a body nor a length.
+[[nodiscard]] bool is_bodiless(int status);
 // Returns the body of a step before framing. Adds filler if the fault needs a body.
 [[nodiscard]] std::string step_body(const Step& step);
 // Returns a complete response that closes the connection, such as "400 Bad Request".
