@@ -41,9 +41,8 @@ std::size_t userinfo_size(std::string_view text) {
   const auto colon = authority.rfind(':');
   if (at_sign != std::string_view::npos || colon == std::string_view::npos) return at_sign;
   const bool has_port = authority.find_first_not_of("0123456789", colon + 1) == authority.npos;
-  const bool has_at_sign = text.find('@') != std::string_view::npos;
-  return has_port || authority.ends_with(']') || !has_at_sign ? std::string_view::npos
-                                                              : text.size();
+  const bool is_host = has_port || authority.ends_with(']') || text.find('@') == text.npos;
+  return is_host ? std::string_view::npos : text.size();
 }
 
 // Appends a URL up to its query, and replaces its user name and password: "https://me:pw@a/"
@@ -59,11 +58,12 @@ std::size_t append_without_userinfo(std::string& output, std::string_view url) {
     // path.
     const bool after_colon = copied > 0 && url[copied - 1] == ':';
     const bool at_beginning = copied == 0 && begin != 1;
+    const bool may_begin = after_colon || at_beginning;
+    const auto size = may_begin ? userinfo_size(url.substr(begin)) : std::string_view::npos;
     copied = begin;
-    const auto size = userinfo_size(url.substr(begin));
     // Without slashes, only "me:pw@a" has a password; "me@a" is a mail address.
     const bool may_be_user = begin > 0 || url.find(':') < size;
-    if ((after_colon || at_beginning) && size != std::string_view::npos && may_be_user) {
+    if (size != std::string_view::npos && may_be_user) {
       output.append(kRedacted).append(":").append(kRedacted);
       copied += size;
     }
