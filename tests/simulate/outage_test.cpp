@@ -91,8 +91,7 @@ void check_file(const std::string& path, const std::string& text) {
 
 TEST_SUITE_BEGIN("large");
 
-TEST_CASE("in an outage a budget or a breaker lets the server recover, and attempts alone do not" *
-          doctest::test_suite("large")) {
+TEST_CASE("in an outage a budget or a breaker lets the server recover, and attempts alone do not") {
   const auto report = outage();
   using Verdict = SimulationRun::Verdict;
   auto picture = report;

@@ -278,14 +278,12 @@ void check_spike(std::uint64_t runs) {
 
 TEST_SUITE_BEGIN("large");
 
-TEST_CASE("the five backoffs of the AWS simulator, at 10, 50 and 100 clients" *
-          doctest::test_suite("large")) {
+TEST_CASE("the five backoffs of the AWS simulator, at 10, 50 and 100 clients") {
   check_aws_table(15);
 }
 TEST_CASE("long: the AWS simulator with 100 runs" * doctest::skip()) { check_aws_table(100); }
 
-TEST_CASE("three retries and a budget against a server that fails with a probability" *
-          doctest::test_suite("large")) {
+TEST_CASE("three retries and a budget against a server that fails with a probability") {
   const auto three = policy_of("{" + kNoWaits + "\"none\"}");
   const auto bucket =
       policy_of("{" + kNoWaits + R"({"kind": "ratio", "ratio": 0.1, "min_per_second": 0}})");
@@ -397,8 +395,7 @@ TEST_CASE("a few requests that hang take the threads of all the others") {
         doctest::Approx(0.196).epsilon(0.05));
 }
 
-TEST_CASE("one retry keeps a database down at 280 calls a second, and not below 150" *
-          doctest::test_suite("large")) {
+TEST_CASE("one retry keeps a database down at 280 calls a second, and not below 150") {
   const auto once_again = policy_of(
       R"({"max_attempts": 2, "budget": "none", "attempt_timeout": "1s",
           "backoff": {"kind": "constant", "interval": "1s"}})");
