@@ -8,8 +8,8 @@ endif()
 
 # httpretry_unity(TARGET [EXCEPT REGEX]): once all its sources are known. unity_groups.py says which go together; those
 # whose name fits REGEX, or that have options of their own, are built alone. Unlike CMake's UNITY_BUILD, this names
-# the sources as seen from the project, so that ccache knows the result in another clone, and its files have the same
-# path from the build directory where another project takes in this one.
+# the sources as seen from the project, so that ccache knows the result in another clone. The path of its files from
+# the build directory is the same even if another project takes in this one.
 function(httpretry_unity target)
   if(NOT HTTPRETRY_UNITY)
     return()
