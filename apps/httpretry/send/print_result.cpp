@@ -52,10 +52,10 @@ bool write_response(const Destination& to, const Response& response) {
       response.status >= 400 && options.on_error_status != OnErrorStatus::Succeed;
   // A file with an ETag must not become an error page, because a later 304 would confirm that page.
   const bool has_etag = options.etag || !options.etag_save.empty();
-  const bool is_removed = is_failure && options.remove_on_error;
+  const bool would_be_removed = is_failure && options.remove_on_error;
   // With -i, the file gets at least the headers of the response.
   const bool keeps_file = !options.include && (file_has_content || (is_failure && has_etag));
-  if (to.target != "-" && (is_removed || keeps_file)) return false;
+  if (to.target != "-" && (would_be_removed || keeps_file)) return false;
   const bool with_body = !options.head && !headers_only;
   const auto head = with_head ? head_of(response) : std::string();
   write_text(to, head, with_body ? response.body : std::string());

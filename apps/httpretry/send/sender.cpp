@@ -267,8 +267,8 @@ class Sender : public batch::Jobs {
   }
 
   // Marks the request at `index` of the group as started, and prepares it for its send: adds an
-  // idempotency key, the sink that receives the response's body, the label of its messages, the
-  // text that receives the headers for -D, and callbacks. Returns the options of the call.
+  // idempotency key, the sink that receives the response's body, the label of its messages, what
+  // -D and -w need, and callbacks. Returns the options of the call.
   CallOptions prepare(std::size_t index) {
     limit_.restart();  // -m: this limits waits for output, and call_options() limits the call
     auto& job = jobs_[index];

@@ -19,7 +19,7 @@ namespace httpretry::cli {
 
 struct LastSend;
 
-// Data in the Context of a request, for the messages and headers of its attempts.
+// Data in the Context of a request, which the middlewares for -v, -D and -w use.
 struct UrlOfRun {
   std::string label;                     // "[2] http://host/path?…: "; empty for the only URL
   std::shared_ptr<std::string> headers;  // of all responses, for -D; null: not wanted

@@ -110,7 +110,7 @@ void ResponseReader::begin_block(std::string_view line) {
   if (valid_header_value(reason)) response.reason = reason;
 }
 
-// Notes that a header line was dropped, because libcurl accepts it but RFC 9110 forbids it.
+// Notes that a header line was dropped: libcurl accepts it, but RFC 9110 forbids it.
 void ResponseReader::leave_out(bool is_location) {
   last_line_ = LastLine::LeftOut;
   location_left_out_ = location_left_out_ || is_location;

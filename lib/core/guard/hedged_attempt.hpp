@@ -84,8 +84,8 @@ class HedgedAttempt {
   int hedges_tried_ = 0;      // hedges that were sent or refused
   Time last_began_ = kNever;  // when the last send began or the last hedge was refused
   bool throttled_ = false;
-  // Last, because it destroys the sends in flight, which use the others, if no memory is left for a
-  // hedge.
+  // Last, and so destroyed first: if no memory was left for a hedge, this destroys the sends in
+  // flight, which use the other members.
   httpretry::detail::JoinedGroup group_;
 };
 

@@ -140,8 +140,8 @@ Waits waits_for(const RetryPolicy& policy, const Classified& classified, const R
   // the server delay fits into that time, because we must not send earlier than the server asked.
   const auto left = time_left(policy, clocks);
   const auto clips = policy.elapsed_rule == ElapsedRule::ClipWait && left > 0ns;
-  const auto servers_part = std::min<Duration>(waits.server.value_or(0ns), policy.server_delay.max);
-  if (clips && servers_part <= left) waits.wait = std::min(waits.wait, left);
+  const auto obeyed = std::min<Duration>(waits.server.value_or(0ns), policy.server_delay.max);
+  if (clips && obeyed <= left) waits.wait = std::min(waits.wait, left);
   return waits;
 }
 
