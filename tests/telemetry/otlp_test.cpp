@@ -221,6 +221,25 @@ TEST_CASE("calls go on while the collector hangs") {
   CHECK(collector.requests() == 1);
 }
 
+TEST_CASE("metrics that own their exporter can be destroyed while they are exported") {
+  FaultServer collector({Step(Fault::Hang)});
+  auto where = to(collector);
+  where.timeout = where.policy->attempt_timeout = 1h;
+  where.policy->max_elapsed_time = 2h;
+  auto exporter = std::make_shared<Otlp>(where);
+  MetricsOptions with;
+  with.exporter = exporter;
+  auto numbers = metrics(std::move(with));
+  exporter->export_metrics(numbers);
+  CHECK_FALSE(exporter->flush(1ms));
+  REQUIRE(collector.wait_for_requests(1, 10s));
+  const std::weak_ptr<const Otlp> watched = exporter;
+  exporter.reset();
+  CHECK_FALSE(watched.expired());
+  numbers.reset();
+  CHECK(watched.expired());
+}
+
 TEST_CASE("a flush ends although spans are added as fast as they are sent") {
   Step slow(200, "{}");
   slow.delay = 20ms;

@@ -58,6 +58,13 @@ std::uint64_t rejected_items(const Response& response, Signal signal) {
   return 0;
 }
 
+// Returns an empty snapshot if the metrics were destroyed. Owns them no longer than it must: they
+// may own the exporter, and the exporter must not be destroyed on its own thread.
+MetricsSnapshot snapshot_of(const std::weak_ptr<const Metrics>& weak) {
+  const auto existing = weak.lock();
+  return existing ? existing->snapshot() : MetricsSnapshot();
+}
+
 std::string message_of(const Response& response) {
   const auto text = response.json_text("/partialSuccess/errorMessage");
   return text.empty() ? text : ": " + text;
@@ -244,16 +251,14 @@ void Otlp::State::send_spans() {
 // Sends the current values of each Metrics object that this exporter was given. The exporter does
 // not keep these objects alive: it forgets a destroyed one, and skips one without data points.
 void Otlp::State::send_metrics() {
-  std::vector<std::shared_ptr<const Metrics>> existing;
+  std::vector<std::weak_ptr<const Metrics>> existing;
   {
     const std::lock_guard lock(mutex);
     std::erase_if(metrics, [](const auto& weak) { return weak.expired(); });
-    for (const auto& weak : metrics) {
-      if (auto shared = weak.lock()) existing.push_back(std::move(shared));
-    }
+    existing = metrics;
   }
   for (const auto& each : existing) {
-    const auto snapshot = each->snapshot();
+    const auto snapshot = snapshot_of(each);
     std::uint64_t points = 0;  // one for each series; counted as dropped if sending fails
     for (const auto& family : snapshot.families) points += family.series.size();
     if (points > 0) send(Signal::Metrics, otlp_json(snapshot, options), points);
