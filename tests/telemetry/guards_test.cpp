@@ -182,6 +182,16 @@ TEST_CASE("scopes above the limit are counted together, without a state") {
   }
 }
 
+TEST_CASE("a number of hosts that is too large is reduced") {
+  Watched watched(R"({"budget": {"kind": "tokens", "capacity": 100, "retry_cost": 10,
+    "scope": "host"}})",
+                  SIZE_MAX);
+  watched.network->say(Response(200));
+  Client client(watched.options);
+  CHECK(client.get("http://x/"));
+  CHECK(watched.value("httpretry_budget_left") > 0);
+}
+
 TEST_CASE("a shared state that is away, and back, is a line of the log") {
   Watched watched("{}");
   watched.network->say(Response(200));

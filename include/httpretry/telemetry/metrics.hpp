@@ -90,7 +90,8 @@ struct HTTPRETRY_API MetricsSnapshot {
 struct HTTPRETRY_API MetricsOptions {
   MetricsOptions() = default;
 
-  // The number of servers (host and port) that get their own series. All others share `_other`.
+  // The number of servers (host and port) that get their own series, at most 100 000. All others
+  // share `_other`.
   //
   // Default: 200
   std::size_t max_hosts = 200;

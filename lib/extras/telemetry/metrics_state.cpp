@@ -53,10 +53,18 @@ std::uint64_t new_id() {
   return newest.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+// Each host and each endpoint has a gauge from the beginning, and a SendKey has 24 bits for a host.
+MetricsOptions with_most_series(MetricsOptions options) {
+  constexpr std::size_t kMost = 100'000;
+  options.max_hosts = std::min(options.max_hosts, kMost);
+  options.max_endpoints = std::min(options.max_endpoints, kMost);
+  return options;
+}
+
 }  // namespace
 
 Metrics::State::State(MetricsOptions with)
-    : options(std::move(with)),
+    : options(with_most_series(std::move(with))),
       since(std::chrono::system_clock::now()),
       hosts(options.max_hosts),
       endpoints(options.max_endpoints),
