@@ -68,6 +68,8 @@ TEST_CASE("baggage keeps whole members up to 8192 bytes") {
       TraceContext::parse(kParent, "", many + "long=" + std::string(3000, 'x'))->baggage;
   CHECK(less == all);
   CHECK(TraceContext::parse(kParent, "", "a=1;p=2, b=%20")->baggage == "a=1;p=2,b=%20");
+  // A header must not have a control byte, so propagate() could not send it.
+  CHECK(TraceContext::parse(kParent, "", "a=1,b=\n,c=3,d=\x7F")->baggage == "a=1,c=3");
 }
 
 TEST_CASE("several headers are joined") {

@@ -52,7 +52,7 @@ struct HTTPRETRY_API TraceContext {
 
   // Returns nullopt if `traceparent` is invalid: version ff, an id of zero, uppercase digits, a
   // wrong length. For a later version, only the first 55 characters count. An invalid
-  // tracestate is dropped. Baggage keeps the whole members that fit into 8192 bytes.
+  // tracestate is dropped. Baggage keeps the whole valid members that fit into 8192 bytes.
   [[nodiscard]] static std::optional<TraceContext> parse(std::string_view traceparent,
                                                          std::string_view tracestate = {},
                                                          std::string_view baggage = {});

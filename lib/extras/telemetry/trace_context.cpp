@@ -88,12 +88,12 @@ std::string checked_state(std::string_view list) {
   return state;
 }
 
-// Returns the members of a baggage header that are NAME=VALUE, as far as they fit into the size
-// that the standard allows.
+// Returns the members of a baggage header that are NAME=VALUE without control bytes, as far as they
+// fit into the size that the standard allows.
 std::string checked_baggage(std::string_view list) {
   std::string baggage;
   for (const auto member : members_of(list)) {
-    if (member.find('=') == std::string_view::npos) continue;
+    if (member.find('=') == std::string_view::npos || !valid_header_value(member)) continue;
     const std::string_view comma = baggage.empty() ? "" : ",";
     if (baggage.size() + comma.size() + member.size() > kMaxBaggage) continue;
     baggage.append(comma).append(member);
