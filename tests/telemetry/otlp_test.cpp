@@ -160,6 +160,7 @@ TEST_CASE("what a collector answers to metrics: taken, retried, refused, rejecte
       {Scenario{Step(429)}, 3, "unreachable", false},
       {Scenario{Step(400)}, 1, "refused", false},
       {Scenario{Step(500)}, 1, "refused", false},
+      {Scenario{Step(301, Headers{{"Location", "/"}})}, 1, "refused", false},
       {Scenario{Step(200, partial)}, 1, "rejected", true},
       {Scenario{Step(Fault::Hang)}, 3, "unreachable", false},
   };

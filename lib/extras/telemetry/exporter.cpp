@@ -291,9 +291,11 @@ void Otlp::State::record_result(Signal signal, const Request& request, const Out
     return;
   }
   if (!outcome->is_2xx()) {
-    // A status such as 400 refuses the data. One such as 503 means that all retries have failed.
+    // A status such as 400 refuses the data, and so does a redirect, which is a Success to the
+    // policy and is not followed. One such as 503 means that all retries have failed.
     const auto* last_attempt = outcome->history.last();
-    const bool was_refused = last_attempt == nullptr || last_attempt->cls == Class::Permanent;
+    const bool was_refused = last_attempt == nullptr || last_attempt->cls == Class::Permanent ||
+                             last_attempt->cls == Class::Success;
     drop(signal, was_refused ? Why::Refused : Why::Unreachable, items);
     return report("OTLP " + name + " were dropped: " + cause_of(request, outcome));
   }
