@@ -362,6 +362,24 @@ TEST_CASE("a relative URL has the origin of the first page, unless that was redi
   CHECK(last == "three at y");
 }
 
+TEST_CASE("after a relative URL, further pages are on the same host") {
+  Api api;
+  api.add("http://x/items", "one", "<http://x//y/items>; rel=next");
+  api.add("http://x//y/items", "two");
+  api.add("http://z/items", "one", "</items?page=2>; rel=next");
+  api.add("http://z/items?page=2", "two");
+  ClientOptions options;
+  options.base_url = "http://x/";
+  options.transport = api.talk.network;
+  options.scheduler = api.talk.clock;
+  (void)api.client();
+  Client client(options);
+  CHECK(for_each_page(client, Request::get("items"), Paging::links(), [](auto&) {}));
+  CHECK(api.talk.sent(1).url() == "http://x//y/items");
+  CHECK(for_each_page(client, Request::get("//z/items"), Paging::links(), [](auto&) {}));
+  CHECK(api.talk.sent(3).url() == "http://z/items?page=2");
+}
+
 TEST_CASE("a relative URL gets the base query once, and the name and password of the base URL") {
   Api api;
   api.add("http://x/v1/items?key=k&per_page=2", "one", "</v1/items?page=2&per_page=2>; rel=next");

@@ -240,10 +240,11 @@ struct PageWalk::State {
         url.insert(url.find("://") + 3, userinfo);
       }
       // If the first URL was relative, makes this one relative, so that the client adds the same to
-      // both: ClientOptions::base_query, for example.
+      // both: ClientOptions::base_query, for example. Keeps the host: a path that begins with "//"
+      // would name another one.
       if (is_first_origin && !first.parsed_url()) {
-        url = std::string(parsed->path());
-        if (!parsed->query().empty()) url.append("?").append(parsed->query());
+        url = parsed->to_string();
+        url.erase(0, url.find("//"));
       }
     }
     if (visited.contains(url)) {
