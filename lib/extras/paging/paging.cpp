@@ -56,6 +56,14 @@ std::string userinfo_of(std::string_view url) {
   return end == authority.npos ? std::string() : std::string(authority.substr(0, end + 1));
 }
 
+// Writes the origins as Url::origin does: "https://a.test" for "HTTPS://A.test:443/".
+Paging with_plain_origins(Paging paging) {
+  for (auto& origin : paging.origins) {
+    if (const auto url = Url::parse(origin); url && url->is_origin()) origin = url->origin();
+  }
+  return paging;
+}
+
 Paging paging_by(Paging::By by, std::string pointer, std::string parameter) {
   Paging paging;
   paging.by = by;
@@ -83,7 +91,8 @@ struct PageWalk::State {
   // Sets the request for the first page: for page numbers, `request` with the first number as a
   // parameter, and otherwise `request` itself. Throws std::invalid_argument if `paging` has an
   // invalid JSON pointer, or lacks the pointer or the parameter that its way of paging needs.
-  State(Request request, Paging paging) : how(std::move(paging)), first(std::move(request)) {
+  State(Request request, Paging paging)
+      : how(with_plain_origins(std::move(paging))), first(std::move(request)) {
     // A pointer that this way of paging does not use is empty, which is valid: the whole body.
     for (const auto& pointer : {how.pointer, how.more}) {
       if (detail::is_json_pointer(pointer)) continue;
