@@ -387,6 +387,24 @@ TEST_CASE("a journal with two names is refused, since its log is found by name")
   CHECK(files.open() != nullptr);
 }
 
+TEST_CASE("a new journal ignores the log of one that was removed") {
+  JournalFiles files;
+  files.input_of(3);
+  auto journal = files.open();
+  finish_all(*journal, 2);
+  const auto log = files.folder.read("j.db-wal");
+  REQUIRE_FALSE(log.empty());
+  journal.reset();
+  for (const char* const name : {"j.db", "results", "dead"}) {
+    std::filesystem::remove(files.folder / name);
+  }
+  files.folder.write("j.db-wal", log);  // as after a crash
+  journal = files.open();
+  REQUIRE(journal != nullptr);
+  CHECK(journal->counts().queued == 3);
+  CHECK(take(*journal, 9).size() == 3);
+}
+
 TEST_CASE("files that a run creates can be read only by their owner, and others keep their mode") {
   const auto owner = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
   const auto group = owner | std::filesystem::perms::group_read;

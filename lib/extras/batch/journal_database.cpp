@@ -64,6 +64,8 @@ std::unique_ptr<Database> create_journal(const BatchOptions& options) {
     return nullptr;
   }
   sync_file(unfinished);  // kImportSettings turns off the syncs of SQLite
+  // The log of a journal that was removed or renamed may still be there. SQLite would apply it.
+  remove_database(options.journal);
   if (std::rename(unfinished.c_str(), options.journal.c_str()) != 0) {
     throw file_error("rename " + unfinished + " to " + options.journal);
   }
