@@ -387,6 +387,24 @@ TEST_CASE("a journal with two names is refused, since its log is found by name")
   CHECK(files.open() != nullptr);
 }
 
+TEST_CASE("a body that another program has moved away does not end the run") {
+  JournalFiles files;
+  files.survives_power_loss = true;
+  files.input_of(2);
+  const auto journal = files.open();
+  const auto job = take_one(*journal);
+  auto end = end_of(*journal, job, State::Done);
+  end.body_file = files.folder / "moved";
+  journal->finish(job, std::move(end));
+  CHECK_NOTHROW(journal->commit());
+  CHECK(files.folder.lines("results").size() == 1);
+  const auto other = take_one(*journal);
+  end = end_of(*journal, other, State::Done);
+  end.body_file = files.folder / "results/body";  // "results" is no directory
+  journal->finish(other, std::move(end));
+  CHECK_THROWS_WITH_AS(journal->commit(), doctest::Contains("durable"), StoreError);
+}
+
 TEST_CASE("a new journal ignores the log of one that was removed") {
   JournalFiles files;
   files.input_of(3);

@@ -95,6 +95,8 @@ void Journal::sync_bodies() const {
   for (const auto& change : changes_) {
     if (change.end.body_file.empty()) continue;
     const Descriptor file(::open(change.end.body_file.c_str(), O_RDONLY | O_CLOEXEC));
+    // Another program may already have moved the finished file away.
+    if (!file.is_open() && errno == ENOENT) continue;
     // One sync of the file system serves all bodies. Without a free descriptor, sync() serves them.
     if (file.is_open() && ::syncfs(file.get()) == 0) return;
     if (!file.is_open() && (errno == EMFILE || errno == ENFILE)) return ::sync();
