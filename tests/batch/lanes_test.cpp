@@ -108,6 +108,16 @@ TEST_CASE("of one host only so many jobs are wanted, and of thousands of hosts t
   CHECK(lanes.wants("new", kNow));
 }
 
+TEST_CASE("thousands of hosts that are held do not keep others from being wanted") {
+  Lanes lanes(2);
+  for (int i = 0; i < 5000; ++i) lanes.hold(std::to_string(i), kNow + 1h);
+  lanes.forget_idle(kNow);
+  CHECK(lanes.wants("new", kNow));
+  CHECK_FALSE(lanes.wants("0", kNow));
+  lanes.forget_idle(kNow + 1h);
+  CHECK(lanes.wants("0", kNow + 1h));
+}
+
 TEST_CASE("a rate allows its burst, then one send after the other") {
   RatePolicy policy;
   policy.requests = 10;

@@ -6,13 +6,14 @@
 namespace httpretry::batch {
 namespace {
 
-constexpr std::size_t kMostLanes = 4096;  // in use at once
+constexpr std::size_t kMostLanes = 4096;      // in use at once, without those that are held
+constexpr std::ptrdiff_t kMostHeld = 32'768;  // more than the hosts of a journal
 
 }  // namespace
 
 bool Lanes::wants(std::string_view host, Time now) const {
   const auto found = by_host_.find(host);
-  if (found == by_host_.end()) return by_host_.size() < kMostLanes;
+  if (found == by_host_.end()) return by_host_.size() < kMostLanes + held_count_;
   return !found->second->held(now) && found->second->queued() < per_lane_;
 }
 
@@ -130,6 +131,9 @@ void Lanes::forget_idle(Time now) {
   std::erase_if(ring_, [&](const Lane* lane) { return idle(*lane); });
   std::erase_if(by_host_, [&](const auto& entry) { return idle(*entry.second); });
   next_in_ring_ = 0;
+  const auto held_count =
+      std::ranges::count_if(ring_, [now](const Lane* lane) { return lane->held(now); });
+  held_count_ = static_cast<std::size_t>(std::min(held_count, kMostHeld));
 }
 
 }  // namespace httpretry::batch

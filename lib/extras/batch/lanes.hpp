@@ -51,7 +51,8 @@ class Lanes {
   [[nodiscard]] bool wants(std::string_view host, Time now) const;
   void add(Job job);
   // If there are thousands of hosts, forgets those without jobs, so that `wants` may return true
-  // for others. This bounds the memory of a run that sends to a million hosts.
+  // for others. This bounds the memory of a run that sends to a million hosts. Keeps hosts that are
+  // held, which do not count against the others.
   void forget_idle(Time now);
   // Removes and returns the next job that may start: high priority first, then host by host. It
   // counts as running until `note_job_ended`. Returns nullopt if no job may start now.
@@ -89,6 +90,7 @@ class Lanes {
   std::vector<Lane*> ring_;
   std::size_t next_in_ring_ = 0;  // the index of the lane that has the next turn
   std::size_t queued_ = 0;
+  std::size_t held_count_ = 0;  // at the last forget_idle(), up to a limit
 };
 
 }  // namespace httpretry::batch
