@@ -92,6 +92,11 @@ TEST_CASE("an input may begin with a byte order mark and end without a line end"
   CHECK(problems_of("").empty());
 }
 
+TEST_CASE("an input that was joined from several files may have several byte order marks") {
+  CHECK(
+      problems_of("http://a/\n\xEF\xBB\xBF{\"url\":\"http://b/\"}\n\xEF\xBB\xBFhttp://c/").empty());
+}
+
 TEST_CASE("equal ids are mistakes, also where a line has none and its number is the id") {
   CHECK(problems_of(R"({"id":"b","url":"http://a/"}
 {"id":"a","url":"http://a/"}

@@ -52,8 +52,9 @@ std::optional<std::string_view> LineSource::next() {
   begin_ = std::min(line_end + 1, end_);  // behind the line break, if there is one
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   ++number_;
-  // An editor may have written a byte order mark at the beginning of the file.
-  if (number_ == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+  // An editor may have written a byte order mark at the beginning of the file. If files were
+  // joined, each of them may have one.
+  if (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
   return line;
 }
 
