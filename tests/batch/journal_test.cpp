@@ -405,6 +405,19 @@ TEST_CASE("a body that another program has moved away does not end the run") {
   CHECK_THROWS_WITH_AS(journal->commit(), doctest::Contains("durable"), StoreError);
 }
 
+TEST_CASE("a damaged journal is an error") {
+  for (const char* const damage :
+       {"UPDATE state SET state = 7", "UPDATE state SET state = -1", "UPDATE lane SET priority = 3",
+        "UPDATE lane SET priority = -1"}) {
+    CAPTURE(damage);
+    JournalFiles files;
+    files.input_of(1);
+    finish_all(*files.open(), 1);
+    open_database(files.folder / "j.db", Database::Mode::Write)->execute(damage);
+    CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("damaged"), StoreError);
+  }
+}
+
 TEST_CASE("a new journal ignores the log of one that was removed") {
   JournalFiles files;
   files.input_of(3);

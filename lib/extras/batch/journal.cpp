@@ -29,6 +29,9 @@ Duration boot_clock() {
 }
 
 State state_of(std::int64_t stored) {
+  if (stored < 0 || stored > static_cast<std::int64_t>(StoredState::Scheduled)) {
+    throw StoreError("the journal is damaged: no state has the number " + std::to_string(stored));
+  }
   return static_cast<StoredState>(stored) == StoredState::Scheduled ? State::Waiting
                                                                     : static_cast<State>(stored);
 }
