@@ -62,6 +62,20 @@ TEST_CASE("what is known of a part stays as the first response told it") {
   CHECK(read_file(directory.file("f.part.info")) == told);
 }
 
+TEST_CASE("a call does not fail because the description of a part cannot be written") {
+  const TemporaryDirectory directory;
+  const auto path = directory.file(std::string(248, 'f'));  // with ".part.info", it is too long
+  FileOptions options;
+  options.keep_partial = true;
+  const auto writer = save_to(path, options)->open(Request::get("http://a/f")).value();
+  Response whole(200);
+  whole.headers = {{"ETag", "\"v1\""}};
+  REQUIRE(writer->begin(whole, 0));
+  REQUIRE(writer->write("01234"));
+  REQUIRE(writer->finish());
+  CHECK(read_file(path) == "01234");
+}
+
 TEST_CASE("a name with a NUL byte is refused, because the system would cut it there") {
   const TemporaryDirectory directory;
   const auto sink = save_to(directory.file("f") + std::string("\0.txt", 5));

@@ -98,11 +98,10 @@ class FileWriter final : public BodyWriter {
     if (described_ || !info_ || !continuable_ || version.validator.empty()) return {};
     if (head.status != 200 && offset == 0) return {};  // neither a whole body nor its rest
     info_->remove();                                   // the path may be a pipe or a link
-    auto written = info_->write(version);
-    described_ = written.has_value();
-    // Without the info a later call merely starts again, which is no reason to fail this one.
-    if (!written && written.error().code == Errc::LocalShortage) return {};
-    return written;
+    // Without the info, a later call merely starts again, which is no reason to fail this one. For
+    // example, its name may be too long although that of the file is not.
+    described_ = info_->write(version).has_value();
+    return {};
   }
   void forget() override {
     described_ = false;
