@@ -93,6 +93,26 @@ TEST_CASE("a session begins with a Location at the same origin") {
   CHECK(refused.sends() == 2);  // beginning a session is repeated, though it is a POST
 }
 
+TEST_CASE("the origin of the start counts for the session, also after a redirect to another one") {
+  for (const auto& start : {kStart, std::string("upload")}) {
+    CAPTURE(start);
+    Conversation talk;
+    talk.network->say(redirect_to(307, "https://y/upload")).say(new_session("s"));
+    ClientOptions options;
+    options.middlewares = {redirect(), retry()};
+    options.scheduler = talk.clock;
+    options.transport = talk.network;
+    options.base_url = "https://x/";
+    Client client(options);
+    const auto error = failure_of(
+        upload_resumable(client, Request::post(start, Body()), UploadContent::bytes("0")));
+    CHECK(error.code == Errc::Protocol);
+    CHECK(error.message.find("the session is at another origin, https://y, than https://x") !=
+          std::string::npos);
+    CHECK(talk.sends() == 2);
+  }
+}
+
 TEST_CASE("content that cannot be uploaded is said before anything is sent") {
   Conversation talk;
   auto client = talk.client({retry()});

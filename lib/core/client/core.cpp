@@ -134,15 +134,16 @@ ClientCore::ClientCore(ClientOptions options)
   }
 }
 
+Result<void> ClientCore::add_base_url(Request& request) const {
+  return base_url_ ? add_base(options_, *base_url_, request) : Result<void>();
+}
+
 // Applies the client's options to a call, and chooses where it runs. Returns an error if the call
 // cannot begin, for example because the client drains, in which case `registration` is nullptr.
 Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options,
                                  CallsInFlight::Registration& registration,
                                  LoopPool::Lease* leased_loop) {
-  if (base_url_) {
-    if (auto added = add_base(options_, *base_url_, request); !added)
-      return std::move(added).error();
-  }
+  if (auto added = add_base_url(request); !added) return std::move(added).error();
   if (options.policy) request.edit_options().policy = std::move(options.policy);
   if (request.options().policy && !retries_) {
     return not_begun(Errc::InvalidRequest,

@@ -33,6 +33,9 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   Scheduler& scheduler();
   // Returns the time of the clock to which deadlines of `drain` and `wait_until` refer.
   [[nodiscard]] Time now() const;
+  // Makes a relative URL absolute and adds the base query, if the client has a base URL. Does
+  // nothing if the URL has a scheme.
+  Result<void> add_base_url(Request& request) const;
   // Blocks until `when`, and returns true, or until stop is requested, and returns false. As in
   // `send`, this thread drives its loop or the client's scheduler in the meantime.
   bool wait_until(Time when, const std::stop_token& stop);

@@ -1,5 +1,7 @@
 #include <httpretry/client/resumable_upload.hpp>
 
+#include "core.hpp"
+
 #include "lib/core/base/text.hpp"
 #include "lib/core/curl/errors.hpp"
 #include "lib/core/http/checked_reader.hpp"
@@ -75,7 +77,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
   // Finds the size of the content. If the options name the session of an earlier upload, prepares
   // the requests to it; otherwise, the first request will be the one that begins a session. Returns
   // nullopt, or an error if nothing can be sent.
-  std::optional<Error> begin() {
+  std::optional<Error> begin(const Client& client) {
     if (start_.options().sink) {
       return Error(Errc::InvalidRequest, "the request of a resumable upload must not have a sink");
     }
@@ -94,7 +96,11 @@ class Upload : public std::enable_shared_from_this<Upload> {
     // `finish` refuses a success that comes before the last byte was sent. In the session of an
     // earlier upload, that upload may have sent it.
     all_sent_ = size_ == 0 || continues_session;
-    if (continues_session) open_session(options_.session);
+    if (continues_session) {
+      open_session(options_.session);
+    } else if (const auto added = detail::CoreOf::get(client)->add_base_url(start_); !added) {
+      return added.error();
+    }
     return std::nullopt;
   }
 
@@ -148,14 +154,17 @@ class Upload : public std::enable_shared_from_this<Upload> {
     if (!outcome || !outcome->is_2xx()) return outcome;
     const auto location = outcome->headers.get("Location");
     if (!location) return protocol_error("the response that begins a session has no Location");
-    // The URL of the request may be relative to the base URL of the client, and then has no origin.
+    // After a redirect, a relative Location refers to the URL that responded. The origin that may
+    // get secrets is still that of the start.
     const auto& start_url = start_.parsed_url();
-    const auto base = start_url ? start_url : Url::parse(outcome->url);
+    const auto response_url = Url::parse(outcome->url);
+    const auto base = response_url ? response_url : start_url;
     const auto url = base ? base->resolve(*location) : base;  // without a base, its error
     if (!url) return protocol_error("the Location of the session is " + url.error().message);
-    if (url->origin() != base->origin() && !options_.session_at_other_origin) {
+    const auto origin = start_url ? start_url->origin() : base->origin();
+    if (url->origin() != origin && !options_.session_at_other_origin) {
       return protocol_error("the session is at another origin, " + std::string(url->origin()) +
-                            ", than " + std::string(base->origin()) +
+                            ", than " + std::string(origin) +
                             "; set session_at_other_origin if you trust it");
     }
     open_session(url->to_string());
@@ -296,7 +305,7 @@ Outcome upload_resumable(Client& client, Request start, UploadContent content,
                          ResumableUploadOptions options) {
   const auto upload =
       std::make_shared<Upload>(std::move(start), std::move(content), std::move(options));
-  if (auto problem = upload->begin()) return *std::move(problem);
+  if (auto problem = upload->begin(client)) return *std::move(problem);
   for (;;) {
     auto end = upload->take(client.send(upload->next(), upload->call()));
     if (end) return *std::move(end);
@@ -308,7 +317,7 @@ Task<Outcome> co_upload_resumable(Client& client, Request start, UploadContent c
                                   ResumableUploadOptions options) {
   const auto upload =
       std::make_shared<Upload>(std::move(start), std::move(content), std::move(options));
-  auto problem = upload->begin();
+  auto problem = upload->begin(client);
   if (problem) co_return *std::move(problem);
   for (;;) {
     auto task = client.co_send(upload->next(), upload->call());
