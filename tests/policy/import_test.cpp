@@ -344,6 +344,16 @@ TEST_CASE("the environment of AWS says the same in its own words") {
                              "environment")
           .value();
   CHECK(found(imported, "https://s3.amazonaws.com/").policy->max_attempts == 4);
+  CHECK(lines(imported).empty());
+  // What `env` prints of other programs.
+  const auto among_others =
+      import_aws_environment(
+          "FETCH_TIMEOUT=5\nBASH_FUNC_module%%=() {  eval `modulecmd bash $*`\n}\n"
+          "AWS_MAX_ATTEMPTS=4\n",
+          "environment")
+          .value();
+  CHECK(lines(among_others).empty());
+  CHECK(found(among_others, "https://s3.amazonaws.com/").policy->max_attempts == 4);
   CHECK(import_aws_environment("PATH=/bin\n", "environment").error().message ==
         "environment sets neither AWS_RETRY_MODE nor AWS_MAX_ATTEMPTS");
 }

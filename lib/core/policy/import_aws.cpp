@@ -78,7 +78,12 @@ class AwsImport {
   void read_line() {
     const auto text = trimmed(line_);
     if (text.empty() || text.front() == '#' || text.front() == ';') return;
-    if (!profile_) return read_setting(text);  // an environment has no sections
+    if (!profile_) {  // an environment has no sections
+      const auto assignment = text.starts_with("export ") ? trimmed(text.substr(7)) : text;
+      // Skips the variables of other programs, and the further lines of their values.
+      if (assignment.starts_with("AWS_")) read_setting(assignment);
+      return;
+    }
     // Skips indented lines. They belong to the value above them, a group of settings for a service.
     if (text.data() != line_.data()) return;
     if (text.front() != '[') return read_setting(text);
@@ -98,7 +103,7 @@ class AwsImport {
   }
 
   // Reads "key = value". In a config file, only the section of the profile counts, and a comment
-  // may follow. In an environment, "export" may precede, and the value may be in quotes.
+  // may follow. In an environment, the value may be in quotes.
   void read_setting(std::string_view text) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos) {
@@ -106,14 +111,13 @@ class AwsImport {
                       "expected \"name = value\", found " + quoted_text(one_line(text)));
       return;
     }
-    auto key = trimmed(text.substr(0, equals));
+    const auto key = trimmed(text.substr(0, equals));
     if (profile_) {
       if (!is_in_profile_) return;
       const auto value = trimmed(without_comment(text.substr(equals + 1)));
       return store(
           {.key = to_lower(key), .value = std::string(value), .position = position(value)});
     }
-    if (key.starts_with("export ")) key = trimmed(key.substr(key.find(' ')));
     auto value = trimmed(text.substr(equals + 1));
     const bool is_quoted = value.size() > 1 && value.front() == value.back() &&
                            (value.front() == '"' || value.front() == '\'');
