@@ -287,6 +287,15 @@ TEST_CASE("a server cannot ask for a longer or shorter wait than is allowed") {
   }
 }
 
+TEST_CASE("the limit on the server's wait does not shorten the wait of the options") {
+  Listener listener;
+  listener.options.reconnect = 5min;
+  listener.talk.network->say(stream_of("data: a\n\n")).say(Response(204));
+  CHECK(listener.run());
+  const auto seen = listener.talk.network->requests();
+  CHECK(seen[1].when - seen[0].when == 5min);
+}
+
 TEST_CASE("an id counts at the blank line that ends its event, and not before") {
   EventParser parser;
   CHECK(parsed(parser, "id: 1\ndata: a\n\nid: 2\ndata: b\n") ==

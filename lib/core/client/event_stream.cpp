@@ -195,8 +195,10 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   // Returns when the stream is requested again, or nullopt if the deadline comes first.
   [[nodiscard]] std::optional<Time> reconnect_time(Time now) const {
     auto wait = options_.reconnect;
-    if (const auto server_wait = parser_.reconnect()) wait = std::max(*server_wait, kMinReconnect);
-    const auto when = later(now, std::min(wait, options_.max_reconnect));
+    if (const auto server_wait = parser_.reconnect()) {
+      wait = std::min(std::max(*server_wait, kMinReconnect), options_.max_reconnect);
+    }
+    const auto when = later(now, wait);
     return when < options_.call.deadline ? std::optional(when) : std::nullopt;
   }
 
