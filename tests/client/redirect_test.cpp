@@ -84,6 +84,21 @@ TEST_CASE("answers that are no redirect, or say not where to, are handed out") {
   CHECK(nowhere.client({redirect()}).get("http://x/")->status == 302);
 }
 
+TEST_CASE("a redirect of a relative URL refers to the URL that a middleware below has made of it") {
+  const auto completes = on_request("completes", [](Request& request, Call&) {
+    if (!request.parsed_url()) request.set_url("http://x" + request.url());
+  });
+  Conversation talk;
+  talk.network->say(redirect_to(302, "b")).say(Response(200));
+  CHECK(talk.client({redirect(), completes}).get("/dir/a")->status == 200);
+  CHECK(talk.sent(1).url() == "http://x/dir/b");
+
+  const auto responds = middleware("responds", [](Request, Call&, Next) -> Task<Outcome> {
+    co_return Outcome(redirect_to(302, "/b"));
+  });
+  CHECK(Conversation().client({redirect(), responds}).get("/a")->status == 302);
+}
+
 TEST_CASE("redirects are counted, and one more than the limit is an error") {
   Conversation talk;
   talk.network->say(redirect_to(302, "/again"));

@@ -58,6 +58,9 @@ class Redirect final : public Middleware {
       request = *poll;
       forget_last_poll(call);
     }
+    // If the URL is relative, a middleware below has completed it, or has made the response.
+    if (!request.parsed_url()) request.set_url(outcome->url);
+    if (!request.parsed_url()) return false;
     auto next = next_request(request, *outcome, *location);
     if (!next) {
       outcome = std::move(next).error();
