@@ -4,8 +4,11 @@
 #include <httpretry/body/sink.hpp>
 #include <httpretry/client/report.hpp>
 #include <httpretry/guard/guards.hpp>
+#include <httpretry/retry/classify.hpp>
 
 #include <doctest/doctest.h>
+
+#include <stdexcept>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -67,6 +70,23 @@ TEST_CASE("the first response wins, and the other send is canceled") {
         std::vector<std::string>{"call GET http://x/", "attempt 1", "attempt 2",
                                  "hedge 2 after 200ms", "attempt 1: canceled permanent, lost",
                                  "attempt 2: 200 success", "end 200 success"});
+}
+
+TEST_CASE("a classify function that throws ends the race and the call") {
+  HedgedCalls calls;
+  calls.network->say(Response(200), kHangs).say(Response(200), 20ms);
+  RetryOptions options;
+  options.policies.emplace(calls.policy);
+  int looked = 0;
+  options.classify = [&](const RetryPolicy& policy, const Request&, const Observed& observed) {
+    if (++looked == 1) throw std::runtime_error("no idea");
+    return classify(policy, observed);
+  };
+  const auto outcome = calls.client({retry(options), hedge()}).get("http://x/");
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().message == "middleware \"hedge\" threw: no idea");
+  CHECK(calls.sends() == 2);
+  CHECK(calls.clock->now() == Time(220ms));
 }
 
 TEST_CASE("the first send may win, too") {

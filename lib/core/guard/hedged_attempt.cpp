@@ -107,7 +107,13 @@ Task<> HedgedAttempt::carry(HedgedAttempt& race, Send& send) {
     const ResumeOn home(race.call_.scheduler());
     co_await home;
   }
-  race.on_ended(send, std::move(outcome));
+  // If the user's classify function throws, ends the race, and `run` passes the exception on.
+  try {
+    race.on_ended(send, std::move(outcome));
+  } catch (...) {
+    race.win(send);
+    throw;
+  }
 }
 
 void HedgedAttempt::notify_change() {
