@@ -106,10 +106,10 @@ struct HTTPRETRY_API BearerToken {
   // The token is renewed early: by a tenth of this time, but at most by 30 s.
   Duration valid_for = kForever;
 };
-// Fetches a token from a server, usually through a separate client. For the client credentials of
-// OAuth 2.0, use oauth2/oauth2.hpp instead. The function should end at call.deadline() and when
-// call.stop() is requested. It is kept as long as the middleware, so the captures of a lambda stay
-// valid.
+// Fetches a token from a server, usually through a separate client: a request that needs the token
+// itself would wait for its own fetch, without an end. For the client credentials of OAuth 2.0, use
+// oauth2/oauth2.hpp instead. The function should end at call.deadline() and when call.stop() is
+// requested. It is kept as long as the middleware, so the captures of a lambda stay valid.
 //
 // Below `retry` (the usual position), an error of the fetch is classified like an error of the
 // request, and retried if it may be temporary. The separate client should therefore send only once
