@@ -1,6 +1,7 @@
 #include "import.hpp"
 
 #include "bodies.hpp"
+#include "journal.hpp"
 #include "lib/core/base/random.hpp"
 #include "text.hpp"
 
@@ -124,7 +125,9 @@ Importer::Importer(Database& database, const BatchOptions& options, BodyFiles bo
   auto host = database.prepare("SELECT number, name FROM host");
   while (host.step()) hosts_.emplace(host.text(1), host.number(0));
   auto lane = database.prepare("SELECT host, priority FROM lane");
-  while (lane.step()) lanes_[lane.number(0)] |= 1U << static_cast<unsigned>(lane.number(1));
+  while (lane.step()) {
+    lanes_[lane.number(0)] |= 1U << static_cast<unsigned>(priority_of(lane.number(1)));
+  }
   if (imported_.lines == 0) return;
   for (auto* order : {&ids_, &keys_, &outputs_}) {
     order->ascending = read_meta_number(database, order->name + "_ascending") == 1;

@@ -36,6 +36,14 @@ State state_of(std::int64_t stored) {
                                                                     : static_cast<State>(stored);
 }
 
+Priority priority_of(std::int64_t stored) {
+  if (stored < 0 || stored > static_cast<std::int64_t>(Priority::Low)) {
+    throw StoreError("the journal is damaged: no priority has the number " +
+                     std::to_string(stored));
+  }
+  return static_cast<Priority>(stored);
+}
+
 std::string id_at(const Statement& row, int column, std::uint64_t line) {
   return row.is_null(column) ? std::to_string(line) : std::string(row.text(column));
 }

@@ -37,8 +37,9 @@ struct JournalClocks {
 // for a duration that a server asked for, so its end moves if the clock is set. A Scheduled job
 // waits for a date, `not_before`, which does not move.
 enum class StoredState : std::uint8_t { Queued, Sending, Done, Dead, Waiting, Unknown, Scheduled };
-// Throws StoreError for a number that is no state.
+// These throw StoreError for a number that is no state or priority.
 [[nodiscard]] State state_of(std::int64_t stored);
+[[nodiscard]] Priority priority_of(std::int64_t stored);
 
 // Returns the database of the journal, with all lines of the input in it. Returns nullptr after
 // problems in the input; nothing has changed in that case. Throws StoreError. The caller must hold

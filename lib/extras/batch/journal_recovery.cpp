@@ -78,12 +78,7 @@ void Journal::load_lanes() {
   enum Column : int { kLanePriority, kHostNumber, kHostName };
   while (row.step()) {
     Lane lane;
-    const auto priority = row.number(kLanePriority);
-    if (priority < 0 || priority > static_cast<std::int64_t>(Priority::Low)) {
-      throw StoreError(options_.journal + " is damaged: no priority has the number " +
-                       std::to_string(priority));
-    }
-    lane.priority = static_cast<int>(priority);
+    lane.priority = static_cast<int>(priority_of(row.number(kLanePriority)));
     lane.host = row.number(kHostNumber);
     lane.name = row.text(kHostName);
     lane_of_.emplace(std::pair(lane.priority, lane.host), lanes_.size());
