@@ -345,7 +345,7 @@ TEST_CASE("the environment of AWS says the same in its own words") {
           .value();
   CHECK(found(imported, "https://s3.amazonaws.com/").policy->max_attempts == 4);
   CHECK(lines(imported).empty());
-  // What `env` prints of other programs.
+  // Variables of other programs in the output of `env`.
   const auto among_others =
       import_aws_environment(
           "FETCH_TIMEOUT=5\nBASH_FUNC_module%%=() {  eval `modulecmd bash $*`\n}\n"
