@@ -2,6 +2,7 @@
 #include "conversation.hpp"
 
 #include <httpretry/body/sink.hpp>
+#include <httpretry/http/url.hpp>
 #include <httpretry/policy/policy_source.hpp>
 
 #include <doctest/doctest.h>
@@ -136,7 +137,9 @@ TEST_CASE("a name of the base query is found in a URL however it is encoded ther
     options.base_url = "https://api.example.com/";
     options.base_query = {{"f[a]", "2"}};
     CHECK(Client(options).get(std::string("items?") + query));
-    CHECK(talk.sent(0).url() == std::string("https://api.example.com/items?") + query);
+    // Some versions of libcurl write the digits of an encoded byte in capitals.
+    const auto expected = Url::parse(std::string("https://api.example.com/items?") + query);
+    CHECK(talk.sent(0).url() == expected->to_string());
   }
 }
 
