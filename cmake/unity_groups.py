@@ -3,8 +3,8 @@
 translation unit with others. A name that a file declares for itself (in an unnamed namespace, or with
 static or #define) must not be declared by the other files of its group or by the headers of ours that
 they include. Functions may share a name with one in such a header, because functions overload, unless
-another file calls that name. All files of a group use the same namespaces of ours. Sources are
-formatted, so such declarations begin in the first column.
+another file calls that name. An alias may be the same in several files. Sources are formatted, so such
+declarations begin in the first column.
 
   unity_groups.py FILE...
 """
@@ -20,7 +20,7 @@ MOST_FILES = 25
 MOST_BYTES = 250_000
 
 MACRO = re.compile(r"^#\s*define (\w+)")
-FUNCTION = re.compile(r"^[^=({]*?(?<![\w:~])(\w+)\(")
+FUNCTION = re.compile(r"^[^=({]*?(?<![\w:~<])(\w+)\(")
 DECLARED = (
     re.compile(r"^(?:template <.*> *)?(?:struct|class|union|enum(?: class)?)\s+(?:[A-Z_]+ )?(\w+)"),
     re.compile(r"^(?:template <.*> *)?using (\w+) ="),
@@ -28,6 +28,7 @@ DECLARED = (
     re.compile(r"^[\w:<>,&* ]*?(\w+)(?:\[[^\]]*\])*\s*(?:=|\{|;)"))
 SKIPPED = re.compile(r"^(?:\s|$|[{})/#]|namespace|using namespace|using [\w:]+;|extern|static_assert|TEST_CASE|"
                      r"template <.*>$|public:|private:)")
+ALIAS = re.compile(r"^using (\w+) = (.*;)$", re.MULTILINE)
 CALLED = re.compile(r"(?<!\.)(?<!->)(?<!::)\b(\w+)\(")
 INCLUDE = re.compile(r'^#\s*include\s+(?:"([^"]+)"|<(httpretry/[^>]+)>)', re.MULTILINE)
 
@@ -77,14 +78,15 @@ class Source:
         self.declared = self.own_functions | self.own | names
         self.called = set(CALLED.findall(text))
         self.known = self.declared.union(*map(known_by_header, headers_of(path, text)))
-        self.spaces = set(re.findall(r"^using namespace (?!std::)([\w:]+);", text, flags=re.MULTILINE))
+        self.aliases = set(ALIAS.findall(text))
 
     def disturbs(self, other):
         """The names of this file that would change the meaning of the other one."""
-        return self.own & other.known | self.own_functions & (other.declared | other.called)
+        shared = {name for name, _ in self.aliases & other.aliases}
+        return (self.own - shared) & other.known | self.own_functions & (other.declared | other.called)
 
     def goes_with(self, other):
-        return self.spaces == other.spaces and not self.disturbs(other) and not other.disturbs(self)
+        return not self.disturbs(other) and not other.disturbs(self)
 
 
 def grouped(sources):

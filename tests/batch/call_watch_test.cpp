@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct Fixture {
+struct Watched {
   Flight* flight(std::string host, bool unsafe = false) {
     Job job;
     job.host = std::move(host);
@@ -48,7 +48,7 @@ Outcome bad() { return Error(Errc::Timeout, "too late"); }
 }  // namespace
 
 TEST_CASE("as many calls are sent at once as may be on their way, the others when one ends well") {
-  Fixture all;
+  Watched all;
   auto* const a = all.flight("a");
   auto* const b = all.flight("b");
   auto* const c = all.flight("c");
@@ -61,7 +61,7 @@ TEST_CASE("as many calls are sent at once as may be on their way, the others whe
 }
 
 TEST_CASE("after a call that did not end well, nothing is sent until it is judged") {
-  Fixture all;
+  Watched all;
   auto* const a = all.flight("a");
   auto* const b = all.flight("a");
   auto* const c = all.flight("a");
@@ -75,7 +75,7 @@ TEST_CASE("after a call that did not end well, nothing is sent until it is judge
 }
 
 TEST_CASE("what ends while the thread of the run judges is sent by that thread") {
-  Fixture all;
+  Watched all;
   auto* const a = all.flight("a");
   auto* const b = all.flight("a");
   auto* const c = all.flight("a");
@@ -87,7 +87,7 @@ TEST_CASE("what ends while the thread of the run judges is sent by that thread")
 }
 
 TEST_CASE("what must not be sent twice is left to the thread of the run") {
-  Fixture all;
+  Watched all;
   auto* const a = all.flight("a");
   auto* const b = all.flight("a", true);
   all.send({a, b}, 0, 1);
@@ -96,7 +96,7 @@ TEST_CASE("what must not be sent twice is left to the thread of the run") {
 }
 
 TEST_CASE("after finish_up nothing more is sent") {
-  Fixture all;
+  Watched all;
   auto* const a = all.flight("a");
   auto* const b = all.flight("a");
   all.send({a, b}, 0, 1);
@@ -108,7 +108,7 @@ TEST_CASE("after finish_up nothing more is sent") {
 }
 
 TEST_CASE("calls to a host that has to be left alone are taken back") {
-  Fixture all;
+  Watched all;
   auto* const a = all.flight("a");
   auto* const b = all.flight("b");
   auto* const c = all.flight("a");
@@ -139,7 +139,7 @@ struct Servers final : Transport {
 }  // namespace
 
 TEST_CASE("a send to which a redirect has led counts as one on the wire to its host") {
-  Fixture all;
+  Watched all;
   all.watch = std::make_shared<CallWatch>(std::make_shared<DownHosts>());
   const auto clock = std::make_shared<ManualScheduler>();
   RetryPolicy policy;

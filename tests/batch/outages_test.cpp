@@ -15,7 +15,7 @@ using Names = std::vector<std::string>;
 
 const std::string kHost = "https://a";
 
-struct Fixture {
+struct OutageFixture {
   // A call whose first send failed.
   const Flight& in_retry(const std::string& host = kHost) {
     const auto& call = flights.emplace_back(Job(), Prepared(Request::get(host)));
@@ -33,7 +33,7 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("a host is left alone from its first failure to its next success") {
-  Fixture all;
+  OutageFixture all;
   all.outages.send_began(kHost);
   all.outages.send_began(kHost);
   CHECK(all.outages.blocked_hosts().empty());
@@ -46,7 +46,7 @@ TEST_CASE("a host is left alone from its first failure to its next success") {
 }
 
 TEST_CASE("with nothing on the wire, only three calls in a row that failed leave a host alone") {
-  Fixture all;
+  OutageFixture all;
   all.in_retry();
   all.in_retry();
   CHECK(all.outages.blocked_hosts().empty());
@@ -55,7 +55,7 @@ TEST_CASE("with nothing on the wire, only three calls in a row that failed leave
 }
 
 TEST_CASE("three calls retry, and the others wait for one of them to succeed") {
-  Fixture all;
+  OutageFixture all;
   for (int i = 0; i < 5; ++i) all.in_retry();
   for (std::size_t i = 0; i < 3; ++i) CHECK_FALSE(all.waits(all.flights[i]));
   CHECK(all.waits(all.flights[3]));
@@ -69,7 +69,7 @@ TEST_CASE("three calls retry, and the others wait for one of them to succeed") {
 }
 
 TEST_CASE("a call that failed twice counts once") {
-  Fixture all;
+  OutageFixture all;
   const auto& call = all.in_retry();
   all.outages.will_retry(kHost, call);
   all.outages.will_retry(kHost, call);
@@ -77,7 +77,7 @@ TEST_CASE("a call that failed twice counts once") {
 }
 
 TEST_CASE("a call that gives up makes its host down, which lets all others send, until a success") {
-  Fixture all;
+  OutageFixture all;
   for (int i = 0; i < 5; ++i) all.in_retry();
   const auto change = all.outages.others_retry(kHost, all.flights[3]);
   CHECK(all.outages.ended(kHost, all.flights[1], true));
@@ -92,7 +92,7 @@ TEST_CASE("a call that gives up makes its host down, which lets all others send,
 }
 
 TEST_CASE("a call that never retried there, or before the last success, gives up nothing") {
-  Fixture all;
+  OutageFixture all;
   const auto& before = all.in_retry();
   all.outages.succeeded(kHost);
   all.in_retry();
@@ -103,7 +103,7 @@ TEST_CASE("a call that never retried there, or before the last success, gives up
 }
 
 TEST_CASE("a call that ends for another reason lets the others go on, and its host is not down") {
-  Fixture all;
+  OutageFixture all;
   for (int i = 0; i < 5; ++i) all.in_retry();
   const auto change = all.outages.others_retry(kHost, all.flights[3]);
   CHECK_FALSE(all.outages.ended(kHost, all.flights[1], false));

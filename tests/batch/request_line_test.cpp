@@ -22,8 +22,8 @@ RequestLine read(std::string_view text, InputFormat format = InputFormat::Auto) 
   return line;
 }
 
-std::vector<std::string> problems_of(std::string_view text,
-                                     InputFormat format = InputFormat::Auto) {
+std::vector<std::string> line_problems(std::string_view text,
+                                       InputFormat format = InputFormat::Auto) {
   RequestLine line;
   Problems problems("in");
   CHECK_FALSE(read_request_line(text, format, line, problems));
@@ -127,14 +127,14 @@ TEST_CASE("each mistake in a line has its column, what was expected and what is 
   for (const auto& bad : bads) {
     INFO(bad.text);
     const auto texts =
-        problems_of(bad.text, bad.text[0] == '[' ? InputFormat::Jsonl : InputFormat::Auto);
+        line_problems(bad.text, bad.text[0] == '[' ? InputFormat::Jsonl : InputFormat::Auto);
     REQUIRE(texts.size() == 1);
     CHECK(texts.front().starts_with(bad.says));
   }
 }
 
 TEST_CASE("a line with several mistakes has them all reported") {
-  const auto texts = problems_of(R"({"id":[],"method":"?","url":"nope","tga":1})");
+  const auto texts = line_problems(R"({"id":[],"method":"?","url":"nope","tga":1})");
   CHECK(texts.size() == 4);
 }
 
@@ -172,11 +172,11 @@ TEST_CASE("a tag may be nested as deeply as a dead letter can repeat it, and not
   // In the result, which is the member "last", the tag is a member again.
   const auto letter = line_with(text, line, "1", "", R"({"tag":)" + line.tag + "}");
   CHECK(read(letter).tag == line.tag);
-  const auto problems = problems_of(with_tag(63));
+  const auto problems = line_problems(with_tag(63));
   REQUIRE(problems.size() == 1);
   CHECK(problems.front() ==
         "in:1:26: /tag: nested deeper than 62, the limit for a tag, which dead letters repeat");
-  CHECK(problems_of(with_tag(64)).size() == 1);
+  CHECK(line_problems(with_tag(64)).size() == 1);
 }
 
 TEST_CASE("a URL that is not UTF-8 is written so that it is the same request again") {

@@ -16,7 +16,7 @@ constexpr int kWords = 8;
 constexpr Duration kPatience = 2s;  // how long an attempt that times out takes
 constexpr Duration kElapsed = 11s;
 
-using Script = std::vector<Says>;
+using Replies = std::vector<Says>;
 
 RetryPolicy model_policy() {
   auto policy = steady_policy();  // 1, 2, 4 s
@@ -52,7 +52,7 @@ struct Story {
   friend bool operator==(const Story&, const Story&) = default;
 };
 
-Story expected(const Script& script, bool post) {
+Story expected(const Replies& script, bool post) {
   Story story;
   int failures = 0;
   int polls = 0;
@@ -79,7 +79,7 @@ Story expected(const Script& script, bool post) {
   }
 }
 
-Story told(const Script& script, const MiddlewarePtr& middleware, bool post) {
+Story told(const Replies& script, const MiddlewarePtr& middleware, bool post) {
   Conversation talk;
   for (const auto says : script) {
     talk.network->say(word(says), says == Says::TimedOut ? kPatience : Duration());
@@ -98,7 +98,7 @@ Story told(const Script& script, const MiddlewarePtr& middleware, bool post) {
   return story;
 }
 
-std::string text(const Script& script) {
+std::string text(const Replies& script) {
   constexpr std::array<const char*, kWords> kNames{"200 ",     "503 ", "503+2 ", "refused ",
                                                    "timeout ", "404 ", "429 ",   "202 "};
   std::string names;
@@ -107,8 +107,8 @@ std::string text(const Script& script) {
 }
 
 // The script that counts up to the given number in the base of the words.
-Script script_of(int length, int number) {
-  Script script;
+Replies script_of(int length, int number) {
+  Replies script;
   for (int i = 0; i < length; ++i, number /= kWords) {
     script.push_back(static_cast<Says>(number % kWords));
   }

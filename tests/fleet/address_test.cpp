@@ -11,7 +11,7 @@ using fleet::parse_address;
 
 namespace {
 
-std::string in_words(const Address& address) {
+std::string address_in_words(const Address& address) {
   return address.host + "|" + std::to_string(address.port) + "|" + address.user + "|" +
          address.password + "|" + std::to_string(address.database) + "|" + address.job + "|" +
          std::to_string(address.workers);
@@ -40,7 +40,7 @@ TEST_CASE("a Redis URL is taken apart") {
     CAPTURE(row.url);
     const auto address = parse_address(row.url);
     REQUIRE(address.has_value());
-    CHECK(in_words(*address) == row.expected);
+    CHECK(address_in_words(*address) == row.expected);
   }
 }
 

@@ -17,8 +17,6 @@ namespace httpretry::fleet {
 
 using namespace std::chrono_literals;
 
-inline Time now_is() { return std::chrono::steady_clock::now(); }
-
 // A busy machine is not a server that is away.
 inline std::shared_ptr<SharedState> patient(int port, Duration patience, int workers) {
   Link::Options options;

@@ -38,7 +38,7 @@ class Changes {
   std::vector<std::string> all_;
 };
 
-Link::Options options_for(const fleet::Address& address, Changes* changes = nullptr) {
+Link::Options link_options(const fleet::Address& address, Changes* changes = nullptr) {
   Link::Options options;
   options.address = address;
   options.scripts = {&kAdd};
@@ -64,7 +64,7 @@ fleet::Command add(int a, int b) {
 TEST_CASE("commands and scripts are replied to") {
   RedisServer server;
   Changes changes;
-  Link link(options_for(server.address(), &changes));
+  Link link(link_options(server.address(), &changes));
   CHECK(link.wait_for_first().empty());
   CHECK(link.up());
   CHECK(ask(link, {"SET", "key", std::string("a\0b", 3)}).text == "OK");
@@ -78,7 +78,7 @@ TEST_CASE("commands and scripts are replied to") {
 
 TEST_CASE("a script that the server has forgotten is sent whole") {
   RedisServer server;
-  Link link(options_for(server.address()));
+  Link link(link_options(server.address()));
   CHECK(ask(link, add(1, 1)).integer == 2);
   CHECK(ask(link, {"SCRIPT", "FLUSH"}).text == "OK");
   CHECK(ask(link, add(1, 2)).integer == 3);
@@ -105,7 +105,7 @@ TEST_CASE("a password, a user and a database") {
     address.user = row.user;
     address.password = row.password;
     address.database = 3;
-    Link link(options_for(address));
+    Link link(link_options(address));
     const auto problem = link.wait_for_first();
     CHECK(problem.substr(0, std::string(row.problem).size()) == row.problem);
     CHECK(problem.empty() == (std::string(row.problem).empty()));
@@ -121,7 +121,7 @@ TEST_CASE("a server that is not there is told at once, and found when it comes")
   RedisServer server;
   server.kill();
   Changes changes;
-  Link link(options_for(server.address(), &changes));
+  Link link(link_options(server.address(), &changes));
   CHECK(link.wait_for_first() == "Connection refused");
   CHECK(ask(link, {"PING"}).text == "Connection refused");
   server.start();
@@ -142,7 +142,7 @@ TEST_CASE("a server that is not there is told at once, and found when it comes")
 TEST_CASE("a server that stands still is away after the limit, and back when it goes on") {
   RedisServer server;
   Changes changes;
-  Link link(options_for(server.address(), &changes));
+  Link link(link_options(server.address(), &changes));
   CHECK(link.wait_for_first().empty());
   server.suspend();
   const auto reply = ask(link, {"INCR", "counter"});
@@ -161,7 +161,7 @@ TEST_CASE("what has no reply is lost when the link ends") {
   RedisServer server;
   Reply last;
   {
-    Link link(options_for(server.address()));
+    Link link(link_options(server.address()));
     CHECK(link.wait_for_first().empty());
     server.suspend();
     fleet::Command command;
@@ -175,9 +175,9 @@ TEST_CASE("what has no reply is lost when the link ends") {
 TEST_CASE("a node of a cluster that has the keys elsewhere is left for the right one") {
   RedisServer first({"--cluster-enabled", "yes"});
   RedisServer second({"--cluster-enabled", "yes"});
-  Link to_second(options_for(second.address()));
+  Link to_second(link_options(second.address()));
   {
-    Link to_first(options_for(first.address()));
+    Link to_first(link_options(first.address()));
     CHECK(ask(to_first, {"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}).text == "OK");
     const auto bus = std::to_string(second.port() + 10000);
     CHECK(
@@ -190,7 +190,7 @@ TEST_CASE("a node of a cluster that has the keys elsewhere is left for the right
     reply = ask(to_second, {"SET", "{a}", "x"});
   } while (reply.kind == Reply::Kind::Error && reply.begins_with("CLUSTERDOWN"));
   CHECK(reply.text == "OK");
-  Link to_first(options_for(first.address()));
+  Link to_first(link_options(first.address()));
   CHECK(ask(to_first, {"GET", "{a}"}).text == "x");
   CHECK(ask(to_second, add(3, 4)).integer == 7);
 }

@@ -1,13 +1,14 @@
 #include "sender.hpp"
 
+#include "lib/extras/fleet/link.hpp"
+
 #include <algorithm>
 #include <utility>
 
 using namespace httpretry;
+using fleet::now_is;
 
 namespace {
-
-Time now_is() { return std::chrono::steady_clock::now(); }
 
 LimitKeys keys_of(GuardPolicy policy, const std::string& scope) {
   LimitKeys keys;

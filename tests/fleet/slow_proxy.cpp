@@ -1,5 +1,7 @@
 #include "slow_proxy.hpp"
 
+#include "lib/extras/fleet/link.hpp"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,10 +15,9 @@
 #include <vector>
 
 using namespace httpretry;
+using fleet::now_is;
 
 namespace {
-
-Time now_is() { return std::chrono::steady_clock::now(); }
 
 sockaddr_in address_of(int port) {
   sockaddr_in address{};

@@ -1,9 +1,11 @@
-// Where the tasks of these tests wait.
+// Tasks of these tests, and what they wait for.
 #pragma once
 
 #include <httpretry/flow/task.hpp>
 
 #include <coroutine>
+#include <memory>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -28,5 +30,16 @@ struct ByHand {
   }
   void await_resume() const noexcept {}
 };
+
+// Holds the number until it is destroyed.
+inline Task<int> holding(std::shared_ptr<int> held) {
+  co_await std::suspend_always();
+  co_return *held;
+}
+
+inline Task<int> throwing(const char* what) {
+  throw std::runtime_error(what);
+  co_return 0;
+}
 
 }  // namespace httpretry

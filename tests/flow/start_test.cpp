@@ -18,14 +18,9 @@ Task<int> after(Scheduler& scheduler, Duration wait, int value) {
   co_return slept ? value : -1;
 }
 
-Task<> count(int& counter) {
+Task<> count_up(int& counter) {
   ++counter;
   co_return;
-}
-
-Task<int> throwing() {
-  throw std::runtime_error("no numbers left");
-  co_return 0;
 }
 
 Task<Result<int>> failing() { co_return Error(Errc::Resolve, "no such host"); }
@@ -45,12 +40,12 @@ TEST_CASE("a started task runs until it first waits, and tells its value at its 
 TEST_CASE("what is told of a started task is its value, its error, or what it threw") {
   int counter = 0;
   bool good = false;
-  start(count(counter), [&](const Result<void>& result) { good = result.has_value(); });
+  start(count_up(counter), [&](const Result<void>& result) { good = result.has_value(); });
   CHECK(good);
   CHECK(counter == 1);
 
   std::string told;
-  start(throwing(), [&](const Result<int>& result) {
+  start(throwing("no numbers left"), [&](const Result<int>& result) {
     told = std::string(to_string(result.error().code)) + ": " + result.error().message;
   });
   CHECK(told == "internal: the task threw: no numbers left");
@@ -70,7 +65,7 @@ TEST_CASE("a task that is started on a scheduler runs there, whichever thread st
   std::thread::id ran_on;
   int counter = 0;
   std::thread([&] {
-    start(scheduler, count(counter),
+    start(scheduler, count_up(counter),
           [&](const Result<void>&) { ran_on = std::this_thread::get_id(); });
   }).join();
   CHECK(counter == 0);

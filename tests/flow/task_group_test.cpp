@@ -56,11 +56,6 @@ Task<int> one_task(std::vector<std::thread>& threads, std::atomic<int>& ended, b
 }
 Task<> unit_of(Task<int> task) { static_cast<void>(co_await task); }
 
-Task<> holding(std::shared_ptr<int> held) {
-  co_await std::suspend_always();
-  ++*held;
-}
-
 }  // namespace
 
 TEST_CASE("random trees of tasks end together, and the first exception is told") {
@@ -184,8 +179,8 @@ TEST_CASE("destroying the task of a group destroys its tasks, and requests its s
   {
     auto body = [&](TaskGroup& group) -> Task<> {
       stop = group.stop();
-      group.start(holding(held));
-      group.start(holding(held));
+      group.start(unit_of(holding(held)));
+      group.start(unit_of(holding(held)));
       co_await std::suspend_always();
     };
     const auto started = run_group(body);

@@ -1,4 +1,4 @@
-#include <httpretry/flow/task.hpp>
+#include "awaiters.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,34 +18,15 @@ Task<int> sum_of(int count) {
   co_return sum;
 }
 
-Task<int> throwing() {
-  throw std::runtime_error("as told");
-  co_return 0;
-}
-
 Task<Result<int>> throwing_result() {
   throw std::runtime_error("as told");
   co_return 0;
 }
 
-struct OnAnotherThread {
-  std::thread* thread;
-  bool await_ready() const noexcept { return false; }
-  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> handle) const {
-    *thread = std::thread([handle] { handle.resume(); });
-  }
-  std::thread::id await_resume() const noexcept { return std::this_thread::get_id(); }
-};
-
-Task<std::thread::id> elsewhere(std::thread& thread) {
-  const OnAnotherThread hop{&thread};
-  const auto id = co_await hop;
-  co_return id;
-}
-
-Task<int> holding(std::shared_ptr<int> held) {
-  co_await std::suspend_always();
-  co_return *held;
+Task<std::thread::id> id_of_another(std::vector<std::thread>& threads) {
+  const OnAnotherThread hop{&threads};
+  co_await hop;
+  co_return std::this_thread::get_id();
 }
 
 }  // namespace
@@ -67,7 +48,7 @@ TEST_CASE("a million tasks that complete at once do not deepen the stack") {
 }
 
 TEST_CASE("an exception reaches the awaiter") {
-  CHECK_THROWS_WITH_AS(sync_wait(throwing()), "as told", std::runtime_error);
+  CHECK_THROWS_WITH_AS(sync_wait(throwing("as told")), "as told", std::runtime_error);
 }
 
 TEST_CASE("an exception in a task with a thrower is an error that names the thrower") {
@@ -80,11 +61,11 @@ TEST_CASE("an exception in a task with a thrower is an error that names the thro
 }
 
 TEST_CASE("a task continues on the thread that resumes it, and so does its awaiter") {
-  std::thread thread;
-  const auto id = sync_wait(elsewhere(thread));
-  CHECK(id == thread.get_id());
+  std::vector<std::thread> threads;
+  const auto id = sync_wait(id_of_another(threads));
+  CHECK(id == threads.front().get_id());
   CHECK(id != std::this_thread::get_id());
-  thread.join();
+  threads.front().join();
 }
 
 TEST_CASE("destroying a task destroys what its frame holds, started or not") {

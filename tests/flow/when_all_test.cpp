@@ -12,11 +12,6 @@ namespace {
 
 Task<int> number(int value) { co_return value; }
 
-Task<int> throwing(const char* what) {
-  throw std::runtime_error(what);
-  co_return 0;
-}
-
 Task<int> elsewhere(std::vector<std::thread>& threads, int value) {
   const OnAnotherThread hop{&threads};
   co_await hop;
@@ -27,11 +22,6 @@ Task<int> by_hand(std::vector<std::coroutine_handle<>>& waiting, int value) {
   const ByHand suspended{&waiting};
   co_await suspended;
   co_return value;
-}
-
-Task<int> holding(std::shared_ptr<int> held) {
-  co_await std::suspend_always();
-  co_return *held;
 }
 
 }  // namespace

@@ -51,16 +51,6 @@ Task<int> at_once(int& begun) {
   co_return begun;
 }
 
-Task<int> holding(std::shared_ptr<int> held) {
-  co_await std::suspend_always();
-  co_return *held;
-}
-
-Task<int> throwing(const char* what) {
-  throw std::runtime_error(what);
-  co_return 0;
-}
-
 }  // namespace
 
 TEST_CASE("the shortest of random tasks is the first, and no other goes on after it") {

@@ -1,3 +1,5 @@
+#include "start.hpp"
+
 #include "lib/core/guard/breaker.hpp"
 
 #include <doctest/doctest.h>
@@ -12,9 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr Time kStart{1h};
-
-struct Model {
+struct BreakerModel {
   BreakerPolicy policy;
   Breaker breaker;
   Time now = kStart;
@@ -45,15 +45,15 @@ struct Model {
   [[nodiscard]] Circuit state() const { return breaker.state(); }
 };
 
-Model with_ratio(double ratio, int min_requests) {
-  Model model;
+BreakerModel with_ratio(double ratio, int min_requests) {
+  BreakerModel model;
   model.policy.failure_ratio = ratio;
   model.policy.min_requests = min_requests;
   return model;
 }
 
-Model consecutive(int failures) {
-  Model model;
+BreakerModel consecutive(int failures) {
+  BreakerModel model;
   model.policy.kind = BreakerPolicy::Kind::Consecutive;
   model.policy.failures = failures;
   return model;
@@ -219,7 +219,7 @@ TEST_CASE("share: the fewer sends succeed, the more are refused") {
   for (const auto& row : {Row{2, 100, 0}, Row{2, 50, 0}, Row{2, 40, 0.1980}, Row{2, 10, 0.7921},
                           Row{2, 0, 0.9901}, Row{1.1, 10, 0.8812}}) {
     CAPTURE(row.good);
-    Model model;
+    BreakerModel model;
     model.policy.kind = BreakerPolicy::Kind::Share;
     model.policy.k = row.k;
     for (int sends = 0; sends < 100; ++sends) {

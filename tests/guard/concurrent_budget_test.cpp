@@ -32,9 +32,9 @@ RetryPolicy policy_with(const BudgetPolicy& budget) {
 }
 
 // What the calls to http://x with that budget have under way.
-class Counts {
+class Tally {
  public:
-  Counts(SharedState& state, const BudgetPolicy& policy)
+  Tally(SharedState& state, const BudgetPolicy& policy)
       : account_(state.account("budget http://x", policy, Time())) {}
   [[nodiscard]] std::int64_t calls() const { return read(&Budget::calls); }
   [[nodiscard]] std::int64_t extras() const { return read(&Budget::extras); }
@@ -107,11 +107,11 @@ std::vector<std::int64_t> left_after(const History& history) {
   return left;
 }
 
-// Counts the retries and hedges that are on the wire: all sends of a call but its first. Each send
+// Tally the retries and hedges that are on the wire: all sends of a call but its first. Each send
 // ends by chance.
 class RandomServer final : public Transport {
  public:
-  RandomServer(Random& random, const Counts& counts) : random_(random), counts_(counts) {}
+  RandomServer(Random& random, const Tally& counts) : random_(random), counts_(counts) {}
 
   Task<Outcome> send(Request request, Call& call) override {
     const std::string name(*request.headers().get("X-Call"));
@@ -151,7 +151,7 @@ class RandomServer final : public Transport {
   }
 
   Random& random_;
-  const Counts& counts_;
+  const Tally& counts_;
   std::set<std::string, std::less<>> seen_;
   int extras_ = 0;
   int firsts_ = 0;
@@ -160,7 +160,7 @@ class RandomServer final : public Transport {
 // At each grant there are no more than are allowed.
 class Grants final : public Observer {
  public:
-  explicit Grants(const Counts& counts) : counts_(counts) {}
+  explicit Grants(const Tally& counts) : counts_(counts) {}
 
   void attempt_ended(const Call& /*call*/, const Request& /*request*/,
                      const Attempt& attempt) noexcept override {
@@ -186,7 +186,7 @@ class Grants final : public Observer {
   int retries_refused = 0;
 
  private:
-  const Counts& counts_;
+  const Tally& counts_;
 };
 
 }  // namespace
@@ -194,7 +194,7 @@ class Grants final : public Observer {
 TEST_CASE("a retry is under way from its grant until its attempt has ended") {
   Calls calls;
   const auto policy = policy_with(concurrent(0, 1));
-  const Counts counts(*calls.state, policy.budget);
+  const Tally counts(*calls.state, policy.budget);
   calls.network->say(Response(503)).say(Response(503)).say(Response(200));
   auto client = calls.client_of(policy);
   std::optional<Outcome> ended;
@@ -220,7 +220,7 @@ TEST_CASE("a retry is under way from its grant until its attempt has ended") {
 TEST_CASE("a hedge is refused where no place is left, and one that loses frees its own") {
   Calls calls;
   const auto policy = policy_with(concurrent(0, 1));
-  const Counts counts(*calls.state, policy.budget);
+  const Tally counts(*calls.state, policy.budget);
   calls.network->say(Response(200), 300ms).say(Response(200), 1h);
   auto client = calls.client_of(policy);
   std::optional<Outcome> ended;
@@ -260,7 +260,7 @@ TEST_CASE("a budget of one's own is asked instead, and nothing is counted") {
   resolved.policy = std::make_shared<const RetryPolicy>(policy);
   retries.policies = PolicySet(std::move(resolved));
   retries.budget = std::make_shared<Own>();
-  const Counts counts(*calls.state, policy.budget);
+  const Tally counts(*calls.state, policy.budget);
   calls.network->say(Response(503)).say(Response(200), 300ms).say(Response(200), 1h);
   CHECK(Client(calls.options_of(retry(retries))).get("http://x/")->history.attempts.size() == 3);
   CHECK(counts.calls() == 0);
@@ -344,7 +344,7 @@ TEST_CASE("what is under way counts also by the numbers of a file that is read a
   Calls calls;
   const auto changed = concurrent(0, 2);
   const ChangedFile file(calls, concurrent(0, 1), changed);
-  const Counts counts(*calls.state, changed);
+  const Tally counts(*calls.state, changed);
   CHECK(counts.calls() == 2);
   CHECK(counts.extras() == 2);
   file.send();  // there is no place left, so it has ended
@@ -361,8 +361,8 @@ TEST_CASE(
   Calls calls;
   const auto old = concurrent(0, 1);
   const auto changed = concurrent(0, 2);
-  const Counts before(*calls.state, old);
-  const Counts after(*calls.state, changed);
+  const Tally before(*calls.state, old);
+  const Tally after(*calls.state, changed);
   const ChangedFile file(calls, old, changed);
   file.send();
   CHECK(before.extras() == 1);
@@ -393,7 +393,7 @@ TEST_CASE("after random calls with faults, hedges and cancellations nothing is u
     policy.retry_on.pending.emplace().statuses = {202};
     policy.retry_on.pending->max = 3;
     policy.guards.pause.enabled = false;
-    const Counts counts(*calls.state, policy.budget);
+    const Tally counts(*calls.state, policy.budget);
     const auto server = std::make_shared<RandomServer>(random, counts);
     const auto grants = std::make_shared<Grants>(counts);
     auto options = calls.options_of(retry(policy));

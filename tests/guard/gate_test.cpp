@@ -55,7 +55,7 @@ struct Seen {
   bool canceled = false;
 };
 
-class Model {
+class GateModel {
  public:
   std::vector<Seen> run(const std::vector<Plan>& plans) {
     std::vector<Seen> seen(plans.size());
@@ -165,21 +165,21 @@ std::size_t refused(const std::vector<Seen>& seen, QueuedBy by) {
       std::count_if(seen.begin(), seen.end(), [&](const Seen& one) { return one.refused == by; }));
 }
 
-using Times = std::vector<Duration>;
+using Waits = std::vector<Duration>;
 
 }  // namespace
 
 TEST_CASE("rate: sends follow each other as they came, and a canceled one leaves its place") {
   const auto policy = policy_with([](auto& guards) { add_rate(guards, 10, 1); });
-  Model model;
-  CHECK(times(model.run(sends_of(policy, 5))) == Times{0ms, 100ms, 200ms, 300ms, 400ms});
+  GateModel model;
+  CHECK(times(model.run(sends_of(policy, 5))) == Waits{0ms, 100ms, 200ms, 300ms, 400ms});
 
-  Model other;
+  GateModel other;
   auto plans = sends_of(policy, 5);
   plans[2].canceled = 150ms;
   const auto seen = other.run(plans);
   CHECK(seen[2].canceled);
-  CHECK(times(seen) == Times{0ms, 100ms, 200ms, 300ms});
+  CHECK(times(seen) == Waits{0ms, 100ms, 200ms, 300ms});
 }
 
 TEST_CASE("rate: who would wait too long is told at once") {
@@ -187,13 +187,13 @@ TEST_CASE("rate: who would wait too long is told at once") {
     add_rate(guards, 10, 1);
     guards.rate->max_wait = 250ms;
   });
-  Model model;
+  GateModel model;
   const auto seen = model.run(sends_of(policy, 6));
-  CHECK(times(seen) == Times{0ms, 100ms, 200ms});
+  CHECK(times(seen) == Waits{0ms, 100ms, 200ms});
   CHECK(refused(seen, QueuedBy::Rate) == 3);
   for (const auto& one : seen) CHECK((one.refused == QueuedBy::Nothing || one.ended == 0ms));
 
-  Model limited;
+  GateModel limited;
   auto plans = sends_of(policy, 3);
   plans[2].limit = 199ms;
   CHECK(refused(limited.run(plans), QueuedBy::Rate) == 1);
@@ -201,7 +201,7 @@ TEST_CASE("rate: who would wait too long is told at once") {
 
 TEST_CASE("pause: nothing goes out, then one, two, four") {
   const auto policy = policy_with([](auto&) {});
-  Model model;
+  GateModel model;
   Sender sender;
   sender.policy = policy;
   sender.host = "https://a";
@@ -215,13 +215,13 @@ TEST_CASE("pause: nothing goes out, then one, two, four") {
   // What comes when the pause is over and nobody waits finds no trace of it.
   auto later = sends_of(policy, 10);
   for (auto& plan : later) plan.at = 10s;
-  CHECK(times(model.run(later)) == Times(10, 10s));
+  CHECK(times(model.run(later)) == Waits(10, 10s));
   CHECK(model.gate.quiet());
 }
 
 TEST_CASE("pause: sends that come together when it is over find its ramp, though none waited") {
   const auto policy = policy_with([](auto&) {});
-  Model model;
+  GateModel model;
   Sender sender;
   sender.policy = policy;
   sender.host = "https://a";
@@ -235,7 +235,7 @@ TEST_CASE("pause: sends that come together when it is over find its ramp, though
 
 TEST_CASE("pause: who cannot wait that long is told at once, also who waits already") {
   const auto policy = policy_with([](auto& guards) { add_slots(guards, 1); });
-  Model model;
+  GateModel model;
   auto plans = sends_of(policy, 3);
   plans[0].takes = 1s;
   plans[1].limit = 5s;  // waits for the slot when the pause begins
@@ -255,15 +255,15 @@ TEST_CASE("pause: who cannot wait that long is told at once, also who waits alre
 
 TEST_CASE("concurrency: no more than the limit, the rest as they came") {
   const auto policy = policy_with([](auto& guards) { add_slots(guards, 2); });
-  Model model;
-  CHECK(times(model.run(sends_of(policy, 5))) == Times{0ms, 0ms, 100ms, 100ms, 200ms});
+  GateModel model;
+  CHECK(times(model.run(sends_of(policy, 5))) == Waits{0ms, 0ms, 100ms, 100ms, 200ms});
 
   const auto last_first = policy_with([](auto& guards) {
     add_slots(guards, 1);
     guards.concurrency->queue.order = ConcurrencyPolicy::Order::Lifo;
   });
-  Model reversed;
-  CHECK(times(reversed.run(sends_of(last_first, 4))) == Times{0ms, 300ms, 200ms, 100ms});
+  GateModel reversed;
+  CHECK(times(reversed.run(sends_of(last_first, 4))) == Waits{0ms, 300ms, 200ms, 100ms});
 }
 
 TEST_CASE("concurrency: the queue has an end, and a limit of time") {
@@ -272,9 +272,9 @@ TEST_CASE("concurrency: the queue has an end, and a limit of time") {
     guards.concurrency->queue.max = 2;
     guards.concurrency->queue.timeout = 150ms;
   });
-  Model model;
+  GateModel model;
   const auto seen = model.run(sends_of(policy, 5));
-  CHECK(times(seen) == Times{0ms, 100ms});
+  CHECK(times(seen) == Waits{0ms, 100ms});
   CHECK(seen[2].ended == 150ms);
   CHECK(seen[2].refused == QueuedBy::Concurrency);
   CHECK(seen[3].ended == 0ms);
@@ -290,7 +290,7 @@ TEST_CASE("priority: high goes before low, and low is not forgotten") {
     add_slots(guards, 1);
     guards.priority = Priority::High;
   });
-  Model model;
+  GateModel model;
   auto plans = sends_of(low, 3);
   for (const auto& plan : sends_of(high, 3)) plans.push_back(plan);
   const auto seen = model.run(plans);
@@ -305,7 +305,7 @@ TEST_CASE("a breaker that opens refuses who waits") {
     add_slots(guards, 1);
     add_breaker(guards, 5);
   });
-  Model model;
+  GateModel model;
   auto plans = sends_of(policy, 40);
   for (auto& plan : plans) plan.fails = true;
   const auto seen = model.run(plans);
@@ -318,7 +318,7 @@ TEST_CASE("a breaker with when_open: wait sends them when it closes") {
     add_breaker(guards, 1);
     guards.breaker->when_open = BreakerPolicy::WhenOpen::Wait;
   });
-  Model model;
+  GateModel model;
   auto plans = sends_of(policy, 4);
   plans[0].fails = true;
   for (std::size_t index = 1; index < plans.size(); ++index) plans[index].at = 200ms;
@@ -335,7 +335,7 @@ TEST_CASE("a breaker of the kind share is never open, so no send waits for it") 
     breaker.kind = BreakerPolicy::Kind::Share;
     breaker.when_open = BreakerPolicy::WhenOpen::Wait;
   });
-  Model model;
+  GateModel model;
   auto plans = sends_of(policy, 2);
   plans[0].fails = true;
   plans[1].at = 200ms;
@@ -367,7 +367,7 @@ TEST_CASE("what waits for one thing holds no other") {
     add_slots(guards, 1);
     add_rate(guards, 1, 1);
   });
-  Model model;
+  GateModel model;
   auto plans = sends_of(policy, 3);
   plans[0].takes = 3s;
   plans[1].canceled = 2s;
@@ -378,28 +378,28 @@ TEST_CASE("what waits for one thing holds no other") {
 
 TEST_CASE("scopes: hosts have states of their own") {
   const auto policy = policy_with([](auto& guards) { add_rate(guards, 1, 1); });
-  Model model;
+  GateModel model;
   auto plans = sends_of(policy, 4);
   plans[2].host = plans[3].host = "https://b";
-  CHECK(times(model.run(plans)) == Times{0s, 1s, 0s, 1s});
+  CHECK(times(model.run(plans)) == Waits{0s, 1s, 0s, 1s});
 
   const auto together = policy_with([](auto& guards) {
     add_rate(guards, 1, 1);
     guards.rate->scope = GuardScope::Policy;
   });
   for (auto& plan : plans) plan.policy = together;
-  Model other;
-  CHECK(times(other.run(plans)) == Times{0s, 1s, 2s, 3s});
+  GateModel other;
+  CHECK(times(other.run(plans)) == Waits{0s, 1s, 2s, 3s});
 }
 
 TEST_CASE("a new version of a policy keeps the states") {
   const auto before = policy_with([](auto& guards) { add_rate(guards, 1, 1); });
   const auto after = policy_with([](auto& guards) { add_rate(guards, 2, 1); });
-  Model model;
+  GateModel model;
   auto plans = sends_of(before, 2);
   plans[1].policy = after;
   plans[1].at = 100ms;
-  CHECK(times(model.run(plans)) == Times{0s, 1s});
+  CHECK(times(model.run(plans)) == Waits{0s, 1s});
 }
 
 TEST_CASE("states that nobody uses are dropped") {
@@ -434,7 +434,7 @@ TEST_CASE("limits hold for random sends") {
       if (random() % 4 == 0) plan.limit = std::chrono::milliseconds(random() % 2'000);
       if (random() % 8 == 0) plan.canceled = plan.at + std::chrono::milliseconds(random() % 500);
     }
-    Model model;
+    GateModel model;
     Sender sender;
     sender.policy = policy;
     sender.host = "https://a";
@@ -503,7 +503,7 @@ TEST_CASE("costs: each send waits for the slower of two rates, in the order of a
   const auto policy = requests_and_tokens();
   struct Row {
     std::vector<std::int64_t> costs;
-    Times times;
+    Waits times;
   };
   const Row rows[] = {
       {{1, 1, 1, 1}, {0s, 0s, 1s, 2s}},             // 60 requests a minute, 2 at once
@@ -512,12 +512,12 @@ TEST_CASE("costs: each send waits for the slower of two rates, in the order of a
       {{600, 0, 0, 600}, {0s, 0s, 1s, 60s}},
   };
   for (const auto& row : rows) {
-    Model model;
+    GateModel model;
     CHECK(times(model.run(sends_that_cost(row.costs, policy))) == row.times);
     // Different queues, which share the rate.
     auto plans = sends_that_cost(row.costs, policy);
     for (std::size_t i = 0; i < plans.size(); ++i) plans[i].host += std::to_string(i);
-    Model other;
+    GateModel other;
     CHECK(times(other.run(plans)) == row.times);
   }
 }
@@ -527,17 +527,17 @@ TEST_CASE("costs: a send that leaves the queue takes nothing, and the next one g
     auto plans = sends_that_cost({500, 600, 100}, requests_and_tokens());
     plans[1].canceled = 5s;
     plans[2].host = host;
-    Model model;
-    CHECK(times(model.run(plans)) == Times{0s, 5s});
+    GateModel model;
+    CHECK(times(model.run(plans)) == Waits{0s, 5s});
 
     plans[1].canceled = kForever;
     plans[1].limit = 70s;
-    Model patient;
-    CHECK(times(patient.run(plans)) == Times{0s, 50s, 60s});
+    GateModel patient;
+    CHECK(times(patient.run(plans)) == Waits{0s, 50s, 60s});
     plans[1].limit = 40s;
     plans[2].at = 1s;
-    Model impatient;
-    CHECK(times(impatient.run(plans)) == Times{0s, 1s});
+    GateModel impatient;
+    CHECK(times(impatient.run(plans)) == Waits{0s, 1s});
   }
 }
 
@@ -546,9 +546,9 @@ TEST_CASE("costs: a send that would wait too long behind others is refused at on
     guards.rate = RatePolicy::of_cost(600, 1min);
     guards.rate->max_wait = 30s;
   });
-  Model model;
+  GateModel model;
   const auto seen = model.run(sends_that_cost({600, 100, 150, 60, 50}, policy));
-  CHECK(times(seen) == Times{0s, 10s, 25s, 30s});
+  CHECK(times(seen) == Waits{0s, 10s, 25s, 30s});
   CHECK(seen[3].refused == QueuedBy::Rate);
   CHECK(seen[3].ended == 0s);
 }
@@ -577,7 +577,7 @@ TEST_CASE("costs: random sends go as two buckets of tokens let them, and take wh
     }
     std::stable_sort(plans.begin(), plans.end(),
                      [](const Plan& a, const Plan& b) { return a.at < b.at; });
-    Model model;
+    GateModel model;
     const auto seen = model.run(plans);
 
     const auto bucket_of = [](const RatePolicy& rate) {

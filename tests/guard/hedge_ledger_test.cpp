@@ -18,8 +18,8 @@ constexpr int kTogether = 50;
 
 class Faults {
  public:
-  Reply operator()() {
-    Reply reply;
+  HedgedReply operator()() {
+    HedgedReply reply;
     reply.after = std::chrono::microseconds(std::uniform_int_distribution(1'000, 20'000)(random_));
     switch (std::uniform_int_distribution(0, 19)(random_)) {
       case 0:

@@ -1,4 +1,6 @@
 // What hedges are decided by, without sends.
+#include "start.hpp"
+
 #include "lib/core/guard/hedge_state.hpp"
 #include "lib/core/retry/policy_limits.hpp"
 
@@ -13,8 +15,6 @@ using namespace httpretry::guard;
 using namespace std::chrono_literals;
 
 namespace {
-
-constexpr Time kStart{1h};
 
 HedgePolicy at_quantile(double quantile) {
   HedgePolicy policy;

@@ -45,7 +45,7 @@ class Draws {
 Tail tail_of(const RetryPolicy& policy, const std::function<Duration()>& latency,
              int calls = kCalls) {
   const auto server = std::make_shared<HedgedServer>([&] {
-    Reply reply;
+    HedgedReply reply;
     reply.after = latency();
     return reply;
   });

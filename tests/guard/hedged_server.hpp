@@ -14,7 +14,7 @@
 namespace httpretry {
 
 // How one send ends.
-struct Reply {
+struct HedgedReply {
   Outcome outcome = Response(200);
   Duration after{};
   bool executed = true;  // the server may have carried it out
@@ -22,7 +22,7 @@ struct Reply {
 
 class HedgedServer final : public Transport {
  public:
-  explicit HedgedServer(std::function<Reply()> next) : next_(std::move(next)) {}
+  explicit HedgedServer(std::function<HedgedReply()> next) : next_(std::move(next)) {}
 
   // Of the calls whose header X-Call is that.
   struct Entry {
@@ -63,7 +63,7 @@ class HedgedServer final : public Transport {
   void forget(const std::string& name) { ledger_.erase(name); }
 
  private:
-  std::function<Reply()> next_;
+  std::function<HedgedReply()> next_;
   std::map<std::string, Entry> ledger_;
   std::int64_t sends_ = 0;
 };

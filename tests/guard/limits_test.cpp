@@ -17,8 +17,8 @@ namespace {
 constexpr Time kNow{1h};
 constexpr WallTime kWallNow{1'800'000'000s};
 
-struct Model {
-  explicit Model(const GuardPolicy& policy) {
+struct LimitsModel {
+  explicit LimitsModel(const GuardPolicy& policy) {
     LimitKeys keys;
     keys.policy = std::make_shared<const GuardPolicy>(policy);
     keys.pauses[0] = "pause https://a";
@@ -74,7 +74,7 @@ GuardPolicy with_breaker(BreakerPolicy::AppliesTo applies_to) {
 
 // How many sends the ramp after a pause lets out at once when its first one has ended like that.
 int width_after(const std::optional<SendEnd>& end) {
-  const Model model{GuardPolicy()};
+  const LimitsModel model{GuardPolicy()};
   model.limits->pause(0, kNow + 1s, kNow);
   const auto first = model.enter(kNow + 1s);
   CHECK(first.held == QueuedBy::Nothing);
@@ -89,7 +89,7 @@ int width_after(const std::optional<SendEnd>& end) {
 }  // namespace
 
 TEST_CASE("a time that never comes is no date") {
-  const Model model(with_breaker(BreakerPolicy::AppliesTo::All));
+  const LimitsModel model(with_breaker(BreakerPolicy::AppliesTo::All));
   const auto until = [&](Time when) {
     CHECK(model.state->open_circuit("breaker https://a", when, kNow));
     return model.limits->facts(kNow, kWallNow).circuit->until;
@@ -101,7 +101,7 @@ TEST_CASE("a time that never comes is no date") {
 
 TEST_CASE("the end of a pause is a date if it ever comes") {
   const auto paused_until = [](Time until) {
-    const Model model{GuardPolicy()};
+    const LimitsModel model{GuardPolicy()};
     model.limits->pause(0, until, kNow);
     return model.limits->facts(kNow, kWallNow).limits->paused_until;
   };
@@ -113,11 +113,11 @@ TEST_CASE("the end of a pause is a date if it ever comes") {
 
 TEST_CASE("a breaker for retries only is not asked for the first attempt") {
   const auto held = [](BreakerPolicy::AppliesTo applies_to, bool is_retry) {
-    const Model model(with_breaker(applies_to));
+    const LimitsModel model(with_breaker(applies_to));
     CHECK(model.state->open_circuit("breaker https://a", kNow + 1h, kNow));
     return model.enter(kNow, is_retry).held;
   };
-  CHECK(Model(GuardPolicy()).enter(kNow, true).held == QueuedBy::Nothing);  // it has none
+  CHECK(LimitsModel(GuardPolicy()).enter(kNow, true).held == QueuedBy::Nothing);  // it has none
   CHECK(held(BreakerPolicy::AppliesTo::All, false) == QueuedBy::Circuit);
   CHECK(held(BreakerPolicy::AppliesTo::All, true) == QueuedBy::Circuit);
   CHECK(held(BreakerPolicy::AppliesTo::Retries, false) == QueuedBy::Nothing);
@@ -150,7 +150,7 @@ TEST_CASE("a send that its breaker refuses takes no place in the other limits") 
   for (const bool dry_run : {false, true}) {
     CAPTURE(dry_run);
     policy.breaker->dry_run = dry_run;
-    const Model model(policy);
+    const LimitsModel model(policy);
     SendEnd failed;
     failed.failed = true;
     constexpr double kLeast = 0;

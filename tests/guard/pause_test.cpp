@@ -1,3 +1,5 @@
+#include "start.hpp"
+
 #include "lib/core/guard/pause.hpp"
 
 #include <doctest/doctest.h>
@@ -10,8 +12,6 @@ using namespace std::chrono_literals;
 
 namespace {
 enum class End : std::uint8_t { Responded, Failed, Unknown };
-
-constexpr Time kStart{1h};
 
 // As many sends as may go out.
 std::vector<std::uint32_t> send_all(Pause& pause, Time now = kStart) {

@@ -19,7 +19,7 @@ RatePolicy rate_of(std::int64_t requests, Duration per, std::int64_t burst) {
   return policy;
 }
 
-Time at(Duration since) { return Time(1h) + since; }
+Time time_at(Duration since) { return Time(1h) + since; }
 
 // The time until there is a token; takes it if that is now.
 Duration ask(Rate& rate, const RatePolicy& policy, Time now) {
@@ -42,10 +42,10 @@ TEST_CASE("tokens come back one after the other") {
   const auto policy = rate_of(1, 1s, 5);
   Rate rate;
   for (int tokens = 4; tokens >= 0; --tokens) {
-    CHECK(ask(rate, policy, at(0s)) == 0s);
-    CHECK(left(rate, policy, at(0s)) == tokens);
+    CHECK(ask(rate, policy, time_at(0s)) == 0s);
+    CHECK(left(rate, policy, time_at(0s)) == tokens);
   }
-  CHECK(ask(rate, policy, at(0s)) == 1s);
+  CHECK(ask(rate, policy, time_at(0s)) == 1s);
   struct Row {
     Duration now, wait;
     int left;
@@ -53,47 +53,49 @@ TEST_CASE("tokens come back one after the other") {
   for (const auto& row : {Row{3s, 0s, 2}, Row{3100ms, 0s, 1}, Row{4s, 0s, 1}, Row{8s, 0s, 4},
                           Row{9500ms, 0s, 4}, Row{9500ms, 0s, 3}, Row{9500ms, 0s, 2}}) {
     CAPTURE(row.now.count());
-    CHECK(ask(rate, policy, at(row.now)) == row.wait);
-    CHECK(left(rate, policy, at(row.now)) == row.left);
+    CHECK(ask(rate, policy, time_at(row.now)) == row.wait);
+    CHECK(left(rate, policy, time_at(row.now)) == row.left);
   }
 }
 
 TEST_CASE("a refused send takes no token") {
   const auto policy = rate_of(10, 1s, 5);
   Rate rate;
-  for (int sent = 0; sent < 5; ++sent) CHECK(ask(rate, policy, at(0s)) == 0s);
-  CHECK(ask(rate, policy, at(0s)) == 100ms);
-  CHECK(ask(rate, policy, at(0s)) == 100ms);
-  CHECK(ask(rate, policy, at(50ms)) == 50ms);
-  CHECK(ask(rate, policy, at(100ms)) == 0s);
-  CHECK(ask(rate, policy, at(350ms)) == 0s);
-  CHECK(ask(rate, policy, at(350ms)) == 0s);
-  CHECK(ask(rate, policy, at(350ms)) == 50ms);
+  for (int sent = 0; sent < 5; ++sent) CHECK(ask(rate, policy, time_at(0s)) == 0s);
+  CHECK(ask(rate, policy, time_at(0s)) == 100ms);
+  CHECK(ask(rate, policy, time_at(0s)) == 100ms);
+  CHECK(ask(rate, policy, time_at(50ms)) == 50ms);
+  CHECK(ask(rate, policy, time_at(100ms)) == 0s);
+  CHECK(ask(rate, policy, time_at(350ms)) == 0s);
+  CHECK(ask(rate, policy, time_at(350ms)) == 0s);
+  CHECK(ask(rate, policy, time_at(350ms)) == 50ms);
 }
 
 TEST_CASE("costs: a send takes as many tokens as it costs, from all rates or none") {
   auto policy = rate_of(2, 1s, 2);
   policy.further = {RatePolicy::of_cost(1'000, 10s)};
   Rate rate;
-  const auto ready_in = [&](std::int64_t cost) { return rate.ready_at(policy, cost) - at(0s); };
-  rate.take(policy, at(0s), 900);
+  const auto ready_in = [&](std::int64_t cost) {
+    return rate.ready_at(policy, cost) - time_at(0s);
+  };
+  rate.take(policy, time_at(0s), 900);
   CHECK(ready_in(100) <= 0s);
   CHECK(ready_in(101) == 10ms);
   CHECK(ready_in(1'000) == 9s);
-  rate.take(policy, at(0s), 0);
+  rate.take(policy, time_at(0s), 0);
   CHECK(ready_in(0) == 500ms);  // requests
   CHECK(ready_in(200) == 1s);   // tokens
-  CHECK(rate.full_at() == at(9s));
-  CHECK_FALSE(rate.idle(at(8s)));
-  CHECK(rate.idle(at(9s)));
-  CHECK(rate.ready_at(policy, 100, {3, 300}) == at(3s));
-  CHECK(rate.ready_at(policy, 0, {3, 0}) == at(2s));
+  CHECK(rate.full_at() == time_at(9s));
+  CHECK_FALSE(rate.idle(time_at(8s)));
+  CHECK(rate.idle(time_at(9s)));
+  CHECK(rate.ready_at(policy, 100, {3, 300}) == time_at(3s));
+  CHECK(rate.ready_at(policy, 0, {3, 0}) == time_at(2s));
 
   // A reloaded policy may have other rates.
   policy.further.clear();
   CHECK(ready_in(1'000) == 500ms);
   policy.further = {RatePolicy::of_cost(1'000, 10s), rate_of(1, 1h, 1)};
-  rate.take(policy, at(9s), 1);
+  rate.take(policy, time_at(9s), 1);
   CHECK(ready_in(1) == 9s + 1h);
 }
 
@@ -111,7 +113,7 @@ TEST_CASE("costs: the time for a cost is exact, and never overflows") {
   }
   const auto slow = rate_of(1, 8760h, 1'000'000'000);
   Rate rate;
-  for (int sent = 0; sent < 3; ++sent) CHECK(ask(rate, slow, at(0s)) == 0s);
+  for (int sent = 0; sent < 3; ++sent) CHECK(ask(rate, slow, time_at(0s)) == 0s);
 }
 
 TEST_CASE("in any second there are at most rate and burst") {
@@ -122,7 +124,7 @@ TEST_CASE("in any second there are at most rate and burst") {
     const auto policy = rate_of(1 + random() % 100, 1s, 1 + random() % 20);
     Rate rate;
     std::deque<Time> sent;
-    auto now = at(0s);
+    auto now = time_at(0s);
     for (int step = 0; step < 500; ++step) {
       now += std::chrono::microseconds(random() % 20'000);
       if (ask(rate, policy, now) != 0s) continue;

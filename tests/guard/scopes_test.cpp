@@ -20,7 +20,7 @@ struct State {
 constexpr std::size_t kMost = 10;
 constexpr Time kNow{};
 
-struct Model {
+struct ScopesModel {
   Scopes<State> scopes{kMost};
 
   void add(const std::string& key, bool as_new) { scopes.at(key, kNow)->as_new = as_new; }
@@ -34,7 +34,7 @@ struct Model {
 }  // namespace
 
 TEST_CASE("where there are too many states, those that are as new and unused are dropped") {
-  Model model;
+  ScopesModel model;
   const auto used = model.scopes.at("used", kNow);
   for (int i = 0; i < 3; ++i) model.add("changed " + std::to_string(i), false);
   for (int i = 0; i < 6; ++i) model.add("new " + std::to_string(i), true);
@@ -47,7 +47,7 @@ TEST_CASE("where there are too many states, those that are as new and unused are
 }
 
 TEST_CASE("where most of them have changed, all that nobody uses are dropped") {
-  Model model;
+  ScopesModel model;
   const auto used = model.scopes.at("used", kNow);
   for (std::size_t i = 1; i < kMost; ++i) model.add("changed " + std::to_string(i), false);
   model.add("one more", false);
@@ -55,7 +55,7 @@ TEST_CASE("where most of them have changed, all that nobody uses are dropped") {
 }
 
 TEST_CASE("states in use are never dropped, however many there are") {
-  Model model;
+  ScopesModel model;
   std::vector<std::shared_ptr<State>> used;
   for (std::size_t i = 0; i < 5 * kMost; ++i) {
     used.push_back(model.scopes.at(std::to_string(i), kNow));

@@ -1,3 +1,5 @@
+#include "start.hpp"
+
 #include "lib/core/guard/hedge_state.hpp"
 
 #include <doctest/doctest.h>
@@ -10,9 +12,6 @@ using namespace httpretry;
 using namespace httpretry::guard;
 using namespace std::chrono_literals;
 
-namespace {
-constexpr Time kStart{1h};
-}
 static_assert(sizeof(Sketch) <= 2355);  // 2.3 KiB
 
 TEST_CASE("quantiles are within 5 %") {

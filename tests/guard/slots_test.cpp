@@ -1,3 +1,5 @@
+#include "start.hpp"
+
 #include "lib/core/guard/slots.hpp"
 
 #include <doctest/doctest.h>
@@ -7,10 +9,6 @@
 using namespace httpretry;
 using namespace httpretry::guard;
 using namespace std::chrono_literals;
-
-namespace {
-constexpr Time kStart{1h};
-}
 
 TEST_CASE("a fixed limit") {
   ConcurrencyPolicy policy;

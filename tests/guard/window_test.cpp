@@ -1,3 +1,5 @@
+#include "start.hpp"
+
 #include "lib/core/guard/window.hpp"
 #include "tests/rounds.hpp"
 
@@ -14,8 +16,6 @@ using namespace httpretry::guard;
 using namespace std::chrono_literals;
 
 namespace {
-
-constexpr Time kStart{1h};
 
 // What a window is: its tenths, each with its end, and counts that hold anything.
 struct PlainWindow {

@@ -9,7 +9,7 @@
 #include <vector>
 
 using namespace httpretry;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 namespace {
 
@@ -17,7 +17,7 @@ struct User {
   std::string name;
 };
 
-void from_json(const json& document, User& user) { document.at("name").get_to(user.name); }
+void from_json(const Json& document, User& user) { document.at("name").get_to(user.name); }
 
 Response from(std::string body, int status = 200) {
   Response response(status, std::move(body));
@@ -31,8 +31,8 @@ TEST_CASE("a JSON value is the body of a request, with its content type") {
   const Conversation talk;
   talk.network->say(Response(200));
   auto client = talk.client({});
-  CHECK(client.post("http://x/", json{{"name", "Ann"}}));
-  CHECK(client.put("http://x/", json::array({1, 2})));
+  CHECK(client.post("http://x/", Json{{"name", "Ann"}}));
+  CHECK(client.put("http://x/", Json::array({1, 2})));
   CHECK(client.send(Request::patch("http://x/", nlohmann::ordered_json{{"b", 1}, {"a", 2}})));
   CHECK(*talk.sent(0).body().bytes() == R"({"name":"Ann"})");
   CHECK(*talk.sent(1).body().bytes() == "[1,2]");

@@ -16,13 +16,13 @@ namespace {
 
 constexpr int kNobody = -1;
 
-struct Row {
+struct EndpointRow {
   std::vector<const char*> patterns;  // see endpoint_patterns.hpp
   const char* request;                // "METHOD URL"
   int winner;
 };
 
-void check(const Row& row) {
+void check_row(const EndpointRow& row) {
   std::vector<EndpointPattern> patterns;
   for (const auto* text : row.patterns) {
     CAPTURE(text);
@@ -50,7 +50,7 @@ void check(const Row& row) {
 }  // namespace
 
 TEST_CASE("hosts match as they are looked up") {
-  const Row rows[] = {
+  const EndpointRow rows[] = {
       {{"host=a.example.com"}, "GET http://A.Example.COM/", 0},
       {{"host=A.EXAMPLE.com"}, "GET http://a.example.com/", 0},
       {{"host=a.example.com"}, "GET http://a.example.com./", 0},
@@ -74,11 +74,11 @@ TEST_CASE("hosts match as they are looked up") {
       {{"host=localhost"}, "GET http://LOCALHOST/", 0},
       {{"host=my_host"}, "GET http://my_host/", 0},
   };
-  for (const auto& row : rows) check(row);
+  for (const auto& row : rows) check_row(row);
 }
 
 TEST_CASE("an address matches in each of its spellings") {
-  const Row rows[] = {
+  const EndpointRow rows[] = {
       {{"host=[::1]"}, "GET http://[0:0::1]/", 0},
       {{"host=[0:0:0:0:0:0:0:1]"}, "GET http://[::1]:8080/", 0},
       {{"host=[2001:DB8::A]"}, "GET http://[2001:db8:0::a]/", 0},
@@ -88,11 +88,11 @@ TEST_CASE("an address matches in each of its spellings") {
       {{"host=0x7f.1"}, "GET http://127.0.0.1/", 0},
       {{"host=127.0.0.1"}, "GET http://127.0.0.1./", 0},
   };
-  for (const auto& row : rows) check(row);
+  for (const auto& row : rows) check_row(row);
 }
 
 TEST_CASE("an international name matches its punycode") {
-  const Row rows[] = {
+  const EndpointRow rows[] = {
       {{"host=b\xC3\xBC"
         "cher.example"},
        "GET http://xn--bcher-kva.example/",
@@ -115,11 +115,11 @@ TEST_CASE("an international name matches its punycode") {
        "GET http://xn--e1afmkfd.com/",
        0},
   };
-  for (const auto& row : rows) check(row);
+  for (const auto& row : rows) check_row(row);
 }
 
 TEST_CASE("paths match by segments") {
-  const Row rows[] = {
+  const EndpointRow rows[] = {
       {{"path=/a"}, "GET http://h/a", 0},
       {{"path=/a"}, "GET http://h/a?b=/c#/d", 0},
       {{"path=/a"}, "GET http://h/a/", kNobody},
@@ -149,11 +149,11 @@ TEST_CASE("paths match by segments") {
        "GET http://h/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g",
        0},
   };
-  for (const auto& row : rows) check(row);
+  for (const auto& row : rows) check_row(row);
 }
 
 TEST_CASE("no spelling of a path gets past its pattern") {
-  const Row rows[] = {
+  const EndpointRow rows[] = {
       {{"path=/a/b"}, "GET http://h/%61/%62", 0},
       {{"path=/%61/%7Eb"}, "GET http://h/a/~b", 0},
       {{"path=/a/\xC3\xA4"}, "GET http://h/a/%c3%A4", 0},
@@ -186,11 +186,11 @@ TEST_CASE("no spelling of a path gets past its pattern") {
       {{"path=/x/../a/./b"}, "GET http://h/a/b", 0},
       {{"path=/x/%2E%2E/a/%2e/b"}, "GET http://h/a/b", 0},
   };
-  for (const auto& row : rows) check(row);
+  for (const auto& row : rows) check_row(row);
 }
 
 TEST_CASE("ports, schemes and methods match as given or in general") {
-  const Row rows[] = {
+  const EndpointRow rows[] = {
       {{"port=443"}, "GET https://h/", 0},
       {{"port=80"}, "GET http://h/", 0},
       {{"port=80"}, "GET http://h:080/", 0},
@@ -204,11 +204,11 @@ TEST_CASE("ports, schemes and methods match as given or in general") {
       {{"methods=get"}, "get http://h/", 0},
       {{"methods=GET"}, "GETS http://h/", kNobody},
   };
-  for (const auto& row : rows) check(row);
+  for (const auto& row : rows) check_row(row);
 }
 
 TEST_CASE("the most specific pattern wins, host before port before path before methods") {
-  const Row rows[] = {
+  const EndpointRow rows[] = {
       {{"host=*", "host=*.c", "host=*.b.c", "host=a.b.c"}, "GET http://a.b.c/", 3},
       {{"host=*", "host=*.c", "host=*.b.c", "host=a.b.c"}, "GET http://x.b.c/", 2},
       {{"host=*", "host=*.c", "host=*.b.c", "host=a.b.c"}, "GET http://x.c/", 1},
@@ -228,11 +228,11 @@ TEST_CASE("the most specific pattern wins, host before port before path before m
       {{"path=/a", "scheme=http path=/a"}, "GET http://h/a", 1},
       {{"path=/a methods=GET", "path=/a methods=GET scheme=http"}, "GET http://h/a", 1},
   };
-  for (const auto& row : rows) check(row);
+  for (const auto& row : rows) check_row(row);
 }
 
 TEST_CASE("a more specific pattern that does not match in full hides none that does") {
-  const Row rows[] = {
+  const EndpointRow rows[] = {
       {{"host=a.b path=/x", "host=*.b path=/y", "path=/z"}, "GET http://a.b/y", 1},
       {{"host=a.b path=/x", "host=*.b path=/y", "path=/z"}, "GET http://a.b/z", 2},
       {{"host=a.b port=80 methods=PUT", "host=a.b"}, "GET http://a.b/", 1},
@@ -243,7 +243,7 @@ TEST_CASE("a more specific pattern that does not match in full hides none that d
       {{"path=/a methods=GET scheme=https", "path=/a scheme=http"}, "GET http://h/a", 1},
       {{"host=*.b.c path=/x", "host=*.c"}, "GET http://a.b.c/y", 1},
   };
-  for (const auto& row : rows) check(row);
+  for (const auto& row : rows) check_row(row);
 }
 
 TEST_CASE("all that match are listed, the winner first, each with why it lost") {
@@ -278,7 +278,7 @@ TEST_CASE("all that match are listed, the winner first, each with why it lost") 
 }
 
 TEST_CASE("a \"*\" within a host is one label, and the leading one is one or more") {
-  const Row rows[] = {
+  const EndpointRow rows[] = {
       {{"host=s3.*.amazonaws.com"}, "GET http://s3.eu-west-1.amazonaws.com/", 0},
       {{"host=s3.*.amazonaws.com"}, "GET http://s3.a.b.amazonaws.com/", kNobody},
       {{"host=s3.*.amazonaws.com"}, "GET http://s3.amazonaws.com/", kNobody},
@@ -295,11 +295,11 @@ TEST_CASE("a \"*\" within a host is one label, and the leading one is one or mor
       {{"host=a.*.*.d.e path=/x", "host=*.b.*.d.e path=/*"}, "GET http://a.b.c.d.e/x", 0},
       {{"host=a.*.*.d.e path=/*", "host=*.b.*.d.e path=/x"}, "GET http://a.b.c.d.e/x", 1},
   };
-  for (const auto& row : rows) check(row);
+  for (const auto& row : rows) check_row(row);
 }
 
 TEST_CASE("each host of a list is as if it had an entry") {
-  const Row rows[] = {
+  const EndpointRow rows[] = {
       {{"host=a.b,c.d"}, "GET http://a.b/", 0},
       {{"host=a.b,c.d"}, "GET http://c.d/", 0},
       {{"host=a.b,c.d"}, "GET http://a.d/", kNobody},
@@ -307,11 +307,11 @@ TEST_CASE("each host of a list is as if it had an entry") {
       {{"host=*.b,a.b", "host=*.b path=/x"}, "GET http://a.b/x", 0},
       {{"host=*.b,a.b", "host=*.b path=/x"}, "GET http://c.b/x", 1},
   };
-  for (const auto& row : rows) check(row);
+  for (const auto& row : rows) check_row(row);
 }
 
 TEST_CASE("a \"**\" in the middle of a path is any number of segments") {
-  const Row rows[] = {
+  const EndpointRow rows[] = {
       {{"path=/a/**/z"}, "GET http://h/a/z", 0},
       {{"path=/a/**/z"}, "GET http://h/a/b/c/z", 0},
       {{"path=/a/**/z"}, "GET http://h/a/z/b", kNobody},
@@ -326,7 +326,7 @@ TEST_CASE("a \"**\" in the middle of a path is any number of segments") {
       {{"path=/a/**", "path=/a/**/z"}, "GET http://h/a/b/c/z", 1},
       {{"path=/a/*/**", "path=/a/**/z"}, "GET http://h/a/b/z", 0},
   };
-  for (const auto& row : rows) check(row);
+  for (const auto& row : rows) check_row(row);
 }
 
 TEST_CASE("an empty index finds nothing, and a pattern with a problem makes none") {

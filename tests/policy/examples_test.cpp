@@ -31,7 +31,7 @@ std::vector<std::string> files_in(const std::string& page) {
   return files;
 }
 
-void check(const fs::path& where, const std::string& file) {
+void check_example(const fs::path& where, const std::string& file) {
   CAPTURE(where);
   const auto problems = httpretry::check_policies(file, "p.json").problems;
   CHECK_MESSAGE(problems.empty(), to_string(problems.front()));
@@ -47,7 +47,7 @@ TEST_CASE("the policy files of the documentation are good, and there are some") 
     for (const auto& entry : fs::directory_iterator(root / folder)) {
       if (entry.path().extension() != ".md") continue;
       for (const auto& file : files_in(text_of(entry.path()))) {
-        check(entry.path(), file);
+        check_example(entry.path(), file);
         ++count;
       }
     }
@@ -59,7 +59,7 @@ TEST_CASE("the policy files of the examples are good") {
   auto count = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(SOURCE_DIR) / "apps" / "examples")) {
     if (entry.path().extension() != ".json") continue;
-    check(entry.path(), text_of(entry.path()));
+    check_example(entry.path(), text_of(entry.path()));
     ++count;
   }
   CHECK(count >= 1);

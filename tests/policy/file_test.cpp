@@ -13,7 +13,7 @@ using namespace httpretry::cases;
 namespace {
 
 // A bad text is refused with just the one line that names the problem.
-void check(const Case& one, const std::string& file) {
+void check_case(const Case& one, const std::string& file) {
   CAPTURE(one.text);
   const auto said = said_of(file);
   CAPTURE(said);
@@ -29,11 +29,11 @@ void check(const Case& one, const std::string& file) {
 }  // namespace
 
 TEST_CASE("each rule for a policy lets good ones pass and names what is bad") {
-  for (const auto& one : policies()) check(one, file_of(one.text));
+  for (const auto& one : policies()) check_case(one, file_of(one.text));
 }
 
 TEST_CASE("each rule for a file lets good ones pass and names what is bad") {
-  for (const auto& one : files()) check(one, std::string(one.text));
+  for (const auto& one : files()) check_case(one, std::string(one.text));
 }
 
 TEST_CASE("one mistake is told once") {

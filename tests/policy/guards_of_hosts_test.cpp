@@ -22,7 +22,7 @@ std::string problems_of(const std::string& first, const std::string& second,
                         entry(first, first_rate) + ", " + entry(second, second_rate) + "]}");
 }
 
-struct Row {
+struct HostRow {
   const char* first;   // the conditions of an entry
   const char* second;  // those of another
   bool share;          // one host may have requests to both
@@ -32,21 +32,21 @@ struct Row {
 
 TEST_CASE("two rates for one host are an error if they differ, and otherwise a warning") {
   for (const auto& row : {
-           Row{R"("host": "a")", R"("host": "a", "path": "/x")", true},
-           Row{R"("host": "a")", R"("host": "b", "path": "/x")", false},
-           Row{R"("host": ["b", "a"])", R"("host": ["a", "c"], "path": "/x")", true},
-           Row{R"("host": "a", "port": 1)", R"("host": "a", "port": 1, "path": "/x")", true},
-           Row{R"("host": "a", "port": 1)", R"("host": "a", "port": 2, "path": "/x")", false},
-           Row{R"("host": "a", "port": 1)", R"("host": "a", "path": "/x")", true},
-           Row{R"("host": "a")", R"("host": "a", "port": 1, "path": "/x")", true},
-           Row{R"("host": "a", "scheme": "http")", R"("host": "a", "scheme": "http", "path": "/x")",
-               true},
-           Row{R"("host": "a", "scheme": "http")",
-               R"("host": "a", "scheme": "https", "path": "/x")", false},
-           Row{R"("host": "a", "scheme": "http")", R"("host": "a", "path": "/x")", true},
-           Row{R"("host": "a")", R"("host": "a", "scheme": "https", "path": "/x")", true},
-           Row{R"("host": "a", "scheme": "http", "port": 1)",
-               R"("host": "a", "scheme": "http", "port": 2, "path": "/x")", false},
+           HostRow{R"("host": "a")", R"("host": "a", "path": "/x")", true},
+           HostRow{R"("host": "a")", R"("host": "b", "path": "/x")", false},
+           HostRow{R"("host": ["b", "a"])", R"("host": ["a", "c"], "path": "/x")", true},
+           HostRow{R"("host": "a", "port": 1)", R"("host": "a", "port": 1, "path": "/x")", true},
+           HostRow{R"("host": "a", "port": 1)", R"("host": "a", "port": 2, "path": "/x")", false},
+           HostRow{R"("host": "a", "port": 1)", R"("host": "a", "path": "/x")", true},
+           HostRow{R"("host": "a")", R"("host": "a", "port": 1, "path": "/x")", true},
+           HostRow{R"("host": "a", "scheme": "http")",
+                   R"("host": "a", "scheme": "http", "path": "/x")", true},
+           HostRow{R"("host": "a", "scheme": "http")",
+                   R"("host": "a", "scheme": "https", "path": "/x")", false},
+           HostRow{R"("host": "a", "scheme": "http")", R"("host": "a", "path": "/x")", true},
+           HostRow{R"("host": "a")", R"("host": "a", "scheme": "https", "path": "/x")", true},
+           HostRow{R"("host": "a", "scheme": "http", "port": 1)",
+                   R"("host": "a", "scheme": "http", "port": 2, "path": "/x")", false},
        }) {
     CAPTURE(row.first);
     CAPTURE(row.second);
@@ -71,26 +71,27 @@ TEST_CASE("two rates for one host are an error if they differ, and otherwise a w
 TEST_CASE("two rates that may be for one host are a warning") {
   const std::string separately = " are counted separately, even for the same host";
   for (const auto& row : {
-           Row{R"("host": "*.x.org")", R"("host": "a.x.org", "path": "/x")", true},
-           Row{R"("host": "*.x.org")", R"("host": "a.x.org", "methods": ["GET"])", true},
-           Row{R"("host": "*.x.org")", R"("host": "a.x.org", "headers": {"a": "b"})", true},
-           Row{R"("host": "*.x.org")", R"("host": "a.x.org", "query": {"a": "b"})", true},
-           Row{R"("host": "*.x.org")", R"("host": "a.x.org")", false},
-           Row{R"("host": "*.x.org")", R"("host": "a.y.org", "path": "/x")", false},
-           Row{R"("host": "*.x.org")", R"("host": "*.b.x.org", "path": "/x")", true},
-           Row{R"("host": "*.b.x.org")", R"("host": "*.x.org", "path": "/x")", true},
-           Row{R"("host": "*.b.x.org")", R"("host": "*.c.x.org", "path": "/x")", false},
-           Row{R"("host": "a.*.x.org")", R"("host": "a.b.x.org", "path": "/x")", true},
-           Row{R"("host": ["u", "*.x.org"])", R"("host": ["v", "a.x.org"], "path": "/x")", true},
-           Row{R"("host": "*.x.org", "port": 1)", R"("host": "a.x.org", "port": 1, "path": "/x")",
-               true},
-           Row{R"("host": "*.x.org", "port": 1)", R"("host": "a.x.org", "port": 2, "path": "/x")",
-               false},
-           Row{R"("host": "*.x.org", "port": 1)", R"("host": "a.x.org", "path": "/x")", true},
-           Row{R"("host": "*.x.org", "scheme": "http")",
-               R"("host": "a.x.org", "scheme": "https", "path": "/x")", false},
-           Row{R"("path": "/y")", R"("host": "a", "path": "/x")", true},
-           Row{R"("path": "/y")", R"("host": "a")", false},
+           HostRow{R"("host": "*.x.org")", R"("host": "a.x.org", "path": "/x")", true},
+           HostRow{R"("host": "*.x.org")", R"("host": "a.x.org", "methods": ["GET"])", true},
+           HostRow{R"("host": "*.x.org")", R"("host": "a.x.org", "headers": {"a": "b"})", true},
+           HostRow{R"("host": "*.x.org")", R"("host": "a.x.org", "query": {"a": "b"})", true},
+           HostRow{R"("host": "*.x.org")", R"("host": "a.x.org")", false},
+           HostRow{R"("host": "*.x.org")", R"("host": "a.y.org", "path": "/x")", false},
+           HostRow{R"("host": "*.x.org")", R"("host": "*.b.x.org", "path": "/x")", true},
+           HostRow{R"("host": "*.b.x.org")", R"("host": "*.x.org", "path": "/x")", true},
+           HostRow{R"("host": "*.b.x.org")", R"("host": "*.c.x.org", "path": "/x")", false},
+           HostRow{R"("host": "a.*.x.org")", R"("host": "a.b.x.org", "path": "/x")", true},
+           HostRow{R"("host": ["u", "*.x.org"])", R"("host": ["v", "a.x.org"], "path": "/x")",
+                   true},
+           HostRow{R"("host": "*.x.org", "port": 1)",
+                   R"("host": "a.x.org", "port": 1, "path": "/x")", true},
+           HostRow{R"("host": "*.x.org", "port": 1)",
+                   R"("host": "a.x.org", "port": 2, "path": "/x")", false},
+           HostRow{R"("host": "*.x.org", "port": 1)", R"("host": "a.x.org", "path": "/x")", true},
+           HostRow{R"("host": "*.x.org", "scheme": "http")",
+                   R"("host": "a.x.org", "scheme": "https", "path": "/x")", false},
+           HostRow{R"("path": "/y")", R"("host": "a", "path": "/x")", true},
+           HostRow{R"("path": "/y")", R"("host": "a")", false},
        }) {
     CAPTURE(row.first);
     CAPTURE(row.second);

@@ -31,12 +31,12 @@ std::optional<Duration> wait(const Headers& headers, WallTime now, bool throttle
   return hint ? std::optional(hint->delay) : std::nullopt;
 }
 
-struct Row {
+struct HeaderRow {
   const char* value;
   std::optional<Duration> expected;
 };
 
-void check(const char* header, WallTime now, const std::vector<Row>& rows) {
+void check(const char* header, WallTime now, const std::vector<HeaderRow>& rows) {
   for (const auto& row : rows) {
     CAPTURE(std::string(header));
     CAPTURE(std::string(row.value));

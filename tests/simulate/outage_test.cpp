@@ -63,7 +63,7 @@ const Row kRows[] = {
 
 // The server takes 200 requests a second and gets 140 calls. For ten seconds it does nothing.
 // Clients give up after a second, and the queue holds more than the server can do in a second.
-SimulationReport outage() {
+SimulationReport outage_report() {
   SimulationOptions options;
   for (const auto& row : kRows) {
     options.policies.emplace_back(row.name,
@@ -92,7 +92,7 @@ void check_file(const std::string& path, const std::string& text) {
 TEST_SUITE_BEGIN("large");
 
 TEST_CASE("in an outage a budget or a breaker lets the server recover, and attempts alone do not") {
-  const auto report = outage();
+  const auto report = outage_report();
   using Verdict = SimulationRun::Verdict;
   auto picture = report;
   picture.runs.clear();

@@ -10,7 +10,7 @@ namespace {
 
 using Verdict = SimulationRun::Verdict;
 
-SimulationOptions outage(std::string_view model, std::string_view trigger) {
+SimulationOptions outage_of(std::string_view model, std::string_view trigger) {
   SimulationOptions options;
   options.model = model_of(model);
   if (!trigger.empty()) options.model.triggers = {trigger_of(trigger)};
@@ -26,13 +26,13 @@ std::string budget_policy(const std::string& budget) {
 
 TEST_CASE("a run is stable, has recovered, is metastable or is overloaded" *
           doctest::test_suite("large")) {
-  auto harmless = outage("queue:servers=100,service=50ms", "at=10s,for=5s,capacity=0.5");
+  auto harmless = outage_of("queue:servers=100,service=50ms", "at=10s,for=5s,capacity=0.5");
   auto run = run_of(harmless, no_retries());
   CHECK(run.verdict == Verdict::Stable);
   CHECK(verdict_text(run) == "stable");
   CHECK(run.recovered_after == 0);
 
-  auto fails = outage("queue:servers=100,service=50ms", "at=10s,for=5s,fail=1");
+  auto fails = outage_of("queue:servers=100,service=50ms", "at=10s,for=5s,fail=1");
   run = run_of(fails, no_retries());
   CHECK(run.verdict == Verdict::Recovered);
   CHECK(run.recovered_after == 0);
@@ -40,7 +40,7 @@ TEST_CASE("a run is stable, has recovered, is metastable or is overloaded" *
 
   // 240 a second at most, of which 40 are spare; the clients give up after 2 s, and the 2 000
   // requests that nobody waits for take 50 s of what is spare.
-  auto slow = outage("queue:servers=12,service=50ms,queue=100000", "at=5s,for=10s,capacity=0");
+  auto slow = outage_of("queue:servers=12,service=50ms,queue=100000", "at=5s,for=10s,capacity=0");
   slow.duration = 120s;
   run = run_of(slow, policy_of(R"({"max_attempts": 1, "attempt_timeout": "2s"})"));
   CHECK(run.verdict == Verdict::Recovered);
@@ -58,7 +58,7 @@ TEST_CASE("a run is stable, has recovered, is metastable or is overloaded" *
   CHECK(verdict_sentence(run).starts_with("metastable: it stays at 3.0 sends a call, "));
   CHECK(verdict_sentence(run).ends_with(" calls a second succeed"));
 
-  auto too_much = outage("queue:servers=9,service=50ms,queue=100000", "");
+  auto too_much = outage_of("queue:servers=9,service=50ms,queue=100000", "");
   run = run_of(too_much, policy_of(R"({"max_attempts": 1, "attempt_timeout": "2s"})"));
   CHECK(run.verdict == Verdict::Overloaded);
   CHECK(!run.recovered_after);
@@ -66,7 +66,7 @@ TEST_CASE("a run is stable, has recovered, is metastable or is overloaded" *
 }
 
 TEST_CASE("without a trigger, a server that fails whatever the load is stable") {
-  auto options = outage("fail:probability=1", "");
+  auto options = outage_of("fail:probability=1", "");
   const auto run = run_of(options, PolicySet());
   CHECK(run.verdict == Verdict::Stable);
   CHECK(!run.recovered_after);
@@ -85,7 +85,7 @@ TEST_CASE("with the load once, a run that soon ends is not metastable") {
 }
 
 TEST_CASE("recovery is counted from the end of the last trigger") {
-  auto options = outage("queue:servers=100,service=50ms", "at=10s,for=5s,fail=1");
+  auto options = outage_of("queue:servers=100,service=50ms", "at=10s,for=5s,fail=1");
   options.model.triggers.push_back(trigger_of("at=20s,for=10s,fail=1"));
   const auto run = run_of(options, no_retries());
   CHECK(run.recovered_after == 0);
@@ -176,7 +176,7 @@ TEST_CASE("the amplification of a run is at most the bound: more where the budge
   for (const auto* const preset :
        {"standard", "curl", "aws-standard", "google-http-client", "none"}) {
     CAPTURE(preset);
-    auto options = outage("fail:probability=1,status=503", "");
+    auto options = outage_of("fail:probability=1,status=503", "");
     options.clients = 10;
     options.duration = 30s;
     const auto run = run_of(options, preset_of(preset));

@@ -24,8 +24,6 @@ std::string local(const FaultServer& server) {
   return "127.0.0.1:" + std::to_string(server.port());
 }
 
-bool head_ended(const std::string& text) { return text.ends_with("\r\n\r\n"); }
-
 }  // namespace
 
 TEST_CASE("a CONNECT with a 200 becomes a tunnel, also for bytes sent before the response") {

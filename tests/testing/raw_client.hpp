@@ -115,6 +115,8 @@ inline int status_of(const std::string& response) {
   return response.starts_with("HTTP/1.1 ") ? std::stoi(response.substr(9)) : 0;
 }
 
+inline bool head_ended(const std::string& text) { return text.ends_with("\r\n\r\n"); }
+
 inline std::string body_of(const std::string& response) {
   const auto end = response.find("\r\n\r\n");
   return end == std::string::npos ? std::string() : response.substr(end + 4);

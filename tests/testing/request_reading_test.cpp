@@ -126,8 +126,6 @@ namespace {
 constexpr const char* kExpecting =
     "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
 
-bool head_ended(const std::string& text) { return text.ends_with("\r\n\r\n"); }
-
 }  // namespace
 
 TEST_CASE("a request that expects 100 Continue gets it before its body is sent") {

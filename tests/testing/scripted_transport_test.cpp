@@ -29,7 +29,7 @@ Body::Generator pieces_of(std::string text, std::shared_ptr<int> pieces = nullpt
   };
 }
 
-struct Network {
+struct VirtualNetwork {
   std::shared_ptr<ScriptedTransport> script = std::make_shared<ScriptedTransport>();
 
   // In virtual time.
@@ -53,7 +53,7 @@ Error connect_error() { return Error(Errc::Connect, "refused"); }
 }  // namespace
 
 TEST_CASE("the script reads a body that can be read once, so it is not sent again") {
-  const Network network;
+  const VirtualNetwork network;
   network.script->say(Response(503)).say(Response(200));
   const auto outcome = network.send(Request::put("http://x/", Body::once(pieces_of("abcdefg"))));
   REQUIRE(outcome);
@@ -65,7 +65,7 @@ TEST_CASE("the script reads a body that can be read once, so it is not sent agai
 }
 
 TEST_CASE("steps that are added after the last one was repeated are played in order") {
-  const Network network;
+  const VirtualNetwork network;
   const auto status = [&] { return network.send(Request::get("http://x/"))->status; };
   network.script->say(Response(201));
   for (int i = 0; i < 3; ++i) CHECK(status() == 201);
@@ -78,7 +78,7 @@ TEST_CASE("steps that are added after the last one was repeated are played in or
 TEST_CASE("where nothing is sent, the body is not read, and the next attempt sends it") {
   for (const auto code : {Errc::Connect, Errc::Resolve, Errc::Tls}) {
     CAPTURE(code);
-    const Network network;
+    const VirtualNetwork network;
     network.script->say(Error(code, "scripted")).say(Response(200));
     const auto pieces = std::make_shared<int>(0);
     const auto outcome =
@@ -93,7 +93,7 @@ TEST_CASE("where nothing is sent, the body is not read, and the next attempt sen
 }
 
 TEST_CASE("a generator starts again for each attempt, and reports its progress") {
-  const Network network;
+  const VirtualNetwork network;
   network.script->say(Response(503)).say(Response(200));
   int starts = 0;
   const auto pieces = std::make_shared<int>(0);
@@ -113,7 +113,7 @@ TEST_CASE("a generator starts again for each attempt, and reports its progress")
 }
 
 TEST_CASE("a response is computed from the request, whose body is in memory") {
-  const Network network;
+  const VirtualNetwork network;
   network.script->say([](const Request& request, int number) -> Outcome {
     const auto* bytes = request.body().bytes();
     return Response(200, std::to_string(number) + request.method() +
@@ -130,7 +130,7 @@ TEST_CASE("a response is computed from the request, whose body is in memory") {
 }
 
 TEST_CASE("a function of the script keeps what it counts") {
-  const Network network;
+  const VirtualNetwork network;
   network.script->say([count = 0](const Request&, int) mutable -> Outcome {
     return Response(200, std::to_string(++count));
   });
@@ -139,7 +139,7 @@ TEST_CASE("a function of the script keeps what it counts") {
 }
 
 TEST_CASE("a function is called after the body was read, so it cannot fail before the send") {
-  const Network network;
+  const VirtualNetwork network;
   network.script->say([](const Request&, int) -> Outcome { return connect_error(); });
   const auto outcome = network.send(Request::put("http://x/", Body::once(pieces_of("abc"))));
   REQUIRE_FALSE(outcome);
@@ -148,7 +148,7 @@ TEST_CASE("a function is called after the body was read, so it cannot fail befor
 }
 
 TEST_CASE("a body that cannot be opened is not sent") {
-  const Network network;
+  const VirtualNetwork network;
   network.script->say(Response(200));
   const auto outcome = network.send(Request::put("http://x/", Body::file("/no/such/file")));
   REQUIRE_FALSE(outcome);
@@ -161,7 +161,7 @@ TEST_CASE("a body that cannot be opened is not sent") {
 TEST_CASE("a body that fails while it is read ends the call, and part of it was sent") {
   const auto failing = [](std::span<char>) -> std::size_t { throw std::runtime_error("no disk"); };
   const auto ends_with = [](const Body& body, const char* text) {
-    const Network network;
+    const VirtualNetwork network;
     network.script->say(Response(200));
     const auto outcome = network.send(Request::put("http://x/", body));
     REQUIRE_FALSE(outcome);
@@ -215,7 +215,7 @@ TEST_CASE("a success whose body breaks off is an error, after its bytes") {
   cut.incomplete = true;
   for (const bool has_sink : {false, true}) {
     CAPTURE(has_sink);
-    const Network network;
+    const VirtualNetwork network;
     network.script->say(cut);
     auto policy = std::make_shared<RetryPolicy>();
     policy->max_attempts = 1;

@@ -57,7 +57,7 @@ std::string lines_of(const FlagGroup& group) {
   return text;
 }
 
-std::string flags_of(const Command& command) {
+std::string flags_text(const Command& command) {
   std::string text;
   for (const auto& group : command.flags()) text += '\n' + lines_of(group);
   return text;
@@ -125,7 +125,7 @@ std::string help_text(const Command& command, const std::string& topic) {
   const bool sends = command.name.empty();
   auto text = command.synopsis() + '\n';
   if (sends) text += other_commands();
-  text += '\n' + wrapped(command.about, /*column=*/0, /*indent=*/0) + flags_of(command) +
+  text += '\n' + wrapped(command.about, /*column=*/0, /*indent=*/0) + flags_text(command) +
           examples_of(command);
   if (sends) text += statuses();
   return text;

@@ -40,7 +40,7 @@ std::string flag_term(const Flag& flag) {
   return flag.value.empty() ? term : term + "\\fI" + escaped(flag.value) + "\\fR";
 }
 
-std::string flags_of(const Command& command, const char* heading) {
+std::string flags_section(const Command& command, const char* heading) {
   std::string text;
   for (const auto& group : command.flags()) {
     if (*heading != '\0') text += heading + std::string(" \"") + std::string(group.title) + "\"\n";
@@ -53,7 +53,7 @@ std::string other_commands() {
   std::string text = ".SH COMMANDS\n";
   for (const auto& command : commands().subspan(1)) {
     text += ".SS \"" + escaped(command.synopsis()) + "\"\n" + escaped(command.about) + '\n' +
-            flags_of(command, "");
+            flags_section(command, "");
   }
   return text;
 }
@@ -91,24 +91,24 @@ std::string page() {
               ".SH NAME\nhttpretry \\- send HTTP requests, and retry them according to a policy\n";
   text += synopsis();
   text += ".SH DESCRIPTION\n" + escaped(commands().front().about) + '\n';
-  text += ".SH OPTIONS\n" + flags_of(commands().front(), ".SS");
+  text += ".SH OPTIONS\n" + flags_section(commands().front(), ".SS");
   text += other_commands() + examples();
   for (const auto& section : reference()) text += section_of(section);
   return text + ".SH \"SEE ALSO\"\n.BR curl (1)\n";
 }
 
-FlagTable table_of(bool& markdown) {
+FlagTable manual_flags(bool& markdown) {
   return {{"Options",
            {{'\0', "markdown", "", "print Markdown instead", enable(markdown)}, help_flag()}}};
 }
 
 }  // namespace
 
-FlagTable manual_table() { return unused_table<bool>(table_of); }
+FlagTable manual_table() { return unused_table<bool>(manual_flags); }
 
 int manual(const Args& args) {
   bool markdown = false;
-  if (!parse(args, table_of(markdown)).empty()) throw UsageError("manual takes no operands");
+  if (!parse(args, manual_flags(markdown)).empty()) throw UsageError("manual takes no operands");
   write_stdout(markdown ? manual_in_markdown() : page());
   return kOk;
 }

@@ -36,7 +36,7 @@ std::string row_of(const Flag& flag) {
   return row + " | " + plain(flag.help) + " |\n";
 }
 
-std::string flags_of(const Command& command) {
+std::string flags_in_markdown(const Command& command) {
   std::string text;
   for (const auto& group : command.flags()) {
     text += "\n| " + std::string(group.title) + " | |\n|---|---|\n";
@@ -60,10 +60,10 @@ std::string examples_of(const Command& command) {
 std::string section_of(const Command& command) {
   const auto title = command.name.empty() ? "Sending" : "httpretry " + std::string(command.name);
   return "\n## " + title + "\n\n`" + command.synopsis() + "`\n\n" + plain(command.about) + '\n' +
-         examples_of(command) + flags_of(command);
+         examples_of(command) + flags_in_markdown(command);
 }
 
-std::string table_of(const Section& section) {
+std::string table_in_markdown(const Section& section) {
   auto text = "\n## " + std::string(section.title) + "\n\n| | |\n|---|---|\n";
   for (const auto& [name, meaning] : section.entries) {
     text += "| " + code(name) + " | " + plain(meaning) + " |\n";
@@ -76,7 +76,7 @@ std::string table_of(const Section& section) {
 std::string manual_in_markdown() {
   std::string text = "# The command line\n";
   for (const auto& command : commands()) text += section_of(command);
-  for (const auto& section : reference()) text += table_of(section);
+  for (const auto& section : reference()) text += table_in_markdown(section);
   return text;
 }
 

@@ -49,7 +49,7 @@ void draw() {
   drawn = columns_of(line);
 }
 
-std::string json_of(const std::string& message) {
+std::string json_line(const std::string& message) {
   const auto now = std::chrono::time_point_cast<WallTime::duration>(WallTime::clock::now());
   return R"({"time":)" + quote_json(rfc3339(now)) + R"(,"event":"message","message":)" +
          quote_json(message) + "}";
@@ -65,7 +65,7 @@ void use_json_messages() {
 
 void print_message(const std::string& line) {
   const std::lock_guard lock(mutex);
-  write(erase() + (as_json ? json_of(line) : line) + '\n');
+  write(erase() + (as_json ? json_line(line) : line) + '\n');
   if (pauses == 0) status.clear();
 }
 

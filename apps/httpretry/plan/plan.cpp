@@ -40,7 +40,7 @@ struct PlanOptions {
 // letter ('\0' if it has none), a name, the name of its value (empty if it takes none), a help
 // text, and an action that stores the value `v` in `to`, which must outlive the flags. The casts
 // lose nothing: parse_count throws UsageError unless the value is an int of 0 or more.
-FlagTable table_of(PlanOptions& to) {
+FlagTable plan_flags(PlanOptions& to) {
   return {{"Policy", policy_flags(to.policy)},
           {"Request",
            {header_flag(to.headers),
@@ -131,8 +131,8 @@ WallTime real_date() {
   return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
-std::string json_of(const PlanOptions& options, const Simulation& simulation,
-                    const SimulatedCalls& simulated) {
+std::string plan_json(const PlanOptions& options, const Simulation& simulation,
+                      const SimulatedCalls& simulated) {
   std::string text;
   for (const auto& outcome : simulated.outcomes) {
     text += text.empty() ? "" : ",\n";
@@ -177,7 +177,7 @@ std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
                        const Simulation& simulation, std::string& stopped) {
   const auto simulated = simulate(simulation);
   stopped = simulated.stopped;
-  if (options.format == "json") return json_of(options, simulation, simulated);
+  if (options.format == "json") return plan_json(options, simulation, simulated);
   if (options.parallel && options.format == "svg") {
     return svg_of_calls(title(simulation), policy, simulated.outcomes);
   }
@@ -198,7 +198,7 @@ std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
 // BadPolicyFile.
 int plan(const Args& args) {
   PlanOptions options;
-  const auto operands = parse(args, table_of(options));
+  const auto operands = parse(args, plan_flags(options));
   check(options);
   const auto request = planned_request(operands, options.headers).cost(options.cost);
   const auto scenario = chosen_scenario(options.scenario);
@@ -226,6 +226,6 @@ int plan(const Args& args) {
   return kOk;
 }
 
-FlagTable plan_table() { return unused_table<PlanOptions>(table_of); }
+FlagTable plan_table() { return unused_table<PlanOptions>(plan_flags); }
 
 }  // namespace httpretry::cli

@@ -146,7 +146,7 @@ struct ExplainOptions {
   bool all = false;
 };
 
-FlagTable table_of(ExplainOptions& to) {
+FlagTable explain_flags(ExplainOptions& to) {
   return {
       {"Options",
        {header_flag(to.headers),
@@ -158,11 +158,11 @@ FlagTable table_of(ExplainOptions& to) {
 
 }  // namespace
 
-FlagTable policy_explain_table() { return unused_table<ExplainOptions>(table_of); }
+FlagTable policy_explain_table() { return unused_table<ExplainOptions>(explain_flags); }
 
 int policy_explain(const Args& args) {
   ExplainOptions options;
-  const auto operands = parse(args, table_of(options));
+  const auto operands = parse(args, explain_flags(options));
   if (operands.size() != 3) throw UsageError("policy explain needs FILE METHOD URL");
   PolicyChoice choice;
   choice.file = operands[0];

@@ -82,7 +82,7 @@ void add_idempotency_key(const SendOptions& options, const RetryPolicy& policy, 
 }
 
 // A URL of the command line.
-struct Job {
+struct UrlJob {
   Request request;
   std::shared_ptr<Download> download = nullptr;    // null: the body is held in memory
   Connections connections = {};                    // filled only if -w needs them
@@ -250,7 +250,7 @@ class Sender : public batch::Jobs {
   // replaces it.
   [[nodiscard]] bool has_own_budgets() const {
     const auto standard = RetryPolicy().budget;
-    const auto differs = [&](const Job& job) {
+    const auto differs = [&](const UrlJob& job) {
       const auto& budget = policy_for(policies_, job.request).policy->budget;
       return budget.kind != BudgetPolicy::Kind::None && budget != standard;
     };
@@ -291,7 +291,7 @@ class Sender : public batch::Jobs {
   }
 
   // Sets the callbacks for the status line and for -w.
-  void set_callbacks(Job& job, std::size_t index) {
+  void set_callbacks(UrlJob& job, std::size_t index) {
     auto& request = job.request;
     if (status_line_) {
       const bool with_bar = may_show_bar(options_, target_for(options_, index, request));
@@ -374,7 +374,7 @@ class Sender : public batch::Jobs {
   std::stop_source stop_;  // by a signal, or by --fail-early
   std::stop_callback<std::function<void()>> on_signal_;
   std::shared_ptr<StatusLine> status_line_;  // null: not shown
-  std::vector<Job> jobs_;
+  std::vector<UrlJob> jobs_;
 };
 
 }  // namespace

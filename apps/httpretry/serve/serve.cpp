@@ -34,7 +34,7 @@ struct ServeOptions {
 // Returns the flags of `httpretry serve` in groups, each with its title in --help. Each flag has a
 // letter ('\0' if it has none), a name, the name of its value (empty if it takes none), a help
 // text, and an action that stores the value in `to`, which must outlive the flags.
-FlagTable table_of(ServeOptions& to) {
+FlagTable serve_flags(ServeOptions& to) {
   return {
       {"Scenario",
        joined(
@@ -152,7 +152,7 @@ class RequestLog {
 // cannot listen, or if --har had no response to a request. Throws UsageError.
 int serve(const Args& args) {
   ServeOptions options;
-  if (!parse(args, table_of(options)).empty())
+  if (!parse(args, serve_flags(options)).empty())
     throw UsageError("serve takes options only, no operands");
   std::atomic<int> unmatched = 0;
   const auto scenario = scenario_of(options, unmatched);
@@ -189,6 +189,6 @@ int serve(const Args& args) {
   }
 }
 
-FlagTable serve_table() { return unused_table<ServeOptions>(table_of); }
+FlagTable serve_table() { return unused_table<ServeOptions>(serve_flags); }
 
 }  // namespace httpretry::cli

@@ -59,7 +59,7 @@ int parse_clients(const std::string& text) {
 // Returns the flags of `httpretry simulate` in groups, each with its title in --help. Each flag has
 // a letter ('\0' if it has none), a name, the name of its value (empty if it takes none), a help
 // text, and an action that stores the value `v` in `to`, which must outlive the flags.
-FlagTable flags_of(SimulateOptions& to) {
+FlagTable simulate_flags(SimulateOptions& to) {
   return {
       {"Policies",
        {{'\0', "policy", "FILE",
@@ -222,7 +222,7 @@ std::string command_of(const Args& args) {
 // Throws UsageError and BadPolicyFile.
 int simulate(const Args& args) {
   SimulateOptions options;
-  const auto operands = parse(args, flags_of(options));  // fills `options`
+  const auto operands = parse(args, simulate_flags(options));  // fills `options`
   if (operands.size() > 2) throw UsageError("simulate takes at most a METHOD and a URL");
   auto& simulation = options.simulation;
   if (operands.empty() && !options.headers.empty()) throw UsageError("-H needs a URL");
@@ -246,6 +246,6 @@ int simulate(const Args& args) {
   return 0;
 }
 
-FlagTable simulate_table() { return unused_table<SimulateOptions>(flags_of); }
+FlagTable simulate_table() { return unused_table<SimulateOptions>(simulate_flags); }
 
 }  // namespace httpretry::cli

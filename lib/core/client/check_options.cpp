@@ -11,7 +11,7 @@
 namespace httpretry::detail {
 namespace {
 
-[[noreturn]] void refuse(const char* why) { throw std::invalid_argument(why); }
+[[noreturn]] void fail(const char* why) { throw std::invalid_argument(why); }
 
 // Returns the first middleware of that name, or nullptr.
 const Middleware* find(const std::vector<MiddlewarePtr>& chain, std::string_view name) {
@@ -50,10 +50,10 @@ constexpr Order kOrders[] = {
 void check_chain(const std::vector<MiddlewarePtr>& chain) {
   std::set<std::string_view> above;
   for (const auto& middleware : chain) {
-    if (!middleware) refuse("a middleware of the client is null");
+    if (!middleware) fail("a middleware of the client is null");
     for (const auto& order : kOrders) {
       if (order.name != middleware->name()) continue;
-      if (above.contains(order.above) != order.must_stand_above) refuse(order.why);
+      if (above.contains(order.above) != order.must_stand_above) fail(order.why);
     }
     above.insert(middleware->name());
   }
@@ -69,7 +69,7 @@ void check_stages(const ClientOptions& options) {
   if (policies == nullptr) return;
   const auto problem = missing_stages(
       policies->in_force(), [&](std::string_view stage) { return find(chain, stage) != nullptr; });
-  if (!problem.empty()) refuse(problem.c_str());
+  if (!problem.empty()) fail(problem.c_str());
 }
 
 // Returns what is wrong with the base URL, or "".
@@ -97,23 +97,22 @@ void check(const ClientOptions& options) {
   check_chain(options.middlewares);  // null pointers and the order
   const auto& observers = options.observers;
   if (std::find(observers.begin(), observers.end(), nullptr) != observers.end()) {
-    refuse("an observer of the client is null");
+    fail("an observer of the client is null");
   }
   if (options.max_in_flight < 0 || options.max_in_flight_per_origin < 0) {
-    refuse("ClientOptions::max_in_flight must not be negative (0: no limit)");
+    fail("ClientOptions::max_in_flight must not be negative (0: no limit)");
   }
   if (const auto problem = base_problem(options.base_url); !problem.empty()) {
-    refuse(("ClientOptions::base_url: " + problem).c_str());
+    fail(("ClientOptions::base_url: " + problem).c_str());
   }
-  if (options.threads < 1) refuse("ClientOptions::threads must be at least 1");
+  if (options.threads < 1) fail("ClientOptions::threads must be at least 1");
   // A scheduler that is no EventLoop cannot drive libcurl, which is the default transport.
   const bool is_event_loop = options.scheduler && EventLoop::is_one(*options.scheduler);
   if (options.scheduler && !options.transport && !is_event_loop) {
-    refuse(
-        "ClientOptions::scheduler is set: set ClientOptions::transport, too, or use an EventLoop");
+    fail("ClientOptions::scheduler is set: set ClientOptions::transport, too, or use an EventLoop");
   }
   if (options.policies && !has_retry(options)) {
-    refuse("the client has policies but no retry middleware: add retry() to its middlewares");
+    fail("the client has policies but no retry middleware: add retry() to its middlewares");
   }
   check_stages(options);  // refuses policies that need a middleware which the chain lacks
 }

@@ -16,16 +16,16 @@
 namespace httpretry {
 namespace {
 
-[[noreturn]] void refuse(std::string_view option, const std::string& why) {
+[[noreturn]] void reject(std::string_view option, const std::string& why) {
   throw std::invalid_argument("TransportOptions::" + std::string(option) + ": " + why);
 }
 
 void check_duration(std::string_view option, Duration duration) {
-  if (duration < Duration::zero()) refuse(option, "it must not be negative");
+  if (duration < Duration::zero()) reject(option, "it must not be negative");
 }
 
 void check_text(std::string_view option, std::string_view text) {
-  if (text.find('\0') != std::string_view::npos) refuse(option, "a NUL byte is not allowed");
+  if (text.find('\0') != std::string_view::npos) reject(option, "a NUL byte is not allowed");
 }
 
 // Refuses a text without a block of this `kind`, such as "CERTIFICATE". Without this check, a file
@@ -36,13 +36,13 @@ void check_pem(std::string_view option, std::string_view pem, std::string_view k
   if (pem.empty()) return;
   const auto begin = pem.find("-----BEGIN ");
   if (begin != pem.npos && pem.find(std::string(kind) + "-----", begin) != pem.npos) return;
-  refuse(option, "there is no " + std::string(kind) +
+  reject(option, "there is no " + std::string(kind) +
                      " in it; expected the text of a PEM file, not its name");
 }
 
 void check_certificate_type(std::string_view option, const std::string& type) {
   if (type.empty() || type == "PEM" || type == "DER" || type == "P12") return;
-  refuse(option, "expected PEM, DER or P12");
+  reject(option, "expected PEM, DER or P12");
 }
 
 // Checks that the client certificate and its key are given either as files or as PEM texts, but not
@@ -61,12 +61,12 @@ void check_certificate(const ClientCertificate& cert) {
   const bool as_file = !cert.file.empty() || !cert.key_file.empty();
   const bool as_text = !cert.pem.empty() || !cert.key_pem.empty();
   if (as_file && as_text) {
-    refuse(kOption, "set file and key_file, or pem and key_pem, but not both");
+    reject(kOption, "set file and key_file, or pem and key_pem, but not both");
   }
   if (as_file && cert.file.empty())
-    refuse(kOption, "a private key needs the file of its certificate");
+    reject(kOption, "a private key needs the file of its certificate");
   if (!as_text) return;
-  if (cert.pem.empty()) refuse(kOption, "a key_pem needs the pem of its certificate");
+  if (cert.pem.empty()) reject(kOption, "a key_pem needs the pem of its certificate");
   // Without a text for the key, that of the certificate must hold the key as well.
   if (cert.key_pem.empty()) check_pem("client_certificate.pem", cert.pem, "PRIVATE KEY");
 }
@@ -79,11 +79,11 @@ void check_proxy(const ProxyOptions& proxy) {
   check_text("proxy.ca_file", proxy.ca_file);
   if (proxy.no_proxy) check_text("proxy.no_proxy", *proxy.no_proxy);
   if (proxy.credentials) {
-    if (const char* why = problem_of(*proxy.credentials)) refuse("proxy.credentials", why);
+    if (const char* why = problem_of(*proxy.credentials)) reject("proxy.credentials", why);
     using Scheme = Credentials::Scheme;
     const auto scheme = proxy.credentials->scheme;
     if (scheme != Scheme::Basic && scheme != Scheme::Digest) {
-      refuse("proxy.credentials", "the scheme must be Basic or Digest");
+      reject("proxy.credentials", "the scheme must be Basic or Digest");
     }
   }
   if (!proxy.url || proxy.url->empty()) return;  // "" means no proxy
@@ -93,11 +93,11 @@ void check_proxy(const ProxyOptions& proxy) {
   const auto text = proxy.url->find("://") == proxy.url->npos ? "http://" + *proxy.url : *proxy.url;
   // Any scheme is allowed at first, because the message about it below is better than libcurl's.
   const auto code = curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_NON_SUPPORT_SCHEME);
-  if (code != CURLUE_OK) refuse("proxy.url", std::string("not a URL: ") + curl_url_strerror(code));
+  if (code != CURLUE_OK) reject("proxy.url", std::string("not a URL: ") + curl_url_strerror(code));
   constexpr std::array kSchemes{"http", "https", "socks4", "socks4a", "socks5", "socks5h"};
   const auto scheme = detail::url_part(url.get(), CURLUPART_SCHEME);
   if (std::ranges::find(kSchemes, scheme) != kSchemes.end()) return;
-  refuse("proxy.url",
+  reject("proxy.url",
          "the scheme must be one of http, https, socks4, socks4a, socks5 and socks5h, not \"" +
              scheme + "\"");
 }
@@ -116,7 +116,7 @@ void check_pins(std::string_view pins) {
   while (!pins.empty()) {
     const auto pin = take_until(pins, ';');
     if (!pin.starts_with(kHash) || !is_base64_of_32_bytes(pin.substr(kHash.size()))) {
-      refuse("pinned_keys", "\"" + std::string(pin) +
+      reject("pinned_keys", "\"" + std::string(pin) +
                                 "\" is not sha256// and the 44 characters of a hash in base64");
     }
   }
@@ -141,7 +141,7 @@ void check_connect_to(const std::string& entry) {
   std::string_view rest = entry;
   const bool valid = remove_host(rest) && rest.find(':') != std::string_view::npos &&
                      is_port(take_until(rest, ':')) && remove_host(rest) && is_port(rest);
-  if (!valid) refuse("connect_to", "expected HOST:PORT:TO-HOST:TO-PORT");
+  if (!valid) reject("connect_to", "expected HOST:PORT:TO-HOST:TO-PORT");
 }
 
 bool is_address(std::string_view text) {
@@ -160,7 +160,7 @@ void check_resolve(const std::string& entry) {
   bool valid = !host.empty() && !host.starts_with('+') && !host.starts_with('-') && !port.empty() &&
                is_port(port) && !rest.empty() && !rest.ends_with(',');
   while (valid && !rest.empty()) valid = is_address(take_until(rest, ','));
-  if (!valid) refuse("resolve", "expected HOST:PORT:ADDRESS[,ADDRESS]");
+  if (!valid) reject("resolve", "expected HOST:PORT:ADDRESS[,ADDRESS]");
 }
 
 // libcurl's callbacks. Their user data is the Easy.
@@ -217,24 +217,24 @@ void check(const TransportOptions& options) {
   // If `lookup_may_block` is false, the loop's own thread runs the look-up, and system_lookup, the
   // default, would block that thread.
   if (!options.lookup && !options.lookup_may_block) {
-    refuse("lookup_may_block", "false needs a lookup: system_lookup blocks");
+    reject("lookup_may_block", "false needs a lookup: system_lookup blocks");
   }
   check_text("unix_socket", options.unix_socket);
   constexpr auto kLongest = sizeof(sockaddr_un::sun_path) - 1;  // without the NUL at the end
   if (options.unix_socket.size() > kLongest) {
-    refuse("unix_socket", "a path of " + std::to_string(options.unix_socket.size()) +
+    reject("unix_socket", "a path of " + std::to_string(options.unix_socket.size()) +
                               " bytes; the system allows " + std::to_string(kLongest));
   }
   if (!valid_header_value(options.user_agent))
-    refuse("user_agent", "it cannot be sent as a header");
+    reject("user_agent", "it cannot be sent as a header");
   for (const auto& coding : options.content_codings) {
     if (coding.name.empty() || !valid_header_value(coding.name) || !coding.decoder ||
         !coding.encoder) {
-      refuse("content_codings", "each needs a name and both functions");
+      reject("content_codings", "each needs a name and both functions");
     }
   }
   if (options.max_tls && *options.max_tls < options.min_tls) {
-    refuse("max_tls", "it is below min_tls");
+    reject("max_tls", "it is below min_tls");
   }
   if (options.netrc) check_text("netrc", *options.netrc);
   check_pins(options.pinned_keys);

@@ -82,7 +82,7 @@ constexpr std::array kRefused{
             "the library relies on its value"},
 };
 
-[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+[[noreturn]] void refuse_curl_option(const std::string& name, const std::string& why) {
   throw std::invalid_argument("TransportOptions::curl_options: " + printable(name) + ": " + why);
 }
 
@@ -117,33 +117,33 @@ CURLcode set_on(CURL* easy, const curl_easyoption& about, const CurlOption& opti
 void check_curl_option(CURL* easy, const CurlOption& option) {
   const auto* description = description_of(option);
   if (description == nullptr) {
-    refuse(option.name, std::string("libcurl ") + libcurl().version +
-                            " has no such option; expected a name such as TCP_NODELAY");
+    refuse_curl_option(option.name, std::string("libcurl ") + libcurl().version +
+                                        " has no such option; expected a name such as TCP_NODELAY");
   }
   // kRefused has the options that the library sets or relies on. An entry may have several names in
   // one text, with a space before and after each.
   const auto name = " " + std::string(description->name) + " ";
   const auto* refused = std::ranges::find_if(
       kRefused, [&](const Refused& entry) { return entry.names.find(name) != entry.names.npos; });
-  if (refused != kRefused.end()) refuse(option.name, refused->why);
+  if (refused != kRefused.end()) refuse_curl_option(option.name, refused->why);
   const auto type = description->type;
   const bool takes_text = type == CURLOT_STRING;
   const bool takes_number = type == CURLOT_LONG || type == CURLOT_VALUES || type == CURLOT_OFF_T;
   if (!takes_text && !takes_number) {
-    refuse(option.name, "it takes a pointer; only numbers and strings can be set");
+    refuse_curl_option(option.name, "it takes a pointer; only numbers and strings can be set");
   }
   const auto* text = std::get_if<std::string>(&option.value);  // nullptr if the value is a number
   if (takes_text != (text != nullptr)) {
-    refuse(option.name,
-           takes_text ? "it takes a string, not a number" : "it takes a number, not a string");
+    refuse_curl_option(option.name, takes_text ? "it takes a string, not a number"
+                                               : "it takes a number, not a string");
   }
   if (text != nullptr && text->find('\0') != text->npos) {
-    refuse(option.name, "a NUL byte is not allowed");
+    refuse_curl_option(option.name, "a NUL byte is not allowed");
   }
   const auto code = set_on(easy, *description, option);
   if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
   if (code == CURLE_OK) return;
-  refuse(option.name, std::string("libcurl refuses it: ") + curl_easy_strerror(code));
+  refuse_curl_option(option.name, std::string("libcurl refuses it: ") + curl_easy_strerror(code));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-using Type = JsonNode::Type;
+using JsonType = JsonNode::Type;
 
 // A status code of gRPC with its equivalents in HTTP: statuses of servers and gateways (429 is a
 // throttle), and failures of the transport.
@@ -57,7 +57,7 @@ class GrpcImport {
       const auto* const configs = root.find("methodConfig");
       if (configs == nullptr) {
         problems_.error(root, "missing key \"methodConfig\": there is nothing to import");
-      } else if (has_type(configs, Type::Array, "an array")) {
+      } else if (has_type(configs, JsonType::Array, "an array")) {
         for (const auto* const config : configs->children) read_config(*config);
       }
     }
@@ -67,7 +67,7 @@ class GrpcImport {
 
  private:
   // Returns whether there is a value of this type. Reports a problem if its type is wrong.
-  bool has_type(const JsonNode* json, Type type, std::string_view what) {
+  bool has_type(const JsonNode* json, JsonType type, std::string_view what) {
     return json != nullptr && expect(*json, type, what, problems_);
   }
   // Returns the value of the key. Returns nullptr and reports a problem if there is no such key.
@@ -78,7 +78,7 @@ class GrpcImport {
   }
   // Returns whether there is an object. Reports another value, and warns of keys not in `known`.
   bool expect_object(const JsonNode* json, std::initializer_list<std::string_view> known) {
-    if (!has_type(json, Type::Object, "an object")) return false;
+    if (!has_type(json, JsonType::Object, "an object")) return false;
     for (const auto* const child : json->children) {
       if (std::find(known.begin(), known.end(), child->key) != known.end()) continue;
       problems_.warn(*child, "is not imported");
@@ -87,7 +87,7 @@ class GrpcImport {
   }
   // Returns a number over 0 and up to `most`. Otherwise reports a problem and returns nullopt.
   std::optional<double> number(const JsonNode* json, int most) {
-    if (!has_type(json, Type::Number, "a number")) return {};
+    if (!has_type(json, JsonType::Number, "a number")) return {};
     const auto value = number_in(*json);
     if (value && *value > 0 && *value <= most) return value;
     problems_.error(*json, described(*json) + " is out of range: greater than 0, and at most " +
@@ -97,7 +97,7 @@ class GrpcImport {
   // Returns an empty string if the value is left out, and nullopt if it is not a string.
   std::optional<std::string> text(const JsonNode* json) {
     if (json == nullptr) return "";
-    if (!has_type(json, Type::String, "a string")) return {};
+    if (!has_type(json, JsonType::String, "a string")) return {};
     return std::string(json->text);
   }
 
@@ -132,7 +132,7 @@ class GrpcImport {
     if (const auto timeout = duration(json.find("timeout"))) policy.max_elapsed_time(*timeout);
     const auto* const names = json.find("name");
     if (names == nullptr) problems_.warn(json, "it has no \"name\", so it applies to no method");
-    if (has_type(names, Type::Array, "an array")) read_names(*names, policy);
+    if (has_type(names, JsonType::Array, "an array")) read_names(*names, policy);
   }
 
   // Adds the policy to the builder if a valid name refers to it.
@@ -248,7 +248,7 @@ class GrpcImport {
 
   // Returns the number of attempts, or 2 if it is not valid.
   int read_attempts(const JsonNode* json, PolicyBuilder& policy) {
-    if (!has_type(json, Type::Number, "a number")) return 2;
+    if (!has_type(json, JsonType::Number, "a number")) return 2;
     const auto count = number_in(*json);
     if (!count || *count < 2 || *count != std::floor(*count)) {
       problems_.error(*json,
@@ -265,7 +265,7 @@ class GrpcImport {
   // Returns a duration of protobuf, which is in seconds: "1.5s". Returns nullopt and reports a
   // problem if it is not one, or is 0 and must not be.
   std::optional<Duration> duration(const JsonNode* json, bool may_be_zero = false) {
-    if (!has_type(json, Type::String, "a duration such as \"1.5s\"")) return {};
+    if (!has_type(json, JsonType::String, "a duration such as \"1.5s\"")) return {};
     // Only digits and points precede the "s".
     const bool in_seconds = json->text.ends_with('s') &&
                             json->text.find_first_not_of("0123456789.") + 1 == json->text.size();
@@ -285,7 +285,7 @@ class GrpcImport {
   // rule for the body. The equivalent HTTP statuses are retried as well. Does nothing if `json` is
   // nullptr (there is no list).
   void read_codes(const JsonNode* json, PolicyBuilder& policy, bool may_be_empty = false) {
-    if (!has_type(json, Type::Array, "an array")) return;
+    if (!has_type(json, JsonType::Array, "an array")) return;
     if (json->children.empty() && !may_be_empty) {
       problems_.error(*json, "an empty list retries nothing");
     }
@@ -325,8 +325,8 @@ class GrpcImport {
   }
   // Returns the code with this name or number, or nullptr after reporting a problem.
   const Code* code_in(const JsonNode& json) {
-    const auto number = json.is(Type::Number) ? number_in(json) : std::nullopt;
-    const auto name = json.is(Type::String) ? to_lower(json.text) : std::string();
+    const auto number = json.is(JsonType::Number) ? number_in(json) : std::nullopt;
+    const auto name = json.is(JsonType::String) ? to_lower(json.text) : std::string();
     for (const auto& code : kCodes) {
       if (number == &code - kCodes + 1 || name == to_lower(code.name)) return &code;
     }

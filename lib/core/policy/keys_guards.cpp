@@ -17,7 +17,7 @@ using Limiter = ConcurrencyPolicy::Kind;
 
 // The words are in the order of their enum.
 constexpr std::string_view kScopes[] = {"host", "endpoint", "policy", "credentials"};
-constexpr std::string_view kCounts[] = {"requests", "cost"};
+constexpr std::string_view kRateCounts[] = {"requests", "cost"};
 constexpr std::string_view kPlainScopes[] = {"host", "endpoint", "policy", ""};
 constexpr std::string_view kResumes[] = {"ramp", "all"};
 constexpr std::string_view kQuotas[] = {"react"};
@@ -123,7 +123,7 @@ constexpr Key kPauseKeys[] = {
 
 // `counts` precedes `limit`, and `limit` precedes `burst`: they are read in this order.
 constexpr Key kRateKeys[] = {
-    key_of<kCounts, &RatePolicy::counts>("counts"),
+    key_of<kRateCounts, &RatePolicy::counts>("counts"),
     whole_key("limit", kRateLimit).needed(),
     key_of<policy::kRequests, &RatePolicy::burst>("burst"),
     key_of<kScopes, &RatePolicy::scope>("scope"),

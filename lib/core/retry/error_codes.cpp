@@ -28,19 +28,19 @@ constexpr std::string_view kAwsTransient =
 // Each of these classes has a list of words. A permanent reason takes precedence: if the quota is
 // used up, a lower rate does not help.
 constexpr std::array kWordClasses = {Class::Permanent, Class::Throttle, Class::Transient};
-using Words = std::array<std::string_view, kWordClasses.size()>;
-constexpr Words kGoogleWords = {
+using ClassWords = std::array<std::string_view, kWordClasses.size()>;
+constexpr ClassWords kGoogleWords = {
     "dailyLimitExceeded dailyLimitExceededUnreg quotaExceeded storageQuotaExceeded "
     "insufficientPermissions accessNotConfigured authError domainPolicy",
     "rateLimitExceeded userRateLimitExceeded sharingRateLimitExceeded jobRateLimitExceeded "
     "RATE_LIMIT_EXCEEDED",
     "backendError internalError"};
-constexpr Words kGoogleStatuses = {"", "RESOURCE_EXHAUSTED", "UNAVAILABLE"};
+constexpr ClassWords kGoogleStatuses = {"", "RESOURCE_EXHAUSTED", "UNAVAILABLE"};
 // The meaning of the words at a JSON pointer.
 struct Codes {
   Family family;
   JsonPointer path;
-  Words words;
+  ClassWords words;
 };
 constexpr Codes kCodes[] = {
     {Family::Google, "/error/errors/*/reason", kGoogleWords},

@@ -21,14 +21,14 @@ std::size_t digit_count(std::string_view text) {
 }
 
 // Returns the number that `digits`, which has only digits, stands for. Saturates.
-std::uint64_t number(std::string_view digits) {
+std::uint64_t value_of_digits(std::string_view digits) {
   return to_number<std::uint64_t>(digits).value_or(UINT64_MAX);
 }
 
 // Returns the time of a text such as "120". Returns nullopt if it is not a whole number.
 std::optional<Duration> whole_number(std::string_view text, Duration unit) {
   if (text.empty() || digit_count(text) != text.size()) return std::nullopt;
-  return times(number(text), unit);
+  return times(value_of_digits(text), unit);
 }
 
 // The number in a text that begins with "12" or "12.5".
@@ -56,7 +56,7 @@ std::optional<Decimal> decimal_at_front(std::string_view text) {
   Decimal decimal;
   decimal.size = digit_count(text);
   if (decimal.size == 0) return std::nullopt;
-  decimal.whole = number(text.substr(0, decimal.size));
+  decimal.whole = value_of_digits(text.substr(0, decimal.size));
   if (text.substr(decimal.size, 1) != ".") return decimal;
 
   text.remove_prefix(decimal.size + 1);
@@ -64,7 +64,7 @@ std::optional<Decimal> decimal_at_front(std::string_view text) {
   if (fraction.empty()) return std::nullopt;
   std::string nine_digits(fraction.substr(0, 9));
   nine_digits.resize(9, '0');
-  decimal.billionths = number(nine_digits);
+  decimal.billionths = value_of_digits(nine_digits);
   decimal.inexact = fraction.find_first_not_of('0', 9) != std::string_view::npos;
   decimal.size += 1 + fraction.size();
   return decimal;

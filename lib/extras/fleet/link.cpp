@@ -10,8 +10,6 @@
 namespace httpretry::fleet {
 namespace {
 
-Time now_is() { return std::chrono::steady_clock::now(); }
-
 // Returns the words of the command that runs a script: EVALSHA with its hash, or EVAL with its text
 // if `hash` is nullptr because the server does not have the script.
 std::vector<std::string> words_of(const Command& command, const std::string* hash) {

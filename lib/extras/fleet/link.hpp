@@ -22,6 +22,8 @@
 
 namespace httpretry::fleet {
 
+[[nodiscard]] inline Time now_is() { return std::chrono::steady_clock::now(); }
+
 // A Lua script. The server caches it under a hash. Each Script is a static object, and the link
 // identifies it by its address.
 struct Script {

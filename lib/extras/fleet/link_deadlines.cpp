@@ -13,8 +13,6 @@ namespace {
 // A connection without any reply for this many reply timeouts, and at least a second, is dead.
 constexpr int kDeadAfterTimeouts = 20;
 
-Time now_is() { return std::chrono::steady_clock::now(); }
-
 std::string milliseconds_text(Duration limit) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
   return std::to_string(ms) + " ms";

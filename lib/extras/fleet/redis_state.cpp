@@ -13,8 +13,6 @@
 namespace httpretry::fleet {
 namespace {
 
-Time now_is() { return std::chrono::steady_clock::now(); }
-
 // Longer durations count as this one. The scripts calculate with doubles, which would round them.
 constexpr Duration kLongest = std::chrono::hours(24 * 365);
 
@@ -50,17 +48,17 @@ std::string key_of(std::string_view kind, std::string_view scope) {
   return std::string("{httpretry}:").append(kind).append(":").append(scope);
 }
 
-std::string text(const std::string& word) { return word; }
-std::string text(std::int64_t number) { return std::to_string(number); }
-std::string text(Duration duration) { return text(in_us(duration)); }
+std::string argument(const std::string& word) { return word; }
+std::string argument(std::int64_t number) { return std::to_string(number); }
+std::string argument(Duration duration) { return argument(in_us(duration)); }
 
 // Returns the keys and arguments of a script, with durations in microseconds.
 template <class... Word>
 std::vector<std::string> words(const Word&... all) {
-  return {text(all)...};
+  return {argument(all)...};
 }
 
-std::string millionths(double number) { return text(std::llround(number * 1e6)); }
+std::string millionths(double number) { return argument(std::llround(number * 1e6)); }
 
 // The index of the last integer in a reply to kVote: 1 if this process may send a probe. The eight
 // integers before it are those that to_view() reads.
@@ -137,11 +135,11 @@ RedisState::Snapshot to_snapshot(const Reply& reply, Time now) {
 
 // The numbers are part of the key, so a policy with other numbers begins a new budget.
 std::string budget_key(const std::string& key, const BudgetPolicy& policy) {
-  auto name = key + " " + text(static_cast<std::int64_t>(policy.kind));
+  auto name = key + " " + argument(static_cast<std::int64_t>(policy.kind));
   for (const auto number :
        {policy.capacity, policy.retry_cost, policy.throttle_cost, policy.timeout_cost,
         policy.refill, policy.ratio, policy.min_per_second, in_us(policy.window)}) {
-    name.append(",").append(text(number));
+    name.append(",").append(argument(number));
   }
   return name;
 }
@@ -397,7 +395,7 @@ void RedisState::warn(const std::string& why, std::string_view until) {
   constexpr std::size_t most_causes = 10;
   if (logged_causes_.size() >= most_causes || !logged_causes_.insert(cause_of(why)).second) return;
   auto line = "limits are not shared: " + options_.address.text() + ": " + printable(why);
-  line += "; this process continues with 1/" + text(workers()) + " of each limit";
+  line += "; this process continues with 1/" + argument(workers()) + " of each limit";
   write_log(LogLevel::Warning, line.append(until));
 }
 

@@ -105,11 +105,11 @@ constexpr Key kPointKeys[] = {
 };
 constexpr Shape kPoint{.name = "point", .keys = kPointKeys};
 
-using Curve = std::vector<Load::Point>;
+using LoadCurve = std::vector<Load::Point>;
 // Reads the curve of a load: an array with at least one point, each with a time and a rate, in
 // order of time. Returns false after a problem, which it adds to `problems`; refuse() does the
 // same.
-bool read_curve(const JsonNode& json, Curve& curve, Problems& problems) {
+bool read_curve(const JsonNode& json, LoadCurve& curve, Problems& problems) {
   curve.clear();
   const bool valid = read_items(json, "an array of points", problems, [&](const JsonNode& item) {
     auto& point = curve.emplace_back();
@@ -121,7 +121,7 @@ bool read_curve(const JsonNode& json, Curve& curve, Problems& problems) {
   if (valid && curve.empty()) return refuse(json, problems, "there must be at least one point");
   return valid;
 }
-constexpr Custom<Curve> kCurve(read_curve);
+constexpr Custom<LoadCurve> kCurve(read_curve);
 
 constexpr Key kLoadKeys[] = {
     key<&Load::kind>("kind", kLoadKind).needed().not_null(),

@@ -163,7 +163,7 @@ constexpr Key kTriggerKeys[] = {
 constexpr Shape kTrigger{.name = "trigger", .keys = kTriggerKeys};
 
 // Reads a time of a report, which is a number of milliseconds. Returns nullopt after a problem.
-std::optional<Duration> milliseconds(const JsonNode* json, Problems& problems) {
+std::optional<Duration> report_time(const JsonNode* json, Problems& problems) {
   // With 0 parts, the number may have any fraction.
   constexpr NumberLimits kLimits{.least = 0, .most = 1e12, .parts = 0, .what = "milliseconds"};
   const auto value = number_within(*json, kLimits, problems);
@@ -200,7 +200,7 @@ void read_attempt(const JsonNode& json, std::vector<RecordedAttempt>& output, Pr
   }
   // The functions below add a problem for a value that they cannot use. The attempt is then
   // dropped, so the values in value_or() do not matter.
-  attempt.duration = milliseconds(duration, problems).value_or(Duration());
+  attempt.duration = report_time(duration, problems).value_or(Duration());
   constexpr NumberLimits kStatusLimits{100, 599};
   if (error) {
     attempt.error = *error;
@@ -209,7 +209,7 @@ void read_attempt(const JsonNode& json, std::vector<RecordedAttempt>& output, Pr
     attempt.status = static_cast<int>(number.value_or(200));
   }
   if (const auto* const delay = json.find("server_delay_ms")) {  // such as a Retry-After
-    attempt.retry_after = milliseconds(delay, problems).value_or(Duration());
+    attempt.retry_after = report_time(delay, problems).value_or(Duration());
   }
   output.push_back(attempt);
 }

@@ -8,7 +8,7 @@
 namespace httpretry::simulation {
 namespace {
 
-using Type = JsonNode::Type;
+using JsonType = JsonNode::Type;
 
 // Returns whether the whole text is a number in JSON.
 bool is_number(std::string_view text) {
@@ -38,7 +38,7 @@ class ShortForm {
       : text_(tree.keep(std::string(text))),
         tree_(tree),
         problems_(problems),
-        object_(tree.add(Type::Object, nullptr)) {
+        object_(tree.add(JsonType::Object, nullptr)) {
     object_.position = position_at(0);
     tree.root = &object_;
   }
@@ -85,7 +85,9 @@ class ShortForm {
   void add(std::string_view key, std::size_t key_index, std::string_view value,
            std::size_t value_index) {
     const bool boolean = value == "true" || value == "false";
-    const auto type = boolean ? Type::Boolean : is_number(value) ? Type::Number : Type::String;
+    const auto type = boolean            ? JsonType::Boolean
+                      : is_number(value) ? JsonType::Number
+                                         : JsonType::String;
     auto& node = tree_.add(type, &object_);
     node.boolean = value == "true";
     node.text = value;

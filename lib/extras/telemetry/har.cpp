@@ -59,7 +59,7 @@ void put_query(JsonObject& object, std::string_view query) {
 // In HAR, a size of -1 means unknown.
 constexpr int kUnknownSize = -1;
 
-void put_request(JsonObject& entry, const SendRecord& send) {
+void put_har_request(JsonObject& entry, const SendRecord& send) {
   JsonObject request(entry.key("request"));
   const auto& url = send.request.parsed_url();
   request.text("method", send.request.method());
@@ -110,7 +110,7 @@ void put_response(JsonObject& entry, const SendRecord& send) {
 // Writes the member "timings" of an entry in a HAR file: the duration of each phase of the
 // exchange. `timings` has the time of each step, since the exchange began, or 0 for a step that did
 // not happen. The phases add up to the time of the entry, except "ssl", which is part of "connect".
-void put_timings(JsonObject& entry, const Timings& timings) {
+void put_har_timings(JsonObject& entry, const Timings& timings) {
   // Returns 0 for steps in the wrong order, because a duration below 0 would be invalid.
   const auto phase_ms = [](Duration from, Duration to) { return std::max(to_ms(to - from), 0.0); };
   const auto zero = Duration::zero();
@@ -175,10 +175,10 @@ class HarWriter final : public telemetry::SendWriter {
       entry.text("startedDateTime", rfc3339(send.at));
       const auto& timings = send.exchange.timings;
       entry.number("time", to_ms(timings.queued + timings.total));
-      put_request(entry, send);
+      put_har_request(entry, send);
       put_response(entry, send);
       entry.key("cache") += "{}";  // required, but unknown
-      put_timings(entry, timings);
+      put_har_timings(entry, timings);
       if (const auto peer = send.exchange.peer; !peer.address().empty()) {
         entry.text("serverIPAddress", peer.address());
       }

@@ -35,7 +35,7 @@ WallTime time_of(const CallTrace& trace, const Call& call) {
          std::chrono::duration_cast<WallTime::duration>(call.scheduler().now() - call.started());
 }
 
-void add_wait(Span& span, Duration queued, QueuedBy by) {
+void add_queue_time(Span& span, Duration queued, QueuedBy by) {
   SpanEvent event{"queued", span.start, {}};
   event.attributes.push_back({"httpretry.queued", telemetry::to_seconds(queued)});
   event.attributes.push_back({"httpretry.queued_by", std::string(to_string(by))});
@@ -53,7 +53,7 @@ void add_outcome(Span& span, const Outcome& outcome) {
   }
   const auto& exchange = span.exchange;
   if (exchange.timings.queued != Duration::zero()) {
-    add_wait(span, exchange.timings.queued, exchange.queued_by);
+    add_queue_time(span, exchange.timings.queued, exchange.queued_by);
   }
 }
 
@@ -73,7 +73,7 @@ void add_decision(Span& span, const Attempt& attempt) {
   span.hedge_of = attempt.hedge ? attempt.hedge->of : 0;  // 0: not a hedge
   span.lost = attempt.race == Race::Lost;
   if (telemetry::was_held_by_guards(attempt)) {
-    add_wait(span, attempt.exchange().timings.queued, attempt.queued_by);
+    add_queue_time(span, attempt.exchange().timings.queued, attempt.queued_by);
   }
 }
 

@@ -19,11 +19,11 @@ void require(bool succeeded, const char* step) {
   if (!succeeded) throw std::runtime_error(std::string("cannot make a certificate: ") + step);
 }
 
-using Key = Owned<EVP_PKEY, EVP_PKEY_free>;
+using PrivateKey = Owned<EVP_PKEY, EVP_PKEY_free>;
 using Certificate = Owned<X509, X509_free>;
 
-Key make_key() {
-  Key key(EVP_EC_gen("P-256"));  // generating an RSA key takes about a hundred times as long
+PrivateKey make_key() {
+  PrivateKey key(EVP_EC_gen("P-256"));  // generating an RSA key takes about a hundred times as long
   require(key != nullptr, "generating the key failed");
   return key;
 }

@@ -43,8 +43,8 @@ void fill_in_exchange(Outcome& outcome) {
 
 // Adds to the script's response or error what a real transport would: headers with times, and the
 // facts about the exchange that the script leaves out.
-void complete(Outcome& outcome, const std::vector<TimeHeader>& times, const Request& request,
-              WallTime now) {
+void complete_outcome(Outcome& outcome, const std::vector<TimeHeader>& times,
+                      const Request& request, WallTime now) {
   if (auto* headers = headers_of(outcome)) add_times(*headers, times, now);
   fill_in_exchange(outcome);
   fill_in_byte_counts(outcome, request);
@@ -134,7 +134,7 @@ Task<std::optional<Error>> wait_for_body(CheckedReader& reader, Call& call, Time
 }
 
 // Reads the whole body, and waits when it pauses. An error counts as one after the sending began.
-Task<BodyRead> read_body(CheckedReader& reader, Call& call, Time limit) {
+Task<BodyRead> read_request_body(CheckedReader& reader, Call& call, Time limit) {
   BodyRead read;
   while (!read.error && !read_to_end_or_pause(reader, read)) {
     const auto waiting = wait_for_body(reader, call, limit);
@@ -275,7 +275,7 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   // If `sends` is false, the step fails before anything is sent, for example because it cannot
   // connect.
   if (streamed && step->sends) {
-    const auto reading = read_body(reader, call, exchange_end);
+    const auto reading = read_request_body(reader, call, exchange_end);
     BodyRead read = co_await reading;
     script_->record_body(record_index, read.bytes);
     if (read.error) co_return *std::move(read.error);
@@ -294,7 +294,7 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
     co_return step->sends ? mark_maybe_sent(std::move(error)) : std::move(error);
   }
   Outcome outcome = script_->respond(*step, request, record_index);
-  complete(outcome, step->time_headers, request, clock.wall_now());
+  complete_outcome(outcome, step->time_headers, request, clock.wall_now());
   if (outcome) progress.received(outcome->body.size());
   // An outcome that claims that nothing was sent allows a retry, which needs the body again.
   const bool claims_unsent = exchange_of(outcome).wire_sends == 0;
