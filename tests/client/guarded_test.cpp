@@ -233,6 +233,25 @@ TEST_CASE("guarded: a stop ends the wait for the guards") {
   CHECK(calls.at.size() == 1);
 }
 
+TEST_CASE("guarded: an exception in the wait for the guards ends the call") {
+  class Broken final : public BlockingClock {
+   public:
+    [[nodiscard]] Time now() const override { return Time(); }
+    bool wait_until(Time /*when*/, const std::stop_token& /*stop*/) const override {
+      throw std::runtime_error("broken");
+    }
+  };
+  Calls calls;
+  auto policy = once();
+  policy.guards.rate = RatePolicy::per_second(1);
+  auto ping = guarded(policy, calls.returning(AttemptResult<>::success()));
+  RetryCallOptions options;
+  options.clock = std::make_shared<Broken>();
+  CHECK(retry_call(policy, ping, options));
+  CHECK_THROWS_AS((void)retry_call(policy, ping, options), std::runtime_error);
+  CHECK(calls.at.size() == 1);
+}
+
 TEST_CASE("guarded: an invalid policy is refused") {
   auto policy = once();
   policy.guards.rate = RatePolicy::per_second(0);

@@ -4,7 +4,7 @@
 #include "lib/core/guard/gate.hpp"
 #include "lib/core/guard/refusal.hpp"
 
-#include <httpretry/flow/start.hpp>
+#include <httpretry/flow/task.hpp>
 #include <httpretry/guard/local_state.hpp>
 
 #include <algorithm>
@@ -109,11 +109,11 @@ GuardedAttempt::~GuardedAttempt() = default;
 bool GuardedAttempt::enter() {
   BlockingScheduler blocking(state_->clock());
   state_->info.scheduler = &blocking;
-  bool may_begin = false;
-  // On this scheduler `co_enter` never suspends, so it has ended when `start` returns.
-  start(co_enter(), [&](Result<bool> entered) { may_begin = entered && *entered; });
+  // On this scheduler `co_enter` never suspends, so it has ended when `run_into` returns.
+  const auto entering = std::make_shared<detail::Running<bool>>();
+  detail::run_into(entering, co_enter());
   state_->info.scheduler = nullptr;
-  return may_begin;
+  return entering->take();  // throws what `co_enter` has thrown
 }
 
 // Waits until the guards of the policy (pauses, rate, circuit breaker, limit of concurrent calls)
