@@ -318,6 +318,12 @@ TEST_CASE("an AWS profile becomes the policy of the hosts of AWS") {
   }
   CHECK(*found(imported, "https://elsewhere/").policy == RetryPolicy());
   CHECK(parse_policies(imported.json, "again.json").value() == imported.policies);
+  // `aws configure --profile "my app"` writes single quotes.
+  for (const auto* const section : {"[profile 'my app']", "[profile \"my app\"]"}) {
+    const auto text = std::string(section) + "\nmax_attempts = 7\n";
+    const auto of_app = import_aws_config(text, "config", "my app").value();
+    CHECK(found(of_app, "https://a.api.aws/").policy->max_attempts == 7);
+  }
 }
 
 TEST_CASE("each retry mode of AWS has its policy") {

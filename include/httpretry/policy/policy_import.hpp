@@ -43,8 +43,8 @@ struct HTTPRETRY_API ImportedPolicies {
     std::string_view json, const std::string& file_name);
 
 // Imports retry_mode and max_attempts of one profile in an AWS config file (~/.aws/config), from
-// the section [profile NAME] or [default]. They become the policy "aws" for the hosts
-// *.amazonaws.com, *.amazonaws.com.cn and *.api.aws.
+// the section [profile NAME], whose name may be in quotes, or [default]. They become the policy
+// "aws" for the hosts *.amazonaws.com, *.amazonaws.com.cn and *.api.aws.
 [[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_aws_config(
     std::string_view text, const std::string& file_name, std::string_view profile = "default");
 

@@ -29,6 +29,12 @@ std::string_view without_comment(std::string_view value) {
   return value;
 }
 
+std::string_view without_quotes(std::string_view text) {
+  const bool is_quoted = text.size() > 1 && text.front() == text.back() &&
+                         (text.front() == '"' || text.front() == '\'');
+  return is_quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 // Returns whether a user may expect another setting to have an effect on retries.
 bool concerns_retries(std::string_view key) {
   constexpr std::string_view kWords[] = {"retr", "attempts", "timeout", "defaults_mode"};
@@ -94,9 +100,9 @@ class AwsImport {
     }
     auto name = trimmed(text.substr(1, end - 1));
     // The section of a profile is "[profile NAME]". AWS ignores "[NAME]" in a config file, unlike
-    // in its credentials file, except "[default]".
+    // in its credentials file, except "[default]". A name with spaces is in quotes.
     const bool has_word = name.starts_with("profile ");
-    if (has_word) name = trimmed(name.substr(name.find(' ')));
+    if (has_word) name = without_quotes(trimmed(name.substr(name.find(' '))));
     const bool is_profile = has_word || name == kDefaultProfile;
     is_in_profile_ = is_profile && name == *profile_;
     if (is_profile) profiles_.push_back(name);
@@ -112,17 +118,12 @@ class AwsImport {
       return;
     }
     const auto key = trimmed(text.substr(0, equals));
-    if (profile_) {
-      if (!is_in_profile_) return;
-      const auto value = trimmed(without_comment(text.substr(equals + 1)));
-      return store(
-          {.key = to_lower(key), .value = std::string(value), .position = position(value)});
-    }
-    auto value = trimmed(text.substr(equals + 1));
-    const bool is_quoted = value.size() > 1 && value.front() == value.back() &&
-                           (value.front() == '"' || value.front() == '\'');
-    if (is_quoted) value = value.substr(1, value.size() - 2);
-    store({.key = std::string(key), .value = std::string(value), .position = position(value)});
+    if (profile_ && !is_in_profile_) return;
+    const auto rest = text.substr(equals + 1);
+    const auto value = profile_ ? trimmed(without_comment(rest)) : without_quotes(trimmed(rest));
+    store({.key = profile_ ? to_lower(key) : std::string(key),
+           .value = std::string(value),
+           .position = position(value)});
   }
 
   // Stores one of the two settings, and reports a repeated one. Warns of others that concern
