@@ -55,6 +55,21 @@ TEST_CASE("content is uploaded to a session in parts, or at once") {
   CHECK(empty.server.complete);
 }
 
+TEST_CASE("a session gets the user name and the password of the start") {
+  const auto start = Request::post("https://ann:secret@x/upload", "{}");
+  Uploading upload;
+  std::string told;
+  upload.options.on_session = [&](const std::string& url) { told = url; };
+  REQUIRE(upload.run("0123456789", {retry()}, start));
+  CHECK(upload.talk.sent(1).url() == "https://ann:secret@x/upload?session=7");
+  CHECK(told == kSession);
+
+  Uploading resumed;
+  resumed.options.session = told;
+  REQUIRE(resumed.run("0123456789", {retry()}, start));
+  CHECK(resumed.talk.sent(0).url() == "https://ann:secret@x/upload?session=7");
+}
+
 TEST_CASE("after a failure the server is asked, and what it has is not sent again") {
   struct Row {
     const char* what;

@@ -74,7 +74,8 @@ struct HTTPRETRY_API ResumableUploadOptions {
   // Default: false. Such a session is Errc::Protocol.
   bool session_at_other_origin = false;
 
-  // Headers for the requests to the session, in addition to the Authorization header of `start`.
+  // Headers for the requests to the session, in addition to the Authorization header of `start` and
+  // the user name and the password in its URL.
   //
   // Default: none
   Headers headers;

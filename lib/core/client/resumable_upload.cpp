@@ -5,6 +5,7 @@
 #include "lib/core/base/text.hpp"
 #include "lib/core/curl/errors.hpp"
 #include "lib/core/http/checked_reader.hpp"
+#include "lib/core/middleware/named_url.hpp"
 #include "lib/core/middleware/send_again.hpp"
 
 #include <algorithm>
@@ -168,14 +169,20 @@ class Upload : public std::enable_shared_from_this<Upload> {
                             "; set session_at_other_origin if you trust it");
     }
     open_session(url->to_string());
-    if (options_.on_session) options_.on_session(session_.url());
+    if (options_.on_session) options_.on_session(url->to_string());
     return std::nullopt;
   }
 
-  // Prepares the requests to a session. The first one sends a part of the content. If the session
-  // is not new or the content is empty, it asks how much the server has.
-  void open_session(std::string url) {
-    session_ = Request("PUT", std::move(url));
+  // Prepares the requests to a session. They get the userinfo of the start, unless the session has
+  // its own. The first one sends a part of the content. If the session is not new or the content is
+  // empty, it asks how much the server has.
+  void open_session(const std::string& url) {
+    session_ = Request("PUT", url);
+    const auto& from = start_.parsed_url();
+    const auto& to = session_.parsed_url();
+    if (from && to && from->has_userinfo() && !to->has_userinfo()) {
+      session_.set_url(with_userinfo_of(start_.url(), to->to_string()));
+    }
     session_.edit_options() = start_.options();
     if (const auto secret = start_.headers().get("Authorization")) {
       session_.set_header("Authorization", *secret);
