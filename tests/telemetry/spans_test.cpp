@@ -221,6 +221,19 @@ TEST_CASE("what the parent did not sample is not recorded, but goes on") {
   CHECK_FALSE(sent->sampled());
 }
 
+TEST_CASE("a context whose ids are zero is none") {
+  Conversation talk;
+  Spans spans;
+  talk.network->say(Response(200)).say(Response(200));
+  auto request = Request::get("http://x/");
+  request.edit_options().context.set(TraceContext());
+  REQUIRE(client_of(talk, spans, {propagate()}).send(request));
+  CHECK(spans.all.size() == 2);
+  CHECK(TraceContext::from(talk.sent(0).headers()));  // a new trace
+  REQUIRE(talk.client({propagate()}).send(request));
+  CHECK_FALSE(talk.sent(1).headers().contains("traceparent"));
+}
+
 TEST_CASE("canceled is no error, and an unknown method is _OTHER") {
   Span span;
   span.method = "BREW";

@@ -33,7 +33,7 @@ struct HTTPRETRY_API TraceId {
 //
 //   request.edit_options().context.set(TraceContext::parse(incoming_traceparent).value());
 //
-// If a request has neither, `traces()` (traces.hpp) begins a new trace.
+// If a request has neither, or the trace id is zero, `traces()` (traces.hpp) begins a new trace.
 struct HTTPRETRY_API TraceContext {
   TraceContext() = default;
 

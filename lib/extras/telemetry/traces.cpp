@@ -17,7 +17,8 @@ using telemetry::TracedSend;
 constexpr double kIdRange = 72057594037927936.0;  // 2^56: the range of a trace id's random part
 
 std::optional<TraceContext> parent_of(const Call& call, const Request& request) {
-  if (const auto* given = call.get<TraceContext>()) return *given;
+  const auto* given = call.get<TraceContext>();
+  if (given != nullptr && given->trace.valid()) return *given;
   return TraceContext::from(request.headers());
 }
 
@@ -279,13 +280,13 @@ std::shared_ptr<Observer> traces(std::function<void(SpanPtr)> sink) {
 
 // Returns a middleware that sets the headers of W3C Trace Context on each send: traceparent,
 // tracestate and baggage. They come from traces(), if it observes the call, or from a TraceContext
-// that the caller has set for the call. Without either, the middleware leaves the request
-// unchanged.
+// that the caller has set for the call. Without either, or if one of its ids is zero, the
+// middleware leaves the request unchanged.
 MiddlewarePtr propagate() {
   return on_request("propagate", [](Request& request, Call& call) {
     auto* trace = call.get<CallTrace>();
     const auto* context = trace != nullptr ? &trace->context : call.get<TraceContext>();
-    if (context == nullptr) return;
+    if (context == nullptr || !context->trace.valid() || context->span == 0) return;
     if (trace != nullptr) {
       request.set_header("traceparent", trace->next_header());  // with a new span id for this send
     } else {
