@@ -104,6 +104,20 @@ TEST_CASE("a link that is turned to another file is a changed file") {
   CHECK(watched.attempts() == 3);
 }
 
+TEST_CASE("a relative path keeps its file when the working directory changes") {
+  const TemporaryFile file(with_attempts(2));
+  const TemporaryFile elsewhere(with_attempts(4));
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(file.folder());
+  const auto source = PolicySource::watch("policy.json");
+  std::filesystem::current_path(elsewhere.folder());
+  file.write(with_attempts(3));
+  const auto reloaded = source.value().reload();
+  std::filesystem::current_path(before);
+  CHECK(Watched::attempts_in(reloaded.value()) == 3);
+  CHECK(source.value().current(Time()).reload->file == "policy.json");
+}
+
 TEST_CASE("a bad file changes nothing, is told once, and is forgotten when it is good again") {
   Watched watched(with_attempts(2));
   watched.file.write(R"({"version": 1, "default": {"max_attemps": 3}})");

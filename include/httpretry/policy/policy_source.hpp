@@ -54,8 +54,9 @@ class HTTPRETRY_API PolicySource {
   // One policy for all requests. Throws std::invalid_argument if `check` rejects it.
   PolicySource(RetryPolicy policy);  // NOLINT(google-explicit-constructor)
 
-  // Reads the file and watches it from then on. Returns the errors of PolicySet::load, and an error
-  // if the path is not a regular file.
+  // Reads the file and watches it from then on, even if the path is relative and the program
+  // changes its working directory. Returns the errors of PolicySet::load, and an error if the path
+  // is not a regular file.
   [[nodiscard]] static Result<PolicySource> watch(std::string path);
 
   // The policies in force, and the latest reload (nullptr before the first).

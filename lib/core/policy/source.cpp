@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -143,6 +144,7 @@ class PolicySource::Watch {
  public:
   Watch(std::string path, PolicySet first, const FileText& file)
       : path_(std::move(path)),
+        absolute_path_(std::filesystem::absolute(path_).string()),
         last_state_(file.state),
         digest_(digest(file.text)),
         current_(std::move(first)) {}
@@ -186,7 +188,7 @@ class PolicySource::Watch {
     {
       const std::unique_lock lock(mutex_, std::try_to_lock);
       if (!lock) return;  // another thread reads the file
-      if (settled_ && state_of(path_) == last_state_) return;
+      if (settled_ && state_of(absolute_path_) == last_state_) return;
       reload = read(Report::Changes);
     }
     if (reload) log_policy_reload(*reload);
@@ -197,7 +199,7 @@ class PolicySource::Watch {
   // Reads the file, and publishes its policies or what is wrong with it. With Report::Changes,
   // returns nullptr instead if neither the text nor the problem of reading it has changed.
   std::shared_ptr<const PolicyReload> read(Report report) {
-    const auto file = read_file(path_, FileKind::Regular);
+    const auto file = read_file(absolute_path_, FileKind::Regular);
     // Two writes within one tick of the file system's clock may leave the same state. So the file
     // is read at each check until two checks in a row have found the same state.
     settled_ = file.state == last_state_;
@@ -235,10 +237,11 @@ class PolicySource::Watch {
     return reload;  // `next`, which now holds the old policies, is destroyed without the lock
   }
 
-  const std::string path_;
-  std::mutex mutex_;      // held by the thread that reads the file; guards the next five
-  FileState last_state_;  // when the file was last read
-  bool settled_ = false;  // its last two reads found the same state
+  const std::string path_;           // for messages
+  const std::string absolute_path_;  // still names the file after the program calls chdir
+  std::mutex mutex_;                 // held by the thread that reads the file; guards the next five
+  FileState last_state_;             // when the file was last read
+  bool settled_ = false;             // its last two reads found the same state
   std::size_t digest_;
   std::string read_problem_;  // why the file could not be read at the last check; empty if it was
   std::uint64_t reloads_ = 0;
