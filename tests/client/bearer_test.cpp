@@ -81,6 +81,24 @@ TEST_CASE("a 401 leads to one new token and one more request, not to two") {
   CHECK(talk.sends() == 5);
 }
 
+TEST_CASE("the resend after a 401 is counted in the attempt that it belongs to") {
+  using Counts = std::vector<int>;
+  const auto counts = [](bool below_retry) {
+    Issuer issuer;
+    Conversation talk;
+    talk.network->say(Response(401)).say(Response(200));
+    std::vector<MiddlewarePtr> chain{bearer(issuer.source())};
+    chain.insert(below_retry ? chain.begin() : chain.end(), retry());
+    Client client = talk.client(std::move(chain));
+    const auto outcome = client.get("http://api.test/");
+    Counts all;
+    for (const auto& attempt : outcome->history.attempts) all.push_back(attempt.wire_sends);
+    return all;
+  };
+  CHECK(counts(/*below_retry=*/true) == Counts{2});
+  CHECK(counts(/*below_retry=*/false) == Counts{1, 1});
+}
+
 TEST_CASE("a body that is gone is not sent again with a new token") {
   Issuer issuer;
   Conversation talk;

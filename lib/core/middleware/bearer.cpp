@@ -67,17 +67,21 @@ class Bearer final : public Middleware {
  private:
   // Sends the request with the shared token. If the server responds with 401, gets another token
   // and resends the request, once. Returns the last outcome, or the error of fetching the token.
+  // Below `retry`, both sends belong to one attempt, so the outcome counts both.
   Task<Outcome> authorized(Request request, Call& call, Next next) {
     std::string refused_token;  // empty until a 401
+    int earlier_sends = 0;
     for (;;) {
       Result<std::string> token = co_await token_other_than(refused_token, call);
       if (!token) co_return without_token(std::move(token).error());
       Request attempt = request;
       attempt.set_header("Authorization", "Bearer " + *token);
       Outcome outcome = co_await next(std::move(attempt), call);
+      exchange_of(outcome).wire_sends += earlier_sends;
       const bool first_401 = outcome && outcome->status == 401 && refused_token.empty();
       if (!first_401 || !select_refused(request, call)) co_return outcome;
       refused_token = *std::move(token);
+      if (!next.has("retry")) earlier_sends = outcome->exchange.wire_sends;
     }
   }
 
