@@ -286,6 +286,31 @@ TEST_CASE("max_failures ends a run, and so does finish_up") {
   CHECK(all.store.ended.size() == 2);
 }
 
+TEST_CASE("a run that is being stopped ends as Stopped, even if max_failures is reached then") {
+  struct DyingJobs : SimpleJobs {
+    Verdict judge(const Job& /*job*/, const Prepared& /*sent*/, Outcome /*outcome*/) override {
+      Verdict verdict;
+      verdict.end.state = State::Dead;
+      return verdict;
+    }
+  };
+  Step hang(Fault::Hang);
+  FaultServer server({hang});
+  MemoryStore store;
+  store.add(server.url());
+  DyingJobs jobs;
+  RunnerOptions options;
+  options.max_failures = 1;
+  Runner runner(client_options(), store, jobs, options);
+  std::thread stopper([&] {
+    CHECK(server.wait_for_requests(1, 60s));
+    runner.stop();
+  });
+  CHECK(runner.run() == RunEnd::Stopped);
+  stopper.join();
+  CHECK(store.ended.size() == 1);
+}
+
 TEST_CASE("stop ends calls under way, and their jobs are given back") {
   Step hang(Fault::Hang);
   FaultServer server({hang});

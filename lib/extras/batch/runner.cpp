@@ -100,7 +100,7 @@ void Runner::Work::apply(const Job& job, Verdict verdict) {
   }
   if (verdict.end.state == State::Dead) ++failures_;
   if (options_.max_failures != 0 && failures_ >= options_.max_failures) {
-    ending_ = RunEnd::Failures;
+    ending_ = ending_.value_or(RunEnd::Failures);  // an earlier reason, such as Stopped, stays
     watch_->ask(&CallWatch::Updates::finish_up);
   }
   store_.finish(job, std::move(verdict.end));
