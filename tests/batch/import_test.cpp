@@ -154,6 +154,26 @@ TEST_CASE("a response for a file that is the directory of another one is a mista
               end});
 }
 
+TEST_CASE("a response for a file that another one needs until it is complete is a mistake") {
+  const auto line = [](const std::string& output) {
+    return R"({"url":"http://a/","output":")" + output + "\"}\n";
+  };
+  const std::string problem =
+      R"(:29: the response would go to "a/x", whose temporary file is that of line )";
+  const std::string end = ": each needs its own file";
+  CHECK(problems_of(line("a/x") + line("a/x.part")) == Texts{"1" + problem + "2" + end});
+  CHECK(problems_of(line("a/x.part.info") + line("a/x")) == Texts{"2" + problem + "1" + end});
+  CHECK(problems_of(line("x") + line("x.parts") + line("y.part")).empty());
+  // Files that are named by ids.
+  const std::string named = R"({"url":"http://a/","id":"x"})"
+                            "\n"
+                            R"({"url":"http://a/","id":"x.part"})";
+  CHECK(problems_of(named).empty());
+  CHECK(
+      problems_of(named, Bodies::Files) ==
+      Texts{R"(1:25: the response would go to "x", whose temporary file is that of line 2)" + end});
+}
+
 TEST_CASE("an input with a mistake leaves nothing behind") {
   JournalFiles files;
   files.folder.write("in", "http://a/\nhttp://\n");

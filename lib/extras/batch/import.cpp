@@ -205,8 +205,11 @@ void Importer::insert(std::uint64_t line_number, std::string_view text, const Re
   // for duplicates.
   if (id) ids_.add(*id);
   if (output) outputs_.add(*output);
-  // If the file is in a directory, finish() must look for another file with the directory's name.
-  if (file.find('/') != std::string::npos) outputs_.ascending = false;
+  // finish() must look for another file with the name of this one's directory, or whose ".part"
+  // this one may be.
+  if (file.find('/') != std::string::npos || file.find(".part") != std::string::npos) {
+    outputs_.ascending = false;
+  }
   // The name of the header with the idempotency key, or empty if the request gets no key.
   const auto header = policy ? key_header(line, *policy) : std::string();
   std::string key = line.key;
@@ -394,8 +397,9 @@ void Importer::compare_outputs() {
                     });
 }
 
-// Reports each response file that would have to be a directory for another line's response file.
-// For example, "d" cannot be a file beside "d/a".
+// Reports each response file that would have to be a directory for another line's response file, or
+// whose temporary file has that name. For example, "d" cannot be a file beside "d/a", nor beside
+// "d.part", to which the body for "d" is written until it is complete.
 void Importer::compare_outputs_with_directories() {
   struct File {
     std::string path;
@@ -413,14 +417,16 @@ void Importer::compare_outputs_with_directories() {
     while (!beginnings.empty() && !path.starts_with(beginnings.back().path)) beginnings.pop_back();
     const auto line = static_cast<std::uint64_t>(rows.number(kLine));
     for (auto& file : beginnings) {
-      const bool is_directory = path.size() > file.path.size() && path[file.path.size()] == '/';
-      if (!is_directory || file.is_reported) continue;
+      const auto rest = path.substr(file.path.size());
+      const bool is_directory = rest.starts_with('/');
+      const bool is_temporary = rest == ".part" || rest == ".part.info";  // as in FileOptions
+      if ((!is_directory && !is_temporary) || file.is_reported) continue;
       file.is_reported = true;
       const auto reported = line_at(file.line);
       report(file.line, reported.output.empty() ? reported.id_position : reported.output_position,
-             "the response would go to \"" + printable(file.path) +
-                 "\", which is the directory for that of line " + std::to_string(line) +
-                 ": each needs its own file");
+             "the response would go to \"" + printable(file.path) + "\", " +
+                 (is_directory ? "which is the directory for" : "whose temporary file is") +
+                 " that of line " + std::to_string(line) + ": each needs its own file");
     }
     beginnings.push_back({.path = std::string(path), .line = line});
   }
