@@ -45,6 +45,7 @@ struct BrokenServer {
       if (on_totals) on_totals();
       return FakeRedis::list(totals);
     }
+    if (is(kReap) && on_reap) return on_reap();
     if (is(kTick)) ++ticks;
     if (is(kLeave)) takes_at_last_leave = takes.load();
     return is(kTick) || is(kLeave) ? ":1\r\n" : "$-1\r\n";
@@ -53,7 +54,9 @@ struct BrokenServer {
   const std::vector<std::int64_t> totals;
   const std::string page;  // the first reply to XRANGE; the others have no entries
   const Scan scan;         // returns the replies to SCAN; if it is set, the queue does not exist
-  std::function<void()> on_totals{};  // called on the thread of the server
+  // Called on the thread of the server.
+  std::function<void()> on_totals{};
+  std::function<std::string()> on_reap{};  // returns the reply to kReap
   std::atomic<int> pages = 0;
   std::atomic<int> reads_of_totals = 0;
   std::atomic<int> pings = 0;
@@ -236,4 +239,23 @@ TEST_CASE("a worker leaves only after the server has read its last request for j
   wait_until([&] { return is_taking.load(); });
   CHECK(store.close(/*limit=*/5s).empty());
   CHECK(broken.takes_at_last_leave == broken.takes);
+}
+
+TEST_CASE("a worker takes over no jobs as soon as the server is back") {
+  BrokenServer broken(0);
+  std::atomic<int> searches = 0;
+  // The first search for jobs has to go on at once. But the connection breaks at the next command,
+  // which is that of kTick.
+  broken.on_reap = [&] {
+    broken.server.set_resets(++searches == 1);
+    return "*2\r\n" + FakeRedis::bulk("5-0") + "*0\r\n";
+  };
+  auto options = options_for(broken);
+  options.lease = 1h;
+  options.tell = [&](const std::string& text) {
+    if (text.find("cannot be reached") != std::string::npos) broken.server.set_resets(false);
+  };
+  const QueueStore store(options);
+  wait_until([&] { return broken.ticks > 0; });  // the server is back
+  CHECK(searches == 1);
 }

@@ -114,6 +114,9 @@ void QueueStore::report_ended_errors(Time before) {
 void QueueStore::on_change(bool up, const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (!open_ || up == std::exchange(was_up_, up)) return;
+  // Other workers may connect again later than this one. Their leases may have ended while the
+  // server was away, and they need time to renew them.
+  if (up) take_over_at_ = later(now_is(), options_.lease / 2);
   filed_.notify_all();
   options_.tell(remote_.name() +
                 (up ? ": it is back"
