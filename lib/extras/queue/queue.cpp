@@ -12,7 +12,8 @@ namespace {
 
 using batch::StoreError;
 
-constexpr const char* kLinesAtOnce = "500";
+// A reply must arrive within seconds, and a line may have a body of 64 KiB (kMostInline).
+constexpr const char* kLinesAtOnce = "100";
 constexpr std::int64_t kRetriedAtOnce = 100;
 // A cursor passes through a set in pages, which may have no new job. This many such pages in a row
 // are more than a server sends.
