@@ -9,6 +9,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -101,6 +103,15 @@ TEST_CASE("a hedge that wins, and one that is refused") {
   };
   CHECK(has(slow, "httpretry.lost"));
   CHECK(has(quick, "httpretry.hedge_of"));
+  // Each of the two durations has the span of its own send.
+  std::set<std::string> exemplars;
+  const auto snapshot = watched.numbers->snapshot();
+  for (const auto& series : snapshot.find("http_client_request_duration_seconds")->series) {
+    for (const auto& exemplar : series.exemplars) {
+      if (exemplar) exemplars.insert(exemplar->span_id);
+    }
+  }
+  CHECK(exemplars == std::set{span_id_hex(slow.id), span_id_hex(quick.id)});
   CHECK(watched.logged(R"("event":"hedge")"));
   CHECK(watched.logged(R"("attempt":2,"after_ms":100)"));
   CHECK(watched.logged(R"("hedge_of":1,"lost":false)"));

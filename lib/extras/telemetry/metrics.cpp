@@ -84,11 +84,12 @@ SendSeries& send_series(Shard& shard, SendKey key, std::uint32_t other_host) {
   return series_of(shard, shard.sends, key.pack());
 }
 
-// Stores the trace of a sampled call as the exemplar of a bucket, at most once a second for each
-// bucket. If a reader has locked the shard, it does nothing rather than wait.
+// Stores the trace of a sampled call, and the span of the exchange with this number, as the
+// exemplar of a bucket, at most once a second for each bucket. If a reader has locked the shard, it
+// does nothing rather than wait.
 void record_exemplar(Shard& shard, SendSeries& series, std::size_t bucket, Duration took,
-                     const Call& call) {
-  const auto* trace = call.get<CallTrace>();
+                     const Call& call, int number) {
+  auto* trace = call.get<CallTrace>();
   if (trace == nullptr || !trace->call) return;
   const auto now = trace->started + std::chrono::duration_cast<WallTime::duration>(
                                         call.scheduler().now() - call.started());
@@ -100,6 +101,11 @@ void record_exemplar(Shard& shard, SendSeries& series, std::size_t bucket, Durat
   if (is_set && exemplar.at + std::chrono::seconds(1) > now) return;
   const auto& id = trace->context.trace;
   exemplar = {id.high, id.low, trace->last_send, took.count(), now};
+  // Hedges may have begun later. Without the retry middleware, which makes hedges possible,
+  // traces() may have taken the span already.
+  trace->for_each_open([&](const TracedSend& send) {
+    if (send.number == number) exemplar.span = send.span.id;
+  });
 }
 
 // Must match RetryPolicies in lib/core/middleware: a request that no endpoint matches shares the
@@ -211,7 +217,7 @@ void Metrics::exchange_ended(const Call& call, const Request& request, int numbe
       record_wait(*shard, exchange.queued_by, exchange.timings.queued);
     }
     // Links the bucket of the histogram to the trace of this call, if the call is traced.
-    record_exemplar(*shard, series, bucket, duration, call);
+    record_exemplar(*shard, series, bucket, duration, call, number);
   } catch (const std::bad_alloc&) {
     // The exchange, or a part of it, is not counted.
   }
