@@ -154,6 +154,23 @@ TEST_CASE("a response for a file that is the directory of another one is a mista
               end});
 }
 
+TEST_CASE("a response for a file whose name is too long is a mistake") {
+  const std::string longest(250, 'x');
+  const auto line = [](const std::string& output) {
+    return R"({"url":"http://a/","output":")" + output + "\"}\n";
+  };
+  CHECK(problems_of(line(longest) + line("d/" + longest) + line("y" + longest + "/d")).empty());
+  CHECK(problems_of(line("d/x" + longest)) == Texts{R"(1:29: the response would go to "d/x)" +
+                                                    longest + "\", a name of more than 250 bytes"});
+  // Files that are named by ids.
+  const auto named = R"({"url":"http://a/","id":"/)" + longest.substr(3) + "\"}";
+  CHECK(problems_of(named + "\n").empty());
+  CHECK(problems_of(named, Bodies::Files).empty());
+  const auto too_long = R"({"url":"http://a/","id":"/)" + longest.substr(2) + "\"}";
+  CHECK(problems_of(too_long).empty());
+  CHECK(problems_of(too_long, Bodies::Files).size() == 1);
+}
+
 TEST_CASE("a response for a file that another one needs until it is complete is a mistake") {
   const auto line = [](const std::string& output) {
     return R"({"url":"http://a/","output":")" + output + "\"}\n";

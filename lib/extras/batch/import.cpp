@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kHostsOfTheirOwn = 20'000;
 constexpr std::size_t kSharedQueues = 1'000;
 constexpr std::uint64_t kReportEvery = 100'000;  // lines
+constexpr std::size_t kLongestName = 250;        // of a file; with ".part", it is NAME_MAX
 
 constexpr const char* kTables = R"(
 CREATE TABLE meta(name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
@@ -241,14 +242,17 @@ void Importer::check_body_file(std::uint64_t line_number, const RequestLine& lin
   if (!opened) report(line_number, line.file_position, "/body_file: " + opened.error().message);
 }
 
-// Reports a problem if the response body of a line would replace a file of the run itself.
+// Reports a problem if the response body of a line would replace a file of the run itself, or if
+// the name of its file is too long.
 void Importer::check_output(std::uint64_t line_number, const RequestLine& line,
                             const std::string& output) {
   const auto found = own_files_.find(output);
-  if (found == own_files_.end()) return;
+  const bool is_too_long = output.substr(output.rfind('/') + 1).size() > kLongestName;
+  if (found == own_files_.end() && !is_too_long) return;
   report(line_number, line.output.empty() ? line.id_position : line.output_position,
-         "the response would go to \"" + printable(output) + "\", which is the file of the " +
-             found->second);
+         "the response would go to \"" + printable(output) + "\", " +
+             (is_too_long ? "a name of more than " + std::to_string(kLongestName) + " bytes"
+                          : "which is the file of the " + found->second));
 }
 
 // Inserts the lane of a host and a priority, unless it has been inserted before.
