@@ -9,7 +9,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 EXTRAS = {path.name for path in (ROOT / "lib/extras").iterdir()}
-MOST = {"core": 26959, "lib and include": 47073, "apps/httpretry": 10774}
+MOST = {"core": 26959, "lib and include": 47091, "apps/httpretry": 10774}
 
 TEXT_OR_COMMENT = re.compile(
     r'R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/', re.S)

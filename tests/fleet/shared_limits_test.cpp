@@ -490,6 +490,7 @@ TEST_CASE("the share of one process") {
   CHECK(share_of(policy, 4).rate->per == 4s);
   CHECK(share_of(policy, 4).rate->burst == 2);
   CHECK(share_of(policy, 40).rate->burst == 1);
+  CHECK(share_of(rate_of(100, 30 * 24h, 10), 1'000'000).rate->per == 10 * 365 * 24h);
   policy.rate->further = {RatePolicy::of_cost(1'000, 1min)};
   CHECK(share_of(policy, 4).rate->further[0].per == 4min);
   CHECK(share_of(policy, 4).rate->further[0].burst == 250);

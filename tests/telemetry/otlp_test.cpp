@@ -275,10 +275,14 @@ TEST_CASE("without an interval, the exporter still waits between two exports") {
   CHECK(requests <= static_cast<std::size_t>(time / 10ms));
 }
 
-TEST_CASE("a batch without spans is refused") {
+TEST_CASE("a batch without spans and a queue without a limit are refused") {
   OtlpOptions options;
   options.batch = 0;
   CHECK_THROWS_WITH_AS(Otlp{options}, "OtlpOptions::batch must be at least 1",
+                       std::invalid_argument);
+  options.batch = 1;
+  options.queue = SIZE_MAX;
+  CHECK_THROWS_WITH_AS(Otlp{options}, "OtlpOptions::queue must be at most 2^30",
                        std::invalid_argument);
 }
 

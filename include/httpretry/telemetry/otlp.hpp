@@ -52,7 +52,7 @@ struct HTTPRETRY_API OtlpOptions {
   std::string service_name = "unknown_service";
   std::vector<std::pair<std::string, std::string>> resource;
 
-  // The most spans that can wait to be sent, rounded up to a power of two.
+  // The most spans that can wait to be sent, rounded up to a power of two; at most 2^30.
   std::size_t queue = 2048;
   // The most spans in one request, at least 1.
   std::size_t batch = 512;

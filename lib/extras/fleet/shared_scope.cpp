@@ -1,5 +1,7 @@
 #include "shared_scope.hpp"
 
+#include "lib/core/base/saturating.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -18,7 +20,11 @@ ConcurrencyPolicy with_max(ConcurrencyPolicy policy, int max) {
 // Each number is at least 1, so that every process can go on.
 GuardPolicy share_of(GuardPolicy policy, int workers) {
   const auto divide = [workers](RatePolicy& rate) {
-    rate.per = rate.per * workers;  // the same number of requests in a longer time
+    // The same number of requests in a longer time. A month for each of thousands of workers would
+    // overflow.
+    constexpr Duration kLongest = std::chrono::hours(24 * 365 * 10);
+    const Duration longer = saturating::times(static_cast<std::uint64_t>(workers), rate.per);
+    rate.per = std::max(rate.per, std::min(longer, kLongest));
     rate.burst = std::max<std::int64_t>(rate.burst / workers, 1);
   };
   if (auto& rate = policy.rate) {

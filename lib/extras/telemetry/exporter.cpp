@@ -30,6 +30,10 @@ RetryPolicy policy_of(const OtlpOptions& options) {
 
 OtlpOptions checked(OtlpOptions options) {
   if (options.batch == 0) throw std::invalid_argument("OtlpOptions::batch must be at least 1");
+  constexpr std::size_t kLargestQueue = std::size_t{1} << 30U;
+  if (options.queue > kLargestQueue) {
+    throw std::invalid_argument("OtlpOptions::queue must be at most 2^30");
+  }
   return options;
 }
 
