@@ -146,6 +146,8 @@ TEST_CASE("a malformed URL in a header does not show its user and password eithe
                         {R"(https:\\u:s3cr3t@h\a)", R"(https:\\REDACTED:REDACTED@h\a)"},
                         {"https:u:s3cr3t@h/a", "REDACTED:REDACTED@h/a"},
                         {"u:s3cr3t@h/a", "REDACTED:REDACTED@h/a"},
+                        {":/u:s3cr3t@h/a", ":/REDACTED:REDACTED@h/a"},
+                        {"://u:s3cr3t@h/a", "://REDACTED:REDACTED@h/a"},
                         {"https://u:s3cr3t/s3cr3t@h/a", "https://REDACTED:REDACTED"},
                         {"https://u:s3cr3t?s3cr3t@h/a", "https://REDACTED:REDACTED"},
                         {"https://u:s3cr3t#s3cr3t@h/a?b=s3cr3t", "https://REDACTED:REDACTED"},
@@ -153,6 +155,7 @@ TEST_CASE("a malformed URL in a header does not show its user and password eithe
                         {"https://[::1]/a@b", "https://[::1]/a@b"},
                         {"https://h:x/a", "https://h:x/a"},
                         {"/a:b/c@d", "/a:b/c@d"},
+                        {"/a:b@h/c", "/a:b@h/c"},
                         {"me@h", "me@h"}}) {
     CAPTURE(row.value);
     CHECK(shown_value("Location", row.value) == row.shown);

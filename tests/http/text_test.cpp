@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -39,11 +40,22 @@ TEST_CASE("the length of a UTF-8 character is 0 where it is not valid") {
   CHECK(character_length("\xC3\xA4") == 2);
   CHECK(character_length("\xE2\x82\xAC") == 3);
   CHECK(character_length("\xF0\x9F\x98\x80") == 4);
-  CHECK(character_length("\xC2\x80") == 2);          // the first of two bytes
+  CHECK(character_length("\xC2\x80") == 2);  // the first of two bytes
+  CHECK(character_length("\xDF\xBF") == 2);  // the last of two bytes
+  CHECK(character_length("\xE0\xA0\x80") == 3);
+  CHECK(character_length("\xED\x9F\xBF") == 3);  // before the surrogates
+  CHECK(character_length("\xEE\x80\x80") == 3);
+  CHECK(character_length("\xEF\xBF\xBF") == 3);
+  CHECK(character_length("\xF0\x90\x80\x80") == 4);
   CHECK(character_length("\xF4\x8F\xBF\xBF") == 4);  // the last of all
-  for (const auto* text : {"\x80", "\xC0\x80", "\xC1\xBF", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80",
-                           "\xE2\x82", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80"}) {
+  for (const auto* text :
+       {"\x80", "\xC0\x80", "\xC1\xBF", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xE2\x82",
+        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC3\x7F", "\xC3\xC0", "\xE0\x9F\xBF",
+        "\xE2\x82\x28", "\xF0\x8F\xBF\xBF", "\xF0\x9F\x98\xC0"}) {
     CAPTURE(printable(text));
     CHECK(character_length(text) == 0);
   }
+  // What stands behind the text is no part of the character.
+  CHECK(character_length(std::string_view("\xC3\xA4", 1)) == 0);
+  CHECK(character_length(std::string_view("\xF0\x9F\x98\x80", 3)) == 0);
 }
