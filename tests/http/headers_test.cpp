@@ -94,6 +94,38 @@ TEST_CASE("a header may be made from the text of a short one") {
   CHECK(headers[2].value == "b");
 }
 
+TEST_CASE("a header may be made from the text of another one, however full the memory is") {
+  for (std::size_t size = 0; size < 600; ++size) {
+    CAPTURE(size);
+    Headers headers{{"AB", "cd"}, {"F", std::string(size, 'f')}};
+    headers.add(headers[0].name, headers[0].name);
+    headers.add(headers[0].value, headers[2].value);
+    CHECK(headers ==
+          Headers{{"AB", "cd"}, {"F", std::string(size, 'f')}, {"AB", "AB"}, {"cd", "AB"}});
+  }
+}
+
+TEST_CASE("a control byte is found in each place of a value of each size") {
+  for (std::size_t size = 1; size <= 40; ++size) {
+    const std::string good(size, 'v');
+    CAPTURE(size);
+    CHECK(httpretry::valid_header_value(good));
+    for (std::size_t place = 0; place < size; ++place) {
+      CAPTURE(place);
+      for (const char bad : {'\0', '\n', '\r', '\x1f', '\x7f'}) {
+        auto value = good;
+        value[place] = bad;
+        CHECK_FALSE(httpretry::valid_header_value(value));
+      }
+      for (const char unusual : {'\t', ' ', '~', '\x80', '\xff'}) {
+        auto value = good;
+        value[place] = unusual;
+        CHECK(httpretry::valid_header_value(value));
+      }
+    }
+  }
+}
+
 TEST_CASE("nothing that would end a header line early is accepted") {
   Headers headers;
   using namespace std::string_view_literals;
@@ -107,6 +139,8 @@ TEST_CASE("nothing that would end a header line early is accepted") {
     CHECK_FALSE(headers.try_add(name, "v"));
   }
   CHECK(headers.empty());
+  CHECK(headers.try_add("X", " a\tb "));
+  CHECK(headers == Headers{{"X", "a\tb"}});
 }
 
 TEST_CASE("received lines become headers, or are rejected") {
