@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -60,6 +61,32 @@ TEST_CASE("what is known of a part stays as the first response told it") {
   rest.headers = {{"ETag", "\"v1\""}, {"Content-Range", "bytes 5-9/*"}};
   REQUIRE(writer->begin(rest, 5));
   CHECK(read_file(directory.file("f.part.info")) == told);
+}
+
+TEST_CASE("only a whole body or the rest of one is described for a later call") {
+  struct Row {
+    int status;
+    std::uint64_t offset;
+    bool is_described;
+  };
+  for (const auto& row :
+       {Row{200, 0, true}, Row{203, 0, false}, Row{206, 0, false}, Row{206, 5, true}}) {
+    CAPTURE(row.status);
+    CAPTURE(row.offset);
+    const TemporaryDirectory directory;
+    const auto path = directory.file("f");
+    write_file(path, "01234");
+    FileOptions options;
+    options.keep_partial = true;
+    options.continue_existing = true;
+    const auto writer = save_to(path, options)->open(Request::get("http://a/f")).value();
+    Response head(row.status);
+    head.headers = {{"ETag", "\"v1\""}};
+    REQUIRE(writer->begin(head, row.offset));
+    CHECK(exists(path + ".part.info") == row.is_described);
+    REQUIRE(writer->write("56"));
+    CHECK(read_file(path + ".part") == (row.offset == 5 ? "0123456" : "56"));
+  }
 }
 
 TEST_CASE("a call does not fail because the description of a part cannot be written") {
