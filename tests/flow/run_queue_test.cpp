@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <random>
+#include <vector>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -61,6 +62,50 @@ TEST_CASE("timers are due in the order of time, then of arrival, and any of them
   }
   CHECK(queue.size() == 0);
   CHECK(queue.next() == kNever);
+}
+
+TEST_CASE("a timer that is set again moves, and keeps its turn if its time is the same") {
+  TimerQueue queue;
+  CountedTimer first;
+  CountedTimer second;
+  queue.set(first, Time(2ns));
+  queue.set(second, Time(2ns));
+  queue.set(first, Time(2ns));
+  CHECK(queue.size() == 2);
+  CHECK(queue.take_due(Time(1ns)) == nullptr);
+  CHECK(queue.take_due(Time(2ns)) == &first);
+  CHECK(queue.size() == 1);
+  queue.set(first, Time(1ns));
+  CHECK(queue.next() == Time(1ns));
+  queue.set(first, Time(3ns));
+  CHECK(queue.next() == Time(2ns));
+  queue.set(second, kNever);
+  CHECK(queue.next() == Time(3ns));
+  queue.remove(second);
+  CHECK(queue.size() == 1);
+  queue.remove(first);
+  queue.set(first, kNever);
+  CHECK(queue.size() == 0);
+  CHECK(queue.next() == kNever);
+  CHECK(queue.take_due(Time(1h)) == nullptr);
+}
+
+TEST_CASE("a thread drives the queue whose coroutine it runs, and no other") {
+  ManualScheduler clock;
+  ManualScheduler other;
+  std::vector<RunQueue*> seen;
+  const auto look = [&]() -> detail::Detached {
+    co_await clock.sleep_until(Time(1ms), std::stop_token());
+    seen = {RunQueue::current(), RunQueue::driven_of(clock), RunQueue::driven_of(other)};
+  };
+  look();
+  clock.advance(1ms);
+  REQUIRE(seen.size() == 3);
+  CHECK(seen[0] != nullptr);
+  CHECK(seen[1] == seen[0]);
+  CHECK(seen[2] == nullptr);
+  CHECK(RunQueue::current() == nullptr);
+  CHECK(RunQueue::driven_of(clock) == nullptr);
 }
 
 TEST_CASE("the manual clock does not go back") {
