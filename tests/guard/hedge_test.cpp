@@ -199,6 +199,30 @@ TEST_CASE("a body that cannot be read twice at once is not hedged") {
   CHECK_FALSE(calls.send(Request::put("http://x/", "in memory"))->history.hedge_refused);
 }
 
+TEST_CASE("a retry is not hedged if the sink has a part of the response") {
+  for (const std::string beginning : {"", "x"}) {
+    CAPTURE(beginning);
+    HedgedCalls calls;
+    Response cut(200, beginning);
+    cut.incomplete = true;
+    cut.headers.add("ETag", "\"v\"");
+    Response whole(200, "xy");
+    whole.headers.add("ETag", "\"v\"");
+    calls.network->say(cut, 100ms).say(whole, 900ms);
+    std::string received;
+    auto request = Request::get("http://x/");
+    request.edit_options().sink = pass_to([&](std::string_view bytes) {
+      received += bytes;
+      return true;
+    });
+    const auto outcome = calls.send(request);
+    REQUIRE(outcome);
+    CHECK(received == "xy");
+    CHECK(calls.sends() == (beginning.empty() ? 3U : 2U));
+    CHECK((outcome->history.hedge_refused == HedgeRefused::NotReplayable) == !beginning.empty());
+  }
+}
+
 TEST_CASE("hedges are sends, of which max_attempts allows so many") {
   HedgedCalls calls;
   calls.policy.max_attempts = 2;
@@ -252,13 +276,24 @@ TEST_CASE("as gRPC hedges: a failure is followed at once, a slow send after its 
 }
 
 TEST_CASE("a limit of the client that is used up refuses a hedge") {
-  HedgedCalls calls;
-  calls.max_in_flight = 1;
-  calls.network->say(Response(200), 900ms);
-  const auto outcome = calls.send();
-  CHECK(outcome->history.hedge_refused == HedgeRefused::Busy);
-  CHECK(outcome->history.attempts.size() == 1);
-  CHECK(calls.sends() == 1);
+  struct Row {
+    int in_all;
+    int per_origin;
+    bool is_refused;
+  };
+  for (const auto& row : {Row{1, 0, true}, Row{0, 1, true}, Row{2, 1, true}, Row{1, 2, true},
+                          Row{2, 0, false}, Row{0, 2, false}, Row{2, 2, false}}) {
+    CAPTURE(row.in_all);
+    CAPTURE(row.per_origin);
+    HedgedCalls calls;
+    calls.max_in_flight = row.in_all;
+    calls.max_in_flight_per_origin = row.per_origin;
+    calls.network->say(Response(200), 900ms);
+    const auto outcome = calls.send();
+    CHECK((outcome->history.hedge_refused == HedgeRefused::Busy) == row.is_refused);
+    CHECK(outcome->history.attempts.size() == (row.is_refused ? 1U : 2U));
+    CHECK(calls.sends() == (row.is_refused ? 1U : 2U));
+  }
 }
 
 TEST_CASE("too little time is left for a hedge") {

@@ -31,6 +31,7 @@ struct HedgedCalls : Conversation {
     options.observers = {heard};
     options.random = fixed_random(0.5);
     options.max_in_flight = max_in_flight;
+    options.max_in_flight_per_origin = max_in_flight_per_origin;
     began = clock->now();
     return Client(options).send(std::move(request));
   }
@@ -43,6 +44,7 @@ struct HedgedCalls : Conversation {
 
   RetryPolicy policy;
   int max_in_flight = 0;
+  int max_in_flight_per_origin = 0;
   Time began{};
 };
 
