@@ -1,3 +1,6 @@
+#include "lib/core/base/regular_file.hpp"
+#include "lib/core/base/shortage.hpp"
+
 #include <httpretry/http/body.hpp>
 #include <httpretry/http/url.hpp>
 
@@ -6,8 +9,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 using namespace httpretry;
 
@@ -98,6 +103,21 @@ TEST_CASE("a file that is not there, or is a directory, is an error that names i
         "forever");
   CHECK(Body::file(std::string("/dev/null\0.txt", 14)).open().error().message ==
         "cannot read body file /dev/null\\x00.txt: its name has a NUL byte");
+}
+
+TEST_CASE("only a file that is neither regular nor a directory nor /dev/null could block") {
+  const TemporaryFile file("hello");
+  for (const std::string& path :
+       {file.path(), std::string("/tmp"), std::string("/dev/null"), std::string("/no/such/file")}) {
+    CAPTURE(path);
+    CHECK_FALSE(could_block(path));
+  }
+  CHECK(could_block("/dev/zero"));
+}
+
+TEST_CASE("a shortage is one of descriptors or memory") {
+  for (const int error : {EMFILE, ENFILE, ENOMEM, ENOBUFS}) CHECK(is_shortage(error));
+  for (const int error : {0, EACCES, ENOENT, EINTR, ECONNREFUSED}) CHECK_FALSE(is_shortage(error));
 }
 
 TEST_CASE("a file that shrinks while it is sent is an error, not a short body") {
