@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <type_traits>
+#include <vector>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -39,6 +40,41 @@ TEST_CASE("an attempt keeps its exchange, without the peer") {
   CHECK(kept.timings.connected == 0s);
   CHECK(kept.peer.port == 0);
   CHECK(kept.timings.total == exchange.timings.total);
+}
+
+TEST_CASE("the last attempt of a call is the last one that lost no race") {
+  History history;
+  CHECK(history.last() == nullptr);
+  history.attempts.resize(3);
+  CHECK(history.last() == &history.attempts[2]);
+  history.attempts[2].race = Race::Lost;
+  CHECK(history.last() == &history.attempts[1]);
+  history.attempts[1].race = Race::Won;
+  CHECK(history.last() == &history.attempts[1]);
+  for (auto& attempt : history.attempts) attempt.race = Race::Lost;
+  CHECK(history.last() == nullptr);
+}
+
+TEST_CASE("an attempt polled the URL whose range of attempts has its number") {
+  History history;
+  history.polled.resize(2);
+  history.polled[0].first_attempt = 2;
+  history.polled[0].last_attempt = 4;
+  history.polled[1].first_attempt = history.polled[1].last_attempt = 6;
+  const std::vector<const PolledUrl*> expected{nullptr,
+                                               &history.polled[0],
+                                               &history.polled[0],
+                                               &history.polled[0],
+                                               nullptr,
+                                               &history.polled[1],
+                                               nullptr};
+  Attempt attempt;
+  CHECK(attempt.number == 1);
+  for (const auto* const polled : expected) {
+    CAPTURE(attempt.number);
+    CHECK(history.polled_by(attempt) == polled);
+    ++attempt.number;
+  }
 }
 
 TEST_CASE("copies of a history share nothing") {

@@ -22,6 +22,29 @@ TEST_CASE("a number is the whole text, and fits") {
   CHECK_FALSE(to_number<std::uint64_t>("-1"));
 }
 
+TEST_CASE("a text is taken up to a separator, which is taken as well") {
+  std::string_view text = "a;b;;c";
+  CHECK(take_until(text, ';') == "a");
+  CHECK(text == "b;;c");
+  CHECK_FALSE(take(text, ';'));
+  CHECK(take_until(text, ';') == "b");
+  CHECK(take_until(text, ';').empty());
+  CHECK(text == "c");
+  CHECK(take_until(text, ';') == "c");
+  CHECK(text.empty());
+  CHECK(take_until(text, ';').empty());
+  CHECK_FALSE(take(text, ';'));
+  text = ";x";
+  CHECK(take(text, ';'));
+  CHECK(text == "x");
+}
+
+TEST_CASE("a number is as short as it reads back") {
+  CHECK(text_of(0.1) == "0.1");
+  CHECK(text_of(2) == "2");
+  CHECK(text_of(-1.5e300) == "-1.5e+300");
+}
+
 TEST_CASE("only spaces and tabs are trimmed") {
   CHECK(trimmed(" \ta b\t ") == "a b");
   CHECK(trimmed(" \t ").empty());
@@ -30,9 +53,13 @@ TEST_CASE("only spaces and tabs are trimmed") {
 
 TEST_CASE("letters of ASCII are made lower case, and no others") {
   CHECK(to_lower("AZaz09[@\xC3\x84") == "azaz09[@\xC3\x84");
+  CHECK(hex_value('0') == 0);
+  CHECK(hex_value('9') == 9);
+  CHECK(hex_value('A') == 10);
+  CHECK(hex_value('a') == 10);
   CHECK(hex_value('F') == 15);
   CHECK(hex_value('f') == 15);
-  CHECK_FALSE(hex_value('g'));
+  for (const char c : {'g', 'G', '`', '@', '/', ':', ' ', '\xe4'}) CHECK_FALSE(hex_value(c));
 }
 
 TEST_CASE("the length of a UTF-8 character is 0 where it is not valid") {
