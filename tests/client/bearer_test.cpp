@@ -62,6 +62,21 @@ TEST_CASE("a token is fetched once, and used until it runs out") {
   CHECK(talk.sent(3).headers().get("Authorization") == "Bearer t2");
 }
 
+TEST_CASE("a token that lasts for long is renewed 30 seconds before its end") {
+  Issuer issuer;
+  issuer.valid_for = 1h;
+  Conversation talk;
+  Client client = talk.client({bearer(issuer.source())});
+  talk.network->say(Response(200));
+  CHECK(client.get("http://api.test/"));
+  talk.clock->advance(1h - 30s - 1ns);
+  CHECK(client.get("http://api.test/"));
+  CHECK(issuer.asked == 1);
+  talk.clock->advance(1ns);
+  CHECK(client.get("http://api.test/"));
+  CHECK(issuer.asked == 2);
+}
+
 TEST_CASE("a 401 leads to one new token and one more request, not to two") {
   Issuer issuer;
   Conversation talk;

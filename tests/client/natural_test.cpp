@@ -143,6 +143,20 @@ TEST_CASE("a name of the base query is found in a URL however it is encoded ther
   }
 }
 
+TEST_CASE("a name that only looks like one of the base query does not stand for it") {
+  for (const auto* query : {"f=1", "f%5Ba=1", "xf[a]=1", "f[a]x=1", "a=f[a]", "f%5Ba%5Dx", "f&a"}) {
+    CAPTURE(query);
+    Conversation talk;
+    talk.network->say(Response(200));
+    auto options = options_of(talk);
+    options.base_url = "https://api.example.com/";
+    options.base_query = {{"f[a]", "2"}};
+    CHECK(Client(options).get(std::string("items?") + query));
+    const auto without = Url::parse(std::string("https://api.example.com/items?") + query);
+    CHECK(talk.sent(0).url() == without->to_string() + "&f%5Ba%5D=2");
+  }
+}
+
 TEST_CASE("a base URL that cannot be one is refused") {
   for (const auto* base :
        {"api.example.com", "/v1", "ftp://x/", "https://x/?a=1", "https://x/#a", "https://x/v1"}) {
