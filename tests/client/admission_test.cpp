@@ -120,11 +120,18 @@ TEST_CASE("a wait for admission can be called off, and costs the next one nothin
   gate.clock->run();
   REQUIRE(gate.outcomes.size() == 1);
   CHECK(gate.outcomes[0].error().code == Errc::Canceled);
+  CHECK(gate.outcomes[0].error().curl_code == 42);
+  CHECK(gate.outcomes[0].error().message.find("canceled while waiting for admission to http://a") !=
+        std::string::npos);
   CHECK(gate.outcomes[0].error().exchange.sent == Sent::Never);
   gate.clock->advance(500ms);
   REQUIRE(gate.outcomes.size() == 2);
   CHECK(gate.outcomes[1].error().code == Errc::Timeout);
-  CHECK(gate.outcomes[1].error().message.find("admission to http://a") != std::string::npos);
+  CHECK(gate.outcomes[1].error().curl_code == 28);
+  CHECK(gate.outcomes[1].error().message.find(
+            "timed out while waiting for admission to http://a") != std::string::npos);
+  CHECK(gate.outcomes[1].error().exchange.timings.queued == 500ms);
+  CHECK(gate.outcomes[1].error().exchange.queued_by == QueuedBy::MaxInFlight);
   gate.clock->advance(1500ms);
   CHECK(gate.sent_urls() == Urls{"http://a/1", "http://a/4"});
   CHECK(gate.order == Urls{"http://a/2", "http://a/3", "http://a/1", "http://a/4"});

@@ -5,7 +5,10 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <set>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -186,6 +189,27 @@ TEST_CASE("a key makes a POST repeatable, and is the same on all attempts") {
   another.network->say(Response(201));
   CHECK(another.client({retry(policy)}).post("http://x/", "d")->status == 201);
   CHECK(another.sent(0).headers().get("Idempotency-Key") != key);
+}
+
+TEST_CASE("a key is a random UUID") {
+  const auto is_digit_of = [](std::string_view digits) {
+    return [digits](char c) { return digits.find(c) != std::string_view::npos; };
+  };
+  std::set<std::string> keys;
+  for (int i = 0; i < 100; ++i) {
+    const auto key = new_idempotency_key();
+    CAPTURE(key);
+    REQUIRE(key.size() == 36);
+    for (std::size_t at = 0; at < key.size(); ++at) {
+      CAPTURE(at);
+      const bool is_dash = at == 8 || at == 13 || at == 18 || at == 23;
+      CHECK(is_digit_of(is_dash ? "-" : "0123456789abcdef")(key[at]));
+    }
+    CHECK(key[14] == '4');                // its version
+    CHECK(is_digit_of("89ab")(key[19]));  // its variant
+    keys.insert(key);
+  }
+  CHECK(keys.size() == 100);
 }
 
 TEST_CASE("a request can opt out of retries, and bring its own policy") {

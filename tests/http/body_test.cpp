@@ -93,6 +93,7 @@ TEST_CASE("a file that is not there, or is a directory, is an error that names i
   const auto gone = Body::file("/no/such/file").open();
   REQUIRE_FALSE(gone);
   CHECK(gone.error().code == Errc::InvalidRequest);
+  CHECK(gone.error().curl_code == 26);
   CHECK(gone.error().message == "cannot read body file /no/such/file: No such file or directory");
   CHECK(Body::file("/tmp").open().error().message == "cannot read body file /tmp: Is a directory");
   CHECK(Body::file("/dev/null").open());
@@ -118,6 +119,7 @@ TEST_CASE("only a file that is neither regular nor a directory nor /dev/null cou
 TEST_CASE("a shortage is one of descriptors or memory") {
   for (const int error : {EMFILE, ENFILE, ENOMEM, ENOBUFS}) CHECK(is_shortage(error));
   for (const int error : {0, EACCES, ENOENT, EINTR, ECONNREFUSED}) CHECK_FALSE(is_shortage(error));
+  CHECK(kOutOfMemory == 27);
 }
 
 TEST_CASE("a file that shrinks while it is sent is an error, not a short body") {

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <string>
+#include <variant>
+
 using namespace httpretry;
 
 TEST_CASE("json_at gives the scalar at a pointer in a standard type") {
@@ -17,6 +21,10 @@ TEST_CASE("json_at gives the scalar at a pointer in a standard type") {
   CHECK(std::get<std::int64_t>(*response.json_at("/list/0")) == 10);
   CHECK(std::get<std::string>(*response.json_at("/list/1/a~1b~0c")) == "deep");
   CHECK(std::get<std::string>(*Response(200, "\"all\"").json_at("")) == "all");
+  CHECK(std::get<std::int64_t>(*Response(200, "-1").json_at("")) == -1);
+  CHECK(std::get<std::int64_t>(*Response(200, "9223372036854775807").json_at("")) == INT64_MAX);
+  CHECK(std::get<std::uint64_t>(*Response(200, "9223372036854775808").json_at("")) ==
+        9223372036854775808U);
 }
 
 TEST_CASE("json_at says why there is no value") {

@@ -232,6 +232,7 @@ TEST_CASE("a success whose body breaks off is an error, after its bytes") {
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error().code == Errc::Receive);
     CHECK(outcome.error().partial);
+    CHECK(outcome.error().curl_code == 18);
     CHECK(outcome.error().status == 200);
     CHECK(outcome.error().exchange.sent == Sent::Answered);
     CHECK(received == (has_sink ? "half" : ""));

@@ -259,7 +259,13 @@ TEST_CASE("a continuation that is shorter than the whole is not the whole") {
   const auto outcome = get_into(server, save_to(directory.file("f")));
   REQUIRE(outcome);
   CHECK(read_file(directory.file("f")) == kBody);
-  CHECK(outcome->history.attempts.size() == 3);
+  REQUIRE(outcome->history.attempts.size() == 3);
+  const auto& short_attempt = outcome->history.attempts[1];
+  CHECK(short_attempt.error == Errc::Receive);
+  CHECK(short_attempt.curl_code == 18);
+  CHECK(short_attempt.rule == "transport: partial");
+  CHECK(short_attempt.error_message.find("the body of the response ends early: 15 bytes of 20") !=
+        std::string::npos);
 }
 
 TEST_CASE("only a GET is continued, and none that asked for a range by itself") {
