@@ -122,6 +122,24 @@ TEST_CASE("an event that is too large is an error, in one line or in many") {
   }
 }
 
+TEST_CASE("an event may be as large as the limit, with the line that is being read") {
+  const auto all = [](const ServerEvent&) { return true; };
+  const auto fits = [&](std::size_t limit, std::string_view stream) {
+    EventParser parser(limit);
+    return parser.parse(stream, all).has_value();
+  };
+  CHECK(fits(10, "data: abcd"));
+  CHECK_FALSE(fits(9, "data: abcd"));
+  CHECK(fits(14, "data:abc\ndata:defghi"));
+  CHECK_FALSE(fits(13, "data:abc\ndata:defghi"));
+  CHECK(fits(11, "data:abc\n\ndata:defghi"));
+  CHECK_FALSE(fits(10, "data:abc\n\ndata:defghi"));
+  EventParser parser(10);
+  CHECK(parser.parse("data:", all));
+  CHECK(parser.parse("abcde", all));
+  CHECK_FALSE(parser.parse("f", all));
+}
+
 TEST_CASE("a stream that ends or breaks is requested again, after its last event") {
   Listener listener;
   Error broken(Errc::Receive, "lost");

@@ -26,6 +26,7 @@ TEST_CASE("a response that the protocol does not know ends the upload with what 
   struct Row {
     std::string says;
     Response comes;
+    std::size_t requests = 1;  // to the session
   };
   const auto with_range = [](const char* range) {
     Response response(308);
@@ -39,7 +40,7 @@ TEST_CASE("a response that the protocol does not know ends the upload with what 
       {R"(the Range "bytes=0-18446744073709551615")", with_range("bytes=0-18446744073709551615")},
       {R"(the Range "bytes=0-10")", with_range("bytes=0-10")},
       {"ended the upload with the status 200 before it had all 10 bytes", Response(200)},
-      {"the server stored nothing from the last requests; it has 0 of 10 bytes", Response(308)},
+      {"the server stored nothing from the last requests; it has 0 of 10 bytes", Response(308), 6},
   };
   for (const auto& row : rows) {
     CAPTURE(row.says);
@@ -50,7 +51,7 @@ TEST_CASE("a response that the protocol does not know ends the upload with what 
     CHECK(error.code == Errc::Protocol);
     CHECK(error.permanent);
     CHECK(error.message.find(row.says) != std::string::npos);
-    CHECK(upload.ranges().size() <= 6);
+    CHECK(upload.ranges().size() == row.requests);
   }
 }
 

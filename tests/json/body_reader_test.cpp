@@ -10,6 +10,7 @@
 using httpretry::policy::json_values;
 using httpretry::policy::JsonPointer;
 using httpretry::policy::kBodyDepth;
+using httpretry::policy::kBodyText;
 using httpretry::policy::kBodyValues;
 using httpretry::policy::xml_values;
 
@@ -158,6 +159,17 @@ TEST_CASE("a depth bomb is left alone") {
   CHECK(json(repeated("{\"a\":", 12000), "/a/a/a").size() <= 1);
   CHECK(xml(repeated("<a>", 20000), "b").empty());
   CHECK(json("[" + repeated("1,", 30000) + "1]", "/*").size() == kBodyValues);
+}
+
+TEST_CASE("values are read down to the limit of their depth, and cut at the limit of their size") {
+  const auto nested = [](std::size_t depth) {
+    return json(repeated("[", depth) + "1" + repeated("]", depth), repeated("/0", depth));
+  };
+  CHECK(nested(kBodyDepth) == Texts{"1"});
+  CHECK(nested(kBodyDepth + 1).empty());
+  const auto text = repeated("x", kBodyText);
+  CHECK(json('"' + text + "\"", "") == Texts{text});
+  CHECK(json('"' + text + "y\"", "") == Texts{text});
 }
 
 TEST_CASE("elements are read down to the limit of their depth") {
