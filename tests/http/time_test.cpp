@@ -44,16 +44,30 @@ TEST_CASE("durations in floating point are rounded to nanoseconds, and saturate"
 TEST_CASE("durations as a policy file writes them") {
   CHECK(to_text(0ns) == "0s");
   CHECK(to_text(1ns) == "1ns");
+  CHECK(to_text(999ns) == "999ns");
+  CHECK(to_text(1us) == "1us");
   CHECK(to_text(51200ns) == "51.2us");
+  CHECK(to_text(1ms) == "1ms");
   CHECK(to_text(250ms) == "250ms");
+  CHECK(to_text(1s - 1ns) == "999.999999ms");
+  CHECK(to_text(1s) == "1s");
   CHECK(to_text(1500ms) == "1.5s");
+  CHECK(to_text(1min - 1ns) == "59.999999999s");
+  CHECK(to_text(1min) == "1m");
+  CHECK(to_text(1min + 1ns) == "1m0.000000001s");
   CHECK(to_text(90s) == "1m30s");
+  CHECK(to_text(1h - 1s) == "59m59s");
+  CHECK(to_text(1h) == "1h");
+  CHECK(to_text(1h + 1min) == "1h1m");
   CHECK(to_text(1h + 1ms) == "1h0.001s");
   CHECK(to_text(24h) == "24h");
   CHECK(to_text(kForever) == "none");
   CHECK(to_text(1h + 2min + 3s + 4ns) == "1h2m3.000000004s");
   CHECK(to_text(999us + 999ns) == "999.999us");
+  CHECK(to_text(-1ns) == "-1ns");
   CHECK(to_text(-90s) == "-1m30s");
+  CHECK(to_text(kForever - 1ns) == "2562047h47m16.854775806s");
+  CHECK(to_text(1ns - kForever) == "-2562047h47m16.854775806s");
   CHECK(to_text(Duration::min()) == "-2562047h47m16.854775806s");
 }
 

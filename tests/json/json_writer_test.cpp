@@ -133,6 +133,25 @@ TEST_CASE("an empty list or object is on one line, wherever it begins") {
   }
 }
 
+TEST_CASE("text for people has a line for each member of the outer levels") {
+  const auto json = OrderedJson::parse(R"({"a": 1, "b": [true, {"c": null}]})");
+  CHECK(json_text(json, /*levels=*/0) == R"({"a": 1, "b": [true, {"c": null}]})");
+  CHECK(json_text(json, /*levels=*/1) == "{\n  \"a\": 1,\n  \"b\": [true, {\"c\": null}]\n}");
+  CHECK(json_text(json, /*levels=*/2) ==
+        "{\n  \"a\": 1,\n  \"b\": [\n    true,\n    {\"c\": null}\n  ]\n}");
+}
+
+TEST_CASE("a list has a line for each item if it does not fit into 100 columns") {
+  const auto with_text = [](std::size_t size) {
+    const OrderedJson json = {{"k", OrderedJson::array({std::string(size, 'x'), 7})}};
+    return json_text(json, /*levels=*/1);
+  };
+  // Two spaces, "k": , a bracket, the text in quotes, a comma, a space, the number and a bracket.
+  const std::string fits(86, 'x');
+  CHECK(with_text(86) == "{\n  \"k\": [\"" + fits + "\", 7]\n}");
+  CHECK(with_text(87) == "{\n  \"k\": [\n    \"" + fits + "x\",\n    7\n  ]\n}");
+}
+
 TEST_CASE("a terminal finds nothing to obey, and JSON no number that is none") {
   CHECK(written("\x1b \x7f \xC2\x9b\t", Layout::Line) == R"("\u001b \u007f \u009b\t")");
   CHECK(written(std::numeric_limits<double>::infinity(), Layout::Line) == "null");
