@@ -33,6 +33,7 @@ class Asking {
     const auto answer = ask(host);
     return answer.addresses ? answer.addresses->at(0) : answer.addresses.error().message;
   }
+  void renew(const std::string& host = "x.test") { resolver_.renew(host, clock.now()); }
   [[nodiscard]] int lookups() const { return lookups_; }
 
   ManualScheduler clock;
@@ -94,6 +95,27 @@ TEST_CASE("name servers that fail do no harm to a name in use, for some minutes"
   CHECK(asking.address() == "no response");
   asking.say("192.0.2.2");
   CHECK(asking.address() == "192.0.2.2");  // a failure is not kept
+}
+
+TEST_CASE("a name is looked up again on request, unless its last look-up began just before") {
+  Asking asking;
+  CHECK(asking.address() == "192.0.2.1");
+  asking.say("192.0.2.2");
+  for (const auto wait : {0ms, 99ms}) {
+    asking.clock.advance(wait);
+    asking.renew();
+    CHECK(asking.ask().use_until == Time(60s));  // no look-up is pending
+  }
+  asking.clock.advance(1ms);
+  asking.renew();
+  const auto meanwhile = asking.ask().use_until;
+  CHECK((meanwhile == Time(200ms) || meanwhile == Time(60s + 100ms)));  // if it is over already
+  wait_until([&] { return asking.address() == "192.0.2.2"; });
+  CHECK(asking.ask().use_until == Time(60s + 100ms));
+  asking.renew("unknown.test");
+  asking.renew();  // it began at this very time
+  CHECK(asking.ask().use_until == Time(60s + 100ms));
+  CHECK(asking.lookups() == 2);
 }
 
 TEST_CASE("names that are not used any more are forgotten") {
