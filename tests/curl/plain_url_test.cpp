@@ -104,6 +104,20 @@ TEST_CASE("which URLs are plain") {
   }
 }
 
+TEST_CASE("a host is a name unless it is an address or localhost") {
+  for (const auto* text : {"http://a/", "http://1a.b/", "http://localhost.b/", "http://localhosts/",
+                           "http://xlocalhost/", "http://127.0.0.1.b/", "http://A.B/"}) {
+    CAPTURE(std::string(text));
+    CHECK(Url::parse(text)->parts().host_is_name);
+  }
+  for (const auto* text :
+       {"http://127.0.0.1/", "http://127.1/", "http://[::1]/", "http://[fe80::1]/",
+        "http://localhost/", "http://a.localhost/", "http://LOCALHOST/"}) {
+    CAPTURE(std::string(text));
+    CHECK_FALSE(Url::parse(text)->parts().host_is_name);
+  }
+}
+
 TEST_CASE("generated URLs have the parts that libcurl finds") {
   const unsigned seed = std::random_device()();
   MESSAGE("seed ", seed);

@@ -42,6 +42,17 @@ TEST_CASE(
   CHECK(Url::parse("http://[fe80::1%25eth0]/"));
 }
 
+TEST_CASE("only a URL without a name, a path and a query is an origin") {
+  for (const char* text : {"http://x", "http://x/", "https://X:1/", "http://x/#part"}) {
+    CAPTURE(text);
+    CHECK(Url::parse(text)->is_origin());
+  }
+  for (const char* text : {"http://x/a", "http://x//", "http://x/?q", "http://u@x/"}) {
+    CAPTURE(text);
+    CHECK_FALSE(Url::parse(text)->is_origin());
+  }
+}
+
 TEST_CASE("an international name becomes ASCII") {
   CHECK(Url::parse("http://b\xc3\xbc"
                    "cher.example/")
@@ -94,6 +105,7 @@ TEST_CASE("what is no absolute http URL is refused with a reason") {
         "http://%3%3133/"sv,            // "%3133", which would be 133 if it were decoded again
         "http://a\xcb\x9a.example/"sv,  // U+02DA is in no name; libcurl 7.88 leaks this one
         "http://a\xff/"sv,
+        "http://a\x80/"sv,  // the first byte over 0x7F, which begins no character
         "http://%C3/"sv}) {
     CAPTURE(text);
     const auto url = Url::parse(text);
