@@ -444,3 +444,21 @@ TEST_CASE("digest teaches a client nothing about the versions of HTTP that a ser
   CHECK(client.send_async(Request::get(server.url())).get()->http_version == "2");
   CHECK(server.connections() == 2);
 }
+
+TEST_CASE("a request that is signed asks before a body of a megabyte, and signs the question") {
+  constexpr std::size_t kFrom = 1 << 20;
+  for (const std::size_t size : {kFrom - 1, kFrom}) {
+    CAPTURE(size);
+    FaultServer server;
+    auto request = Request::put(server.url(), std::string(size, 'b'));
+    Credentials key(Credentials::Scheme::AwsSigV4, "KEY", "secret");
+    key.signer = "aws:amz:eu-central-1:s3";
+    request.edit_options().credentials = key;
+    REQUIRE(Client::bare().send(request));
+    const auto seen = server.seen()[0];
+    CHECK(seen.body_size == size);
+    CHECK(seen.headers.contains("Expect") == (size == kFrom));
+    const std::string signed_with(seen.headers.get("Authorization").value_or(""));
+    CHECK((signed_with.find("expect;") != std::string::npos) == (size == kFrom));
+  }
+}
