@@ -160,6 +160,22 @@ TEST_CASE("the gzip body of a failure is decoded, as far as it goes") {
   }
 }
 
+TEST_CASE("the gzip body of a failure that ends after its first byte leaves that byte") {
+  // A block of one byte, and not the checksum that must follow.
+  const std::string body("\x1f\x8b\x08\0\0\0\0\0\0\x03\x01\x01\0\xfe\xffx", 16);
+  const CannedServer server(
+      {"HTTP/1.1 404 Not Found\r\nContent-Encoding: gzip\r\nContent-Length: 16\r\n\r\n" + body});
+  auto request = Request::get(server.url());
+  request.edit_options().compressed = true;
+  const auto outcome = Client::bare().send(request);
+  if (!outcome) FAIL(outcome.error().message);
+  CHECK(outcome->status == 404);
+  CHECK(outcome->incomplete);
+  CHECK(outcome->body == "x");
+  CHECK_FALSE(outcome->headers.contains("Content-Encoding"));
+  CHECK(outcome->exchange.body_received == 16);
+}
+
 TEST_CASE("of a response that will be retried, no more is received than rules may read") {
   Step endless(503);
   endless.fault = Fault::Huge;
