@@ -181,6 +181,7 @@ TEST_CASE(
       CHECK(outcome.error().code == row.code);
       CHECK(outcome.error().curl_code == row.curl_code);
       CHECK(outcome.error().exchange.sent == Sent::Never);
+      CHECK(outcome.error().exchange.body_received == 0);
       CHECK(history_of(outcome).attempts.size() == 2);
       CHECK(wire_sends(outcome) == 0);
     }
@@ -278,9 +279,15 @@ TEST_CASE("what a proxy refuses never reached the origin") {
   struct Refusal {
     Step step;
     std::size_t attempts;
+    bool permanent;
   };
-  for (const auto& row :
-       std::vector<Refusal>{{{503}, 2}, {Fault::Close, 2}, {{407}, 1}, {{403}, 1}}) {
+  for (const auto& row : std::vector<Refusal>{{{503}, 2, false},
+                                              {Fault::Close, 2, false},
+                                              {{429}, 2, false},
+                                              {{500}, 1, false},
+                                              {{499}, 1, true},
+                                              {{407}, 1, true},
+                                              {{403}, 1, true}}) {
     FaultServerOptions options;
     options.proxy = true;
     FaultServer proxy(Scenario{row.step}, options);
@@ -302,6 +309,9 @@ TEST_CASE("what a proxy refuses never reached the origin") {
       CHECK(outcome.error().code == Errc::Connect);
       CHECK(outcome.error().from_proxy);
       CHECK(outcome.error().status == row.step.status);
+      CHECK(outcome.error().permanent == row.permanent);
+      CHECK(outcome.error().message.find("refused to connect, with status " +
+                                         std::to_string(row.step.status)) != std::string::npos);
     }
   }
 }
