@@ -1,9 +1,11 @@
 // Which of its loops a client sends on: one that has a connection for the call, if there is one.
+#include "file_limit.hpp"
 #include "holding_server.hpp"
 #include "wire.hpp"
 
 #include <atomic>
 #include <future>
+#include <vector>
 
 using namespace httpretry;
 
@@ -80,4 +82,35 @@ TEST_CASE("a call goes to the loop that has an idle connection to its origin") {
     REQUIRE(outcome);
     CHECK(outcome->exchange.reused_connection);
   }
+}
+
+TEST_CASE("idle connections leave 32 of the descriptors that the process may have") {
+  const FaultServer first;
+  auto options = two_loops();
+  options.threads = 1;
+  Client client(options);
+  CHECK_FALSE(client.send_async(Request::get("nonsense")).get());  // now there is a loop
+  const auto limit = next_file() + 40;
+  {
+    const FileLimit few(limit);
+    REQUIRE(client.send_async(Request::get(first.url())).get());
+  }
+  const auto most_idle = limit - 32;
+  const auto width = most_idle + 20;
+  const HoldingServer server(width);
+  std::size_t reused = 0;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::future<Outcome>> outcomes;
+    for (std::size_t i = 0; i < width; ++i) {
+      outcomes.push_back(client.send_async(Request::get(server.url())));
+    }
+    reused = 0;
+    for (auto& one : outcomes) {
+      const auto outcome = one.get();
+      REQUIRE(outcome);
+      if (outcome->exchange.reused_connection) ++reused;
+    }
+  }
+  CHECK(reused <= most_idle);
+  CHECK(reused >= most_idle / 2);
 }
