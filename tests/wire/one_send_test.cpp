@@ -75,6 +75,27 @@ TEST_CASE("without a middleware retry a dead connection is an error, even for a 
   CHECK(server.requests() == 2);
 }
 
+TEST_CASE(
+    "a pooled connection that breaks before a response is dead, and one with garbage is not") {
+  for (const auto fault : {Fault::Close, Fault::Reset, Fault::Garbage}) {
+    CAPTURE(std::string(to_string(fault)));
+    FaultServer server(Scenario{{200}, fault});
+    auto client = Client::bare();
+    REQUIRE(client.get(server.url()));
+    const auto outcome = client.get(server.url());
+    REQUIRE_FALSE(outcome);
+    const auto& error = outcome.error();
+    const bool dead = fault != Fault::Garbage;
+    CHECK(error.code == (dead ? Errc::Receive : Errc::Protocol));
+    CHECK(error.exchange.sent == Sent::Maybe);
+    CHECK(error.exchange.reused_connection);
+    CHECK(error.exchange.stale_connection == dead);
+    CHECK(error.message.ends_with("the reused connection was closed before a response arrived") ==
+          dead);
+    CHECK(server.requests() == 2);
+  }
+}
+
 TEST_CASE("a PUT whose body can be read again survives a dead connection with its body whole") {
   FaultServer server(Scenario{Fault::Stale, {200}});
   Client client({retry(hasty())});
