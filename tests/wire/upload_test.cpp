@@ -5,6 +5,7 @@
 #include "wire.hpp"
 
 #include <httpretry/body/awaited_body.hpp>
+#include <httpretry/body/sink.hpp>
 #include <httpretry/http/body.hpp>
 #include <httpretry/middleware/retry.hpp>
 
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <latch>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -71,6 +73,7 @@ TEST_CASE("the response to a HEAD has no body, even if the request has one") {
     REQUIRE_MESSAGE(outcome, outcome.error().message);
     CHECK(outcome->headers.get("Content-Length") == "2000");
     CHECK(outcome->body.empty());
+    CHECK(outcome->exchange.timings.total < 5s);  // libcurl would wait for attempt_timeout
     CHECK(wire_sends(outcome) == 1);
     CHECK(server.seen().back().body == row.received);
   }
@@ -419,4 +422,29 @@ TEST_CASE("a 417 that nobody asked for, or after a body that is gone, is the res
   REQUIRE(refused);
   CHECK(refused->status == 417);
   CHECK(refused->exchange.wire_sends == 1);
+}
+
+// What is left of the body then cannot be sent.
+TEST_CASE("a response that was received stays one if the connection is reset after it") {
+  std::latch received(1);
+  RawServer server([&](int listener) {
+    const int fd = ::accept(listener, nullptr, nullptr);
+    read_until(fd, "\r\n\r\n");
+    write_all(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    received.wait();
+    ::close(fd);  // resets the connection, because not all was read
+  });
+  auto request = Request::put(server.url(), std::string(32U << 20U, 'x'));
+  std::string body;
+  request.edit_options().sink = pass_to([&](std::string_view bytes) {
+    if (body.empty()) received.count_down();
+    body += bytes;
+    return true;
+  });
+  const auto outcome = Client::bare().send(request);
+  if (body.empty()) received.count_down();
+  REQUIRE_MESSAGE(outcome, outcome.error().message);
+  CHECK(outcome->status == 200);
+  CHECK(outcome->exchange.sent == Sent::Answered);
+  CHECK(body == "ok");
 }
