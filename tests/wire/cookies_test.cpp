@@ -135,6 +135,12 @@ TEST_CASE("a file that is no cookie file is refused, by the line, and adds nothi
         Row{"example.com\tyes\t/\tFALSE\t0\tn\tv", "the second field must be TRUE or FALSE"},
         Row{"example.com\tTRUE\tx\tFALSE\t0\tn\tv", "the third field must be a path"},
         Row{"example.com\tTRUE\t/\tFALSE\tsoon\tn\tv", "the fifth field must be a time in seconds"},
+        Row{"example.com\tTRUE\t/\tFALSE\t-1\tn\tv", "the fifth field must be a time in seconds"},
+        Row{"example.com\tTRUE\t/\tno\t0\tn\tv", "the fourth field must be TRUE or FALSE"},
+        Row{"example.com\tTRUE\t/\tFALSE\t0\t\tv", "the sixth field must be the name of a cookie"},
+        Row{"example.com\tTRUE\t/\tFALSE\t0", "expected 7 fields with tabs between, found 5"},
+        Row{"example.com\tTRUE\t/\tFALSE\t0\tn\tv\t",
+            "expected 7 fields with tabs between, found 8"},
         Row{".\tTRUE\t/\tFALSE\t0\tn\tv", "the first field must name a domain"}}) {
     CookieJar jar;
     const auto added = jar.add(std::string("# comment\n\n") + good + row.text, "cookies.txt");
@@ -143,6 +149,9 @@ TEST_CASE("a file that is no cookie file is refused, by the line, and adds nothi
     CHECK(jar.size() == 0);
   }
   CookieJar jar;
+  const auto nul = jar.add("example.com\tTRUE\t/\tFALSE\t0\tn\tv" + std::string(1, '\0'), "x");
+  REQUIRE_FALSE(nul);
+  CHECK(nul.error().message == "x:1: a NUL byte is not allowed");
   const auto missing = jar.load("/nowhere/cookies");
   REQUIRE_FALSE(missing);
   CHECK(missing.error().message ==
@@ -152,6 +161,27 @@ TEST_CASE("a file that is no cookie file is refused, by the line, and adds nothi
         "# Netscape HTTP Cookie File\n"
         "empty.example\tTRUE\t/\tTRUE\t0\tname\t\n" +
             std::string(good));
+}
+
+TEST_CASE("a line adds, replaces or removes the cookie of its domain, name and path") {
+  CookieJar jar;
+  const auto lines_after = [&](const std::string& line) {
+    REQUIRE(jar.add(line, "x"));
+    const auto text = jar.to_text();
+    return text.substr(text.find('\n') + 1);
+  };
+  const std::string session = "a.example\tFALSE\t/\tFALSE\t0\tn\n";  // without a value
+  CHECK(lines_after(session) == session);
+  const std::string hidden = "#HttpOnly_.A.Example\tTRUE\t/\tTRUE\t0\tn\tv\n";
+  CHECK(lines_after(hidden) == hidden);
+  const std::string deeper = "a.example\tFALSE\t/deeper\tFALSE\t0\tn\tv\n";
+  CHECK(lines_after(deeper) == hidden + deeper);
+  const std::string deleted = "a.example\tFALSE\t/\tFALSE\t1\tn\tv\n";
+  CHECK(lines_after(deleted) == deeper);
+  const std::string lasting = "a.example\tFALSE\t/\tFALSE\t99999999999\tn\tv\n";
+  CHECK(lines_after("# comment\n \t\r\n" + lasting) == lasting + deeper);
+  jar.clear();
+  CHECK(jar.size() == 0);
 }
 
 TEST_CASE("a server cannot fill the memory with cookies") {
