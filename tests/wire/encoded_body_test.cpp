@@ -61,8 +61,11 @@ TEST_CASE("a body is compressed, with a length if it is small and in memory") {
     return count;
   });
   const std::string empty;
+  const std::string megabyte(1 << 20, 'm');
+  const auto more = megabyte + "m";
   for (const auto& row :
        {Row{"memory", kText, kText, true}, Row{"empty", empty, empty, true},
+        Row{"a megabyte", megabyte, megabyte, true}, Row{"more", more, more, false},
         Row{"large", large, large, false}, Row{"file", Body::file(file), kText, false},
         Row{"once", once, kText, false}}) {
     CAPTURE(row.what);
