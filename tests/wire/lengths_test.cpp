@@ -201,3 +201,35 @@ TEST_CASE("a response of more than 5000 headers is too large") {
   REQUIRE(outcome);
   CHECK(outcome->headers.size() == 5000);
 }
+
+TEST_CASE("headers and a body may have as many bytes as is allowed, and no more") {
+  const std::string head = kOk + "Content-Length: 4\r\nX: y\r\n\r\n";
+  const std::string chunked =
+      kOk + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2\r\nok\r\n0\r\n\r\n";
+  for (const std::string& answer : {head + "okok", chunked}) {
+    CAPTURE(answer);
+    const CannedServer server({answer});
+    for (const std::uint64_t most : {3U, 4U}) {
+      auto request = Request::get(server.url());
+      request.edit_options().max_body = most;
+      const auto outcome = Client::bare().send(request);
+      REQUIRE(outcome.has_value() == (most == 4));
+      if (outcome) CHECK(outcome->body == "okok");
+      if (outcome) continue;
+      CHECK(outcome.error().code == Errc::TooLarge);
+      CHECK(outcome.error().message.ends_with("the response body is larger than 3 bytes"));
+    }
+  }
+  const CannedServer server({head + "okok"});
+  for (const std::size_t most : {head.size() - 1, head.size()}) {
+    ClientOptions options;
+    options.middlewares = {};
+    options.connection.max_headers = most;
+    const auto outcome = Client(options).get(server.url());
+    REQUIRE(outcome.has_value() == (most == head.size()));
+    if (outcome) continue;
+    CHECK(outcome.error().code == Errc::TooLarge);
+    CHECK(outcome.error().message.ends_with("the response headers are larger than " +
+                                            std::to_string(most) + " bytes"));
+  }
+}
