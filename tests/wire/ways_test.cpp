@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <iomanip>
 #include <sstream>
@@ -261,6 +262,46 @@ TEST_CASE("SOCKS5 with and without a password, and who looks the name up") {
   CHECK(outcome.error().message.find("wrong") == std::string::npos);
 }
 
+TEST_CASE("a SOCKS proxy that refuses is final, and one that fails is not") {
+  struct Answer {
+    std::string method;  // which it chooses, of version 5
+    char reply;          // to the request to connect
+    bool permanent;
+  };
+  const std::string none("\5\0", 2);
+  for (const auto& row : std::vector<Answer>{{"\5\xff", 0, true},
+                                             {"\5\x09", 0, true},
+                                             {std::string("\4\0", 2), 0, true},
+                                             {none, 1, false},
+                                             {none, 2, true},
+                                             {none, 3, false},
+                                             {none, 4, false},
+                                             {none, 5, false},
+                                             {none, 6, false},
+                                             {none, 7, true},
+                                             {none, 8, false}}) {
+    CAPTURE(row.method);
+    CAPTURE(static_cast<int>(row.reply));
+    RawServer proxy([&](int listener) {
+      const int fd = ::accept(listener, nullptr, nullptr);
+      std::array<char, 256> heard{};
+      (void)::recv(fd, heard.data(), heard.size(), 0);
+      write_all(fd, row.method);
+      if (row.reply != 0 && ::recv(fd, heard.data(), heard.size(), 0) > 0) {
+        write_all(fd, std::string("\5") + row.reply + std::string("\0\1\0\0\0\0\0\0", 8));
+      }
+      read_until(fd, "the end of the connection");
+      ::close(fd);
+    });
+    const auto outcome = Client(by(proxy.url("socks5h"))).get("http://server.invalid/");
+    REQUIRE_FALSE(outcome);
+    CHECK(outcome.error().code == Errc::Connect);
+    CHECK(outcome.error().from_proxy);
+    CHECK(outcome.error().permanent == row.permanent);
+    CHECK(outcome.error().exchange.sent == Sent::Never);
+  }
+}
+
 TEST_CASE("a request over a unix socket reaches nginx") {
   const Nginx nginx("", {{"data", "over the socket"}});
   ClientOptions options;
@@ -385,16 +426,18 @@ TEST_CASE("options that make no sense are refused when the client is made, witho
   CHECK(refusal([](Options& o) { o.pinned_keys = "sha256//abc"; }) ==
         "TransportOptions::pinned_keys: \"sha256//abc\" is not sha256// and the 44 characters of a "
         "hash in base64");
-  for (const char* bad : {"", "a", "a:1", "a:1:b", "a:x:b:2", "a:1:b:70000", "[::1:1:b:2"}) {
+  for (const char* bad : {"", "a", "a:1", "a:1:b", "a:x:b:2", "a:1:b:70000", "[::1:1:b:2",
+                          "a:0:b:2", "a:1:b:0", "a:65536:b:2"}) {
     CAPTURE(bad);
     CHECK_FALSE(refusal([&](Options& o) { o.connect_to = {bad}; }).empty());
   }
-  for (const char* good : {"a:1:b:2", ":::", "[::1]:1:[::2]:2", "a::b:"}) {
+  for (const char* good : {"a:1:b:2", ":::", "[::1]:1:[::2]:2", "a::b:", "a:65535:b:1"}) {
     CAPTURE(good);
     CHECK(refusal([&](Options& o) { o.connect_to = {good}; }).empty());
   }
   for (const char* bad : {"", "a", "a:1", "a:1:", "a:1:b", ":1:127.0.0.1", "a::127.0.0.1",
-                          "a:1:127.0.0.1,", "a:1:127.0.0.1,b", "-a:1:127.0.0.1", "+a:1:::1"}) {
+                          "a:1:127.0.0.1,", "a:1:127.0.0.1,b", "-a:1:127.0.0.1", "+a:1:::1",
+                          "a:0:127.0.0.1", "a:1:,127.0.0.1", "a:1:[::1", "a:1:::1]"}) {
     CAPTURE(bad);
     CHECK_FALSE(refusal([&](Options& o) { o.resolve = {bad}; }).empty());
   }
@@ -402,7 +445,50 @@ TEST_CASE("options that make no sense are refused when the client is made, witho
     CAPTURE(good);
     CHECK(refusal([&](Options& o) { o.resolve = {good}; }).empty());
   }
-  CHECK_FALSE(refusal([](Options& o) { o.unix_socket = std::string(200, 'x'); }).empty());
+  CHECK(refusal([](Options& o) { o.unix_socket = std::string(108, 'x'); }) ==
+        "TransportOptions::unix_socket: a path of 108 bytes; the system allows 107");
+  CHECK(refusal([](Options& o) { o.unix_socket = std::string(107, 'x'); }).empty());
   CHECK_FALSE(refusal([](Options& o) { o.ca_file = std::string("a\0b", 3); }).empty());
-  CHECK_FALSE(refusal([](Options& o) { o.client_certificate.key_file = "k"; }).empty());
+  CHECK(refusal([](Options& o) { o.client_certificate.key_file = "k"; }) ==
+        "TransportOptions::client_certificate: a private key needs the file of its certificate");
+  CHECK(refusal([](Options& o) { o.client_certificate.type = "pem"; }) ==
+        "TransportOptions::client_certificate.type: expected PEM, DER or P12");
+  CHECK(refusal([](Options& o) { o.client_certificate.key_type = "ENG"; }) ==
+        "TransportOptions::client_certificate.key_type: expected PEM, DER or P12");
+
+  using Scheme = Credentials::Scheme;
+  for (const auto max : {TlsVersion::Tls12, TlsVersion::Tls13}) {
+    const auto said = refusal([&](Options& o) {
+      o.min_tls = TlsVersion::Tls13;
+      o.max_tls = max;
+    });
+    CHECK(said ==
+          (max == TlsVersion::Tls12 ? "TransportOptions::max_tls: it is below min_tls" : ""));
+  }
+  for (const auto scheme : {Scheme::Basic, Scheme::Digest, Scheme::Ntlm, Scheme::Any}) {
+    const auto said =
+        refusal([&](Options& o) { o.proxy.credentials.emplace(scheme, "ann", "secret"); });
+    const bool good = scheme == Scheme::Basic || scheme == Scheme::Digest;
+    CHECK(said ==
+          (good ? "" : "TransportOptions::proxy.credentials: the scheme must be Basic or Digest"));
+  }
+  CHECK(refusal([](Options& o) { o.proxy.credentials.emplace(Scheme::Basic, "a:b", "secret"); }) ==
+        "TransportOptions::proxy.credentials: a name with a colon cannot be sent with the scheme "
+        "Basic");
+  for (const char* good : {"http://p", "https://p", "socks4://p", "socks4a://p", "socks5://p",
+                           "socks5h://p", "p:80", "p", ""}) {
+    CAPTURE(good);
+    CHECK(refusal([&](Options& o) { o.proxy.url = good; }).empty());
+  }
+  const std::string pin = "sha256//" + std::string(41, 'A') + "+/=";
+  const std::string almost = "sha256//" + std::string(42, 'A');
+  for (const auto& good : {pin, pin + ";" + pin, std::string("key.pem")}) {
+    CAPTURE(good);
+    CHECK(refusal([&](Options& o) { o.pinned_keys = good; }).empty());
+  }
+  for (const auto& bad : {almost + "=", almost + "==", almost + "-=", almost + "AA",
+                          almost + "AA=", pin + ";key.pem", pin + ";;" + pin}) {
+    CAPTURE(bad);
+    CHECK_FALSE(refusal([&](Options& o) { o.pinned_keys = bad; }).empty());
+  }
 }
