@@ -1,5 +1,6 @@
 #include "lib/core/curl/socket_set.hpp"
 #include "lib/core/base/descriptor.hpp"
+#include "tests/wire/file_limit.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cerrno>
+#include <vector>
 
 using namespace httpretry;
 
@@ -85,6 +87,19 @@ TEST_CASE("it tells why there is no socket") {
   CHECK_FALSE(sockets.lost);
   CHECK(sockets.close(fd) == 0);
   CHECK(sockets.lost);
+}
+
+TEST_CASE("the last eight descriptors that the process may have are not for sockets") {
+  SocketSet sockets;
+  std::vector<Descriptor> taken;
+  while (next_file() < 150) taken.emplace_back(::dup(STDERR_FILENO));
+  const auto next = next_file();
+  for (const bool enough : {false, true}) {
+    const FileLimit limit(next + (enough ? 9U : 8U));
+    const int fd = sockets.open(address_of_family(AF_INET));
+    CHECK(fd == (enough ? static_cast<int>(next) : -EMFILE));
+    if (fd >= 0) sockets.close(fd);
+  }
 }
 
 TEST_CASE("a socket is found by its local port, with what came from its server") {
