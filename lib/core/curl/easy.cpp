@@ -321,22 +321,23 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   set(CURLOPT_HTTPHEADER, lines_.chained());
 }
 
-// Sets `expects`, whether the request waits with "Expect: 100-continue" before it sends its body.
-// Adds the line for that, unless the caller's headers have it.
+// Adds the line "Expect: 100-continue" if the request must wait with it before it sends its body,
+// and the caller's headers do not have it. Sets `expects`, whether the request or its options ask
+// for that.
 void Easy::add_expect(const Request& request, const SendPlan& plan, bool is_signed) {
   if (const auto callers_value = request.headers().get("Expect")) {
     expects = equal_ignoring_case(*callers_value, "100-continue");
     return;
   }
   const auto& min_size = request.options().expect_continue_from;
-  // From this size on, libcurl itself adds the header if there is no line for it.
-  constexpr std::uint64_t kLibcurlsMinimum = 1024 * 1024;
   const auto size = static_cast<std::uint64_t>(plan.body_size);  // if unknown (-1), the largest
-  const bool is_large = (min_size && size >= *min_size) || (is_signed && size >= kLibcurlsMinimum);
   // A POST, PUT or PATCH without a body sends an empty one, for which it need not wait.
-  expects = request.body().present() && is_large;
+  expects = request.body().present() && min_size && size >= *min_size;
+  // From a megabyte on, libcurl itself adds the header if there is no line for it, and a line that
+  // keeps it from that cannot be signed.
+  const bool must_wait = expects || (is_signed && size >= 1024 * 1024);
   // A small signed request needs no line, because libcurl adds none.
-  if (expects || !is_signed) lines_.add(expects ? "Expect: 100-continue" : "Expect:");
+  if (must_wait || !is_signed) lines_.add(must_wait ? "Expect: 100-continue" : "Expect:");
 }
 
 // Checks that this libcurl accepts the options that requests of the client will need: prepares a

@@ -122,7 +122,8 @@ class Easy {
 
   Transfer* transfer = nullptr;    // the receiver of libcurl's callbacks
   bool closes_connection = false;  // the connection is closed after the exchange
-  bool expects = false;  // the request waits, with "Expect: 100-continue", before it sends its body
+  // The request waits, with "Expect: 100-continue", before it sends its body, and could do without.
+  bool expects = false;
   // The size of the last body that was kept in memory. The next one on this handle probably has a
   // similar size.
   std::uint64_t expected_body = 0;
