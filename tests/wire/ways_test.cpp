@@ -352,6 +352,21 @@ TEST_CASE("IPv4 or IPv6 as wanted, and the interface too") {
   options.connection.ip_version = IpVersion::V4;
   CHECK(Client(options).get(at(four)));
   CHECK_FALSE(Client(options).get(at(server)));
+  struct Row {
+    IpVersion version;
+    const char* host;
+  };
+  for (const auto& row : {Row{IpVersion::V6, "127.0.0.1"}, Row{IpVersion::V4, "[::1]"}}) {
+    options.connection.ip_version = row.version;
+    const auto excluded = Client(options).get("http://" + std::string(row.host) + ":1/");
+    REQUIRE_FALSE(excluded);
+    CHECK(excluded.error().code == Errc::Resolve);
+    CHECK(excluded.error().permanent);
+    CHECK(excluded.error().curl_code == 6);
+    CHECK(excluded.error().message.ends_with(
+        "the host " + std::string(row.host) +
+        " is an address of the IP version that ip_version excludes"));
+  }
 
   options.connection.local_interface = "127.0.0.9";
   CHECK(Client(options).get(four.url()));
