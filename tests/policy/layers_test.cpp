@@ -322,6 +322,16 @@ TEST_CASE("settings lie over every policy of a set") {
   CHECK(with_settings(set, {}, "--set").value() == set);
 }
 
+TEST_CASE("a limit of concurrency below the default to begin with can be printed and set over") {
+  const auto set =
+      parsed(R"({"version": 1, "default": {"concurrency": {"kind": "aimd", "max": 10}}})");
+  CHECK(parsed(set.print()) == set);
+  const auto result = with_settings(set, Settings{{"max_attempts", "3"}}, "--set");
+  REQUIRE(result.has_value());
+  CHECK(found(*result).policy->max_attempts == 3);
+  CHECK(found(*result).policy->guards.concurrency->max == 10);
+}
+
 TEST_CASE("a bad setting is named") {
   struct Row {
     Settings settings;

@@ -239,13 +239,14 @@ struct PolicyChecker : PolicyCheck {
   void check_concurrency(const ConcurrencyPolicy& limits) const {
     const auto min = std::to_string(limits.min);
     const auto max = std::to_string(limits.max);
-    // The limiter clamps the default of `initial` to min and max, so only a stated one is checked.
-    const bool states_initial = at("concurrency.initial") != nullptr;
+    // The limiter clamps the default of `initial` to min and max, so only another one is checked. A
+    // set that is printed states the default.
+    const bool has_own_initial = limits.initial != ConcurrencyPolicy().initial;
     if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {  // no other kind uses min and initial
       if (limits.min > limits.max) {
         error({"concurrency.min", "concurrency.max", "concurrency"},
               "min (" + min + ") is greater than max (" + max + ")");
-      } else if (states_initial && (limits.initial < limits.min || limits.initial > limits.max)) {
+      } else if (has_own_initial && (limits.initial < limits.min || limits.initial > limits.max)) {
         error({"concurrency.initial", "concurrency.min", "concurrency.max"},
               "initial (" + std::to_string(limits.initial) + ") is not between min (" + min +
                   ") and max (" + max + ")");
