@@ -97,7 +97,7 @@ bool Condition::contradicts(const Condition& other) const {
   if (source != other.source || !same_name) return false;
   if (is_prefix && other.value.starts_with(value)) return false;
   if (other.is_prefix && value.starts_with(other.value)) return false;
-  return is_prefix || other.is_prefix || value != other.value;
+  return value != other.value;
 }
 
 std::vector<Condition> conditions_of(const EndpointPattern& pattern) {

@@ -167,7 +167,7 @@ std::string tie_key(const EndpointIndex::Data::Pattern& pattern,
              ' ' + pattern.parts.scheme.value_or("") + ' ';
   // Hosts with a "*" between other labels may overlap if their fixed ends are the same.
   const bool inner_star = host.fixed_count() != host.suffix_count();
-  key += inner_star ? host.name.substr(host.name.rfind('*') + 1)
+  key += inner_star ? host.name.substr(host.name.rfind('*'))
                     : host.name + (host.leading_star ? " *." : "");
   // The key ends at the first of two "**": "/x/**/a/**" and "/x/**/b/**" both match "/x/a/b".
   const auto& path = pattern.path;

@@ -105,7 +105,7 @@ std::string problem_of_name(std::string_view name) {
   if (name.find_first_of("/?#@%") != name.npos) return "only a name belongs here";
   const auto colons = std::count(name.begin(), name.end(), ':');
   if (colons == 1) return "the port has its own key";  // "example.com:8080"
-  if (colons > 1) return "an IPv6 address must be in brackets, as in \"[::1]\"";
+  if (colons != 0) return "an IPv6 address must be in brackets, as in \"[::1]\"";
   if (name.size() > kMaxHost) return "a name has at most 253 bytes";
   for (const auto& label : labels_of(name)) {
     if (label.empty()) return "it has an empty label";  // "a..b"
@@ -172,7 +172,7 @@ std::string problem_of_literal(std::string_view segment) {
            " is not a segment: a segment is \"*\", \"{name}\", or text, in which these characters "
            "are written \"%2A\", \"%7B\" and \"%7D\"";
   }
-  for (auto at = segment.find('%'); at != std::string_view::npos; at = segment.find('%', at + 1)) {
+  for (auto at = segment.find('%'); at != std::string_view::npos; at = segment.find('%', at + 3)) {
     if (encodes_byte(segment.substr(at))) continue;
     return in_quotes(segment.substr(at, 3)) +
            " encodes nothing: two hexadecimal digits must follow a \"%\"";

@@ -4,7 +4,6 @@
 #include <httpretry/http/headers.hpp>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -320,8 +319,8 @@ class Loader {
   void warn_of_method_case(const JsonNode& match) {
     const auto* const methods = match.find("methods");
     if (methods == nullptr) return;
-    constexpr std::array<std::string_view, 7> kUsual{"GET",   "HEAD",   "POST",   "PUT",
-                                                     "PATCH", "DELETE", "OPTIONS"};
+    constexpr std::string_view kUsual[] = {"GET",   "HEAD",   "POST",   "PUT",
+                                           "PATCH", "DELETE", "OPTIONS"};
     for (const auto* const method : methods->children) {
       for (const auto usual : kUsual) {
         if (method->text == usual || !equal_ignoring_case(method->text, usual)) continue;

@@ -130,7 +130,7 @@ OrderedJson print_transports(const std::uint8_t& bits) {
 // Returns whether a text is a JSON pointer (RFC 6901) that is not empty.
 bool is_pointer(std::string_view text) {
   if (!text.starts_with('/')) return false;
-  for (auto tilde = text.find('~'); tilde != text.npos; tilde = text.find('~', tilde + 1)) {
+  for (auto tilde = text.find('~'); tilde != text.npos; tilde = text.find('~', tilde + 2)) {
     const auto next = text.substr(tilde + 1, 1);
     if (next != "0" && next != "1") return false;
   }
