@@ -27,6 +27,7 @@ const std::vector<Case>& tests() {
       {R"({"request": {}, "expect": {"endpoint": "api"}})", "/tests/0/request: missing key \"url\""},
       {R"({"request": {"url": "a/b"}, "expect": {"endpoint": "api"}})", "/tests/0/request/url: \"a/b\" is ", false},
       {R"({"request": {"url": 7}, "expect": {"endpoint": "api"}})", "/tests/0/request/url: expected a URL, found 7"},
+      {R"({"request": {"url": "http://a/", "method": 7}, "expect": {"endpoint": "api"}})", "/tests/0/request/method: expected a method, found 7"},
       {R"({"request": {"url": "http://a/", "method": "G T"}, "expect": {"endpoint": "api"}})", "/tests/0/request/method: \"G T\" is not a method", false},
       {R"({"request": {"url": "http://a/", "headers": {"x y": "1"}}, "expect": {"endpoint": "api"}})", "/tests/0/request/headers/x y: this cannot be sent as a header", false},
       {R"({"request": {"url": "http://a/", "headers": {"x": 1}}, "expect": {"endpoint": "api"}})", "/tests/0/request/headers/x: expected a string, found 1"},
@@ -37,6 +38,9 @@ const std::vector<Case>& tests() {
       {R"({"request": {"url": "http://a/"}, "outcomes": [503], "expect": {"attempts": 1}})", "/tests/0/outcomes/0: expected a string or an object, found 503"},
       {R"({"request": {"url": "http://a/"}, "outcomes": [{"body": "x"}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0: a step has a \"status\" or a \"fault\""},
       {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": 99}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0/status: 99 is out of range: 200 to 999"},
+      {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": 999, "times": 1, "size": 0}], "expect": {"attempts": 1000}})", ""},
+      {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": 200, "times": 0}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0/times: 0 is out of range: at least 1\n"},
+      {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": 200, "size": -1}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0/size: -1 is out of range: at least 0\n"},
       {R"({"request": {"url": "http://a/"}, "outcomes": [{"staus": 200}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0/staus: unknown key; did you mean \"status\"?"},
 
       {R"({"request": {"url": "http://a/"}, "outcomes": [{"status": null}], "expect": {"attempts": 1}})", "/tests/0/outcomes/0: a step has a \"status\" or a \"fault\"", false},
