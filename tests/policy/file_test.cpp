@@ -102,6 +102,14 @@ TEST_CASE("what can never matter is a warning, where somebody wrote it") {
   CHECK(with_rule("include_wait").find("attempt 4 of 9 can never") != std::string::npos);
   CHECK(with_rule("clip_wait").find("attempt 4 of 9 can never") != std::string::npos);
   CHECK(with_rule("before_wait").find("attempt 5 of 9 can never") != std::string::npos);
+  // Ten thousand attempts are looked at.
+  const auto with_limit = [](const std::string& limit) {
+    return said_of(file_of(R"({"max_attempts": 20000, "max_elapsed_time": ")" + limit +
+                           R"(", "backoff": {"kind": "constant", "interval": "1s"},
+                           "throttle_backoff": "none"})"));
+  };
+  CHECK(with_limit("9999s").empty());
+  CHECK(with_limit("9998s").find("attempt 10000 of 20000 can never") != std::string::npos);
 }
 
 TEST_CASE("a budget of hedges that a bad hour would use up is a warning") {
@@ -137,6 +145,10 @@ TEST_CASE("a key of `match` that could not be read is no missing key") {
         "443, without quotes\n");
   CHECK(said(R"({"method": "GET"})") ==
         "p.json:1:41: /endpoints/0/match/method: unknown key; did you mean \"methods\"?\n");
+  CHECK(said(R"({"host": ["a", 7]})") ==
+        "p.json:1:55: /endpoints/0/match/host/1: expected a host, found 7\n");
+  CHECK(said(R"({"methods": ["GET", 7]})") ==
+        "p.json:1:60: /endpoints/0/match/methods/1: expected a method, found 7\n");
   CHECK(said(R"({"scheme": "ftp", "host": "a*"})") ==
         "p.json:1:51: /endpoints/0/match/scheme: \"ftp\" is not one of http, https\n"
         "p.json:1:66: /endpoints/0/match/host: \"a*\" is not a host pattern: a \"*\" must be a "

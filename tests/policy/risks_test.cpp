@@ -31,6 +31,7 @@ constexpr Risk kRisks[] = {
     {R"("budget": "none")", "budget", "no_budget"},
     {R"("budget": "none", "max_attempts": 1)", "", ""},
     {R"("budget": "none", "breaker": {"preset": "polly"})", "", ""},
+    {R"("budget": "none", "adaptive": true)", "", ""},
     {R"("backoff": {"kind": "none"})", "backoff", "no_backoff"},
     {R"("backoff": {"kind": "constant", "interval": "0s"})", "backoff", "no_backoff"},
     {R"("backoff": {"initial": "0s"})", "backoff", "no_backoff"},
@@ -40,6 +41,8 @@ constexpr Risk kRisks[] = {
     {R"("max_elapsed_time": "none", "attempt_timeout": "5s")", "max_elapsed_time", "no_time_limit"},
     {R"("max_elapsed_time": "none", "attempt_timeout": "5s", "max_attempts": 1)", "", ""},
     {R"("max_elapsed_time": "none", "attempt_timeout": "5s", "retry_on": {"pending": {"statuses": [202]}}, "max_attempts": 1)", "retry_on/pending", "no_time_limit"},
+    {R"("max_elapsed_time": "none", "attempt_timeout": "5s", "retry_on": {"pending": {"statuses": [202], "max": 5}}, "max_attempts": 1)", "", ""},
+    {R"("max_elapsed_time": "none", "response_timeout": "5s")", "max_elapsed_time", "no_time_limit"},
     {R"("max_elapsed_time": "none")", "max_elapsed_time", "no_timeout"},
     {R"("preset": "curl", "attempt_timeout": "none")", "attempt_timeout", "no_timeout"},
     {R"("preset": "curl")", "", ""},
@@ -50,14 +53,27 @@ constexpr Risk kRisks[] = {
     {R"("hedge": {"after": "1s", "methods": ["GET", "PATCH"]})", "hedge/methods", "hedged_unsafe"},
     {R"("hedge": {"after": "1s", "methods": "all"})", "", ""},
     {R"("hedge": {"after": "1s", "methods": ["POST"]}, "idempotency_key": "Idempotency-Key")", "", ""},
+    {R"("hedge": {"after": "1s"}, "max_attempts": 1)", "hedge/after", "no_effect"},
+    {R"("hedge": {"after": "1s"}, "max_attempts": 2)", "", ""},
+    {R"("hedge": {"after": "1s"}, "repeat": "never")", "hedge/after", "no_effect"},
+    {R"("hedge": {"after": "1s"}, "repeat": "refused")", "hedge/after", "no_effect"},
+    {R"("priority": "high")", "priority", "no_effect"},
+    {R"("priority": "normal")", "", ""},
+    {R"("priority": "high", "breaker": {})", "", ""},
+    {R"("pause": {"max": "20s"}, "server_delay": {"headers": []}, "max_attempts": 1)", "pause", "no_effect"},
+    {R"("pause": "none", "server_delay": {"headers": []}, "max_attempts": 1)", "", ""},
     {R"("retry_on": {"statuses": ["2xx", "5xx"]})", "retry_on/statuses", "retried_status"},
     {R"("retry_on": {"statuses": ["5xx", 401]})", "retry_on/statuses", "retried_status"},
+    {R"("retry_on": {"statuses": [200]})", "retry_on/statuses", "retried_status"},
+    {R"("retry_on": {"statuses": [299]})", "retry_on/statuses", "retried_status"},
+    {R"("retry_on": {"statuses": [199, 300]})", "", ""},
     {R"("retry_on": {"throttle_statuses": ["4xx"]})", "retry_on/throttle_statuses", "retried_status"},
     {R"("retry_on": {"statuses": ["4xx", "!400-401", "!404"]})", "", ""},
     {R"("server_delay": {"combine": "own"})", "server_delay/combine", "servers_ignored"},
     {R"("server_delay": {"headers": []})", "server_delay/headers", "servers_ignored"},
     {R"("connect_timeout": "6s", "attempt_timeout": "5s")", "connect_timeout", "no_effect"},
     {R"("attempt_timeout": "5s")", "", ""},  // the built-in connect_timeout is longer, which is harmless
+    {R"("connect_timeout": "5s", "attempt_timeout": "5s")", "", ""},
     {R"("response_timeout": "6s", "attempt_timeout": "5s")", "response_timeout", "no_effect"},
     {R"("response_timeout": "61s")", "response_timeout", "no_effect"},
     {R"("connect_timeout": "61s")", "connect_timeout", "no_effect"},
@@ -66,11 +82,18 @@ constexpr Risk kRisks[] = {
     {R"("attempt_timeout": "60s")", "attempt_timeout", "no_effect"},
     {R"("attempt_timeout": "60s", "max_attempts": 1)", "", ""},
     {R"("attempt_timeout": "60s", "elapsed_rule": "before_wait")", "", ""},
+    {R"("attempt_timeout": "55s", "backoff": {"initial": "5s", "jitter": "none"})", "attempt_timeout", "no_effect"},
+    {R"("attempt_timeout": "54s", "backoff": {"initial": "5s", "jitter": "none"})", "", ""},
+    {R"("attempt_timeout": "55s", "backoff": {"initial": "5s", "jitter": "none"}, "elapsed_rule": "clip_wait")", "", ""},
     {R"("backoff": {"kind": "constant", "interval": "2m"}, "throttle_backoff": "none")", "backoff", "no_effect"},
+    {R"("backoff": {"kind": "constant", "interval": "1m"}, "throttle_backoff": "none")", "", ""},  // attempt 2 can be made
+    {R"("backoff": {"kind": "constant", "interval": "2m"}, "throttle_backoff": {"kind": "constant", "interval": "1s"})", "", ""},
+    {R"("backoff": {"kind": "constant", "interval": "1s"}, "throttle_backoff": {"kind": "constant", "interval": "2m"})", "", ""},
     {R"("max_attempts": "unlimited", "backoff": {"kind": "constant", "interval": "2m"}, "throttle_backoff": "none")", "max_attempts", "no_effect"},
     {R"("max_elapsed_time": "5s", "server_delay": {"max": "9s"})", "server_delay/max", "no_effect"},
     {R"("max_elapsed_time": "5s", "server_delay": {"max": "9s"}, "elapsed_rule": "before_wait")", "", ""},
     {R"("retry_on": {"pending": {"statuses": [202], "backoff": {"interval": "2m"}}})", "retry_on/pending/backoff", "no_effect"},
+    {R"("retry_on": {"pending": {"statuses": [202], "backoff": {"interval": "1m"}}})", "", ""},
     {R"("retry_on": {"pending": {"statuses": [202], "backoff": {"interval": "2m"}}}, "server_delay": {"combine": "server"})", "", ""},
 };
 // clang-format on
@@ -135,6 +158,15 @@ TEST_CASE("a policy inherits what is allowed, and a set keeps it") {
   const std::pair<std::string, std::string> setting{"max_attempts", "3"};
   const auto changed = with_settings(set, {&setting, 1}, "--set").value();
   CHECK(changed.named("b")->values.find("allow")->source == "p.json:2:40");
+}
+
+TEST_CASE("a value that a policy inherits can lose its effect in it") {
+  const auto said = warnings_of(R"({"version": 1, "default": "a", "policies": {
+      "base": {"connect_timeout": "9s"},
+      "a": {"extends": "base", "max_elapsed_time": "5s"}}})");
+  CHECK(std::count(said.begin(), said.end(), '\n') == 1);
+  CHECK(said.find("warning: /policies/a/max_elapsed_time: connect_timeout (9s) is greater than "
+                  "max_elapsed_time (5s); ") != std::string::npos);
 }
 
 TEST_CASE("words of allow that do not exist are errors") {
