@@ -31,6 +31,7 @@ TEST_CASE("headers and query are looked at, and more conditions are more specifi
   const auto all = index.matches("GET", url("http://h/?action=Get"), gold);
   REQUIRE(all.size() == 3);
   CHECK(EndpointIndex::why_less(all[1], all[0]) == "it has fewer conditions");
+  CHECK(EndpointIndex::why_less(all[2], all[1]) == "it has fewer conditions");
 }
 
 TEST_CASE("what can match the same request and is equally specific is a tie") {
@@ -40,6 +41,10 @@ TEST_CASE("what can match the same request and is equally specific is a tie") {
   CHECK(ties("host=a.*.*.d.e", "host=*.b.*.d.e"));
   CHECK(ties("host=*.b.*.e", "host=a.*.b.*.e") == false);  // not equally specific
   CHECK_FALSE(ties("host=a.*.d.e", "host=b.*.d.e"));
+  CHECK(ties("host=*.b.*.d.e", "host=a.*.*.d.e"));
+  CHECK_FALSE(ties("host=a.*.*.d.e", "host=b.*.d.e"));
+  CHECK_FALSE(ties("host=b.*.d.e", "host=a.*.*.d.e"));
+  CHECK_FALSE(ties("host=b.*.d.e", "host=*.b.*.d.e"));
   CHECK(ties("host=a.b,c.d", "host=e.f,C.D"));
   CHECK_FALSE(ties("host=*.b,a.b", "host=c.b"));
   CHECK(ties("path=/x/**/a/**", "path=/x/**/b/**"));
@@ -48,6 +53,11 @@ TEST_CASE("what can match the same request and is equally specific is a tie") {
   CHECK(ties("header:a=x", "header:b=x"));
   CHECK(ties("header:a=x", "header:A=x*"));
   CHECK_FALSE(ties("header:a=x", "header:A=y"));
+  CHECK_FALSE(ties("header:a=x", "header:a=xa"));
+  CHECK_FALSE(ties("header:a=xa", "header:a=x"));
+  CHECK(ties("header:a=xa", "header:a=x*"));
+  CHECK_FALSE(ties("header:a=ya", "header:a=x*"));
+  CHECK(ties("header:a=x", "query:a=y"));
   CHECK_FALSE(ties("query:a=x*", "query:a=y*"));
   CHECK(ties("query:a=x", "query:A=y"));
 }

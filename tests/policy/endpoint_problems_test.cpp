@@ -89,6 +89,13 @@ TEST_CASE("what is no host pattern is refused with the reason") {
       {".*\\.a",
        "regular expressions are not supported; write \"*.example.com\" for all names below "
        "example.com"},
+      {".*a",
+       "regular expressions are not supported; write \"*.example.com\" for all names below "
+       "example.com"},
+      {"^a",
+       "regular expressions are not supported; write \"*.example.com\" for all names below "
+       "example.com"},
+      {"http://u:p@a:80/b", "only a name belongs here; write \"a\", and \"scheme\": \"http\""},
       {"a/b", "only a name belongs here"},
       {"u@a", "only a name belongs here"},
       {"a%2eb", "only a name belongs here"},
@@ -106,6 +113,10 @@ TEST_CASE("what is no host pattern is refused with the reason") {
   std::string long_name("a");
   while (long_name.size() < 254) long_name += ".a";
   CHECK(host_problem(long_name) == "a name has at most 253 bytes");
+  long_name.erase(0, 2);
+  CHECK(problems_of(with_host(long_name)).empty());
+  CHECK(host_problem("a" + long_name) == "a name has at most 253 bytes");
+  CHECK(problems_of(with_host(std::string(63, 'a') + ".com")).empty());
 }
 
 TEST_CASE("what is no path pattern is refused with the reason") {
@@ -117,6 +128,12 @@ TEST_CASE("what is no path pattern is refused with the reason") {
       {"/a/**/b/**/", "only one \"**\" is allowed before the end"},
       {"/a/**/**", "one \"**\" directly follows another"},
       {"/a/**/..", "\"..\" follows a \"**\""},
+      {"^/a",
+       "regular expressions are not supported; write \"*\" for any one segment, and \"**\" for any "
+       "number of them"},
+      {"/a.*",
+       "regular expressions are not supported; write \"*\" for any one segment, and \"**\" for any "
+       "number of them"},
       {"/a?b", "it must not contain a query or a fragment"},
       {"/a#b", "it must not contain a query or a fragment"},
       {"/a\x01", "it contains a control byte"},
@@ -135,7 +152,7 @@ TEST_CASE("what is no path pattern is refused with the reason") {
     CHECK(path_problem(row.first) == row.second);
   }
   for (const std::string segment :
-       {"a*", "*a", "***", "{}", "{", "}", "{a}b", "{a", "{a{b}", "{*}"}) {
+       {"a*", "*a", "***", "{}", "{", "}", "{a}b", "{a", "{a{b}", "{*}", "{a*}"}) {
     CHECK(path_problem("/x/" + segment) ==
           "\"" + segment +
               "\" is not a segment: a segment is \"*\", \"{name}\", or text, in which these "

@@ -86,6 +86,7 @@ TEST_CASE("an address matches in each of its spellings") {
       {{"host=127.0.0.1"}, "GET http://0x7f.1/", 0},
       {{"host=127.0.0.1"}, "GET http://2130706433/", 0},
       {{"host=0x7f.1"}, "GET http://127.0.0.1/", 0},
+      {{"host=0x7f.9"}, "GET http://127.0.0.9/", 0},
       {{"host=127.0.0.1"}, "GET http://127.0.0.1./", 0},
   };
   for (const auto& row : rows) check_row(row);
@@ -111,6 +112,8 @@ TEST_CASE("an international name matches its punycode") {
        0},
       {{"host=\xE4\xBE\x8B\xE3\x81\x88\xE3\x80\x82jp"}, "GET http://xn--r8jz45g.jp/", 0},
       {{"host=xn--BCHER-kva.example"}, "GET http://xn--bcher-kva.example/", 0},
+      {{"host=a\xEF\xBC\x8Ex.example"}, "GET http://a.x.example/", 0},
+      {{"host=a\xEF\xBD\xA1x.example"}, "GET http://a.x.example/", 0},
       {{"host=\xD0\x9F\xD0\xA0\xD0\x98\xD0\x9C\xD0\x95\xD0\xA0.com"},
        "GET http://xn--e1afmkfd.com/",
        0},
@@ -275,6 +278,15 @@ TEST_CASE("all that match are listed, the winner first, each with why it lost") 
   CHECK(why(9, 10) == "its path is shorter");
   CHECK(why(9, 9) == "it is equally specific and comes later");
   CHECK(why(9, 0).empty());
+}
+
+TEST_CASE("the last segment that a pattern may have is compared") {
+  const std::string path = "host=h path=/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/";
+  const EndpointIndex index({pattern(path + "*"), pattern(path + "g")});
+  const auto all = index.matches("GET", url("http://h/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g"));
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].pattern == 1);
+  CHECK(EndpointIndex::why_less(all[1], all[0]) == "segment 16 of its path is any, not literal");
 }
 
 TEST_CASE("a \"*\" within a host is one label, and the leading one is one or more") {
