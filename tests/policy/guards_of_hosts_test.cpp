@@ -68,6 +68,25 @@ TEST_CASE("two rates for one host are an error if they differ, and otherwise a w
   }
 }
 
+TEST_CASE("each entry is compared with all before it that are of another place") {
+  const auto said = [](const std::string& first, const std::string& second,
+                       const std::string& third) {
+    const auto entry = [](const std::string& match, const std::string& policy) {
+      return R"({"match": {"host": "a", )" + match + R"(}, "policy": )" + policy + "}";
+    };
+    const std::string own = R"({"rate": {"limit": "20/s"}})";
+    return cases::said_of(
+        R"({"version": 1, "policies": {"p": {"rate": {"limit": "10/s"}}}, "endpoints": [)" +
+        entry(first, "\"p\"") + ", " + entry(second, "\"p\"") + ", " + entry(third, own) + "]}");
+  };
+  const std::string message =
+      R"(: /endpoints/2: its "rate" and that of /endpoints/1 are both for the host "a", and differ)";
+  CHECK(said(R"("port": 1)", R"("port": 2)", R"("port": 2, "path": "/x")").find(message) !=
+        std::string::npos);
+  CHECK(said(R"("scheme": "http")", R"("scheme": "https")", R"("scheme": "https", "path": "/x")")
+            .find(message) != std::string::npos);
+}
+
 TEST_CASE("two rates that may be for one host are a warning") {
   const std::string separately = " are counted separately, even for the same host";
   for (const auto& row : {
@@ -77,6 +96,7 @@ TEST_CASE("two rates that may be for one host are a warning") {
            HostRow{R"("host": "*.x.org")", R"("host": "a.x.org", "query": {"a": "b"})", true},
            HostRow{R"("host": "*.x.org")", R"("host": "a.x.org")", false},
            HostRow{R"("host": "*.x.org")", R"("host": "a.y.org", "path": "/x")", false},
+           HostRow{R"("host": "*.x.org")", R"("host": "ax.org", "path": "/x")", false},
            HostRow{R"("host": "*.x.org")", R"("host": "*.b.x.org", "path": "/x")", true},
            HostRow{R"("host": "*.b.x.org")", R"("host": "*.x.org", "path": "/x")", true},
            HostRow{R"("host": "*.b.x.org")", R"("host": "*.c.x.org", "path": "/x")", false},
