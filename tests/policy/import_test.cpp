@@ -156,6 +156,12 @@ TEST_CASE("each status code of gRPC has its number and its HTTP statuses") {
       const auto on = found(imported, "http://any/a.B/c").policy->retry_on;
       CHECK(on.statuses == row.statuses);
       CHECK(on.throttle_statuses == row.throttles);
+      const auto timeout = 1U << static_cast<unsigned>(TransportKind::Timeout);
+      const auto is = [&row](std::string_view name) { return row.name == name; };
+      auto transport = 0U;
+      if (is("DEADLINE_EXCEEDED")) transport = timeout;
+      if (is("UNAVAILABLE")) transport = 0xFFU - timeout;
+      CHECK(unsigned{on.transport} == transport);
       CHECK(on.error_codes.at(0).in == std::vector{std::to_string(number)});
       CHECK(on.error_codes.at(1).in == std::vector<std::string>{row.name});
     }
@@ -170,6 +176,48 @@ TEST_CASE("the limits of a gRPC retry policy are within what is allowed") {
       import_grpc_service_config(retry_with("initialBackoff", "\"1s\""), "s.json").value();
   CHECK(lines(constant).empty());
   CHECK(found(constant, "http://any/a.B/c").policy->backoff.initial == 1s);
+  const auto five = import_grpc_service_config(retry_with("maxAttempts", "5"), "s.json").value();
+  CHECK(lines(five).empty());
+  CHECK(found(five, "http://any/a.B/c").policy->max_attempts == 5);
+  const auto equal =
+      import_grpc_service_config(retry_with("backoffMultiplier", "1"), "s.json").value();
+  CHECK(lines(equal).empty());
+  CHECK(found(equal, "http://any/a.B/c").policy->backoff.multiplier == 1);
+  const auto unnamed =
+      import_grpc_service_config(R"({"methodConfig": [{"name": []}]})", "s.json").value();
+  CHECK(unnamed.policies.policy_count() == 0);
+}
+
+TEST_CASE("a budget of gRPC has a thousand tokens at most, and three decimal places") {
+  struct Row {
+    const char* ratio;
+    std::int64_t refill;
+    bool is_rounded;
+  };
+  const Row rows[] = {
+      {"0.001", 1, false},          {"0.123", 123, false},
+      {"1000", 1'000'000, false},   {"0.1239999999995", 124, false},
+      {"0.1230000005", 123, false}, {"0.123000002", 123, true},
+      {"0.1239", 123, true},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.ratio);
+    const auto config = R"({"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2,
+        "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1,
+        "retryableStatusCodes": [14]}}],
+        "retryThrottling": {"maxTokens": 1000, "tokenRatio": )" +
+                        std::string(row.ratio) + "}}";
+    const auto imported = import_grpc_service_config(config, "s.json").value();
+    const auto budget = found(imported, "http://any/a/b").policy->budget;
+    CHECK(budget.capacity == 1'000'000);
+    CHECK(budget.refill == row.refill);
+    const auto said = lines(imported);
+    CHECK((said.find("counts to three decimal places") != std::string::npos) == row.is_rounded);
+    CHECK(said.empty() != row.is_rounded);
+  }
+  CHECK(
+      grpc_error(R"({"methodConfig": [], "retryThrottling": {"maxTokens": 9, "tokenRatio": 1001}})")
+          .find("1001 is out of range: greater than 0, and at most 1000") != std::string::npos);
 }
 
 TEST_CASE(
@@ -302,7 +350,7 @@ TEST_CASE("a service config that gRPC would refuse is refused, with all its prob
 
 TEST_CASE("an AWS profile becomes the policy of the hosts of AWS") {
   const auto imported = import_aws_config(
-                            "# mine\n[default]\nregion = eu-west-1\n\n[profile busy]\n"
+                            "# mine\n[default]\nmax_attempts = 2\n\n[profile busy]\n"
                             "Retry_Mode = adaptive   # slower\nmax_attempts=7\n"
                             "s3 =\n  max_attempts = 99\n",
                             "config", "busy")
@@ -337,11 +385,16 @@ TEST_CASE("each retry mode of AWS has its policy") {
   CHECK(policy->max_attempts == 5);
   CHECK(policy->budget.kind == BudgetPolicy::Kind::None);
   CHECK(policy->backoff.max_interval == kForever);
+  CHECK(policy->backoff.initial == 1s);
+  CHECK(policy->backoff.multiplier == 2);
+  CHECK(policy->backoff.jitter == Backoff::Jitter::Full);
   CHECK(lines(legacy).find("config:2:14: warning: /retry_mode: legacy differs between the SDKs") ==
         0);
   const auto only_attempts = import_aws_config("[default]\nmax_attempts = 2\n", "config").value();
   CHECK(found(only_attempts, "https://s3.amazonaws.com/").preset == "aws-standard");
   CHECK(found(only_attempts, "https://s3.amazonaws.com/").policy->max_attempts == 2);
+  const auto one = import_aws_config("[default]\nmax_attempts = 1\t; once\n", "config").value();
+  CHECK(found(one, "https://s3.amazonaws.com/").policy->max_attempts == 1);
 }
 
 TEST_CASE("the environment of AWS says the same in its own words") {
@@ -360,6 +413,18 @@ TEST_CASE("the environment of AWS says the same in its own words") {
           .value();
   CHECK(lines(among_others).empty());
   CHECK(found(among_others, "https://s3.amazonaws.com/").policy->max_attempts == 4);
+  for (const auto* const line : {"AWS_MAX_ATTEMPTS=11", "AWS_MAX_ATTEMPTS=\"11\"\n"}) {
+    const auto eleven = import_aws_environment(line, "environment").value();
+    CHECK(found(eleven, "https://s3.amazonaws.com/").policy->max_attempts == 11);
+  }
+  for (const std::string value : {"'4", "'"}) {
+    const auto refused = import_aws_environment("AWS_MAX_ATTEMPTS=" + value + "\n", "environment");
+    CHECK(refused.error().message.find("\"" + value + "\" is not a number of attempts") !=
+          std::string::npos);
+  }
+  CHECK(import_aws_environment("AWS_MAX_ATTEMPTS=''\n", "environment")
+            .error()
+            .message.find("\"\" is not a number of attempts") != std::string::npos);
   CHECK(import_aws_environment("PATH=/bin\n", "environment").error().message ==
         "environment sets neither AWS_RETRY_MODE nor AWS_MAX_ATTEMPTS");
 }
@@ -377,6 +442,12 @@ TEST_CASE("what is wrong with the settings of AWS is named, and what is left beh
         std::string::npos);
   CHECK(error("[default]\nmax_attempts = 3x\n").find("\"3x\" is not a number") !=
         std::string::npos);
+  CHECK(error("[default]\nmax_attempts = 3#4\n").find("\"3#4\" is not a number") !=
+        std::string::npos);
+  CHECK(error("[default]\nmax_attempts = # none\n").find("\"\" is not a number") !=
+        std::string::npos);
+  CHECK(error("max_attempts = 3\n[default]\n") ==
+        "config: the profile \"default\" sets neither retry_mode nor max_attempts");
   CHECK(error("[default]\nmax_attempts = 3\nmax_attempts = 4\n") ==
         "config:3:16: /max_attempts: it is also set on line 2");
   CHECK(error("[default\n") == "config:1:1: the name of a section has no \"]\"");
