@@ -51,4 +51,7 @@ TEST_CASE("an unknown preset is refused with the nearest name") {
   REQUIRE_FALSE(result.has_value());
   CHECK(result.error().message ==
         "there is no preset \"google-drvie\"; did you mean \"google-drive\"?");
+  CHECK(resolve_preset("dri").error().message.starts_with(
+      "there is no preset \"dri\"; did you mean google-drive, google-drive-1"));
+  CHECK(resolve_preset("dr").error().message == "there is no preset \"dr\"");
 }

@@ -67,6 +67,12 @@ TEST_CASE("a file that is bad at first is refused with its problems") {
         bad.folder().string() + ": cannot be read: it is not a regular file");
 }
 
+TEST_CASE("a folder is no policy file") {
+  const TemporaryFile file;
+  CHECK(PolicySet::load(file.folder().string()).error().message ==
+        "cannot read the policy file " + file.folder().string() + ": Is a directory");
+}
+
 TEST_CASE("a pipe is refused, and not waited for") {
   const TemporaryFile pipe;
   REQUIRE(mkfifo(pipe.path().c_str(), 0600) == 0);
