@@ -80,6 +80,38 @@ TEST_CASE("a list of rates replaces the rate below as a whole, and is replaced a
   CHECK(burst.error().message == "--set rate: missing key \"limit\"");
 }
 
+TEST_CASE("a rate holds for a second, a minute, an hour or a day") {
+  const std::pair<const char*, Duration> rows[] = {
+      {"3/s", 1s}, {"3/m", 1min}, {"3/h", 1h}, {"3/d", 24h}};
+  for (const auto& row : rows) {
+    CAPTURE(row.first);
+    const auto rate =
+        resolved(R"({"a": {"rate": {"limit": ")" + std::string(row.first) + "\"}}}", "\"a\"")
+            .policy->guards.rate;
+    CHECK(rate.value() == RatePolicy::of_requests(3, row.second));
+  }
+}
+
+TEST_CASE("a breaker may have the numbers of another one") {
+  const auto breaker = [](const std::string& name) {
+    return resolved(R"({"a": {"breaker": {"preset": ")" + name + "\"}}}", "\"a\"")
+        .policy->guards.breaker.value();
+  };
+  BreakerPolicy hystrix;
+  hystrix.failure_ratio = 0.5;
+  hystrix.min_requests = 20;
+  hystrix.window = 10s;
+  hystrix.failures = 0;
+  hystrix.open_for = Backoff::constant(5s);
+  hystrix.probes = 1;
+  CHECK(breaker("hystrix") == hystrix);
+  auto polly = hystrix;
+  polly.failure_ratio = 0.1;
+  polly.min_requests = 100;
+  polly.window = 30s;
+  CHECK(breaker("polly") == polly);
+}
+
 TEST_CASE("null returns to the value below, and none switches off") {
   const std::string base = R"({"base": {"max_attempts": 7, "backoff": {"initial": "7s"},
                                "budget": "none", "throttle_backoff": "none"},)";
@@ -151,6 +183,7 @@ TEST_CASE("what is left out has the value that the format says") {
   CHECK(backoff(R"({"kind": "exponential", "initial": "1s", "jitter": "proportional"})")
             .randomization == 0.5);
   CHECK(backoff(R"({"kind": "decorrelated", "initial": "1s"})").multiplier == 3);
+  CHECK(backoff(R"({"kind": "decorrelated", "initial": "1s", "multiplier": 4})").multiplier == 4);
   CHECK(backoff(R"({"kind": "slots", "slot": "1ms"})").steps == 10);
   CHECK(backoff(R"({"kind": "slots", "slot": "1ms"})").abort == 16);
 
@@ -193,6 +226,12 @@ TEST_CASE("of the items of a status set, later ones win") {
   CHECK(statuses(R"(["!501", "5xx"])").contains(501));
   CHECK(statuses(R"(["!500-509", 503])") == StatusSet{503});
   CHECK(statuses(R"(["500-509", "!5xx", 503])") == StatusSet{503});
+  StatusSet all;
+  all.add(100, 199);
+  CHECK(statuses(R"(["1xx"])") == all);
+  CHECK(statuses(R"(["100-199"])") == all);
+  all.add(400, 499);
+  CHECK(statuses(R"(["1xx", "4xx"])") == all);
 }
 
 TEST_CASE("an entry is called by its name or its pointer, and says why others lost") {
@@ -259,6 +298,11 @@ TEST_CASE("where no entry matches and none is one condition away, those that fai
   CHECK(misses[0].resolved->endpoint == "two");
   CHECK(misses[0].why_lost == "port 8080 does not match 443; scheme http does not match https");
   CHECK(misses[0].source == "p.json:4:7");
+  // If an entry matches, those that fail more than one condition are not near.
+  const auto with_winner = parsed(R"({"version": 1, "endpoints": [
+      {"match": {"host": "a.b"}, "policy": {}},
+      {"match": {"host": "a.b", "port": 8080, "scheme": "http"}, "policy": {}}]})");
+  CHECK(with_winner.near_misses("GET", Url::parse("https://a.b/y").value()).empty());
 }
 
 TEST_CASE("an entry that says nothing of host or path does not lose by a text that nobody wrote") {
@@ -274,6 +318,27 @@ TEST_CASE("an entry that says nothing of host or path does not lose by a text th
         "winner: \n"
         "no path: it names no path\n"
         "no host: it names no host\n");
+}
+
+TEST_CASE("an entry that says nothing of host or path loses by what it says") {
+  const auto set = parsed(R"({"version": 1, "endpoints": [
+      {"name": "winner", "match": {"host": "a.b.c", "path": "/x", "port": 443}, "policy": {}},
+      {"name": "port", "match": {"host": "a.b.c"}, "policy": {}},
+      {"name": "labels", "match": {"host": "*.c"}, "policy": {}}]})");
+  std::string said;
+  for (const auto& one : set.candidates("GET", Url::parse("https://a.b.c/x").value())) {
+    said += one.resolved->endpoint + ": " + one.why_lost + "\n";
+  }
+  CHECK(said ==
+        "winner: \n"
+        "port: it names no port\n"
+        "labels: its host is one with \"*\", not exact\n");
+  const auto without_hosts = parsed(R"({"version": 1, "endpoints": [
+      {"name": "winner", "match": {"path": "/x/y"}, "policy": {}},
+      {"name": "any", "match": {"path": "/x/*"}, "policy": {}}]})");
+  const auto all = without_hosts.candidates("GET", Url::parse("https://a.b/x/y").value());
+  REQUIRE(all.size() == 2);
+  CHECK(all[1].why_lost == "segment 2 of its path is any, not literal");
 }
 
 TEST_CASE("conditions that do not hold are told, and headers of the request count") {

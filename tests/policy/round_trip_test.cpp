@@ -176,6 +176,8 @@ TEST_CASE("the default is printed if it is not the built-in one") {
   CHECK(PolicySet().print() == "{\n  \"version\": 1\n}\n");
   CHECK(printed(R"({"version": 1, "default": {"preset": "gcs"}})").find("\"preset\": \"gcs\"") !=
         std::string::npos);
+  CHECK(printed(R"({"version": 1, "default": {"max_attempts": 2}})").find("\"preset\"") ==
+        std::string::npos);
 }
 
 TEST_CASE("where most statuses of a class are in a set, the others are printed") {
@@ -186,4 +188,7 @@ TEST_CASE("where most statuses of a class are in a set, the others are printed")
   };
   CHECK(printed("\"549-599\"").find(R"(["5xx", "!500-548"])") != std::string::npos);
   CHECK(printed("\"550-599\"").find(R"(["550-599"])") != std::string::npos);
+  CHECK(printed("\"500-589\"").find(R"(["5xx", "!590-599"])") != std::string::npos);
+  CHECK(printed("\"5xx\", \"!501\"").find(R"(["5xx", "!501"])") != std::string::npos);
+  CHECK(printed("599, 501, \"503-504\"").find(R"([501, "503-504", 599])") != std::string::npos);
 }
