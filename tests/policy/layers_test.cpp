@@ -92,6 +92,22 @@ TEST_CASE("a rate holds for a second, a minute, an hour or a day") {
   }
 }
 
+TEST_CASE("a block is named after the place that states it") {
+  const auto set = parsed(R"({"version": 1, "endpoints": [
+      {"name": "api", "match": {"host": "a"}, "policy": {"rate": {"limit": "1/s"}}}]})");
+  CHECK(found(set).guard_names == nullptr);
+  const auto api = found(set, "https://a/");
+  REQUIRE(api.guard_names);
+  CHECK(api.guard_names->rate == "endpoint \"api\"");
+  CHECK(api.guard_names->pause.empty());
+  const auto result = with_settings(set, Settings{{"breaker", "{}"}}, "--set").value();
+  REQUIRE(found(result).guard_names);
+  CHECK(found(result).guard_names->breaker == "--set");
+  CHECK(found(result).guard_names->rate.empty());
+  CHECK(found(result, "https://a/").guard_names->breaker == "--set");
+  CHECK(found(result, "https://a/").guard_names->rate == "endpoint \"api\"");
+}
+
 TEST_CASE("a breaker may have the numbers of another one") {
   const auto breaker = [](const std::string& name) {
     return resolved(R"({"a": {"breaker": {"preset": ")" + name + "\"}}}", "\"a\"")
