@@ -127,6 +127,15 @@ TEST_CASE("each word of the builder is the key of the file") {
   }
 }
 
+TEST_CASE("a copy of a builder is changed by itself") {
+  auto policy = PolicyBuilder().backoff(Backoff::constant(3s));
+  const auto copy = policy;
+  policy.max_attempts(2);
+  CHECK(copy.json() == "{\n  \"backoff\": {\"kind\": \"constant\", \"interval\": \"3s\"}\n}");
+  CHECK(built(policy) == read(cases::file_of(R"({"max_attempts": 2,
+      "backoff": {"kind": "constant", "interval": "3s"}})")));
+}
+
 TEST_CASE("names, entries and the default are those of the file") {
   auto users = host("*.internal");
   users.scheme = "https";

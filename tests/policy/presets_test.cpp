@@ -71,6 +71,9 @@ TEST_CASE(
 
 TEST_CASE("a preset is found by its whole name") {
   CHECK(find_preset("aws-standard")->name == "aws-standard");
+  CHECK(find_preset("standard")
+            ->json.find("\n  \"pause\": {\"max\": \"1m\", \"resume\": \"ramp\"}") !=
+        std::string_view::npos);
   CHECK(find_preset("aws") == nullptr);
   CHECK(find_preset("") == nullptr);
 }

@@ -180,6 +180,14 @@ TEST_CASE("the default is printed if it is not the built-in one") {
         std::string::npos);
 }
 
+TEST_CASE("what an entry matches is printed on one line") {
+  const auto set = parse_policies(
+      R"({"version": 1, "endpoints": [{"match": {"host": "a", "port": 8080}, "policy": {}}]})",
+      "p.json");
+  CHECK(set.value().print().find("\n      \"match\": {\"host\": \"a\", \"port\": 8080},\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("where most statuses of a class are in a set, the others are printed") {
   const auto printed = [](const char* statuses) {
     const auto text =
