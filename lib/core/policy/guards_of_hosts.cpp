@@ -46,7 +46,8 @@ bool may_be_one_origin(const EndpointPattern& a, const EndpointPattern& b) {
 // ignored.
 bool may_overlap(std::string_view wide, std::string_view other) {
   const auto ending = wide.substr(wide.rfind('*') + 1);
-  return other.ends_with(ending) || ending.ends_with(other.substr(other.rfind('*') + 1));
+  if (other.ends_with(ending)) return true;
+  return !is_exact(other) && ending.ends_with(other.substr(other.rfind('*') + 1));
 }
 
 // Returns whether requests to one host may use both blocks. `other` matters only if it is not for
