@@ -64,6 +64,14 @@ TEST_CASE("all problems are told at once, in the order of the file") {
         "p.json:7:61: /endpoints/0/policy: there is no policy \"d\"\n");
 }
 
+TEST_CASE("a wrong member of most objects leaves the others in force") {
+  const auto said = said_of(file_of(R"({"server_delay": {"spread": 2, "max": "2m"}})"));
+  CHECK(said.find("/default/server_delay/spread: 2 is out of range: 0 to 1\n") !=
+        std::string::npos);
+  CHECK(said.find("/default/server_delay/max: server_delay.max (2m) is greater than "
+                  "max_elapsed_time (1m)") != std::string::npos);
+}
+
 TEST_CASE("of syntax errors the first is told, and nothing else of the file") {
   CHECK(said_of(R"({
   "version": 2, // of the format
