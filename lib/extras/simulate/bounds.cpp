@@ -67,7 +67,7 @@ void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
       break;
   }
   const double sends_per_call = 1 + retries_per_call;
-  if (!bounds.w_l || *bounds.w_l > sends_per_call) bounds.w_l = sends_per_call;
+  bounds.w_l = std::min(bounds.w_l.value_or(sends_per_call), sends_per_call);
 }
 
 // Returns the sends of one call if every attempt fails at once. Empty if they exceed kMostSends.

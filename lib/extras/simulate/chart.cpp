@@ -30,10 +30,10 @@ double time_step(double least) {
   return round_step(least / 3600) * 3600;
 }
 
-// Returns "1234.5", "12k" or "1.5M", for example.
+// Returns "0.5", "2500", "15k" or "1.5M", for example.
 std::string amount(double value) {
   if (value >= 1e6) return number(value / 1e6, std::fmod(value, 1e6) == 0 ? 0 : 1) + "M";
-  if (value >= 10'000) return number(value / 1000, std::fmod(value, 1000) == 0 ? 0 : 1) + "k";
+  if (value >= 10'000) return number(value / 1000, 0) + "k";  // the lines are whole thousands
   return number(value, value == std::floor(value) ? 0 : 1);
 }
 

@@ -34,10 +34,8 @@ double herd_of(const std::vector<SimulationSample>& samples, std::size_t samples
   const auto mean_end = std::min(samples_with_calls, samples.size());
   std::uint64_t sent = 0;
   std::uint32_t most = 0;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (i < mean_end) sent += samples[i].sent;
-    most = std::max(most, samples[i].sent);
-  }
+  for (std::size_t i = 0; i < mean_end; ++i) sent += samples[i].sent;
+  for (const auto& sample : samples) most = std::max(most, sample.sent);
   if (sent == 0) return 0;
   return most / (static_cast<double>(sent) / static_cast<double>(mean_end));
 }
