@@ -72,7 +72,7 @@ std::optional<Frame> FrameReader::read_frame(Time deadline) {
   if (buffer_.empty() && !channel_.wait_for_bytes(deadline)) return std::nullopt;
   const auto head = read(kHead);
   if (head.empty()) return std::nullopt;
-  const std::size_t size = number_at('\0' + head.substr(0, 3));
+  const std::size_t size = number_at('\0' + head);
   if (size > kMaxPayload) return std::nullopt;
   Frame frame{.type = static_cast<FrameType>(head[3]),
               .flags = static_cast<unsigned char>(head[4]),
