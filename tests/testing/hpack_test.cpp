@@ -128,6 +128,7 @@ TEST_CASE("each symbol of the Huffman code is decoded") {
 TEST_CASE("a malformed block is rejected") {
   for (const std::string hex : {
            "80",                // no field has the index 0
+           "8001610161",        // the same, and a literal after it
            "be",                // the table is empty
            "ff80808080808080",  // a number without end
            "ff",                // a number without its end
@@ -143,6 +144,35 @@ TEST_CASE("a malformed block is rejected") {
     CHECK(decoded_alone(bytes_of(hex)) == Strings{"malformed"});
   }
   CHECK(decoded_alone(bytes_of("000161811f")) == Strings{"a: a"});
+}
+
+TEST_CASE("the first byte of an entry tells its kind") {
+  CHECK(decoded_alone(bytes_of("81")) == Strings{":authority: "});            // indexed
+  CHECK(decoded_alone(bytes_of("bd")) == Strings{"www-authenticate: "});      // the last one, 61
+  CHECK(decoded_alone(bytes_of("4001610162be")) == Strings{"a: b", "a: b"});  // added to the table
+  CHECK(decoded_alone(bytes_of("410162be")) == Strings{":authority: b", ":authority: b"});
+  CHECK(decoded_alone(bytes_of("20")).empty());      // a table of 0 bytes
+  CHECK(decoded_alone(bytes_of("3fe11f")).empty());  // a table of 4096 bytes
+  CHECK(decoded_alone(bytes_of("204001610162be")) == Strings{"malformed"});
+  CHECK(decoded_alone(bytes_of("0001610162")) == Strings{"a: b"});  // a literal
+  CHECK(decoded_alone(bytes_of("1001610162")) == Strings{"a: b"});  // one never to be added
+  CHECK(decoded_alone(bytes_of("0001610162be")) == Strings{"malformed"});
+}
+
+TEST_CASE("the table has 4096 bytes, of which a field takes 32 besides its texts") {
+  const auto added = [](std::size_t size) {
+    auto literal = hpack_literal("name", std::string(size - 4 - 32, 'v'));
+    literal.front() = '\x40';
+    return literal;
+  };
+  const std::string newest = "\xbe";
+  CHECK(decoded_alone(added(4096) + newest).size() == 2);
+  CHECK(decoded_alone(added(4097) + newest) == Strings{"malformed"});
+  // Two fields that fill the table, and two of which the older one must go.
+  const std::string both = "\xbe\xbf";
+  CHECK(decoded_alone(added(96) + added(4000) + both).size() == 4);
+  CHECK(decoded_alone(added(96) + added(4001) + newest).size() == 3);
+  CHECK(decoded_alone(added(96) + added(4001) + both) == Strings{"malformed"});
 }
 
 TEST_CASE("a small block that stands for more than 64 KiB of headers is rejected") {
