@@ -229,7 +229,9 @@ TEST_CASE("a fault of the other version of HTTP gets a 505 that says so") {
 
 TEST_CASE("a body is sent as the windows of the client allow") {
   const FaultServer server(with_http2({{200, "0123456789"}}));
-  FrameClient client(server, std::string("\0\4", 2) + to_bytes(4));  // the initial window
+  // The initial window, between two settings that are ignored.
+  FrameClient client(server, std::string("\0\3", 2) + to_bytes(1) + std::string("\0\4", 2) +
+                                 to_bytes(4) + std::string("\1\4", 2) + to_bytes(9));
   client.get(1);
   check_head(client.next(), 1);
   CHECK(client.next().payload == "0123");
@@ -239,6 +241,38 @@ TEST_CASE("a body is sent as the windows of the client allow") {
   const auto last = client.next();
   CHECK(last.payload == "789");
   CHECK(last.flags == kEndStream);
+}
+
+TEST_CASE("the window of the connection limits a body too, and a frame has at most 16 KiB") {
+  const FaultServer server(with_http2({{200, std::string(65'536, 'x')}}));
+  FrameClient client(server, std::string("\0\4", 2) + to_bytes(100'000));
+  client.get(1);
+  check_head(client.next(), 1);
+  for (const std::size_t size : {16'384U, 16'384U, 16'384U, 16'383U}) {
+    const auto piece = client.next();
+    CHECK(piece.payload.size() == size);
+    CHECK(piece.flags == 0);
+  }
+  client.send(frame(FrameType::WindowUpdate, 0, 0, to_bytes(1)));
+  const auto last = client.next();
+  CHECK(last.payload == "x");
+  CHECK(last.flags == kEndStream);
+}
+
+TEST_CASE("frames that need no answer are ignored, and a PING is answered") {
+  const FaultServer server(with_http2({200}));
+  FrameClient client(server);
+  client.send(frame(FrameType::Goaway, 0, 0, to_bytes(0) + to_bytes(0)) +
+              frame(FrameType::Reset, 0, 1, to_bytes(8)) +
+              frame(static_cast<FrameType>(2), 0, 1, "prior") +  // PRIORITY
+              frame(FrameType::Ping, kAck, 0, "response") +
+              frame(FrameType::Ping, 0, 0, "question"));
+  const auto answer = client.next();
+  CHECK(answer.type == FrameType::Ping);
+  CHECK(answer.flags == kAck);
+  CHECK(answer.payload == "question");
+  client.get(1);
+  check_head(client.next(), 1);
 }
 
 TEST_CASE("a connection over HTTP/2 ends with GOAWAY if the step or the server closes it") {
