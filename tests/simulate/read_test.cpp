@@ -50,6 +50,8 @@ TEST_CASE("a model has its defaults, and the keys of its kind") {
   CHECK(queue.queue == 0);
   CHECK(!queue.timeout_work);
   CHECK(queue.reject == Reject::Drop);
+  CHECK(model_of("queue:service=lognormal(10ms,0)").service.sigma == 0);
+  CHECK(model_of("queue:service=lognormal(10ms,100)").service.sigma == 100);
   const auto slope = model_of("slope:base=1s,per_request=10ms,above=5");
   CHECK(slope.base == 1s);
   CHECK(slope.per_request == 10ms);
@@ -168,7 +170,8 @@ TEST_CASE("what is wrong with a distribution is said at its position") {
       "\"normal(10ms,2ms)\" or \"lognormal(10ms,0.5)\"";
   for (const std::string text :
        {"", "ten", "-5ms", "exponential(10)", "exponential(10ms,2ms)", "normal(10ms)", "normal()",
-        "lognormal(10ms,1ms)", "lognormal(10ms,-1)", "exponential(10ms", "mix(1ms)", "()"}) {
+        "lognormal(10ms,1ms)", "lognormal(10ms,-1)", "lognormal(10ms,100.5)", "lognormal(10ms,101)",
+        "exponential(10ms", "mix(1ms)", "()"}) {
     CAPTURE(text);
     CHECK(error_of(parse_model("queue:service=" + text, "m")) ==
           "m:1:15: /service: \"" + text + "\"" + how);
@@ -272,6 +275,17 @@ TEST_CASE("a trace is read from reports: an array of them, or one on each line")
   }
 }
 
+TEST_CASE("a trace has any status from 100 to 599, and attempts that took no time") {
+  const TemporaryFile file(R"({"attempts": [{"duration_ms": 0, "status": 100},
+                                            {"duration_ms": 0, "status": 599}]})");
+  const auto recorded = model_of("trace:file=" + file.path()).recorded;
+  REQUIRE(recorded.size() == 2);
+  CHECK(recorded[0].status == 100);
+  CHECK(recorded[0].duration == 0s);
+  CHECK(recorded[0].retry_after == 0s);
+  CHECK(recorded[1].status == 599);
+}
+
 TEST_CASE("what is wrong with a trace is said at its position in the trace") {
   const Bad cases[] = {
       {"[]\n", "\"FILE\" has no attempts"},
@@ -279,6 +293,13 @@ TEST_CASE("what is wrong with a trace is said at its position in the trace") {
       {"{\"calls\": 1}", "FILE:1:1: this is not a report: it has no \"attempts\""},
       {"{\"attempts\": []}\n{\"attempts\": [{\"status\": 200}]}\n",
        "FILE, line 2:1:15: /attempts/0: an attempt needs \"duration_ms\", and a \"status\" or an "
+       "\"error\""},
+      {R"({"attempts": [{"duration_ms": 1, "status": 99}]})",
+       "FILE:1:44: /attempts/0/status: 99 is out of range: 100 to 599"},
+      {R"({"attempts": [{"duration_ms": 1, "status": 600}]})",
+       "FILE:1:44: /attempts/0/status: 600 is out of range: 100 to 599"},
+      {R"({"attempts": [{"duration_ms": 1, "error": {"kind": "canceled"}}]})",
+       "FILE:1:15: /attempts/0: an attempt needs \"duration_ms\", and a \"status\" or an "
        "\"error\""},
       {"{\"attempts\":\n [{\"duration_ms\": -1, \"status\": 200}]}",
        "FILE:2:19: /attempts/0/duration_ms: -1 is out of range: at least 0"},
