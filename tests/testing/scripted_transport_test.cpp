@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <future>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -127,6 +128,98 @@ TEST_CASE("a response is computed from the request, whose body is in memory") {
         "3PUT piece");
   const auto sent = network.send(Request::post("http://x/", Body()).set_form(form));
   CHECK(sent->body.find("name=\"name\"\r\n\r\nvalue\r\n") != std::string::npos);
+}
+
+TEST_CASE("progress is reported before the request, after its body, and after the response") {
+  using Reports = std::vector<std::string>;
+  const auto progress_of = [](Request request) {
+    const VirtualNetwork network;
+    network.script->say(Response(200, "down"));
+    Reports reports;
+    request.edit_options().on_progress = [&](const Progress& now) {
+      const auto size_text = [](std::optional<std::uint64_t> size) {
+        return size ? std::to_string(*size) : std::string("?");
+      };
+      reports.push_back(std::to_string(now.sent) + "/" + size_text(now.to_send) + " " +
+                        std::to_string(now.received) + "/" + size_text(now.to_receive));
+    };
+    CHECK(network.send(request));
+    return reports;
+  };
+  CHECK(progress_of(Request::get("http://x/")) == Reports{"0/0 0/?", "0/0 4/4"});
+  CHECK(progress_of(Request::put("http://x/", "up")) == Reports{"0/2 0/?", "2/2 0/?", "2/2 4/4"});
+  CHECK(progress_of(Request::put("http://x/", Body::once(pieces_of("abcdefg"), 7))) ==
+        Reports{"0/7 0/?", "7/7 0/?", "7/7 4/4"});
+  CHECK(progress_of(Request::put("http://x/", Body::once(pieces_of("abcdefg")))) ==
+        Reports{"0/? 0/?", "7/? 0/?", "7/? 4/4"});
+}
+
+namespace {
+
+// The outcome of a PUT with the body "up", without retries.
+Outcome outcome_of_put(Outcome scripted, Duration after = {},
+                       Duration response_timeout = kForever) {
+  ClientOptions options;
+  options.middlewares = {};
+  options.scheduler = std::make_shared<ManualScheduler>();
+  const auto script = std::make_shared<ScriptedTransport>();
+  script->say(std::move(scripted), after);
+  options.transport = script;
+  auto request = Request::put("http://x/", "up");
+  request.edit_options().response_timeout = response_timeout;
+  return Client(options).send(request);
+}
+
+}  // namespace
+
+TEST_CASE("the script fills in what a transport knows of the exchange") {
+  const auto answered = outcome_of_put(Response(404, "down"));
+  REQUIRE(answered);
+  CHECK(answered->exchange.sent == Sent::Answered);
+  CHECK(answered->exchange.wire_sends == 1);
+  CHECK(answered->exchange.body_sent == 2);
+  CHECK(answered->exchange.body_received == 4);
+  CHECK(answered->url == "http://x/");
+  for (const auto code : {Errc::Timeout, Errc::Send, Errc::Receive, Errc::Protocol}) {
+    CAPTURE(code);
+    const auto exchange = outcome_of_put(Error(code, "scripted")).error().exchange;
+    CHECK(exchange.sent == Sent::Maybe);
+    CHECK(exchange.wire_sends == 1);
+    CHECK(exchange.body_sent == 2);
+    CHECK(exchange.body_received == 0);
+  }
+  for (const auto code : {Errc::InvalidRequest, Errc::Resolve, Errc::Connect, Errc::Tls}) {
+    CAPTURE(code);
+    const auto exchange = outcome_of_put(Error(code, "scripted")).error().exchange;
+    CHECK(exchange.sent == Sent::Never);
+    CHECK(exchange.wire_sends == 0);
+    CHECK(exchange.body_sent == 0);
+  }
+  // What the script says stays.
+  Response counted(200, "down");
+  counted.exchange.sent = Sent::Answered;
+  counted.exchange.wire_sends = 2;
+  counted.exchange.body_sent = 5;
+  counted.exchange.body_received = 6;
+  const auto exchange = outcome_of_put(counted)->exchange;
+  CHECK(exchange.wire_sends == 2);
+  CHECK(exchange.body_sent == 5);
+  CHECK(exchange.body_received == 6);
+}
+
+TEST_CASE("a response that comes exactly at the limit is in time") {
+  CHECK(outcome_of_put(Response(200), 1500ms, 1500ms));
+  const auto late = outcome_of_put(Response(200), 1500ms, 1499ms);
+  REQUIRE_FALSE(late);
+  CHECK(late.error().code == Errc::Timeout);
+  CHECK(late.error().message == "no response in time");
+  CHECK(late.error().curl_code == 28);
+  CHECK(late.error().exchange.sent == Sent::Maybe);
+  CHECK(late.error().exchange.wire_sends == 1);
+  // Where nothing would have been sent, a limit does not say otherwise.
+  const auto unsent = outcome_of_put(Error(Errc::Connect, "refused"), 1500ms, 1499ms).error();
+  CHECK(unsent.code == Errc::Timeout);
+  CHECK(unsent.exchange.sent == Sent::Never);
 }
 
 TEST_CASE("a function of the script keeps what it counts") {
