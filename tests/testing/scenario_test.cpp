@@ -1,6 +1,7 @@
 #include <httpretry/testing/testing.hpp>
 #include <tests/testing/raw_client.hpp>
 
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -114,6 +115,45 @@ TEST_CASE("the headers of a scenario file are texts, times, or lists of them") {
   CHECK(parsed("5").error().message ==
         "s.json:1:45: /steps/0/headers/A: expected a string or {\"at\": \"now+60\"}, found 5");
   CHECK(parsed(R"(["1", 5])").error().message.find("found 5") != std::string::npos);
+}
+
+TEST_CASE("what is wrong with a scenario file is said at its position") {
+  const auto problem_of = [](const char* json) {
+    return parse_scenario(json, "s.json").error().message;
+  };
+  CHECK(problem_of(R"({"steps": [{"status": 199}]})") ==
+        "s.json:1:23: /steps/0/status: 199 is out of range: 200 to 999");
+  CHECK(problem_of(R"({"steps": [{"status": 1000}]})") ==
+        "s.json:1:23: /steps/0/status: 1000 is out of range: 200 to 999");
+  CHECK(problem_of(R"({"steps": [{"status": 200, "times": 0}]})") ==
+        "s.json:1:37: /steps/0/times: 0 is out of range: at least 1");
+  CHECK(problem_of(R"({"steps": [{"fault": 5}]})") ==
+        "s.json:1:22: /steps/0/fault: expected a string, found 5");
+  CHECK(problem_of(R"({"steps": []})") == "s.json:1:11: /steps: there must be at least one step");
+  CHECK(problem_of(R"({"steps": [{}]})") ==
+        "s.json:1:12: /steps/0: a step has a \"status\" or a \"fault\"");
+  CHECK(problem_of(R"({"steps": [{"status": 200}], "then": "stop"})") ==
+        "s.json:1:38: /then: \"stop\" is not one of repeat_last, restart, close");
+}
+
+TEST_CASE("a scenario file has the bounds of its keys, and all of them in a step") {
+  const auto scenario = parse_scenario(
+      R"({"then": "restart", "steps": [
+          {"status": 999, "times": 1, "size": 0, "delay": "1s", "interval": "2s", "body": "b"},
+          {"fault": "hang"}]})",
+      "s.json");
+  REQUIRE(scenario);
+  CHECK(scenario->then == Then::Restart);
+  REQUIRE(scenario->steps.size() == 2);
+  const auto& step = scenario->steps[0];
+  CHECK(step.status == 999);
+  CHECK(step.times == 1);
+  CHECK(step.size == 0);
+  CHECK(step.delay == std::chrono::seconds(1));
+  CHECK(step.interval == std::chrono::seconds(2));
+  CHECK(step.body == "b");
+  CHECK(step.fault == Fault::None);
+  CHECK(scenario->steps[1].fault == Fault::Hang);
 }
 
 TEST_CASE("a server without steps responds with 200") {
