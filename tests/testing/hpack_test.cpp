@@ -86,6 +86,12 @@ TEST_CASE("a literal of any length is decoded to what was written") {
   CHECK(decoded_alone(hpack_literal("a", "1") + hpack_literal("b", "")) == Strings{"a: 1", "b: "});
 }
 
+TEST_CASE("a number has at most four bytes after its prefix") {
+  const std::string value(127, 'v');
+  CHECK(decoded_alone(bytes_of("0001617f80808000") + value) == Strings{"a: " + value});
+  CHECK(decoded_alone(bytes_of("0001617f8080808000") + value) == Strings{"malformed"});
+}
+
 // RFC 7541, appendix B. The codes fill their space, so a wrong length of any symbol moves the last
 // ones.
 TEST_CASE("the symbols with the longest codes are decoded") {
@@ -177,8 +183,8 @@ TEST_CASE("the table has 4096 bytes, of which a field takes 32 besides its texts
 
 TEST_CASE("a small block that stands for more than 64 KiB of headers is rejected") {
   HpackDecoder decoder;
-  auto added = hpack_literal("name", std::string(4000, 'v'));
-  added.front() = '\x40';  // with indexing
+  auto added = hpack_literal("name", std::string(4060, 'v'));  // 4 KiB with its overhead
+  added.front() = '\x40';                                      // with indexing
   REQUIRE(decoded(decoder, added).front() != "malformed");
   CHECK(decoded(decoder, std::string(16, '\xbe')).size() == 16);
   CHECK(decoded(decoder, std::string(17, '\xbe')) == Strings{"malformed"});
