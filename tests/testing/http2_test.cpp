@@ -9,6 +9,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 
 using namespace httpretry;
 using namespace httpretry::faults;
@@ -279,14 +280,22 @@ TEST_CASE("a connection over HTTP/2 ends with GOAWAY if the step or the server c
   for (const bool by_step : {true, false}) {
     Step step(200, "hello");
     if (by_step) step.headers.add("Connection", "close");
+    step.headers.add("Keep-Alive", "timeout=1");
+    step.headers.add("Transfer-Encoding", "chunked");
     FaultServerOptions options;
     options.keep_alive = by_step;
     const FaultServer server(with_http2({step}), options);
     FrameClient client(server);
     client.get(1);
-    check_head(client.next(), 1);
+    const auto head = client.next();
+    check_head(head, 1);
+    for (const auto* name : {"connection", "keep-alive", "transfer-encoding"}) {
+      CHECK(head.payload.find(name) == std::string::npos);
+    }
     CHECK(client.next().payload == "hello");
-    CHECK(client.next().type == FrameType::Goaway);
+    const auto goaway = client.next();
+    CHECK(goaway.type == FrameType::Goaway);
+    CHECK(goaway.payload == to_bytes(1) + to_bytes(0));
     CHECK(client.raw().read_to_end().empty());
     CHECK(client.raw().end() == End::Fin);
   }
@@ -319,6 +328,56 @@ TEST_CASE("headers may come with padding, a priority, in several frames, and as 
   check_head(answer, 1);
   CHECK(server.seen().at(0).path == "/a");
   CHECK(server.seen().at(0).body == "body");
+}
+
+TEST_CASE("a client may send as much again as it has sent, with its padding") {
+  const FaultServer server(with_http2({200}));
+  FrameClient client(server);
+  const auto block = hpack_literal(":method", "PUT") + hpack_literal(":path", "/");
+  client.send(header_frames(1, block, 0) + frame(FrameType::Data, kPadded, 1,
+                                                 "\x02"
+                                                 "abcpp"));
+  for (const std::uint32_t stream : {0U, 1U}) {
+    const auto update = client.next();
+    CHECK(update.type == FrameType::WindowUpdate);
+    CHECK(update.stream == stream);
+    CHECK(update.payload == to_bytes(6));
+  }
+  client.send(frame(FrameType::Data, kEndStream, 1));  // without bytes, so without an update
+  check_head(client.next(), 1);
+  CHECK(server.seen().at(0).body == "abc");
+}
+
+TEST_CASE("padding and priority may fill a frame, but not more") {
+  const auto content = [](unsigned flags, std::string payload) -> std::string {
+    Frame padded{FrameType::Headers, flags, 1, std::move(payload)};
+    return remove_padding(padded) ? "<" + padded.payload + ">" : "malformed";
+  };
+  CHECK(content(0, "abc") == "<abc>");
+  CHECK(content(kPadded, std::string(1, '\0')) == "<>");
+  CHECK(content(kPadded, "") == "malformed");
+  CHECK(content(kPadded, "\x02pp") == "<>");
+  CHECK(content(kPadded, "\x02xpp") == "<x>");
+  CHECK(content(kPadded, "\x03pp") == "malformed");
+  CHECK(content(kPriority, "12345") == "<>");
+  CHECK(content(kPriority, "12345x") == "<x>");
+  CHECK(content(kPriority, "1234") == "malformed");
+  CHECK(content(kPadded | kPriority,
+                "\x01"
+                "12345xp") == "<x>");
+}
+
+TEST_CASE("a block of headers is cut into frames of at most 16 KiB") {
+  CHECK(header_frames(1, "", kEndStream) == frame(FrameType::Headers, kEndHeaders | kEndStream, 1));
+  const std::string full(kMaxPayload, 'h');
+  CHECK(header_frames(1, full, 0) == frame(FrameType::Headers, kEndHeaders, 1, full));
+  CHECK(header_frames(1, full + full + "x", kEndStream) ==
+        frame(FrameType::Headers, kEndStream, 1, full) +
+            frame(FrameType::Continuation, 0, 1, full) +
+            frame(FrameType::Continuation, kEndHeaders, 1, "x"));
+  CHECK(to_bytes(0x01020304) == "\1\2\3\4");
+  CHECK(number_at("\1\2\3\4x") == 0x01020304);
+  CHECK(number_at("\xff\xff\xff\xff") == 0x7fffffff);
 }
 
 TEST_CASE("what is not HTTP/2 ends the connection") {
