@@ -107,6 +107,8 @@ TEST_CASE("headers that are redacted or about the connection or the coding are l
     return R"(, "headers": [{"name": "Set-Cookie", "value": "REDACTED"},
       {"name": "content-encoding", "value": "gzip"}, {"name": "Content-Length", "value": "7"},
       {"name": "transfer-encoding", "value": "chunked"}, {"name": ":status", "value": "200"},
+      {"name": "connection", "value": "close"}, {"name": "Keep-Alive", "value": "timeout=1"},
+      {"name": "alt-svc", "value": "clear"},
       {"name": "X-Kept", "value": "1"}, {"name": "X-Kept", "value": "2"},
       {"name": "Location", "value": "https://api.example.com/next?a=b"},
       {"name": "Link", "value": "<https://api.example.com/2>"}])" +
@@ -121,6 +123,12 @@ TEST_CASE("headers that are redacted or about the connection or the coding are l
   CHECK(plain.get("Location") == "/next?a=b");
   CHECK(replay.get("http://h/b")->headers.get("Content-Encoding") == "gzip");
   CHECK(replay.send(Request::head("http://h/a"))->headers.get("Content-Length") == "7");
+}
+
+TEST_CASE("every final status is replayed") {
+  Replay replay({entry("GET", "https://h/200", 200), entry("GET", "https://h/999", 999)});
+  CHECK(replay.get("http://h/200")->status == 200);
+  CHECK(replay.get("http://h/999")->status == 999);
 }
 
 TEST_CASE("a location on an origin that was not recorded stays") {
@@ -162,8 +170,13 @@ TEST_CASE("failures are replayed if the server saw the request") {
   const auto reset = replay.get("http://h/");
   REQUIRE_FALSE(reset);
   CHECK(reset.error().code == Errc::Receive);
-  CHECK(replay.get("http://h/").error().code == Errc::Timeout);
+  CHECK(reset.error().curl_code == 56);
+  CHECK_FALSE(reset.error().partial);
+  const auto late = replay.get("http://h/").error();
+  CHECK(late.code == Errc::Timeout);
+  CHECK(late.curl_code == 28);
   const auto truncated = replay.get("http://h/").error();
+  CHECK(truncated.curl_code == 56);
   CHECK(truncated.partial);
   CHECK(truncated.status == 200);
   CHECK(replay.get("http://h/")->body == "ok");
@@ -235,6 +248,7 @@ TEST_CASE("errors of an archive have a position, and say what was expected") {
       {archive({entry("GET", "h/", 200)}), "a.har:2:38: /log/entries/0/request/url: "},
       {archive({entry("GET", "ftp://h/", 200)}), "the archive has no response"},
       {archive({entry("GET", "https://h/", 1000)}), "expected a status from 200 to 999"},
+      {archive({entry("GET", "https://h/", 199)}), "the archive has no response"},
       {with(R"("text": 5)"), "/log/entries/0/response/content/text: expected a string"},
       {with(R"("text": "!", "encoding": "base64")"), "content/text: this is not base64"},
       {with(R"("text": "a", "encoding": "gzip")"), "the encoding is not base64"},
