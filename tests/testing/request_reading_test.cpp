@@ -84,6 +84,7 @@ TEST_CASE("an invalid request gets an error status, is not logged, and takes no 
        400},
       {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
       {"GET / HTTP/1.1\r\nA: " + std::string(70'000, 'a') + "\r\n\r\n", 431},
+      {"GET / HTTP/1.1\r\nA: " + std::string(65'580 - 19, 'a') + "\r\n\r\n", 431},  // 64 KiB and 44
       {std::string(1'000'000, 'a'), 431},
       {"CONNECT a:1 HTTP/1.1\r\n\r\n", 405},
   };
@@ -98,6 +99,20 @@ TEST_CASE("an invalid request gets an error status, is not logged, and takes no 
     CHECK(client.end() == End::Fin);
   }
   CHECK(server.requests() == 0);
+}
+
+TEST_CASE("a head may have nearly 64 KiB, and the line of a chunk nearly 8 KiB") {
+  FaultServer server({201});
+  RawClient client(server.port());
+  CHECK(status_of(client.ask("GET / HTTP/1.1\r\nA: " + std::string(65'400, 'a') + "\r\n\r\n")) ==
+        201);
+  const std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  CHECK(status_of(client.ask(chunked + "1;" + std::string(8'100, 'a') + "\r\nb\r\n0\r\n\r\n")) ==
+        201);
+  // The connection ends without waiting for the end of a line that is too long.
+  client.send(chunked + std::string(8'200, '1'));
+  CHECK(client.read_to_end().empty());
+  CHECK(client.end() != End::Open);
 }
 
 TEST_CASE("an invalid chunk gets a 400, and the request is logged") {
