@@ -43,6 +43,18 @@ TEST_CASE("a CONNECT with a 200 becomes a tunnel, also for bytes sent before the
   CHECK(origin.connections() == 1);
 }
 
+TEST_CASE("every 2xx opens a tunnel, and a 300 does not") {
+  FaultServer origin({{201, "through"}});
+  FaultServer proxy({299, 300}, as_proxy());
+  RawClient tunneled(proxy.port());
+  tunneled.send(connect_to(local(origin)));
+  CHECK(status_of(tunneled.read_until(head_ended)) == 299);
+  CHECK(body_of(tunneled.ask(get())) == "through");
+  RawClient client(proxy.port());
+  CHECK(status_of(client.ask(connect_to(local(origin)))) == 300);
+  CHECK(origin.connections() == 1);
+}
+
 TEST_CASE("both kinds of end pass through a tunnel") {
   for (const auto& [fault, end] :
        {std::pair{Fault::Close, End::Fin}, std::pair{Fault::Reset, End::Rst}}) {
