@@ -261,6 +261,8 @@ TEST_CASE("huge_headers sends at least `size` bytes of headers") {
   const auto head = got.bytes.find("\r\n\r\n");
   CHECK(head >= step.size);
   CHECK(head < step.size + 4096);
+  const auto line = got.bytes.find("X-Filler: ");
+  CHECK(got.bytes.find("X-Filler: ", line + 1) - line == 1024);
   CHECK(body_of(got.bytes) == "ok");
 }
 
