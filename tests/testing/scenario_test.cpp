@@ -190,13 +190,28 @@ TEST_CASE("an invalid scenario throws before the server listens") {
   never.times = 0;
   Step back_in_time(200);
   back_in_time.delay = std::chrono::seconds(-1);
+  Step fast(200);
+  fast.interval = std::chrono::seconds(-1);
   Step final_interim(200);
   final_interim.interims = {200};
+  Step no_interim(200);
+  no_interim.interims = {99};
   Scenario bad_path({200});
   bad_path.paths.emplace("/a", Script({100}));
 
-  for (const auto& step : {Step(199), Step(1000), never, back_in_time, final_interim}) {
+  for (const auto& step :
+       {Step(199), Step(1000), never, back_in_time, fast, final_interim, no_interim}) {
     CHECK_THROWS_AS(FaultServer{Scenario(std::vector{step})}, std::invalid_argument);
   }
   CHECK_THROWS_AS(FaultServer{bad_path}, std::invalid_argument);
+}
+
+TEST_CASE("a server has every status from 200 to 999, and interim ones from 100 to 199") {
+  Step step(999);
+  step.interims = {100, 199};
+  FaultServer server({step});
+  RawClient client(server.port());
+  client.send(get());
+  CHECK(client.read_until([](const auto& text) { return text.find(" 999 ") != text.npos; })
+            .starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 199 \r\n\r\nHTTP/1.1 999 "));
 }
