@@ -121,3 +121,26 @@ TEST_CASE("in an outage a budget or a breaker lets the server recover, and attem
 }
 
 TEST_SUITE_END();
+
+// Outside the suite "large", because it simulates nothing. The test above updates the files first.
+TEST_CASE("the stored page and drawing have the styles of every page and drawing") {
+  const auto stored = [](const char* name) {
+    std::ifstream file(kFolder + name, std::ios::binary);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  const auto style_of = [](const std::string& text) {
+    const auto begin = text.find("<style>");
+    REQUIRE(begin != std::string::npos);
+    return text.substr(begin, text.find("</style>") - begin);
+  };
+  const auto empty = SimulationReport();
+  const auto page = html_of(empty, "");
+  const auto stored_page = stored("outage.html");
+  CHECK(style_of(page) == style_of(stored_page));
+  CHECK(style_of(svg_of(empty)) == style_of(stored("outage.svg")));
+  // What stands before the title and after the command is the same, too.
+  const auto before_title = stored_page.find("<title>");
+  CHECK(page.substr(0, page.find("<title>")) == stored_page.substr(0, before_title));
+  CHECK(page.ends_with("<pre></pre>\n</body>\n</html>\n"));
+  CHECK(stored_page.ends_with("</pre>\n</body>\n</html>\n"));
+}
