@@ -364,3 +364,14 @@ TEST_CASE("a run that is too long, or is canceled, ends with an error") {
   REQUIRE(!ended);
   CHECK(ended.error().code == Errc::Canceled);
 }
+
+TEST_CASE("a run asks every few thousand events whether it is canceled") {
+  SimulationOptions options;
+  options.policies = {{"it", PolicySet()}};
+  options.duration = 5s;  // 5000 calls, with three events or more each
+  int asked = 0;
+  options.canceled = [&] { return ++asked == 0; };
+  CHECK(simulate(options));
+  CHECK(asked >= 3);
+  CHECK(asked <= 100);
+}
