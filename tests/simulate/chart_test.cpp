@@ -94,6 +94,8 @@ TEST_CASE("a chart has the events of each piece per second, and the states at it
   CHECK(pieces.in_flight(differing_run(10)) == Curve{14, 19, 9, 9});
   CHECK(pieces.in_flight(differing_run(25)) == Curve{14, 19, 24, 29});
   CHECK(pieces.rate(differing_run(25), &SimulationSample::offered) == Curve{20, 70, 120, 170});
+  CHECK(pieces_with(0.5, 1.5).rate(differing_run(25), &SimulationSample::offered) ==
+        Curve{20, 70, 120});
   CHECK(simulation::most({1, 3, 2}) == 3);
   CHECK(simulation::most({}) == 0);
 }

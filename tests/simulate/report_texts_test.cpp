@@ -326,6 +326,7 @@ TEST_CASE("a name that is too long for a drawing is cut between two characters")
   CHECK(shortened("abcdefg", 6) == "abcde\u2026");
   CHECK(shortened("abcd\u00e9g", 6) == "abcd\u2026");
   CHECK(shortened("abc\u00e9fg", 6) == "abc\u00e9\u2026");
+  CHECK(shortened("\x80\x80\x80\x80", 3) == "\u2026");  // not UTF-8
   auto report = made_report();
   report.runs[0].policy = std::string(27, 'x');
   report.runs[1].policy = std::string(28, 'y');
