@@ -43,7 +43,8 @@ TEST_CASE("where AWS puts its error code") {
       {{}, "<Error><Type>Sender</Type><Code>SlowDown</Code><Message>Hi</Message></Error>"},
       {{}, "<Response><Errors><Error><Code>SlowDown</Code></Error></Errors></Response>"},
       {{}, "<?xml version=\"1.0\"?>\n<Error xmlns=\"http://s3\"><Code>SlowDown</Code></Error>"},
-      {{}, "<Error><!-- <Code>Other</Code> --><Code><![CDATA[SlowDown]]></Code></Error>"}};
+      {{}, "<Error><!-- <Code>Other</Code> --><Code><![CDATA[SlowDown]]></Code></Error>"},
+      {{}, "<Error><Code>Slow&#68;o&#x77;n</Code></Error>"}};
   for (const auto& row : rows) {
     CAPTURE(std::string(row.body));
     const auto result = classified(answer(400, row.headers, row.body));
@@ -68,7 +69,9 @@ TEST_CASE("where AWS does not put its error code") {
         "<Error><!--<Code>SlowDown</Code>--></Error>", "<Other><Code>SlowDown</Code></Other>",
         "<Code>SlowDown</Code>",
         "<!DOCTYPE x [<!ENTITY c \"SlowDown\">]><Error><Code>&c;</Code></Error>",
-        "<Error><Code>SlowDown", "SlowDown", "{", "[[[[", "<", "<<<"}) {
+        "<Error><Code>SlowDown", "SlowDown", "{", "[[[[", "<", "<<<",
+        "<Error <Code>SlowDown</Code></Error>", "<Error a=\"><Code>SlowDown</Code></Error>",
+        "<Error><Code>SlowDown</Code", "<Error><Code><![CDATA[SlowDown</Code></Error>"}) {
     CAPTURE(std::string(body));
     CHECK(classified(answer(400, {}, body)).cls == Class::Permanent);
   }

@@ -105,16 +105,14 @@ class Finder {
     if (follows) take(start.size());
     return follows;
   }
-  // Returns the text before `end`, and skips `end`.
+  // Returns the text before `end`, and skips `end`. Ends the reading if `end` does not follow.
   std::string_view take_until(std::string_view end) {
-    const auto size = rest_.find(end);
-    well_formed_ = well_formed_ && size != std::string_view::npos;
-    const auto before = take(well_formed_ ? size : 0);
-    if (well_formed_) skip(end);
+    const auto before = take(rest_.find(end));
+    well_formed_ = skip(end);
     return before;
   }
   // Reads a start tag up to its ">", and returns the text before that. A ">" inside a quoted
-  // attribute value does not end the tag.
+  // attribute value does not end the tag. Ends the reading if the tag has no ">".
   std::string_view take_start_tag() {
     auto position = rest_.find_first_of("\"'<>");
     while (position < rest_.size() && (rest_[position] == '"' || rest_[position] == '\'')) {
@@ -122,10 +120,8 @@ class Finder {
       if (closing_quote == std::string_view::npos) break;
       position = rest_.find_first_of("\"'<>", closing_quote + 1);
     }
-    const bool has_end = position < rest_.size() && rest_[position] == '>';
-    well_formed_ = well_formed_ && has_end;
-    const auto inside = take(well_formed_ ? position : 0);
-    if (well_formed_) skip(">");
+    const auto inside = take(position);
+    well_formed_ = skip(">");
     return inside;
   }
 
