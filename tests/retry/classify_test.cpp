@@ -77,6 +77,21 @@ TEST_CASE("which answers say that the server did nothing") {
   }
 }
 
+TEST_CASE("a 429 says that the server did nothing, whatever class the policy gives it") {
+  RetryPolicy policy;
+  policy.retry_on.throttle_statuses = StatusSet{};
+  policy.retry_on.statuses.add(428, 430);
+  const auto plain = classified(answer(429), policy);
+  CHECK(plain.cls == Class::Transient);
+  CHECK(plain.refused);
+  CHECK_FALSE(plain.refused_for_sure);
+  CHECK(classified(answer(429, {{"Retry-After", "1"}}), policy).refused_for_sure);
+  for (const auto status : {428, 430}) {
+    CAPTURE(status);
+    CHECK_FALSE(classified(answer(status, {{"Retry-After", "1"}}), policy).refused);
+  }
+}
+
 TEST_CASE("a 503 that says when to come back is a throttle, and a reset does not say it") {
   const auto told = classified(answer(503, {{"Retry-After", "7"}}));
   CHECK(told.cls == Class::Throttle);
